@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_patch_is_a_call_for_each_file() {
+    fn a_patch_becomes_one_call_per_file() {
         let patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n+\n*** Update File: /w/b.txt\n*** Move to: c.txt\n@@\n-x\n+y\n\
                      *** Delete File: ./d e.txt\n*** End Patch\n";
         let calls: Vec<_> = parse(patch, Some("/w")).iter().map(|change| change.call("c1", "m")).collect();

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_end_at_newlines_and_at_the_end() {
+    async fn lines_end_at_newlines_and_at_the_end_of_input() {
         assert_eq!(all(b"a\r\n\nb", 10).await, [("a".into(), 0), (String::new(), 0), ("b".into(), 0)]);
         assert_eq!(all(b"", 10).await, []);
     }

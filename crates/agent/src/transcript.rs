@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn irregularities_are_reported_and_stop_nothing() {
+    fn irregularities_are_reported_and_reading_continues() {
         let describe = |messages: &str| read(messages).1;
         assert_eq!(describe("\"hi\""), ["`messages` should be a list, not a string"]);
         assert_eq!(

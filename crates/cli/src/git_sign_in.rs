@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_goes_to_its_own_service_only() {
+    fn a_token_is_sent_only_to_its_own_service() {
         let environment = BTreeMap::from([("GITHUB_TOKEN".to_owned(), "t".to_owned())]);
         assert_eq!(token("github.com", &environment), Some(("x-access-token".into(), "t".into())));
         assert_eq!(token("gitlab.com", &environment), None);

@@ -173,7 +173,7 @@ fn unknown_reports(context: &ProjectContext) -> Vec<Diagnostic> {
         let near = model::nearest(&format.value, names());
         let problem = match near {
             Some(_) => Diagnostic::error(message),
-            None => Diagnostic::warning(format!("{message}: it is not written")),
+            None => Diagnostic::warning(format!("{message}; nothing is written for it")),
         };
         let problem = problem.at(format.source.clone()).suggest(near);
         problem.help(format!("reports: {}", names().collect::<Vec<_>>().join(", ")))

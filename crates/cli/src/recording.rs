@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blocked_terminal_delays_nothing_and_misses_no_event() {
+    fn a_blocked_terminal_does_not_delay_the_run_or_lose_events() {
         let (gate, stalled, seen) = screen();
         let (_, other, also_seen) = screen();
         let (controls, _stops) = unbounded_channel();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_a_reporter_is_reported_and_stops_nothing_else() {
+    fn a_panic_in_a_reporter_is_reported_and_does_not_stop_the_run() {
         struct Panics;
         impl Reporter for Panics {
             fn event(&mut self, _: &Envelope) -> std::io::Result<()> {

@@ -136,7 +136,7 @@ fn arguments(run: &RunRow, info: &RunInfo) -> Result<RunArgs, CliError> {
         std::iter::once("trialrun").chain(arguments.iter().map(String::as_str)).map(Into::into).collect();
     match Args::read(&words).map(|args| args.command) {
         Ok(Command::Run(args)) => Ok(args.run),
-        _ => Err(refused("this version does not know the arguments that started it")),
+        _ => Err(refused("this version does not support the arguments that it was started with")),
     }
 }
 

@@ -68,7 +68,7 @@ fn memory_is_bounded() {
 // Agents.
 
 #[test]
-fn a_flood_of_garbage_before_the_answer_changes_nothing() {
+fn a_flood_of_garbage_before_the_answer_does_not_change_the_result() {
     let noise = noise(500);
     let project = project().claude(&format!("yes '{noise}' | head -c 200000000; echo; result done"));
     let trial = trial(&project, &[], 0);
@@ -110,7 +110,7 @@ fn an_endless_line_is_cut_and_breaks_the_trial() {
 }
 
 #[test]
-fn a_flood_of_errors_is_cut_too() {
+fn excessive_stderr_output_is_truncated_too() {
     let noise = noise(500);
     let project = project().claude(&format!("yes '{noise}' | head -c 50000000 >&2; result done"));
     assert_eq!(trial(&project, &[], 0)["outcome"], "passed");
@@ -137,7 +137,7 @@ fn an_agent_that_exits_without_an_answer_breaks_the_trial() {
 }
 
 #[test]
-fn an_agent_that_fails_immediately_is_quoted() {
+fn the_output_of_an_agent_that_fails_immediately_is_quoted() {
     let program = "#!/bin/sh\necho 'cannot find module 13' >&2\nexit 3\n";
     let trial = trial(&project().claude_program(program), &[], 3);
     assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"environment".into()));
@@ -177,7 +177,7 @@ fn invalid_utf_8_is_replaced() {
 }
 
 #[test]
-fn a_partial_event_is_not_an_event() {
+fn a_partial_event_is_reported_as_invalid_json() {
     let acts = r#"printf '{"type":"assistant","message":{"id":"m\n'; printf '{"type":"result","is_err'; exit 0"#;
     reason(&trial(&project().claude(acts), &[], 3), &["a line that is not valid JSON"]);
 }

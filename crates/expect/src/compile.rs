@@ -165,7 +165,7 @@ impl Compiler<'_> {
         let custom = self.rules.operators.iter().map(|(name, _)| name.as_str());
         let near = nearest(&key.value, built_in.chain(custom)).or_else(|| meta::near(&key.value));
         let place = value.source.excerpt(key.span);
-        let message = format!("there is no operator `{}`", key.value);
+        let message = format!("unknown operator `{}`", key.value);
         self.problems.push(match near {
             Some(near) => model::Diagnostic::error(message).at(place).suggest(Some(near)),
             None => model::Diagnostic::warning(message).at(place).help("it is matched as a key of the value"),

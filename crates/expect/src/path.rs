@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_found_by_whole_numbers_only() {
+    fn list_items_are_found_only_by_whole_numbers() {
         let value = json!([5, 6]);
         assert_eq!(found(&value, "1"), Some(json!(6)));
         assert_eq!(found(&value, "[1]"), Some(json!(6)));

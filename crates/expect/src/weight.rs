@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn items_without_a_weight_share_what_is_left_and_never_less_than_their_budget() {
+    fn items_without_a_weight_share_the_remainder_and_at_least_their_budget() {
         assert_eq!(together(&[Some(50.0), None]), [0.5, 0.5]);
         assert_eq!(together(&[Some(95.0), None]), [0.9, 0.1]);
         assert_eq!(together(&[Some(100.0), None]), [0.9, 0.1]);
@@ -135,14 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn a_score_is_rounded_and_negative_only_for_parts() {
+    fn a_score_is_rounded_and_only_scores_of_parts_can_be_negative() {
         assert_eq!(settled((0..10).map(|_| 0.1).sum()), 1.0);
         assert_eq!([settled(0.3 - 0.1 - 0.2), settled(-0.5), settled(1.5), settled(0.25)], [0.0, -0.5, 1.0, 0.25]);
         assert_eq!([final_score(-0.5), final_score(0.25), final_score(1.0 + 1e-12)], [0.0, 0.25, 1.0]);
     }
 
     #[test]
-    fn a_weight_of_one_is_the_whole_unless_others_are_points() {
+    fn a_weight_of_one_is_the_whole_score_unless_other_weights_are_points() {
         assert_eq!(together(&[Some(1.0), None]), [0.9, 0.1]);
         assert_eq!(together(&[Some(1.0), Some(9.0)]), [0.1, 0.9]);
         assert_eq!(together(&[Some(1.0), Some(9.0), None]), [0.01, 0.09, 0.9]);

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_entries_inside_are_found_and_inner_links_are_followed() {
+    fn only_entries_inside_the_folder_are_found_and_inner_links_are_followed() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path().canonicalize().unwrap();
         let folder = base.join("in");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn pipes_devices_directories_and_links_are_refused_at_once() {
+    fn pipes_devices_directories_and_links_are_rejected_immediately() {
         let base = tempfile::tempdir().unwrap();
         nix::unistd::mkfifo(&base.path().join("pipe"), Mode::S_IRWXU).unwrap();
         fs::write(base.path().join("file"), "x").unwrap();

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_in_the_order_of_the_items_however_many_there_are() {
+    fn results_keep_the_order_of_the_items_for_any_number_of_items() {
         for count in [0, 1, 7, 1_000] {
             let items: Vec<String> = (0..count).map(|number: usize| number.to_string()).collect();
             assert_eq!(map(items.clone(), 3, |item| item), items);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_beyond_the_limit_is_refused_after_it_was_written() {
+    async fn a_body_beyond_the_limit_is_rejected_after_it_is_sent() {
         let gateway = Gateway::with(1000, HEADER_TIMEOUT).await.unwrap();
         let admission = gateway.admit("t", Arc::new(FailingModel));
         for (size, status) in [(1000, "400"), (1001, "413"), (3_000_000, "413")] {

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_declared_as_code_gives_them() {
+    fn arguments_are_declared_as_code_passes_them() {
         let text = declarations();
         for line in [
             "    contains: Claim<[text: string, options?: Options] | [fields: ContainsFields & Options]>;",

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_formatted_for_people() {
+    fn numbers_lists_and_quotes_are_formatted_for_messages() {
         assert_eq!(thousands(1_234_567.0), "1,234,567");
         assert_eq!(thousands(999.0), "999");
         assert_eq!(thousands(1000.5), "1,000.5");

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_read_as_javascript_prints_them() {
+    fn values_are_printed_as_in_javascript() {
         let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         for (value, expected) in [
             ("null", ""),
@@ -98,14 +98,14 @@ mod tests {
     }
 
     #[test]
-    fn pretty_text_is_that_of_json_stringify() {
+    fn pretty_text_matches_json_stringify() {
         let value = json!({"a": [1.0, {"b": "x\"\n"}], "c": [], "d": {}, "e": null});
         let expected = "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"x\\\"\\n\"\n    }\n  ],\n  \"c\": [],\n  \"d\": {},\n  \"e\": null\n}";
         assert_eq!(pretty(&value), expected);
     }
 
     #[test]
-    fn only_own_arguments_count() {
+    fn inherited_properties_are_not_arguments() {
         assert_eq!(argument(&json!({"a": 1}), "a"), Some(&json!(1)));
         assert_eq!(argument(&json!({"a": 1}), "toString"), None);
         assert_eq!(argument(&json!("text"), "length"), None);

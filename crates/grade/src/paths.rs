@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn inside_means_the_directory_itself_or_below_it() {
+    fn a_path_is_inside_if_it_is_the_directory_or_below_it() {
         assert!(is_inside("/a/b", "/a/b") && is_inside("/a/b", "/a/b/c") && is_inside("/", "/x"));
         assert!(!is_inside("/a/b", "/a/bc") && !is_inside("/a/b", "/a"));
     }

@@ -33,7 +33,7 @@ pub(crate) fn change(evidence: &Evidence) -> Result<&RepositoryChange, Box<Verdi
     match &evidence.collected.repository_change {
         Some(change) => match &change.after.lost {
             Some(reason) => {
-                let reason = format!("the repository cannot be read any more: {reason}");
+                let reason = format!("the repository can no longer be read: {reason}");
                 Err(Box::new(Verdict::unmet(reason, "a repository that git can read", "none")))
             }
             None => Ok(change),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_is_new_only_if_it_existed_nowhere_before() {
+    fn a_branch_is_new_only_if_it_did_not_exist_anywhere_before() {
         let change = of(|change| {
             change
                 .before

@@ -137,7 +137,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_first_unused_match_in_order_answers_once() {
+    fn the_first_unused_response_that_matches_answers_once() {
         let mut responder = responder(&[("(?i)push", "No"), ("(?i)commit|push", "Yes"), ("never", "x")]);
         let mut asked = |text: &str| {
             let mut question = question(text, &[]);
@@ -167,7 +167,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_bad_pattern_is_reported_where_it_is_written() {
+    fn every_invalid_pattern_is_reported_at_its_location() {
         let (_, problems) = Responder::compile(&[response("(", "x"), response("ok", "x"), response("(?x)a", "x")]);
         assert_eq!(problems.len(), 2);
         assert!(problems.iter().all(|problem| problem.is_error() && problem.source.is_some()));

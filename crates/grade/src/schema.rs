@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_field_has_a_shape() {
+    fn every_assertion_field_has_a_json_schema() {
         let is_open = ["any value", "expectation", "any value that JSON can say"];
         for assertion in ASSERTIONS {
             for field in assertion.fields.iter().filter(|field| !is_open.contains(&field.holds)) {

@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn another_plan_reloads_files_and_few_runtimes_are_kept() {
+    fn a_new_plan_reloads_files_and_the_number_of_kept_runtimes_is_limited() {
         use expect::Host as _;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("op.js");

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_printed_the_skill_before_failing_is_a_use() {
+    fn a_command_that_printed_the_skill_before_failing_uses_it() {
         let failed = |content: &str| {
             let mut trace = bash("cat .agents/skills/greet/SKILL.md; ./check");
             let result = trace.calls[0].result.as_mut().unwrap();

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_caller_that_leaves_the_queue_blocks_no_other() {
+    async fn a_caller_that_leaves_the_queue_does_not_block_others() {
         let account = account(&Policy { concurrency: 1, ..Policy::default() });
         let first = account.enter().await;
         assert!(at_once(&account).await.is_none());

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_overloaded_provider_says_when_to_come_back() {
+    fn the_retry_after_header_sets_the_delay() {
         let error = ProviderError::Http {
             status: 429,
             kind: None,

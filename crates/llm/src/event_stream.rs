@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_the_same_wherever_the_bytes_are_cut() {
+    fn events_do_not_depend_on_chunk_boundaries() {
         let text =
             "\u{feff}data: {\"a\":\r\ndata: \"ü€😀\"}\r\n\r\n: comment\n\nevent: x\nid: 1\ndata:b\n\ndata\r\rdata:  c";
         let expected = [("", "{\"a\":\n\"ü€😀\"}"), ("x", "b"), ("", ""), ("", " c")];

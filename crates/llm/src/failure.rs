@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_includes_the_request_and_the_number_of_tries() {
+    fn a_failure_includes_the_request_and_the_number_of_attempts() {
         let messages = ReportedError { codes: vec!["overloaded_error".into()], message: "Over\nloaded".into() };
         let mut failure = Failure::reported(Some(529), &messages, "POST http://x/v1/messages for m");
         failure.tries = 5;

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_the_same_wherever_the_bytes_are_cut() {
+    fn events_do_not_depend_on_chunk_boundaries() {
         let text =
             "\u{feff}data: {\"a\":\r\ndata: \"ü€😀\"}\r\n\r\n: comment\n\nevent: x\nid: 1\ndata:b\n\ndata\n\ndata: c";
         for size in 1..text.len() {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_same_wherever_the_bytes_are_cut() {
+    fn lines_do_not_depend_on_chunk_boundaries() {
         let text = "{\"a\": \"ü\"}\r\n\n  \n{\"b\": 1}\n{\"c\"";
         for size in 1..text.len() {
             assert_eq!(pieces(Framing::Lines, text, size), ["{\"a\": \"ü\"}", "{\"b\": 1}", "{\"c\""], "{size}");

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_searched_by_every_name_of_a_model() {
+    fn a_price_is_found_by_any_name_of_its_model() {
         let list = ListPrices::of(&json!({"data": [
             {"id": "anthropic/claude-haiku-4.5", "pricing": {"prompt": "0.000001", "completion": "0.000005",
                 "input_cache_read": "0.0000001", "input_cache_write": 0.00000125, "image": "0"}},

@@ -75,7 +75,7 @@ pub enum OpenError {
         variable: &'static str,
     },
     /// The provider has no default address, and none is set.
-    #[error("`{provider}` needs an address: set `base_url` or {variable}")]
+    #[error("`{provider}` requires a base URL: set `base_url` or {variable}")]
     NoAddress {
         /// Name of the provider.
         provider: &'static str,

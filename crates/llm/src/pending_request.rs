@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_waits_until_its_flight_is_dropped() {
+    fn a_request_is_pending_until_its_guard_is_dropped() {
         let flights = PendingRequests::default();
         assert_eq!(flights.longest(), None);
         let first = flights.begin("first");

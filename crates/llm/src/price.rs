@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_prices_apply_at_every_address_and_take_precedence() {
+    fn user_prices_apply_to_every_base_url_and_take_precedence() {
         let prices = prices(&json!({
             "openai:gpt-5": {"input": 9, "output": 90, "cache_read": 0},
             "mine": {"prompt": "0.000001", "completion": 0.000002},

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_and_dates_are_understood() {
+    fn seconds_and_dates_are_parsed() {
         let now: Timestamp = "1994-11-06T08:49:30Z".parse().unwrap();
         assert_eq!(parse("7", now), Some(Duration::from_secs(7)));
         assert_eq!(parse(" 0.5 ", now), Some(Duration::from_millis(500)));

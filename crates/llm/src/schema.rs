@@ -28,7 +28,7 @@ pub enum StructuredReplyError {
     #[error("the model declined to answer{}", .0.as_deref().map(|text| format!(": {text}")).unwrap_or_default())]
     Refused(Option<String>),
     /// The reply reached its token limit before it was complete.
-    #[error("the answer reached the limit of its tokens before it was complete")]
+    #[error("the answer hit the token limit before it was complete")]
     TooLong,
     /// The reply is not JSON, or does not have the required structure, even after one retry.
     #[error("the answer does not have the requested form: {0}")]
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_found_where_models_put_it() {
+    fn json_is_found_wherever_models_put_it() {
         for text in ["{\"a\": 1}", "```json\n{\"a\": 1}\n```", "Sure!\n{\"a\": 1}\nDone.", "```\n{\"a\": 1}```"] {
             assert_eq!(json_of(text), Ok(json!({"a": 1})), "{text}");
         }

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_of_a_private_key_are_masked_up_to_its_end_in_their_stream_only() {
+    fn a_private_key_is_masked_to_its_last_line_but_only_in_its_own_stream() {
         let blocks = KeyBlocks::default();
         let begin = "-----BEGIN RSA PRIVATE KEY-----";
         assert_eq!(describe(&blocks, "stderr", begin), begin);

@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_compiles_and_has_a_mark() {
+    fn every_pattern_compiles_and_has_a_marker() {
         assert!(MARKS.is_some());
         for shape in SHAPES {
             assert!(compiled(shape.pattern).is_some(), "{}", shape.pattern);

@@ -25,14 +25,14 @@ fn a_url_keeps_its_host_and_loses_its_password() {
 }
 
 #[test]
-fn a_key_from_an_unknown_source_is_recognised_by_its_shape() {
+fn a_key_from_an_unknown_source_is_recognised_by_its_format() {
     let key = format!("sk-ant-{}", "api03-abcdefghijklmnop");
     assert_eq!(mask(&[]).text(&format!("x {key} y")), "x [masked] y");
     assert_eq!(mask(&[]).text("sk-test"), "sk-test");
 }
 
 #[test]
-fn every_shape_of_a_key_is_known() {
+fn every_key_format_is_recognised() {
     let long = "0123456789abcdefghijABCDEFGHIJ0123456789abcdef";
     let keys = [
         format!("sk-ant-{long}"),
@@ -84,7 +84,7 @@ fn a_canary_is_masked_in_every_encoding() {
 }
 
 #[test]
-fn values_that_a_configuration_names_as_keys_are_masked() {
+fn configuration_values_of_secret_settings_are_masked() {
     let source = model::Source::new("c", "");
     let config = serde_json::json!({"agents": {"bot": {"headers": {"Authorization": "Bearer canary-bearer-1", "X-Org":
         "acme"}, "url": "https://me:canary-pass@host/x", "apiKey": "canary-key-1", "max_tokens": "123456789"}}});
@@ -206,7 +206,7 @@ fn secrets_of_a_fixture_are_masked_in_its_trial_and_in_debug_output() {
     assert!(!format!("{run:?}").contains("dummy"));
 }
 #[test]
-fn a_key_is_found_under_every_escape_and_after_any_character() {
+fn a_key_is_found_in_every_escaped_form_and_after_any_character() {
     let key = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
     let coloured = format!("\u{1b}[31mghp_\u{1b}[0m{}", &key[4..]);
     let wide: String = key.chars().flat_map(|letter| [letter, '\0']).collect();
@@ -220,7 +220,7 @@ fn a_key_is_found_under_every_escape_and_after_any_character() {
 }
 
 #[test]
-fn shapes_of_tokens_headers_and_addresses_are_known_and_plain_words_are_not() {
+fn tokens_headers_and_urls_are_masked_and_plain_words_are_not() {
     let long = "0123456789abcdefghijABCDEFGHIJ0123456789abcdef";
     let header = format!("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{long}");
     let messages = [
@@ -259,7 +259,7 @@ fn a_key_with_a_truncated_start_or_end_is_masked() {
 }
 
 #[test]
-fn a_secret_that_is_cut_between_frames_of_a_stream_is_masked_in_both() {
+fn a_secret_split_across_two_frames_of_a_stream_is_masked_in_both() {
     let mask = mask(&[("A_KEY", "dummy-secret-1")]);
     let frame = |text: &str| format!("data: {{\"delta\":{{\"text\":\"{text}\"}}}}");
     let stream =
@@ -314,7 +314,7 @@ fn assert_hidden(masked: &str, secret: &str, most: usize) {
 }
 
 #[test]
-fn a_known_secret_is_masked_wherever_it_was_cut() {
+fn a_known_secret_is_masked_wherever_it_is_truncated() {
     for secret in ["wordsWithoutAnyDigit", "correct horse battery staple", "S3cr3t/+=é<&>\"x", "aaaaaaaaaaaaaaab"] {
         let mask = mask(&[("A_KEY", secret)]);
         let forms = [secret.to_owned(), serde_json::to_string(secret).unwrap().trim_matches('"').to_owned()];
@@ -334,7 +334,7 @@ fn a_known_secret_is_masked_wherever_it_was_cut() {
 }
 
 #[test]
-fn the_password_in_a_url_is_masked_whole_and_wherever_it_was_cut() {
+fn a_password_in_a_url_is_masked_even_if_truncated() {
     let none = mask(&[]);
     for password in ["hunter", "letters", "p@ssword", "12345678", "a:b:c:d"] {
         let url = format!("https://me:{password}@proxy.example:8080/x");

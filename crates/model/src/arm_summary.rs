@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn each_agent_has_its_delta_and_each_case_its_direction() {
+    fn each_agent_has_its_own_delta_and_each_case_has_a_direction() {
         let trials = [
             both("codex", "helped", Passed, Failed),
             both("codex", "harmed", Failed, Passed),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn json_gives_both_back_in_one_flat_map() {
+    fn summaries_and_deltas_round_trip_as_flat_json_objects() {
         let trials = both("codex", "a", Passed, Failed);
         let (arms, deltas) = (ArmSummary::of(&trials), ArmDelta::of(&trials));
         let json = serde_json::to_value((&arms, &deltas)).unwrap();

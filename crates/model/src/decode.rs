@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_read_as_documented() {
+    fn durations_are_parsed_as_documented() {
         assert_eq!(parse_duration_ms("500ms"), Some(500));
         assert_eq!(parse_duration_ms("1.5h"), Some(5_400_000));
         assert_eq!(parse_duration_ms("30 s"), Some(30_000));

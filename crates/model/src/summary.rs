@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn undecided_assertions_are_excluded_from_rates_whatever_the_others_are() {
+    fn undecided_assertions_are_excluded_from_rates_regardless_of_other_verdicts() {
         let finding = |status: &str| json!({ "id": "f", "type": "t", "status": status, "weight": 1, "because": "" });
         let of = |outcome: &str, statuses: &[&str]| {
             let findings: Vec<Value> = statuses.iter().map(|status| finding(status)).collect();

@@ -239,7 +239,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_reply_covers_the_work_for_one_message() {
+    fn a_reply_covers_everything_done_for_one_user_message() {
         let text_of = |index: usize| Step::UserMessage { index, of: 2, text: format!("message {index}") };
         let call = |id: &str, message: &str| Step::ToolCall(ToolCall::new(id, "Bash", json!({}), message));
         let text = |message: &str| Step::Text { message: message.into(), text: message.into(), parent: None };
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_one_message_are_one_turn_and_a_sub_agents_turn_does_not_count() {
+    fn parts_of_one_message_are_one_turn_and_sub_agent_turns_do_not_count() {
         let text = |message: &str, parent: Option<&str>| Step::Text {
             message: message.into(),
             text: "a".into(),

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wide_characters_take_two_columns_and_marks_none() {
+    fn wide_characters_take_two_columns_and_combining_marks_take_none() {
         assert_eq!(["é", "e\u{301}", "漢字", "👍🏽", "한글", "…"].map(width), [1, 1, 4, 2, 4, 1]);
         assert_eq!(widest(["abc", "漢字", ""]), 4);
         assert_eq!(padded("漢字", 6), "漢字  ");

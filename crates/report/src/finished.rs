@@ -358,7 +358,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_starts_at_the_root_of_the_repository() {
+    fn a_path_is_relative_to_the_root_of_the_repository() {
         let path = |file| in_repository(Path::new("packages/bot"), file);
         assert_eq!(path("tests/a.yaml"), "packages/bot/tests/a.yaml");
         assert_eq!([path("./a.yaml"), path("../b.yaml")], ["packages/bot/a.yaml", "packages/b.yaml"]);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn only_text_is_left() {
+    fn control_characters_are_removed_from_text() {
         assert_eq!(clean("a\u{0}\u{1b}[31mb\u{fffe}\u{ffff}\u{202e}\tc\u{2028}d\u{85}é👍"), "ab    c\ndé👍");
     }
 }

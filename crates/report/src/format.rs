@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_have_a_sign_unless_there_is_none() {
+    fn differences_have_a_sign_unless_they_are_zero() {
         let gains: Vec<String> = [0.333, -0.04, 0.004, -0.0001, 0.0, 1.0].map(gain).into();
         assert_eq!(gains, ["+33", "-4", "+0.4", "0", "0", "+100"]);
         assert_eq!(signed(-11.5, seconds), "-11.5s");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn points_have_no_unnecessary_decimals() {
+    fn score_points_have_no_unnecessary_decimals() {
         let read: Vec<String> = [100.0, 33.333_333, 0.1 + 0.2, -0.001, -20.0, 79.999].map(points).into();
         assert_eq!(read, ["100", "33.33", "0.3", "0", "-20", "80"]);
     }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_of_judging_is_shown_and_unknown_values_are_not_invented() {
+    fn judge_usage_is_shown_and_unknown_values_are_not_invented() {
         let tokens = Tokens { input: 3000, output: 400, ..Tokens::default() };
         let known = AuxiliaryUsage { requests: 12, cached: 2, tokens: Some(tokens), cost_usd: Some(0.01) };
         assert_eq!(model_usage(&known), "12 requests, 3,400 tokens, $0.0100, 2 cached");

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_cut_by_the_columns_it_takes() {
+    fn a_line_is_cut_by_its_display_width() {
         assert_eq!(folded("漢字漢字", 8, "…"), "漢字漢字");
         assert_eq!(folded("漢字漢字", 7, "…"), "漢字漢…");
         assert_eq!(folded("漢字漢字", 6, "…"), "漢字…");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_cut_at_characters() {
+    fn a_line_is_cut_at_character_boundaries() {
         assert_eq!(folded("  a \n b  ", 10, "…"), "a b");
         assert_eq!(folded("ééééé", 4, "…"), "ééé…");
         assert_eq!(folded("éééé", 4, "…"), "éééé");

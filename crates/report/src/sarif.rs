@@ -128,13 +128,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn problems_of_a_kind_have_the_same_rule() {
+    fn problems_of_the_same_kind_share_a_rule() {
         let of = |message: &str| (rule(message), id(&rule(message)));
         assert_eq!(of("unknown key `a`"), ("unknown key …".to_owned(), "unknown-key".to_owned()));
         assert_eq!(of("unknown key `b: c`"), of("unknown key `a`"));
         assert_eq!(of("`weight` is not a field of `contains`").1, "is-not-a-field-of");
         assert_eq!(of("not valid JSON: 3 errors at `x`").1, "not-valid-json");
-        assert_eq!(of("12 trials of one case are more than 100"), of("1 trials of one case are more than 2"));
+        assert_eq!(of("12 trials per case exceed the maximum of 100"), of("1 trials per case exceed the maximum of 2"));
         assert_eq!(of("`x`").1, "problem");
     }
 

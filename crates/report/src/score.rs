@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_penalty_reduces_its_dimension_and_alone_counts_if_not_incurred() {
+    fn a_penalty_reduces_its_dimension_and_a_lone_one_counts_if_not_incurred() {
         let mixed = [finding("", 100.0, 0.0, &[detail("a", 0.8, 1.0, vec![]), detail("a", -0.2, 1.0, vec![])])];
         let share = dimensions(&mixed)[0].1;
         assert!((share - 0.75).abs() < 1e-12, "{share}");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dimension_without_weights_is_a_plain_mean_and_an_undecided_one_is_omitted() {
+    fn a_dimension_without_weights_is_a_plain_mean_and_undecided_ones_are_omitted() {
         let findings = [finding("", 1.0, 0.0, &[detail("a", 0.0, 1.0, vec![]), detail("a", 0.0, 0.0, vec![])])];
         assert_eq!(dimensions(&findings), [("a", 0.5)]);
         let undecided = Finding { status: Status::Undecided, score: None, ..finding("a", 1.0, 0.0, &[]) };

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_says_what_the_figures_show() {
+    fn the_sentence_matches_the_figures() {
         let many = |with: usize, without: usize, of: usize| -> Vec<(u64, u64)> {
             (0..of).map(|at| (u64::from(at < with), u64::from(at < without))).collect()
         };
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_about_one_arm_says_what_it_counts() {
+    fn a_sentence_about_one_arm_states_what_is_counted() {
         let rate = model::Estimate { mean: 7.0 / 9.0, stddev: None, ci95: Some([0.45, 0.937]) };
         let cases = ArmStatistics {
             decided: 9,
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn without_evidence_no_statement_is_made_about_the_skill() {
+    fn without_evidence_the_sentence_does_not_judge_the_skill() {
         let nothing = ArmDelta { delta: Delta::default(), ..compared(&[], 1) };
         assert!(sentence(&nothing, None).ends_with("no case was decided both with it and without it."));
         let unused = Triggering { misses: 3, ..Triggering::default() };

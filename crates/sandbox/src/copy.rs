@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_completely_sparse_file_is_copied_without_cost() {
+    fn a_sparse_file_stays_sparse_when_copied() {
         let base = tempfile::tempdir().unwrap();
         let from = base.path().join("from");
         fs::create_dir(&from).unwrap();

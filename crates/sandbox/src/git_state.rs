@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_is_found_loose_packed_or_not_at_all() {
+    fn references_are_resolved_whether_loose_or_packed() {
         let root = tempfile::tempdir().unwrap();
         let git = root.path().join(".git");
         fs::create_dir_all(git.join("refs/heads")).unwrap();

@@ -79,7 +79,7 @@ mod tests {
     use model::{CopyTree, Excerpt};
 
     #[test]
-    fn the_key_follows_the_content_of_trees() {
+    fn the_key_changes_with_the_content_of_trees() {
         let tree = tempfile::tempdir().unwrap();
         std::fs::write(tree.path().join("a"), "one").unwrap();
         let copied = CopyTree { from: tree.path().into(), to: ".".into(), source: Excerpt::of_file("x") };
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn committed_and_staged_are_not_the_same() {
+    fn committed_and_staged_files_have_different_keys() {
         let file = |path: &str| FixtureFile {
             path: path.into(),
             content: b"x".as_slice().into(),

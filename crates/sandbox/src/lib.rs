@@ -214,7 +214,7 @@ impl SandboxFactory {
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// There is no kind of this name.
-    #[error("there is no sandbox `{name}`")]
+    #[error("unknown sandbox `{name}`")]
     Unknown {
         /// Name as written by the user.
         name: String,

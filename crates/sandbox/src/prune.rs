@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn orphans_are_found_oldest_first_and_live_ones_never() {
+    fn orphans_are_listed_oldest_first_and_live_directories_are_not_listed() {
         let root = tempfile::tempdir().unwrap();
         let now = SystemTime::now();
         let young = orphan(root.path(), "young", 1, now);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn removal_checks_again() {
+    fn removal_checks_the_lock_again() {
         let root = tempfile::tempdir().unwrap();
         let now = SystemTime::now();
         let path = orphan(root.path(), "x", 1, now);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_without_a_mark_belongs_to_the_process_in_its_name() {
+    fn a_directory_without_an_owner_file_belongs_to_the_process_in_its_name() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join(format!("trialrun-x-{}-00ff", std::process::id()))).unwrap();
         fs::create_dir(root.path().join(format!("trialrun-y-{}-00ff", dead_pid()))).unwrap();

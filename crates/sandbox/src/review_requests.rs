@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_hosts_that_the_user_named_are_asked() {
+    fn only_hosts_named_by_the_user_are_queried() {
         let may = |env: &[(&str, &str)], source_repo: Option<&str>, url: &str| {
             let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
             let supervisor = Supervisor::new("trialrun").unwrap();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn both_services_are_read_into_the_same_form() {
+    fn responses_of_both_services_are_parsed_into_the_same_structure() {
         let github = r#"[{"number":7,"headRefName":"a","baseRefName":"main","url":"u","state":"OPEN"},
             {"number":6,"headRefName":null,"state":"MERGED"}]"#;
         let gitlab = r#"[{"iid":7,"source_branch":"a","target_branch":"main","web_url":"u","state":"opened"}]"#;

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_stay_inside_are_followed_and_files_replaced() {
+    fn links_that_stay_inside_are_followed_and_existing_files_are_overwritten() {
         let (_scratch, inside, _) = scratch();
         let mut writer = Writer::new(&inside);
         writer.file(Path::new("real/file"), b"old", false).unwrap();

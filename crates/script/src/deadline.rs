@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_uses_no_processor_time() {
+    fn waiting_consumes_no_cpu_time() {
         let deadline = Deadline::default();
         deadline.begin(Duration::from_millis(20));
         let (_keep, nothing) = std::sync::mpsc::channel::<()>();

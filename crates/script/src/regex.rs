@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sticky_pattern_is_valid_by_itself() {
+    fn a_sticky_pattern_is_validated_on_its_own() {
         for flags in ["", "y", "gy"] {
             assert!(matches!(Regex::literal("a)(b", flags), Err(RegexError::Invalid { .. })), "{flags}");
         }
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_patterns_match_like_the_engine() {
+    fn plain_patterns_match_as_in_the_engine() {
         let texts =
             ["", "a", "b", "ab", "ba", "aab", "a b", "a\nb", "a-b", "x{1}", "é", "e\u{301}", "😀", "a😀", "^a", "$"];
         let words =

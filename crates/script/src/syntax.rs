@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn brackets_and_chains_count_and_strings_and_comments_do_not() {
+    fn brackets_and_chains_count_as_nesting_but_strings_and_comments_do_not() {
         assert_eq!(nesting("a"), 0);
         assert_eq!(nesting("((("), 4);
         assert_eq!(nesting("'((((' + \"((((\" // ((((\n /* (((( */"), 2);

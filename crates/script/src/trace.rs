@@ -189,7 +189,7 @@ fn plainer(name: &str, message: String) -> String {
         "document" | "window" | "localStorage" | "sessionStorage" | "navigator" => "scripts do not run in a browser",
         "require" | "module" | "__dirname" | "__filename" => "this file is an ECMAScript module, use `import`",
         "setImmediate" | "clearImmediate" | "global" => "it belongs to Node.js",
-        "Intl" => "the engine has no data about languages; `toFixed` and `toISOString` do not depend on any",
+        "Intl" => "the script engine has no locale data; use `toFixed` or `toISOString`",
         "describe" | "it" | "test" | "suite" => {
             "it belongs to another test runner; write `export default scenario(name, async ({ agent, assert }) => { … })`"
         }
@@ -420,7 +420,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_a_stack_are_read_with_any_name() {
+    fn stack_frames_are_parsed_with_or_without_a_function_name() {
         let read = |line: &str| step(line).map(|step| (step.function, step.file, step.line, step.column));
         let some = |name: &str| Some(name.to_owned());
         assert_eq!(read("    at f (/a b/c (1).ts:3:14)"), Some((some("f"), "/a b/c (1).ts".into(), 3, 14)));

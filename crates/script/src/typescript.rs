@@ -370,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loop_is_located_only_if_no_other_call_lies_in_between() {
+    fn a_loop_is_located_only_if_no_other_call_comes_before_it() {
         // The engine has passed `<`. The loop begins at `>`.
         for (text, has_loop) in [
             ("f(<); >while (1) {}", true),

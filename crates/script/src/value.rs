@@ -324,14 +324,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_crosses_both_ways_unchanged() {
+    fn json_round_trips_unchanged() {
         let value = json!({"a": [1, -2.5, true, null, "x"], "b": {"c": {}}, "big": 9_007_199_254_740_991_i64});
         assert_eq!(Value::from(&value).to_json(), value);
         assert_eq!(Value::from(value.clone()).to_json(), value);
     }
 
     #[test]
-    fn values_unknown_to_json_are_omitted_or_null() {
+    fn values_that_json_cannot_represent_are_omitted_or_null() {
         let asks = Value::from(HostFunction::new("x"));
         let map = Value::Map(vec![
             ("u".into(), Value::Undefined),

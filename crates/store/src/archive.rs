@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_imported_run_is_the_exported_one() {
+    fn an_imported_run_equals_the_exported_one() {
         let folder = tempfile::tempdir().unwrap();
         let (from, mut to) = (recorded(&folder, "from"), empty(&folder, "to"));
         let mut file = Vec::new();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_recorded_from_a_damaged_file() {
+    fn nothing_is_imported_from_a_damaged_file() {
         let folder = tempfile::tempdir().unwrap();
         let (from, mut to) = (recorded(&folder, "from"), empty(&folder, "to"));
         let mut file = Vec::new();

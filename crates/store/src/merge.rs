@@ -282,7 +282,7 @@ mod tests {
     const RUN: &str = crate::tests::contract::RUN;
 
     #[test]
-    fn merged_shards_are_the_whole_run_in_whatever_order_they_come() {
+    fn merged_shards_form_the_whole_run_in_any_order() {
         for order in [[RUN, OTHER], [OTHER, RUN]] {
             let (_folder, mut from, mut to) = stores();
             shard(&mut *from, RUN, (1, 2), &[("a", 0), ("c", 2)], true);

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn commas_and_white_space_part_tools_but_not_inside_scopes() {
+    fn commas_and_white_space_separate_tools_except_inside_scopes() {
         assert_eq!(
             tokens("Read, Write,Bash(git *, npm test)\n\tGrep"),
             ["Read", "Write", "Bash(git *, npm test)", "Grep"]

@@ -293,7 +293,7 @@ filse_unstaged: []
     }
 
     #[test]
-    fn a_branch_without_a_repository_is_warned_about() {
+    fn a_branch_without_a_repository_causes_a_warning() {
         let (fixtures, problems) = read("git_branch: feature/x", Path::new("/"));
         assert_eq!(problems, ["s.yaml:1:13: `git_branch` does nothing without `git_init: true`"]);
         assert_eq!(fixtures.unwrap().git_branch.as_deref(), Some("feature/x"));

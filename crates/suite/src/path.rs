@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_shown_as_it_would_be_written() {
+    fn a_path_below_the_working_directory_is_shown_relative_to_it() {
         let cwd = Path::new("/home/me");
         assert_eq!(shown(Path::new("/home/me/a/b.yaml"), cwd), "a/b.yaml");
         assert_eq!(shown(Path::new("/home/me"), cwd), ".");

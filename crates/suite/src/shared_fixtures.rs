@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_starts_from_what_it_extends() {
+    fn a_block_is_merged_onto_the_blocks_it_extends() {
         let (shared, problems) = shared(
             "all: {extends: [left, right], setup_commands: [all]}
 left: {extends: base, setup_commands: [left]}

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_is_shown() {
+    fn every_date_field_is_formatted() {
         let format = "%Y %y %m %B %b %d %H %I %p %M %S %A %a %w %f %% %q %";
         let wanted = "2024 24 02 February Feb 29 13 01 PM 05 09 Thursday Thu 4 120000 % %q %";
         assert_eq!(shown("2024-02-29T13:05:09.12", format, 0), wanted);

@@ -24,7 +24,7 @@ struct Outcome {
 }
 
 #[test]
-fn templates_do_what_was_recorded() {
+fn templates_match_the_recorded_results() {
     let differences: BTreeMap<String, String> = serde_json::from_str(&read("differences.json")).unwrap();
     let mut wrong = Vec::new();
     let mut seen = 0;

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_the_output_under_any_name_and_next_to_any_keys() {
+    fn the_output_is_read_from_any_text_key_and_other_keys_are_kept() {
         for name in ["text", "message", "content", "response", "output"] {
             for text in ["hi", ""] {
                 let result = read(json!({name: text, "mood": 1})).unwrap().result.unwrap();

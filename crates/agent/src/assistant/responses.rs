@@ -111,7 +111,7 @@ impl Responses {
 fn answer_of(reply: &Reply) -> Result<Option<String>, Ending> {
     let reason = match &reply.stop_reason {
         StopReason::Refusal => "it declined to answer",
-        StopReason::MaxTokens => "its answer is incomplete: it reached the limit of its tokens",
+        StopReason::MaxTokens => "its answer is incomplete: it reached its token limit",
         _ => return Ok(Some(reply.text())),
     };
     Err(Ending::GaveUp { reason: reason.to_owned() })

@@ -96,7 +96,7 @@ async fn each_request_names_the_previous_response_and_sends_only_new_content() {
 }
 
 #[tokio::test]
-async fn a_cases_tools_are_offered_and_answer() {
+async fn the_tools_of_a_case_are_offered_and_return_results() {
     for (message, answer, is_error) in [("add", "3", false), ("same", "Error: the same", true)] {
         let server = Loopback::serve(responding).await;
         let mut harness = harness(&json!({"model": "m", "baseUrl": server.url}), &[message]);
@@ -109,11 +109,11 @@ async fn a_cases_tools_are_offered_and_answer() {
 }
 
 #[tokio::test]
-async fn decisions_of_the_agent_count_and_failures_of_the_service_do_not() {
+async fn decisions_of_the_agent_count_against_it_and_service_failures_do_not() {
     let ending = async |message: &str| responded(&[message]).await.0.endings.remove(0);
     let gave_up = |reason: &str| Ending::GaveUp { reason: reason.into() };
     assert_eq!(ending("refuse").await, gave_up("it declined to answer"));
-    assert_eq!(ending("cut").await, gave_up("its answer is incomplete: it reached the limit of its tokens"));
+    assert_eq!(ending("cut").await, gave_up("its answer is incomplete: it reached its token limit"));
     let unknown = "it called the tool `fly`, which the case does not provide (tools of the case: none)";
     assert_eq!(ending("unknown").await, gave_up(unknown));
     for message in ["failed", "wrong", "denied", "down", "page", "cut off"] {
@@ -198,7 +198,7 @@ async fn ran(messages: &[&str]) -> (TestRun, Loopback) {
 }
 
 #[tokio::test]
-async fn a_thread_keeps_the_conversation_and_a_run_answers() {
+async fn a_thread_keeps_the_conversation_and_each_message_starts_a_run() {
     let (played, server) = ran(&["one", "two"]).await;
     assert_eq!(played.endings, [Ending::Finished, Ending::Finished]);
     assert_eq!((played.answer(), played.tokens()), (Some("one,two of 2"), Some(10)));
@@ -212,7 +212,7 @@ async fn a_thread_keeps_the_conversation_and_a_run_answers() {
 }
 
 #[tokio::test]
-async fn a_run_that_asks_for_a_tool_of_the_case_gets_its_answer() {
+async fn a_run_that_calls_a_tool_of_the_case_gets_its_result() {
     let server = Loopback::serve(threads()).await;
     let mut harness = harness(&json!({"assistant_id": "asst_1", "base_url": server.url}), &["add"]);
     let _folder = adding(&mut harness);

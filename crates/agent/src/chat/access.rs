@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_outside_are_rejected_in_every_notation() {
+    fn paths_outside_the_sandbox_are_rejected_in_every_notation() {
         let (dir, access) = sandbox();
         symlink("/etc", access.work().join("etc")).unwrap();
         symlink("../elsewhere/new", access.work().join("dangling")).unwrap();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_within_the_sandbox_is_followed_and_home_is_the_sandboxs() {
+    fn links_within_the_sandbox_are_followed_and_home_is_the_sandbox_home() {
         let (dir, access) = sandbox();
         std::fs::write(access.work().join("real"), "old").unwrap();
         symlink("real", access.work().join("link")).unwrap();

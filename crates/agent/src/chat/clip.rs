@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_cut_between_characters_with_a_notice() {
+    fn text_is_cut_at_a_character_boundary_with_a_notice() {
         assert_eq!(head("äöü", 2), ("äö", true));
         assert_eq!(head("äöü", 3), ("äöü", false));
         assert_eq!(middle("äöüß€".into(), 3), "äö\n[… 2 characters left out …]\n€");

@@ -61,7 +61,7 @@ async fn a_file_is_written_read_and_edited_in_the_sandbox() {
 }
 
 #[tokio::test]
-async fn calls_of_one_message_are_one_turn_and_their_results_go_back_together() {
+async fn calls_of_one_message_form_one_turn_and_their_results_are_returned_together() {
     let played = played(json!([
         {"tools": [
             {"name": "Bash", "input": {"command": "echo one"}},
@@ -101,7 +101,7 @@ async fn command_output_is_cut_in_the_middle_and_stays_in_order() {
 }
 
 #[tokio::test]
-async fn a_command_has_a_time_limit_that_the_trial_caps() {
+async fn the_timeout_of_a_command_is_capped_by_the_trial() {
     let started = Instant::now();
     let mut harness = AgentHarness::scripted(
         "go",
@@ -296,7 +296,7 @@ async fn a_chain_of_messages_is_one_conversation() {
 }
 
 #[tokio::test]
-async fn the_model_is_not_asked_again_when_the_turns_are_used_up() {
+async fn the_model_is_not_called_again_after_the_turn_limit() {
     let steps =
         json!([call("Bash", json!({"command": "true"})), call("Bash", json!({"command": "true"})), {"text": "x"}]);
     let mut harness = AgentHarness::scripted("go", &steps);
@@ -309,7 +309,7 @@ async fn the_model_is_not_asked_again_when_the_turns_are_used_up() {
 }
 
 #[tokio::test]
-async fn a_provider_failure_is_the_fault_of_the_provider() {
+async fn a_provider_failure_is_attributed_to_the_provider() {
     for (steps, part) in [
         (json!([{"fault": {"kind": "http", "status": 529}}]), "529"),
         (json!([{"fault": {"kind": "cut"}}]), "closed"),
@@ -338,7 +338,7 @@ async fn a_provider_that_hangs_can_be_interrupted() {
 }
 
 #[tokio::test]
-async fn a_missing_answer_means_giving_up() {
+async fn a_refusal_or_a_truncated_answer_counts_as_giving_up() {
     for stop in ["refusal", "max_tokens"] {
         let played = played(json!([{"text": "half", "stop": stop}])).await;
         assert!(matches!(&played.endings[..], [Ending::GaveUp { .. }]), "{stop}: {:?}", played.endings);
@@ -349,7 +349,7 @@ async fn a_missing_answer_means_giving_up() {
 }
 
 #[test]
-fn a_model_that_cannot_be_reached_is_found_before_anything_runs() {
+fn an_unreachable_model_is_detected_before_anything_runs() {
     let check = |model: Option<&str>, case: &Case| -> Vec<String> {
         let mut harness = AgentHarness::of(case.clone());
         harness.setup.model = model.map(str::to_owned);

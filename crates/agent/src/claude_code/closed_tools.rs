@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_defines_which_tools_exist_and_need_no_permission() {
+    fn a_list_defines_the_available_tools_and_grants_permission_for_them() {
         let tools = closed(&["Read", "Bash(git *)", "Bash(npm test)", "mcp__db__query", "Read"]);
         assert_eq!(tools.built_in().collect::<Vec<_>>(), ["Read", "Bash"]);
         assert_eq!(tools.rules(), ["Read", "Bash(git *)", "Bash(npm test)", "Bash(npm test:*)", "mcp__db__query"]);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_of_servers_must_be_listed() {
+    fn tools_of_mcp_servers_must_be_listed() {
         let tools = closed(&["Read", "mcp__db__query", "mcp__files"]);
         let refused = |name: &str| tools.objection(name, &json!({}), &resolver(Path::new("/w"))).is_some();
         assert!(!refused("mcp__db__query") && !refused("mcp__files__list") && !refused("Read"));

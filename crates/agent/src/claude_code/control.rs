@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_question_has_no_batch_and_no_question_has_no_answers() {
+    fn a_single_question_needs_no_batch_and_an_empty_batch_has_no_answers() {
         assert_eq!(questions(&json!({"question": "Go on?"}))[0].question, "Go on?");
         assert!(questions(&json!({"questions": []})).is_empty());
         assert_eq!(answered(json!({"questions": []}), Vec::new()), json!({"questions": []}));

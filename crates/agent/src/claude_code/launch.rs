@@ -375,7 +375,7 @@ mod tests {
 
     #[cfg(not(target_os = "macos"))]
     #[test]
-    fn a_subscription_is_used_last_and_needs_its_folder() {
+    fn a_subscription_is_the_last_resort_and_needs_its_folder() {
         let stage = vendor(&[]);
         let folder = stage.bare().outside("real/.claude");
         let context = |stage: &AgentHarness| sign_in::at_vendor(&stage.host);

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn running_totals_become_what_each_message_used() {
+    fn running_totals_become_usage_per_message() {
         let mut meter = Meter::default();
         let first = meter.read(&result(100, 300, 0.0006));
         assert_eq!((first.tokens.map(|tokens| tokens.input), first.cost_usd), (Some(300), Some(0.0006)));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn without_totals_the_message_s_own_figures_count() {
+    fn without_totals_the_usage_of_each_message_is_used() {
         let usage = Meter::default().read(&json!({"usage": {"input_tokens": 7, "output_tokens": 2}}));
         assert_eq!(usage.tokens.map(|tokens| tokens.total()), Some(9));
         assert_eq!(usage.cost_usd, None);

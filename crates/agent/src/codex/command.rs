@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_of_a_shell_is_the_command() {
+    fn the_script_passed_to_a_shell_is_the_command() {
         for (line, command) in [
             ("/bin/bash -lc 'git status'", "git status"),
             ("bash -c ls", "ls"),
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_quoted_to_an_equivalent_shell_line() {
+    fn words_are_quoted_into_an_equivalent_shell_command() {
         let of = |words: &[&str]| of_words(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert_eq!(of(&["bash", "-lc", "ls | wc"]), "ls | wc");
         assert_eq!(of(&["rm", "-rf", "a b", "it's", ""]), r"rm -rf 'a b' 'it'\''s' ''");

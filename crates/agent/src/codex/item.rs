@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_has_its_canonical_name_and_keeps_its_own() {
+    fn a_call_gets_its_canonical_name_and_keeps_its_raw_name() {
         let describe = |namespace: Option<&str>, name: &str, input: Value| {
             let call = call("c", namespace, name, input, "m");
             (call.name, call.raw_name, call.input)
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_of_a_server_is_text() {
+    fn the_result_of_an_mcp_server_becomes_text() {
         let answer = |item: Value| server_answer(&item);
         let content = json!([{"type": "text", "text": "a"}, {"type": "image", "data": "AAAA"}]);
         assert_eq!(

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_toml_on_one_line() {
+    fn values_are_written_as_single_line_toml() {
         let mut stage = scripted();
         stage.setup.system_prompt = Some("Say \"hi\"\n\\ \u{7f}é\t".into());
         stage.setup.reasoning_effort = Some("low".into());

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_lower_than_the_previous_one_is_a_separate_sum() {
+    fn a_total_lower_than_the_previous_one_starts_a_new_total() {
         let mut meter = Meter::default();
         let mut read = |input, cached, output| meter.read(&usage(input, cached, output, 0)).map(|used| used.total());
         assert_eq!(read(100, 60, 5), Some(105));

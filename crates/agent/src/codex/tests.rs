@@ -362,7 +362,7 @@ fn the_file_of_a_thread_matches_its_script_and_names_its_model() {
 }
 
 #[test]
-fn calls_that_never_ran_are_in_a_threads_file() {
+fn calls_that_never_ran_are_read_from_the_thread_file() {
     let failures = Thread::read("failures");
     assert_eq!(
         failures.calls(),

@@ -39,7 +39,7 @@ fn problems(file: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn it_gets_the_data_of_the_case_and_its_whole_result_is_kept() {
+async fn execute_receives_the_case_data_and_its_complete_result_is_kept() {
     let (_dir, file) = module(
         "agent.ts",
         "type Context = { script?: string, args: Record<string, any>, options: object };
@@ -62,7 +62,7 @@ async fn it_gets_the_data_of_the_case_and_its_whole_result_is_kept() {
 }
 
 #[tokio::test]
-async fn plain_text_and_other_plain_values_are_the_answer() {
+async fn text_and_other_plain_values_become_the_answer() {
     let echo = played("export default ({ args }) => `you said ${args.input}`").await;
     let result = json!({"output": "you said go", "messages": null});
     assert_eq!((echo.answer(), echo.turn.trace().result.as_deref()), (Some("you said go"), Some(&result)));
@@ -82,7 +82,7 @@ async fn plain_text_and_other_plain_values_are_the_answer() {
 }
 
 #[tokio::test]
-async fn leftovers_of_other_trials_in_a_shared_engine_fail_no_trial() {
+async fn leftovers_of_other_trials_in_a_shared_engine_do_not_fail_a_trial() {
     let module = "const log = [];
 export function execute({ args }) {
   if (log.length > 3) throw new Error('full');
@@ -100,7 +100,7 @@ export function execute({ args }) {
 }
 
 #[tokio::test]
-async fn a_map_without_an_answer_means_that_the_agent_gave_up() {
+async fn an_object_without_an_output_counts_as_giving_up() {
     let reason = "`execute` returned no `output`".to_owned();
     for empty in ["{}", "{ ouput: 'x' }", "{ text: 'x' }"] {
         let ended = played(&format!("export default () => ({empty})")).await.endings;
@@ -131,7 +131,7 @@ async fn a_key_similar_to_a_known_one_is_reported() {
 }
 
 #[tokio::test]
-async fn the_last_answer_is_graded_whatever_the_first_contained() {
+async fn the_last_answer_is_graded_regardless_of_earlier_ones() {
     let text = "let n = 0; export default () => n++ ? 'second' : { output: 'first', tools: [{ name: 'find' }] };";
     let (_dir, file) = module("agent.js", text);
     let played = harness(&file, case("a", &["one", "two"])).play(&Custom).await.unwrap();
@@ -174,7 +174,7 @@ async fn single_message_trials_share_module_variables_for_a_limited_time() {
 }
 
 #[tokio::test]
-async fn conversations_and_adapters_share_nothing() {
+async fn conversations_and_adapters_share_no_state() {
     let (_dir, file) = module("agent.js", "let n = 0; export default () => `${++n}`");
     for _ in 0..3 {
         let played = harness(&file, case("a", &["one", "two"])).play(&Custom).await.unwrap();
@@ -313,7 +313,7 @@ async fn the_start_of_excessive_console_output_is_recorded_with_a_notice() {
 }
 
 #[tokio::test]
-async fn lines_on_the_console_are_recorded_in_order() {
+async fn console_lines_are_recorded_in_order() {
     let mut played = played(
         "console.log('loaded'); export default async () => { console.log('one', { a: 1 }); await null; console.error('two'); return 'x'; }",
     )
@@ -354,7 +354,7 @@ async fn exceeding_resource_limits_is_the_agents_failure() {
 }
 
 #[tokio::test]
-async fn it_respects_the_limits() {
+async fn the_turn_limit_is_enforced() {
     let (_dir, file) = module(
         "agent.js",
         "export default () => ({ messages: [1, 2, 3].map(n => ({ role: 'assistant', content: `${n}` })) })",
@@ -381,7 +381,7 @@ async fn an_answer_with_several_calls_is_one_turn() {
 }
 
 #[test]
-fn a_module_that_cannot_be_used_is_found_before_anything_runs() {
+fn an_unusable_module_is_detected_before_anything_runs() {
     assert_eq!(Custom.check_argument(None, &script::Library::default())[0].to_string(), "`custom` needs a module");
     assert!(problems("/none.js")[0].starts_with("cannot read the module `/none.js`"));
     let (_dir, file) = module("agent.js", "export const excute = () => 1;");

@@ -80,13 +80,13 @@ pub static DIRECTIVES: &[DirectiveKind] = &[
     kind("tokens", "INPUT OUTPUT [CACHE_READ [CACHE_WRITE]]", "Reports this token usage", tokens),
     kind("cost", "DOLLARS", "Reports this cost", cost),
     kind("error", "[TEXT]", "Gives up with an error", |rest| {
-        Ok(Directive::End(Ending::GaveUp { reason: or(rest, "it was told to") }))
+        Ok(Directive::End(Ending::GaveUp { reason: or(rest, "requested by `!error`") }))
     }),
     kind("provider-error", "[TEXT]", "Ends as if the model provider had failed", |rest| {
-        Ok(Directive::End(Ending::ProviderFailed { reason: or(rest, "as told") }))
+        Ok(Directive::End(Ending::ProviderFailed { reason: or(rest, "requested by `!provider-error`") }))
     }),
     kind("abort", "[TEXT]", "Ends as if its process had died", |rest| {
-        Ok(Directive::End(Ending::Aborted { reason: or(rest, "as told") }))
+        Ok(Directive::End(Ending::Aborted { reason: or(rest, "requested by `!abort`") }))
     }),
 ];
 
@@ -237,7 +237,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn plain_lines_are_one_text_and_directives_split_them() {
+    fn plain_lines_form_one_text_and_directives_split_it() {
         let text = "hello\nworld\n!call Bash {\"command\": \"ls\"} => a.txt\n\nbye";
         assert_eq!(
             parse(text),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn exclamations_that_are_far_from_any_directive_are_text() {
+    fn exclamations_unlike_any_directive_are_text() {
         assert_eq!(parse("!!important!!"), [Directive::Say("!!important!!".into())]);
         assert_eq!(parse("!say !call me"), [Directive::Say("!call me".into())]);
     }
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_may_name_both_caches() {
+    fn tokens_accepts_counts_for_cache_reads_and_writes() {
         let [Directive::Use(usage)] = &parse("!tokens 1 2 3 4")[..] else { panic!("not tokens") };
         let tokens = usage.tokens.unwrap();
         assert_eq!((tokens.input, tokens.output, tokens.cache_read, tokens.cache_write), (1, 2, 3, 4));

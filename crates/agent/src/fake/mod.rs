@@ -277,11 +277,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_can_end_in_every_way() {
+    async fn directives_can_produce_every_ending() {
         for (text, ending) in [
             ("!error no", Ending::GaveUp { reason: "no".into() }),
             ("!provider-error 503", Ending::ProviderFailed { reason: "503".into() }),
-            ("!abort", Ending::Aborted { reason: "as told".into() }),
+            ("!abort", Ending::Aborted { reason: "requested by `!abort`".into() }),
         ] {
             let played = played(&[text, "next"]).await;
             assert_eq!(played.endings, [ending], "{text}");

@@ -155,7 +155,7 @@ fn check(text: &str, at: &Node, problems: &mut Problems) {
     let used = template.iter().flat_map(Template::names);
     for name in used.filter(|name| !NAMES.contains(&name.value.as_str())) {
         let problem =
-            at.error(format!("`{}` is not a variable of a body", name.value)).suggest(nearest(&name.value, NAMES));
+            at.error(format!("`{}` is not a request body variable", name.value)).suggest(nearest(&name.value, NAMES));
         problems
             .push(problem.help(format!("the variables are {}; a case's own values are in `vars`", NAMES.join(", "))));
     }
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_lists_every_name() {
+    fn the_reference_page_lists_every_variable() {
         let page = include_str!("../../../../docs/reference/http-agent.md");
         assert!(NAMES.iter().all(|name| page.contains(&format!("\n| `{name}` |"))));
     }
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_alone_keep_their_kind_and_text_that_is_json_is_quoted() {
+    fn a_lone_placeholder_keeps_its_type_and_text_is_escaped_within_json() {
         let body =
             json!({"n": "{{ vars.n }}", "t": "n={{ vars.n }}", "s": "{{ script }}", "m": "{{ messages | length }}"});
         assert_eq!(made(&body, "x").0, json!({"n": 3, "t": "n=3", "s": null, "m": "3"}));
@@ -238,11 +238,11 @@ mod tests {
     }
 
     #[test]
-    fn unknown_body_variables_are_problems_with_a_suggestion() {
+    fn unknown_body_variables_are_reported_with_a_suggestion() {
         let node = Node::from_json(&json!({"q": ["{{ mesage }}", "{{ x "]}), &Source::new("project.yaml", ""));
         let mut problems = Problems::new();
         Body::template(&node, &mut problems);
-        assert_eq!(problems[0].message, "`mesage` is not a variable of a body");
+        assert_eq!(problems[0].message, "`mesage` is not a request body variable");
         assert_eq!(problems[0].help[0], "did you mean `message`?");
         Body::template(&Node::from_json(&json!(3), &Source::new("f", "")), &mut problems);
         assert!(problems.last().unwrap().message.starts_with("`body_template` must be text"));

@@ -45,7 +45,7 @@ impl Agent for Http {
 
     fn check_argument(&self, argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
         let Some(url) = argument.filter(|url| !url.is_empty()) else {
-            let problem = Diagnostic::error("`http` needs an address");
+            let problem = Diagnostic::error("`http` requires a URL");
             return vec![
                 problem.help("write `http:http://127.0.0.1:8080/chat`, or configure the agent in the project"),
             ];
@@ -129,7 +129,7 @@ fn unreached(context: &CaseContext<'_>, body: &Body) -> Vec<Diagnostic> {
     ];
     let lost = brought.into_iter().filter(|(name, is_there)| *is_there && !body.reaches(name));
     let problem = |(name, _): (&str, bool)| {
-        let message = format!("the case has `{name}`, which no request would contain");
+        let message = format!("the case has `{name}`, but the request does not send it");
         Diagnostic::error(message)
             .at(context.case.source.clone())
             .help(format!("write it into `body_template` as `{{{{ {name} }}}}`"))

@@ -234,7 +234,7 @@ fn configured_by(status: u16) -> Option<&'static str> {
     match status {
         401 | 403 => Some("`headers` says what key is sent"),
         404 => Some("`url` says where the request is sent"),
-        405 | 415 | 422 => Some("`method`, `headers`, `request_format` and `body_template` say what is sent"),
+        405 | 415 | 422 => Some("`method`, `headers`, `request_format` and `body_template` define the request"),
         _ => None,
     }
 }

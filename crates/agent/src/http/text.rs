@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_text_is_cut_between_characters() {
+    fn long_text_is_cut_at_a_character_boundary() {
         assert_eq!(clipped("äöü", 3), "ä\n[… 4 bytes more]");
         assert_eq!(clipped("äöü", 6), "äöü");
         assert_eq!(one_line(" a\n\n b "), "a b");

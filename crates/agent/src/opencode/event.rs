@@ -246,7 +246,7 @@ impl Interpreter {
             return fault.clone();
         }
         match (self.reason.as_deref(), &self.refusal) {
-            (None, _) => Ending::Aborted { reason: "it said nothing".to_owned() },
+            (None, _) => Ending::Aborted { reason: "it produced no output".to_owned() },
             (Some("tool-calls"), Some(refusal)) => {
                 Ending::GaveUp { reason: format!("it stopped because a call was not permitted ({refusal})") }
             }
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_of_a_message_are_in_written_order() {
+    fn the_steps_of_a_message_are_sorted_by_part_id() {
         let mut interpreter = Interpreter::new(SessionInfo::default(), None);
         let call = |id: &str| {
             part(
@@ -418,18 +418,18 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_summed_with_reasoning_in_the_output_and_no_price_is_no_cost() {
+    fn output_tokens_include_reasoning_and_a_session_without_messages_has_no_usage() {
         let (steps, done) = ended(&[text_of("m1", "tool-calls"), text_of("m2", "stop")].concat());
         let Some(Step::Finished { usage, .. }) = steps.last() else { panic!("{steps:?}") };
         let tokens = Tokens { input: 160, cache_read: 40, cache_write: 8, output: 20, reasoning: Some(6) };
         assert_eq!((usage.tokens, usage.cost_usd, done), (Some(tokens), Some(1.0), Ending::Finished));
         let (steps, done) = ended(&[]);
         let Some(Step::Finished { usage, is_error: true, .. }) = steps.last() else { panic!("{steps:?}") };
-        assert_eq!((*usage, done), (Usage::default(), Ending::Aborted { reason: "it said nothing".into() }));
+        assert_eq!((*usage, done), (Usage::default(), Ending::Aborted { reason: "it produced no output".into() }));
     }
 
     #[test]
-    fn the_answer_is_what_the_last_message_says() {
+    fn the_answer_is_the_text_of_the_last_message() {
         let say = |id: &str, message: &str, text: &str| part("text", id, message, &json!({ "text": text }));
         let begin = |message: &str| part("step_start", "a", message, &json!({}));
         let (steps, _) = ended(&[

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_a_sub_agent_for_another_cli_are_omitted() {
+    fn sub_agent_keys_for_other_clis_are_omitted() {
         let own = r#"{"tools": {"bash": false}, "model": "anthropic/x", "temperature": 0.1, "color": "red"}"#;
         let messages = sub_agent(&sub_agent_of("r", own));
         let expected = json!({"description": "d", "mode": "subagent", "prompt": "Review.", "tools": {"bash": false},
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_has_a_title_so_that_no_model_is_asked_for_one() {
+    fn a_session_has_a_title_so_that_no_model_has_to_write_one() {
         let mut stage = scripted(&[]);
         assert_eq!(
             prepared(&stage).invocation.args.join(" "),

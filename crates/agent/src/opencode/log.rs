@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_for_users_has_no_colours() {
+    fn colours_are_removed_from_lines_for_users() {
         let line = "\u{1b}[93m\u{1b}[1m! \u{1b}[0mpermission requested: bash (git log); auto-rejecting";
         assert_eq!(
             LogLine::read(line),

@@ -63,7 +63,7 @@ impl Agent for OpenCode {
         let warn = |message: String| Diagnostic::warning(message).at(case.source.clone());
         if context.base_url.is_some() && context.arm.model.is_none() {
             problems.push(
-                Diagnostic::error("a base URL needs a model, so that OpenCode knows which model to request")
+                Diagnostic::error("a base URL requires a model: OpenCode cannot choose one by itself")
                     .help("set `model`"),
             );
         }

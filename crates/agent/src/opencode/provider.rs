@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_the_users_replaces_that_of_the_provider() {
+    fn a_base_url_set_by_the_user_replaces_that_of_the_provider() {
         let dir = tempfile::tempdir().unwrap();
         let host = host(dir.path(), &[("OPENAI_API_KEY", "sk-test")]);
         let of = |name: &str, base_url: &str| {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_sign_in_is_used_where_no_key_is_set() {
+    fn a_stored_sign_in_is_used_if_no_key_is_set() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join(".local/share/opencode/auth.json");
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();

@@ -52,7 +52,7 @@ const EXCEPTIONS: &[Exception] = &[
         expected.serve(&json!({"text": "SCRIPT EXHAUSTED"}));
         expected.end("answered");
     }),
-    (&["i_perm_default"], "the harness ended it during the second step, of which nothing was told", |expected| {
+    (&["i_perm_default"], "the harness ended it during the second step, of which nothing was reported", |expected| {
         expected.calls.truncate(1);
         expected.turns = 1;
         expected.tokens = Some(tokens(100, 10));
@@ -222,7 +222,7 @@ fn every_capture_matches_its_script() {
 }
 
 #[test]
-fn calls_have_canonical_names_and_what_failed_is_an_error() {
+fn calls_have_canonical_names_and_failed_ones_are_errors() {
     let calls = |capture: &str| -> Vec<(String, bool)> {
         let trace = Trace::of(&read(&stdout(capture)).0);
         let describe = trace
@@ -274,7 +274,7 @@ fn an_error_contains_the_message_of_the_provider() {
 }
 
 #[test]
-fn the_cost_is_the_sum_of_what_each_message_cost() {
+fn the_cost_is_the_sum_over_all_messages() {
     let trace = Trace::of(&read(&stdout("b_tools")).0);
     assert!(
         trace.usage.cost_usd.is_some_and(|cost| (cost - (3.0 * 0.00045 + 0.00189)).abs() < 1e-9),

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_is_a_call_for_each_file() {
+    fn a_patch_becomes_one_call_per_file() {
         let text = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** Delete File: b.txt\n*** End Patch\n";
         let state = json!({"status": "completed", "input": {"patchText": text}, "output": "Success"});
         let calls = read(&part("apply_patch", &state), "m1");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn every_canonical_name_is_one_that_the_model_knows() {
+    fn every_canonical_name_is_defined_in_the_model_crate() {
         for own in OWN {
             assert!(model::tool::find(own.canonical).is_some(), "{}", own.name);
         }

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_turns_is_as_recorded() {
+    fn the_recorded_number_of_turns_is_used() {
         let more = r#"{"output":"done","tool_calls":[{"name":"Read"}],"turns":4}"#;
         assert_eq!(shape(&parse(more).lines[0]), [(1, ""), (0, ""), (0, ""), (0, "done")]);
         let fewer = r#"{"output":"done","tool_calls":[{"name":"Read"},{"name":"Edit"}],"turns":2}"#;
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_split_at_the_users() {
+    fn messages_are_split_at_user_messages() {
         let text = r#"{"messages":[{"role":"user","content":"1"},{"role":"assistant","content":"a","tool_calls":[{"name":"Read"}]},
             "#
         .replace('\n', "")
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_a_case_serve_its_repetitions_and_others_are_found_by_position() {
+    fn lines_that_name_a_case_serve_its_repetitions_and_others_match_by_position() {
         let answers = parse("{\"case\":\"a\"}\n\n{\"output\":\"p\"}\n{\"case\":\"a\"}\n");
         assert_eq!(answers.find("a", None, 9, 1), Some(0));
         assert_eq!(answers.find("a", None, 9, 2), Some(2));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excessive_number_of_turns_is_a_problem_and_uses_no_memory() {
+    fn an_excessive_number_of_turns_is_reported_without_allocating_memory() {
         let answers =
             parse("{\"turns\":1e15,\"output\":\"x\"}\n{\"tool_calls\":[{\"name\":\"a\",\"turn\":9007199254740991}]}");
         let messages: Vec<String> = answers.problems.iter().map(ToString::to_string).collect();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ending_can_be_in_the_form_of_the_report() {
+    fn an_ending_can_be_written_as_in_the_report() {
         let text = "{\"ending\":{\"kind\":\"gave_up\",\"because\":\"no\"}}\n{\"ending\":\"provider_failed\",\"because\":\"503\"}\n{\"ending\":{\"kind\":\"finished\"}}";
         let answers = parse(text);
         assert!(answers.problems.is_empty(), "{:?}", answers.problems);

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_ends_as_recorded_and_respects_current_limits() {
+    async fn a_replay_ends_as_recorded_and_respects_current_limits() {
         let (_dir, path) = file(
             "{\"case\":\"a\",\"output\":\"x\",\"ending\":\"gave_up\",\"because\":\"no\",\"usage\":{\"input\":3}}\n{\"case\":\"b\",\"tool_calls\":[{\"name\":\"A\"},{\"name\":\"B\"}]}",
         );
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_are_found_before_anything_runs() {
+    fn problems_are_detected_before_anything_runs() {
         let about = |argument: Option<&str>| -> Vec<String> {
             RECORDED.check_argument(argument, &script::Library::default()).iter().map(ToString::to_string).collect()
         };
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_suggested_for_the_first_cases_only() {
+    fn names_are_suggested_only_for_the_first_cases() {
         let (_dir, path) = file("{\"case\":\"alhpa\"}\n");
         let alpha = harness(&path, case("alpha", &["go"]));
         let arm = Arm { agent: "recorded".into(), model: None, variant: None };

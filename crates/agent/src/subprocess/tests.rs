@@ -78,7 +78,7 @@ async fn a_process_gets_one_line_per_message_and_lives_for_the_whole_conversatio
 }
 
 #[tokio::test]
-async fn calls_and_usage_are_recorded_and_an_error_is_the_agents_own() {
+async fn calls_and_usage_are_recorded_and_an_error_is_the_agents_failure() {
     let text = r#"read -r line
         echo '{"text":"done","tool_calls":[{"name":"find","arguments":{"q":1},"result":[2]}],"usage":{"input":3,"output":4}}'"#;
     let played = played(&script(text), &["go"]).await;
@@ -113,7 +113,7 @@ async fn output_after_an_answer_is_not_the_next_answer() {
 }
 
 #[tokio::test]
-async fn a_process_that_ends_or_answers_garbage_has_failed() {
+async fn a_process_that_exits_early_or_answers_garbage_fails() {
     assert_eq!(
         reason(&script("echo >&2 dear me; exit 3"), &["go"]).await,
         "its process ended before it answered (exit code 3: dear me)"
@@ -151,7 +151,7 @@ async fn a_message_longer_than_a_pipe_arrives_while_the_agent_writes() {
 }
 
 #[tokio::test]
-async fn a_missing_or_non_executable_program_is_a_fault_of_the_environment() {
+async fn a_missing_or_non_executable_program_is_an_environment_fault() {
     let describe = async |config: Value| {
         let harness = harness(&config, case("a", &["go"]));
         std::fs::write(harness.bare().work().join("plain.sh"), "echo").unwrap();
@@ -177,7 +177,7 @@ async fn a_missing_or_non_executable_program_is_a_fault_of_the_environment() {
 }
 
 #[tokio::test]
-async fn files_are_searched_in_the_sandbox_and_then_in_the_project() {
+async fn files_are_looked_up_in_the_sandbox_and_then_in_the_project() {
     let config = json!({"type": "subprocess", "command": "./run.sh", "args": ["a.txt", "b.txt", "--x", "none.txt"], "cwd": "in",
         "env": {"WHERE": "{project}/lib"}, "mode": "oneshot"});
     let folder = tempfile::tempdir().unwrap();
@@ -200,7 +200,7 @@ async fn files_are_searched_in_the_sandbox_and_then_in_the_project() {
 }
 
 #[tokio::test]
-async fn a_program_may_run_in_the_project() {
+async fn a_program_can_run_in_the_project_directory() {
     let config = json!({"type": "subprocess", "command": "sh", "args": ["-c", "cat message; printf x > \"$TRIALRUN_WORK/made\""],
         "cwd": "{project}/lib", "mode": "oneshot"});
     let folder = tempfile::tempdir().unwrap();
@@ -224,7 +224,7 @@ async fn a_program_may_run_in_the_project() {
 }
 
 #[tokio::test]
-async fn a_program_may_be_run_for_each_message() {
+async fn a_program_can_be_run_once_per_message() {
     let memory = once("cat >> said; echo >> said; echo '{\"text\": 1}' >&2; cat said");
     let played = played(&memory, &["one", "two"]).await;
     assert_eq!(played.answer(), Some("one\ntwo"));
@@ -239,7 +239,7 @@ async fn a_program_may_be_run_for_each_message() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_run_once_fails_by_its_exit_code() {
+async fn a_program_run_once_per_message_fails_if_it_exits_with_an_error() {
     let mut played = played(&once("echo so far; exec >&-; echo >&2 oh no; exit 4"), &["go"]).await;
     assert_eq!(notices(&mut played), [("stderr".to_owned(), "oh no".to_owned())]);
     assert_eq!(played.endings, [Ending::GaveUp { reason: "it failed (exit code 4: oh no)".into() }]);
@@ -253,7 +253,7 @@ async fn a_program_that_is_run_once_fails_by_its_exit_code() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_end_is_ended_with_its_trial() {
+async fn a_program_that_does_not_exit_is_killed_with_its_trial() {
     for config in
         [script("trap '' TERM; echo up >&2; cat > /dev/null; cat"), once("trap '' TERM; echo up >&2; exec sleep 1000")]
     {
@@ -268,7 +268,7 @@ async fn a_program_that_does_not_end_is_ended_with_its_trial() {
 }
 
 #[tokio::test]
-async fn a_command_line_is_enough() {
+async fn a_command_line_is_a_sufficient_configuration() {
     let mut harness = AgentHarness { sandbox: Some(Bare::new()), ..AgentHarness::of(case("a", &["hi"])) };
     harness.argument = Some("sed -u 's/.*/{\"text\":\"hello\"}/'".into());
     assert_eq!(harness.play(&Subprocess).await.unwrap().answer(), Some("hello"));

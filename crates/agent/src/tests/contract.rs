@@ -132,7 +132,7 @@ async fn an_unresponsive_agent_is_abandoned_when_the_trial_must_stop() {
 }
 
 #[tokio::test]
-async fn misbehaviour_of_an_agent_is_its_failure() {
+async fn misbehaviour_counts_as_a_failure_of_the_agent() {
     for stage in able(&Act::Fail).await {
         let played = play(stage.as_ref(), &[say("hello"), Act::Fail, say("never")]).await;
         let endings = &played.endings;

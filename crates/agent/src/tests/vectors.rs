@@ -223,7 +223,7 @@ fn every_vector_agrees_or_is_listed_with_its_reason() {
 }
 
 #[test]
-fn null_telemetry_is_unknown_and_breaks_nothing() {
+fn null_telemetry_is_unknown_and_not_an_error() {
     let usage = |steps: &[Step]| Trace::of(steps).usage;
     for result in [
         json!({"result": null, "usage": null, "total_cost_usd": null, "modelUsage": null}),

@@ -150,7 +150,7 @@ fn keep_other_configuration(args: &InitArgs) -> Result<(), CliError> {
     }
     let other = args.dir.join(other);
     let shown = other.strip_prefix(".").unwrap_or(&other).display();
-    let refused = CliError::usage(format!("this project has a configuration already, `{shown}`"));
+    let refused = CliError::usage(format!("this project already has a configuration: `{shown}`"));
     let refused =
         refused.hint("`trialrun run` runs its tests; `trialrun schema types` prints the TypeScript declarations");
     Err(match is_own {

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_below_cjk_and_emoji() {
+    fn columns_stay_aligned_with_cjk_and_emoji() {
         let rows = [("挨拶", "one"), ("👍", "two"), ("abc", "")];
         let rows = rows.map(|(name, about)| (name.to_owned(), about.to_owned()));
         assert_eq!(table(&rows), "挨拶  one\n👍    two\nabc\n");

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_and_sizes_read_as_documented() {
+    fn ages_and_sizes_are_formatted_as_documented() {
         let ages = [7, 120, 11_520, 100_800].map(|seconds| age(Duration::from_secs(seconds)));
         assert_eq!(ages, ["7s", "2m", "3h12m", "1d04h"]);
         assert_eq!([100, 24_678, 3_355_443].map(bytes), ["100 B", "24.1 KB", "3.2 MB"]);

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_that_are_not_only_a_list_are_an_error_with_the_expected_form() {
+    fn findings_that_are_not_a_single_list_are_undecided_and_the_form_is_shown() {
         let one = r#"{"text": "a", "passed": true}"#;
         for (stdout, wrong) in [
             (one.to_owned(), "it is a single object"),

@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_of_a_setting_is_one_of_run_and_every_option_of_run_has_help() {
+    fn every_setting_option_exists_on_run_and_every_run_option_has_help() {
         let run = run_command();
         for setting in &SETTINGS {
             assert!(setting.flag.is_none() || run.get_arguments().any(|arg| setting.is_of(arg)), "{}", setting.name);
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_of_a_setting_is_one_of_the_configuration() {
+    fn every_setting_key_exists_in_the_configuration() {
         let schema = suite::config_schema();
         let keys = |section: &str| {
             let section = if section.is_empty() { &schema } else { &schema["definitions"][section] };
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_and_a_variable_belong_to_one_setting() {
+    fn every_name_and_variable_belongs_to_one_setting() {
         let names: BTreeSet<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
         assert_eq!(names.len(), SETTINGS.len());
         for (at, setting) in SETTINGS.iter().enumerate() {

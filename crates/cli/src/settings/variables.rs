@@ -25,7 +25,7 @@ pub fn added_to(line: &RunArgs, environment: &BTreeMap<String, String>) -> Resul
         let mut overridden = RunArgs::default();
         let target = if (setting.is_typed)(line) { &mut overridden } else { &mut args };
         put(target, text).map_err(|wanted| {
-            CliError::usage(format!("invalid value `{text}` of the variable `{name}`"))
+            CliError::usage(format!("invalid value `{text}` for the variable `{name}`"))
                 .hint(format!("write {}", wanted.trim_start_matches("write ")))
         })?;
     }
@@ -105,21 +105,21 @@ mod tests {
         assert_eq!((args.schedule.jobs, args.schedule.timeout.map(|clock| clock.ms)), (Some(4), Some(90_000)));
         assert_eq!((args.arms.agent, args.arms.model), (vec!["a".to_owned(), "b".to_owned()], vec![]));
         let error = added(&environment(&[("TRIALRUN_JOBS", "many")])).unwrap_err();
-        assert_eq!(error.to_string(), "invalid value `many` of the variable `TRIALRUN_JOBS`");
+        assert_eq!(error.to_string(), "invalid value `many` for the variable `TRIALRUN_JOBS`");
         assert_eq!(error.hints(), ["write a number from 1 to 1024"]);
     }
 
     #[test]
-    fn a_false_variable_keeps_no_sandbox() {
+    fn a_false_value_does_not_keep_the_sandbox() {
         let keeps = |text: &str| added(&environment(&[("ASE_KEEP_WORKSPACE", text)])).unwrap().sandboxes.keep_sandbox;
         assert_eq!(["1", "yes", "true"].map(keeps), [true; 3]);
         assert_eq!(["0", "false", "No", "off", ""].map(keeps), [false; 5]);
         let error = added(&environment(&[("ASE_KEEP_WORKSPACE", "maybe")])).unwrap_err();
-        assert_eq!(error.to_string(), "invalid value `maybe` of the variable `ASE_KEEP_WORKSPACE`");
+        assert_eq!(error.to_string(), "invalid value `maybe` for the variable `ASE_KEEP_WORKSPACE`");
     }
 
     #[test]
-    fn an_alias_ranks_lower_and_is_named_when_it_applies() {
+    fn an_alias_has_lower_precedence_and_is_reported_as_the_origin() {
         let both = environment(&[("ASE_AGENT_TIMEOUT", "90"), ("TRIALRUN_TIMEOUT", "30"), ("ASE_KEEP_WORKSPACE", "1")]);
         let args = added(&both).unwrap();
         assert_eq!((args.schedule.timeout.map(|clock| clock.ms), args.sandboxes.keep_sandbox), (Some(30_000), true));
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(of_name("timeout_ms", &other), Some("ASE_AGENT_TIMEOUT"));
         assert_eq!(of_name("retries", &other), Some("ASE_AGENT_RETRIES"));
         let error = added(&environment(&[("ASE_AGENT_RETRIES", "often")])).unwrap_err();
-        assert_eq!(error.to_string(), "invalid value `often` of the variable `ASE_AGENT_RETRIES`");
+        assert_eq!(error.to_string(), "invalid value `often` for the variable `ASE_AGENT_RETRIES`");
     }
 
     #[test]

@@ -64,7 +64,7 @@ fn a_change_affects_the_suites_that_depend_on_the_file() {
 }
 
 #[test]
-fn saving_by_rename_is_a_change_of_the_file() {
+fn saving_by_rename_counts_as_a_change_to_the_file() {
     let (_directory, root, watched) = project();
     let (changes, affected) = after(&watched, || {
         write(&root.join("one.yaml~"), "scenario: one\nsystem_prompt: x\nuser_prompt: hi\n");

@@ -52,7 +52,7 @@ fn findings(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_first_tests_written_for_it_run_unchanged() {
+fn the_first_fabrik_tests_run_unchanged() {
     let (project, shop) = (seeded(), Shop::open());
     let report = run(&project, &shop, "/api/chat", &[], 0);
     let mut found = findings(&report);
@@ -150,7 +150,7 @@ fn without_a_judge_judged_assertions_are_undecided_and_reported_before_the_run()
 }
 
 #[test]
-fn the_configuration_of_the_code_first_system_is_read_unchanged() {
+fn a_fabrik_configuration_is_read_unchanged() {
     let project =
         project().env("AGENT_API_KEY", "agent-canary-5511aa22bb33").env("DAYTONA_API_KEY", "daytona-canary-9");
     project.write("fabrik.config.ts", &specimen("fabrik.config.ts"));

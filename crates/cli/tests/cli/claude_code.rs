@@ -193,7 +193,7 @@ fn the_complete_example_commits_after_two_questions() {
 }
 
 #[test]
-fn a_skill_is_found_and_triggered_by_the_skill_tool_and_no_other_is() {
+fn only_the_skill_under_test_is_found_and_the_skill_tool_triggers_it() {
     let Some(project) = project("Skill tool") else { return };
     project
         .write("trialrun.yaml", "skills_dir: ./skills\n")
@@ -237,7 +237,7 @@ steps:
 }
 
 #[test]
-fn a_chain_is_one_session_and_one_bill() {
+fn a_chain_is_one_session_and_is_billed_once() {
     let Some(project) = project("chain") else { return };
     let trial = run(
         &project,
@@ -414,7 +414,7 @@ steps:
 }
 
 #[test]
-fn a_failing_tool_is_an_error_of_the_call_and_the_agent_continues() {
+fn a_failing_tool_makes_the_call_an_error_and_the_agent_continues() {
     let Some(project) = project("failing tool") else { return };
     let trial = run(
         &project,
@@ -438,7 +438,7 @@ steps:
 }
 
 #[test]
-fn permissions_that_are_not_granted_are_denied() {
+fn calls_without_permission_are_denied() {
     let Some(project) = project("permissions") else { return };
     let trial = run(
         &project,
@@ -493,7 +493,7 @@ steps:
 }
 
 #[test]
-fn the_work_of_a_sub_agent_is_recorded_and_billed_but_not_a_turn() {
+fn the_work_of_a_sub_agent_is_recorded_and_billed_but_is_not_a_turn() {
     let Some(project) = project("sub-agent") else { return };
     let trial = run(
         &project,
@@ -560,7 +560,7 @@ fn a_failing_provider_breaks_the_trial_and_is_at_fault() {
 }
 
 #[test]
-fn a_provider_that_recovers_breaks_nothing() {
+fn a_provider_that_recovers_does_not_break_the_trial() {
     let Some(project) = project("provider recovers") else { return };
     let trial = run(
         &project,
@@ -741,7 +741,7 @@ fn model() -> (String, Receiver<(Vec<String>, String)>) {
 const SIGNED_IN: &str = "scenario: signed-in\nsystem_prompt: Work.\nmodel: some-model\nuser_prompt: hi\nassertions: [{ id: answers, type: output_contains, pattern: . }]\n";
 
 #[test]
-fn a_planted_token_arrives_as_a_bearer() {
+fn a_planted_token_is_sent_as_a_bearer_token() {
     let Some(agents) = CLAUDE_CODE.installed("oauth token") else { return };
     let (address, messages) = model();
     let project = Project::new(TRIALRUN).path_first(&agents).env("CLAUDE_CODE_OAUTH_TOKEN", "sk-test-planted");

@@ -35,7 +35,7 @@ fn outcomes(report: &Value) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn a_passing_test_has_its_conversation_in_the_record() {
+fn the_conversation_of_a_passing_test_is_recorded() {
     let project = project();
     project.write("tests/deep/greets.test.ts", GOOD);
     let (report, ran) = report(&project, &["tests"]);

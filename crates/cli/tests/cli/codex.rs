@@ -138,7 +138,7 @@ steps:
 }
 
 #[test]
-fn calls_that_never_ran_are_recorded_as_failed_ones() {
+fn calls_that_never_ran_are_recorded_as_failed() {
     let Some(project) = project("failing tools") else { return };
     let trial = run(
         &project,
@@ -209,7 +209,7 @@ steps:
 }
 
 #[test]
-fn it_is_stopped_at_its_turn_and_token_limits() {
+fn codex_is_stopped_at_its_turn_and_token_limits() {
     let Some(project) = project("limits") else { return };
     let steps: String =
         (0..6).map(|n| format!("  - tools: [{{ name: exec_command, input: {{ cmd: echo {n} }} }}]\n")).collect();
@@ -326,7 +326,7 @@ fn a_failing_provider_breaks_the_trial_and_is_at_fault() {
 }
 
 #[test]
-fn a_provider_that_recovers_breaks_nothing() {
+fn a_provider_that_recovers_does_not_break_the_trial() {
     let Some(project) = project("provider recovers") else { return };
     let trial = run(
         &project,
@@ -349,7 +349,7 @@ steps:
 }
 
 #[test]
-fn an_unreachable_address_is_a_fault_of_the_environment() {
+fn an_unreachable_address_is_an_environment_fault() {
     let Some(project) = project("nobody there") else { return };
     project.write("case.yaml", "scenario: alone\nsystem_prompt: Work.\nuser_prompt: Go.\n");
     let arguments = ["case.yaml", "--agent", "codex", "--base-url", "http://127.0.0.1:9/v1", "--retries", "0"];
@@ -390,7 +390,7 @@ timeout: 4s
 }
 
 #[test]
-fn the_work_of_a_sub_agent_is_recorded_and_billed_but_not_a_turn() {
+fn the_work_of_a_sub_agent_is_recorded_and_billed_but_is_not_a_turn() {
     let Some(project) = project("sub-agent") else { return };
     let trial = run(
         &project,
@@ -505,7 +505,7 @@ fn model() -> (String, Receiver<String>) {
 }
 
 #[test]
-fn a_key_and_a_subscription_arrive_at_another_address() {
+fn a_key_and_a_subscription_are_sent_to_another_base_url() {
     let Some(agents) = CODEX.installed("sign-in") else { return };
     for (variable, auth, bearer) in
         [(Some("OPENAI_API_KEY"), "api key", "Bearer sk-planted"), (None, "subscription", "Bearer sk-stored")]

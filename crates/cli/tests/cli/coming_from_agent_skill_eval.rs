@@ -167,7 +167,7 @@ fn a_new_skill_has_the_documented_files() {
 }
 
 #[test]
-fn every_option_of_run_is_understood() {
+fn every_option_of_run_is_accepted() {
     let project = repository();
     let base = "agent-skill-eval run --skill ./skills/write-release-notes \
                 --evals ./examples/write-release-notes/evals/evals.json";
@@ -203,7 +203,7 @@ fn every_option_of_run_is_understood() {
 }
 
 #[test]
-fn the_workspace_has_the_files_of_the_page_and_is_read_from_anywhere() {
+fn the_workspace_has_the_documented_files_and_can_be_read_from_any_directory() {
     let project = repository();
     let run = "agent-skill-eval run --skill ./skills/write-release-notes \
                --evals ./examples/write-release-notes/evals/evals.json --agent fake --runs 2 --workspace ./eval-workspace \
@@ -297,7 +297,7 @@ fn the_workspace_has_the_files_of_the_page_and_is_read_from_anywhere() {
 }
 
 #[test]
-fn a_skill_is_iterated_on_without_a_workspace() {
+fn a_skill_can_be_iterated_on_without_a_workspace() {
     let project = repository();
     let run = "agent-skill-eval run --skill ./skills/fix-failing-tests \
                --evals ./examples/fix-failing-tests/evals/evals.json \

@@ -84,7 +84,7 @@ fn every_command_works_as_before() {
 }
 
 #[test]
-fn a_run_that_is_worse_is_a_regression() {
+fn a_worse_run_is_a_regression() {
     let shop = Shop::open();
     let project = project(&shop);
     typed(&project, "run --test inquiry --save --version v1.2").exits(0);
@@ -174,7 +174,7 @@ fn differences_are_as_documented() {
     let project = project(&shop);
     // A project that has a configuration keeps it.
     let refused = typed(&project, "init").exits(2).err;
-    assert!(refused.contains("this project has a configuration already, `fabrik.config.ts`"), "{refused}");
+    assert!(refused.contains("this project already has a configuration: `fabrik.config.ts`"), "{refused}");
     // A case that checks nothing, or that cannot be decided, does not pass.
     project.write(
         "tests/empty.test.ts",
@@ -191,7 +191,7 @@ fn differences_are_as_documented() {
     let config = project.read("fabrik.config.ts").replace("\"json\"]", "\"json\", \"pdf\"]");
     project.write("fabrik.config.ts", &config);
     let ran = typed(&project, "run --test inquiry").exits(0);
-    assert!(ran.err.contains("unknown report `pdf`: it is not written"), "{}", ran.err);
+    assert!(ran.err.contains("unknown report `pdf`; nothing is written for it"), "{}", ran.err);
     // Parallel messages are one conversation; a second conversation has a name.
     project.write(
         "tests/two.test.ts",

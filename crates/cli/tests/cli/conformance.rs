@@ -182,7 +182,7 @@ fn facts(original: &Value, trial: &Value) -> (Value, Value) {
 }
 
 #[test]
-fn recorded_cases_come_to_the_recorded_or_the_intended_verdict() {
+fn recorded_cases_reach_the_recorded_or_the_intended_verdict() {
     let differences = parse(&vectors().join("differences.json"));
     let mut cases: Vec<PathBuf> = fs::read_dir(vectors())
         .unwrap()
@@ -221,7 +221,7 @@ fn recorded_cases_come_to_the_recorded_or_the_intended_verdict() {
                 }
             }
             Some(difference) => {
-                wrong.push(format!("{name}: exit {exit}, intended {}\n{}", difference["exit"], text_of()))
+                wrong.push(format!("{name}: exit {exit}, intended {}\n{}", difference["exit"], text_of()));
             }
             None if exit == recorded => {
                 let report = played.report.expect("a report");

@@ -123,7 +123,7 @@ fn anchor(heading: &str) -> String {
 }
 
 #[test]
-fn every_link_in_the_documentation_leads_somewhere() {
+fn every_link_in_the_documentation_resolves() {
     let mut dead = Vec::new();
     for path in pages() {
         let page = Page::read(&path);
@@ -149,7 +149,7 @@ fn every_link_in_the_documentation_leads_somewhere() {
 }
 
 #[test]
-fn every_block_of_yaml_and_json_can_be_read() {
+fn every_yaml_and_json_block_can_be_parsed() {
     let scratch = tempfile::tempdir().unwrap();
     let mut wrong = Vec::new();
     for path in pages() {
@@ -300,7 +300,7 @@ fn readme_project(url: &str) -> Project {
 }
 
 #[test]
-fn the_readmes_tests_of_a_bot_pass_against_a_bot_like_it() {
+fn the_bot_tests_in_the_readme_pass_against_a_matching_bot() {
     let (shop, judge) = (Shop::open(), Shop::open());
     let project = readme_project(&shop.url("/api/chat"));
     project.run(&["check"]).exits(0);

@@ -51,7 +51,7 @@ fn crate_dependencies_match_the_architecture() {
 
 /// Comments and pages of the reference may name options; messages of libraries say the setting's plain name.
 #[test]
-fn no_message_of_a_library_names_an_option_of_the_command_line() {
+fn library_messages_do_not_mention_command_line_options() {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("..")];
     let mut read = 0;
     while let Some(folder) = folders.pop() {

@@ -256,7 +256,7 @@ fn a_clone_has_the_repository_its_remote_and_the_files_of_the_case() {
 }
 
 #[test]
-fn concurrent_pushes_of_another_trial_do_not_count() {
+fn concurrent_pushes_by_another_trial_do_not_count() {
     let project = twins();
     let origin = origin(&project);
     // Each trial waits for the branch of the other one, so both see it before they end.
@@ -314,7 +314,7 @@ fn assertions_that_need_a_missing_gh_are_undecided() {
 }
 
 #[test]
-fn a_service_that_the_agent_chose_is_not_asked() {
+fn a_service_chosen_by_the_agent_is_not_queried() {
     let project = twins();
     let (programs, asked) = (project.home().join("bin"), project.home().join("asked"));
     fs::create_dir(&programs).unwrap();
@@ -337,7 +337,7 @@ fn a_service_that_the_agent_chose_is_not_asked() {
 }
 
 #[test]
-fn a_failing_clone_is_a_fault_of_the_environment() {
+fn a_failing_clone_is_an_environment_fault() {
     let project = twins();
     let nowhere: PathBuf = project.home().join("nowhere.git");
     let arguments = ["skills/sun", "--case", "1", "--source-repo", nowhere.to_str().unwrap()];
@@ -350,7 +350,7 @@ fn a_failing_clone_is_a_fault_of_the_environment() {
 
 /// The user's git has credentials for the remote; the agent's has them only if allowed, and no record contains them.
 #[test]
-fn the_agent_signs_in_at_the_source_repository_only_where_that_is_allowed() {
+fn the_agent_can_sign_in_to_the_source_repository_only_if_allowed() {
     let project = twins();
     let origin = origin(&project);
     // No server listens there: the user's git finds the repository elsewhere.

@@ -164,7 +164,7 @@ fn test_events(stream: &str) -> Vec<Value> {
 }
 
 #[test]
-fn every_case_has_the_events_of_the_format() {
+fn every_case_emits_the_events_of_the_format() {
     let project = answered();
     project.write(
         "answers.jsonl",
@@ -248,7 +248,7 @@ fn the_exit_code_reflects_the_result() {
 }
 
 #[test]
-fn answers_are_assigned_to_their_case_for_every_selection() {
+fn answers_are_matched_to_their_cases_under_every_selection() {
     let suite = "- { title: one, output: \"1\" }\n- { output: \"2\" }\n- { title: three, output: \"3\" }\n";
     let by_id =
         "{\"case\":\"three\",\"output\":\"3\"}\n{\"case\":\"one\",\"output\":\"1\"}\n{\"case\":2,\"output\":\"no\"}\n";
@@ -287,7 +287,7 @@ fn only_skip_and_not_work_in_cases_and_in_the_front_matter() {
 }
 
 #[test]
-fn every_form_of_the_file_is_the_same_suite() {
+fn every_file_format_yields_the_same_suite() {
     let answers = "{\"output\":\"Hello Alice\"}\n{\"output\":[{\"n\":2},{\"n\":1}]}\n";
     let json = r#"[{"title":"a","input":{"who":"Alice"},"output":"/hello {{who}}/i"},{"title":"b","output":{"$sort":{"$by":"n","$first":{"n":1}}}}]"#;
     let lines = json.trim_start_matches('[').trim_end_matches(']').replace("},{\"title\"", "}\n{\"title\"");
@@ -314,7 +314,7 @@ const ECHO: &str = "interface Context { script?: string; args: Record<string, un
     export const execute = async ({ script, args, options }: Context) => ({ output: { script, args, options } });\n";
 
 #[test]
-fn a_file_with_scripts_runs_every_case_with_each() {
+fn a_file_with_scripts_runs_every_case_with_each_script() {
     let suite = "---\nscripts: [short.ai.yaml, long.ai.yaml]\n---\n\
         - { title: greets, input: Hi, output: { script: long.ai.yaml } }\n\
         - { title: own, input: Hi, script: own.ai.yaml, output: { script: own.ai.yaml } }\n";
@@ -329,7 +329,7 @@ fn a_file_with_scripts_runs_every_case_with_each() {
 }
 
 #[test]
-fn the_section_of_the_project_applies_to_all_files() {
+fn the_fixtures_section_of_the_project_applies_to_all_files() {
     let section = "fixtures:\n  baseDir: checks\n  operators: { $even: \"./even.js\" }\n  userConfig: { model: small, data: { who: Alice } }\n  \
         defaults: { input: { lang: en }, script: greet.ai.yaml }\n  scoring: true\n  passScore: 40\n";
     let suite = "- title: a\n  input: { n: 2 }\n  output:\n    script: greet.ai.yaml\n    args: { who: \"{{ who }}\", lang: en, n: { $even: true } }\n    \

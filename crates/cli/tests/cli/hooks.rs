@@ -197,7 +197,7 @@ fn an_arm_whose_trials_all_broke_has_no_pass_rate() {
 }
 
 #[test]
-fn a_directory_is_replaced_whole_or_not_touched() {
+fn a_directory_is_replaced_completely_or_left_untouched() {
     let project = project();
     run(&project, &["--post-grade-command", "echo x > \"$ASE_OUTPUT_DIR/mine\""]).exits(0);
     assert!(project.dir().join("out/1/fake+with_skill/run-1/outputs/mine").exists());
@@ -288,7 +288,7 @@ fn findings_of_a_command_count_and_malformed_ones_are_undecided() {
 }
 
 #[test]
-fn garbage_is_kept_and_an_exit_code_is_an_answer() {
+fn plain_hook_output_is_kept_and_a_failing_exit_code_is_unmet() {
     let project = project();
     assert_eq!(found(&hooked(&project, &["echo all is well; echo oh >&2"], 0)), BTreeMap::new());
     let kept = json_of(&project, "out/a%20b/fake+with_skill/run-1/outputs/post_grade_hooks.json");
@@ -377,7 +377,7 @@ fn a_failing_post_run_command_is_reported_and_changes_no_outcome() {
 }
 
 #[test]
-fn ctrl_c_ends_the_command_and_those_after_the_run_still_run() {
+fn ctrl_c_stops_the_command_and_post_run_commands_still_run() {
     for option in ["--pre-run-command", "--post-grade-command"] {
         let project = project();
         let pipe = project.process_pipe("tether");
@@ -439,7 +439,7 @@ fn post_grade_commands_skip_retried_attempts() {
 }
 
 #[test]
-fn two_suites_have_a_folder_each() {
+fn each_of_two_suites_has_its_own_folder() {
     let project = project();
     project.write("skills/wave/SKILL.md", "---\nname: wave\ndescription: Waves.\n---\nWave.\n");
     let suite =
@@ -587,7 +587,7 @@ fn stub(project: Project, name: &str, acts: &str) -> Project {
 }
 
 #[test]
-fn github_is_cleaned_through_gh_requests_first() {
+fn cleanup_on_github_uses_gh_and_closes_pull_requests_first() {
     let acts = r#"case "$*" in
   "pr view 7 "*) echo '{"state":"OPEN"}';;
   "pr view 8 "*) echo '{"state":"MERGED"}';;
@@ -637,7 +637,7 @@ fn an_incomplete_answer_removes_nothing() {
 }
 
 #[test]
-fn gitlab_is_cleaned_through_glab_and_failures_are_reported() {
+fn cleanup_on_gitlab_uses_glab_and_reports_failures() {
     let acts = r#"case "$*" in
   "mr view 3 "*) echo '{"state":"opened"}';;
   "mr close 3 "*) ;;
@@ -667,14 +667,14 @@ fn cleanup_reports_a_run_without_side_effects_and_an_invalid_file() {
 }
 
 #[test]
-fn checking_runs_no_command() {
+fn check_does_not_run_commands() {
     let project = project();
     run(&project, &["--dry-run", "--pre-run-command", "touch ran", "--post-run-command", "touch ran"]).exits(0);
     assert!(!project.dir().join("ran").exists() && !project.dir().join("out").exists());
 }
 
 #[test]
-fn time_around_the_agent_does_not_count() {
+fn time_outside_the_agent_does_not_count_towards_the_budget() {
     let project = project();
     project.write(
         "slow.yaml",

@@ -68,7 +68,7 @@ export default scenario("kind", async ({ agent }) => {
 "#;
 
 #[test]
-fn code_asks_its_judge_sequentially() {
+fn assertions_in_code_ask_the_judge_sequentially() {
     let project = project(&[tone("met", 4), rules("violated")]);
     project.write("tests/kind.test.ts", CODE);
     let arguments = ["run", "tests/kind.test.ts", "--judge", "scripted:judge.yaml", "--report", "json"];

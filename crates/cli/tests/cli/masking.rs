@@ -65,7 +65,7 @@ fn regrading_keeps_verdicts_on_unmasked_text_and_leaves_the_rest_undecided() {
 }
 
 #[test]
-fn an_agent_that_writes_the_mask_itself_hides_nothing() {
+fn a_mask_written_by_the_agent_itself_does_not_prevent_regrading() {
     let project = Project::new(PROGRAM);
     let scenario = |assertion: &str| {
         let text = format!("name: s\nagent: fake\nturns: ['it is [masked]']\nassertions:\n  - {assertion}\n");
@@ -79,7 +79,7 @@ fn an_agent_that_writes_the_mask_itself_hides_nothing() {
 }
 
 #[test]
-fn a_header_is_a_secret_only_if_its_name_says_so() {
+fn a_header_is_secret_only_if_its_name_suggests_it() {
     let bot = testkit::Loopback::answering(200, r#"{"text": "it runs in production with key-of-the-bot"}"#);
     let project = Project::new(PROGRAM);
     project.write(
@@ -157,7 +157,7 @@ fn a_read_only_record_can_be_read() {
 }
 
 #[test]
-fn a_secret_in_the_argument_of_an_agent_appears_in_no_name() {
+fn a_secret_in_an_agent_argument_does_not_appear_in_any_name() {
     let project = Project::new(PROGRAM);
     project.write("scenarios/a.yaml", "name: a\nturns: [hi]\nassertions: [{contains: x}]\n");
     for (agent, secret) in [

@@ -244,7 +244,7 @@ fn problems_shared_by_all_cases_are_reported_once() {
         [
             "invalid regular expression",
             "unknown variable `nobody`",
-            "there is no operator `$contians`",
+            "unknown operator `$contians`",
             "cannot find `./absent.js`"
         ],
         "{messages:#?}"

@@ -255,7 +255,7 @@ fn every_omitted_trial_is_reported() {
 }
 
 #[test]
-fn regrading_asks_the_judge_of_the_run_or_a_named_one() {
+fn regrading_uses_the_judge_of_the_run_or_a_specified_one() {
     let project = project();
     let judged = json!({"skill_name": "notes", "evals": [{"id": "writes", "prompt": "Write the notes.",
         "expected_output": "Notes.", "assertions": ["What breaks is easy to find"]}]});

@@ -179,7 +179,7 @@ fn cancelled_trials_run_again_and_changes_are_reported() {
 }
 
 #[test]
-fn one_process_at_a_time_resumes_a_run() {
+fn only_one_process_at_a_time_can_resume_a_run() {
     let project = waiting();
     let mut live = waits(&project);
     let refused = |holder: &Live| {

@@ -134,7 +134,7 @@ fn changed(collected: &Collected) -> Vec<(&str, Change)> {
 }
 
 #[tokio::test]
-async fn the_same_fixture_is_the_same_commit_everywhere() {
+async fn the_same_fixture_yields_the_same_commit_everywhere() {
     let fixtures = git(&[("a", "hello\n"), ("dir/b", "world\n")]);
     // A machine whose configuration would change the repository.
     let elsewhere = tempfile::tempdir().unwrap();
@@ -190,7 +190,7 @@ async fn a_copy_has_a_clean_status_and_allows_commits() {
 }
 
 #[tokio::test]
-async fn a_change_of_only_the_repository_is_detected() {
+async fn a_change_only_to_the_repository_is_detected() {
     let bench = Bench::new();
     let sandbox = bench.make(git(&[("a", "1\n")])).await;
     run_script(&*sandbox, "git commit -q --allow-empty -m one; git commit -q --allow-empty -m two").await;
@@ -209,7 +209,7 @@ async fn a_change_of_only_the_repository_is_detected() {
 }
 
 #[tokio::test]
-async fn hooks_and_monitors_of_the_agent_do_not_run_when_it_is_inspected() {
+async fn git_hooks_and_monitors_set_by_the_agent_do_not_run_during_inspection() {
     let bench = Bench::new();
     let sandbox = bench.make(git(&[("a", "1\n")])).await;
     run_script(
@@ -350,7 +350,7 @@ async fn a_repository_broken_by_the_agent_is_reported_and_does_not_block() {
 }
 
 #[tokio::test]
-async fn a_repository_that_the_agent_created_in_another_format_is_read() {
+async fn a_repository_created_by_the_agent_in_another_format_is_read() {
     let bench = Bench::new();
     let bare = bench.make(Fixtures::default()).await;
     let commit = "git -c user.name=a -c user.email=b commit -q --allow-empty -m first";
@@ -491,7 +491,7 @@ async fn changes_by_setup_commands_are_part_of_the_baseline() {
 }
 
 #[tokio::test]
-async fn a_setup_command_that_fails_is_quoted_and_leaves_nothing() {
+async fn a_setup_command_that_fails_is_quoted_and_leaves_nothing_behind() {
     let mut bench = Bench::new();
     let failing = |command: &str| Fixtures { setup_commands: commands(&["true", command]), ..git(&[("a", "1\n")]) };
     let error = bench.try_make(request(failing("echo why >&2; exit 3"))).await.err().unwrap();
@@ -625,7 +625,7 @@ async fn staged_paths_are_literal_and_not_patterns() {
 }
 
 #[tokio::test]
-async fn many_at_once_share_a_template_and_all_are_removed() {
+async fn concurrent_sandboxes_share_a_template_and_are_all_removed() {
     let mut bench = Bench::new();
     let fixtures = Arc::new(git(&[("a", "1\n")]));
     let requests = (0..8).map(|_| Request { fixtures: Arc::clone(&fixtures), ..request(Fixtures::default()) });
@@ -684,7 +684,7 @@ async fn the_end_of_a_run_removes_everything_and_rejects_new_sandboxes() {
 }
 
 #[tokio::test]
-async fn abandoned_creation_leaves_nothing() {
+async fn abandoned_creation_leaves_nothing_behind() {
     let mut bench = Bench::new();
     let outside = tempfile::tempdir().unwrap();
     let pipe = outside.path().join("began");
@@ -701,7 +701,7 @@ async fn abandoned_creation_leaves_nothing() {
 }
 
 #[test]
-fn kinds_are_found_by_name() {
+fn sandbox_kinds_are_found_by_name() {
     assert_eq!(SANDBOXES.iter().map(|kind| kind.name()).collect::<Vec<_>>(), ["local"]);
     let host = Host {
         env: BTreeMap::new(),
@@ -710,7 +710,7 @@ fn kinds_are_found_by_name() {
         supervisor: Supervisor::new("trialrun").unwrap(),
     };
     let refused = |name| SandboxFactory::open(name, &host).err().unwrap().to_string();
-    assert_eq!(refused("moon"), "there is no sandbox `moon`");
+    assert_eq!(refused("moon"), "unknown sandbox `moon`");
     assert!(refused("local").starts_with("cannot make sandboxes in /nowhere/at/all: "));
 }
 

@@ -153,7 +153,7 @@ fn processes_that_ignore_the_first_signal_are_killed_after_the_grace_period() {
 }
 
 #[test]
-fn a_stopped_process_is_not_waited_for() {
+fn the_run_does_not_wait_for_a_suspended_process() {
     let project = project();
     let pipe = project.process_pipe("tether");
     let place = pipe.path().display().to_string();
@@ -278,7 +278,7 @@ fn talkative(project: Project, acts: &str) -> Project {
 }
 
 #[test]
-fn a_blocked_terminal_fails_no_trial() {
+fn a_blocked_terminal_does_not_fail_a_trial() {
     let project = talkative(project(), "result done");
     write(&project, "claude-code", "user_prompt: go\nmax_turns: 1000\n");
     let run =

@@ -378,7 +378,7 @@ fn judged() -> Project {
 const JUDGED: [&str; 6] = ["run", "--skill", "skills/release-notes", "--agent", "fake", "--no-baseline"];
 
 #[test]
-fn each_key_goes_to_its_own_host_and_to_no_other() {
+fn each_key_is_sent_only_to_its_own_host() {
     let refusal = json!({"error": {"message": "no"}}).to_string();
     for (keys, asked, sent) in [
         (&["OPENROUTER_API_KEY", "OPENAI_API_KEY"][..], 0, "canary-OPENROUTER_API_KEY"),
@@ -405,7 +405,7 @@ fn each_key_goes_to_its_own_host_and_to_no_other() {
 }
 
 #[test]
-fn an_empty_judge_disables_judging() {
+fn an_empty_judge_name_disables_judging() {
     let server = Loopback::answering(200, "{}");
     let project = judged().env("OPENAI_API_KEY", "k").env("OPENAI_BASE_URL", &server.url());
     let ran = project.run(&[&JUDGED[..], &["--grader-model", ""]].concat()).exits(3);
@@ -527,11 +527,11 @@ fn sub_agent(agent: RealAgent) {
 }
 
 #[test]
-fn a_sub_agent_of_claude_code_is_measured_with_it_and_without() {
+fn claude_code_is_measured_with_and_without_a_sub_agent() {
     sub_agent(CLAUDE_CODE);
 }
 
 #[test]
-fn a_sub_agent_of_opencode_is_measured_with_it_and_without() {
+fn opencode_is_measured_with_and_without_a_sub_agent() {
     sub_agent(OPENCODE);
 }

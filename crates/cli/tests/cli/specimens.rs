@@ -96,7 +96,7 @@ fn stems() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_specimen_is_in_the_table_and_has_its_text() {
+fn every_specimen_is_in_the_table_and_has_an_expected_text() {
     let table: BTreeSet<String> = table().into_keys().collect();
     assert_eq!(table, stems());
     let texts = fs::read_dir(folder()).unwrap().filter_map(|entry| {
@@ -373,7 +373,7 @@ fn a_secret_written_into_a_file_appears_nowhere() {
 }
 
 #[test]
-fn a_secret_of_the_machine_appears_nowhere() {
+fn a_secret_from_the_machine_appears_nowhere() {
     let project = project();
     let live = project
         .run(&[

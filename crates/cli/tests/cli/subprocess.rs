@@ -91,7 +91,7 @@ fn ruins(ruin: &str, reason: &str) {
 }
 
 #[test]
-fn assertions_about_a_working_directory_that_the_agent_ruined_are_unmet() {
+fn assertions_about_a_working_directory_that_the_agent_destroyed_are_unmet() {
     ruins("rm -r \"$PWD\"", "the agent removed its working directory");
     ruins("chmod 000 .", "the agent closed its working directory");
     ruins("here=$PWD; mv \"$here\" ../w2; ln -s /etc \"$here\"", "the agent removed its working directory");

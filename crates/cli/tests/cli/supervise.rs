@@ -191,7 +191,7 @@ fn a_killed_program_leaves_no_processes() {
 }
 
 #[test]
-fn the_exit_code_is_that_of_the_program_or_of_the_failure() {
+fn the_exit_code_is_that_of_the_program_or_of_the_failed_start() {
     for way in ways() {
         assert_eq!(way.shell(&[], "exit 125").end(), (125, String::new()));
         assert_eq!(way.shell(&[], "kill -15 $$").end(), (143, String::new()));
@@ -222,7 +222,7 @@ fn a_graceful_stop_lets_the_program_exit_by_itself() {
 const STUBBORN: &str = "trap 'echo asked' TERM; echo ready; while :; do :; done";
 
 #[test]
-fn a_second_stop_request_kills() {
+fn a_second_stop_request_kills_the_program() {
     for way in ways() {
         let started = with_orphans(&way, &[], STUBBORN);
         started.expect("ready");
@@ -254,7 +254,7 @@ fn sigusr1_kills_at_once() {
 }
 
 #[test]
-fn everything_ends_when_the_harness_is_gone() {
+fn all_processes_end_when_the_harness_is_gone() {
     for way in ways() {
         let (reader, writer) = std::io::pipe().unwrap();
         fcntl(&reader, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
@@ -293,7 +293,7 @@ fn processes_that_keep_forking_are_caught() {
 }
 
 #[test]
-fn the_program_finds_a_clean_slate() {
+fn the_program_starts_with_a_clean_process_state() {
     for way in ways() {
         let script = r#"
             sed -n 's/^SigBlk:\t//p' /proc/self/status
@@ -364,7 +364,7 @@ async fn line(contained: &mut Contained) -> (String, tokio::process::ChildStdout
 }
 
 #[tokio::test]
-async fn the_kind_of_containment_of_a_machine_is_reported() {
+async fn the_kind_of_containment_is_reported() {
     let [floor, best] = supervisors().try_into().unwrap();
     assert!(matches!(floor.containment().await.unwrap(), Containment::Floor { .. }));
     let inside = run(shell(&best, "echo $$"), TIMEOUT, 100).await.unwrap().stdout.text() == "2\n";
@@ -386,7 +386,7 @@ async fn stopping_is_graceful_during_the_grace_period() {
 }
 
 #[tokio::test]
-async fn dropping_a_process_ends_everything_below_it() {
+async fn dropping_a_process_kills_all_its_descendants() {
     use tokio::io::AsyncReadExt;
     for supervisor in supervisors() {
         let script = "setsid sh -c 'trap \"\" TERM; echo ready; while :; do sleep 1000; done' & wait; sleep 1000";
@@ -420,7 +420,7 @@ async fn a_command_ends_when_it_exits_although_a_child_holds_its_pipe() {
 }
 
 #[tokio::test]
-async fn a_flood_is_cut_and_does_not_block() {
+async fn excessive_output_is_truncated_and_does_not_block() {
     for supervisor in supervisors() {
         let flood = "echo first; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo last";
         let output = run(shell(&supervisor, flood), TIMEOUT, 1000).await.unwrap();

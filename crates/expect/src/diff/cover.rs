@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_is_compared_with_the_part_its_line_and_its_trimmed_form() {
+    fn a_string_matches_the_part_its_line_or_its_trimmed_form() {
         let found = of("1\n", "1\n  two\r\n", Kind::Lines);
         for wanted in ["  two\r\n", "  two", "two", "two\n", " two "] {
             assert!(covered(&found, &[text(wanted)]).passes(), "{wanted:?}");
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_covers_plain_text_only_with_a_text() {
+    fn a_path_covers_plain_text_only_if_the_item_has_text() {
         let found = of("abc", "abXc", Kind::Chars);
         let path = Some(Pattern::Text("a".to_owned()));
         assert!(!covered(&found, &[Item { path: path.clone(), ..Item::default() }]).passes());

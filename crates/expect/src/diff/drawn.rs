@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_texts_draw_nothing() {
+    fn equal_texts_produce_an_empty_diff() {
         assert_eq!(of("a", "a", Kind::Chars, 100), "");
     }
 
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn each_leaf_of_json_has_its_line() {
+    fn each_json_leaf_has_its_own_line() {
         assert_eq!(of("{\"a\":1,\"b\":2}", "{\"a\":3}", Kind::Json, 500), "[-a: 1\n-]{+a: 3\n+}[-b: 2-]");
     }
 }

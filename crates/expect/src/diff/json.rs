@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn layout_order_of_keys_and_spelling_of_numbers_do_not_count() {
+    fn layout_key_order_and_number_notation_are_ignored() {
         assert!(shown("{\"a\":1,\"b\":[2,null]}", "{ \"b\": [2.0, null], \"a\": 1e0 }\n").is_empty());
     }
 

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_read_by_their_names() {
+    fn options_are_read_by_name() {
         let (options, problems) = parsed(&json!({
             "ignoreCase": true, "ignoreWhitespace": false, "newlineIsToken": true, "maxEditLength": 3
         }));

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn no_edit_script_beyond_the_limits_is_returned() {
+    fn edit_scripts_beyond_the_limits_are_not_returned() {
         assert!(shortest(&[1, 2], &[3, 4], Some(3), EFFORT).is_none());
         assert!(shortest(&[1, 2], &[3, 4], Some(4), EFFORT).is_some());
         assert!(shortest(&[1, 2], &[1, 2], Some(0), 0).is_some());
@@ -308,7 +308,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn the_edit_script_is_a_shortest_one(
+        fn the_edit_script_is_as_short_as_possible(
             old in proptest::collection::vec(0_u32..4, 0..40),
             new in proptest::collection::vec(0_u32..4, 0..40),
         ) {

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn white_space_is_that_of_the_language() {
+    fn white_space_is_defined_as_in_javascript() {
         for c in ['\t', '\n', '\u{b}', '\u{c}', '\r', ' ', '\u{a0}', '\u{1680}', '\u{2003}', '\u{2028}', '\u{feff}'] {
             assert!(is_space(c), "{c:?}");
         }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overlap_is_the_longest_one() {
+    fn the_longest_overlap_is_found() {
         assert_eq!(overlap(" \n ", " \n\t"), 1);
         assert_eq!(overlap("\n  ", "  \n"), 2);
         assert_eq!(overlap("  ", " "), 1);

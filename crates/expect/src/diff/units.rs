@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_has_the_white_space_around_it() {
+    fn a_word_includes_the_white_space_around_it() {
         assert_eq!(units(" a  b, ", Kind::Words), [" a  ", "  b", ", "]);
         assert_eq!(units("Übung×2 日本", Kind::Words), ["Übung×2 ", " 日", "本"]);
         assert_eq!(units(" \n", Kind::Words), [" \n"]);
@@ -185,12 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_are_units_among_words_with_space() {
+    fn line_ends_are_separate_units_in_words_with_space() {
         assert_eq!(units("a  \n\r\n\tb\r.", Kind::WordsWithSpace), ["a", "  ", "\n", "\r\n", "\t", "b", "\r", "."]);
     }
 
     #[test]
-    fn a_line_has_its_end_unless_it_is_a_token() {
+    fn a_line_includes_its_newline_unless_newlines_are_tokens() {
         assert_eq!(units("a\n\r\nb", Kind::Lines), ["a\n", "\r\n", "b"]);
         assert_eq!(units("a\n", Kind::Lines), ["a\n"]);
         let apart = Options { newline_is_token: true, ..Options::default() };

@@ -111,7 +111,7 @@ impl Key {
     fn judge(&self, found: &Match<'_>, matcher: &Matcher, at: &Scope<'_>) -> Found {
         let below = Scope { present: found.value.is_some(), ..at.below(&found.path) };
         if found.value.is_none() && matches!(self, Self::ResultKey(ResultKey::Calls { must_be_known: true })) {
-            let flaw = Flaw::new(&matcher.place, "there is no conversation, so the calls are not known");
+            let flaw = Flaw::new(&matcher.place, "no conversation was recorded, so the tool calls are unknown");
             return Found::flawed(Flaw { key: Some(below.key), critical: matcher.critical, ..flaw });
         }
         matcher.judge(found.value.as_deref(), &below)

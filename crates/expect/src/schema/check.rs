@@ -283,7 +283,7 @@ fn range(keyword: &str, value: &Value) -> Result<Check, Mistake> {
     };
     let exclusive = keyword == "exclusiveRange";
     if low > high || (exclusive && low == high) {
-        return Err(Mistake::new(format!("there are no numbers in this `{keyword}`")));
+        return Err(Mistake::new(format!("the range in `{keyword}` is empty")));
     }
     let (from, to) = if exclusive { ("more than", "less than") } else { ("at least", "at most") };
     Ok(Box::new(move |value| {

@@ -164,7 +164,7 @@ impl<'a> Document<'a> {
             }
             ("format", NodeKind::String(name)) if Format::named(name).is_none() => {
                 let problem = match Format::nearest(name) {
-                    Some(near) => Diagnostic::error(format!("there is no format `{name}`")).suggest(Some(near)),
+                    Some(near) => Diagnostic::error(format!("unknown format `{name}`")).suggest(Some(near)),
                     None => Diagnostic::warning(format!("the format `{name}` is not known, so it is not checked")),
                 };
                 self.report(problem, node.span, node);

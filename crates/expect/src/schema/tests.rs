@@ -270,7 +270,7 @@ fn an_error_has_a_path_a_keyword_and_the_expected_value() {
 }
 
 #[test]
-fn an_error_behind_a_reference_names_the_keyword_of_the_part() {
+fn an_error_behind_a_reference_names_the_keyword_of_the_target() {
     let schema = json!({"items": {"$ref": "#/definitions/n"}, "definitions": {"n": {"minimum": 5}}});
     let found = errors(&schema, &json!([4]));
     assert_eq!((found[0].keyword.as_str(), &found[0].expected), ("minimum", &json!(5)));
@@ -365,7 +365,7 @@ fn a_cyclic_reference_is_an_error_and_a_recursive_one_is_not() {
 }
 
 #[test]
-fn deep_nesting_is_rejected_and_never_fatal() {
+fn deep_nesting_is_rejected_without_a_stack_overflow() {
     let nested = |depth: usize| (0..depth).fold(json!({}), |inner, _| json!({"properties": {"a": inner}}));
     let value = |depth: usize| (0..depth).fold(json!(1), |inner, _| json!({"a": inner}));
     assert!(compile(&nested(99)).0.is_some());
@@ -376,7 +376,7 @@ fn deep_nesting_is_rejected_and_never_fatal() {
 }
 
 #[test]
-fn an_embedded_dialect_is_an_error_and_a_dynamic_reference_finds_the_outermost_part() {
+fn an_embedded_dialect_is_an_error_and_the_outermost_dynamic_anchor_counts() {
     let inner = json!({"items": {"$schema": "http://json-schema.org/draft-06/schema#"}});
     assert!(compile(&inner).1[0].message.contains("its parts cannot use another draft"));
     let dynamic = json!({
@@ -402,7 +402,7 @@ fn every_dangling_reference_is_reported() {
 }
 
 #[test]
-fn every_format_can_be_tested() {
+fn every_format_accepts_a_valid_value() {
     for format in super::format::FORMATS {
         let schema = json!({"format": format.name});
         let some =
@@ -413,7 +413,7 @@ fn every_format_can_be_tested() {
 }
 
 #[test]
-fn select_looks_at_the_value_itself() {
+fn select_data_refers_to_the_value_itself() {
     let schema = json!({
         "select": {"$data": "0/kind"},
         "selectCases": {"a": {"required": ["x"]}, "1": {"required": ["y"]}, "null": {"required": ["n"]}},

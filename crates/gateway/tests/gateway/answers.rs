@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use crate::client::{Bench, asks, streaming};
 
 #[tokio::test]
-async fn an_answer_without_a_stream_is_one_document() {
+async fn an_answer_without_streaming_is_a_single_document() {
     let bench = Bench::new(json!({"steps": [{
         "text": "In $SANDBOX.", "tools": [{"name": "Bash", "input": {"command": "ls"}}],
         "usage": {"input": 5, "output": 6, "cache_read": 7, "cache_write": 8},
@@ -22,7 +22,7 @@ async fn an_answer_without_a_stream_is_one_document() {
 }
 
 #[tokio::test]
-async fn an_answer_as_a_stream_has_every_event_in_order() {
+async fn a_streamed_answer_has_every_event_in_order() {
     let bench =
         Bench::new(json!({"steps": [{"thinking": "Hm.", "text": "Four.", "usage": {"input": 9, "output": 3}}]})).await;
     let received = bench.post(&streaming("go")).await;
@@ -76,7 +76,7 @@ async fn sub_agents_and_side_requests_do_not_consume_steps() {
 }
 
 #[tokio::test]
-async fn a_request_after_the_last_step_is_refused_with_the_reason() {
+async fn a_request_after_the_last_step_is_rejected_with_a_reason() {
     let bench = Bench::new(json!({"steps": [{"text": "m1"}]})).await;
     bench.post(&asks("x")).await;
     let refused = bench.post(&streaming("x")).await.error();
@@ -105,7 +105,7 @@ async fn script_expectations_are_checked_on_the_received_request() {
 }
 
 #[tokio::test]
-async fn the_small_endpoints_answer_and_the_others_are_refused() {
+async fn auxiliary_endpoints_respond_and_unsupported_ones_are_rejected() {
     let bench = Bench::new(json!({"steps": [{"text": "m1"}]})).await;
     let key = "x-api-key: sk-test";
     let head = bench.send("HEAD /", "x: y", "").await;

@@ -39,7 +39,7 @@ async fn an_overloaded_vendor_has_its_own_status() {
 }
 
 #[tokio::test]
-async fn a_cut_stream_breaks_off_within_its_content() {
+async fn a_cut_stream_ends_in_the_middle_of_its_content() {
     let bench = broken(json!({"kind": "cut"})).await;
     let received = bench.post(&streaming("x")).await;
     assert_eq!((received.status, received.complete), (200, false));
@@ -50,7 +50,7 @@ async fn a_cut_stream_breaks_off_within_its_content() {
 }
 
 #[tokio::test]
-async fn a_cut_document_is_shorter_than_promised() {
+async fn a_cut_document_is_shorter_than_its_content_length() {
     let bench = broken(json!({"kind": "cut"})).await;
     let received = bench.post(&asks("x")).await;
     assert_eq!((received.status, received.complete), (200, false));
@@ -59,7 +59,7 @@ async fn a_cut_document_is_shorter_than_promised() {
 }
 
 #[tokio::test]
-async fn a_malformed_answer_ends_properly_but_cannot_be_read() {
+async fn a_malformed_answer_ends_properly_but_cannot_be_parsed() {
     let bench = broken(json!({"kind": "malformed", "times": 2})).await;
     let stream = bench.post(&streaming("x")).await;
     assert_eq!((stream.status, stream.complete), (200, true));
@@ -72,7 +72,7 @@ async fn a_malformed_answer_ends_properly_but_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn an_error_within_a_stream_is_an_event_and_elsewhere_a_status() {
+async fn an_error_is_an_event_within_a_stream_and_a_status_elsewhere() {
     let bench = broken(json!({"kind": "sse_error", "message": "busy", "times": 2})).await;
     let stream = bench.post(&streaming("x")).await;
     assert_eq!((stream.status, stream.complete), (200, true));
@@ -83,7 +83,7 @@ async fn an_error_within_a_stream_is_an_event_and_elsewhere_a_status() {
 }
 
 #[tokio::test]
-async fn a_hanging_request_gets_nothing_and_is_in_flight_until_the_client_leaves() {
+async fn a_hanging_request_gets_no_data_and_lasts_until_the_client_disconnects() {
     for body in [asks("x"), streaming("x")] {
         let bench = broken(json!({"kind": "hang"})).await;
         let client = bench.connect("POST /v1/messages", "x-api-key: sk-test", &body.to_string()).await;

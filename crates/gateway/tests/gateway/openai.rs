@@ -99,7 +99,7 @@ async fn a_script_answers_in_the_chat_completions_format() {
 }
 
 #[tokio::test]
-async fn faults_and_refusals_have_the_format_of_each_vendor() {
+async fn faults_and_rejections_have_the_format_of_each_vendor() {
     for (path, body) in [
         ("/v1/responses", responses(&json!("go"), true)),
         ("/v1/chat/completions", chat(&json!([{"role": "user", "content": "go"}]), true)),

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_the_title() {
+    fn the_text_field_becomes_the_title() {
         let finding = of(&json!({"text": "It works on a branch"}), EvidenceBuilder::new());
         assert_eq!(finding.title.as_deref(), Some("It works on a branch"));
     }

@@ -89,7 +89,7 @@ mod tests {
     use crate::example::EvidenceBuilder;
 
     #[test]
-    fn case_does_not_matter_and_white_space_does() {
+    fn contains_ignores_case_but_not_white_space() {
         let contains = |text: &str, answer: &str| {
             let assertion = json!({"id": "a", "type": "contains", "text": text});
             judged(&assertion, &EvidenceBuilder::new().answer(answer).evidence())

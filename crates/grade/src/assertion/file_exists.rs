@@ -79,7 +79,7 @@ mod tests {
     use crate::example::EvidenceBuilder;
 
     #[test]
-    fn a_path_must_lead_into_the_working_directory() {
+    fn a_path_must_be_inside_the_working_directory() {
         for (path, reason) in [
             ("/etc/passwd", "starts at the working directory"),
             ("~/x", "starts at the working directory"),

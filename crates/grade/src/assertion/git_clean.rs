@@ -57,7 +57,7 @@ mod tests {
     use crate::example::EvidenceBuilder;
 
     #[test]
-    fn an_untracked_fixture_counts_once_it_is_changed() {
+    fn an_untracked_fixture_counts_only_after_it_changes() {
         let fixture = || {
             EvidenceBuilder::new().repository(|change| {
                 (change.before.status, change.after.status) = (vec!["?? data/".into()], vec!["?? data/".into()]);

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_value_is_reported_with_the_existing_part() {
+    fn a_missing_value_is_reported_with_the_part_of_the_path_that_exists() {
         let finding = of(&json!({"json_path": "items.0.nmae"}), "{\"items\": [{\"name\": \"x\"}]}");
         assert_eq!(finding.reason, "there is no `items.0.nmae` in the answer");
         assert_eq!(finding.actual.as_deref(), Some("`items.0` is {\"name\":\"x\"}"));

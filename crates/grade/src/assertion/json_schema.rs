@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_not_a_string_is_judged_unchanged() {
+    fn a_value_that_is_not_a_string_is_validated_as_is() {
         let mut evidence = EvidenceBuilder::new().evidence();
         evidence.trace.result = Some(Arc::new(json!({"output": {"n": 3}})));
         let assertion = json!({"id": "a", "type": "json_schema", "schema": {"required": ["n"]}});

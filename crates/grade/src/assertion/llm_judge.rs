@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_that_decides_nothing_is_rejected() {
+    fn a_threshold_that_is_always_or_never_reached_is_rejected() {
         for (fields, wrong) in [
             (json!({"threshold": 0.7}), "0.7 of the way is 3.8"),
             (json!({"threshold": 6}), "no answer could reach it"),

@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(implicit("token_budget", &limited().evidence()).unwrap().status, Status::Undecided);
         assert_eq!(implicit("token_budget", &limited().used(4, 3, 3).evidence()).unwrap().status, Status::Met);
         let over = implicit("token_budget", &limited().used(4, 3, 1000).evidence()).unwrap();
-        assert_eq!((over.status, over.reason.as_str()), (Status::Unmet, "1,007 tokens are more than the budget of 10"));
+        assert_eq!((over.status, over.reason.as_str()), (Status::Unmet, "1,007 tokens exceed the budget of 10"));
         assert_eq!(over.evidence, ["4 input, 3 output, 0 written to a cache, 1,000 read from a cache"]);
         let stopped = limited().ending(Ending::OutOfBudget { budget: Budget::Tokens, limit: 10.0 }).evidence();
         assert_eq!(implicit("token_budget", &stopped).unwrap().status, Status::Unmet);

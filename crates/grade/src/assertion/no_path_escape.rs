@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_counts_as_the_target_that_the_runner_resolved() {
+    fn a_path_is_judged_by_the_target_that_the_runner_resolved() {
         let story = EvidenceBuilder::new().touching(
             "Read",
             json!({"file_path": "link"}),

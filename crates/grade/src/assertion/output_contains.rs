@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_answer_counts_and_an_earlier_text_is_pointed_out() {
+    fn only_the_last_answer_counts_and_an_earlier_match_is_mentioned() {
         let evidence = EvidenceBuilder::new().answer("feat: x").call("Bash", json!({})).answer("Done.").evidence();
         let mut evidence = evidence;
         evidence.trace.turns[0].text = "feat: x".into();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn slashes_and_flags_are_read_and_a_bare_source_is_one_too() {
+    fn a_pattern_has_slashes_and_flags_or_is_a_bare_expression() {
         let matches = |pattern: &str, answer: &str| {
             let assertion = json!({"id": "a", "type": "matches", "pattern": pattern});
             judged(&assertion, &EvidenceBuilder::new().answer(answer).evidence()).status

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_existing_branch_that_was_pushed_is_pushed() {
+    fn pushing_an_existing_branch_counts_as_a_push() {
         let finding = of(&json!({}), |change| {
             commit_on(change, "b2", "x");
             push_to(change, "main", "b2");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_branch_with_the_work_of_the_agent_counts() {
+    fn the_branch_that_contains_the_work_of_the_agent_counts() {
         let work = |change: &mut RepositoryChange| {
             push_to(change, "other", "a1");
             branch_out(change, "feat/x");

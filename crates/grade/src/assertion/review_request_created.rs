@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_review_request_must_be_new_open_and_have_the_branches() {
+    fn a_review_request_must_be_new_and_open_and_have_the_expected_branches() {
         assert_eq!(of(&json!({}), |change| request(change, 7)).reason, "#7 from `feat/x` to `main`, open is new");
         let closed = of(&json!({}), |change| {
             request(change, 7);

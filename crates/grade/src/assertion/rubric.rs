@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn undecided_criteria_leave_the_rubric_open_unless_irrelevant() {
+    fn undecided_criteria_leave_the_rubric_undecided_unless_irrelevant() {
         let (yes, no, open) = (Some(true), Some(false), None);
         for (pass, marks, expected) in [
             (Requirement::All, [yes, yes], Some(true)),

@@ -141,7 +141,7 @@ mod tests {
     use crate::example::EvidenceBuilder;
 
     #[test]
-    fn invoking_a_skill_and_reading_its_file_are_uses_of_it() {
+    fn invoking_a_skill_and_reading_its_file_count_as_uses() {
         let of = |story: EvidenceBuilder| {
             judged(&json!({"id": "a", "type": "skill_used", "skill": "greet"}), &story.evidence())
         };
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delegated_task_is_a_use_of_the_sub_agent() {
+    fn a_delegated_task_counts_as_a_use_of_the_sub_agent() {
         let of = |story: EvidenceBuilder| {
             let evidence = story.evidence();
             let describe =

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_run_is_unmet_and_later_changes_make_it_undecided() {
+    fn a_failed_run_is_unmet_and_a_run_before_later_changes_is_undecided() {
         let mut evidence = run("npm test").evidence();
         let result = evidence.trace.calls[0].result.as_mut().unwrap();
         (result.is_error, result.content) = (true, "1 failed\n".into());

@@ -45,7 +45,7 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
     if total <= budget && !stopped {
         return Some(Verdict::met(format!("{used} of {limit} tokens")));
     }
-    let reason = format!("{used} tokens are more than {whose} of {limit}");
+    let reason = format!("{used} tokens exceed {whose} of {limit}");
     let parts = [
         ("input", tokens.input),
         ("output", tokens.output),

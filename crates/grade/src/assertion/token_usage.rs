@@ -35,7 +35,7 @@ impl Matcher for TokenUsage {
         let verdict = if tokens.total() <= self.max {
             Verdict::met(format!("{used} of {max} tokens"))
         } else {
-            let reason = format!("{used} tokens are more than {max}");
+            let reason = format!("{used} tokens exceed the maximum of {max}");
             Verdict::unmet(reason, format!("at most {max} tokens"), format!("{used} tokens"))
         };
         Ok(verdict.place(&self.place))

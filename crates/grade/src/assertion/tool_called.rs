@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn captures_are_complete_and_present_only_if_met() {
+    fn captures_are_complete_and_exist_only_if_the_assertion_is_met() {
         let text = "x".repeat(5000);
         let evidence =
             EvidenceBuilder::new().call("Write", json!({"content": text, "n": [1.0], "nil": null})).evidence();

@@ -58,7 +58,7 @@ mod tests {
     use crate::example::EvidenceBuilder;
 
     #[test]
-    fn only_json_is_json() {
+    fn only_strict_json_is_valid() {
         let of = |answer: &str| {
             judged(&json!({"id": "a", "type": "valid_json"}), &EvidenceBuilder::new().answer(answer).evidence()).status
         };

@@ -146,7 +146,7 @@ fn for_agents_with_canonical_tools_other_names_are_reported_and_arguments_are_no
 }
 
 #[test]
-fn for_agents_with_any_tools_only_misspelt_usual_tools_cause_a_warning() {
+fn for_agents_with_arbitrary_tools_only_misspelt_common_tools_are_reported() {
     let about = |tool: &str| [json!({"id": "a", "type": "no_tool_called", "tool": tool})];
     let found = problems(&about("Wirte"), &Context::default());
     assert!(found.len() == 1 && !found[0].starts_with("warning at "), "{found:#?}");
@@ -168,7 +168,7 @@ fn for_agents_with_any_tools_only_misspelt_usual_tools_cause_a_warning() {
 }
 
 #[test]
-fn an_argument_that_is_nearly_a_known_one_is_an_error() {
+fn an_argument_that_resembles_a_known_one_is_an_error() {
     let assertion = |tool: &str, argument: &str| {
         [json!({"id": "a", "type": "no_tool_called", "tool": tool, "args_match": {argument: "x"}})]
     };
@@ -309,7 +309,7 @@ fn errors_of_code(name: &str, arguments: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn arguments_that_code_spells_out_are_compared_with_the_fields() {
+fn literal_arguments_in_code_are_checked_against_the_fields() {
     let messages = errors_of_code("contains", &[json!("?"), json!(5)]);
     assert_eq!(messages, ["a.test.ts:1:22: `text` must be a string, not a number (put it in quotes)"]);
     let messages = errors_of_code("toolCalled", &[json!("?"), json!("Bash"), json!({"command": "["})]);
@@ -323,7 +323,7 @@ fn arguments_that_code_spells_out_are_compared_with_the_fields() {
 }
 
 #[test]
-fn arguments_that_are_known_only_at_run_time_are_not_doubted() {
+fn arguments_known_only_at_run_time_are_not_checked() {
     for (name, arguments) in [
         ("contains", json!(["?"])),
         ("contains", json!(["?", "?"])),
@@ -338,7 +338,7 @@ fn arguments_that_are_known_only_at_run_time_are_not_doubted() {
 }
 
 #[test]
-fn keys_may_be_written_as_code_writes_them() {
+fn keys_may_be_in_camel_case_as_in_code() {
     let assertion =
         json!({"id": "a", "type": "toolCalled", "tool": "Bash", "argsMatch": {"command": "^ls"}, "title": "Looks"});
     let finding = judged(&assertion, &EvidenceBuilder::new().call("Bash", json!({"command": "ls"})).evidence());

@@ -234,7 +234,7 @@ impl FilesClaim {
         let (files, _) = listed(evidence).ok()?;
         let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         let found = self.names.iter().find_map(|name| self.find(name, &paths))?;
-        Some(format!("`{found}` was there before, and is as it was"))
+        Some(format!("`{found}` already existed and is unchanged"))
     }
 
     fn verb(&self) -> &'static str {

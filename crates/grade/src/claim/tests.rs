@@ -228,7 +228,7 @@ fn files_are_found_anywhere_and_created_means_created_by_the_agent() {
         assert_eq!(of(text, there()).status, expected, "{text}");
     }
     let old = of("`app.py` was created", there());
-    assert_eq!(old.actual.as_deref(), Some("`src/app.py` was there before, and is as it was"));
+    assert_eq!(old.actual.as_deref(), Some("`src/app.py` already existed and is unchanged"));
     assert_eq!(of("`app.py` was created", there().added("src/app.py")).status, Status::Met);
     assert_eq!(
         of("`app.py` was created", there().changed("src/app.py")).actual.as_deref(),

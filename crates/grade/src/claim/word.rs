@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_has_one_role_except_one() {
+    fn every_word_but_one_has_a_single_role() {
         let all: Vec<&str> = WORDS.iter().flat_map(|(_, words)| words.split(' ')).collect();
         for (at, word) in all.iter().enumerate() {
             assert!(*word == NOUN_OR_VERB || !all[..at].contains(word), "{word}");

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_are_whole_and_within_the_scale() {
+    fn scores_are_whole_numbers_within_the_scale() {
         let read = |score: Value| {
             let row = |id: &str| json!({"id": id, "score": score, "quote": "done", "reasoning": ""});
             let value = json!({"answers": [row("c1"), row("c2")]});
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_need_a_quote_each_and_may_be_none() {
+    fn each_claim_needs_a_quote_and_the_list_may_be_empty() {
         let read = |claims: Value| Answer::read(&question(Form::Claims), None, &json!({"claims": claims}));
         assert_eq!(read(json!([])).unwrap().marks, []);
         let claim = |quote: &str, status: &str| json!([{"claim": "it is done", "quote": quote, "reasoning": "", "standing": status}]);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_is_closed_everywhere_and_knows_what_may_be_answered() {
+    fn the_schema_allows_no_extra_properties_and_lists_the_allowed_answers() {
         let schema = super::schema(&question(Form::MarksAndScores(5)));
         let row = &schema["properties"]["answers"]["items"];
         assert_eq!(row["required"], json!(["id", "quote", "absent", "reasoning", "verdict", "score"]));

@@ -154,7 +154,7 @@ impl Judge {
             return Vote { answer: Ok(answer), took: AuxiliaryUsage { cached: 1, ..AuxiliaryUsage::default() } };
         }
         if let Some(reason) = self.breaker.refuses() {
-            let stopped = format!("the judge {} is no longer asked: {reason}", self.name);
+            let stopped = format!("the judge {} is no longer used: {reason}", self.name);
             return Vote { answer: Err(stopped), took: AuxiliaryUsage::default() };
         }
         let mut took = AuxiliaryUsage::default();

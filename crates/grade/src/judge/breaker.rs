@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permanent_failures_stop_after_one_question_and_others_after_three() {
+    fn the_breaker_opens_after_one_permanent_failure_or_three_temporary_ones() {
         let breaker = Breaker::default();
         breaker.failed("busy", false);
         breaker.failed("busy", false);

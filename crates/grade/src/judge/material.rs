@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_is_found_with_any_punctuation() {
+    fn a_quote_is_found_regardless_of_punctuation() {
         let material = material("**Of course!** I’ve refunded\nyour order — it's 20 € back.");
         for quote in [
             "I've refunded your order",
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn only_parts_of_the_agent_can_be_quoted() {
+    fn only_parts_written_by_the_agent_can_be_quoted() {
         let mut evidence = EvidenceBuilder::new().answer("No.").evidence();
         evidence.trace.user_messages = vec!["Say that you promise a refund.".into()];
         let material = Material::of(&evidence);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn other_values_are_shown_as_json_and_no_answer_is_empty() {
+    fn other_values_are_shown_as_json_and_a_missing_answer_is_empty() {
         let mut evidence = EvidenceBuilder::new().evidence();
         assert!(Material::of(&evidence).is_empty());
         evidence.trace.result = Some(std::sync::Arc::new(json!({"output": {"total": 3}})));

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_split_like_in_a_shell() {
+    fn a_line_is_split_as_in_a_shell() {
         for (line, expected) in [
             ("git add . && git commit -m 'a; b' | cat", vec!["git add .", "git commit -m a; b", "cat"]),
             ("echo \"x $(git rev-parse HEAD)\" y", vec!["echo x $ y", "git rev-parse HEAD"]),

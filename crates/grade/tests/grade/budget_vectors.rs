@@ -72,7 +72,7 @@ fn failed(usage: Usage, limits: Limits) -> bool {
 }
 
 #[test]
-fn recorded_budgets_agree() {
+fn budget_violations_match_the_recorded_ones() {
     let vectors: Value = serde_json::from_str(BUDGET).unwrap();
     let timing = |name: &str| vectors["timing"][name].as_u64().unwrap();
     // Input that was not cached, and the rest of the input.

@@ -288,7 +288,7 @@ fn slug() -> Vec<Vector> {
 }
 
 #[test]
-fn every_vector_agrees_or_is_listed_with_its_reason() {
+fn every_vector_matches_or_is_listed_with_a_reason() {
     let listed: BTreeMap<String, String> = serde_json::from_str(DIFFERENCES).unwrap();
     let vectors = [classify(), git_checks(), state_diff(), workspace_checks(), slug()].concat();
     let (mut agree, mut differ, mut wrong) = (0, 0, Vec::new());

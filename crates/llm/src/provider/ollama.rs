@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_becomes_an_address() {
+    fn a_host_is_converted_to_a_url() {
         for (written, expected) in [
             ("0.0.0.0", "http://127.0.0.1:11434/"),
             ("0.0.0.0:1234", "http://127.0.0.1:1234/"),

@@ -38,7 +38,7 @@ impl Providers {
         let list = self.list().get_or_init(|| async {
             match timeout(TIMEOUT, self.fetch_list()).await {
                 Ok(fetched) => fetched.map(Arc::new),
-                Err(_) => Err(format!("it did not arrive within {} s", TIMEOUT.as_secs())),
+                Err(_) => Err(format!("no response within {} s", TIMEOUT.as_secs())),
             }
         });
         list.await.as_ref().map_err(String::as_str)

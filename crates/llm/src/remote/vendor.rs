@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_key_is_a_fault_of_the_environment_and_is_named() {
+    fn a_missing_key_is_an_environment_error_that_names_the_variable() {
         let describe = |written: &str| {
             let error = opened(written, None, &[]).unwrap_err();
             assert!(error.is_environments());
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_address_is_rejected_without_repeating_it() {
+    fn an_invalid_base_url_is_rejected_without_echoing_it() {
         for url in ["nonsense", "ftp://x", "http://user:canary-pw@x/v1"] {
             let error = opened("openai:m", Some(url), &[("OPENAI_API_KEY", "k")]).unwrap_err();
             assert!(matches!(error, OpenError::BadAddress { .. }), "{url}: {error}");

@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_user_message_is_found_behind_messages_added_by_the_agent() {
+    async fn the_user_message_is_found_among_messages_added_by_the_agent() {
         let playback = play(
             "conversations:\n- {match: {user_contains: Greet, system_contains: '- greet:'}, steps: [{text: with}]}\n\
              - {match: {user_contains: Greet}, steps: [{text: without}]}",
@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_takes_its_scripted_delay() {
+    async fn an_answer_is_delayed_as_scripted() {
         let playback = play("steps: [{text: a, delay: 0.05}]");
         let begun = std::time::Instant::now();
         assert_eq!(text_of(&playback, &asks("x")).await, "a");

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_cannot_be_read_says_why() {
+    fn an_invalid_request_is_rejected_with_a_reason() {
         let message = |body: &[u8]| Messages.read(&|_| None, body).unwrap_err().message;
         assert!(message(b"{").starts_with("the request body is not valid JSON"));
         assert_eq!(message(b"[]"), "the request body must be a JSON object");

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_have_each_vendors_meaning() {
+    fn token_counts_are_normalised_across_vendors() {
         let cached = json!({
             "prompt_tokens": 100, "completion_tokens": 30, "total_tokens": 130,
             "prompt_tokens_details": {"cached_tokens": 60}, "completion_tokens_details": {"reasoning_tokens": 20},

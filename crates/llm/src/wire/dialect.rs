@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_read_in_every_vendors_form() {
+    fn errors_are_parsed_in_every_vendors_format() {
         let describe =
             |document: Value| ReportedError::of(&document).map(|describe| (describe.codes.join("/"), describe.message));
         let pair = |kinds: &str, message: &str| Some((kinds.to_owned(), message.to_owned()));

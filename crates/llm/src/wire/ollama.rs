@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_the_middle_is_an_error() {
+    fn an_error_in_the_middle_of_a_stream_is_an_error() {
         let mut gathered = Client.assemble(&Request::default());
         let messages = ReportedError { codes: Vec::new(), message: "out of memory".into() };
         assert_eq!(gathered.take(json!({"error": "out of memory"})), Err(BadResponse::Reported(messages)));

@@ -28,7 +28,7 @@ async fn every_provider_streams() {
 }
 
 #[tokio::test]
-async fn every_provider_answers_in_one_document() {
+async fn every_provider_answers_without_streaming() {
     for (provider, _) in ALL {
         let server = Server::start([Answer::json(200, &document(provider))]).await;
         let whole = Policy { stream: false, ..policy(1) };
@@ -69,7 +69,7 @@ async fn responses_can_be_chunked_and_compressed() {
 }
 
 #[tokio::test]
-async fn one_connection_serves_one_request_after_the_other() {
+async fn a_connection_is_reused_for_consecutive_requests() {
     for (provider, _) in ALL {
         let (text, kind) = stream(provider);
         let server = Server::start([Answer::of(200, kind, text)]).await;
@@ -82,7 +82,7 @@ async fn one_connection_serves_one_request_after_the_other() {
 }
 
 #[tokio::test]
-async fn ids_of_calls_are_unique_in_a_trial_whatever_the_server_says() {
+async fn tool_call_ids_are_unique_in_a_trial_whatever_the_server_sends() {
     let mut document = document("compatible");
     let call = document["choices"][0]["message"]["tool_calls"][0].clone();
     let mut unnamed = call.clone();

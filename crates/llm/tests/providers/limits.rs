@@ -94,7 +94,7 @@ async fn dropping_a_request_cancels_it_and_admits_the_next() {
 }
 
 #[tokio::test]
-async fn a_failed_try_is_reported_before_the_answer() {
+async fn a_failed_attempt_is_reported_before_the_answer() {
     let server = Server::start([too_many().with("retry-after", "0"), Answer::silence()]).await;
     let model = model("openai", &server.url(), policy(3));
     let request = asks("Go.");

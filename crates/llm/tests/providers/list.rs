@@ -12,7 +12,7 @@ fn providers(address: &str) -> Providers {
 }
 
 #[tokio::test]
-async fn the_list_is_fetched_once_for_all_and_without_a_key() {
+async fn the_price_list_is_fetched_once_by_all_callers_without_a_key() {
     let model =
         json!({"id": "anthropic/claude-haiku-4.5", "pricing": {"prompt": "0.000001", "completion": "0.000005"}});
     let server = Server::start([Answer::json(200, &json!({"data": [model]}))]).await;
@@ -47,8 +47,8 @@ async fn a_list_that_cannot_be_fetched_is_reported_and_not_requested_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_does_not_arrive_times_out() {
+async fn a_price_list_that_never_arrives_times_out() {
     let server = Server::start([Answer::silence()]).await;
     let error = providers(&server.url()).openrouter_list().await.unwrap_err().to_owned();
-    assert_eq!(error, "it did not arrive within 10 s");
+    assert_eq!(error, "no response within 10 s");
 }

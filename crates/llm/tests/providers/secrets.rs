@@ -61,7 +61,7 @@ async fn a_vendor_key_is_not_sent_to_a_compatible_server() {
 }
 
 #[tokio::test]
-async fn an_address_in_the_environment_counts_and_the_command_line_counts_more() {
+async fn a_base_url_from_the_command_line_overrides_the_environment() {
     let [first, second] = [
         Server::start([Answer::json(200, &document("openai"))]).await,
         Server::start([Answer::json(200, &document("openai"))]).await,

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn ungraded_trials_are_counted_but_in_no_denominator() {
+    fn ungraded_trials_are_counted_but_excluded_from_denominators() {
         let arm = ArmStatistics::of(&[
             trial(1, Outcome::Passed, 10.0),
             trial(1, Outcome::Broken, 1e9),

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wilson_agrees_with_published_figures() {
+    fn wilson_intervals_match_published_values() {
         let [low, high] = wilson(8, 10);
         assert!((low - 0.4902).abs() < 1e-4 && (high - 0.9433).abs() < 1e-4);
         assert_eq!(wilson(0, 0), [0.0, 1.0]);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_a_share_equals_that_of_the_same_number_of_passes() {
+    fn the_interval_of_a_share_matches_that_of_the_equivalent_pass_count() {
         assert_eq!(wilson_of_share(0.75, 8), wilson(6, 8));
         assert_eq!(wilson_of_share(0.5, 0), [0.0, 1.0]);
         assert_eq!(wilson_of_share(f64::NAN, 3), [0.0, 1.0]);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn mcnemars_test_is_the_two_sided_binomial_one() {
+    fn mcnemars_test_is_the_two_sided_binomial_test() {
         let choose = |n: u64, k: u64| (0..k).fold(1.0, |c, i| c * (n - i) as f64 / (i + 1) as f64);
         for n in 0..=30u64 {
             for better in 0..=n {

@@ -50,7 +50,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn the_sequence_is_the_published_one() {
+    fn the_sequence_matches_published_values() {
         let mut chance = Chance::new(1_234_567);
         let row: Vec<u64> = (0..3).map(|_| chance.bits()).collect();
         assert_eq!(row, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);

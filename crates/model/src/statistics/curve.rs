@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn both_equal_the_enumeration_of_all_choices() {
+    fn both_curves_match_a_full_enumeration() {
         for n in 1..=10 {
             for c in 0..=n {
                 let (at, hat) = curves(&[(n, c)]);

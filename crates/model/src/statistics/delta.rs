@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_that_one_arm_lacks_is_left_out_and_counted() {
+    fn a_case_missing_from_one_arm_is_excluded_and_counted() {
         let with =
             [trial("a", Passed, None), trial("b", Passed, None), trial("c", Passed, None), trial("e", Broken, None)];
         let without =
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn single_trials_have_mcnemars_p_value() {
+    fn the_p_value_of_single_trials_is_mcnemars() {
         let (mut with, mut without) = (Vec::new(), Vec::new());
         for case in 0..12u8 {
             with.push(Observation::new(case, if case < 9 { Passed } else { Failed }));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn json_gives_it_back() {
+    fn a_delta_round_trips_through_json() {
         let delta = Delta::between(&[trial("a", Passed, Some(1.5))], &[trial("a", Failed, Some(1.0))]);
         let json = serde_json::to_value(&delta).unwrap();
         assert_eq!(serde_json::from_value::<Delta>(json).unwrap(), delta);

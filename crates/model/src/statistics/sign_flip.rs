@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn it_equals_brute_force() {
+    fn the_p_value_matches_brute_force() {
         let mut chance = Chance::new(11);
         for round in 0..400 {
             // Coarse grids have many ties and zeros; the finest has none.
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_symmetric_a_probability_and_independent_of_order() {
+    fn the_p_value_is_a_symmetric_probability_independent_of_order() {
         let mut chance = Chance::new(12);
         for count in [1, 2, 5, 20, 32, 33, 100] {
             let mut differences = differences(&mut chance, count, 12);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn single_trials_that_pass_or_fail_make_it_mcnemars_test() {
+    fn with_one_pass_or_fail_per_case_it_equals_mcnemars_test() {
         for (better, worse, same) in [(3, 1, 2), (5, 0, 0), (20, 8, 30), (9, 9, 3), (40, 20, 0)] {
             let pairs = [(1.0, better), (-1.0, worse), (0.0, same)];
             let differences: Vec<f64> =

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn between_the_quantiles_lie_95_percent() {
+    fn the_quantiles_enclose_95_percent() {
         for freedom in (1..=200).chain([1_000, 9_999]) {
             let inside = within(quantile(freedom).unwrap(), freedom);
             assert!((inside - 0.95).abs() < 1e-8, "{freedom}: {inside}");

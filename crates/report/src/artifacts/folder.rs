@@ -183,7 +183,7 @@ fn empty(root: &Path, known: &BTreeSet<PathBuf>) -> Result<(), String> {
         let more = foreign.len().saturating_sub(MAX_NAMES);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let names = foreign[..foreign.len().min(MAX_NAMES)].join(", ");
-        return Err(format!("{} contains files that no run wrote: {names}{more}", root.display()));
+        return Err(format!("{} contains files that were not written by a run: {names}{more}", root.display()));
     }
     let failed = |path: &Path| {
         let path = root.join(path);

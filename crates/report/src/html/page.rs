@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_cannot_leave_its_element() {
+    fn data_cannot_escape_its_element() {
         let json = as_script_data(r#"{"a":"</script><!--<script>"}"#);
         assert!(!json.contains('<'), "{json}");
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_fenced_by_more_backticks_than_it_has() {
+    fn code_is_fenced_by_more_backticks_than_it_contains() {
         assert_eq!(code("a|b", 20), "`a\\|b`");
         assert_eq!(plain_code("a|b", 20), "`a|b`");
         assert_eq!(code("x ``y`` z", 20), "```x ``y`` z```");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_ends_where_it_should() {
+    fn text_cannot_close_its_code_block() {
         let written = "one\n````\n</details>\u{1b}[31m\n\nfour\nfive";
         assert_eq!(block(written, 2, 4), "  `````text\n  one\n  ````\n  </details>\n\n  … 2 more lines\n  `````\n");
     }

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_lines_are_shown_below_each_other() {
+    fn whole_lines_are_shown_one_below_the_other() {
         let pieces = [(Same, "…\na\n"), (Missing, "b\n"), (Extra, "B\nC\n"), (Same, "d")];
         assert_eq!(drawn(&pieces, false), "  …\n  a\n- b\n+ B\n+ C\n  d");
         assert_eq!(drawn(&[(Missing, "one\n"), (Extra, "two")], false), "- one\n+ two");

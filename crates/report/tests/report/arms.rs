@@ -148,7 +148,7 @@ fn reports_are_the_same_whatever_order_trials_finish_in() {
 }
 
 #[test]
-fn the_page_of_markdown_has_the_arms_the_deltas_and_the_failures() {
+fn the_markdown_report_contains_arms_deltas_and_failures() {
     expect("arms.md", &reported("markdown", &run(), |_| {}));
     let evidence = reported("markdown", &run(), |options| {
         options.show_evidence = true;
@@ -161,7 +161,7 @@ fn the_page_of_markdown_has_the_arms_the_deltas_and_the_failures() {
 }
 
 #[test]
-fn colour_changes_nothing_but_colour_in_arms_either() {
+fn colour_changes_nothing_but_colour_in_a_comparison_of_arms() {
     let colored = reported("terminal", &run(), |options| options.style.color = true);
     assert!(colored.contains("\u{1b}[1mclaude-code:haiku\u{1b}[0m"), "{colored}");
     assert_eq!(crate::screen::without_color(&colored), reported("terminal", &run(), |_| {}));
@@ -223,7 +223,7 @@ fn each_skill_of_a_run_has_its_own_effect() {
 }
 
 #[test]
-fn a_used_skill_has_no_warning_and_a_single_arm_no_difference() {
+fn a_used_skill_causes_no_warning_and_a_single_arm_has_no_difference() {
     let used = changed(|record| record.triggered = record.triggered.map(|_| true));
     assert!(!reported("terminal", &in_plan(&used), |_| {}).contains("never used"));
     let alone: Vec<_> = trials().into_iter().filter(|(_, record)| !record.is_baseline()).collect();
@@ -302,7 +302,7 @@ fn the_cost_reported_by_the_agent_is_taken_from_the_record() {
 }
 
 #[test]
-fn commands_around_the_run_are_in_every_report() {
+fn hooks_are_included_in_every_report() {
     let trials = trials();
     let mut events = in_plan(&trials);
     let hook = |hook, code| HookRecord {

@@ -8,7 +8,7 @@ fn document(events: &[model::Envelope]) -> Value {
 }
 
 #[test]
-fn the_json_report_is_the_contract() {
+fn the_json_report_has_the_documented_fields() {
     let document = document(&one_job().events);
     assert_eq!(document["schema"], "trialrun.report/1");
     let has = |value: &Value, fields: &str| {
@@ -86,7 +86,7 @@ fn trials_are_in_the_planned_order() {
 }
 
 #[test]
-fn a_run_that_was_cut_off_has_no_end() {
+fn an_interrupted_run_has_no_end_time() {
     let mut events = one_job().events;
     events.pop();
     let document = document(&events);
@@ -95,7 +95,7 @@ fn a_run_that_was_cut_off_has_no_end() {
 }
 
 #[test]
-fn json_lines_are_the_events_themselves() {
+fn json_lines_contain_the_events_unchanged() {
     let events = one_job().events;
     let lines = reported("jsonl", &events, |_| {});
     let read: Vec<model::Envelope> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -103,7 +103,7 @@ fn json_lines_are_the_events_themselves() {
 }
 
 #[test]
-fn the_schema_knows_every_field_of_a_report_and_requires_no_other() {
+fn the_schema_covers_every_field_of_a_report_and_requires_no_others() {
     let schema = report::report_schema();
     for events in [one_job().events, many_jobs().events] {
         agree(&document(&events), &schema, &schema, "report");

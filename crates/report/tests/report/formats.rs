@@ -121,7 +121,7 @@ fn document(kind: &str) -> Value {
 }
 
 #[test]
-fn every_format_has_every_outcome() {
+fn every_format_reports_every_outcome() {
     let events = every_outcome().events;
     for (kind, file) in FORMATS {
         let text = reported(kind, &events, |options| options.folder = PathBuf::from("bots"));
@@ -245,7 +245,7 @@ fn stopped() -> RunBuilder {
 }
 
 #[test]
-fn a_stopped_run_has_gaps_in_tap() {
+fn tap_ends_with_a_bail_out_if_the_run_is_stopped() {
     let tap = reported("tap", &stopped().events, |_| {});
     assert!(
         tap.starts_with("TAP version 14\n1..3\nok 1 - ") && tap.ends_with("Bail out! stopped by SIGINT\n"),
@@ -254,7 +254,7 @@ fn a_stopped_run_has_gaps_in_tap() {
 }
 
 #[test]
-fn a_stopped_run_is_not_complete_in_ctrf() {
+fn ctrf_counts_the_unfinished_trials_of_a_stopped_run() {
     let ctrf: Value = serde_json::from_str(&reported("ctrf", &stopped().events, |_| {})).unwrap();
     assert_eq!(ctrf["results"]["summary"]["extra"]["unfinished"], 2);
 }

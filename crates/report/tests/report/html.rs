@@ -68,7 +68,7 @@ fn a_trial_without_steps_keeps_its_calls() {
 }
 
 #[test]
-fn data_cannot_leave_its_element() {
+fn data_cannot_escape_its_element() {
     let text = format!("{HOSTILE}</script><script>alert(1)</script><!-- <img src=x onerror=alert(1)>");
     let trial = id(&text, "claude-code", 1);
     let mut story = RunBuilder::new(vec![trial.clone()], 1);
@@ -82,7 +82,7 @@ fn data_cannot_leave_its_element() {
 }
 
 #[test]
-fn only_what_did_not_pass_is_left_if_it_is_asked_for() {
+fn passed_trials_are_omitted_on_request() {
     let page = reported("html", &every_outcome().events, |options| options.failures_only = true);
     let outcomes = index(&page)["trials"].as_array().unwrap().iter().map(|trial| trial["outcome"].clone()).collect();
     let outcomes: Vec<Value> = outcomes;
@@ -90,7 +90,7 @@ fn only_what_did_not_pass_is_left_if_it_is_asked_for() {
 }
 
 #[test]
-fn a_thousand_trials_of_thirty_events_are_a_small_file() {
+fn a_thousand_trials_of_thirty_events_fit_in_a_small_file() {
     let trials: Vec<TrialId> = (0..1000).map(|number| id(&format!("case-{number}"), "claude-code", 1)).collect();
     let mut story = RunBuilder::new(trials.clone(), 1);
     for (number, trial) in trials.iter().enumerate() {

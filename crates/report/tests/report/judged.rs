@@ -65,7 +65,7 @@ fn lists_show_a_score_that_the_outcome_does_not_imply() {
 }
 
 #[test]
-fn the_report_carries_the_whole_tree() {
+fn the_report_contains_the_whole_score_tree() {
     let trial = report::trial_json(&scored());
     assert_eq!(trial["failed_critical"], json!(["address.zip"]));
     assert_eq!(
@@ -105,7 +105,7 @@ fn a_trial_without_a_value_is_identified_by_the_user_message() {
 }
 
 #[test]
-fn the_first_reason_of_an_output_is_the_reason_even_if_it_is_null() {
+fn the_first_reason_key_of_an_output_is_used_even_if_it_is_null() {
     let reason = |output: Value| {
         let record = TrialRecord { result: Some(json!({ "output": output })), ..scored() };
         (report::trial_json(&record)["reason"].clone(), describe(record).get("reason").cloned())
@@ -150,7 +150,7 @@ fn the_events_of_a_fixtures_file_follow_their_source_lines() {
 }
 
 #[test]
-fn a_trial_of_another_format_has_no_such_events() {
+fn a_trial_that_is_not_from_a_fixtures_file_has_no_test_events() {
     let events = crate::run_builder::one_job().events;
     assert_eq!(lines(&events).len(), events.len());
 }
@@ -208,7 +208,7 @@ fn a_score_that_is_too_low_is_shown_once() {
 }
 
 #[test]
-fn the_schema_knows_judged_trials() {
+fn the_schema_covers_judged_trials() {
     let document: Value = serde_json::from_str(&reported("json", &file().events, |_| {})).unwrap();
     let schema = report::report_schema();
     crate::documents::agree(&document, &schema, &schema, "report");

@@ -9,7 +9,7 @@ use crate::{expect, plain};
 const OLD: &str = "0192ffff-0000-7d3e-9b5a-3f0c6a1e2b44";
 
 #[test]
-fn history_shows_trials_below_their_runs_and_sums_them_up() {
+fn history_lists_trials_under_their_runs_with_totals() {
     let mut over = row(&failed(&id("asks", "fake", 1)), RUN);
     over.token_budget = Some(1000.0);
     over.errors = 2;

@@ -10,7 +10,7 @@ fn a_single_job_is_shown_live() {
 }
 
 #[test]
-fn a_single_job_is_shown_in_ascii_if_required() {
+fn a_single_job_is_shown_in_ascii_on_request() {
     let text = reported("terminal", &one_job().events, |options| options.style.unicode = false);
     assert!(text.is_ascii(), "{text}");
     expect("stream.ascii.txt", &text);
@@ -36,7 +36,7 @@ fn repeated(failures: &[u64], change: impl Fn(&mut model::TrialRecord)) -> Vec<E
 }
 
 #[test]
-fn repetitions_that_fail_the_same_way_are_drawn_once() {
+fn repetitions_that_fail_the_same_way_are_shown_once() {
     let blocks = |text: &str| text.matches("... ✗ failed").count();
     let number = |record: &mut model::TrialRecord| record.findings[1].reason = format!("{}", record.repetition);
     let text = reported("terminal", &repeated(&[1, 2, 3, 4, 5], number), |_| {});
@@ -149,7 +149,7 @@ fn judgements_are_shown_with_quotes_if_evidence_is_requested() {
 }
 
 #[test]
-fn a_run_that_was_cut_off_is_incomplete() {
+fn an_interrupted_run_is_incomplete() {
     let mut events = many_jobs().events;
     let cut = events.iter().position(|event| matches!(event.event, Event::TrialFinished(_))).unwrap();
     events.truncate(cut + 1);
@@ -231,7 +231,7 @@ fn a_table_is_redrawn_in_place_and_only_finished_trials_remain() {
 }
 
 #[test]
-fn problems_are_drawn_in_the_users_file_in_order() {
+fn problems_are_shown_in_the_users_source_in_order() {
     let source =
         Source::new("tests/commit.yaml", "scenario: commit\nasserions:\n  - id: é-one\n    type: tool_caled\n");
     let at = |text: &str| {

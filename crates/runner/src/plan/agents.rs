@@ -119,7 +119,7 @@ impl Planner<'_> {
         for check in checks.iter().filter(|check| !check.needs().is_empty()) {
             let message = format!("`{}` needs a sandbox, and `{}` runs without one", check.kind(), agent.name());
             let problem = Diagnostic::error(message).at(check.source());
-            self.problems.push(problem.help("a case with `fixtures` has a sandbox, whatever its agent is"));
+            self.problems.push(problem.help("a case with `fixtures` always has a sandbox"));
         }
     }
 

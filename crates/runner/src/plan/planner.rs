@@ -242,7 +242,7 @@ impl<'a> Planner<'a> {
         let repetitions = settings.trials(trial.case.trials);
         if repetitions > MOST_TRIALS {
             self.problems.push(
-                Diagnostic::error(format!("{repetitions} trials of one case are more than {MOST_TRIALS}"))
+                Diagnostic::error(format!("{repetitions} trials per case exceed the maximum of {MOST_TRIALS}"))
                     .at(trial.case.source.clone()),
             );
             return;

@@ -100,7 +100,7 @@ fn with_arms(arms: ArmSettings) -> Settings {
 }
 
 #[test]
-fn a_default_model_belongs_to_the_agent_named_next_to_it() {
+fn a_default_model_applies_only_to_the_agent_it_is_configured_for() {
     let settings = |agent: &str, owner: Option<&str>, model: &str| Settings {
         arms: ArmSettings { agents: vec![agent.into()], ..ArmSettings::default() },
         defaults: Defaults { agent: owner.map(str::to_owned), model: Some(model.into()), ..Defaults::default() },
@@ -198,7 +198,7 @@ fn a_skipped_case_is_checked_but_needs_nothing_from_its_agent() {
 }
 
 #[test]
-fn the_folder_of_a_suite_is_its_files_or_itself() {
+fn the_folder_of_a_suite_is_its_own_path_or_the_parent_of_its_file() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("a.yaml");
     for (path, folder) in
@@ -254,7 +254,7 @@ fn planned_with(settings: &Settings, cases: Vec<Case>) -> Plan {
 }
 
 #[test]
-fn a_case_about_its_skill_also_runs_without_it_under_the_same_limits() {
+fn a_case_that_tests_a_skill_also_runs_without_it_under_the_same_limits() {
     let plan = planned_with(&Settings::default(), vec![asking("a"), case("b", "fake")]);
     let of = |variant: Option<&str>| plan.trials.iter().find(|trial| trial.arm.variant.as_deref() == variant).unwrap();
     let (with, without, plain) = (of(Some("with_skill")), of(Some("without_skill")), of(None));
@@ -363,7 +363,7 @@ fn a_suite_without_an_agent_is_skipped_for_an_agent_without_skills() {
 }
 
 #[test]
-fn arms_take_turns_in_an_order_that_the_seed_decides() {
+fn the_seed_determines_the_order_in_which_arms_are_interleaved() {
     let order = |seed| {
         let settings = with_arms(ArmSettings { seed, trials: Some(2), ..ArmSettings::default() });
         let plan = planned_with(&settings, (0..12).map(|number| asking(&format!("c{number}"))).collect());

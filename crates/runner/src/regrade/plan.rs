@@ -292,7 +292,7 @@ impl Notes {
             ),
             (
                 self.without_evidence,
-                "trial is kept as it was: it was broken, cancelled or skipped, and left nothing to grade",
+                "trial is kept unchanged: it was broken, cancelled or skipped, so there is nothing to grade",
                 "trials are kept as they were: broken, cancelled or skipped, they left nothing to grade",
             ),
         ];

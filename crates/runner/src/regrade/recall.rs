@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_its_recorded_content_and_an_unlisted_file_did_not_exist() {
+    fn a_listed_file_has_its_recorded_content_and_an_unlisted_file_is_absent() {
         let files = [found("a/b.txt", Some("hi")), found("big", None), found("empty/", None)];
         let of = |path: &str| file(path, &files, false);
         assert_eq!(of("./a/b.txt"), Probed::File { size: 9, text: "hi".into(), clipped: false });

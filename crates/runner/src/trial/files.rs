@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_is_named_and_small_ones_are_read() {
+    fn every_file_is_listed_and_small_ones_are_read() {
         let base = tempfile::tempdir().unwrap();
         let work = base.path();
         for folder in [".git", "src", "empty"] {

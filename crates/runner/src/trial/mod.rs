@@ -457,7 +457,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trial_is_small_enough_to_be_moved() {
+    fn the_future_of_a_trial_stays_small() {
         fn size<F>(
             _: impl Fn(Arc<PlannedTrial>, Arc<Shared>, EventSender, watch::Receiver<StopLevel>, Grading) -> F,
         ) -> usize {

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn any_difference_counts_as_a_trace() {
+    fn any_difference_counts_as_a_change() {
         assert_eq!(changes_of(&Collected::default()), Changes::None);
         assert_eq!(changes_of(&change(|_| {})), Changes::None);
         let file = FileChange { path: "a".into(), change: model::Change::Added };

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_or_unreadable_setting_is_refused_by_name() {
+    fn an_unknown_or_invalid_argument_is_rejected_by_name() {
         assert_eq!(parse("--wat 1").unwrap_err(), "no such argument: --wat");
         assert_eq!(parse("--lifeline x").unwrap_err(), "--lifeline cannot be \"x\"");
         assert_eq!(parse("--owner 12").unwrap_err(), "--owner cannot be \"12\"");

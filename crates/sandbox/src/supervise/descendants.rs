@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_may_be_named_like_a_process_state() {
+    fn a_program_name_may_look_like_a_process_state() {
         assert_eq!(parent_in(b"12 (a) R 7) S 5 12 12 0 -1"), Some(5));
         assert_eq!(parent_in(b"12 nonsense"), None);
     }

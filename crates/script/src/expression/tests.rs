@@ -75,7 +75,7 @@ fn a_top_level_return_distinguishes_a_body_from_an_expression() {
 }
 
 #[test]
-fn the_globals_are_sorted_and_those_of_the_engine() {
+fn the_globals_are_sorted_and_match_the_engine() {
     for name in ["Array", "unescape", "console", "structuredClone", "URL", "globalThis"] {
         assert!(is_global(name), "{name}");
     }

@@ -49,7 +49,7 @@ fn packages_are_found_by_their_exports_and_conditions() {
 }
 
 #[test]
-fn commonjs_modules_see_what_they_expect() {
+fn commonjs_modules_have_their_usual_variables() {
     let mut place = TestProject::new(&[
         (
             "main.cjs",
@@ -69,7 +69,7 @@ fn commonjs_modules_see_what_they_expect() {
 }
 
 #[test]
-fn commonjs_cycles_see_what_there_is_so_far() {
+fn commonjs_cycles_see_partial_exports() {
     let mut place = TestProject::new(&[
         ("a.cjs", "exports.early = 1;\nconst b = require('./b.cjs');\nexports.late = 2;\nexports.seen = b.seen;\n"),
         ("b.cjs", "const a = require('./a.cjs');\nexports.seen = Object.keys(a);\n"),
@@ -88,7 +88,7 @@ fn ecmascript_cycles_work() {
 }
 
 #[test]
-fn commonjs_can_require_modules_that_need_no_waiting() {
+fn commonjs_can_require_modules_without_top_level_await() {
     let mut place = TestProject::new(&[
         ("ready.mjs", "export default 1; export const named = 2;"),
         ("waits.mjs", "export default await Promise.resolve(new Promise((done) => setTimeout(done, 1)));"),
@@ -101,7 +101,7 @@ fn commonjs_can_require_modules_that_need_no_waiting() {
 }
 
 #[test]
-fn the_format_of_a_js_file_depends_on_its_package_and_its_text() {
+fn the_format_of_a_js_file_depends_on_its_package_and_its_content() {
     let mut place = TestProject::new(&[
         ("esm/package.json", r#"{"type": "module"}"#),
         ("esm/a.js", "export default typeof require;"),
@@ -120,7 +120,7 @@ fn the_format_of_a_js_file_depends_on_its_package_and_its_text() {
 }
 
 #[test]
-fn typescript_is_stripped_of_all_that_is_not_code() {
+fn typescript_only_syntax_is_compiled_away() {
     let mut place = TestProject::new(&[
         (
             "all.mts",
@@ -267,7 +267,7 @@ fn node_shims_work() {
 }
 
 #[test]
-fn a_library_reads_a_file_once_until_it_forgets() {
+fn a_library_reads_each_file_once_until_it_is_cleared() {
     let place = TestProject::new(&[("a.ts", "export const n: number = 1;\n")]);
     let library = Library::new();
     let read = || {
@@ -434,7 +434,7 @@ fn a_module_that_is_too_large_is_rejected() {
 }
 
 #[test]
-fn typescript_of_the_commonjs_kind_is_commonjs() {
+fn typescript_with_an_export_assignment_is_commonjs() {
     let mut place = TestProject::new(&[
         ("a.ts", "import lib = require('./lib.cjs');\nconst f = (n: number): number => n + lib.one;\nexport = f;\n"),
         ("lib.cjs", "exports.one = 1;"),
@@ -443,7 +443,7 @@ fn typescript_of_the_commonjs_kind_is_commonjs() {
 }
 
 #[test]
-fn decorators_are_refused_in_their_place() {
+fn decorators_are_rejected_at_their_location() {
     for file in ["a.ts", "a.mjs"] {
         let mut place = TestProject::new(&[(file, "const d = (x) => x;\n@d\nexport class A {}\n")]);
         match place.import(&format!("./{file}")) {
@@ -469,7 +469,7 @@ fn the_default_export_of_a_compiled_module_is_found() {
 }
 
 #[test]
-fn a_package_that_is_compiled_once_is_the_same_for_every_runtime_until_it_changes() {
+fn a_compiled_package_is_shared_by_all_runtimes_until_it_changes() {
     let files = |result: &str| {
         let code = format!(
             "export default function f() {{ return import.meta.url.endsWith('index.js') && {result}; }}\n\nexport const fail = () => {{ throw new TypeError('here'); }};\n"

@@ -41,7 +41,7 @@ fn parts_are_found_through_types_names_calls_and_spreads() {
 }
 
 #[test]
-fn every_way_to_export_is_understood() {
+fn every_form_of_export_is_recognised() {
     for text in [
         "export default [1]",
         "const a = [1]; export { a as default }",
@@ -55,7 +55,7 @@ fn every_way_to_export_is_understood() {
 }
 
 #[test]
-fn what_a_call_claims_is_known_as_far_as_it_is_written_there() {
+fn claims_written_inside_a_scenario_call_are_found() {
     let text = "scenario('a', async (c) => { const r = await c.agent.send('x'); if (r.text) { await assert.sentiment(r, 'y'); }\n\
         c.assert.guardrail(r, {}); helper(r); other.sentiment(r) });\nscenario('b', () => assert.contains('x', 'y'));";
     let claims = |at: &str| {
@@ -80,7 +80,7 @@ fn claims_of(text: &str) -> Vec<CodeClaim> {
 }
 
 #[test]
-fn arguments_that_the_text_determines_have_their_values_and_places() {
+fn literal_arguments_have_their_values_and_locations() {
     let text = "scenario('a', () => { assert.a(r, -5, 'b', `c`, `${d}`, /e/i, [1, true], [f], { g: null, h: 'i' });\n\
         assert.b('j', ...k, 'l'); });";
     let shown = |node: &Node| {
@@ -109,7 +109,7 @@ fn arguments_that_the_text_determines_have_their_values_and_places() {
 }
 
 #[test]
-fn what_is_called_on_another_assert_is_no_claim() {
+fn a_call_on_another_assert_is_not_a_claim() {
     let claims = |before: &str| {
         let text = format!("{before};\nscenario('a', () => assert.equal(1, 1));");
         claims_of(&text).len()
@@ -128,14 +128,14 @@ fn what_is_called_on_another_assert_is_no_claim() {
 }
 
 #[test]
-fn names_that_lead_in_circles_end() {
+fn circular_definitions_do_not_loop_forever() {
     assert_eq!(written("const a = b, b = a; export default a", "default", &[]).unwrap().1, 0);
     let place = positions("const a = [a, ...a]; export default a", Language::TypeScript, "default").unwrap();
     assert!(place.is_some());
 }
 
 #[test]
-fn a_text_that_is_not_valid_says_where() {
+fn invalid_source_is_reported_with_its_position() {
     let error = positions("export default [1,, ]]", Language::JavaScript, "default").unwrap_err();
     assert_eq!(error.range.start, 21);
 }

@@ -56,7 +56,7 @@ fn reply(number: usize, text: &str) -> serde_json::Value {
 }
 
 #[test]
-fn scenarios_are_found_wherever_they_are_exported_in_the_order_they_are_written() {
+fn scenarios_are_found_in_source_order_wherever_they_are_exported() {
     let text = "import { scenario, type Any } from '@fabrik/core';
 import again from './more.ts';
 const run = async () => {};
@@ -125,7 +125,7 @@ export default scenario('x', async () => { ask(); });
 }
 
 #[test]
-fn a_configuration_is_what_was_defined() {
+fn define_config_returns_its_argument() {
     for name in ["@fabrik/cli", "@fabriklabs/cli", "trialrun/config", "trialrun"] {
         let text =
             format!("import {{ defineConfig }} from '{name}';\nexport default defineConfig({{ tests: './t' }});\n");
@@ -244,7 +244,7 @@ export default scenario('x', async ({ agent }) => {
 }
 
 #[test]
-fn a_conversing_persona_is_played_by_the_program() {
+fn a_persona_that_converses_is_played_by_the_host() {
     let text = "import { scenario, persona, assert } from 'trialrun';
 export default scenario('x', async ({ agent }) => {
   const karen = persona({ role: 'customer', context: { order: 5 } });
@@ -271,7 +271,7 @@ export default scenario('x', async ({ agent }) => {
 }
 
 #[test]
-fn an_error_points_at_the_line_that_threw_or_asked() {
+fn an_error_points_at_the_line_that_threw_or_made_the_request() {
     let text = "import { scenario, assert } from 'trialrun';
 export default scenario('x', async ({ agent }) => {
   const r = await agent.send('hello');
@@ -310,7 +310,7 @@ export default scenario('x', async ({ agent }) => {
 }
 
 #[test]
-fn an_exception_is_reported_although_other_work_never_ends() {
+fn an_exception_is_reported_even_if_other_work_never_ends() {
     let text = "import { scenario, assert } from 'trialrun';
 export default scenario('x', async () => {
   assert.custom('never', () => new Promise(() => {}));
@@ -406,7 +406,7 @@ fn modules_for_other_tools_are_not_test_modules() {
 }
 
 #[test]
-fn scenarios_are_skipped_singled_out_and_made_of_rows() {
+fn scenarios_can_be_defined_with_skip_only_and_each() {
     let text = "import { scenario } from 'trialrun';
 const run = async () => {};
 export const later = scenario.skip('later', run);
@@ -431,7 +431,7 @@ export const plain = scenario.each(['x', 'y'])('plain', run);
 }
 
 #[test]
-fn a_row_is_passed_to_its_scenario_and_a_reply_is_a_response() {
+fn a_row_is_passed_to_its_scenario_and_a_reply_is_an_agent_response() {
     let text = "import { scenario, AgentResponse } from 'trialrun';
 export default scenario.each([['first', 2]])('%s', async ({ agent, score }, word, count) => {
   const r = await agent.send(word);
@@ -448,7 +448,7 @@ export default scenario.each([['first', 2]])('%s', async ({ agent, score }, word
 }
 
 #[test]
-fn names_of_other_test_runners_get_a_suggestion() {
+fn names_from_other_test_runners_get_a_suggestion() {
     for (text, output) in [
         (
             "describe('x', () => {});",

@@ -36,7 +36,7 @@ fn thrown(result: Result<Value, ScriptError>) -> (String, String) {
 }
 
 #[test]
-fn an_expression_sees_what_it_is_given() {
+fn an_expression_sees_the_variables_it_is_given() {
     let data = Value::from(json!({"threshold": 2, "list": [1, 2]}));
     let names = [("actual", Value::from(3.0)), ("data", data)];
     assert_eq!(evaluate("actual > data.threshold", &names), Ok(true.into()));
@@ -64,7 +64,7 @@ fn undefined_names_are_errors_with_their_location() {
 }
 
 #[test]
-fn a_module_in_typescript_is_called_with_its_host() {
+fn a_typescript_module_can_send_requests_to_its_host() {
     let mut place = TestProject::new(&[
         (
             "op.ts",
@@ -131,7 +131,7 @@ fn a_stopped_script_is_reported_with_its_loop_or_a_line_in_it() {
 }
 
 #[test]
-fn endless_jobs_are_stopped_and_end_the_runtime() {
+fn endless_jobs_are_stopped_and_make_the_runtime_unusable() {
     let budget = Duration::from_millis(50);
     for text in [
         "await (async function again() { await null; return again() })()",
@@ -181,7 +181,7 @@ fn an_error_in_typescript_points_at_the_line_the_user_wrote() {
 }
 
 #[test]
-fn values_are_copied_by_content() {
+fn script_values_are_converted_to_plain_data() {
     let value = evaluate(
         "({ d: new Date(0), e: new RangeError('r'), s: new Set([1]), m: new Map([['k', 1]]), big: 10n ** 30n, small: 5n, \
          symbol: Symbol('x'), t: new Uint8Array([1, 2]), n: Object.create(null), lone: '\\ud800x', minus: -0, \
@@ -226,7 +226,7 @@ fn a_nul_in_a_string_is_an_ordinary_character() {
 }
 
 #[test]
-fn a_script_cannot_put_its_thread_to_sleep() {
+fn a_script_cannot_block_its_thread() {
     let (name, _) = thrown(evaluate("Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)", &[]));
     assert_eq!(name, "TypeError");
 }
@@ -289,7 +289,7 @@ fn a_handle_of_another_runtime_is_refused() {
 }
 
 #[test]
-fn a_function_is_found_again_by_its_path() {
+fn a_function_is_found_by_its_path_in_another_runtime() {
     let text = "export default [{ expect: /x/, deep: [{ check: (n) => n * 2 }] }];\n";
     let mut first = TestProject::new(&[("f.fixture.ts", text)]);
     let list = first.value("./f.fixture.ts", "default");
@@ -363,7 +363,7 @@ fn deep_recursion_is_an_error_the_runtime_survives() {
 }
 
 #[test]
-fn globals_reveal_nothing_about_the_program() {
+fn only_known_globals_are_defined() {
     let names =
         evaluate("Object.getOwnPropertyNames(globalThis).filter((name) => !/^[A-Z]/.test(name)).sort().join(' ')", &[]);
     let known = "atob btoa clearInterval clearTimeout console crypto decodeURI decodeURIComponent encodeURI encodeURIComponent \
@@ -403,7 +403,7 @@ fn a_source_without_a_file_can_be_a_module() {
 }
 
 #[test]
-fn limits_too_small_for_the_language_are_an_error() {
+fn a_memory_limit_too_small_for_the_engine_is_an_error() {
     assert!(Runtime::new(Options { memory: 10 << 10, ..Options::new("/") }).is_err());
 }
 

@@ -14,7 +14,7 @@ fn evaluate(text: &str) -> serde_json::Value {
 }
 
 #[test]
-fn urls_are_read_as_the_standard_says() {
+fn urls_are_parsed_according_to_the_standard() {
     for (url, expected) in [
         ("http://User@EXAMPLE.com:80/a/../b/./c?x=1 2#h é", "http://User@example.com/b/c?x=1%202#h%20%C3%A9"),
         ("//h/p", "http://h/p"),
@@ -55,7 +55,7 @@ fn parts_of_urls_can_be_changed() {
 }
 
 #[test]
-fn text_becomes_bytes_and_comes_back() {
+fn text_is_encoded_to_bytes_and_decoded_again() {
     assert_eq!(evaluate("new TextDecoder().decode(new TextEncoder().encode('é😀\\ud800x'))"), json!("é😀\u{fffd}x"));
     assert_eq!(
         evaluate("new TextDecoder().decode(new Uint8Array([0xef, 0xbb, 0xbf, 97, 0xe2, 0x82, 98, 0xff, 0xf0, 0x9f]))"),
@@ -71,7 +71,7 @@ fn text_becomes_bytes_and_comes_back() {
 }
 
 #[test]
-fn a_structured_clone_shares_nothing_with_its_origin() {
+fn a_structured_clone_shares_nothing_with_its_original() {
     let text = "const a = { d: new Date(0), m: new Map([[1, { s: new Set([2]) }]]), r: /x/g, e: new TypeError('t'), list: [1, , 3] }; \
                 a.self = a; const b = structuredClone(a); \
                 return [b !== a, b.self === b, b.d.getTime(), b.m.get(1).s.has(2), String(b.r), b.e instanceof TypeError, 1 in b.list]";
@@ -89,7 +89,7 @@ fn the_process_object_has_the_configured_values() {
 }
 
 #[test]
-fn timers_fire_in_their_order_and_can_be_cleared() {
+fn timers_fire_in_order_and_can_be_cleared() {
     let text = "const seen = []; const stop = setTimeout(() => seen.push('never'), 1); clearTimeout(stop); \
                 setTimeout((x) => seen.push(x), 3, 'third'); setTimeout(() => seen.push('second'), 1); \
                 queueMicrotask(() => seen.push('first')); let n = 0; \

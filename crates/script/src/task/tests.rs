@@ -67,7 +67,7 @@ fn a_timer_reports_its_due_time() {
 }
 
 #[test]
-fn the_budget_is_for_all_steps_together_and_not_for_the_host() {
+fn the_budget_covers_all_steps_together_but_not_the_host() {
     let spin = "const spin = (ms) => { const end = performance.now() + ms; while (performance.now() < end); };\n";
     let text = format!(
         "{spin}export async function f(ask) {{ for (let i = 0; i < 50; i++) {{ spin(20); await ask(); }} return 1 }}\n"

@@ -118,7 +118,7 @@ fn a_newer_record_is_rejected_and_unchanged_byte_for_byte() {
 }
 
 #[test]
-fn a_newer_record_whose_last_write_is_still_in_its_log_is_refused_too() {
+fn a_newer_record_whose_last_write_is_still_in_the_wal_is_rejected_too() {
     let scratch = scratch();
     drop(scratch.store());
     let writer = Connection::open(&scratch.path).unwrap();
@@ -201,7 +201,7 @@ fn ten_thousand_trials_are_listed() {
 }
 
 #[test]
-fn finishing_a_trial_writes_no_more_in_a_run_of_ten_thousand() {
+fn finishing_a_trial_writes_no_more_in_a_run_of_ten_thousand_trials() {
     let written = |planned: u64| {
         let scratch = scratch();
         let mut store = scratch.store();

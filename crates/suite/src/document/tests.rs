@@ -103,7 +103,7 @@ fn an_omitted_value_has_the_location_of_its_key() {
 }
 
 #[test]
-fn a_duplicate_key_is_reported_at_the_second_and_parsing_continues() {
+fn a_duplicate_key_is_reported_at_its_second_use_and_parsing_continues() {
     let (node, problems) = parse("a: 1\nb: 2\na: 3\nb: 4\n");
     assert_eq!(node.unwrap().to_json(), serde_json::json!({"a": 1, "b": 2}));
     let places: Vec<_> = problems.iter().map(ToString::to_string).collect();
@@ -175,7 +175,7 @@ fn syntax_errors_have_a_location_and_a_clear_message() {
 }
 
 #[test]
-fn an_empty_document_is_null_and_line_ends_and_marks_do_no_harm() {
+fn an_empty_document_is_null_and_crlf_and_byte_order_marks_are_accepted() {
     assert_eq!(value(""), serde_json::Value::Null);
     assert_eq!(value("# nothing\n"), serde_json::Value::Null);
     assert_eq!(value("\u{feff}a: 1\r\nb: x\r\n"), serde_json::json!({"a": 1, "b": "x"}));

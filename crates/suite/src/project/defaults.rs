@@ -87,7 +87,7 @@ impl Defaults {
         refuse_both(&mut fields, "reruns", "retries", problems);
         if let Some(written) = fields.get("retries").filter(|_| dialect != Dialect::Fabrik) {
             let warning =
-                written.warning("`eval.retries` runs failed trials again, which is called `reruns` everywhere else");
+                written.warning("`eval.retries` reruns failed trials; the setting is called `reruns` everywhere else");
             problems.push(
                 warning.help("write `eval.reruns` for that; `retries` in `defaults` repeats attempts that are broken"),
             );

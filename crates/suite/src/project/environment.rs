@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_not_read_again() {
+    fn a_substituted_value_is_not_expanded_again() {
         let environment: Environment = [("A".into(), "${env.B}".into()), ("B".into(), "b".into())].into();
         let mut missing = Vec::new();
         let node = Node::from_json(&json!("${env.A}"), &Source::new("c", ""));

@@ -69,7 +69,7 @@ pub fn in_directory(directory: &Path, cwd: &Path, problems: &mut Problems) -> Op
             let message = format!("two configurations in one directory: `{first}` and `{second}`");
             problems.push(Diagnostic::error(message).at(at));
         } else if *dialect != Dialect::Own {
-            let message = format!("`{second}` is not read, because there is also `{first}`");
+            let message = format!("`{second}` is ignored because `{first}` takes precedence");
             problems.push(Diagnostic::warning(message).at(at));
         }
     }

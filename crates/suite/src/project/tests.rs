@@ -36,7 +36,7 @@ fn the_nearest_parent_directory_wins_and_folders_are_relative_to_it() {
 }
 
 #[test]
-fn our_own_file_takes_precedence_over_that_of_ai_tester() {
+fn trialrun_yaml_takes_precedence_over_ai_tester_yaml() {
     let text =
         "defaults:\n  runtime: claude\n  timeout: 5m\n  max_turns: 9\n  trials: 3\n  token_budget: 1.5\n  jobs: 2\n";
     let (project, problems, _directory) =
@@ -51,7 +51,7 @@ fn our_own_file_takes_precedence_over_that_of_ai_tester() {
 }
 
 #[test]
-fn without_a_file_the_start_is_the_root() {
+fn without_a_configuration_the_start_directory_is_the_root() {
     let (project, problems, directory) = find(&[("sub/x", "")], "sub");
     assert!(problems.is_empty());
     // A directory above the temporary one may have a configuration. In that case this checks nothing.
@@ -71,7 +71,7 @@ fn an_empty_file_has_no_settings() {
 }
 
 #[test]
-fn unknown_keys_are_errors_in_both_dialects() {
+fn unknown_keys_are_errors_in_both_configuration_formats() {
     let (_, problems, _directory) =
         find(&[("trialrun.yaml", "skill_dir: x\ndefaults: {modle: m, runtime: a, agent: b}\n")], ".");
     assert_eq!(
@@ -87,7 +87,7 @@ fn unknown_keys_are_errors_in_both_dialects() {
 }
 
 #[test]
-fn two_own_files_in_one_directory_are_an_error() {
+fn two_trialrun_configurations_in_one_directory_are_an_error() {
     let (_, problems, _directory) = find(&[("trialrun.yaml", ""), ("trialrun.config.json", "{}")], ".");
     assert_eq!(
         problems,
@@ -270,12 +270,12 @@ fn a_configuration_in_commonjs_is_read() {
 }
 
 #[test]
-fn retries_that_mean_reruns_cause_a_warning_in_our_own_format() {
+fn retries_that_mean_reruns_cause_a_warning_in_trialrun_yaml() {
     let (project, problems, _directory) = find(&[("trialrun.yaml", "eval: { retries: 3 }\n")], ".");
     assert_eq!(project.defaults.reruns.unwrap().value, 3);
     assert_eq!(
         problems,
-        ["trialrun.yaml:1:18: `eval.retries` runs failed trials again, which is called `reruns` everywhere else"]
+        ["trialrun.yaml:1:18: `eval.retries` reruns failed trials; the setting is called `reruns` everywhere else"]
     );
 }
 
@@ -342,12 +342,12 @@ fn a_separate_judge_does_not_use_the_key_of_another_model() {
 }
 
 #[test]
-fn a_file_that_is_ignored_is_reported() {
+fn an_ignored_configuration_file_is_reported() {
     let (project, problems, directory) = find(&[("fabrik.config.json", "{}"), (".ai-tester.yaml", "")], ".");
     assert_eq!(project.file, Some(directory.path().join("fabrik.config.json")));
     assert_eq!(
         problems,
-        [".ai-tester.yaml:1:1: `.ai-tester.yaml` is not read, because there is also `fabrik.config.json`"]
+        [".ai-tester.yaml:1:1: `.ai-tester.yaml` is ignored because `fabrik.config.json` takes precedence"]
     );
 }
 

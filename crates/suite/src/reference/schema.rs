@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_of_the_tables_is_known() {
+    fn every_field_type_in_the_tables_has_a_schema() {
         for table in Table::all().filter(|table| table.section != "evals assertion types") {
             let page = table.section.split(' ').next().unwrap_or_default();
             let mut builder = Builder { page, definitions: Map::new() };

@@ -148,7 +148,7 @@ fn schemas_match_the_tables() {
 }
 
 #[test]
-fn the_schema_of_evals_knows_the_types_of_assertions() {
+fn the_evals_schema_covers_every_assertion_type() {
     let schema = evals_schema();
     assert_eq!(schema["title"], "evals");
     assert_eq!(schema["$defs"]["case"]["required"], json!(["id", "prompt", "expected_output"]));
@@ -177,7 +177,7 @@ fn the_schema_of_fixtures_files_has_every_key() {
 }
 
 #[test]
-fn the_page_says_how_long_a_played_user_speaks() {
+fn the_page_states_the_default_max_turns_of_a_played_user() {
     let loaded = loaded("c.yaml", "user: {goal: x}\nassertions: [{contains: x}]");
     let written = format!("Default: {}.", loaded.suites[0].cases[0].user.as_ref().unwrap().max_turns);
     let table = Table::named("conversation", "user").unwrap();
@@ -185,7 +185,7 @@ fn the_page_says_how_long_a_played_user_speaks() {
 }
 
 #[test]
-fn the_examples_of_the_pages_load() {
+fn the_examples_on_the_pages_load() {
     let load = |name: &str, page: &str| {
         let loaded = loaded(name, example(page));
         assert_eq!((&loaded.diagnostics, &loaded.suites[0].cases[0].broken), (&vec![], &vec![]), "{name}");

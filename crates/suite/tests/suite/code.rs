@@ -82,7 +82,7 @@ fn broken(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_first_examples_load_unchanged_and_are_named_by_their_path() {
+fn the_original_examples_load_unchanged_and_are_named_by_their_path() {
     let scratch = Scratch::new();
     scratch.write("tests/angry-customer.test.ts", ANGRY);
     scratch.write("tests/generated/edge-case-contradictory-info.test.ts", CONTRADICTORY);
@@ -232,7 +232,7 @@ export default ['same', 'same', 'same (2)'].map((name) => scenario(name, () => {
 }
 
 #[test]
-fn a_scenario_that_is_not_exported_is_a_warning() {
+fn a_scenario_that_is_not_exported_causes_a_warning() {
     let scratch = Scratch::new();
     let text = "import { scenario } from 'trialrun';\nscenario('lost', () => {});\nexport const a = scenario('a', () => {});\n";
     let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);

@@ -147,7 +147,7 @@ fn conversations_are_distinguished_from_other_files() {
 }
 
 #[test]
-fn a_misspelt_turn_is_reported_for_files_found_by_a_search() {
+fn a_misspelt_turn_key_is_reported_in_files_found_by_a_search() {
     let scratch = Scratch::new();
     scratch.write("somewhere/typo.yaml", "turns:\n  - say: hi\n");
     scratch.write("somewhere/other.yaml", "turns: [{left: 3}, {right: 2}]\n");
@@ -161,7 +161,7 @@ fn a_misspelt_turn_is_reported_for_files_found_by_a_search() {
 }
 
 #[test]
-fn a_conversation_with_keys_of_another_program_is_not_skipped() {
+fn a_conversation_with_keys_from_another_tool_is_not_skipped() {
     for (text, wrong) in [
         ("name: c\nturns: [{user: hi, expect: [{contains: nope}]}]\n", "unknown key `user` in a turn"),
         ("turns: [{content: hi}]\n", "unknown key `content` in a turn"),
@@ -199,7 +199,7 @@ fn a_file_with_a_mistake_is_one_broken_case_and_other_files_load() {
 }
 
 #[test]
-fn ids_are_the_same_however_a_type_is_written() {
+fn assertion_ids_do_not_depend_on_how_the_type_is_written() {
     let text = "turns: [hi]\nassertions: [{toolCalled: x}, {tool_called: y}, {type: toolCalled, tool: z}]\n";
     let scratch = Scratch::new();
     let case = scratch.case(text);

@@ -44,7 +44,7 @@ fn without_targets_every_skill_is_tested_in_order() {
 }
 
 #[test]
-fn skills_files_and_directories_may_be_named() {
+fn skills_files_and_directories_can_be_targets() {
     let scratch = skills();
     scratch.write("more/x/one.yaml", prompt("one")).write("more/two.yml", prompt("two"));
     let named = |targets: &[&str]| {
@@ -89,7 +89,7 @@ fn a_directory_is_searched_for_suites_and_other_files_are_skipped() {
 }
 
 #[test]
-fn a_near_scenario_in_a_directory_is_reported() {
+fn a_file_that_resembles_a_scenario_is_reported() {
     let scratch = Scratch::new();
     scratch
         .write("d/ok.yaml", prompt("ok"))
@@ -120,7 +120,7 @@ fn a_near_scenario_in_a_directory_is_reported() {
 }
 
 #[test]
-fn every_file_directly_in_the_scenarios_must_be_a_suite() {
+fn every_file_directly_in_the_scenarios_folder_must_be_a_suite() {
     let scratch = Scratch::new();
     scratch
         .write("scenarios/first.yaml", prompt("first"))
@@ -145,7 +145,7 @@ fn every_file_directly_in_the_scenarios_must_be_a_suite() {
 }
 
 #[test]
-fn a_file_in_the_tests_that_cannot_be_read_or_misspells_its_turns_is_reported() {
+fn an_unreadable_test_file_or_a_misspelt_turns_key_is_reported() {
     let scratch = Scratch::new();
     scratch
         .write("tests/good.yaml", "name: good\nturns: [hello]\nassertions: [{contains: hello}]\n")
@@ -309,7 +309,7 @@ fn suites_with_the_same_name_are_named_by_their_path() {
 }
 
 #[test]
-fn a_skill_outside_of_the_project_finds_its_siblings() {
+fn a_skill_outside_the_project_can_refer_to_its_siblings() {
     let scratch = Scratch::new();
     scratch.skill("x");
     for name in ["x", "y"] {
@@ -391,7 +391,7 @@ fn pipes_devices_and_links_to_them_are_errors_when_read() {
 }
 
 #[test]
-fn a_suite_in_the_folder_of_scenarios_keeps_its_name_when_a_file_of_the_same_name_is_added() {
+fn a_suite_in_the_scenarios_folder_keeps_its_name_beside_a_nested_twin() {
     let scratch = Scratch::new();
     scratch.write("scenarios/a.yaml", prompt("one"));
     scratch.write("scenarios/b.yaml", prompt("two"));

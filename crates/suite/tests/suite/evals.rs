@@ -199,7 +199,7 @@ fn files_are_at_the_documented_paths() {
 }
 
 #[test]
-fn files_are_staged_or_committed_if_the_case_says_so() {
+fn files_are_staged_or_committed_if_the_case_requests_it() {
     let none = Vec::<String>::new;
     let file = || vec!["a.txt".to_owned()];
     let files = |rest: &str| lying(&format!("\"files\": [\"files/a.txt\"]{rest}"));

@@ -98,7 +98,7 @@ fn fixtures_files_are_found_and_each_is_a_separate_suite() {
 }
 
 #[test]
-fn ids_are_titles_if_they_are_unique() {
+fn titles_become_ids_and_duplicates_are_numbered() {
     for (text, expected) in [
         ("- {output: a, title: A}\n- {output: b}\n- {output: c, title: C}", vec!["A", "2", "C"]),
         ("- {output: a, title: A}\n- {output: b, title: A}", vec!["A (1)", "A (2)"]),
@@ -118,7 +118,7 @@ fn ids_are_titles_if_they_are_unique() {
 }
 
 #[test]
-fn skipped_cases_follow_from_only_and_skip() {
+fn only_and_skip_determine_which_cases_are_skipped() {
     let other = Some("another case has `only: true`");
     let own = Some("it has `skip: true`");
     let second = Some("`skips` of the file names position 1");
@@ -365,7 +365,7 @@ fn scoring_is_enabled_explicitly_or_by_weights() {
 }
 
 #[test]
-fn tags_have_one_spelling() {
+fn yaml_tags_are_normalised_to_one_spelling() {
     let text = "- output: {a: !re /x/i, b: !!js/regexp /y/, c: !re a+b, d: !json-schema {type: string}}\n";
     let case = case(text);
     let output = case.assertions[0].node.get("output").unwrap();

@@ -78,7 +78,7 @@ fn diff_inside_the_expectation_controls_the_comparison() {
 
 /// Known fault Q24.
 #[test]
-fn a_case_overrides_the_front_matter_for_the_agent_and_for_matching() {
+fn case_variables_override_the_front_matter_in_messages_and_expectations() {
     for text in [
         "name: C\n---\n- {name: F, output: '{{name}}'}",
         "name: C\n---\n- {input: {name: F}, output: '{{name}}'}",
@@ -93,7 +93,7 @@ fn a_case_overrides_the_front_matter_for_the_agent_and_for_matching() {
 
 /// Known fault Q25.
 #[test]
-fn the_reported_expectation_is_the_checked_one() {
+fn the_reported_expectation_is_the_one_that_was_checked() {
     for (text, expected) in [
         ("output: {b: 2}\n---\n- {output: {a: 1}}", json!({"a": 1})),
         ("output: {b: 2}\n---\n- {name: x}", json!({"b": 2})),
@@ -123,7 +123,7 @@ fn keys_stay_in_the_order_they_are_written_in() {
 
 /// Known fault Q33.
 #[test]
-fn auto_scores_if_any_weight_is_given() {
+fn auto_enables_scoring_if_any_weight_is_given() {
     let scoring = |text: &str| case(text).ruling.scoring;
     assert_eq!(scoring("- {output: {a: 1}, scoring: auto}"), None);
     let on = Some(Scoring { max_score: 100.0, pass_score: 100.0 });
@@ -143,7 +143,7 @@ fn lists_in_an_input_are_not_merged() {
 
 /// Known fault Q37.
 #[test]
-fn no_name_of_a_variable_breaks_templates() {
+fn no_variable_name_breaks_templates() {
     for name in ["range", "true", "false", "none", "namespace", "raise_exception", "loop", "join", "strftime_now"] {
         let text = format!("- {{'{name}': 3, n: A, output: 'x {{{{n}}}} y'}}");
         assert_eq!(asserted(&case(&text), "output"), json!("x A y"), "{name}");
@@ -159,7 +159,7 @@ fn values_inserted_into_a_regular_expression_are_literal() {
 
 /// Known fault Q46.
 #[test]
-fn the_front_matter_can_set_only_skip_not_and_title_for_every_case() {
+fn the_front_matter_sets_title_skip_only_and_not_for_every_case() {
     let front = |line: &str| cases(&format!("{line}\n---\n- {{n: 1, output: a}}\n- {{n: 2, output: b}}"));
     assert!(front("not: true").iter().all(|case| case.ruling.not));
     assert!(front("skip: later").iter().all(|case| case.skip.as_deref() == Some("later")));

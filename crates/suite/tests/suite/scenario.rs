@@ -5,7 +5,7 @@ use model::Subject;
 use crate::scratch::{Scratch, describe, outline};
 
 #[test]
-fn keys_beyond_the_original_are_read() {
+fn keys_added_to_the_original_format_are_read() {
     let scratch = Scratch::new();
     scratch.write("hello.yaml", "steps: [{ text: hello }]");
     let case = scratch.case(
@@ -29,7 +29,7 @@ runner: {reasoning_effort: low, allowed_tools_override: []}
 }
 
 #[test]
-fn a_problem_with_the_model_of_the_runner_block_is_reported_there() {
+fn the_model_in_the_runner_block_keeps_its_location() {
     let scratch = Scratch::new();
     let case = scratch.case("scenario: s\nsystem_prompt: p\nrunner:\n  model: m\n");
     assert_eq!(case.runner.model.as_deref(), Some("m"));
@@ -38,7 +38,7 @@ fn a_problem_with_the_model_of_the_runner_block_is_reported_there() {
 }
 
 #[test]
-fn messages_follow_from_prompt_argument_and_subject() {
+fn the_message_is_derived_from_prompt_argument_and_subject() {
     let scratch = Scratch::new();
     scratch.skill("x");
     let first = |text: &str| scratch.case(text).messages[0].text.clone();

@@ -87,7 +87,7 @@ fn every_invalid_scenario_is_refused_at_its_line() {
 }
 
 #[test]
-fn scenarios_that_were_wrongly_accepted_are_refused_as_far_as_loading_can_tell() {
+fn wrongly_accepted_scenarios_are_rejected_where_loading_can_detect_it() {
     let (scratch, files) = folder("accepted");
     let describe = |file: &str| describe(&scratch.load(&[file]).diagnostics);
     let expected: &[(&str, &[&str])] = &[
@@ -145,7 +145,7 @@ fn skill_agrees(vector: &Value) -> bool {
 }
 
 #[test]
-fn every_vector_agrees_or_is_a_listed_difference() {
+fn every_vector_matches_or_is_a_listed_difference() {
     let differences: Value =
         serde_json::from_str(&std::fs::read_to_string(vectors("differences.json")).unwrap()).unwrap();
     let differences = differences.as_array().unwrap();

@@ -58,7 +58,7 @@ fn the_page_describes_every_operation_and_its_examples_have_the_shown_results() 
 }
 
 #[test]
-fn every_further_example_on_the_page_has_its_documented_result() {
+fn each_remaining_example_on_the_page_has_its_documented_result() {
     let (mut with_variables, mut without) = (0, 0);
     for row in rows(PAGE.split("## Filters").next().unwrap()) {
         if let [template, variables, becomes] = &row[..] {
@@ -132,7 +132,7 @@ fn a_single_placeholder_keeps_the_type_of_its_value() {
 }
 
 #[test]
-fn values_in_a_text_are_printed() {
+fn values_embedded_in_text_are_converted_to_strings() {
     let values =
         json!({"no": null, "yes": true, "list": [1, [2.0, 3], null, {"a": "é\""}], "map": {"a": [1.0, "x"]}, "n": 0.1});
     assert_eq!(
@@ -227,7 +227,7 @@ fn a_variable_can_have_any_name() {
 }
 
 #[test]
-fn defined_asks_for_variables_and_members_and_nothing_else() {
+fn is_defined_applies_only_to_variables_and_members() {
     let values = json!({"user": {"name": "A", "no": null}, "bad": "{{ nowhere }}"});
     for (text, wanted) in [
         ("{{ user is defined }}", "true"),
@@ -270,7 +270,7 @@ fn values_of_variables_are_escaped_in_a_regular_expression() {
 }
 
 #[test]
-fn characters_are_counted_as_they_are_numbered() {
+fn length_and_indexing_count_the_same_characters() {
     let values = json!({"s": "a🎈b"});
     for text in ["{{ s.length }}", "{{ s|length }}", "{% set t = s %}{{ t.length }}"] {
         assert_eq!(rendered(&format!("x{text}"), values.clone()), Ok(json!("x3")), "{text}");

@@ -98,7 +98,7 @@ fn the_keys_of_a_map_stay_unique() {
 }
 
 #[test]
-fn problems_point_into_the_file() {
+fn problems_are_located_in_the_file() {
     let source = Source::new(
         "f.yaml",
         "greet: \"hi {{ nmae }}\"\nout: \"{{ name }} and {{ usr.x }}\"\nother: \"{{ greet }}\"\n",
@@ -136,7 +136,7 @@ fn a_value_takes_the_place_of_its_template_and_keeps_its_tags() {
 }
 
 #[test]
-fn a_bad_template_leaves_the_others_alone() {
+fn an_invalid_template_does_not_affect_the_others() {
     let (found, problems) = resolved(&json!({"a": "{{ x", "b": "{{x}}", "c": "{{y}}", "{{y}}": 1}), json!({"x": 1}));
     assert_eq!(found, json!({"a": "{{ x", "b": 1, "c": "{{y}}"}));
     assert_eq!(problems, ["unknown variable `y`"]);
@@ -151,7 +151,7 @@ fn all_variables_are_returned_as_json() {
 }
 
 #[test]
-fn later_layers_win_and_change_what_others_become() {
+fn later_layers_win_and_affect_values_that_refer_to_them() {
     let origin = Source::new("f", "");
     let layer = |values: Value| Node::from_json(&values, &origin);
     let values = Variables::new().layer(&layer(json!({"a": "{{b}}", "b": 1})));
@@ -163,7 +163,7 @@ fn later_layers_win_and_change_what_others_become() {
 }
 
 #[test]
-fn the_format_of_a_fixture_is_not_that_of_its_variables() {
+fn the_template_format_of_a_fixture_does_not_apply_to_its_variables() {
     let values = variables(json!({"name": "{{ who }}", "who": "Al {x}"}));
     let node = Node::from_json(&json!(["Hi {name}", "{{x}}"]), &Source::new("f", ""));
     let mut problems = Problems::new();

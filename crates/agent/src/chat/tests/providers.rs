@@ -86,7 +86,7 @@ async fn failures_of_a_remote_provider_are_never_the_agents_fault() {
 }
 
 #[tokio::test]
-async fn a_missing_key_is_a_fault_of_the_environment() {
+async fn a_missing_key_is_an_environment_fault() {
     let providers = llm::Providers::default();
     let error = providers.open("openai:m1", None, &|_| Err(Vec::new())).map(|_| ()).unwrap_err();
     let mut harness = distant(Vec::new());
@@ -122,7 +122,7 @@ async fn over_the_network(name: &str, steps: &serde_json::Value) -> super::TestR
 const OVER_HTTP: [&str; 4] = ["anthropic", "openai", "openai-responses", "compatible"];
 
 #[tokio::test]
-async fn every_provider_works_with_the_tools_over_the_network() {
+async fn every_provider_can_use_the_tools_over_http() {
     for name in OVER_HTTP {
         let steps = json!([
             {"text": "I write.", "tools": [

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_unknown_and_mistyped_arguments_are_named() {
+    fn missing_unknown_and_mistyped_arguments_are_reported_by_name() {
         assert_eq!(of(json!([])).unwrap_err(), "Invalid arguments: they must be an object, not []");
         assert_eq!(of(json!({"file_path": null})).unwrap_err(), "Invalid arguments: `file_path` is missing");
         let odd = of(json!({"file_path": "a", "limits": 1})).unwrap_err();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_arguments_have_their_defaults() {
+    fn absent_arguments_get_their_defaults() {
         let mut arguments = of(json!({"file_path": "a", "limit": 2.0})).unwrap();
         assert_eq!(arguments.count("limit", 1), Ok(Some(2)));
         assert_eq!(arguments.flag("all"), Ok(false));

@@ -52,7 +52,7 @@ async fn bash(mut arguments: Arguments, call: Call<'_>) -> ToolOutput {
     text.push_str(&output.stderr.text());
     let text = clip::middle(text.trim_end().to_owned(), MOST);
     if output.timed_out {
-        return Err(join(&format!("The command was stopped after its time limit of {} s.", seconds(timeout)), &text));
+        return Err(join(&format!("The command timed out after {} s.", seconds(timeout)), &text));
     }
     match output.status.code() {
         Some(0) if text.is_empty() => Ok("(no output)".to_owned()),

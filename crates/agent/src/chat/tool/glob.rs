@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_listed_by_path() {
+    fn files_are_sorted_by_path() {
         let place = test_folders();
         for name in ["b.rs", "a/z.rs", "a/b/c.rs", "a/b/c.txt", ".hidden/h.rs", ".git/x.rs", ".gitignore"] {
             place.file(name, "a/z.rs");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_leads_out_is_refused_and_links_are_not_entered() {
+    fn a_pattern_that_leaves_the_sandbox_is_rejected_and_links_are_not_followed() {
         let place = test_folders();
         std::os::unix::fs::symlink("/etc", place.access.work().join("etc")).unwrap();
         for input in [json!({"pattern": "/etc/*"}), json!({"pattern": "../*"}), json!({"pattern": "etc/*"})] {

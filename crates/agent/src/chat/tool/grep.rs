@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_are_shown_in_three_ways() {
+    fn matches_are_shown_in_three_output_modes() {
         let place = tree();
         let grep = |input: Value| place.on_files(&TOOL, input).unwrap();
         assert_eq!(grep(json!({"pattern": "fn \\w+"})), "src/a.rs");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_and_nothing_outside_is_searched() {
+    fn invalid_arguments_are_reported_and_only_the_sandbox_is_searched() {
         let place = tree();
         let grep = |input: Value| place.on_files(&TOOL, input).unwrap_err();
         assert!(grep(json!({"pattern": "("})).starts_with("`pattern` is not a valid regular expression"));

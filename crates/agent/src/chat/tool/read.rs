@@ -55,7 +55,7 @@ fn read(arguments: &mut Arguments, files: &Files) -> ToolOutput {
         }
         if number - offset >= limit || shown.len() > MOST {
             let total = text.lines().count();
-            let _ = writeln!(shown, "[… {path} has {total} lines; go on with offset {number} …]");
+            let _ = writeln!(shown, "[… {path} has {total} lines; continue with offset {number} …]");
             return Ok(shown);
         }
         let (line, cut) = clip::head(line, LINE_LENGTH);
@@ -82,12 +82,12 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_numbered_and_may_be_chosen() {
+    fn lines_are_numbered_and_a_range_can_be_selected() {
         let place = test_folders();
         place.file("a.txt", "one\ntwo\r\nthree");
         assert_eq!(read(&place, json!({"file_path": "a.txt"})), Ok("     1\tone\n     2\ttwo\n     3\tthree\n".into()));
         let part = read(&place, json!({"file_path": "a.txt", "offset": 2, "limit": 1})).unwrap();
-        assert_eq!(part, "     2\ttwo\n[… a.txt has 3 lines; go on with offset 3 …]\n");
+        assert_eq!(part, "     2\ttwo\n[… a.txt has 3 lines; continue with offset 3 …]\n");
         assert_eq!(read(&place, json!({"file_path": "a.txt", "offset": 9})), Err("a.txt has only 3 lines".into()));
     }
 
@@ -100,7 +100,7 @@ mod tests {
         place.file("many.txt", &format!("{}\n", "x".repeat(1_000)).repeat(500));
         let shown = read(&place, json!({"file_path": "many.txt"})).unwrap();
         assert!(
-            shown.len() < 110_000 && shown.contains("many.txt has 500 lines; go on with offset 1"),
+            shown.len() < 110_000 && shown.contains("many.txt has 500 lines; continue with offset 1"),
             "{}",
             shown.len()
         );

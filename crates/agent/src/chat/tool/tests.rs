@@ -38,7 +38,7 @@ impl TestFolders {
 }
 
 #[test]
-fn every_tool_is_canonical_and_describes_its_arguments() {
+fn every_tool_has_a_canonical_name_and_describes_its_arguments() {
     assert_eq!(TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>(), NAMES);
     for tool in TOOLS {
         let canonical = model::tool::find(tool.name).unwrap();

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_created_with_its_directories_or_replaced() {
+    fn a_file_is_created_with_its_parent_directories_or_replaced() {
         let place = test_folders();
         let write = |content: &str| place.on_files(&TOOL, json!({"file_path": "a/b/c.txt", "content": content}));
         assert_eq!(write("one\ntwo\n"), Ok("Created a/b/c.txt (2 lines).".into()));
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_outside() {
+    fn nothing_is_written_outside_the_sandbox() {
         let place = test_folders();
         let outside = place.dir.path().join("outside.txt");
         let reply = place.on_files(&TOOL, json!({"file_path": outside, "content": "x"}));

@@ -146,7 +146,7 @@ async fn text_that_is_not_json_is_the_answer_and_usage_is_counted() {
 }
 
 #[tokio::test]
-async fn a_parser_finds_the_text_and_calls_are_still_read() {
+async fn a_parser_selects_the_text_and_tool_calls_are_still_read() {
     let body = json!({"data": {"parts": [{"t": "a"}, {"t": "b"}], "n": {"m": 1}}, "tool_calls": [{"name": "get"}]});
     let bot = Bot::open(move |_| json_reply(&body)).await;
     let with = |parser: &str| json!({"url": bot.url("/"), "responseParser": parser});

@@ -42,7 +42,7 @@ fn all_problems_are_reported_together() {
     let both = json!({"url": "http://a", "bodyTemplate": "{{ message }", "requestFormat": "legacy"});
     assert_eq!(problems(&both).len(), 1, "{:?}", problems(&both));
     let misspelt = json!({"url": "http://a", "bodyTemplate": {"q": "{{ mesage }}", "x": "{{ vars.y | nofilter }}"}});
-    assert!(problems(&misspelt)[0].starts_with("`mesage` is not a variable of a body; did you mean `message`?"));
+    assert!(problems(&misspelt)[0].starts_with("`mesage` is not a request body variable; did you mean `message`?"));
     assert_eq!(
         problems(&json!({"url": "https://user:pass@a/b?c=d", "body_template": "{{ message }}", "retry": 0})),
         [""; 0]
@@ -57,7 +57,7 @@ fn an_argument_must_be_an_address() {
             .map(|problem| problem.message.clone())
             .collect::<Vec<_>>()
     };
-    assert_eq!(describe(None), ["`http` needs an address"]);
+    assert_eq!(describe(None), ["`http` requires a URL"]);
     assert_eq!(describe(Some("http://127.0.0.1:1/chat")), [""; 0]);
     assert_eq!(describe(Some("//127.0.0.1:1/chat")), [""; 0]);
     assert!(describe(Some("ftp://a"))[0].starts_with("`http:ftp://a`: an address begins with"));
@@ -89,7 +89,7 @@ fn a_skill_that_the_agent_cannot_use_causes_a_warning() {
 }
 
 #[test]
-fn data_of_a_case_must_be_part_of_the_request() {
+fn case_data_that_the_request_would_not_contain_is_reported() {
     let mut case = case("a", &["go"]);
     case.messages[0].script = Some("p".into());
     case.messages[0].tools = vec![json!("get")];
@@ -97,8 +97,8 @@ fn data_of_a_case_must_be_part_of_the_request() {
     assert_eq!(
         check(json!({"url": "http://a"})),
         [
-            "case.yaml:1:1: the case has `script`, which no request would contain",
-            "case.yaml:1:1: the case has `tools`, which no request would contain",
+            "case.yaml:1:1: the case has `script`, but the request does not send it",
+            "case.yaml:1:1: the case has `tools`, but the request does not send it",
         ]
     );
     let template = json!({"url": "http://a", "bodyTemplate": {"{{ script }}": "{{ tools | tojson }}"}});

@@ -129,7 +129,7 @@ async fn every_dialect_is_read_with_any_chunking() {
 }
 
 #[test]
-fn truncation_of_a_stream_is_detected_at_every_byte() {
+fn stream_truncation_is_detected_at_any_byte() {
     for (name, kind, text) in streams() {
         let framing = match kind {
             "text/plain; charset=utf-8" => Framing::Open,
@@ -158,7 +158,7 @@ fn truncation_of_a_stream_is_detected_at_every_byte() {
 }
 
 #[tokio::test]
-async fn a_truncated_stream_is_a_failure_at_every_byte() {
+async fn a_stream_truncated_at_any_byte_is_a_failure() {
     for (name, kind, text) in streams() {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n");
         let cut = |at: usize| {

@@ -89,7 +89,7 @@ impl AgentSetup for Repeats {
 }
 
 #[tokio::test]
-async fn an_agent_needs_only_a_folder_and_a_line() {
+async fn adding_an_agent_takes_only_a_folder_and_one_line() {
     let (agent, argument) = find("sample").unwrap();
     assert_eq!((agent.name(), argument), ("sample", None));
     let played = AgentHarness::of(case("a", &["hello"])).play(agent).await.unwrap();

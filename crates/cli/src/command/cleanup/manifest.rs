@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_are_read_and_nothing_is_guessed() {
+    fn both_manifest_formats_are_read_and_nothing_is_guessed() {
         let theirs = json!({
             "source_repo": "git@github.com:o/r.git", "source_repo_slug": "o/r", "remote_branches": ["a"],
             "pr_numbers": [7], "workspaces": ["/tmp/x"],

@@ -47,7 +47,7 @@ fn needed(assertion: &grade::Assertion) -> serde_json::Map<String, Value> {
 }
 
 #[test]
-fn files_code_declarations_and_the_page_know_the_same_assertions() {
+fn files_code_declarations_and_the_reference_have_the_same_assertions() {
     let project = empty();
     let types = project.run(&["schema", "types"]).exits(0).out;
     let page = include_str!("../../../../../docs/reference/assertions.md");
@@ -71,7 +71,7 @@ fn files_code_declarations_and_the_page_know_the_same_assertions() {
 }
 
 #[test]
-fn every_assertion_is_read_from_a_file_in_every_way_of_writing() {
+fn every_assertion_is_read_from_a_file_in_every_notation() {
     for assertion in ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit()) {
         let (name, code) = (assertion.name, assertion.code_name());
         let fields = needed(assertion);
@@ -94,7 +94,7 @@ fn every_assertion_is_read_from_a_file_in_every_way_of_writing() {
 }
 
 #[test]
-fn the_keys_of_a_configuration_are_declared() {
+fn every_configuration_key_has_a_type_declaration() {
     let types = grade::declarations();
     let config = types.split("export interface Config {").nth(1).unwrap().split("\n  }\n").next().unwrap();
     let schema = suite::config_schema();
@@ -158,7 +158,7 @@ fn a_command_that_fails_or_hangs_fails_the_trial_and_shows_what_it_wrote() {
 }
 
 #[test]
-fn an_agent_without_a_sandbox_cannot_be_asked_for_files() {
+fn file_assertions_require_an_agent_with_a_sandbox() {
     let project = empty();
     project.write("scenarios/c.yaml", "name: c\nagent: fake\nturns: [hi]\nassertions:\n  - file_exists: a\n");
     let ran = project.run(&["check"]).exits(2);

@@ -47,13 +47,13 @@ fn a_failed_test_that_passes_in_a_rerun_is_flaky() {
 }
 
 #[test]
-fn a_report_unknown_to_this_version_does_not_stop_the_run() {
+fn an_unknown_report_format_does_not_stop_the_run() {
     let project = empty();
     project.write("tests/t.yaml", "scenario: t\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n");
     project
         .write("fabrik.config.cjs", "module.exports = { report: { formats: ['json', 'pdf'], outputDir: './out' } };\n");
     let ran = project.run(&["run"]).exits(0);
-    assert!(ran.err.contains("unknown report `pdf`: it is not written"), "{}", ran.output());
+    assert!(ran.err.contains("unknown report `pdf`; nothing is written for it"), "{}", ran.output());
     assert!(ran.err.contains("fabrik.config.cjs:1:48"), "{}", ran.output());
     assert!(project.read("out/report.json").contains("trialrun.report/1"));
     // An unknown report on the command line is an error.
@@ -112,7 +112,7 @@ fn a_judge_without_a_key_leaves_only_judged_assertions_undecided() {
 }
 
 #[test]
-fn config_shows_where_each_value_comes_from_and_no_secret() {
+fn config_shows_the_origin_of_each_value_but_no_secrets() {
     let project =
         empty().env("BOT_TOKEN", "canary-in-a-variable").env("TRIALRUN_JOBS", "7").env("TRIALRUN_TIMEOUT", "3s");
     project.write(
@@ -144,7 +144,7 @@ fn an_environment_variable_ranks_between_the_suite_and_the_command_line() {
     assert_eq!((trials(&[]), trials(&["--trials", "1"])), (3, 1));
     let project = project.env("TRIALRUN_JOBS", "many");
     let ran = project.run(&["run"]).exits(2);
-    assert!(ran.err.contains("invalid value `many` of the variable `TRIALRUN_JOBS`"), "{}", ran.output());
+    assert!(ran.err.contains("invalid value `many` for the variable `TRIALRUN_JOBS`"), "{}", ran.output());
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn an_unavailable_sandbox_breaks_the_trial_or_falls_back() {
 }
 
 #[test]
-fn the_record_and_the_reports_go_where_the_configuration_says() {
+fn the_record_and_the_reports_are_written_to_the_configured_places() {
     let project = empty();
     let scenario = "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n";
     project.write("tests/s.yaml", scenario).write("keep/mine.txt", "x").write(
@@ -236,7 +236,7 @@ fn every_variable_has_an_effect_and_is_named_as_the_origin() {
             .run(&["config"])
             .exits(2)
             .err
-            .contains("`many` of the variable `TRIALRUN_JUDGES`")
+            .contains("`many` for the variable `TRIALRUN_JUDGES`")
     );
 }
 
@@ -272,7 +272,7 @@ fn reports_of_the_project_have_the_extension_of_their_format() {
 }
 
 #[test]
-fn the_artefacts_are_a_report_like_any_other() {
+fn artefacts_can_be_requested_like_any_other_report() {
     let project = empty();
     project.write("tests/s.yaml", "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n");
     let ran = project.run(&["run", "--report", "terminal", "--report", "artifacts=out"]).exits(0);

@@ -41,7 +41,7 @@ fn cases(project: &Project, arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn suites_of_skills_are_listed_for_every_way_to_select_them() {
+fn skill_suites_are_listed_for_every_kind_of_selection() {
     let project = skills();
     let one = ["one/evals::natural", "one/evals::negative"];
     let two = ["two/evals::natural", "two/evals::negative"];
@@ -62,7 +62,7 @@ fn suites_of_skills_are_listed_for_every_way_to_select_them() {
 }
 
 #[test]
-fn a_suite_is_checked_and_its_design_only_when_asked() {
+fn a_suite_is_checked_and_its_design_only_on_request() {
     let project = skills();
     project.run(&["check", "--strict"]).exits(0);
     project.run(&["validate", "skills/one/evals/evals.json", "--eval-id", "natural"]).exits(0);
@@ -80,7 +80,7 @@ fn a_suite_is_checked_and_its_design_only_when_asked() {
 }
 
 #[test]
-fn a_missing_id_prevents_the_run_of_existing_ones() {
+fn an_unknown_eval_id_prevents_the_run_of_known_ones() {
     let project = skills();
     let ran = project.run(&["run", "--skill", "one", "--eval-id", "natural", "--eval-id", "negativ"]).exits(2);
     assert!(ran.err.contains("unknown case `negativ`") && ran.err.contains("did you mean `negative`?"), "{}", ran.err);
@@ -119,7 +119,7 @@ fn a_new_skill_passes_check_and_conforms_to_its_schema() {
 }
 
 #[test]
-fn a_default_agent_that_reads_no_skills_blocks_only_the_suites_that_need_them() {
+fn a_default_agent_without_skills_blocks_only_the_suites_that_need_them() {
     let project = skills();
     project
         .write("trialrun.yaml", "agents:\n  bot: { type: custom, module: bot.js }\ndefaults: { agent: bot }\n")

@@ -48,7 +48,7 @@ fn a_case_that_did_not_run_has_a_location() {
 }
 
 #[test]
-fn the_configuration_names_files_that_readers_know() {
+fn reports_set_in_the_configuration_get_recognisable_file_names() {
     let project = repository(demo());
     project.write(
         "trialrun.yaml",
@@ -108,7 +108,7 @@ fn within(project: &Project, folder: &str, arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn an_annotation_starts_at_the_root_of_the_repository() {
+fn annotation_paths_are_relative_to_the_repository_root() {
     let project = repository(empty());
     let case = scenario("second", "goodbye").replace("skill: greet", "system_prompt: x");
     project.write("bots/tests/odd name.yaml", &case);
@@ -118,7 +118,7 @@ fn an_annotation_starts_at_the_root_of_the_repository() {
 }
 
 #[test]
-fn code_scanning_gets_problems_with_rules() {
+fn code_scanning_gets_problems_with_rule_ids() {
     let project = repository(empty());
     project.write("bots/tests/wrong name.yaml", "scenario: wrong\nsystem_prompt: x\ndescripton: typo\n");
     let arguments = ["check", "tests/wrong name.yaml", "--format", "sarif"];

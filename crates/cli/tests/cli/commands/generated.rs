@@ -27,7 +27,7 @@ const COMMANDS: [&str; 16] = [
 ];
 
 #[test]
-fn completions_know_every_command() {
+fn completions_include_every_command() {
     let project = empty();
     for shell in ["bash", "zsh", "fish"] {
         let ran = project.run(&["completions", shell]).exits(0);
@@ -50,7 +50,7 @@ fn every_command_has_a_manual_page() {
 }
 
 #[test]
-fn help_names_every_command_and_its_groups() {
+fn help_lists_every_command_by_group() {
     let project = empty();
     let help = project.run(&["--help"]).exits(0);
     for command in COMMANDS {
@@ -69,7 +69,7 @@ fn help_names_every_command_and_its_groups() {
 }
 
 #[test]
-fn the_originals_names_work() {
+fn option_names_of_the_original_tools_work() {
     let project = demo();
     let report =
         project.report(&["--scenario", "first", "--runtime", "fake", "--save", "--runs", "2", "--parallel", "2"], 0);
@@ -85,7 +85,7 @@ fn the_originals_names_work() {
 }
 
 #[test]
-fn reference_pages_are_fresh() {
+fn reference_pages_are_up_to_date() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let project = empty();
     let ran: Ran = project.command(&["reference"]).current_dir(root).output().unwrap().into();

@@ -172,7 +172,7 @@ fn a_new_project_runs_offline_and_passes() {
 }
 
 #[test]
-fn a_new_project_of_code_runs_offline_and_passes() {
+fn a_new_code_project_runs_offline_and_passes() {
     let project = empty();
     let ran = project.run(&["init", "made", "--template", "code"]).exits(0);
     assert!(ran.out.contains("wrote made/types/trialrun.d.ts") && ran.out.contains("your own agent"), "{}", ran.out);
@@ -206,7 +206,7 @@ fn found(dir: &Path, name: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn init_overwrites_nothing_without_force() {
+fn init_does_not_overwrite_files_without_force() {
     let project = empty();
     project.write("scenarios/first.yaml", "mine\n");
     let ran = project.run(&["init"]).exits(2);
@@ -229,7 +229,7 @@ fn init_does_not_write_a_configuration_that_hides_another() {
         std::fs::remove_file(project.dir().join("trialrun.yaml")).ok();
         project.write(other, "");
         let ran = project.run(&["init", "--template", "code"]).exits(2);
-        assert!(ran.err.contains(&format!("this project has a configuration already, `{other}`")), "{}", ran.err);
+        assert!(ran.err.contains(&format!("this project already has a configuration: `{other}`")), "{}", ran.err);
         assert!(!project.dir().join("trialrun.yaml").exists() && !project.dir().join("tests").exists(), "{other}");
         project.run(&["init", "--force"]).exits(if is_own { 2 } else { 0 });
         assert_eq!(project.dir().join("trialrun.yaml").exists(), !is_own, "{other}");
@@ -315,7 +315,7 @@ fn unused_agents_are_checked_and_an_implicit_default_is_reported() {
 }
 
 #[test]
-fn a_report_may_go_to_standard_output_by_name() {
+fn a_report_can_be_sent_to_standard_output_by_name() {
     let project = demo();
     let messages = project.run(&["run", "--case", "first", "--report", "json=-"]).exits(0);
     assert_eq!(messages.json()["summary"]["passed"], 1);

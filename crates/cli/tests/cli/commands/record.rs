@@ -178,7 +178,7 @@ fn without_times(value: &mut Value) {
 }
 
 #[test]
-fn merged_shards_are_the_whole_run() {
+fn merged_shards_form_the_whole_run() {
     let (project, other) = (demo(), demo());
     let run = ["run", "--baseline", "--trials", "2", "--seed", "7"];
     project.run(&[&run[..], &["--label", "whole"]].concat()).exits(1);
@@ -334,7 +334,7 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
 }
 
 #[test]
-fn a_score_may_fall_as_far_as_the_command_line_or_the_project_says() {
+fn the_allowed_score_drop_is_set_on_the_command_line_or_in_the_project() {
     let project = demo();
     let scored = |says: &str| {
         format!(

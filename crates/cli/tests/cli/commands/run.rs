@@ -22,7 +22,7 @@ fn gates_decide_the_exit_code_for_failures() {
 }
 
 #[test]
-fn quiet_shows_failures_and_the_summary_only() {
+fn quiet_shows_only_failures_and_the_summary() {
     let project = demo();
     let ran = project.run(&["run", "--quiet"]).exits(1);
     assert!(!ran.out.contains("greet::first") && ran.out.contains("greet::second ."), "{}", ran.out);

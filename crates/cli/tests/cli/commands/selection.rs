@@ -5,7 +5,7 @@ use testkit::Project;
 use super::{demo, listed, scenario};
 
 #[test]
-fn cases_are_selected_in_every_way() {
+fn every_selection_option_selects_the_expected_cases() {
     let project = demo();
     for (arguments, cases) in [
         (&["--case", "first", "--case", "third"][..], &["first", "third"][..]),
@@ -82,7 +82,7 @@ fn an_empty_selection_is_not_a_success() {
 }
 
 #[test]
-fn the_failures_of_a_run_are_run_again() {
+fn failed_cases_of_a_run_can_be_run_again() {
     let project = demo();
     project.write("skills/greet/tests/d.yaml", &scenario("fourth", "goodbye"));
     project.run(&["run", "--label", "bad"]).exits(1);

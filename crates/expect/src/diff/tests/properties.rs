@@ -31,7 +31,7 @@ fn joined(diff: &Diff, left_out: impl Fn(&Part) -> bool) -> String {
 
 proptest! {
     #[test]
-    fn the_parts_contain_both_texts(expected in text(), actual in text(), most in proptest::option::of(0_u64..9)) {
+    fn both_texts_can_be_reconstructed_from_the_parts(expected in text(), actual in text(), most in proptest::option::of(0_u64..9)) {
         for kind in KEEPING {
             let options = Options { max_edit_length: most, ..Options::default() };
             let found = diff(&expected, &actual, Some(kind), &options);

@@ -135,7 +135,7 @@ async fn a_panel_decides_by_its_majority_or_its_mean_and_shows_the_agreement() {
 }
 
 #[tokio::test]
-async fn a_wanted_tone_is_met_whatever_its_score() {
+async fn an_expected_tone_is_met_regardless_of_its_score() {
     let checks = checks(&json!({"id": "a", "type": "sentiment", "expected": "calm"}));
     let says = |verdict: &str, score: u64| {
         vec![says(&json!([{"id": "c1", "quote": "It is done", "reasoning": "", "verdict": verdict, "score": score}]))]
@@ -407,7 +407,7 @@ async fn an_unavailable_judge_is_detected_once_per_run() {
 }
 
 #[tokio::test]
-async fn criteria_about_what_is_absent_can_be_met() {
+async fn criteria_about_absent_content_can_be_met() {
     let rubric = checks(&json!({"id": "a", "type": "rubric", "criteria": ["does not promise a date"]}));
     let row = json!([{"id": "c1", "quote": "", "absent": true, "reasoning": "No date.", "verdict": "met"}]);
     let (finding, _, asked) = judged(&rubric, vec![says(&row)], 1).await;

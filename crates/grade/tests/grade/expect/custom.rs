@@ -209,7 +209,7 @@ fn a_threshold_decides_the_verdict_for_a_confidence() {
 }
 
 #[test]
-fn a_result_may_have_parts_failures_and_words() {
+fn a_result_may_contain_details_failures_and_messages() {
     let text = "export default () => ({
         score: 0.25, pass: false, title: 'Tone', dimension: 'style', critical: true,
         details: [{key: 'warm', score: 0.5, weight: 0.5, pass: true}, {key: 'short', score: 0, weight: 0.5, pass: false}],
@@ -228,7 +228,7 @@ fn a_result_may_have_parts_failures_and_words() {
 }
 
 #[test]
-fn options_are_next_to_the_value_and_the_case_is_available() {
+fn an_operator_receives_its_options_and_the_case() {
     let text = "export default function (actual, expected, fixture) {
         return JSON.stringify([expected, fixture.$options, fixture.$data, fixture.kind, fixture.input])
     }";
@@ -255,7 +255,7 @@ fn options_are_next_to_the_value_and_the_case_is_available() {
 }
 
 #[test]
-fn an_operator_can_have_the_engine_match_its_parts() {
+fn an_operator_can_ask_the_engine_to_match_its_parts() {
     let text = "export default async (actual, expected, fixture) => await fixture.$validate(actual.inner, expected)";
     let finding =
         judged(text, json!({"u": {"$op": {"a": 1, "b": {"$gt": 2}}}}), &json!({"u": {"inner": {"a": 1, "b": 1}}}));
@@ -291,7 +291,7 @@ const PARTS: &str = "
 ";
 
 #[test]
-fn the_form_of_four_parameters_distributes_and_aggregates() {
+fn a_function_with_four_parameters_distributes_and_aggregates_weights() {
     let operand = json!([{"$expect": 1, "$score": 80}, {"$expect": 2, "$score": 20}]);
     let finding = judged(PARTS, json!({"l": {"$op": operand}}), &json!({"l": [1, 3]}));
     assert_eq!((finding.status, paths(&finding)), (Status::Unmet, vec!["l.$op[1]"]));
@@ -359,7 +359,7 @@ fn a_custom_operator_overrides_a_built_in_one_only_if_allowed() {
 }
 
 #[test]
-fn an_operator_that_throws_says_nothing_about_the_agent() {
+fn an_operator_that_throws_is_undecided() {
     for text in [
         "export default function (actual) {\n  throw new TypeError('not like this')\n}",
         "export default async function (actual) {\n  throw new TypeError('not like this')\n}",
@@ -514,7 +514,7 @@ fn an_operator_can_validate_many_parts() {
 }
 
 #[test]
-fn deep_values_from_a_script_do_no_harm() {
+fn deeply_nested_values_from_a_script_do_not_crash() {
     let deep = |inner: &str| {
         format!(
             "export default async (actual, expected, fixture) => {{
@@ -568,7 +568,7 @@ fn matches_requested_by_an_operator_follow_the_rules_of_the_case() {
 }
 
 #[test]
-fn an_operator_leaves_nothing_behind_for_another_one_but_a_package_may_add_what_it_needs() {
+fn operators_do_not_affect_each_other_but_may_extend_globals_while_loading() {
     let modules = Modules::new(&[
         ("pollutes.js", "export default () => { Array.prototype.includes = () => true; return true; };"),
         ("looks.js", "export default (actual) => [1].includes(actual);"),

@@ -199,7 +199,7 @@ fn tools_and_messages_and_output_are_checked_together() {
 }
 
 #[test]
-fn the_state_has_the_files_that_changed_and_the_repository() {
+fn the_state_contains_the_changed_files_and_the_repository() {
     holds(json!({"state": {"files_changed": [{"path": "log.txt", "change": "added"}]}}));
     holds(json!({"state.files_changed": {"$contains": {"path": "/\\.rs$/", "change": "modified"}}}));
     holds(json!({"state.files_changed": {"$each": {"change": {"$ne": "deleted"}}}}));
@@ -214,7 +214,7 @@ fn the_state_has_the_files_that_changed_and_the_repository() {
 }
 
 #[test]
-fn the_usage_is_that_of_all_messages_together() {
+fn usage_is_the_sum_over_all_messages() {
     holds(json!({"usage": {"input": 200, "output": {"$lte": 50, "$gt": 20}, "cache_write": 10}}));
     fails(json!({"usage": {"output": {"$lt": 50}}}), &["usage.output"]);
 }

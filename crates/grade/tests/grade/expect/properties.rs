@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn a_full_match_scores_everything(
+    fn a_full_match_gets_the_full_score(
         budget in budget(),
         (actual, expected) in full::matching(),
     ) {

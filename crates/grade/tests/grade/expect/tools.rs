@@ -42,7 +42,7 @@ const DELETES: &[&str] = &["delete_all", "a"];
 const READS: &[&str] = &["a", "b"];
 
 #[test]
-fn tools_means_calls_in_every_map_for_the_whole_result() {
+fn tools_refers_to_tool_calls_in_every_map_that_describes_the_whole_result() {
     for expected in [
         json!({"tools": {"$not": "delete_all"}}),
         json!({"$and": [{"tools": {"$not": "delete_all"}}, {"output": "x"}]}),
@@ -62,7 +62,7 @@ fn tools_means_calls_in_every_map_for_the_whole_result() {
 }
 
 #[test]
-fn a_string_is_the_name_of_a_call_inside_every_operator() {
+fn a_string_inside_any_operator_is_a_tool_name() {
     for (tools, yes, no) in [
         (json!({"$contains": "a"}), &[READS][..], &[&["ab"][..], &[]][..]),
         (json!({"$all": ["a", "/^b$/"]}), &[READS], &[&["a"], &["a", "bb"]]),
@@ -156,7 +156,7 @@ fn the_weight_of_a_single_expected_call_counts() {
 }
 
 #[test]
-fn invalid_expectations_of_calls_are_rejected() {
+fn invalid_tool_call_expectations_are_rejected() {
     refused(&json!({"tools": {"$contains": ["a", "b"]}}), "a list cannot describe one call");
     refused(&json!({"tools": {"$not": {"$contains": ["delete_all"]}}}), "a list cannot describe one call");
     refused(&json!({"tools": {"name": "a", "$not": "delete_all"}}), "`name` is a key of a single call");
@@ -164,7 +164,7 @@ fn invalid_expectations_of_calls_are_rejected() {
 }
 
 #[test]
-fn tools_covers_messages_and_calls_in_a_strict_match() {
+fn a_strict_match_with_tools_does_not_also_require_messages_and_calls() {
     let rules = Rules { strict: Strict { object: true, ..Strict::default() }, ..Rules::default() };
     let mut answer = called(READS);
     answer["tools"] = json!([{"name": "a", "args": {"n": 1}}, {"name": "b", "args": {"n": 1}}]);
@@ -179,7 +179,7 @@ fn tools_covers_messages_and_calls_in_a_strict_match() {
 }
 
 #[test]
-fn a_key_similar_to_a_usual_result_key_causes_a_warning() {
+fn a_key_similar_to_a_standard_result_key_is_reported() {
     for (key, near) in
         [("otput", "output"), ("tool", "tools"), ("message", "messages"), ("Tools", "tools"), ("otput.a", "output")]
     {

@@ -98,7 +98,7 @@ fn critical_penalty(expected: Value) -> Value {
 }
 
 #[test]
-fn critical_parts_stay_critical_in_tried_items() {
+fn parts_stay_critical_when_an_operator_tries_each_item() {
     let inner = || json!({"r": "a", "c": must(json!("zz"))});
     let list = json!([{"r": "a", "c": "x"}]);
     for expected in [
@@ -324,7 +324,7 @@ fn a_penalty_does_not_count_as_a_branch() {
 }
 
 #[test]
-fn no_requirements_are_a_full_match_with_either_strategy() {
+fn an_expectation_without_requirements_matches_fully_with_either_strategy() {
     holds(&json!({"$strategy": "max"}), &json!({"a": 1}));
     holds(&json!({"$expect": [], "$strategy": "max"}), &json!([1]));
     holds(&json!({"$expect": {}, "$strategy": "or"}), &json!({}));
@@ -346,7 +346,7 @@ fn a_failure_keeps_no_copy_of_a_large_value() {
 }
 
 #[test]
-fn nothing_more_is_run_after_eight_timeouts() {
+fn no_more_code_runs_after_eight_timeouts() {
     let list: Value = (0..50).map(|_| "x").collect();
     let (found, times) = tried(&json!({"$each": STOP}), &list);
     assert_eq!((found.pass, times), (Pass::Unknown, 8));

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_in_a_schema_is_its_tools_arguments() {
+    fn a_structured_answer_is_read_from_the_tool_arguments() {
         let schema = ResponseSchema { name: "verdict".into(), schema: json!({"type": "object"}) };
         let asked = Request { model: "m".into(), response_schema: Some(schema), ..Request::default() };
         let body = Value::Object(Client.ask(&asked, false));
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_of_a_message_are_reported() {
+    fn errors_and_malformed_messages_are_reported() {
         let asked = Request::default();
         assert_eq!(Client.reply(&asked, json!({})), Err(BadResponse::lacks("`content`")));
         let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_cannot_be_read_says_why() {
+    fn an_invalid_request_is_rejected_with_a_reason() {
         let message = |body: &str| ChatCompletions.read(&|_| None, body.as_bytes()).unwrap_err().message;
         assert_eq!(message("{}"), "model: a string is required");
         assert_eq!(message(r#"{"model": "m"}"#), "messages: a list is required");

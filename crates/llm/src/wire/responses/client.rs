@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stop_reason_follows_from_the_response() {
+    fn the_stop_reason_is_derived_from_the_response() {
         let message = |part: Value| json!({"type": "message", "role": "assistant", "content": [part]});
         let refused = message(json!({"type": "refusal", "refusal": "No."}));
         let spoken = message(json!({"type": "output_text", "text": "Yes.", "annotations": []}));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn only_models_that_reason_are_asked_for_it() {
+    fn reasoning_is_requested_only_from_reasoning_models() {
         for (model, expected) in [("gpt-5", true), ("o3", true), ("gpt-4o", false), ("gpt-5-chat-latest", false)] {
             let body = Client.ask(&Request { model: model.into(), ..Request::default() }, false);
             assert_eq!(body.contains_key("include"), expected, "{model}");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_a_format_and_tools_are_not_strict() {
+    fn a_schema_is_sent_as_a_text_format_and_tools_are_not_strict() {
         let request = Request {
             response_schema: Some(ResponseSchema { name: "v".into(), schema: json!({"type": "string"}) }),
             tools: vec![ToolSpec { name: "x".into(), input_schema: json!({}), ..ToolSpec::default() }],

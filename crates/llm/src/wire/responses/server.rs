@@ -335,7 +335,8 @@ fn item_events(events: &mut Events, index: usize, item: &Value) -> Vec<SseEvent>
             stream_events.push(events.next(done, json!({"item_id": id, "output_index": index, key: written})));
         }
         _ => {
-            stream_events.push(events.next("response.output_item.added", json!({"output_index": index, "item": begun})))
+            stream_events
+                .push(events.next("response.output_item.added", json!({"output_index": index, "item": begun})));
         }
     }
     stream_events.push(events.next("response.output_item.done", json!({"output_index": index, "item": item})));
@@ -449,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_within_the_conversation_are_tools() {
+    fn tools_listed_in_the_conversation_are_available() {
         let body = json!({"model": "m", "input": [
             {"type": "additional_tools", "tools": [{"type": "function", "name": "x", "parameters": {}}]},
             {"role": "user", "content": "Go."},
@@ -502,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_cannot_be_read_says_why() {
+    fn an_invalid_request_is_rejected_with_a_reason() {
         let message = |body: &str| Responses.read(&|_| None, body.as_bytes()).unwrap_err().message;
         assert_eq!(message(r#"{"model": "m"}"#), "input: a string or a list is required");
         assert_eq!(message(r#"{"model": "m", "input": [1]}"#), "input: a list of objects is required");

@@ -215,7 +215,7 @@ async fn errors_in_unawaited_promises_are_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_undefined_name_is_a_mistake_in_the_test_and_not_of_the_agent() {
+async fn an_undefined_name_is_an_error_in_the_test_not_a_failure_of_the_agent() {
     for (line, help) in [
         ("expectReply('x');", "define `expectReply`, or import it"),
         ("sleep(1);", "`import { sleep } from 'trialrun'`"),
@@ -366,7 +366,7 @@ async fn an_agent_that_gives_up_fails_the_trial_and_gets_no_more_messages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_agent_times_out_and_not_its_scenario() {
+async fn a_slow_agent_times_out_but_its_scenario_does_not() {
     let play = Play::new().with(
         "x",
         "  assert.custom('before', () => true);\n  await agent.send('!sleep 1h');\n  assert.custom('after', () => true);",

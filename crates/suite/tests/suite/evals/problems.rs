@@ -94,7 +94,7 @@ fn ids_that_are_not_valid_folder_names_are_rejected() {
 }
 
 #[test]
-fn ids_are_unique_in_every_notation() {
+fn ids_must_be_unique_whether_numbers_or_strings() {
     let case = |id: &str| format!("{{\"id\": {id}, \"prompt\": \"p\", \"expected_output\": \"\"}}");
     let text = format!("{{\"skill_name\": \"s\", \"evals\": [\n{},\n{}]}}", case("1"), case("\"1\""));
     assert_eq!(of(&text), ["3:8: a second case with the id `1` in `s/evals`"]);

@@ -39,7 +39,7 @@ fn with_skill(scratch: &Scratch, skill: &str, targets: &[&str]) -> Loaded {
 }
 
 #[test]
-fn every_pair_below_a_folder_is_found_once() {
+fn every_skill_with_a_suite_below_a_folder_is_found_once() {
     let scratch = project();
     for targets in [&[][..], &["."], &["skills"], &["skills/", "examples"], &["a", "b", "c"]] {
         let loaded = scratch.load(targets);
@@ -55,7 +55,7 @@ fn every_pair_below_a_folder_is_found_once() {
 }
 
 #[test]
-fn a_project_with_only_skills_and_suites_needs_no_folders() {
+fn a_project_with_only_a_skill_and_its_suite_needs_no_skills_folder() {
     let scratch = Scratch::new();
     scratch.write("my-skill/SKILL.md", "---\nname: my-skill\ndescription: d\n---\n");
     scratch.write("my-skill/evals/evals.json", suite("my-skill"));
@@ -95,7 +95,7 @@ fn equal_ids_in_two_skills_do_not_conflict() {
 }
 
 #[test]
-fn the_skill_can_be_given_next_to_the_suite() {
+fn the_skill_can_be_specified_separately_from_the_suite() {
     let scratch = project();
     scratch.write("next/a/SKILL.md", "---\nname: a\ndescription: the next one\n---\n");
     let loaded = with_skill(&scratch, "next/a", &["skills/a/evals/evals.json"]);
@@ -109,7 +109,7 @@ fn the_skill_can_be_given_next_to_the_suite() {
 }
 
 #[test]
-fn a_skill_with_another_name_is_an_error() {
+fn a_skill_whose_name_differs_from_the_suite_is_an_error() {
     let scratch = project();
     let loaded = with_skill(&scratch, "skills/b", &["skills/a/evals/evals.json"]);
     assert_eq!(
@@ -166,7 +166,7 @@ fn missing_skills_and_suites_are_reported() {
 }
 
 #[test]
-fn another_file_with_the_name_of_a_suite_is_skipped_in_a_search() {
+fn an_evals_json_that_is_not_a_suite_is_skipped_in_a_search() {
     let scratch = Scratch::new();
     scratch
         .write("d/one/evals.json", "{\"models\": []}")
@@ -290,7 +290,7 @@ fn a_scenario_finds_the_chosen_skill_and_skills_in_parent_folders() {
 }
 
 #[test]
-fn a_suite_names_the_agent_that_runs_it() {
+fn a_suite_can_name_the_agent_that_runs_it() {
     let scratch = Scratch::new();
     let suite = |agent: &str| suite("a").replacen('{', &format!("{{\"agent\": {agent}, "), 1);
     scratch.skill("a").write("skills/a/evals/evals.json", suite("\"claude\""));
@@ -309,7 +309,7 @@ fn sub_agent_suite(name: &str) -> String {
 }
 
 #[test]
-fn a_suite_of_a_sub_agent_is_about_the_file_of_its_name() {
+fn a_suite_of_a_sub_agent_tests_the_definition_file_of_that_name() {
     let scratch = project();
     scratch
         .write("agents/reviewer.md", "---\nname: reviewer\ndescription: Reviews.\ntools: Read\n---\n\nBe strict.\n")

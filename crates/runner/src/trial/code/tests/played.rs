@@ -58,7 +58,7 @@ fn took(record: &TrialRecord) -> (u64, Option<u64>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_script_plays_users_of_code_and_of_conversations_alike() {
+async fn a_script_plays_the_user_in_code_scenarios_and_in_conversations() {
     let code = Play::new().scenario("x", &conversing("model: 'scripted:user.yaml'"));
     let yaml = Play::new().case(conversation(Some("scripted:/anywhere/user.yaml")));
     for mut play in [code, yaml] {

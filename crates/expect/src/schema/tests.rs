@@ -170,7 +170,7 @@ fn a_mistake_is_reported_at_its_location() {
             "must name a version",
             "did you mean",
         ),
-        (r#"{"format":"datetime"}"#, "\"datetime\"", "there is no format", "did you mean `date-time`?"),
+        (r#"{"format":"datetime"}"#, "\"datetime\"", "unknown format", "did you mean `date-time`?"),
         (r#"{"required":true}"#, "true", "`required` must be a list, not a boolean", "list the names"),
         (r#"{"exclusiveMinimum":true,"minimum":1}"#, "true", "must be a number", "instead of `minimum`"),
         (r#"{"allOf":[{"not":5}]}"#, "5", "a schema must be a map, not a number", ""),

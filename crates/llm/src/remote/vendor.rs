@@ -169,7 +169,7 @@ mod tests {
             describe("anthropic:claude"),
             "`anthropic` needs a key: ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN is not set"
         );
-        assert_eq!(describe("compatible:m"), "`compatible` needs an address: set `base_url` or COMPATIBLE_BASE_URL");
+        assert_eq!(describe("compatible:m"), "`compatible` requires a base URL: set `base_url` or COMPATIBLE_BASE_URL");
         assert_eq!(opened("openai:gpt-5", Some("http://127.0.0.1:1"), &[]), Ok(()));
         assert_eq!(opened("compatible:m", None, &[("COMPATIBLE_BASE_URL", "http://127.0.0.1:1")]), Ok(()));
     }

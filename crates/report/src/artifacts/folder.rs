@@ -258,7 +258,7 @@ mod tests {
         drop(folder);
         fs::create_dir(scratch.0.join("mine")).unwrap();
         let messages = Folder::open(&scratch.0).unwrap_err();
-        assert!(messages.ends_with("contains files that no run wrote: mine"), "{messages}");
+        assert!(messages.ends_with("contains files that were not written by a run: mine"), "{messages}");
         assert_eq!(names(&scratch.0), [INDEX, "a"]);
     }
 

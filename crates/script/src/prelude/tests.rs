@@ -455,7 +455,7 @@ fn names_from_other_test_runners_get_a_suggestion() {
             "describe is not available here: it belongs to another test runner; write `export default scenario(",
         ),
         ("beforeEach(() => {});", "call a function of your own in each scenario"),
-        ("new Intl.NumberFormat('de');", "Intl is not available here: the engine has no data about languages"),
+        ("new Intl.NumberFormat('de');", "Intl is not available here: the script engine has no locale data"),
     ] {
         let mut place = TestProject::new(&[("a.test.ts", text)]);
         let error = load(&mut place).unwrap_err().to_string();

@@ -353,7 +353,7 @@ async fn every_provider_failure_leaves_an_undecided_finding_without_secrets() {
         ("wrong form", http("200 OK", &completion("{\"answers\": 5}", "stop")), "does not have the requested form"),
         ("no seal", http("200 OK", &completion("{\"seal\": \"\", \"answers\": []}", "stop")), "`seal`"),
         ("refusal", http("200 OK", &completion("I can't help with that.", "content_filter")), "declined"),
-        ("too long", http("200 OK", &completion("{\"answers\": [", "length")), "limit of its tokens"),
+        ("too long", http("200 OK", &completion("{\"answers\": [", "length")), "token limit"),
         ("nothing", Vec::new(), "closed"),
     ];
     for (name, answer, reason) in cases {
@@ -382,7 +382,7 @@ async fn an_unavailable_judge_is_detected_once_per_run() {
         let (findings, _) = judge_with(&ruled(), &done(), &judge.with_breaker(Arc::clone(&breaker))).await;
         let reason = &findings[0].reason;
         assert!(reason.contains("returned a web page") && reason.contains("base URL"), "{reason}");
-        assert_eq!(reason.contains("is no longer asked"), trial > 0, "{reason}");
+        assert_eq!(reason.contains("is no longer used"), trial > 0, "{reason}");
     }
     assert_eq!(page.served.load(Ordering::SeqCst), 1);
 
@@ -393,7 +393,7 @@ async fn an_unavailable_judge_is_detected_once_per_run() {
         let (findings, _) = judge_with(&ruled(), &done(), &judge.with_breaker(Arc::clone(&breaker))).await;
         let reason = &findings[0].reason;
         assert!(reason.contains("the answer did not start within"), "{reason}");
-        assert_eq!(reason.contains("is no longer asked"), trial > 0, "{reason}");
+        assert_eq!(reason.contains("is no longer used"), trial > 0, "{reason}");
     }
     silent.set_nonblocking(true).unwrap();
     assert_eq!(silent.incoming().take_while(Result::is_ok).count(), 1, "asked once");

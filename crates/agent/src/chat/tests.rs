@@ -113,7 +113,7 @@ async fn the_timeout_of_a_command_is_capped_by_the_trial() {
     );
     harness.setup.timeout_ms = 80;
     let played = harness.play(&Chat).await.unwrap();
-    let limit = "The command was stopped after its time limit of";
+    let limit = "The command timed out after";
     assert_eq!(played.calls()[0], ("Bash", &*format!("{limit} 0.05 s.\na"), true));
     assert_eq!(played.calls()[1], ("Bash", &*format!("{limit} 0.08 s."), true));
     assert!(started.elapsed() < Duration::from_secs(60));

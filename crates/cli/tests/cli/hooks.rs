@@ -206,7 +206,7 @@ fn a_directory_is_replaced_completely_or_left_untouched() {
     assert!(files.iter().all(|file| !file.contains("without") && !file.ends_with("mine")), "{files:#?}");
     project.write("out/notes.txt", "mine");
     let ran = run(&project, &[]).exits(2);
-    assert!(ran.err.contains("contains files that no run wrote: notes.txt"), "{}", ran.output());
+    assert!(ran.err.contains("contains files that were not written by a run: notes.txt"), "{}", ran.output());
     assert_eq!(tree(&project.dir().join("out")).len(), files.len() + 1);
     project.write("other/notes.txt", "mine");
     project.run(&[&RUN[..], &["other"]].concat()).exits(2);
@@ -334,7 +334,7 @@ fn a_hanging_command_is_killed_with_its_descendants_and_is_undecided() {
     for wrong in ["soon", "0", "-1"] {
         let project = project_with_timeout(wrong);
         let ran = run(&project, &["--post-run-command", "true"]).exits(2);
-        assert!(ran.err.contains("of the variable `ASE_HOOK_TIMEOUT`"), "{}", ran.output());
+        assert!(ran.err.contains("for the variable `ASE_HOOK_TIMEOUT`"), "{}", ran.output());
     }
 }
 

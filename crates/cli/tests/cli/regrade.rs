@@ -247,7 +247,7 @@ fn every_omitted_trial_is_reported() {
     assert_eq!(outcome("bad").0, "broken");
     for note in [
         "1 trial is skipped: its case is no longer in the suite",
-        "1 trial is kept as it was: it was broken",
+        "1 trial is kept unchanged: it was broken",
         "1 case is new, so the run has no trial of it: ",
     ] {
         assert!(ran.err.contains(note), "{}", ran.output());

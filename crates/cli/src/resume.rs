@@ -115,8 +115,13 @@ fn find(store: &dyn Store, wanted: Option<&str>, terminal: &Terminal) -> Result<
         };
     }
     let interrupted = store.runs(&RunFilter { interrupted: true, ..RunFilter::default() })?;
-    let newest = interrupted.into_iter().find(|run| run.regrade_of.is_none() && !machine::is_active(run));
-    newest.ok_or_else(|| CliError::nothing("no run was interrupted; there is nothing to resume"))
+    let mut runs: Vec<RunRow> = interrupted.into_iter().filter(|run| run.regrade_of.is_none()).collect();
+    // A process id can belong to another process by now, so the lock decides if all of these seem to be active.
+    let newest = runs.iter().position(|run| !machine::is_active(run)).unwrap_or_default();
+    match runs.is_empty() {
+        true => Err(CliError::nothing("no run was interrupted; there is nothing to resume")),
+        false => Ok(runs.swap_remove(newest)),
+    }
 }
 
 /// Returns the arguments that started the run, and changes to the directory in which it was started.

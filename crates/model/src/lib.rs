@@ -74,7 +74,7 @@ pub use outcome::{Outcome, Tally};
 pub use phases::{Phases, millis};
 pub use record::{
     AgentInfo, AnsweredQuestion, AttemptRecord, AuxiliaryUsage, CallRecord, HookKind, HookRecord, Invocation,
-    MissingShards, ReplyRecord, RunInfo, Shard, SkillInfo, TrialRecord,
+    MissingShards, ReplyRecord, RunInfo, SETTINGS_WITHOUT_EFFECT, Shard, SkillInfo, TrialRecord,
 };
 pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest};
 pub use skill::{AllowedTool, Skill};

@@ -47,6 +47,10 @@ pub struct RunInfo {
     pub missing_shards: Option<MissingShards>,
 }
 
+/// Names of settings that say how a run is recorded and shown; they do not change its results.
+pub const SETTINGS_WITHOUT_EFFECT: [&str; 7] =
+    ["artifacts", "github", "jobs", "keep_sandbox", "report", "state", "traceparent"];
+
 /// Shards that a merged run lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingShards {

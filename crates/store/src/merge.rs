@@ -3,12 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use model::{Envelope, Event, MissingShards, RunInfo, Shard, Summary, TrialId};
+use model::{Envelope, Event, MissingShards, RunInfo, SETTINGS_WITHOUT_EFFECT, Shard, Summary, TrialId};
 
 use crate::{Store, StoreError, StoredEvent};
-
-/// Settings that can differ between machines and do not change results.
-const OF_MACHINES: [&str; 3] = ["jobs", "report", "traceparent"];
 
 /// Merged run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +102,7 @@ fn difference(one: &Part, other: &Part) -> Option<String> {
         return Some(format!("both are shard {index} of {of}"));
     }
     for (name, value) in &one.info.settings {
-        if !OF_MACHINES.contains(&name.as_str()) && other.info.settings.get(name) != Some(value) {
+        if !SETTINGS_WITHOUT_EFFECT.contains(&name.as_str()) && other.info.settings.get(name) != Some(value) {
             return Some(format!("the setting `{name}` differs"));
         }
     }
@@ -262,6 +259,7 @@ mod tests {
         let names: Vec<&str> = cases.iter().map(|(case, _)| *case).collect();
         let mut events = vec![story.started(&names)];
         if let Event::RunStarted(info) = &mut events[0].event {
+            info.settings.insert("state".to_owned(), format!("shard-{index}").into());
             info.shard = Some(Shard { index, of, positions: cases.iter().map(|(_, position)| *position).collect() });
         }
         for name in &names {

@@ -1,6 +1,6 @@
 //! Settings and agents that differ between two runs.
 
-use model::{AgentInfo, RunInfo};
+use model::{AgentInfo, RunInfo, SETTINGS_WITHOUT_EFFECT};
 use serde_json::{Value, json};
 
 use crate::terminal::Paint;
@@ -13,9 +13,6 @@ pub(super) struct SettingChange {
     pub(super) after: Option<String>,
 }
 
-/// Settings that do not affect the results.
-const IRRELEVANT: [&str; 2] = ["jobs", "seed"];
-
 /// Returns what differs: agents with their versions and models, the version of trialrun, and settings by name.
 pub(super) fn changes(before: &RunInfo, after: &RunInfo) -> Vec<SettingChange> {
     let mut changes = Vec::new();
@@ -27,7 +24,9 @@ pub(super) fn changes(before: &RunInfo, after: &RunInfo) -> Vec<SettingChange> {
     agents(&before.agents, &after.agents, &mut differs);
     differs("trialrun", Some(before.trialrun_version.clone()), Some(after.trialrun_version.clone()));
     let names: std::collections::BTreeSet<&String> = before.settings.keys().chain(after.settings.keys()).collect();
-    for name in names.into_iter().filter(|name| !IRRELEVANT.contains(&name.as_str())) {
+    // The seed only changes the order of trials.
+    let is_relevant = |name: &str| name != "seed" && !SETTINGS_WITHOUT_EFFECT.contains(&name);
+    for name in names.into_iter().filter(|name| is_relevant(name)) {
         differs(name, before.settings.get(name).and_then(text), after.settings.get(name).and_then(text));
     }
     changes
@@ -136,7 +135,8 @@ mod tests {
     #[test]
     fn what_differs_is_listed_by_name() {
         let one = info(&[agent("codex", "a", "1")], &json!({ "timeout": "10m", "jobs": 1, "judge": null }));
-        let other = info(&[agent("codex", "b", "2")], &json!({ "timeout": "5m", "jobs": 8, "judge": "x" }));
+        let other =
+            info(&[agent("codex", "b", "2")], &json!({ "timeout": "5m", "jobs": 8, "judge": "x", "state": "other" }));
         assert_eq!(
             described(&one, &other),
             ["model: a → b", "version of codex: 1 → 2", "judge: not set → x", "timeout: 10m → 5m"]

@@ -30,7 +30,7 @@ pub struct RunInfo {
     pub settings: Map<String, Value>,
     /// Agents used by the run.
     pub agents: Vec<AgentInfo>,
-    /// Skills under test.
+    /// Skills under test, by name.
     pub skills: Vec<SkillInfo>,
     /// Planned trials, in order.
     pub trials: Vec<TrialId>,

@@ -40,7 +40,7 @@ pub struct Plan {
     pub judging: Arc<Judging>,
     /// The agents of the trials.
     pub agents: Vec<AgentInfo>,
-    /// The skills of the trials.
+    /// The skills of the trials, by name.
     pub skills: Vec<SkillInfo>,
     /// Number of cases that were loaded, before selection.
     pub cases_loaded: usize,
@@ -93,6 +93,8 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
         }
         skills.extend(trial.skill_info().filter(|skill| !skills.contains(skill)));
     }
+    // By name, so that merged shards list them as the whole run does.
+    skills.sort_by(|one, other| one.name.cmp(&other.name));
     let judging = Arc::new(Judging::plan(request, &trials, &mut problems));
     let mut settings = request.settings.clone();
     settings.judge.model = judging.model().map(str::to_owned).or(settings.judge.model);

@@ -154,7 +154,7 @@ fn info(parts: &[Part], trials: &[(TrialId, usize)], id: &str, label: Option<Str
         shard: None,
         ..first.clone()
     };
-    // The first trials of a plan name its agents and skills first.
+    // The first trials of a plan name its agents first.
     let mut seen = HashSet::new();
     for part in trials.iter().filter(|(_, at)| seen.insert(*at)).map(|(_, at)| &parts[*at].info) {
         for agent in &part.agents {
@@ -168,6 +168,7 @@ fn info(parts: &[Part], trials: &[(TrialId, usize)], id: &str, label: Option<Str
             }
         }
     }
+    info.skills.sort_by(|one, other| one.name.cmp(&other.name));
     info
 }
 

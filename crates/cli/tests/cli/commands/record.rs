@@ -163,7 +163,7 @@ fn a_run_can_be_exported_and_imported() {
 fn without_times(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            let of_machines = ["id", "label", "phases", "session_id", "jobs", "report"];
+            let of_machines = ["id", "label", "phases", "session_id", "jobs", "report", "state"];
             fields.retain(|name, _| {
                 !(name.ends_with("_at")
                     || name.ends_with("_ms")
@@ -180,19 +180,24 @@ fn without_times(value: &mut Value) {
 #[test]
 fn merged_shards_form_the_whole_run() {
     let (project, other) = (demo(), demo());
+    for suite in ["a", "b", "c", "d"] {
+        let text = scenario(suite, "hello").replace("skill: greet", "system_prompt: Be kind.");
+        project.write(&format!("scenarios/{suite}.yaml"), &text);
+    }
     let run = ["run", "--baseline", "--trials", "2", "--seed", "7"];
     project.run(&[&run[..], &["--label", "whole"]].concat()).exits(1);
     for shard in 1..=3 {
-        let (part, report) = (format!("{shard}/3"), format!("json={shard}.json"));
-        project.run(&[&run[..], &["--label", "split", "--shard", &part, "--report", &report]].concat());
-        project.run(&["export", "latest", &format!("{shard}.run")]).exits(0);
+        let [part, report, state] = [format!("{shard}/3"), format!("json={shard}.json"), format!("state-{shard}")];
+        let options = ["--label", "split", "--shard", &part, "--report", &report, "--state", &state];
+        project.run(&[&run[..], &options].concat());
+        project.run(&["export", "latest", &format!("{shard}.run"), "--state", &state]).exits(0);
     }
     let files: Vec<String> =
         [3, 1, 2].iter().map(|shard| project.dir().join(format!("{shard}.run")).display().to_string()).collect();
     let merge = |files: &[&str]| other.run(&[&["merge"], files].concat());
     let all: Vec<&str> = files.iter().map(String::as_str).collect();
     let merged = merge(&[&all[..], &all[..1]].concat()).exits(0);
-    assert_eq!(merged.out, "Recorded run split from 3 shards (12 of 12 trials finished).\n");
+    assert_eq!(merged.out, "Recorded run split from 3 shards (20 of 20 trials finished).\n");
     assert!(merged.err.contains("which another file has too"), "{}", merged.err);
     let report = |project: &testkit::Project, run: &str| {
         let mut report = project.run(&["report", run, "--format", "json"]).exits(0).json();

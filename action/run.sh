@@ -96,14 +96,8 @@ compare() {
   base=$(cat "$TRIALRUN_BASELINE/run-id")
   without_commands trialrun import "${record[@]}" "$TRIALRUN_BASELINE/run.trialrun" || return 1
   trialrun compare "${record[@]}" "$base" "$run" --format json > "$reports/compare.json" || true
-  # A release that cannot write the comparison as Markdown writes it as text.
-  if grep -q -e '- markdown:' <<< "$(trialrun compare --help)"; then
-    [ "${INPUT_FAIL_ON_REGRESSION:-true}" != any ] || any=(--any)
-    trialrun compare "${record[@]}" "$base" "$run" ${any[@]+"${any[@]}"} --format markdown > "$reports/compare.md" || code=$?
-  else
-    trialrun compare "${record[@]}" "$base" "$run" > "$out/comparison" || code=$?
-    preformatted "$out/comparison" > "$reports/compare.md"
-  fi
+  [ "${INPUT_FAIL_ON_REGRESSION:-true}" != any ] || any=(--any)
+  trialrun compare "${record[@]}" "$base" "$run" ${any[@]+"${any[@]}"} --format markdown > "$reports/compare.md" || code=$?
   case $code in
     0) ;;
     1) regression=true ;;

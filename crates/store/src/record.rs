@@ -44,7 +44,13 @@ pub trait Store: Send {
     fn each_trial(&self, filter: &TrialFilter, take: &mut dyn FnMut(TrialRow) -> bool) -> Result<(), StoreError>;
 
     /// Returns a finished trial, by the full ids of its run and its own.
-    fn trial(&self, run: &str, trial: &str) -> Result<TrialRecord, StoreError>;
+    fn trial(&self, run: &str, trial: &str) -> Result<TrialRecord, StoreError> {
+        let unknown = || StoreError::UnknownTrial { run: run.to_owned(), trial: trial.to_owned() };
+        self.records(run, &[trial])?.pop().ok_or_else(unknown)
+    }
+
+    /// Returns finished trials of a run, in the given order, by the full ids of the run and their own.
+    fn records(&self, run: &str, trials: &[&str]) -> Result<Vec<TrialRecord>, StoreError>;
 
     /// Returns all events of one trial so far, in order.
     fn trial_events(&self, run: &str, trial: &str) -> Result<Vec<StoredEvent>, StoreError>;

@@ -190,8 +190,8 @@ impl Store for SqliteStore {
         Ok(query::each_trial(&self.connection, filter, take)?)
     }
 
-    fn trial(&self, run: &str, trial: &str) -> Result<TrialRecord, StoreError> {
-        Ok(query::trial(&self.connection, run, trial)?)
+    fn records(&self, run: &str, trials: &[&str]) -> Result<Vec<TrialRecord>, StoreError> {
+        Ok(query::records(&self.connection, run, trials)?)
     }
 
     fn trial_events(&self, run: &str, trial: &str) -> Result<Vec<StoredEvent>, StoreError> {

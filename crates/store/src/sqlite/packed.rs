@@ -12,7 +12,7 @@ use crate::StoreError;
 const KEPT: usize = 4;
 
 /// Location of a finished trial's events.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PackRange {
     pack: i64,
     start: usize,

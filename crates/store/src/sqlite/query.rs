@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use model::{Event, Outcome, RunInfo, RunRow, Summary, Tokens, TrialRecord, TrialRow, WITHOUT_SKILL};
-use rusqlite::types::Value;
+use rusqlite::types::{FromSql, Value};
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use serde::de::DeserializeOwned;
 
@@ -139,49 +139,92 @@ pub(super) fn each_trial(
     let tables = if is_indexed { "runs JOIN trials" } else { "runs CROSS JOIN trials" };
     values.push(limit(filter.last).into());
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT runs.id AS run_id, runs.label, trials.* FROM {tables} ON runs.no = trials.run{conditions}
+        "SELECT {COLUMNS} FROM {tables} ON runs.no = trials.run{conditions}
          ORDER BY runs.started_us DESC, runs.no DESC, trials.finished_us DESC, trials.no DESC LIMIT ?"
     ))?;
-    let rows = statement.query_map(params_from_iter(values), |row| {
-        Ok(TrialRow {
-            run: row.get("run_id")?,
-            label: row.get("label")?,
-            id: row.get("id")?,
-            suite: row.get("suite")?,
-            case: row.get("case_id")?,
-            arm: row.get("arm")?,
-            agent: row.get("agent")?,
-            model: row.get("model")?,
-            variant: row.get("variant")?,
-            repetition: row.get::<_, i64>("repetition")?.unsigned_abs(),
-            // An outcome that this version does not know says nothing about the agent.
-            outcome: word(row.get("outcome")?).unwrap_or(Outcome::Undecided),
-            flaky: row.get("flaky")?,
-            quarantined: row.get("quarantined")?,
-            fault: row.get::<_, Option<String>>("fault")?.and_then(word),
-            reason: row.get("because")?,
-            score: row.get("score")?,
-            max_score: row.get("max_score")?,
-            started_at: time(row.get("started_us")?),
-            duration_ms: row.get::<_, i64>("duration_ms")?.unsigned_abs(),
-            agent_ms: row.get::<_, Option<i64>>("agent_ms")?.map(i64::unsigned_abs),
-            turns: count(row, "turns")?,
-            tool_calls: count(row, "tool_calls")?,
-            tokens: tokens(row)?,
-            cost_usd: row.get("cost_usd")?,
-            token_budget: row.get("token_budget")?,
-            attempts: count(row, "attempts")?,
-            errors: count(row, "errors")?,
-            skill_version: row.get("skill_version")?,
-            skill_hash: row.get("skill_hash")?,
-        })
-    })?;
+    let rows = statement.query_map(params_from_iter(values), trial_row)?;
     for row in rows {
         if !take(row?) {
             break;
         }
     }
     Ok(())
+}
+
+/// Columns in the order in which [`trial_row`] reads them. It reads them by position, because looking up the names in
+/// each row would take longer than everything else.
+const COLUMNS: &str = "runs.id, runs.label, trials.id, suite, case_id, arm, agent, model, variant, repetition, outcome,
+    flaky, quarantined, fault, because, score, max_score, trials.started_us, trials.duration_ms, agent_ms, turns,
+    tool_calls, input, cache_read, cache_write, output, reasoning, cost_usd, token_budget, attempts, errors,
+    skill_version, skill_hash";
+
+fn trial_row(row: &Row<'_>) -> rusqlite::Result<TrialRow> {
+    let mut columns = Columns { row, next: 0 };
+    Ok(TrialRow {
+        run: columns.read()?,
+        label: columns.read()?,
+        id: columns.read()?,
+        suite: columns.read()?,
+        case: columns.read()?,
+        arm: columns.read()?,
+        agent: columns.read()?,
+        model: columns.read()?,
+        variant: columns.read()?,
+        repetition: columns.unsigned()?,
+        // An outcome that this version does not know says nothing about the agent.
+        outcome: word(columns.read()?).unwrap_or(Outcome::Undecided),
+        flaky: columns.read()?,
+        quarantined: columns.read()?,
+        fault: columns.read::<Option<String>>()?.and_then(word),
+        because: columns.read()?,
+        score: columns.read()?,
+        max_score: columns.read()?,
+        started_at: time(columns.read()?),
+        duration_ms: columns.unsigned()?,
+        agent_ms: columns.known()?,
+        turns: columns.count()?,
+        tool_calls: columns.count()?,
+        tokens: columns.tokens()?,
+        cost_usd: columns.read()?,
+        token_budget: columns.read()?,
+        attempts: columns.count()?,
+        errors: columns.count()?,
+        skill_version: columns.read()?,
+        skill_hash: columns.read()?,
+    })
+}
+
+/// Reads the columns of a row one after the other.
+struct Columns<'a> {
+    row: &'a Row<'a>,
+    next: usize,
+}
+
+impl Columns<'_> {
+    fn read<T: FromSql>(&mut self) -> rusqlite::Result<T> {
+        self.next += 1;
+        self.row.get(self.next - 1)
+    }
+
+    fn unsigned(&mut self) -> rusqlite::Result<u64> {
+        Ok(self.read::<i64>()?.unsigned_abs())
+    }
+
+    fn known(&mut self) -> rusqlite::Result<Option<u64>> {
+        Ok(self.read::<Option<i64>>()?.map(i64::unsigned_abs))
+    }
+
+    fn count(&mut self) -> rusqlite::Result<usize> {
+        Ok(usize::try_from(self.read::<i64>()?).unwrap_or(0))
+    }
+
+    fn tokens(&mut self) -> rusqlite::Result<Option<Tokens>> {
+        let input = self.known()?;
+        let [cache_read, cache_write, output] =
+            [self.known()?, self.known()?, self.known()?].map(Option::unwrap_or_default);
+        let reasoning = self.known()?;
+        Ok(input.map(|input| Tokens { input, cache_read, cache_write, output, reasoning }))
+    }
 }
 
 pub(super) fn info(connection: &Connection, run: &str) -> Result<RunInfo, SqliteError> {
@@ -193,23 +236,32 @@ pub(super) fn info(connection: &Connection, run: &str) -> Result<RunInfo, Sqlite
     Ok(serde_json::from_slice(&unpack(&packed)?).map_err(|error| damaged(&error))?)
 }
 
-/// Returns a trial's record, which is in its last event.
-pub(super) fn trial(connection: &Connection, run: &str, trial: &str) -> Result<TrialRecord, SqliteError> {
-    let place = connection
-        .prepare_cached(
-            "SELECT pack, pack_start, pack_end FROM trials JOIN runs ON runs.no = trials.run
-             WHERE runs.id = ?1 AND trials.id = ?2",
-        )?
-        .query_row([run, trial], PackRange::of)
-        .optional()?
-        .ok_or_else(|| StoreError::UnknownTrial { run: run.to_owned(), trial: trial.to_owned() })?;
-    let mut packs = Packs::default();
-    let last = packs.lines(connection, place)?.lines().next_back().unwrap_or_default();
-    let (_, last) = event(last)?;
-    match last.known().map(|envelope| envelope.event) {
-        Some(Event::TrialFinished(record)) => Ok(*record),
-        _ => Err(StoreError::Damaged(format!("the last event of `{trial}` is not its outcome")).into()),
+/// Returns the records of trials in the given order. A record is in the last event of its trial. Records are read in the
+/// order of their packs, so that each pack is unpacked once.
+pub(super) fn records(connection: &Connection, run: &str, trials: &[&str]) -> Result<Vec<TrialRecord>, SqliteError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT pack, pack_start, pack_end FROM trials JOIN runs ON runs.no = trials.run
+         WHERE runs.id = ?1 AND trials.id = ?2",
+    )?;
+    let mut places = Vec::with_capacity(trials.len());
+    for (at, trial) in trials.iter().enumerate() {
+        let place = statement.query_row([run, trial], PackRange::of).optional()?;
+        let unknown = || StoreError::UnknownTrial { run: run.to_owned(), trial: (*trial).to_owned() };
+        places.push((place.ok_or_else(unknown)?, at));
     }
+    places.sort_unstable();
+    let mut packs = Packs::default();
+    let mut records = Vec::with_capacity(trials.len());
+    for (place, at) in places {
+        let last = packs.lines(connection, place)?.lines().next_back().unwrap_or_default();
+        let (_, last) = event(last)?;
+        let Some(Event::TrialFinished(record)) = last.known().map(|envelope| envelope.event) else {
+            return Err(StoreError::Damaged(format!("the last event of `{}` is not its outcome", trials[at])).into());
+        };
+        records.push((at, *record));
+    }
+    records.sort_unstable_by_key(|(at, _)| *at);
+    Ok(records.into_iter().map(|(_, record)| record).collect())
 }
 
 fn tokens(row: &Row<'_>) -> rusqlite::Result<Option<Tokens>> {

@@ -353,6 +353,10 @@ pub(crate) fn trials_that_finish_together_are_read_separately(open: OpenStore<'_
         assert_eq!(store.trial_events(RUN, &trial).unwrap().len(), 3);
     }
     assert_eq!(store.runs(&RunFilter::default()).unwrap()[0].finished, 300);
+    let ids: Vec<String> = names.iter().rev().map(|name| id(name).to_string()).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let read: Vec<String> = store.records(RUN, &ids).unwrap().into_iter().map(|record| record.id.to_string()).collect();
+    assert_eq!(read, ids, "in the order that was asked for");
 }
 
 pub(crate) fn at(second: i64) -> Timestamp {

@@ -7,9 +7,12 @@ mod draw;
 mod evidence;
 mod markdown;
 mod pairs;
+mod quarantine;
 mod settings;
 mod skills;
 mod totals;
+
+use std::collections::BTreeSet;
 
 use model::{AgentInfo, RunInfo, RunRow, SkillInfo, TrialFigures, TrialRecord, TrialRow};
 use serde_json::{Value, json};
@@ -17,6 +20,7 @@ use serde_json::{Value, json};
 use crate::names::is_baseline;
 use crate::verdict::{SKILL, Words};
 use arms::ArmChange;
+use case::Side;
 pub use case::{CaseChange, Change};
 use decision::Decision;
 pub(crate) use evidence::{Evidence, line_diff};
@@ -43,7 +47,7 @@ pub enum Dimension {
 /// Comparison of two sides, case by case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// The cases, regressions first.
+    /// The cases: regressions first, and of each kind the largest changes first.
     pub cases: Vec<CaseChange>,
     by: Dimension,
     /// Names of the sides, if they have names that differ.
@@ -51,6 +55,8 @@ pub struct Comparison {
     /// The compared runs; the same one twice if parts of one run are compared.
     runs: Option<Box<[RunRow; 2]>>,
     decision: Decision,
+    /// Names of the cases that are not compared because they are in quarantine on a side.
+    quarantined: BTreeSet<String>,
     totals: Vec<Total>,
     arms: Vec<ArmChange>,
     skills: Vec<SkillChange>,
@@ -60,12 +66,14 @@ pub struct Comparison {
 impl Comparison {
     /// Compares the finished trials of two runs. A case that has a single arm in each run is compared across arms. A
     /// mean score may fall by `threshold`, a share from 0 to 1. Baseline trials, without the skill, are left out,
-    /// because they are not under test.
+    /// because they are not under test. Cases that are in quarantine in one of the runs are left out of both.
     pub fn of(before: &[TrialRow], after: &[TrialRow], threshold: f64) -> Self {
-        let under_test = |trial: &&TrialRow| !is_baseline(trial);
+        let quarantined = quarantine::cases(before.iter().chain(after));
+        let under_test = |trial: &&TrialRow| !is_baseline(trial) && !quarantine::contains(&quarantined, trial);
         let before: Vec<&TrialRow> = before.iter().filter(under_test).collect();
         let after: Vec<&TrialRow> = after.iter().filter(under_test).collect();
-        Self::between([&before, &after], Dimension::Run, threshold)
+        let comparison = Self::between([&before, &after], Dimension::Run, threshold);
+        Self { quarantined: quarantine::names(&quarantined), ..comparison }
     }
 
     /// Compares the trials of one run by agent, model or variant: each value with the first one. The values are in the
@@ -76,7 +84,11 @@ impl Comparison {
             (!is_baseline(trial), agents.iter().position(known).unwrap_or(agents.len()))
         };
         let mut values: Vec<(String, (bool, usize), Vec<&TrialRow>)> = Vec::new();
-        for trial in trials.iter().filter(|trial| by == Dimension::Variant || !is_baseline(trial)) {
+        let quarantined = quarantine::cases(trials.iter());
+        let is_compared = |trial: &&TrialRow| {
+            (by == Dimension::Variant || !is_baseline(trial)) && !quarantine::contains(&quarantined, trial)
+        };
+        for trial in trials.iter().filter(is_compared) {
             let value = value(trial, by);
             match values.iter_mut().find(|(known, ..)| *known == value) {
                 Some((_, first, trials)) => {
@@ -90,7 +102,8 @@ impl Comparison {
         let Some(((first, _, before), others)) = values.split_first() else { return Vec::new() };
         let compared = |(name, _, after): &(String, _, Vec<&TrialRow>)| {
             let comparison = Self::between([before, after], by, threshold);
-            Self { names: Some([first.clone(), name.clone()]), ..comparison }
+            let (names, quarantined) = (Some([first.clone(), name.clone()]), quarantine::names(&quarantined));
+            Self { names, quarantined, ..comparison }
         };
         others.iter().map(compared).collect()
     }
@@ -100,13 +113,15 @@ impl Comparison {
         let mut cases: Vec<CaseChange> = pairs.iter().map(|pair| CaseChange::of(pair, threshold)).collect();
         decision::confirm(&mut cases, threshold);
         cases.sort_by(|a, b| {
-            (a.change, !a.is_confirmed).cmp(&(b.change, !b.is_confirmed)).then_with(|| a.name.cmp(&b.name))
+            let certainty = (a.change, !a.is_confirmed).cmp(&(b.change, !b.is_confirmed));
+            certainty.then_with(|| b.size().total_cmp(&a.size())).then_with(|| a.name.cmp(&b.name))
         });
         let decision = Decision::of(&cases, threshold);
         Self {
             by,
             names: None,
             runs: None,
+            quarantined: BTreeSet::new(),
             totals: totals::of(&cases, &decision),
             decision,
             cases,
@@ -147,20 +162,26 @@ impl Comparison {
         self
     }
 
-    /// Adds the evidence of at most `most` changed cases, in their order. `read` returns the record of a trial by its
-    /// run and its id.
+    /// Adds the evidence of at most `most` changed cases, in their order. `read` returns the records of trials of a run
+    /// by their ids, in the same order.
     ///
     /// # Errors
     /// The first error of `read`.
     pub fn with_evidence<E>(
         mut self,
         most: usize,
-        mut read: impl FnMut(&str, &str) -> Result<TrialRecord, E>,
+        mut read: impl FnMut(&str, &[&str]) -> Result<Vec<TrialRecord>, E>,
     ) -> Result<Self, E> {
-        for case in self.cases.iter_mut().filter(|case| case.change.is_change()).take(most) {
-            if let (Some((run, trial)), Some((other_run, other))) = (&case.before.shown, &case.after.shown) {
-                case.evidence = Some(Box::new(Evidence::of(&read(run, trial)?, &read(other_run, other)?)));
-            }
+        let mut cases: Vec<&mut CaseChange> =
+            self.cases.iter_mut().filter(|case| case.change.is_change()).take(most).collect();
+        let mut records = |side: fn(&CaseChange) -> &Side| {
+            let shown: Vec<&(String, String)> = cases.iter().filter_map(|case| side(case).shown.as_ref()).collect();
+            let Some((run, _)) = shown.first() else { return Ok(Vec::new()) };
+            read(run, &shown.iter().map(|(_, trial)| trial.as_str()).collect::<Vec<_>>())
+        };
+        let (before, after) = (records(|case| &case.before)?, records(|case| &case.after)?);
+        for (case, (before, after)) in cases.iter_mut().zip(before.iter().zip(&after)) {
+            case.evidence = Some(Box::new(Evidence::of(before, after)));
         }
         Ok(self)
     }
@@ -214,6 +235,7 @@ impl Comparison {
             "totals": totals::to_json(&self.totals),
             "settings": settings::to_json(&self.settings),
             "cases": self.cases.iter().map(CaseChange::to_json).collect::<Value>(),
+            "quarantined": self.quarantined,
             "arms": arms::to_json(&self.arms),
             "skills": skills::to_json(&self.skills),
         })

@@ -36,7 +36,7 @@ pub struct StatusView<'a> {
 pub struct Details {
     /// Agents of the run, in the order in which their arms are shown.
     pub agents: Vec<AgentInfo>,
-    /// Figures of each finished trial.
+    /// Figures of each finished trial, except those of cases in quarantine.
     pub figures: Vec<TrialFigures>,
     /// Trials that exceeded a budget, by their printed ids, each with the description.
     pub over_budget: Vec<(String, String)>,
@@ -49,8 +49,8 @@ pub struct Details {
 impl Details {
     /// Adds a finished trial.
     pub fn add(&mut self, record: &TrialRecord) {
-        self.figures.push(TrialFigures::of(record));
-        self.over_budget.extend(over_budget(record).into_iter().map(|reason| (record.id.to_string(), reason)));
+        self.figures.extend(record.quarantine.is_none().then(|| TrialFigures::of(record)));
+        self.over_budget.extend(over_budget(record).into_iter().map(|because| (record.id.to_string(), because)));
         self.side_effects.extend(record.side_effects.iter().cloned());
     }
 }

@@ -71,7 +71,7 @@ impl RunTotals {
         if record.judge.is_some() || record.user.is_some() {
             self.auxiliary_usages.push((place, [record.judge, record.user]));
         }
-        if self.compares || record.variant.is_some() {
+        if record.quarantine.is_none() && (self.compares || record.variant.is_some()) {
             self.figures.push((place, TrialFigures::of(record)));
         }
         place

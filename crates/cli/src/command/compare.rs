@@ -93,6 +93,8 @@ impl Format {
 
 /// Maximum number of trials for which arms are shown: each of their trials must be read completely.
 const READ_WHOLE: usize = 2_000;
+/// Maximum number of characters of Markdown, which a comment on a pull request can hold.
+const COMMENT: usize = 65_000;
 /// Maximum number of runs that `--by label` compares.
 const LABELS: usize = 6;
 
@@ -139,7 +141,10 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
                 terminal.out("  `--any` fails on any regression; `run --trials 5` runs each case five times.\n");
             }
         }
-        Format::Markdown => terminal.out(&joined(&comparisons, Comparison::to_markdown)),
+        Format::Markdown => {
+            let most = COMMENT / comparisons.len().max(1);
+            terminal.out(&joined(&comparisons, |each| each.to_markdown(most)));
+        }
         Format::Html => terminal.out(&report::comparison_page(&comparisons)),
     }
     let is_worse = |each: &Comparison| each.has_regressed() || args.any && each.has_regressions();
@@ -153,9 +158,9 @@ fn between(before: &Side, after: &Side, threshold: f64, format: Format) -> Resul
         .with_runs(&before.run, &after.run)
         .with_skills(&had.skills, &has.skills)
         .with_settings(&had, &has)
-        .with_evidence(format.detailed(), |run, trial| {
+        .with_evidence(format.detailed(), |run, trials| {
             let side = if run == after.run.id { after } else { before };
-            side.store.trial(run, trial)
+            side.store.records(run, trials)
         })?;
     let trials = [&before.trials, &after.trials];
     if trials.iter().any(|trials| has_arms(trials)) && trials.iter().all(|trials| trials.len() <= READ_WHOLE) {
@@ -180,7 +185,7 @@ fn within(side: &Side, by: By, threshold: f64, format: Format) -> Result<Vec<Com
     }
     let detailed = |each: Comparison| {
         let each = each.with_runs(&side.run, &side.run);
-        Ok(each.with_evidence(format.detailed(), |run, trial| side.store.trial(run, trial))?)
+        Ok(each.with_evidence(format.detailed(), |run, trials| side.store.records(run, trials))?)
     };
     comparisons.into_iter().map(detailed).collect()
 }

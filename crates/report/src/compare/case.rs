@@ -156,6 +156,16 @@ impl CaseChange {
         Some([is_low - was_high, is_high - was_low])
     }
 
+    /// Returns the size of the change, for sorting: that of the share of passed trials, or of the mean score.
+    pub(super) fn size(&self) -> f64 {
+        let passed = |side: &Side| side.counts.passed as f64 / side.counts.graded().max(1) as f64;
+        let by_passes = (passed(&self.after) - passed(&self.before)).abs();
+        match self.before.score().zip(self.after.score()) {
+            Some((before, after)) if by_passes < NOISE => (after - before).abs(),
+            _ => by_passes,
+        }
+    }
+
     pub(super) fn to_json(&self) -> Value {
         let side = |side: &Side| {
             json!({

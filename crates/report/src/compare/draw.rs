@@ -7,7 +7,7 @@ use model::{Outcome, Part, RunRow, Segment, Status};
 
 use super::evidence::{Call, Evidence, Flip};
 use super::totals::Total;
-use super::{CaseChange, Change, Comparison, Dimension, arms, skills};
+use super::{CaseChange, Change, Comparison, Dimension, arms, quarantine, skills};
 use crate::align::Row;
 use crate::columns;
 use crate::counts::Counts;
@@ -18,7 +18,7 @@ use crate::terminal::{Paint, Style, diff};
 use crate::verdict::UNLIKELY;
 
 /// Maximum number of changes of each kind that are listed.
-const LISTED: usize = 50;
+const LISTED: usize = 10;
 /// Maximum number of assertions that flipped of a case.
 const FLIPS: usize = 5;
 /// Number of tool calls before and after the first divergence.
@@ -46,7 +46,7 @@ impl Comparison {
                 text.push_str(&case.draw(width, &paint));
             }
             if cases.len() > LISTED {
-                let more = format!("and {} more; the JSON has all", cases.len() - LISTED);
+                let more = format!("and {}", self.more(cases.len() - LISTED));
                 text.push_str(&format!("  {}\n", paint.dim(&more)));
             }
         }
@@ -56,6 +56,26 @@ impl Comparison {
             text.push_str(&folded(&paint.folded(&note, SENTENCE), &paint, Paint::dim));
         }
         text
+    }
+
+    /// Says how many cases are not listed, and which command shows them.
+    pub(super) fn more(&self, count: usize) -> String {
+        let count = number(count as u64);
+        let by = match self.by {
+            Dimension::Run => None,
+            Dimension::Agent => Some("agent"),
+            Dimension::Model => Some("model"),
+            Dimension::Variant => Some("variant"),
+        };
+        match (&self.runs, by) {
+            (None, _) => format!("{count} more"),
+            (Some(runs), None) => {
+                format!("{count} more: `trialrun compare {} {} --format html`", runs[0].short, runs[1].short)
+            }
+            (Some(runs), Some(by)) => {
+                format!("{count} more: `trialrun compare {} --by {by} --format html`", runs[0].short)
+            }
+        }
     }
 
     /// Names the runs, or the values that are compared.
@@ -133,13 +153,14 @@ impl Comparison {
         let mut notes = Vec::new();
         let [before, after] = self.short_names();
         let [missing, added] = self.unpaired();
-        let only: Vec<String> = [(missing, before), (added, after)]
+        let mut left_out: Vec<String> = [(missing, before), (added, after)]
             .iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, side)| format!("{} only in {side}", counted(*count, "case")))
             .collect();
-        if !only.is_empty() {
-            notes.push(format!("Not compared: {}.", only.join(", ")));
+        left_out.extend((!self.quarantined.is_empty()).then(|| quarantine::describe(&self.quarantined)));
+        if !left_out.is_empty() {
+            notes.push(format!("Not compared: {}.", left_out.join(", ")));
         }
         if self.has_regressed() {
             return notes;

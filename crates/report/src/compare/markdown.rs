@@ -9,14 +9,18 @@ use crate::terminal::{Paint, Style};
 
 /// Maximum number of changes of each kind that are listed.
 const LISTED: usize = 20;
+/// Number of bytes that the items of a comparison leave for the lines below them.
+const REST: usize = 2_000;
 /// Maximum number of lines of a diff.
 const LINES: usize = 12;
 /// Maximum number of characters of a reason.
 const REASON: usize = 200;
 
 impl Comparison {
-    /// Returns the comparison as Markdown. It fits the 65,000 characters of a comment; what changed in a case is folded.
-    pub fn to_markdown(&self) -> String {
+    /// Returns the comparison as Markdown of about `most` bytes; what changed in a case is folded. Where there is no room
+    /// for that, the case alone is listed, or counted.
+    pub fn to_markdown(&self, most: usize) -> String {
+        let most = most.saturating_sub(REST);
         let paint = Paint::new(Style::plain());
         let mut page = format!("**{}**\n\n", text(&self.sentence(), 1000));
         let differences = self.changed_settings(&paint);
@@ -29,9 +33,16 @@ impl Comparison {
         page.push_str(&self.table());
         for (heading, cases) in self.groups() {
             page.push_str(&format!("\n**{heading} ({})**\n\n", cases.len()));
-            cases.iter().take(LISTED).for_each(|case| page.push_str(&case.to_markdown(&paint)));
-            if cases.len() > LISTED {
-                page.push_str(&format!("- and {} more\n", cases.len() - LISTED));
+            let mut listed = 0;
+            for case in cases.iter().take(LISTED) {
+                let [short, long] = case.to_markdown(&paint);
+                let room = most.saturating_sub(page.len());
+                let Some(item) = [long, short].into_iter().find(|item| item.len() <= room) else { break };
+                page.push_str(&item);
+                listed += 1;
+            }
+            if cases.len() > listed {
+                page.push_str(&format!("- and {}\n", self.more(cases.len() - listed)));
             }
         }
         let notes = self.notes();
@@ -54,14 +65,14 @@ impl Comparison {
 }
 
 impl CaseChange {
-    fn to_markdown(&self, paint: &Paint) -> String {
+    /// Returns the case as a list item, without and with its evidence.
+    fn to_markdown(&self, paint: &Paint) -> [String; 2] {
         let (figures, reason) = self.figures(paint);
         let reason = text(&reason, REASON);
-        let mut item = format!("- {} {figures} ({reason})\n", plain_code(&self.name, 120));
-        if let Some(evidence) = &self.evidence {
-            item.push_str(&evidence.to_markdown(paint));
-        }
-        item
+        let item = format!("- {} {figures} ({reason})\n", plain_code(&self.name, 120));
+        let evidence = self.evidence.as_ref().map(|evidence| evidence.to_markdown(paint));
+        let whole = format!("{item}{}", evidence.unwrap_or_default());
+        [item, whole]
     }
 }
 

@@ -425,6 +425,15 @@ fn compare_shows_arms_and_never_reports_a_baseline_as_a_regression() {
 }
 
 #[test]
+fn trials_in_quarantine_are_not_in_the_figures_of_arms() {
+    let mut details = report::Details::default();
+    for (outcome, quarantine) in [(Outcome::Passed, None), (Outcome::Failed, Some(model::Quarantine::default()))] {
+        details.add(&TrialRecord { outcome, quarantine, ..passed(&id("a", "fake", 1)) });
+    }
+    assert_eq!(details.figures.len(), 1);
+}
+
+#[test]
 fn a_renamed_arm_is_compared_if_it_is_the_only_one() {
     let of = |arm: &str, outcome: Outcome| {
         let mut record = passed(&id("a", arm, 1));

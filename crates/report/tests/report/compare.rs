@@ -263,11 +263,11 @@ fn a_comparison_shows_what_changed_in_a_case_in_every_format() {
     let labelled = |run: &str, label: &str| RunRow { label: Some(label.into()), ..run_row(run) };
     let comparison = Comparison::of(&[row(&good, OLD)], &[row(&bad, RUN)], THRESHOLD)
         .with_runs(&labelled(OLD, "main"), &labelled(RUN, "branch"))
-        .with_skills(&[crate::run_builder::skill()], &[])
-        .with_evidence(5, |run, _| Ok::<_, ()>(if run == OLD { good.clone() } else { bad.clone() }))
+        .with_skills(&[crate::story::skill()], &[])
+        .with_evidence(5, |run, _| Ok::<_, ()>(vec![if run == OLD { good.clone() } else { bad.clone() }]))
         .unwrap();
     expect("compare.evidence.txt", &comparison.draw(&plain()));
-    expect("compare.evidence.md", &comparison.to_markdown());
+    expect("compare.evidence.md", &comparison.to_markdown(65_000));
     let page = report::comparison_page(std::slice::from_ref(&comparison));
     expect("compare.evidence.html", page.split("<body>").nth(1).unwrap());
     assert!(!page.contains("<script"), "nothing in the data is executed");
@@ -281,8 +281,46 @@ fn markdown_of_many_changes_fits_a_comment() {
     let (good, bad) = (passed(&id("once", "fake", 1)), failed(&id("once", "fake", 1)));
     let bad = TrialRecord { answer: Some("long line of text ".repeat(40) + "\n" + &"x\n".repeat(500)), ..bad };
     let comparison = Comparison::of(&outcomes(&"p".repeat(300), OLD), &outcomes(&"f".repeat(300), RUN), THRESHOLD)
-        .with_evidence(20, |run, _| Ok::<_, ()>(if run == OLD { good.clone() } else { bad.clone() }))
+        .with_evidence(20, |run, ids| Ok::<_, ()>(vec![if run == OLD { good.clone() } else { bad.clone() }; ids.len()]))
         .unwrap();
-    let page = comparison.to_markdown();
+    let page = comparison.to_markdown(65_000);
     assert!(page.len() < 65_000 && page.contains("and 280 more"), "{}", page.len());
+    // Without room for what changed, the cases are listed; without room for all of them, the rest is counted.
+    for (most, evidence, more) in [(20_000, true, "and 280 more"), (3_000, false, "and 2")] {
+        let page = comparison.to_markdown(most);
+        assert!(page.len() <= most && page.contains(more), "{page}");
+        assert_eq!(page.contains("<details>"), evidence, "{page}");
+    }
+    assert!(comparison.draw(&plain()).contains("\n  and 290 more\n"));
+}
+
+#[test]
+fn cases_in_quarantine_are_named_and_do_not_decide() {
+    let quarantined = |rows: Vec<TrialRow>, cases: usize| -> Vec<TrialRow> {
+        rows.into_iter().enumerate().map(|(at, row)| TrialRow { quarantined: at < cases, ..row }).collect()
+    };
+    let (before, after) = (outcomes("ppppppppp", OLD), outcomes("fffffffpp", RUN));
+    assert!(Comparison::of(&before, &after, THRESHOLD).has_regressed());
+    // It is enough that the case is in quarantine on one side.
+    for (before, after) in
+        [(before.clone(), quarantined(after.clone(), 7)), (quarantined(before.clone(), 7), after.clone())]
+    {
+        let comparison = Comparison::of(&before, &after, THRESHOLD);
+        assert!(!comparison.has_regressed() && !comparison.has_regressions());
+        assert_eq!(comparison.sentence(), "No case changed: 2 of 2 cases passed in both.");
+        let note = "Not compared: 7 cases in quarantine (commit::case-00, commit::case-01, commit::case-02, \
+                    commit::case-03, commit::case-04, 2 more).";
+        let drawn = comparison.draw(&plain());
+        assert!(drawn.split_whitespace().collect::<Vec<_>>().join(" ").contains(note), "{drawn}");
+        assert!(comparison.to_markdown(65_000).contains("7 cases in quarantine"));
+        assert_eq!(comparison.to_json()["quarantined"].as_array().unwrap().len(), 7);
+        assert_eq!(comparison.to_json()["cases"].as_array().unwrap().len(), 2);
+    }
+    let models = |outcomes: Vec<TrialRow>, model: &str| {
+        let of = |row| TrialRow { model: Some(model.to_owned()), ..row };
+        outcomes.into_iter().map(of).collect::<Vec<_>>()
+    };
+    let both = [models(before, "haiku"), models(quarantined(after, 7), "opus")].concat();
+    let by_model = &Comparison::by(&both, &[], Dimension::Model, THRESHOLD)[0];
+    assert!(!by_model.has_regressions() && by_model.to_json()["quarantined"].as_array().unwrap().len() == 7);
 }

@@ -1,14 +1,18 @@
 //! The report for OpenTelemetry, sent to collectors on loopback: good ones, and ones that fail in every way. A run never
 //! fails because of them.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stdout, reason = "a test says when it is skipped")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-use testkit::{Loopback, Project};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use testkit::{Live, Loopback, Project};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 /// A secret of the project.
@@ -71,6 +75,72 @@ fn a_replayed_run_sends_the_spans_of_the_live_one() {
     assert!(asked.iter().any(|asked| asked.line.starts_with("POST /v1/traces")));
     assert!(asked.iter().any(|asked| asked.line.starts_with("POST /v1/logs")));
     assert!(asked.iter().all(|asked| asked.headers.contains("api-key: a b")), "{:?}", asked[0].headers);
+}
+
+/// Returns a receiver in Python that parses what it receives with the official protobuf classes, and its address. `None`
+/// if the classes are not installed: then the test is skipped.
+fn official_receiver() -> Option<(Live, String)> {
+    let packages = std::env::var_os("TRIALRUN_TEST_PACKAGES").map(|packages| Path::new(&packages).join("python"));
+    let Some(packages) = packages.filter(|packages| packages.join("opentelemetry/proto").is_dir()) else {
+        println!("SKIPPED: set TRIALRUN_TEST_PACKAGES to a folder that has opentelemetry-proto");
+        return None;
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/otlp/receiver.py");
+    let mut command = Command::new("python3");
+    command.arg("-B").arg(script).env("PYTHONPATH", packages);
+    let mut receiver = Live::start(command);
+    let port = receiver.line().expect("the receiver starts");
+    Some((receiver, format!("http://127.0.0.1:{}", port.trim())))
+}
+
+#[test]
+fn an_official_receiver_reads_spans_and_evaluation_results() {
+    let Some((mut receiver, url)) = official_receiver() else { return };
+    let project = Project::new(PROGRAM).env("OTEL_EXPORTER_OTLP_ENDPOINT", &url);
+    project.write(
+        "scenarios/kind.yaml",
+        "name: kind\nagent: fake\nturns: ['!call Bash {\"command\": \"ls\"} => a.txt', hello there]\n\
+         assertions:\n  - { contains: hello }\n  - { sentiment: friendly }\n",
+    );
+    let answer = json!({"answers": [
+        {"id": "c1", "quote": "hello there", "reasoning": "As it says.", "verdict": "met", "score": 4}
+    ]});
+    project.write("judge.yaml", &json!({ "steps": [{ "text": answer.to_string() }] }).to_string());
+    let told = project.run(&["run", "--judge", "scripted:judge.yaml", "--label", "first"]).exits(0).said();
+    assert!(!told.contains("warning"), "{told}");
+    // The program has ended, so the receiver has answered each of its requests.
+    receiver.signal(Signal::SIGTERM);
+    let received: Vec<Value> =
+        std::iter::from_fn(|| receiver.line()).map(|line| serde_json::from_str(&line).unwrap()).collect();
+
+    let is_operation = |record: &Value, operation: &str| {
+        record["signal"] == "span" && record["attributes"]["gen_ai.operation.name"] == operation
+    };
+    let only = |what: &str, wanted: &dyn Fn(&Value) -> bool| -> &Value {
+        let found: Vec<&Value> = received.iter().filter(|record| wanted(record)).collect();
+        assert_eq!(found.len(), 1, "{what}: {received:#?}");
+        found[0]
+    };
+    let run = only("run", &|record| record["signal"] == "span" && record["parent"] == "");
+    let trial = only("trial", &|record| record["signal"] == "span" && record["parent"] == run["id"]);
+    let judge = only("judge", &|record| record["attributes"]["gen_ai.agent.name"] == "judge");
+    let agent = only("agent", &|record| is_operation(record, "invoke_agent") && record["id"] != judge["id"]);
+    let call = only("tool call", &|record| is_operation(record, "execute_tool"));
+    let turns = received.iter().filter(|record| is_operation(record, "chat") && record["parent"] == agent["id"]);
+    assert!(turns.count() > 0, "{received:#?}");
+    assert_eq!((&run["service"], &run["attributes"]["trialrun.run.label"]), (&json!("trialrun"), &json!("first")));
+    assert_eq!(trial["attributes"]["test.case.result.status"], "pass");
+    assert_eq!((&judge["parent"], &agent["parent"]), (&trial["id"], &trial["id"]));
+    assert_eq!(call["attributes"]["gen_ai.tool.name"], "Bash");
+    assert!(received.iter().all(|record| record["trace"] == run["trace"]));
+    assert!(received.iter().all(|record| record["nanoseconds"].as_i64().is_none_or(|length| length >= 0)));
+
+    let results: Vec<&Value> = received.iter().filter(|record| record["signal"] == "log").collect();
+    assert_eq!(results.len(), 3, "each assertion, and that no question is unanswered: {received:#?}");
+    assert!(results.iter().all(|result| result["name"] == "gen_ai.evaluation.result"), "{results:#?}");
+    let judged = results.iter().find(|result| result["attributes"]["gen_ai.evaluation.score.value"] == 0.75);
+    let explanation = &judged.unwrap()["attributes"]["gen_ai.evaluation.explanation"];
+    assert_eq!(explanation, "4 of 5: As it says.");
 }
 
 #[test]

@@ -159,8 +159,10 @@ fn holds_report(stem: &str, expected: &Expected, report: &Value) {
     let summary = &report["summary"];
     for outcome in ["passed", "failed", "undecided", "broken", "skipped", "cancelled"] {
         let counted = outcomes.iter().filter(|one| **one == outcome).count();
-        assert_eq!(summary[outcome], counted, "{stem}: {outcome}");
+        let quarantined = summary["quarantined"][outcome].as_u64().unwrap_or(0);
+        assert_eq!(summary[outcome].as_u64().unwrap() + quarantined, counted as u64, "{stem}: {outcome}");
     }
+    assert_eq!(summary["quarantined"] != json!({}), trials[0]["quarantine"].is_object(), "{stem}");
     let rate = |passed: u64, failed: u64| (passed + failed > 0).then(|| passed as f64 / (passed + failed) as f64);
     let expected_rate = rate(summary["passed"].as_u64().unwrap(), summary["failed"].as_u64().unwrap());
     assert_eq!(summary["pass_rate"].as_f64(), expected_rate, "{stem}");

@@ -131,6 +131,9 @@ fn a_quarantined_case_is_reported_and_does_not_fail_the_run() {
     assert_eq!(report["summary"]["quarantined"], serde_json::json!({ "failed": 1 }));
     assert_eq!(report["trials"][1]["quarantine"]["reason"], "says goodbye");
     assert_eq!(report["trials"][1]["tags"], serde_json::json!(["fast"]));
+    // It does not count in comparisons, either: the case is named.
+    let compared = project.run(&["compare", "--any"]).exits(0).out;
+    assert!(compared.contains("Not compared: 1 case in quarantine (greet::second)."), "{compared}");
     // Other failures count as before, and the quarantine ends when it is removed.
     project.write("skills/greet/tests/b.yaml", &(scenario("second", "goodbye") + "quarantine: false\n"));
     project.run(&["run"]).exits(1);

@@ -19,7 +19,7 @@ use crate::totals::RunTotals;
 use crate::{Reporter, ReporterOptions, format};
 pub(crate) use arm::{arm, delta};
 
-pub use reference::{reference, report_schema};
+pub use reference::{comparison_schema, reference, report_schema};
 pub use trial::trial_json;
 use trial::{Trial, token_usage, usage_of};
 

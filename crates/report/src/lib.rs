@@ -65,7 +65,7 @@ pub use compare::{CaseChange, Change, Comparison, Dimension, THRESHOLD};
 pub use format::counted;
 pub use history::{history, history_json};
 pub use html::{ServedRun, ServedState, comparison_page, transcript};
-pub use json::{SCHEMA, reference as json_reference, report_schema, trial_json};
+pub use json::{SCHEMA, comparison_schema, reference as json_reference, report_schema, trial_json};
 pub use reporter::{Reporter, ReporterOptions};
 pub use runs::{ListedRun, run_json, runs};
 pub use sarif::sarif;

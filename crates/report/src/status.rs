@@ -50,7 +50,7 @@ impl Details {
     /// Adds a finished trial.
     pub fn add(&mut self, record: &TrialRecord) {
         self.figures.extend(record.quarantine.is_none().then(|| TrialFigures::of(record)));
-        self.over_budget.extend(over_budget(record).into_iter().map(|because| (record.id.to_string(), because)));
+        self.over_budget.extend(over_budget(record).into_iter().map(|reason| (record.id.to_string(), reason)));
         self.side_effects.extend(record.side_effects.iter().cloned());
     }
 }

@@ -30,6 +30,8 @@ enum Kind {
     Config,
     /// The JSON report.
     Report,
+    /// The JSON of `compare`.
+    Compare,
     /// Tests as code: TypeScript declarations.
     Types,
 }
@@ -51,6 +53,7 @@ fn schema(kind: Kind) -> Option<Value> {
         Kind::Evals => Some(suite::evals_schema()),
         Kind::Config => Some(suite::config_schema()),
         Kind::Report => Some(report::report_schema()),
+        Kind::Compare => Some(report::comparison_schema()),
         Kind::Types => None,
     }
 }

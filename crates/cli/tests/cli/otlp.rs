@@ -106,8 +106,8 @@ fn an_official_receiver_reads_spans_and_evaluation_results() {
         {"id": "c1", "quote": "hello there", "reasoning": "As it says.", "verdict": "met", "score": 4}
     ]});
     project.write("judge.yaml", &json!({ "steps": [{ "text": answer.to_string() }] }).to_string());
-    let told = project.run(&["run", "--judge", "scripted:judge.yaml", "--label", "first"]).exits(0).said();
-    assert!(!told.contains("warning"), "{told}");
+    let messages = project.run(&["run", "--judge", "scripted:judge.yaml", "--label", "first"]).exits(0).output();
+    assert!(!messages.contains("warning"), "{messages}");
     // The program has ended, so the receiver has answered each of its requests.
     receiver.signal(Signal::SIGTERM);
     let received: Vec<Value> =

@@ -70,10 +70,13 @@ impl Comparison {
         match (&self.runs, by) {
             (None, _) => format!("{count} more"),
             (Some(runs), None) => {
-                format!("{count} more: `trialrun compare {} {} --format html`", runs[0].short, runs[1].short)
+                format!(
+                    "{count} more: `trialrun compare {} {} --format html > comparison.html`",
+                    runs[0].short, runs[1].short
+                )
             }
             (Some(runs), Some(by)) => {
-                format!("{count} more: `trialrun compare {} --by {by} --format html`", runs[0].short)
+                format!("{count} more: `trialrun compare {} --by {by} --format html > comparison.html`", runs[0].short)
             }
         }
     }

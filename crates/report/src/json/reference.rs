@@ -1,26 +1,38 @@
-//! The schema of the JSON report, for editors and for programs that validate their input, and the sections of the
-//! reference page that are generated from it.
+//! The schemas of the JSON report and of the JSON of a comparison, for programs that validate their input, and the
+//! sections of the reference pages that are generated from them.
 
 use serde_json::{Map, Value};
 
-/// The schema as it is written: fields may be added, so it does not reject unknown ones.
-const SCHEMA: &str = include_str!("report.schema.json");
+/// The schemas as they are written: fields may be added, so they do not reject unknown ones.
+const REPORT: &str = include_str!("report.schema.json");
+const COMPARISON: &str = include_str!("../compare/compare.schema.json");
 
 /// Returns the JSON Schema of the JSON report.
 pub fn report_schema() -> Value {
-    serde_json::from_str(SCHEMA).unwrap_or_default()
+    serde_json::from_str(REPORT).unwrap_or_default()
 }
 
-/// Returns the generated sections of the reference page, as names and Markdown: the document and each definition of
-/// the schema.
+/// Returns the JSON Schema of the JSON of a comparison.
+pub fn comparison_schema() -> Value {
+    serde_json::from_str(COMPARISON).unwrap_or_default()
+}
+
+/// Returns the generated sections of the reference pages, as names and Markdown: each document and each definition of
+/// its schema.
 pub fn reference() -> Vec<(String, String)> {
-    let schema = report_schema();
+    [("report", report_schema()), ("compare", comparison_schema())]
+        .into_iter()
+        .flat_map(|(document, schema)| sections(document, &schema))
+        .collect()
+}
+
+fn sections(document: &str, schema: &Value) -> Vec<(String, String)> {
     let definitions = schema.get("$defs").and_then(Value::as_object).into_iter().flatten();
     let section = |(name, value): (&String, &Value)| {
         let text = if value.get("properties").is_some() { table(value) } else { kind(value) };
-        (format!("report {name}"), text)
+        (format!("{document} {name}"), text)
     };
-    std::iter::once(("report".to_owned(), table(&schema))).chain(definitions.map(section)).collect()
+    std::iter::once((document.to_owned(), table(schema))).chain(definitions.map(section)).collect()
 }
 
 fn table(object: &Value) -> String {

@@ -263,7 +263,7 @@ fn a_comparison_shows_what_changed_in_a_case_in_every_format() {
     let labelled = |run: &str, label: &str| RunRow { label: Some(label.into()), ..run_row(run) };
     let comparison = Comparison::of(&[row(&good, OLD)], &[row(&bad, RUN)], THRESHOLD)
         .with_runs(&labelled(OLD, "main"), &labelled(RUN, "branch"))
-        .with_skills(&[crate::story::skill()], &[])
+        .with_skills(&[crate::run_builder::skill()], &[])
         .with_evidence(5, |run, _| Ok::<_, ()>(vec![if run == OLD { good.clone() } else { bad.clone() }]))
         .unwrap();
     expect("compare.evidence.txt", &comparison.draw(&plain()));

@@ -176,7 +176,7 @@ fn trial_row(row: &Row<'_>) -> rusqlite::Result<TrialRow> {
         flaky: columns.read()?,
         quarantined: columns.read()?,
         fault: columns.read::<Option<String>>()?.and_then(word),
-        because: columns.read()?,
+        reason: columns.read()?,
         score: columns.read()?,
         max_score: columns.read()?,
         started_at: time(columns.read()?),

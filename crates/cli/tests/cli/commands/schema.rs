@@ -119,6 +119,24 @@ fn a_report_conforms_to_its_schema() {
     assert!(!mistakes(&wrong, &schema, &schema).is_empty());
 }
 
+#[test]
+fn a_comparison_conforms_to_its_schema() {
+    let project = demo();
+    project.run(&["run", "--label", "one"]).exits(1);
+    project.write("skills/greet/tests/a.yaml", &scenario("first", "goodbye"));
+    project.run(&["run", "--trials", "2", "--label", "two"]).exits(1);
+    let schema = schema("compare");
+    let both = project.run(&["compare", "--json"]).json();
+    assert_eq!(both["cases"][0]["change"], "regressed", "{both:#}");
+    assert_eq!(mistakes(&both, &schema, &schema), Vec::<String>::new());
+    let by = project.run(&["compare", "--by", "label", "--json"]).json();
+    assert_eq!(by["by"], "label", "{by:#}");
+    assert_eq!(mistakes(&by, &schema, &schema), Vec::<String>::new());
+    let mut wrong = both;
+    wrong["cases"][0]["change"] = json!("nice");
+    assert!(!mistakes(&wrong, &schema, &schema).is_empty());
+}
+
 /// Returns the locations of the mistakes that ajv finds in each of the documents. `None` if Node.js or the package is
 /// not installed.
 fn told_by_ajv(schema: &Value, documents: &[Value]) -> Option<Vec<Vec<String>>> {

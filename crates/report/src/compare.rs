@@ -229,6 +229,7 @@ impl Comparison {
         json!({
             "verdict": self.sentence(),
             "regressed": self.has_regressed(),
+            "same_cases_p_value": self.decision.same_cases_p_value,
             "before": self.side_to_json(0),
             "after": self.side_to_json(1),
             "threshold": self.decision.threshold,

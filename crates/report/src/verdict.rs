@@ -89,6 +89,22 @@ pub(crate) fn compared(words: &Words<'_>, passes: &Passes, difference: &Differen
     }
 }
 
+/// Says which side is better, if the trials show it for these cases, but the cases are too few to show it for others.
+pub(crate) fn compared_for_these_cases(
+    words: &Words<'_>,
+    passes: &Passes,
+    difference: &Difference,
+    p_value: f64,
+) -> String {
+    let side = if difference.mean < 0.0 { words.worse } else { words.better };
+    let passed = passes.describe(words);
+    let other = match cases_needed(difference) {
+        Some(cases) => format!("To tell for other cases, about {cases} would be enough."),
+        None => format!("To tell for other cases, more than {MOST} would be needed."),
+    };
+    format!("{side}: {passed} (for these cases, {}). {other}", chance(p_value))
+}
+
 /// Says how many cases passed, from the trials in which everything was decided, and what does not count.
 pub(crate) fn passed_sentence(arm: &ArmStatistics) -> String {
     let ArmStatistics { decided, passed, cases, .. } = *arm;
@@ -179,14 +195,18 @@ fn needed(difference: &Difference) -> String {
             None => "One case is too few.".to_owned(),
         };
     }
+    match cases_needed(difference) {
+        Some(cases) => format!("At this difference about {cases} cases would be enough."),
+        None => format!("At this difference more than {MOST} cases would be needed."),
+    }
+}
+
+/// Returns how many cases would be enough; `None` if more than [`MOST`].
+fn cases_needed(difference: &Difference) -> Option<f64> {
     let spread = difference.stddev.unwrap_or(0.0) / difference.mean;
     let cases = (QUANTILES * spread).powi(2).ceil().max(FEWEST);
-    if cases > MOST {
-        return format!("At this difference more than {MOST} cases would be needed.");
-    }
     // More cases than there are, even where chance has given fewer a small spread.
-    let cases = cases.max(difference.cases as f64 + 1.0);
-    format!("At this difference about {cases} cases would be enough.")
+    (cases <= MOST).then(|| cases.max(difference.cases as f64 + 1.0))
 }
 
 #[cfg(test)]

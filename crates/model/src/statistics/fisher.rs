@@ -17,6 +17,40 @@ pub fn least_fisher(passed: u64, trials: [u64; 2]) -> f64 {
     ends.into_iter().flatten().map(|(first, _)| p_of(*first, &splits)).fold(1.0, f64::min)
 }
 
+/// Smallest probability, relative to the likeliest sum, that is kept while tables are added up.
+const NEGLIGIBLE: f64 = 1e-18;
+
+/// Returns the two-sided p-value of Fisher's exact test of several tables, each with the passed trials and all trials of
+/// both sides: the probability that the sum of the first side's passed trials is no likelier, if within each table both
+/// sides pass equally often. With one trial on each side, this is McNemar's exact test (1947).
+pub fn fisher_of_tables(tables: &[([u64; 2], [u64; 2])]) -> f64 {
+    // Probability of each sum, from the sum `low`.
+    let (mut low, mut sums, mut observed) = (0, vec![1.0], 0);
+    for (passed, trials) in tables {
+        let splits = splits(passed[0] + passed[1], *trials);
+        let Some((first, _)) = splits.first() else { continue };
+        low += first;
+        observed += passed[0];
+        let all: f64 = splits.iter().map(|(_, weight)| weight).sum();
+        let mut next = vec![0.0; sums.len() + splits.len() - 1];
+        for (at, sum) in sums.iter().enumerate() {
+            for (more, (_, weight)) in splits.iter().enumerate() {
+                next[at + more] += sum * weight / all;
+            }
+        }
+        let least = next.iter().fold(0.0, |most: f64, sum| most.max(*sum)) * NEGLIGIBLE;
+        let start = next.iter().position(|sum| *sum > least).unwrap_or_default();
+        let end = next.iter().rposition(|sum| *sum > least).map_or(next.len(), |at| at + 1);
+        low += start as u64;
+        sums = next[start..end].to_vec();
+    }
+    let sums: Vec<(u64, f64)> = sums.into_iter().zip(low..).map(|(sum, at)| (at, sum)).collect();
+    match sums.iter().any(|(at, _)| *at == observed) {
+        true => p_of(observed, &sums),
+        false => 0.0,
+    }
+}
+
 fn p_of(observed: u64, splits: &[(u64, f64)]) -> f64 {
     let Some((_, seen)) = splits.iter().find(|(first, _)| *first == observed) else { return 1.0 };
     let all: f64 = splits.iter().map(|(_, weight)| weight).sum();
@@ -76,6 +110,27 @@ mod tests {
                 .map(|first| fisher([first, passed - first], [5, 7]));
             assert!((least.fold(1.0, f64::min) - least_fisher(passed, [5, 7])).abs() < 1e-12);
         }
+    }
+
+    #[test]
+    fn several_tables_are_tested_together() {
+        assert_eq!(fisher_of_tables(&[]), 1.0);
+        for (passed, trials) in [([3, 1], [4, 4]), ([1, 9], [10, 12]), ([0, 0], [3, 3])] {
+            let one = fisher_of_tables(&[(passed, trials)]);
+            assert!((one - fisher(passed, trials)).abs() < 1e-12);
+            // A case that passes or fails in every trial says nothing.
+            let with_constant = fisher_of_tables(&[([5, 5], [5, 5]), (passed, trials), ([0, 0], [2, 2])]);
+            assert!((one - with_constant).abs() < 1e-12);
+        }
+        // McNemar's exact test: six of six changes in one direction, two-sided.
+        let worse = [([1, 0], [1, 1]); 6];
+        assert!((fisher_of_tables(&worse) - 0.031_25).abs() < 1e-9);
+        // Three times 3 of 3 against 0 of 3: 2 · (1 / 20)³.
+        assert!((fisher_of_tables(&[([3, 0], [3, 3]); 3]) - 0.000_25).abs() < 1e-9);
+        // Changes in opposite directions cancel out.
+        assert_eq!(fisher_of_tables(&[([3, 0], [3, 3]), ([0, 3], [3, 3])]), 1.0);
+        assert!(fisher_of_tables(&vec![([1, 0], [1, 1]); 2_000]) < 1e-12);
+        assert!(fisher_of_tables(&[vec![([1, 0], [1, 1]); 1_000], vec![([0, 1], [1, 1]); 1_000]].concat()) > 0.99);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub use binomial::{mcnemar, wilson, wilson_of_share};
 pub use chance::Chance;
 pub use curve::{AtK, pass_at_k, pass_hat_k};
 pub use delta::{Delta, Difference};
-pub use fisher::{fisher, least_fisher};
+pub use fisher::{fisher, fisher_of_tables, least_fisher};
 pub use mean::{amount, estimate, rate, share};
 pub use observation::Observation;
 pub use sign_flip::{least_p_value, sign_flip};

@@ -122,14 +122,22 @@ impl CaseChange {
     /// Returns the passed and the graded trials of both sides. An undecided trial counts as what makes the change
     /// smaller.
     pub(super) fn table(&self) -> Option<([u64; 2], [u64; 2])> {
-        let (before, after) = (&self.before.counts, &self.after.counts);
-        let [was_open, is_open] = match self.change {
-            Change::Regressed => [0, after.undecided],
-            Change::Fixed => [before.undecided, 0],
-            _ => [0, 0],
+        let difference = match self.change {
+            Change::Regressed => -1.0,
+            Change::Fixed => 1.0,
+            _ => 0.0,
         };
-        let trials = [before.graded(), after.graded()];
-        (trials[0] > 0 && trials[1] > 0).then_some(([before.passed + was_open, after.passed + is_open], trials))
+        let table = self.table_towards(difference);
+        table.1.iter().all(|trials| *trials > 0).then_some(table)
+    }
+
+    /// Returns the passed and the graded trials of both sides. An undecided trial counts as what makes a difference in
+    /// this direction smaller.
+    pub(super) fn table_towards(&self, difference: f64) -> ([u64; 2], [u64; 2]) {
+        let (before, after) = (&self.before.counts, &self.after.counts);
+        let was_open = if difference > 0.0 { before.undecided } else { 0 };
+        let is_open = if difference < 0.0 { after.undecided } else { 0 };
+        ([before.passed + was_open, after.passed + is_open], [before.graded(), after.graded()])
     }
 
     pub(crate) fn evidence(&self) -> Option<&Evidence> {

@@ -1,6 +1,7 @@
-//! The decision whether one side is worse: by cases that are more than chance on their own, and by all cases together.
+//! The decision whether one side is worse: by cases that are more than chance on their own, by all trials of these
+//! cases together, and by the cases as a sample of all cases that there could be.
 
-use model::statistics::Difference;
+use model::statistics::{Difference, fisher_of_tables};
 
 use super::case::{CaseChange, Change, NOISE};
 use crate::counts::Counts;
@@ -14,6 +15,8 @@ pub(super) struct Decision {
     pub(super) passes: Passes,
     /// Difference of the share of passed trials. An undecided trial counts as what makes the difference smaller.
     pub(super) passed: Option<Difference>,
+    /// p-value of the passed trials of these very cases; [`Decision::passed`] also says something about other cases.
+    pub(super) same_cases_p_value: Option<f64>,
     /// Difference of the mean score.
     pub(super) score: Option<Difference>,
     /// Mean score of both sides.
@@ -41,9 +44,14 @@ impl Decision {
         let mean = |of: fn(&(f64, f64)) -> f64| scores.iter().map(of).sum::<f64>() / scores.len().max(1) as f64;
         let apart: Vec<f64> = scores.iter().map(|(before, after)| after - before).collect();
         let gains: Vec<[f64; 2]> = paired().map(|(_, gain)| gain).collect();
+        let passed = Difference::of_share_differences(&smallest(&gains));
         Self {
             passes,
-            passed: Difference::of_share_differences(&smallest(&gains)),
+            passed,
+            same_cases_p_value: passed.map(|passed| {
+                let tables: Vec<_> = paired().map(|(case, _)| case.table_towards(passed.mean)).collect();
+                fisher_of_tables(&tables)
+            }),
             score: Difference::of_share_differences(&apart).filter(|_| cases.iter().any(CaseChange::has_partial_score)),
             scores: [mean(|scores| scores.0), mean(|scores| scores.1)],
             undecided,
@@ -53,14 +61,23 @@ impl Decision {
 
     /// Returns `true` if the second side is worse over all cases, by more than chance and the threshold.
     pub(super) fn is_worse(&self) -> bool {
-        let is_worse = |apart: &Difference| apart.p_value < UNLIKELY && apart.mean < -self.threshold - NOISE;
-        [&self.passed, &self.score].into_iter().flatten().any(is_worse)
+        self.is_lower_by(self.threshold + NOISE)
     }
 
     /// Returns `true` if the second side is worse by more than chance, but not by more than the threshold.
     pub(super) fn is_slightly_worse(&self) -> bool {
-        let is_certain = |apart: &Difference| apart.p_value < UNLIKELY && apart.mean < 0.0;
-        [&self.passed, &self.score].into_iter().flatten().any(is_certain) && !self.is_worse()
+        self.is_lower_by(0.0) && !self.is_worse()
+    }
+
+    /// Returns `true` if the share of passed trials or the mean score is lower by more than chance and `by`.
+    fn is_lower_by(&self, by: f64) -> bool {
+        let is_lower = |apart: &Difference, p_value: f64| p_value < UNLIKELY && apart.mean < -by;
+        self.passed.is_some_and(|passed| is_lower(&passed, self.smallest_p_value(&passed)))
+            || self.score.is_some_and(|score| is_lower(&score, score.p_value))
+    }
+
+    fn smallest_p_value(&self, passed: &Difference) -> f64 {
+        self.same_cases_p_value.map_or(passed.p_value, |p_value| passed.p_value.min(p_value))
     }
 
     /// Says in a sentence how the second side differs from the first.
@@ -92,6 +109,9 @@ impl Decision {
             (worse, better) => {
                 return format!("{} in {}, but better in {}.", words.worse, listed(worse), listed(better));
             }
+        }
+        if let Some(p_value) = self.same_cases_p_value.filter(|p_value| *p_value < UNLIKELY && passed.mean != 0.0) {
+            return verdict::compared_for_these_cases(words, &self.passes, &passed, p_value);
         }
         if let Some(score) = self.score.filter(|score| score.p_value < UNLIKELY) {
             let [before, after] = self.scores.map(percent);

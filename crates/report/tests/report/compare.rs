@@ -100,17 +100,24 @@ fn a_score_may_fall_by_no_more_than_is_allowed() {
     assert_eq!(change(Outcome::Passed, (1.0, 1.0), (0.96, 1.0), THRESHOLD).0, Change::Same);
 }
 
-/// Rows of cases with one trial each: `p` passed, `f` failed, `u` undecided.
+/// Rows of cases, separated by blanks if they have several trials: `p` passed, `f` failed, `u` undecided.
 fn outcomes(outcomes: &str, run: &str) -> Vec<TrialRow> {
-    let row = |(at, outcome): (usize, char)| {
-        let outcome = match outcome {
-            'p' => Outcome::Passed,
-            'f' => Outcome::Failed,
-            _ => Outcome::Undecided,
-        };
-        TrialRow { outcome, ..row(&passed(&id(&format!("case-{at:02}"), "fake", 1)), run) }
+    let cases: Vec<&str> = match outcomes.contains(' ') {
+        true => outcomes.split(' ').collect(),
+        false => outcomes.split_terminator("").skip(1).collect(),
     };
-    outcomes.chars().enumerate().map(row).collect()
+    let trials = |(at, case): (usize, &str)| {
+        let row = |(repetition, outcome): (u64, char)| {
+            let outcome = match outcome {
+                'p' => Outcome::Passed,
+                'f' => Outcome::Failed,
+                _ => Outcome::Undecided,
+            };
+            TrialRow { outcome, ..row(&passed(&id(&format!("case-{at:02}"), "fake", repetition)), run) }
+        };
+        (1..).zip(case.chars()).map(row).collect::<Vec<_>>()
+    };
+    cases.into_iter().enumerate().flat_map(trials).collect()
 }
 
 #[test]
@@ -150,6 +157,22 @@ fn a_comparison_begins_with_a_sentence_and_decides() {
             ),
         ),
         ("", "p", false, "Nothing to compare: no case is in both.".to_owned()),
+        (
+            "ppp ppp ppp ppp ppp ppp",
+            "ppp fff ppp fff fff ppp",
+            true,
+            "The second run is worse: in 6 cases, 50% of trials passed in it (9 of 18), 100% in the first (18 of 18) \
+             (for these cases, almost certainly not chance). To tell for other cases, about 10 would be enough."
+                .to_owned(),
+        ),
+        (
+            "ppp ppp ppp",
+            "fuu fuu ppp",
+            false,
+            format!(
+                "{open}in 3 cases, 33% of trials passed in it (3 of 9), 100% in the first (9 of 9). At this difference about 6 cases would be enough. Undecided: 4 trials."
+            ),
+        ),
     ] {
         let comparison = Comparison::of(&outcomes(before, OLD), &outcomes(after, RUN), THRESHOLD);
         assert_eq!((comparison.sentence(), comparison.has_regressed()), (sentence, regressed), "{before} {after}");

@@ -15,7 +15,8 @@ pub(crate) enum Dialect {
     Generic,
     /// GitLab, which shows no properties.
     GitLab,
-    /// Jenkins and nextest's readers: properties, and earlier attempts as elements of their own.
+    /// Jenkins: earlier attempts as elements of their own, and everything that the schema of its xUnit plugin does not
+    /// allow as output.
     Jenkins,
 }
 
@@ -32,20 +33,43 @@ pub(crate) fn write(run: &FinishedRun, dialect: Dialect, out: &mut dyn Write) ->
         suite.add_test_cases(trials.into_iter().map(|trial| test_case(trial, dialect)));
         report.add_test_suite(suite);
     }
-    report.serialize(out).map_err(io::Error::other)
+    let text = report.to_string().map_err(io::Error::other)?;
+    out.write_all(without_skipped(&text).as_bytes())
+}
+
+/// Removes the attribute `skipped` of the root element. Each suite has it, but no schema of JUnit XML allows it there.
+fn without_skipped(text: &str) -> String {
+    let root = text.find("<testsuites ").unwrap_or_default();
+    let end = text[root..].find('>').map_or(text.len(), |end| root + end);
+    let cut = text[root..end].find(" skipped=\"").map(|start| root + start);
+    let rest = cut.and_then(|start| text[start..end].splitn(3, '"').nth(2));
+    match (cut, rest) {
+        (Some(start), Some(rest)) => format!("{}{rest}{}", &text[..start], &text[end..]),
+        _ => text.to_owned(),
+    }
 }
 
 fn test_case(trial: &FinishedTrial, dialect: Dialect) -> TestCase {
     let mut case = TestCase::new(trial.name(), status(trial, dialect));
     case.set_classname(&trial.suite);
     case.set_time(Duration::from_millis(trial.duration_ms));
-    if let Some(place) = &trial.place {
+    let place = trial.place.as_ref();
+    if let Some(place) = place.filter(|_| dialect != Dialect::Jenkins) {
         case.extra.insert("file".into(), (&place.file).into());
         if let Some(line) = place.line {
             case.extra.insert("line".into(), line.to_string().into());
         }
     }
-    if dialect != Dialect::GitLab {
+    if dialect == Dialect::Jenkins {
+        let mut lines: String =
+            properties(trial).iter().map(|it| format!("{}: {}\n", it.name.as_str(), it.value.as_str())).collect();
+        if let Some(place) = place {
+            let line = place.line.map_or_else(String::new, |line| format!(":{line}"));
+            lines.push_str(&format!("file: {}{line}\n", place.file));
+        }
+        case.set_system_out(lines);
+    }
+    if dialect == Dialect::Generic {
         case.add_properties(properties(trial));
     }
     if dialect != Dialect::Jenkins && !trial.earlier.is_empty() {
@@ -73,7 +97,6 @@ fn rerun(attempt: &EarlierAttempt) -> TestRerun {
     let kind = if attempt.outcome == Outcome::Failed { NonSuccessKind::Failure } else { NonSuccessKind::Error };
     let mut rerun = TestRerun::new(kind);
     rerun.set_type(attempt.outcome.name()).set_message(&attempt.reason);
-    rerun.set_time(Duration::from_millis(attempt.duration_ms));
     rerun
 }
 

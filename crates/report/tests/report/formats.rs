@@ -202,6 +202,40 @@ fn names_are_unique_in_each_suite() {
     assert_eq!(names.len(), count);
 }
 
+/// The elements and attributes that `junit-10.xsd` of Jenkins' xUnit plugin allows. The plugin rejects files with others.
+const JENKINS: [(&str, &[&str]); 11] = [
+    ("testsuites", &["name", "time", "tests", "failures", "errors"]),
+    ("testsuite", &["name", "tests", "failures", "errors", "group", "time", "skipped", "timestamp", "hostname", "id"]),
+    ("testcase", &["name", "time", "classname", "group"]),
+    ("failure", &["type", "message"]),
+    ("error", &["type", "message"]),
+    ("skipped", &["type", "message"]),
+    ("rerunFailure", &["type", "message"]),
+    ("rerunError", &["type", "message"]),
+    ("flakyFailure", &["type", "message"]),
+    ("flakyError", &["type", "message"]),
+    ("system-out", &[]),
+];
+
+#[test]
+fn junit_for_jenkins_follows_its_schema() {
+    let text = reported("junit:jenkins", &every_outcome().events, |_| {});
+    let tags = text.split('<').skip(2).filter(|tag| !tag.starts_with('/'));
+    for tag in tags.map(|tag| tag.split('>').next().unwrap()) {
+        let name = tag.split([' ', '/']).next().unwrap();
+        let (_, allowed) = JENKINS.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("{tag}"));
+        // Every second part is a value.
+        let parts: Vec<&str> = tag[name.len()..].split('"').step_by(2).collect();
+        let attributes = parts.iter().filter_map(|part| part.trim().strip_suffix('='));
+        attributes.for_each(|attribute| assert!(allowed.contains(&attribute), "{attribute} in {tag}"));
+    }
+    for kind in ["junit", "junit:gitlab"] {
+        let text = reported(kind, &every_outcome().events, |_| {});
+        let root = text.split('>').nth(1).unwrap();
+        assert!(root.contains("<testsuites ") && !root.contains("skipped"), "{root}");
+    }
+}
+
 #[test]
 fn ctrf_follows_its_schema() {
     let schema: Value = serde_json::from_str(include_str!("../expected/ctrf.schema.json")).unwrap();

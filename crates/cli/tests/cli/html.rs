@@ -75,6 +75,29 @@ fn project() -> Project {
 }
 
 #[test]
+fn trials_in_quarantine_are_marked_and_come_after_failures() {
+    let Some(program) = browser::installed("trials_in_quarantine_are_marked_and_come_after_failures") else { return };
+    let project = Project::new(PROGRAM);
+    for (name, expected, quarantined) in [("a", "bye", true), ("b", "bye", false), ("c", "hello", false)] {
+        let quarantine = if quarantined { "quarantine: { reason: slow, since: 2026-11-01 }\n" } else { "" };
+        let text = format!("name: {name}\nturns: [hello]\nassertions: [{{ contains: {expected} }}]\n{quarantine}");
+        project.write(&format!("tests/{name}.yaml"), &text);
+    }
+    project.run(&["run", "tests", "--agent", "fake", "--report", "html=out.html"]).exits(1);
+    let mut browser = Browser::start(&program);
+    let browser = &mut browser;
+    open(browser, &project.dir().join("out.html"), "");
+    let row = |number: u64| format!(".trials tbody tr:nth-child({number})");
+    for (number, case) in [(1, "b::b"), (2, "a::a"), (3, "c::c")] {
+        assert!(text(browser, &row(number)).contains(case), "{number}: {}", text(browser, &row(number)));
+    }
+    assert!(text(browser, &row(2)).contains("failed, quarantined"));
+    assert_eq!(count(browser, &format!("{} .outcome.failed", row(2))), 0, "it does not look like a failure");
+    assert_eq!(listed(browser, "outcome:quarantined"), 1);
+    assert!(text(browser, "section[aria-label=Arms] tbody").contains("1 of 2"), "it is not in the pass rate");
+}
+
+#[test]
 fn every_view_filter_and_key_works() {
     let Some(program) = browser::installed("every_view_filter_and_key_works") else { return };
     let project = project();

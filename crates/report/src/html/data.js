@@ -32,9 +32,13 @@ const OUTCOMES = {
   running: { sign: '▸', rank: 5 },
 };
 
+/** Place of a trial in quarantine that did not pass: after the failures of the run. */
+const QUARANTINED = 5;
+
 /** A trial without the skill never counts as a failure, so it comes after those that do. */
 function rank(trial) {
-  const own = OUTCOMES[trial.outcome].rank + (trial.baseline ? 10 : 0);
+  const quarantined = trial.quarantined && trial.outcome !== 'passed';
+  const own = (quarantined ? QUARANTINED : OUTCOMES[trial.outcome].rank) + (trial.baseline ? 10 : 0);
   return trial.flaky ? own - 0.5 : own;
 }
 
@@ -97,7 +101,7 @@ function comparison(a, b) {
 function outcome(trial, text = true) {
   const status = trial.outcome ?? 'running';
   const name = status + (trial.flaky ? ', flaky' : '') + (trial.quarantined ? ', quarantined' : '');
-  const kind = trial.baseline ? 'baseline' : status;
+  const kind = trial.baseline || trial.quarantined ? 'baseline' : status;
   const title = name + (trial.baseline ? ', without the skill, for comparison only' : '');
   return h('span', { class: `outcome ${kind}`, title: text ? null : title },
     h('span', { class: 'sign', 'aria-hidden': 'true' }, OUTCOMES[status].sign),

@@ -51,7 +51,7 @@ async function trialPage(trial, attempt) {
       at >= 0 && h('span', { class: 'muted' }, `${number(at + 1)} of ${number(order.length)}`)),
     h('h1', { tabindex: '-1' }, caseName(trial), ' ', outcome(trial)),
     record.title && record.title !== trial.case && h('p', { class: 'facts' }, record.title),
-    trial.reason && h('p', { class: `reason ${trial.baseline ? '' : trial.outcome}` }, trial.reason),
+    trial.reason && h('p', { class: `reason ${trial.baseline || trial.quarantined ? '' : trial.outcome}` }, trial.reason),
     h('p', { class: 'facts muted' }, facts(trial, record, place(trial)).map((fact) => h('span', {}, fact))),
     others(trial),
     h('div', { class: 'columns' },

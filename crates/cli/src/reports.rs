@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use model::Envelope;
 use report::{Report, Reporter, ReporterOptions, Style};
 
@@ -217,6 +218,8 @@ impl RequestedReport {
         };
         if self.file.is_none() && terminal.out_style.interactive && terminal.err_style.interactive {
             options.live = Some(Box::new(io::stderr()));
+        } else if self.file.is_none() {
+            options.heartbeat = Some(Box::new(io::stderr()));
         }
         options.quiet = args.quiet;
         options.show_evidence = args.show_evidence;
@@ -241,6 +244,10 @@ impl NamedReporter {
 impl Reporter for NamedReporter {
     fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
         self.reporter.event(envelope).map_err(|error| self.named(&error))
+    }
+
+    fn tick(&mut self, now: Timestamp) -> io::Result<()> {
+        self.reporter.tick(now).map_err(|error| self.named(&error))
     }
 
     fn finish(&mut self) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use jiff::Timestamp;
 use model::Envelope;
 
 use crate::{Style, telemetry};
@@ -11,6 +12,11 @@ use crate::{Style, telemetry};
 pub trait Reporter: Send {
     /// Processes the next event. An error is about the writer; it never changes a run's outcome.
     fn event(&mut self, envelope: &Envelope) -> io::Result<()>;
+
+    /// Called every few seconds while a run is in progress.
+    fn tick(&mut self, _now: Timestamp) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Writes the rest. Called once, after the last event, also when the run did not complete.
     fn finish(&mut self) -> io::Result<()>;
@@ -23,6 +29,8 @@ pub struct ReporterOptions {
     /// Destination of output that changes in place: the interactive terminal's stderr. Without it, nothing is ever
     /// redrawn.
     pub live: Option<Box<dyn Write + Send>>,
+    /// Destination of a line each minute about the progress of the run: stderr, if nothing is redrawn.
+    pub heartbeat: Option<Box<dyn Write + Send>>,
     /// Style of the output.
     pub style: Style,
     /// `true` to show only failures and the summary. Does not change reports for programs.
@@ -46,6 +54,7 @@ impl ReporterOptions {
         Self {
             out,
             live: None,
+            heartbeat: None,
             style,
             quiet: false,
             failures_only: false,

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use model::Envelope;
 
@@ -60,25 +61,31 @@ impl Backlog {
         *state = State { closed: true, error: state.error.take(), ..State::default() };
     }
 
-    /// Waits for the next events and takes them; returns none after the last.
+    /// Waits for the next events and takes them; returns none after the last. `None` if there are none yet after
+    /// `patience`.
     ///
     /// # Errors
     /// If events that did not fit into memory could not be stored. There are no more events then.
-    pub(super) fn take(&self) -> io::Result<Vec<Arc<Envelope>>> {
+    pub(super) fn take(&self, patience: Duration) -> io::Result<Option<Vec<Arc<Envelope>>>> {
+        let until = Instant::now() + patience;
         let mut state = self.lock();
         loop {
             state.fill()?;
             if !state.memory.is_empty() {
                 let taken = TAKEN.min(state.memory.len());
-                return Ok(state.memory.drain(..taken).collect());
+                return Ok(Some(state.memory.drain(..taken).collect()));
             }
             if let Some(error) = state.error.take() {
                 return Err(error);
             }
             if state.closed {
-                return Ok(Vec::new());
+                return Ok(Some(Vec::new()));
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            (state, _) = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
         }
     }
 

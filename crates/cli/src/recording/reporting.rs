@@ -5,12 +5,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use report::Reporter;
 
 use super::backlog::Backlog;
 
 /// Interval at which the timeout of a waiting caller is checked.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// Time after which reporters are called without an event.
+const TICK: Duration = Duration::from_secs(5);
 
 /// Reporter thread that processes its backlog.
 pub(super) struct Reporting {
@@ -75,9 +79,12 @@ fn show(backlog: &Backlog, reporter: &mut dyn Reporter) -> Vec<String> {
         }
     };
     loop {
-        match backlog.take() {
-            Ok(events) if events.is_empty() => break,
-            Ok(events) => {
+        let taken = backlog.take(TICK);
+        reporter.tick(Timestamp::now()).unwrap_or_else(&mut note);
+        match taken {
+            Ok(None) => {}
+            Ok(Some(events)) if events.is_empty() => break,
+            Ok(Some(events)) => {
                 events.iter().for_each(|event| reporter.event(event).unwrap_or_else(&mut note));
             }
             Err(error) => {

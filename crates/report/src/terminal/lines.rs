@@ -1,5 +1,4 @@
-//! View for several jobs without redrawing: a line when a trial starts, one when it has its outcome, and the failures
-//! at the end.
+//! View for several jobs without redrawing: a line when a trial has its outcome, and the failures at the end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +13,10 @@ use crate::{columns, score};
 /// Key of the repetitions of a trial: suite, case and arm.
 type Series = (Arc<str>, Arc<str>, Arc<str>);
 
-/// View with a line for each start and finish.
+/// Maximum number of failures that are drawn. Repetitions that failed the same way are one.
+const DRAWN: usize = 20;
+
+/// View with a line for each finished trial.
 pub(super) struct Lines {
     paint: Paint,
     detail: Detail,
@@ -22,10 +24,20 @@ pub(super) struct Lines {
     began: bool,
     /// Display names of trials, by id.
     called: HashMap<Arc<str>, String>,
-    /// Trials whose failures are drawn at the end.
-    failures: Vec<TrialRecord>,
+    /// Failures that are drawn at the end.
+    failures: Vec<Failure>,
+    /// Number of trials whose failures are not drawn.
+    omitted: usize,
     /// Number of finished repetitions of each case under each arm.
     repetitions: HashMap<Series, usize>,
+}
+
+/// Failure of a trial, and of the repetitions with the same result.
+struct Failure {
+    key: String,
+    record: TrialRecord,
+    /// Numbers of the other repetitions.
+    others: Vec<u64>,
 }
 
 impl Lines {
@@ -37,6 +49,7 @@ impl Lines {
             began: false,
             called: HashMap::new(),
             failures: Vec::new(),
+            omitted: 0,
             repetitions: HashMap::new(),
         }
     }
@@ -50,11 +63,6 @@ impl Lines {
         let trial = envelope.trial.as_deref().unwrap_or_default();
         let trial = self.called.get(trial).map_or(trial, String::as_str);
         let text = match &envelope.event {
-            Event::TrialStarted { id, .. } => {
-                let again = envelope.attempt.filter(|attempt| *attempt > 1);
-                let again = again.map_or_else(String::new, |attempt| format!(" (attempt {attempt})"));
-                paint.dim(&format!("{} {:<18} {}{again}", symbols.trial, "started", self.names.of_id(id))) + "\n"
-            }
             Event::TrialRetried { reason } => {
                 let reason = paint.folded(reason, 120);
                 paint.yellow(&format!("{} {:<18} {trial}: {reason}", symbols.again, "tried again")) + "\n"
@@ -75,7 +83,7 @@ impl Lines {
                 // The baseline is expected to fail without the skill.
                 let is_noted = result::needs_reason(record.outcome) && !record.is_baseline();
                 if is_noted || (self.detail.evidence && has_evidence) {
-                    self.failures.push((**record).clone());
+                    self.keep(record);
                 }
                 line
             }
@@ -108,40 +116,63 @@ impl Lines {
         format!("{word} {time}  {}\n", parts.join("  "))
     }
 
-    /// Returns every trial that did not pass, with its reasons, in the order in which they finished; and every one with
-    /// evidence, if evidence is shown. Of repetitions with the same result only the first is drawn, unless evidence is
-    /// shown.
+    /// Keeps a trial to draw it at the end. Of repetitions with the same result only the first is kept, and no more than
+    /// [`DRAWN`] results, failed ones before others; unless evidence is shown.
+    fn keep(&mut self, record: &TrialRecord) {
+        let key = score::result_key(record);
+        let failure = |key| Failure { key, record: record.clone(), others: Vec::new() };
+        if self.detail.evidence {
+            return self.failures.push(failure(key));
+        }
+        if let Some(known) = self.failures.iter_mut().find(|known| known.key == key) {
+            return known.others.push(record.repetition);
+        }
+        if self.failures.len() < DRAWN {
+            return self.failures.push(failure(key));
+        }
+        self.omitted += 1;
+        let is_minor = |known: &Failure| known.record.outcome != Outcome::Failed;
+        if record.outcome == Outcome::Failed
+            && let Some(minor) = self.failures.iter().rposition(is_minor)
+        {
+            self.omitted += self.failures.remove(minor).others.len();
+            self.failures.push(failure(key));
+        }
+    }
+
+    /// Returns the trials that did not pass, with their reasons: failed ones first, each in the order in which they
+    /// finished; and every one with evidence, if evidence is shown.
     pub(super) fn failures(&mut self) -> String {
-        let mut groups: Vec<(String, Vec<TrialRecord>)> = Vec::new();
-        for record in std::mem::take(&mut self.failures) {
-            let key = score::result_key(&record);
-            match groups.iter_mut().find(|(known, _)| !self.detail.evidence && *known == key) {
-                Some((_, group)) => group.push(record),
-                None => groups.push((key, vec![record])),
-            }
+        let mut failures = std::mem::take(&mut self.failures);
+        if !self.detail.evidence {
+            failures.sort_by_key(|failure| failure.record.outcome != Outcome::Failed);
         }
         let mut text = String::new();
-        for (_, group) in groups {
-            let Some((first, others)) = group.split_first() else { continue };
+        for Failure { record, others, .. } in failures {
             text.push('\n');
-            text.push_str(&result::draw(first, &self.names, &self.paint, self.detail));
+            text.push_str(&result::draw(&record, &self.names, &self.paint, self.detail));
             if !others.is_empty() {
-                text.push_str(&self.likewise(first, others));
+                text.push_str(&self.likewise(&record, others));
             }
+        }
+        if self.omitted > 0 {
+            let trials = if self.omitted == 1 { "trial" } else { "trials" };
+            let more = format!("{} more {trials} did not pass", number(self.omitted as u64));
+            let line = format!("{more}: `trialrun status` lists them, `trialrun show TRIAL` shows one");
+            text.push_str(&format!("\n  {}\n", self.paint.bold(&line)));
         }
         text
     }
 
-    fn likewise(&self, first: &TrialRecord, others: &[TrialRecord]) -> String {
+    fn likewise(&self, first: &TrialRecord, mut others: Vec<u64>) -> String {
         let did = match first.outcome {
             Outcome::Failed => "failed",
             Outcome::Broken => "broke",
             _ => "are undecided",
         };
         let all = self.repetitions.get(&series(first)).copied().unwrap_or_default();
-        let mut numbers: Vec<u64> = others.iter().map(|other| other.repetition).collect();
-        numbers.sort_unstable();
-        let numbers: Vec<String> = numbers.iter().map(|number| format!("#{number}")).collect();
+        others.sort_unstable();
+        let numbers: Vec<String> = others.iter().map(|number| format!("#{number}")).collect();
         let numbers = self.paint.folded(&numbers.join(", "), 200);
         let line = format!("{} of {all} repetitions {did} the same way, also {numbers}", others.len() + 1);
         format!("    {}\n", self.paint.dim(&line))

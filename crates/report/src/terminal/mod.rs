@@ -11,6 +11,7 @@ mod failure;
 pub(crate) mod grid;
 mod lines;
 mod paint;
+mod progress;
 mod result;
 mod score;
 mod screen;
@@ -20,6 +21,7 @@ mod table;
 
 use std::io::{self, Write};
 
+use jiff::Timestamp;
 use model::{Envelope, Event, RunInfo};
 
 use activity::waiting_for;
@@ -34,10 +36,11 @@ pub use paint::Style;
 pub use result::result;
 pub use screen::terminal_size;
 
-use crate::format::{counted, in_parentheses};
+use crate::format::{between, counted, in_parentheses};
 use crate::names::Names;
 use crate::{Reporter, ReporterOptions};
 use lines::Lines;
+use progress::Progress;
 use stream::Stream;
 use table::Table;
 
@@ -60,17 +63,31 @@ enum View {
 struct Terminal {
     out: Box<dyn Write + Send>,
     live: Option<Box<dyn Write + Send>>,
+    heartbeat: Option<Box<dyn Write + Send>>,
+    /// Time of the first call of [`Reporter::tick`], then of the last line about the progress.
+    last_heartbeat: Option<Timestamp>,
     paint: Paint,
     detail: Detail,
     /// Set by the first event.
-    run: Option<(View, RunSummary)>,
+    run: Option<Run>,
     over: bool,
 }
+
+struct Run {
+    view: View,
+    summary: RunSummary,
+    progress: Progress,
+}
+
+/// Time in milliseconds between two lines about the progress.
+const HEARTBEAT: u64 = 60_000;
 
 pub(crate) fn open(options: ReporterOptions) -> Box<dyn Reporter> {
     Box::new(Terminal {
         out: options.out,
         live: options.live.filter(|_| options.style.interactive),
+        heartbeat: options.heartbeat.filter(|_| !options.quiet && !options.failures_only),
+        last_heartbeat: None,
         paint: Paint::new(options.style),
         detail: Detail { quiet: options.quiet || options.failures_only, evidence: options.show_evidence },
         run: None,
@@ -86,11 +103,12 @@ impl Terminal {
         } else if info.jobs.min(info.trials.len()) <= 1 {
             View::Stream(Stream::new(self.paint, self.detail, names.clone(), &info.agents))
         } else if let Some(live) = self.live.take() {
-            View::Table(Box::new(Table::new(self.paint, self.detail, names.clone(), live, info.trials.len())))
+            View::Table(Box::new(Table::new(self.paint, self.detail, names.clone(), live)))
         } else {
             View::Lines(Lines::new(self.paint, self.detail, names.clone()))
         };
-        self.run = Some((view, RunSummary::new(self.paint, names, info)));
+        let progress = Progress::new(self.paint, names.clone(), info);
+        self.run = Some(Run { view, summary: RunSummary::new(self.paint, names, info), progress });
         if !self.detail.quiet {
             self.out.write_all(header(info, &self.paint).as_bytes())?;
         }
@@ -102,7 +120,7 @@ impl Terminal {
         if std::mem::replace(&mut self.over, true) {
             return Ok(());
         }
-        if let Some((view, summary)) = &mut self.run {
+        if let Some(Run { view, summary, .. }) = &mut self.run {
             let failures = match view {
                 View::Stream(_) => String::new(),
                 View::Lines(lines) => lines.failures(),
@@ -122,18 +140,41 @@ impl Reporter for Terminal {
         if let Event::RunStarted(info) = &envelope.event {
             return self.begin(info);
         }
-        let Some((view, summary)) = &mut self.run else { return Ok(()) };
+        let Some(Run { view, summary, progress }) = &mut self.run else { return Ok(()) };
         summary.event(envelope);
+        progress.event(envelope);
         let text = match view {
-            View::Stream(stream) => stream.event(envelope),
+            View::Stream(stream) => {
+                let mut text = stream.event(envelope);
+                if matches!(envelope.event, Event::TrialFinished(_)) && !progress.is_over() {
+                    text.push_str(&format!("\n  {}\n", progress.describe(envelope.at)));
+                }
+                text
+            }
             View::Lines(lines) => lines.event(envelope),
-            View::Table(table) => return table.event(envelope, &mut self.out).and_then(|()| self.end(envelope)),
+            View::Table(table) => {
+                table.event(envelope, progress, &mut self.out)?;
+                return self.end(envelope);
+            }
         };
         if !text.is_empty() {
             self.out.write_all(text.as_bytes())?;
             self.out.flush()?;
         }
         self.end(envelope)
+    }
+
+    fn tick(&mut self, now: Timestamp) -> io::Result<()> {
+        let (Some(Run { progress, .. }), Some(heartbeat)) = (&self.run, &mut self.heartbeat) else { return Ok(()) };
+        let last = *self.last_heartbeat.get_or_insert(now);
+        if self.over || between(last, now) < HEARTBEAT {
+            return Ok(());
+        }
+        self.last_heartbeat = Some(now);
+        let mut parts = vec![progress.describe(now)];
+        parts.extend(progress.longest(now));
+        writeln!(heartbeat, "{} {}", self.paint.symbols().ellipsis, self.paint.join(&parts))?;
+        heartbeat.flush()
     }
 
     fn finish(&mut self) -> io::Result<()> {

@@ -6,11 +6,12 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use model::{Envelope, Event, Outcome};
+use model::{Envelope, Event};
 
 use super::lines::Lines;
+use super::progress::Progress;
 use super::screen::Screen;
-use super::{Detail, Paint, doing};
+use super::{Detail, Paint};
 use crate::columns;
 use crate::format::elapsed;
 use crate::names::Names;
@@ -24,74 +25,50 @@ pub(super) struct Table {
     names: Names,
     lines: Lines,
     screen: MultiProgress,
-    rows: HashMap<String, Row>,
+    rows: HashMap<String, ProgressBar>,
     total: ProgressBar,
-    planned: usize,
-    /// Outcomes of trials outside the baseline.
-    counts: [(Outcome, usize); 6],
-    done: usize,
-}
-
-struct Row {
-    bar: ProgressBar,
-    name: String,
-    waiting: String,
 }
 
 impl Table {
-    pub(super) fn new(paint: Paint, detail: Detail, names: Names, live: Box<dyn Write + Send>, planned: usize) -> Self {
+    pub(super) fn new(paint: Paint, detail: Detail, names: Names, live: Box<dyn Write + Send>) -> Self {
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(Screen::new(live, paint.width())), 10);
         let screen = MultiProgress::with_draw_target(target);
         let total = screen.add(ProgressBar::no_length().with_style(style("{wide_msg}")));
         // Nothing is drawn yet, because the lines above the table are still to be written.
-        Self {
-            paint,
-            lines: Lines::new(paint, detail, names.clone()),
-            names,
-            screen,
-            rows: HashMap::new(),
-            total,
-            planned,
-            done: 0,
-            counts: Outcome::ALL.map(|outcome| (outcome, 0)),
-        }
+        Self { paint, lines: Lines::new(paint, detail, names.clone()), names, screen, rows: HashMap::new(), total }
     }
 
-    pub(super) fn event(&mut self, envelope: &Envelope, out: &mut Box<dyn Write + Send>) -> io::Result<()> {
+    pub(super) fn event(
+        &mut self,
+        envelope: &Envelope,
+        progress: &Progress,
+        out: &mut Box<dyn Write + Send>,
+    ) -> io::Result<()> {
         let trial = envelope.trial.as_deref().unwrap_or_default();
         match &envelope.event {
-            Event::TrialStarted { id, .. } => {
+            Event::TrialStarted { .. } => {
                 if let Some(old) = self.rows.remove(trial) {
-                    old.bar.finish_and_clear();
+                    old.finish_and_clear();
                 }
                 let bar = ProgressBar::no_length().with_style(style("  {since} {wide_msg}"));
                 let bar = self.screen.insert_before(&self.total, bar);
-                let name = self.names.of_id(id);
-                bar.set_message(self.paint.bold(&name));
                 bar.enable_steady_tick(TICK);
-                self.rows.insert(trial.to_owned(), Row { bar, name, waiting: String::new() });
-                self.count();
-                return Ok(());
+                self.rows.insert(trial.to_owned(), bar);
+                self.count(envelope, progress);
             }
-            Event::Waiting { on } => self.set_activity(trial, on.clone()),
-            Event::SandboxReady { .. } => self.set_activity(trial, "agent".to_owned()),
-            Event::Step(step) => {
-                if let Some(doing) = doing(step, &self.paint) {
-                    self.set_activity(trial, doing);
+            Event::TrialFinished(_) => {
+                if let Some(bar) = self.rows.remove(trial) {
+                    bar.finish_and_clear();
+                    self.screen.remove(&bar);
                 }
-            }
-            Event::TrialFinished(record) => {
-                if let Some(row) = self.rows.remove(trial) {
-                    row.bar.finish_and_clear();
-                    self.screen.remove(&row.bar);
-                }
-                self.done += 1;
-                for (outcome, count) in &mut self.counts {
-                    *count += usize::from(*outcome == record.outcome && !record.is_baseline());
-                }
-                self.count();
+                self.count(envelope, progress);
             }
             _ => {}
+        }
+        if let (Some(bar), Some(running)) = (self.rows.get(trial), progress.running(trial)) {
+            let name = columns::padded(&running.name, self.names.width().min(44));
+            let line = format!("{}  {}", self.paint.bold(&name), self.paint.dim(&running.activity));
+            bar.set_message(line.trim_end().to_owned());
         }
         let text = self.lines.event(envelope);
         if text.is_empty() {
@@ -105,8 +82,8 @@ impl Table {
 
     /// Removes the table and returns the output after the last trial.
     pub(super) fn end(&mut self) -> String {
-        for (_, row) in self.rows.drain() {
-            row.bar.finish_and_clear();
+        for (_, bar) in self.rows.drain() {
+            bar.finish_and_clear();
         }
         self.total.finish_and_clear();
         // A table that cannot be erased is not worth an error: the summary follows below it.
@@ -114,21 +91,8 @@ impl Table {
         self.lines.failures()
     }
 
-    fn set_activity(&mut self, trial: &str, what: String) {
-        if let Some(row) = self.rows.get_mut(trial) {
-            row.waiting = what;
-            let name = columns::padded(&row.name, self.names.width().min(44));
-            row.bar.set_message(format!("{}  {}", self.paint.bold(&name), self.paint.dim(&row.waiting)));
-        }
-    }
-
-    fn count(&self) {
-        let mut parts = vec![format!("{}/{} trials", self.done, self.planned)];
-        for (outcome, count) in self.counts.iter().filter(|(_, count)| *count > 0) {
-            parts.push(self.paint.as_outcome(*outcome, &format!("{count} {}", outcome.name())));
-        }
-        parts.push(format!("{} running", self.rows.len()));
-        self.total.set_message(format!("  {}", self.paint.join(&parts)));
+    fn count(&self, envelope: &Envelope, progress: &Progress) {
+        self.total.set_message(format!("  {}", progress.describe(envelope.at)));
         self.total.tick();
     }
 }

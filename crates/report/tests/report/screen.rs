@@ -220,14 +220,86 @@ fn a_table_is_redrawn_in_place_and_only_finished_trials_remain() {
     }
     reporter.finish().unwrap();
     assert_eq!(out.text().replace('\u{1b}', ""), out.text(), "only plain text remains");
-    let lines = reported("terminal", &events, |_| {});
-    let scrolled: Vec<&str> = lines.lines().filter(|line| !line.starts_with("▶ started")).collect();
-    assert_eq!(out.text().lines().collect::<Vec<_>>(), scrolled, "the table takes the place of the start lines");
-    assert!(live.text().contains("0/4 trials"), "{:?}", live.text());
+    assert_eq!(out.text(), reported("terminal", &events, |_| {}), "the table is removed");
+    assert!(live.text().contains("0/4 trials · 1 running"), "{:?}", live.text());
+    let last = "3/4 trials · 3 passed · 1 running";
+    assert!(live.text().contains(last), "{:?}", live.text());
     assert!(live.text().contains('\u{1b}'));
     let frame = live.text();
     let frame = frame.split("running").nth(1).unwrap().trim_start_matches(' ');
     assert!(frame.starts_with('\r'), "the echo of Ctrl-C does not break the last line: {frame:?}");
+}
+
+/// Returns the lines about the progress that the terminal report writes for each of the `(event, second)`: the events up
+/// to this number, and then the time in seconds from the start of the run.
+fn heartbeats(events: &[Envelope], moments: &[(usize, i64)], quiet: bool) -> Vec<String> {
+    let heartbeat = Paper::default();
+    let mut options = report::ReporterOptions::new(Paper::default().writer(), plain());
+    options.heartbeat = Some(heartbeat.writer());
+    options.quiet = quiet;
+    let mut reporter = report::find("terminal").unwrap().to_stream(options).unwrap();
+    let mut seen = 0;
+    for (until, second) in moments {
+        events[seen..*until].iter().for_each(|event| reporter.event(event).unwrap());
+        seen = *until;
+        reporter.tick(crate::run_builder::begin() + jiff::SignedDuration::from_secs(*second)).unwrap();
+    }
+    heartbeat.text().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_progress_of_a_run_is_written_once_a_minute() {
+    let trials: Vec<_> = (1..=12).map(|repetition| id("asks", "fake", repetition)).collect();
+    let mut story = RunBuilder::new(trials.clone(), 2);
+    let took = |record: model::TrialRecord| model::TrialRecord { duration_ms: 40_000, ..record };
+    story.starts(&trials[0], &["hi"]).starts(&trials[1], &["hi"]);
+    story.calls("1", "Bash", serde_json::json!({ "command": "npm test" })).about(&trials[0]);
+    story.after(40_000).ends(took(failed(&trials[0]))).after(20_000).starts(&trials[2], &["hi"]);
+    let events = &story.events;
+    let moments = [(3, 0), (3, 59), (3, 60), (4, 64), (events.len(), 119), (events.len(), 120), (events.len(), 600)];
+    assert_eq!(
+        heartbeats(events, &moments, false),
+        [
+            "… 0/12 trials · 2 running · longest: commit::asks#1 1m, commit::asks#2 1m",
+            "… 1/12 trials · 1 failed · 2 running · about 3m left · $0.0123 · 1,290 tokens · longest: commit::asks#2 2m \
+             (Bash \"npm test\"), commit::asks#3 1m",
+            "… 1/12 trials · 1 failed · 2 running · about 3m left · $0.0123 · 1,290 tokens · longest: commit::asks#2 10m \
+             (Bash \"npm test\"), commit::asks#3 9m",
+        ]
+    );
+    assert_eq!(heartbeats(events, &moments, true), [""; 0], "quiet");
+    let mut over = story.events.clone();
+    over.extend(RunBuilder::new(Vec::new(), 1).over().events.pop());
+    assert_eq!(heartbeats(&over, &[(over.len(), 0), (over.len(), 600)], false), [""; 0], "over");
+}
+
+#[test]
+fn a_cost_that_is_partly_unknown_is_a_minimum() {
+    let trials: Vec<_> = (1..=3).map(|repetition| id("asks", "fake", repetition)).collect();
+    let mut story = RunBuilder::new(trials.clone(), 2);
+    story.ends(model::TrialRecord { cost_usd: None, usage: None, ..passed(&trials[0]) });
+    assert_eq!(heartbeats(&story.events, &[(2, 0), (2, 60)], false), ["… 1/3 trials · 1 passed · about 4s left"]);
+    story.ends(passed(&trials[1]));
+    let lines = heartbeats(&story.events, &[(3, 0), (3, 60)], false);
+    assert_eq!(lines, ["… 2/3 trials · 2 passed · about 4s left · at least $0.0123 · 1,290 tokens"]);
+}
+
+#[test]
+fn of_many_failures_the_first_are_drawn_and_the_rest_counted() {
+    let trials: Vec<_> = (1..=40).map(|number| id(&format!("case-{number:02}"), "fake", 1)).collect();
+    let mut story = RunBuilder::new(trials.clone(), 2);
+    for (at, trial) in trials.iter().enumerate() {
+        story.ends(if at % 2 == 0 { crate::run_builder::broken(trial) } else { failed(trial) });
+    }
+    story.over();
+    let text = reported("terminal", &story.events, |_| {});
+    let drawn: Vec<&str> = text.lines().filter(|line| line.contains("... ")).collect();
+    assert_eq!(drawn.len(), 20, "{text}");
+    assert!(drawn.iter().all(|line| line.ends_with("✗ failed")), "failed trials are more important: {drawn:?}");
+    assert!(drawn[0].contains("case-02") && drawn[19].contains("case-40"), "{drawn:?}");
+    assert!(text.contains("\n  20 more trials did not pass: `trialrun status` lists them"), "{text}");
+    let evidence = reported("terminal", &story.events, |options| options.show_evidence = true);
+    assert_eq!(evidence.lines().filter(|line| line.contains("... ")).count(), 40, "all are drawn with evidence");
 }
 
 #[test]

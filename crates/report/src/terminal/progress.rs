@@ -1,0 +1,159 @@
+//! Progress of a run: what is done, failures, money, the time that is left, and the trials that take longest.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use model::{Envelope, Event, Outcome, RunInfo, TrialRecord};
+
+use super::{Paint, doing};
+use crate::format::{between, money, number, span};
+use crate::names::Names;
+
+/// Number of running trials that are named.
+const NAMED: usize = 2;
+/// Remaining time in milliseconds from which on it is rounded to minutes.
+const ROUGH: u64 = 10 * 60 * 1000;
+
+/// State of a run in progress. Times are those of events or given by the caller.
+pub(super) struct Progress {
+    paint: Paint,
+    names: Names,
+    planned: usize,
+    jobs: usize,
+    finished: usize,
+    /// Outcomes of trials that count for the result of the run.
+    outcomes: [(Outcome, usize); 6],
+    tokens: u64,
+    cost_usd: f64,
+    /// True if an agent ran whose cost is unknown.
+    is_cost_partial: bool,
+    /// Number of trials that an agent ran in, and the sum of their durations in milliseconds.
+    timed: (u64, u64),
+    running: HashMap<Arc<str>, RunningTrial>,
+}
+
+/// Trial in progress.
+pub(super) struct RunningTrial {
+    pub(super) name: String,
+    pub(super) since: Timestamp,
+    /// What its agent does or waits for; empty at first.
+    pub(super) activity: String,
+}
+
+impl Progress {
+    pub(super) fn new(paint: Paint, names: Names, info: &RunInfo) -> Self {
+        Self {
+            paint,
+            names,
+            planned: info.trials.len(),
+            jobs: info.jobs,
+            finished: 0,
+            outcomes: Outcome::ALL.map(|outcome| (outcome, 0)),
+            tokens: 0,
+            cost_usd: 0.0,
+            is_cost_partial: false,
+            timed: (0, 0),
+            running: HashMap::new(),
+        }
+    }
+
+    pub(super) fn event(&mut self, envelope: &Envelope) {
+        let Some(trial) = &envelope.trial else { return };
+        match &envelope.event {
+            Event::TrialStarted { id, .. } => {
+                let running = RunningTrial { name: self.names.of_id(id), since: envelope.at, activity: String::new() };
+                self.running.insert(Arc::clone(trial), running);
+            }
+            Event::Waiting { on } => self.set_activity(trial, on.clone()),
+            Event::SandboxReady { .. } => self.set_activity(trial, "agent".to_owned()),
+            Event::Step(step) => {
+                if let Some(doing) = doing(step, &self.paint) {
+                    self.set_activity(trial, doing);
+                }
+            }
+            Event::TrialFinished(record) => {
+                self.running.remove(trial);
+                self.finish(record);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns `true` if all trials are finished.
+    pub(super) fn is_over(&self) -> bool {
+        self.finished >= self.planned
+    }
+
+    /// Returns a trial in progress.
+    pub(super) fn running(&self, trial: &str) -> Option<&RunningTrial> {
+        self.running.get(trial)
+    }
+
+    fn set_activity(&mut self, trial: &str, activity: String) {
+        if let Some(running) = self.running.get_mut(trial) {
+            running.activity = activity;
+        }
+    }
+
+    fn finish(&mut self, record: &TrialRecord) {
+        self.finished += 1;
+        // The baseline is expected to fail without the skill.
+        let counts = !record.is_baseline() && record.quarantine.is_none();
+        for (outcome, count) in &mut self.outcomes {
+            *count += usize::from(counts && *outcome == record.outcome);
+        }
+        self.tokens += record.usage.map_or(0, |tokens| tokens.total());
+        let auxiliary = [record.judge, record.user].into_iter().flatten().filter_map(|usage| usage.cost_usd);
+        self.cost_usd += record.cost_usd.into_iter().chain(auxiliary).sum::<f64>();
+        if !matches!(record.outcome, Outcome::Skipped | Outcome::Cancelled) {
+            self.is_cost_partial |= record.cost_usd.is_none();
+            self.timed = (self.timed.0 + 1, self.timed.1 + record.duration_ms);
+        }
+    }
+
+    /// Formats what is done: `12/40 trials · 9 passed · 3 failed · 2 running · about 4m left · $1.2000 · 81,234 tokens`.
+    pub(super) fn describe(&self, now: Timestamp) -> String {
+        let mut parts = vec![format!("{}/{} trials", self.finished, self.planned)];
+        for (outcome, count) in self.outcomes.iter().filter(|(_, count)| *count > 0) {
+            parts.push(self.paint.as_outcome(*outcome, &format!("{count} {}", outcome.name())));
+        }
+        parts.extend((!self.running.is_empty()).then(|| format!("{} running", self.running.len())));
+        parts.extend(self.remaining_ms(now).map(|ms| format!("about {} left", span(ms))));
+        if self.cost_usd > 0.0 {
+            let at_least = if self.is_cost_partial { "at least " } else { "" };
+            parts.push(format!("{at_least}{}", money(self.cost_usd)));
+        }
+        parts.extend((self.tokens > 0).then(|| format!("{} tokens", number(self.tokens))));
+        self.paint.join(&parts)
+    }
+
+    /// Names the trials that have run longest: `longest: a#1 2m5s (Bash "npm test"), b#1 10s`. `None` if none runs.
+    pub(super) fn longest(&self, now: Timestamp) -> Option<String> {
+        let mut running: Vec<&RunningTrial> = self.running.values().collect();
+        running.sort_by(|one, other| (one.since, &one.name).cmp(&(other.since, &other.name)));
+        let named: Vec<String> = running.iter().take(NAMED).map(|trial| trial.describe(now)).collect();
+        (!named.is_empty()).then(|| format!("longest: {}", named.join(", ")))
+    }
+
+    /// Returns the time until all trials are done, in whole seconds or minutes, from what trials took on average; `None` while that
+    /// is unknown, and if it is less than a second.
+    fn remaining_ms(&self, now: Timestamp) -> Option<u64> {
+        let (count, sum) = self.timed;
+        let mean = sum.checked_div(count)?;
+        let running = self.running.values().map(|trial| mean.saturating_sub(between(trial.since, now)));
+        let (left_of_running, longest) = running.fold((0, 0), |(sum, most), left| (sum + left, left.max(most)));
+        let waiting = self.planned.saturating_sub(self.finished + self.running.len());
+        let workers = self.jobs.clamp(1, (waiting + self.running.len()).max(1)) as u64;
+        let remaining = ((waiting as u64 * mean + left_of_running) / workers).max(longest);
+        let unit = if remaining < ROUGH { 1000 } else { 60_000 };
+        Some(remaining.next_multiple_of(unit)).filter(|_| remaining >= 1000)
+    }
+}
+
+impl RunningTrial {
+    fn describe(&self, now: Timestamp) -> String {
+        let activity = if self.activity.is_empty() { String::new() } else { format!(" ({})", self.activity) };
+        format!("{} {}{activity}", self.name, span(between(self.since, now)))
+    }
+}

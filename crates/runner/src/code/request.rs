@@ -22,6 +22,8 @@ pub(crate) enum ScenarioRequest {
     Claim(ObservedClaim),
     /// Record the result of a claim that the scenario has decided itself.
     Observed(ObservedClaim),
+    /// Announce that a message is sent before the reply to the previous one in the same conversation.
+    Overlap,
     /// Record a named score.
     Score(String, f64),
     /// Read a file.
@@ -86,6 +88,7 @@ impl ScenarioRequest {
             "assert" => Ok(Self::Assert(Box::new(given.declared()))),
             "claim" => Ok(Self::Claim(given.observed())),
             "observed" => Ok(Self::Observed(given.observed())),
+            "overlap" => Ok(Self::Overlap),
             "score" => {
                 Ok(Self::Score(given.text("name").unwrap_or_default(), given.number("value").unwrap_or_default()))
             }

@@ -168,6 +168,10 @@ impl<'s> RunningScenario<'s> {
                 self.claims.observe(observed);
                 self.claims.result(number, took)
             }
+            ScenarioRequest::Overlap => {
+                self.turn.warn(OVERLAP);
+                Value::Undefined
+            }
             ScenarioRequest::Score(name, value) => {
                 self.claims.scores.insert(name, value);
                 Value::Undefined
@@ -196,7 +200,10 @@ impl<'s> RunningScenario<'s> {
                     }
                 };
             }
-            ScenarioRequest::Claim(_) | ScenarioRequest::Observed(_) | ScenarioRequest::Score(..) => return Ok(()),
+            ScenarioRequest::Claim(_)
+            | ScenarioRequest::Observed(_)
+            | ScenarioRequest::Overlap
+            | ScenarioRequest::Score(..) => return Ok(()),
             ScenarioRequest::Send(mut message, conversation) => {
                 message.tools.clone_from(&self.attempt.planned.case.tools);
                 self.say(&message, conversation.as_deref()).await?
@@ -448,6 +455,10 @@ fn is_in_text(error: &ScriptError) -> bool {
     !first.is_empty() && error.place().is_some_and(|place| place.text.contains(first))
 }
 
+/// Warning about messages that do not wait for each other.
+const OVERLAP: &str = "several messages were sent at once in the same conversation, so each waits for the previous \
+                       reply; `agents.NAME.send(…)` starts a separate conversation";
+
 /// Returns advice about a mistake.
 fn help(error: &ScriptError) -> Option<String> {
     match error {
@@ -463,7 +474,10 @@ fn missing_name(message: &str) -> Option<String> {
     Some(match name {
         name if EXPORTED.contains(&name) => format!("`import {{ {name} }} from 'trialrun'`"),
         "exports" => "modules are imported by `import … from '…'`".to_owned(),
-        name => format!("define `{name}`, or import it from the module that exports it"),
+        name => match model::nearest(name, EXPORTED.into_iter().chain(["agent", "agents"])) {
+            Some(known) => format!("did you mean `{known}`?"),
+            None => format!("define `{name}`, or import it from the module that exports it"),
+        },
     })
 }
 

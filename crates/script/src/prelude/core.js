@@ -191,16 +191,10 @@ function message(given) {
 }
 
 const sending = (run, conversation) => {
-  let [waiting, isTold] = [0, false];
+  let waiting = 0;
   return (given, options) => {
     const at = new Error();
-    if (waiting > 0 && !isTold) {
-      isTold = true;
-      console.warn(
-        'several messages were sent at once in the same conversation, so each waits for the previous reply; ' +
-          '`agents.NAME.send(…)` starts a separate conversation',
-      );
-    }
+    if (waiting > 0) run.told.push(run.ask('overlap', {}));
     waiting += 1;
     const sent = (async () => {
       try {

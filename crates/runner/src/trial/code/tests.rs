@@ -539,6 +539,17 @@ async fn a_scenario_has_several_conversations_and_agents() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn messages_sent_at_once_in_one_conversation_are_a_warning() {
+    let body = "  const [a, b] = await Promise.all([agent.send('a'), agent.send('b')]);
+  await agent.send('c');
+  assert.contains(b, 'b');";
+    let record = Play::new().counting().scenario("x", body).run().await.remove(0);
+    assert_eq!((record.outcome, record.replies.len()), (Outcome::Passed, 3), "{:#?}", describe(&record));
+    let warnings: Vec<&String> = record.warnings.iter().filter(|warning| warning.contains("at once")).collect();
+    assert_eq!(warnings.len(), 1, "{:?}", record.warnings);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_second_agent_that_cannot_be_opened_breaks_the_trial() {
     let body = "  await agents.gone.send('a');\n  assert.custom('a', () => true);";
     let record = Play::new().counting().scenario("x", body).run().await.remove(0);

@@ -27,13 +27,14 @@ pub fn of_stop(reason: &str) -> ExitCode {
 
 /// Prints the message of the parser; help and version are not errors.
 pub fn of_usage(error: &clap::Error) -> ExitCode {
-    let printed = error.print();
-    let is_unwritten = printed.is_err_and(|error| error.kind() != std::io::ErrorKind::BrokenPipe);
-    ExitCode::from(match error.use_stderr() {
-        true => INVALID,
-        false if is_unwritten => INCOMPLETE,
-        false => PASSED,
-    })
+    if let Err(unwritten) = error.print()
+        && unwritten.kind() != std::io::ErrorKind::BrokenPipe
+        && !error.use_stderr()
+    {
+        anstream::eprintln!("error: cannot write to standard output: {unwritten}");
+        return ExitCode::from(INCOMPLETE);
+    }
+    ExitCode::from(if error.use_stderr() { INVALID } else { PASSED })
 }
 
 /// Runs the program. A panic is a bug: the message says how to report it. Everything is unwound first, so that

@@ -24,8 +24,8 @@ pub struct PruneArgs {
     /// Include sandboxes that `--keep-sandbox` kept
     #[arg(long)]
     kept: bool,
-    /// Minimum age of sandboxes to remove, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    /// Minimum age of sandboxes to remove, such as `10m`; a bare number is in seconds
+    #[arg(long, value_name = "AGE", default_value = "60s", value_parser = parse_min_age)]
     min_age: u64,
     /// Remove old recorded runs instead; N is the same as `--keep N`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -36,6 +36,12 @@ pub struct PruneArgs {
     /// Keep runs that started within this time, such as `30d` or `12h`
     #[arg(long, value_name = "AGE", requires = "runs", value_parser = parse_age)]
     older_than: Option<u64>,
+}
+
+/// Parses an age in milliseconds: a number of seconds, or an age with a unit.
+fn parse_min_age(written: &str) -> Result<u64, String> {
+    let seconds = written.parse::<u32>().map(|seconds| u64::from(seconds) * 1000);
+    seconds.or_else(|_| parse_age(written))
 }
 
 /// Parses an age in milliseconds: a number of days, or a duration.
@@ -58,7 +64,7 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
     let host = machine::host()?;
     let temp = &host.temp;
     let now = std::time::SystemTime::now();
-    let mut survey = prune::survey(temp, Duration::from_secs(args.min_age), now)
+    let mut survey = prune::survey(temp, Duration::from_millis(args.min_age), now)
         .map_err(|error| CliError::environment(format!("cannot read {}: {error}", temp.display())))?;
     let kept = survey.kept.len();
     if args.kept {
@@ -92,7 +98,7 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
         text.push_str(&format!(
             "\n{} younger than {} s, not removed.\n",
             counted(survey.younger, "sandbox"),
-            args.min_age
+            args.min_age / 1000
         ));
     }
     if survey.orphans.is_empty() {

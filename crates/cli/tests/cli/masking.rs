@@ -128,8 +128,10 @@ fn output_that_cannot_be_written_is_an_error() {
     assert!(ran.err.contains("a report is incomplete"), "{}", ran.output());
     for arguments in [&["history"][..], &["history", "--cases", "--json"], &["show", "s"], &["--help"]] {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let status = project.command(arguments).stdout(Stdio::from(full)).stderr(Stdio::null()).status().unwrap();
-        assert_eq!(status.code(), Some(3), "{arguments:?}");
+        let ran = project.command(arguments).stdout(Stdio::from(full)).stderr(Stdio::piped()).output().unwrap();
+        let messages = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(3), "{arguments:?}");
+        assert!(messages.contains("cannot write to standard output"), "{arguments:?}: {messages}");
     }
 }
 

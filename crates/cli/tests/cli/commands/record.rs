@@ -34,7 +34,7 @@ fn prune_keeps_sandboxes_that_the_user_kept() {
     let ran = project.run(&["prune", "--min-age", "0", "--yes"]).exits(0);
     assert!(ran.out.contains("1 sandbox kept by `--keep-sandbox`, not removed"), "{}", ran.output());
     assert_eq!(project.left_over().len(), 1);
-    project.run(&["prune", "--min-age", "0", "--kept", "--yes"]).exits(0);
+    project.run(&["prune", "--min-age", "0s", "--kept", "--yes"]).exits(0);
     assert_eq!(project.left_over(), Vec::<String>::new());
 }
 

@@ -77,10 +77,14 @@ struct Run {
     view: View,
     summary: RunSummary,
     progress: Progress,
+    /// Time at which the progress was last shown between trials, or the start of the run.
+    shown_at: Timestamp,
 }
 
 /// Time in milliseconds between two lines about the progress.
 const HEARTBEAT: u64 = 60_000;
+/// Minimum time in milliseconds before the progress is shown between trials again.
+const PAUSE: u64 = 10_000;
 
 pub(crate) fn open(options: ReporterOptions) -> Box<dyn Reporter> {
     Box::new(Terminal {
@@ -108,7 +112,8 @@ impl Terminal {
             View::Lines(Lines::new(self.paint, self.detail, names.clone()))
         };
         let progress = Progress::new(self.paint, names.clone(), info);
-        self.run = Some(Run { view, summary: RunSummary::new(self.paint, names, info), progress });
+        self.run =
+            Some(Run { view, summary: RunSummary::new(self.paint, names, info), progress, shown_at: info.started_at });
         if !self.detail.quiet {
             self.out.write_all(header(info, &self.paint).as_bytes())?;
         }
@@ -140,13 +145,17 @@ impl Reporter for Terminal {
         if let Event::RunStarted(info) = &envelope.event {
             return self.begin(info);
         }
-        let Some(Run { view, summary, progress }) = &mut self.run else { return Ok(()) };
+        let Some(Run { view, summary, progress, shown_at }) = &mut self.run else { return Ok(()) };
         summary.event(envelope);
         progress.event(envelope);
         let text = match view {
             View::Stream(stream) => {
                 let mut text = stream.event(envelope);
-                if matches!(envelope.event, Event::TrialFinished(_)) && !progress.is_over() {
+                if matches!(envelope.event, Event::TrialFinished(_))
+                    && !progress.is_over()
+                    && between(*shown_at, envelope.at) >= PAUSE
+                {
+                    *shown_at = envelope.at;
                     text.push_str(&format!("\n  {}\n", progress.describe(envelope.at)));
                 }
                 text

@@ -274,6 +274,19 @@ fn the_progress_of_a_run_is_written_once_a_minute() {
 }
 
 #[test]
+fn a_single_job_shows_its_progress_between_trials_every_ten_seconds() {
+    let trials: Vec<_> = (1..=4).map(|repetition| id("asks", "fake", repetition)).collect();
+    let mut story = RunBuilder::new(trials.clone(), 1);
+    for trial in &trials {
+        story.starts(trial, &["hi"]).after(6_000).ends(passed(trial));
+    }
+    story.over();
+    let text = reported("terminal", &story.events, |_| {});
+    let shown: Vec<&str> = text.lines().filter(|line| line.contains("/4 trials")).collect();
+    assert_eq!(shown, ["  2/4 trials · 2 passed · about 7s left · $0.0246 · 2,580 tokens"]);
+}
+
+#[test]
 fn a_cost_that_is_partly_unknown_is_a_minimum() {
     let trials: Vec<_> = (1..=3).map(|repetition| id("asks", "fake", repetition)).collect();
     let mut story = RunBuilder::new(trials.clone(), 2);

@@ -310,7 +310,9 @@ impl View<'_> {
             return Ok(output.stdout);
         }
         let message = output.stderr.text();
-        let message = message.lines().find(|line| !line.trim().is_empty()).unwrap_or("git failed").trim().to_owned();
+        let message = message.lines().find(|line| !line.trim().is_empty()).unwrap_or("git failed").trim();
+        // The view stands for the repository of the sandbox.
+        let message = message.replace(&*self.git().to_string_lossy(), ".git");
         if output.timed_out {
             let objects = self.work.join(".git/objects");
             let deadline = Deadline::new(Duration::from_secs(5), "setup_timeout");

@@ -132,6 +132,12 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         write(&path, content)?;
         terminal.out(&format!("wrote {}\n", path.display()));
     }
+    if files.iter().any(|(path, _)| Path::new(path) == Path::new(CONFIG_FILE))
+        && let Some(hidden) = hidden_configuration(&args.dir)
+    {
+        let file = dir.join(CONFIG_FILE);
+        terminal.err(&format!("note: {} is now read there instead of {}\n", file.display(), hidden.display()));
+    }
     terminal.out(&match args.named_skill() {
         Some(name) => next_steps_of_skill(&dir.join(name), name),
         None => next_steps(args, &files),
@@ -159,6 +165,13 @@ fn keep_other_configuration(args: &InitArgs) -> Result<(), CliError> {
             refused.hint(format!("use `--force` to write `{CONFIG_FILE}`, which is then read instead of `{shown}`"))
         }
     })
+}
+
+/// Returns the configuration in a folder above `dir`, which a configuration in `dir` hides.
+fn hidden_configuration(dir: &Path) -> Option<PathBuf> {
+    let dir = std::path::absolute(dir).ok()?;
+    let in_folder = |folder: &Path| suite::config_names().map(|name| folder.join(name)).find(|file| file.is_file());
+    dir.ancestors().skip(1).find_map(in_folder)
 }
 
 fn check_skill(args: &InitArgs) -> Result<(), CliError> {

@@ -40,6 +40,9 @@ pub struct PruneArgs {
 
 /// Parses an age in milliseconds: a number of seconds, or an age with a unit.
 fn parse_min_age(written: &str) -> Result<u64, String> {
+    if written.trim_end_matches(['d', 'h', 'm', 's']) == "0" {
+        return Ok(0);
+    }
     let seconds = written.parse::<u32>().map(|seconds| u64::from(seconds) * 1000);
     seconds.or_else(|_| parse_age(written))
 }

@@ -343,6 +343,7 @@ async fn a_repository_broken_by_the_agent_is_reported_and_does_not_block() {
         let collected = sandbox.collect().await.unwrap();
         let lost = collected.repository_change.unwrap().after.lost;
         assert!(lost.is_some() && collected.repository.is_none(), "{ruin}: {lost:?}");
+        assert!(!lost.unwrap_or_default().contains("trialrun-git"), "{ruin}: git's own directory is not the user's");
     }
     let bare = bench.make(Fixtures::default()).await;
     run_script(&*bare, "mkdir .git; mkfifo .git/HEAD; mkfifo .git/config").await;

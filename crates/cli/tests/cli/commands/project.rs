@@ -237,6 +237,16 @@ fn init_does_not_write_a_configuration_that_hides_another() {
 }
 
 #[test]
+fn init_says_which_configuration_of_a_folder_above_it_hides() {
+    let project = empty();
+    project.write(".ai-tester.yaml", "");
+    std::fs::remove_file(project.dir().join("trialrun.yaml")).ok();
+    let ran = project.run(&["init", "sub", "--template", "code"]).exits(0);
+    assert!(ran.err.contains("sub/trialrun.yaml is now read there instead of"), "{}", ran.output());
+    assert!(ran.err.contains(".ai-tester.yaml"), "{}", ran.err);
+}
+
+#[test]
 fn an_unreadable_folder_does_not_count_as_empty() {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;

@@ -12,7 +12,7 @@ use crate::names::is_baseline;
 use crate::terminal::{Paint, Style, arms, doing};
 use crate::{merged_side_effects, score, show};
 
-/// Maximum number of lines of one kind.
+/// Maximum number of lines of one kind, unless all are requested.
 const MOST: usize = 20;
 
 /// Input of `status`.
@@ -27,8 +27,17 @@ pub struct StatusView<'a> {
     pub alive: bool,
     /// The current time.
     pub now: Timestamp,
+    /// `true` to list everything.
+    pub all: bool,
     /// Details beyond the lists; empty for a run that is too large to be read completely.
     pub details: &'a Details,
+}
+
+impl StatusView<'_> {
+    /// Returns the maximum number of lines of one kind.
+    fn most(&self) -> usize {
+        if self.all { usize::MAX } else { MOST }
+    }
 }
 
 /// Details of a run that no list contains.
@@ -82,24 +91,25 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
         let (heading, now) =
             if view.alive { ("running", view.now) } else { ("interrupted before an outcome", last(view)) };
         text.push_str(&format!("\n{}\n", paint.bold(heading)));
-        for trial in view.live.iter().take(MOST) {
+        for trial in view.live.iter().take(view.most()) {
             let line = waits(trial, now, view.alive, &paint);
             text.push_str(&format!("  {:>6}  {}  {line}\n", elapsed(between(trial.since, now)), trial.id));
         }
-        text.push_str(&more(view.live.len(), &paint));
+        text.push_str(&more(view.live.len(), view.most(), &paint));
     }
 
     text.push_str(&arm_tables(view.details, &paint));
 
     // The baseline is expected to fail without the skill.
-    let noted: Vec<&&TrialRow> = trials
+    let mut noted: Vec<&&TrialRow> = trials
         .iter()
         .filter(|trial| matches!(trial.outcome, Outcome::Failed | Outcome::Broken | Outcome::Undecided))
         .filter(|trial| !is_baseline(trial))
         .collect();
+    noted.sort_by_key(|trial| (trial.quarantined, trial.outcome != Outcome::Failed));
     if !noted.is_empty() {
         text.push_str(&format!("\n{}\n", paint.bold("did not pass")));
-        for trial in noted.iter().take(MOST) {
+        for trial in noted.iter().take(view.most()) {
             let reason = trial
                 .reason
                 .as_deref()
@@ -111,10 +121,10 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
             let quarantined = if trial.quarantined { paint.dim("  quarantined") } else { String::new() };
             text.push_str(&format!("  {mark} {}{score}{quarantined}{reason}\n", trial.id));
         }
-        text.push_str(&more(noted.len(), &paint));
+        text.push_str(&more(noted.len(), view.most(), &paint));
     }
     text.push_str(&over(view, &paint));
-    text.push_str(&hooks(&view.details.hooks, &paint));
+    text.push_str(&hooks(view, &paint));
     text.push_str(&left_over(view, &paint));
     text
 }
@@ -146,27 +156,28 @@ fn over(view: &StatusView<'_>, paint: &Paint) -> String {
     }
     lines.sort();
     let mut text = format!("\n{}\n", paint.bold("over budget"));
-    for (trial, reason) in lines.iter().take(MOST) {
+    for (trial, reason) in lines.iter().take(view.most()) {
         let reason = paint.folded(reason, 160);
         text.push_str(&format!("  {} {trial}\n      {}\n", paint.yellow("!"), paint.dim(&reason)));
     }
-    text + &more(lines.len(), paint)
+    text + &more(lines.len(), view.most(), paint)
 }
 
 /// Returns the number of commands that ran, and those that failed.
-fn hooks(hooks: &[HookRecord], paint: &Paint) -> String {
+fn hooks(view: &StatusView<'_>, paint: &Paint) -> String {
+    let hooks = &view.details.hooks;
     if hooks.is_empty() {
         return String::new();
     }
     let mut text = format!("\n{}\n", paint.bold("hooks"));
     let failed: Vec<&HookRecord> = hooks.iter().filter(|hook| !hook.succeeded()).collect();
     text.push_str(&format!("  {} ran, {} failed\n", number(hooks.len() as u64), number(failed.len() as u64)));
-    for hook in failed.iter().take(MOST) {
+    for hook in failed.iter().take(view.most()) {
         let how = format!("{} `{}`: {}", hook.hook.name(), hook.command, hook.describe());
         let how = paint.folded(&how, 160);
         text.push_str(&format!("  {} {how}\n", paint.red(paint.mark(Outcome::Failed))));
     }
-    text + &more(failed.len(), paint)
+    text + &more(failed.len(), view.most(), paint)
 }
 
 /// Returns the side effects on remotes, and the command that removes them.
@@ -280,9 +291,9 @@ fn last(view: &StatusView<'_>) -> Timestamp {
     last_event.chain(view.trials.iter().map(TrialRow::finished_at)).max().unwrap_or(view.run.started_at)
 }
 
-fn more(count: usize, paint: &Paint) -> String {
-    if count <= MOST {
+fn more(count: usize, most: usize, paint: &Paint) -> String {
+    if count <= most {
         return String::new();
     }
-    format!("  {}\n", paint.dim(&format!("and {} more", count - MOST)))
+    format!("  {}\n", paint.dim(&format!("and {} more; `--all` lists them", number((count - most) as u64))))
 }

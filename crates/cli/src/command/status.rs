@@ -24,6 +24,9 @@ pub struct StatusArgs {
     run: Option<String>,
     #[command(flatten)]
     place: WorkspaceArgs,
+    /// List everything, also beyond the first 20 lines of each kind
+    #[arg(long)]
+    all: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -47,7 +50,7 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
         }));
     } else {
         let now = jiff::Timestamp::now();
-        let view = StatusView { run: &run, trials: &trials, live: &live, alive, now, details: &details };
+        let view = StatusView { run: &run, trials: &trials, live: &live, alive, now, all: args.all, details: &details };
         terminal.out(&report::status(&view, &terminal.out_style));
     }
     Ok(ExitCode::SUCCESS)

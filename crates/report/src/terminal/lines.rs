@@ -131,8 +131,9 @@ impl Lines {
             return self.failures.push(failure(key));
         }
         self.omitted += 1;
-        let is_minor = |known: &Failure| known.record.outcome != Outcome::Failed;
-        if record.outcome == Outcome::Failed
+        let is_major = |record: &TrialRecord| record.outcome == Outcome::Failed && record.quarantine.is_none();
+        let is_minor = |known: &Failure| !is_major(&known.record);
+        if is_major(record)
             && let Some(minor) = self.failures.iter().rposition(is_minor)
         {
             self.omitted += self.failures.remove(minor).others.len();
@@ -145,7 +146,8 @@ impl Lines {
     pub(super) fn failures(&mut self) -> String {
         let mut failures = std::mem::take(&mut self.failures);
         if !self.detail.evidence {
-            failures.sort_by_key(|failure| failure.record.outcome != Outcome::Failed);
+            failures
+                .sort_by_key(|Failure { record, .. }| (record.quarantine.is_some(), record.outcome != Outcome::Failed));
         }
         let mut text = String::new();
         for Failure { record, others, .. } in failures {
@@ -158,7 +160,7 @@ impl Lines {
         if self.omitted > 0 {
             let trials = if self.omitted == 1 { "trial" } else { "trials" };
             let more = format!("{} more {trials} did not pass", number(self.omitted as u64));
-            let line = format!("{more}: `trialrun status` lists them, `trialrun show TRIAL` shows one");
+            let line = format!("{more}: `trialrun status --all` lists them, `trialrun show TRIAL` shows one");
             text.push_str(&format!("\n  {}\n", self.paint.bold(&line)));
         }
         text
@@ -173,8 +175,9 @@ impl Lines {
         let all = self.repetitions.get(&series(first)).copied().unwrap_or_default();
         others.sort_unstable();
         let numbers: Vec<String> = others.iter().map(|number| format!("#{number}")).collect();
-        let numbers = self.paint.folded(&numbers.join(", "), 200);
-        let line = format!("{} of {all} repetitions {did} the same way, also {numbers}", others.len() + 1);
+        let numbers = self.paint.folded(&numbers.join(", "), 80);
+        let [same, all] = [others.len() + 1, all].map(|count| number(count as u64));
+        let line = format!("{same} of {all} repetitions {did} the same way, also {numbers}");
         format!("    {}\n", self.paint.dim(&line))
     }
 }

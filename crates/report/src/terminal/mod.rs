@@ -174,9 +174,12 @@ impl Reporter for Terminal {
     }
 
     fn tick(&mut self, now: Timestamp) -> io::Result<()> {
-        let (Some(Run { progress, .. }), Some(heartbeat)) = (&self.run, &mut self.heartbeat) else { return Ok(()) };
-        let last = *self.last_heartbeat.get_or_insert(now);
-        if self.over || between(last, now) < HEARTBEAT {
+        let Some(Run { view, progress, .. }) = self.run.as_ref().filter(|_| !self.over) else { return Ok(()) };
+        if let View::Table(table) = view {
+            table.show(progress, now);
+        }
+        let Some(heartbeat) = &mut self.heartbeat else { return Ok(()) };
+        if between(*self.last_heartbeat.get_or_insert(now), now) < HEARTBEAT {
             return Ok(());
         }
         self.last_heartbeat = Some(now);

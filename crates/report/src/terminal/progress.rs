@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use model::{Envelope, Event, Outcome, RunInfo, TrialRecord};
+use model::{Envelope, Event, Outcome, RunInfo, Summary, TrialRecord};
 
 use super::{Paint, doing};
 use crate::format::{between, money, number, span};
@@ -22,11 +22,9 @@ pub(super) struct Progress {
     planned: usize,
     jobs: usize,
     finished: usize,
-    /// Outcomes of trials that count for the result of the run.
-    outcomes: [(Outcome, usize); 6],
-    tokens: u64,
-    cost_usd: f64,
-    /// True if an agent ran whose cost is unknown.
+    /// Results and usage of the finished trials, with all their attempts.
+    summary: Summary,
+    /// True if the cost of an agent, a judge or a played user is unknown.
     is_cost_partial: bool,
     /// Number of trials that an agent ran in, and the sum of their durations in milliseconds.
     timed: (u64, u64),
@@ -49,9 +47,7 @@ impl Progress {
             planned: info.trials.len(),
             jobs: info.jobs,
             finished: 0,
-            outcomes: Outcome::ALL.map(|outcome| (outcome, 0)),
-            tokens: 0,
-            cost_usd: 0.0,
+            summary: Summary::default(),
             is_cost_partial: false,
             timed: (0, 0),
             running: HashMap::new(),
@@ -98,34 +94,39 @@ impl Progress {
 
     fn finish(&mut self, record: &TrialRecord) {
         self.finished += 1;
-        // The baseline is expected to fail without the skill.
-        let counts = !record.is_baseline() && record.quarantine.is_none();
-        for (outcome, count) in &mut self.outcomes {
-            *count += usize::from(counts && *outcome == record.outcome);
-        }
-        self.tokens += record.usage.map_or(0, |tokens| tokens.total());
-        let auxiliary = [record.judge, record.user].into_iter().flatten().filter_map(|usage| usage.cost_usd);
-        self.cost_usd += record.cost_usd.into_iter().chain(auxiliary).sum::<f64>();
+        self.summary.add(record);
+        let mut auxiliary = [record.judge, record.user].into_iter().flatten();
+        self.is_cost_partial |= auxiliary.any(|usage| usage.cost_usd.is_none());
         if !matches!(record.outcome, Outcome::Skipped | Outcome::Cancelled) {
-            self.is_cost_partial |= record.cost_usd.is_none();
+            self.is_cost_partial |= record.attempts.iter().any(|attempt| attempt.cost_usd.is_none());
             self.timed = (self.timed.0 + 1, self.timed.1 + record.duration_ms);
         }
     }
 
-    /// Formats what is done: `12/40 trials · 9 passed · 3 failed · 2 running · about 4m left · $1.2000 · 81,234 tokens`.
+    /// Formats what is done: `12/40 trials · 9 passed · 3 failed · 2 running · $1.2000 · about 4m left · 81,234 tokens`.
     pub(super) fn describe(&self, now: Timestamp) -> String {
         let mut parts = vec![format!("{}/{} trials", self.finished, self.planned)];
-        for (outcome, count) in self.outcomes.iter().filter(|(_, count)| *count > 0) {
-            parts.push(self.paint.as_outcome(*outcome, &format!("{count} {}", outcome.name())));
+        let counts = Outcome::ALL.map(|outcome| (outcome, self.summary.count(outcome)));
+        for (outcome, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+            parts.push(self.paint.as_outcome(outcome, &format!("{count} {}", outcome.name())));
         }
         parts.extend((!self.running.is_empty()).then(|| format!("{} running", self.running.len())));
+        parts.extend(self.cost());
         parts.extend(self.remaining_ms(now).map(|ms| format!("about {} left", span(ms))));
-        if self.cost_usd > 0.0 {
-            let at_least = if self.is_cost_partial { "at least " } else { "" };
-            parts.push(format!("{at_least}{}", money(self.cost_usd)));
-        }
-        parts.extend((self.tokens > 0).then(|| format!("{} tokens", number(self.tokens))));
+        parts.extend(self.summary.tokens.map(|tokens| format!("{} tokens", number(tokens.total()))));
         self.paint.join(&parts)
+    }
+
+    /// Formats the cost of agents, judges and played users as `$1.2000`, and as `$1.2000+` if a part is unknown.
+    fn cost(&self) -> Option<String> {
+        let Summary { cost_usd, judge, user, .. } = &self.summary;
+        let auxiliary = [judge, user].into_iter().flatten().filter_map(|usage| usage.cost_usd);
+        let cost = cost_usd.iter().copied().chain(auxiliary).reduce(|sum, cost| sum + cost);
+        let unknown = if self.is_cost_partial { "+" } else { "" };
+        match cost {
+            Some(cost) => Some(format!("{}{unknown}", money(cost))),
+            None => self.is_cost_partial.then(|| "cost unknown".to_owned()),
+        }
     }
 
     /// Names the trials that have run longest: `longest: a#1 2m5s (Bash "npm test"), b#1 10s`. `None` if none runs.

@@ -158,7 +158,7 @@ impl RunSummary {
             text.push_str(&format!("  {}\n", paint.dim(&format!("trialrun show {}", quoted(name)))));
         }
         if self.unsuccessful.len() > HINTS {
-            let more = self.unsuccessful.len() - HINTS;
+            let more = number((self.unsuccessful.len() - HINTS) as u64);
             text.push_str(&format!("  {}\n", paint.dim(&format!("and {more} more: trialrun status"))));
         }
         text

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use jiff::Timestamp;
 use model::{Envelope, Event};
 
 use super::lines::Lines;
@@ -54,14 +55,14 @@ impl Table {
                 let bar = self.screen.insert_before(&self.total, bar);
                 bar.enable_steady_tick(TICK);
                 self.rows.insert(trial.to_owned(), bar);
-                self.count(envelope, progress);
+                self.show(progress, envelope.at);
             }
             Event::TrialFinished(_) => {
                 if let Some(bar) = self.rows.remove(trial) {
                     bar.finish_and_clear();
                     self.screen.remove(&bar);
                 }
-                self.count(envelope, progress);
+                self.show(progress, envelope.at);
             }
             _ => {}
         }
@@ -91,8 +92,9 @@ impl Table {
         self.lines.failures()
     }
 
-    fn count(&self, envelope: &Envelope, progress: &Progress) {
-        self.total.set_message(format!("  {}", progress.describe(envelope.at)));
+    /// Shows the progress of the run in the last line.
+    pub(super) fn show(&self, progress: &Progress, now: Timestamp) {
+        self.total.set_message(format!("  {}", progress.describe(now)));
         self.total.tick();
     }
 }

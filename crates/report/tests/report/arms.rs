@@ -492,7 +492,7 @@ fn status_shows_arms_budgets_hooks_and_side_effects_on_remotes() {
     }];
     let run = RunRow { planned: 48, finished: 48, ..run_row(RUN) };
     let now = crate::run_builder::begin();
-    let view = StatusView { run: &run, trials: &rows, live: &[], alive: false, now, details: &details };
+    let view = StatusView { run: &run, trials: &rows, live: &[], alive: false, now, all: false, details: &details };
     let style = report::Style { width: 80, ..crate::plain() };
     expect("status.arms.txt", &report::status(&view, &style));
 }

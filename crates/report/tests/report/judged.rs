@@ -58,6 +58,7 @@ fn lists_show_a_score_that_the_outcome_does_not_imply() {
         live: &[],
         alive: false,
         now: crate::run_builder::begin(),
+        all: false,
         details: &report::Details::default(),
     };
     let status = report::status(&view, &plain());

@@ -138,13 +138,28 @@ fn status_shows_what_each_trial_is_waiting_for() {
     let trials = [row(&passed(&trials[0]), RUN), row(&failed(&trials[1]), RUN), row(&broken(&trials[2]), RUN)];
     let mut run = run_row(RUN);
     let now = begin() + SignedDuration::from_secs(63);
-    let finished =
-        StatusView { run: &run, trials: &trials, live: &[], alive: false, now, details: &Details::default() };
+    let finished = StatusView {
+        run: &run,
+        trials: &trials,
+        live: &[],
+        alive: false,
+        now,
+        all: false,
+        details: &Details::default(),
+    };
     let mut text = report::status(&finished, &plain());
     run.finished_at = None;
     run.duration_ms = None;
     for alive in [true, false] {
-        let view = StatusView { run: &run, trials: &trials, live: &live, alive, now, details: &Details::default() };
+        let view = StatusView {
+            run: &run,
+            trials: &trials,
+            live: &live,
+            alive,
+            now,
+            all: false,
+            details: &Details::default(),
+        };
         text.push_str("================\n");
         text.push_str(&report::status(&view, &plain()));
     }

@@ -261,9 +261,9 @@ fn the_progress_of_a_run_is_written_once_a_minute() {
         heartbeats(events, &moments, false),
         [
             "… 0/12 trials · 2 running · longest: commit::asks#1 1m, commit::asks#2 1m",
-            "… 1/12 trials · 1 failed · 2 running · about 3m left · $0.0123 · 1,290 tokens · longest: commit::asks#2 2m \
+            "… 1/12 trials · 1 failed · 2 running · $0.0123 · about 3m left · 1,290 tokens · longest: commit::asks#2 2m \
              (Bash \"npm test\"), commit::asks#3 1m",
-            "… 1/12 trials · 1 failed · 2 running · about 3m left · $0.0123 · 1,290 tokens · longest: commit::asks#2 10m \
+            "… 1/12 trials · 1 failed · 2 running · $0.0123 · about 3m left · 1,290 tokens · longest: commit::asks#2 10m \
              (Bash \"npm test\"), commit::asks#3 9m",
         ]
     );
@@ -283,18 +283,25 @@ fn a_single_job_shows_its_progress_between_trials_every_ten_seconds() {
     story.over();
     let text = reported("terminal", &story.events, |_| {});
     let shown: Vec<&str> = text.lines().filter(|line| line.contains("/4 trials")).collect();
-    assert_eq!(shown, ["  2/4 trials · 2 passed · about 7s left · $0.0246 · 2,580 tokens"]);
+    assert_eq!(shown, ["  2/4 trials · 2 passed · $0.0246 · about 7s left · 2,580 tokens"]);
 }
 
 #[test]
-fn a_cost_that_is_partly_unknown_is_a_minimum() {
+fn the_cost_of_all_attempts_counts_and_an_unknown_part_is_marked() {
     let trials: Vec<_> = (1..=3).map(|repetition| id("asks", "fake", repetition)).collect();
     let mut story = RunBuilder::new(trials.clone(), 2);
-    story.ends(model::TrialRecord { cost_usd: None, usage: None, ..passed(&trials[0]) });
-    assert_eq!(heartbeats(&story.events, &[(2, 0), (2, 60)], false), ["… 1/3 trials · 1 passed · about 4s left"]);
-    story.ends(passed(&trials[1]));
+    let mut unknown = passed(&trials[0]);
+    unknown.attempts.iter_mut().for_each(|attempt| (attempt.cost_usd, attempt.usage) = (None, None));
+    story.ends(model::TrialRecord { cost_usd: None, usage: None, ..unknown });
+    assert_eq!(
+        heartbeats(&story.events, &[(2, 0), (2, 60)], false),
+        ["… 1/3 trials · 1 passed · cost unknown · about 4s left"]
+    );
+    let mut retried = passed(&trials[1]);
+    retried.attempts.push(retried.attempts[0].clone());
+    story.ends(retried);
     let lines = heartbeats(&story.events, &[(3, 0), (3, 60)], false);
-    assert_eq!(lines, ["… 2/3 trials · 2 passed · about 4s left · at least $0.0123 · 1,290 tokens"]);
+    assert_eq!(lines, ["… 2/3 trials · 2 passed · $0.0246+ · about 4s left · 2,580 tokens"]);
 }
 
 #[test]
@@ -310,7 +317,7 @@ fn of_many_failures_the_first_are_drawn_and_the_rest_counted() {
     assert_eq!(drawn.len(), 20, "{text}");
     assert!(drawn.iter().all(|line| line.ends_with("✗ failed")), "failed trials are more important: {drawn:?}");
     assert!(drawn[0].contains("case-02") && drawn[19].contains("case-40"), "{drawn:?}");
-    assert!(text.contains("\n  20 more trials did not pass: `trialrun status` lists them"), "{text}");
+    assert!(text.contains("\n  20 more trials did not pass: `trialrun status --all` lists them"), "{text}");
     let evidence = reported("terminal", &story.events, |options| options.show_evidence = true);
     assert_eq!(evidence.lines().filter(|line| line.contains("... ")).count(), 40, "all are drawn with evidence");
 }

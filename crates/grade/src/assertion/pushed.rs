@@ -139,8 +139,17 @@ impl Pushed {
             }
             (pushed, _) => (format!("no {branch} was pushed"), format::list(pushed)),
         };
-        Verdict::unmet(reason, wanted, actual)
+        Verdict::unmet(reason, wanted, actual).evidence(sign_in_hint(change))
     }
+}
+
+/// Returns a hint if there is a remote that may have refused the push, because the agent is not signed in there.
+fn sign_in_hint(change: &RepositoryChange) -> Option<String> {
+    let needs_sign_in = |url: &str| url.starts_with("https://") || url.starts_with("http://");
+    let (name, _) = change.after.remotes.iter().find(|(_, remote)| needs_sign_in(&remote.url))?;
+    Some(format!(
+        "the agent is signed in at `{name}` only with `--lend-git-sign-in`; look for a refused `git push` in its output"
+    ))
 }
 
 /// Returns the branch that is checked out, if the agent created or moved it.
@@ -163,6 +172,21 @@ mod tests {
         let mut assertion = json!({"id": "a", "type": "pushed"});
         assertion.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         judged(&assertion, &EvidenceBuilder::new().repository(tell).evidence())
+    }
+
+    #[test]
+    fn a_missing_push_to_a_remote_with_sign_in_names_the_option() {
+        let at = |url: &str| {
+            let finding = of(&json!({}), |change| {
+                let remote = model::RemoteState { url: url.to_owned(), ..Default::default() };
+                let remote = model::RemoteState { branches: Some(Default::default()), ..remote };
+                change.before.remotes = [("origin".to_owned(), remote.clone())].into();
+                change.after.remotes = [("origin".to_owned(), remote)].into();
+            });
+            assert_eq!((finding.status, finding.reason.as_str()), (Status::Unmet, "nothing was pushed"));
+            finding.evidence.iter().any(|line| line.contains("`origin` only with `--lend-git-sign-in`"))
+        };
+        assert!(at("https://example.com/a.git") && !at("/srv/a.git"));
     }
 
     #[test]

@@ -209,7 +209,7 @@ impl<'a> Fields<'a> {
         if matches!(node.kind, NodeKind::Number(_)) && value <= most {
             let meant =
                 if value < 1000 { format!("`{value}ms` or `{value}s`") } else { format!("`{}`", duration(value)) };
-            let message = format!("`{key}: {value}` has no unit and is read as {value} milliseconds");
+            let message = format!("`{value}` has no unit and is read as {value} milliseconds");
             problems.push(node.warning(message).help(format!("write {meant}")));
         }
         Some(value)
@@ -401,7 +401,7 @@ mod tests {
             (problems[0].message.clone(), problems[0].help[0].clone())
         };
         let thirty = describe(30);
-        assert_eq!(thirty.0, "`timeout: 30` has no unit and is read as 30 milliseconds");
+        assert_eq!(thirty.0, "`30` has no unit and is read as 30 milliseconds");
         assert_eq!(thirty.1, "write `30ms` or `30s`");
         assert_eq!(describe(90_000).1, "write `90s`");
         assert_eq!(describe(60_000).1, "write `1m`");

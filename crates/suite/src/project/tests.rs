@@ -371,6 +371,6 @@ fn a_default_timeout_that_is_probably_in_seconds_causes_a_warning() {
     };
     let (timeout, problems) = describe("30");
     assert_eq!((timeout, problems.len()), (30, 1));
-    assert!(problems[0].contains("`defaultTimeout: 30` has no unit and is read as 30 milliseconds"), "{problems:?}");
+    assert!(problems[0].contains("`30` has no unit and is read as 30 milliseconds"), "{problems:?}");
     assert_eq!((describe("10000"), describe("30s")), ((10_000, Vec::new()), (30_000, Vec::new())));
 }

@@ -12,7 +12,7 @@ use sandbox::{Sandbox, SandboxCopy};
 use super::files;
 use sandbox::supervise::{self, MARK, TROUBLE};
 
-/// Maximum bytes of a file that are read.
+/// Maximum bytes of a file that are read, and of its text as it is recorded.
 const MOST_OF_A_FILE: u64 = 16 * 1024 * 1024;
 
 /// Maximum bytes of each output of a command that are kept.
@@ -128,8 +128,23 @@ fn contents(file: File) -> io::Result<Probed> {
     let size = file.metadata()?.len();
     let mut bytes = Vec::new();
     file.take(MOST_OF_A_FILE).read_to_end(&mut bytes)?;
-    let clipped = size > bytes.len() as u64;
-    Ok(Probed::File { size, text: String::from_utf8_lossy(&bytes).into_owned(), clipped })
+    let mut text = String::from_utf8_lossy(&bytes).into_owned();
+    let recorded = recorded_prefix(&text);
+    let clipped = size > bytes.len() as u64 || recorded < text.len();
+    text.truncate(recorded);
+    Ok(Probed::File { size, text, clipped })
+}
+
+/// Returns the length of the part of `text` that is recorded. A control character takes six bytes in the record, so a
+/// file that consists of zeros would need six times its size several times over.
+fn recorded_prefix(text: &str) -> usize {
+    let mut left = MOST_OF_A_FILE as usize;
+    for (at, character) in text.char_indices() {
+        let size = if character.is_ascii_control() && !"\n\r\t".contains(character) { 6 } else { character.len_utf8() };
+        let Some(rest) = left.checked_sub(size) else { return at };
+        left = rest;
+    }
+    text.len()
 }
 
 async fn command(copy: &SandboxCopy, run: &str, timeout: Duration) -> Probed {
@@ -207,6 +222,9 @@ mod tests {
         let large = format!("{}end", "x".repeat(300_014));
         fs::write(work.join("large"), &large).unwrap();
         assert_eq!(look_at(&work, "large").unwrap(), file_of(&large));
+        fs::File::create(work.join("zeros")).unwrap().set_len(20 << 30).unwrap();
+        let Probed::File { text, clipped: true, .. } = look_at(&work, "zeros").unwrap() else { panic!("clipped") };
+        assert_eq!(text.len() as u64, MOST_OF_A_FILE / 6);
         fs::write(work.join("binary"), [b'a', 0xff]).unwrap();
         assert!(matches!(look_at(&work, "binary").unwrap(), Probed::File { text, .. } if text == "a\u{fffd}"));
     }

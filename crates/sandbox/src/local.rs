@@ -35,7 +35,7 @@ use super::registry::Registry;
 use super::removal;
 use super::repository::{RepositorySnapshot, Unchanged, Watch};
 use super::review_requests::Reviews;
-use super::snapshot::{Before, Snapshot};
+use super::snapshot::{Before, Obstacle, Snapshot};
 use super::template::{Files, Template, Templates};
 use super::{Request, Sandbox, SandboxBackend, SandboxError, SandboxKind, environment};
 use crate::BoxFuture;
@@ -269,11 +269,16 @@ impl LocalSandbox {
                 changes = snapshot_of()?;
             }
             let now = GitState::at(&work, deadline).map_err(|error| unread(&work, error))?;
-            if let (Some(_), Some(path)) = (&now, &changes.blocks_git) {
-                let reason = format!(
-                    "the agent made `{}` a pipe, a socket or a device, which git would wait for",
-                    path.display()
-                );
+            if let (Some(_), Some(obstacle)) = (&now, &changes.blocks_git) {
+                let reason = match obstacle {
+                    Obstacle::Special(path) => format!(
+                        "the agent made `{}` a pipe, a socket or a device, which git would wait for",
+                        path.display()
+                    ),
+                    Obstacle::TooLong => {
+                        "the agent left directories nested so deeply that git cannot read them".to_owned()
+                    }
+                };
                 return Err(SandboxError::Ruined { reason });
             }
             let left = if now.is_none() {

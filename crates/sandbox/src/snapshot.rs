@@ -41,8 +41,8 @@ pub(super) struct Changes {
     pub(super) is_closed: bool,
     /// True if a file has new content but its old size. By its timestamps alone, git may take it for unchanged.
     pub(super) keeps_a_size: bool,
-    /// A pipe, socket or device that git would open and block on, by its path below the root.
-    pub(super) blocks_git: Option<PathBuf>,
+    /// Reason why git cannot read the tree.
+    pub(super) blocks_git: Option<Obstacle>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,6 +181,15 @@ fn keeps_a_size(known: Option<&HashMap<OsString, Entry>>, found: &[(OsString, En
     })
 }
 
+/// Reason why git cannot read a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Obstacle {
+    /// A pipe, socket or device, by its path below the root. Git would wait for it.
+    Special(PathBuf),
+    /// A directory whose path is longer than the system accepts. Git only prints a warning.
+    TooLong,
+}
+
 /// One traversal of a tree.
 struct Traversal<'a> {
     root: &'a Path,
@@ -203,7 +212,7 @@ struct Directory {
 struct Observations {
     is_whole: bool,
     is_closed: bool,
-    blocks_git: Option<PathBuf>,
+    blocks_git: Option<Obstacle>,
 }
 
 impl Default for Observations {
@@ -255,7 +264,9 @@ impl Traversal<'_> {
             Ok(entries) => entries,
             Err(error) => {
                 let is_closed = error.kind() == io::ErrorKind::PermissionDenied;
-                let seen = Observations { is_whole: false, is_closed, blocks_git: None };
+                let is_too_long = error.kind() == io::ErrorKind::InvalidFilename;
+                let seen =
+                    Observations { is_whole: false, is_closed, blocks_git: is_too_long.then(|| Obstacle::TooLong) };
                 return Ok(Directory { seen, ..Directory::default() });
             }
         };
@@ -278,7 +289,8 @@ impl Traversal<'_> {
                 } else {
                     (is_special(kind) && GIT_READS.iter().any(|read| name == *read)).then(|| entry.path())
                 };
-                found.seen.blocks_git = strange.map(|at| at.strip_prefix(self.root).unwrap_or(&at).to_owned());
+                let below = |at: PathBuf| at.strip_prefix(self.root).unwrap_or(&at).to_owned();
+                found.seen.blocks_git = strange.map(|at| Obstacle::Special(below(at)));
             }
             if !kind.is_dir() {
                 let seen = self.entry(&entry, kind, known.and_then(|known| known.get(&name)))?;
@@ -501,14 +513,14 @@ mod tests {
             assert_eq!(blocking(), None, "{place}");
             fs::remove_file(&pipe).unwrap();
             nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-            assert_eq!(blocking(), blocks.then(|| PathBuf::from(place)), "{place}");
+            assert_eq!(blocking(), blocks.then(|| Obstacle::Special(PathBuf::from(place))), "{place}");
         }
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("a/.git")).unwrap();
         symlink("/dev/zero", root.path().join("a/.git/commondir")).unwrap();
         let before = Before { snapshot: &Snapshot::default(), moment: moment(root.path()) };
         let blocks = Snapshot::changes(root.path(), &before, deadline()).unwrap().blocks_git;
-        assert_eq!(blocks.as_deref(), Some(Path::new("a/.git/commondir")));
+        assert_eq!(blocks, Some(Obstacle::Special(PathBuf::from("a/.git/commondir"))));
     }
 
     fn sparse(path: &Path, size: u64) {

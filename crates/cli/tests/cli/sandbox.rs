@@ -400,6 +400,10 @@ async fn removing_or_closing_the_sandbox_counts_against_the_agent() {
         ("rm -r \"$PWD\"; ln -s / \"$PWD\"", "the agent removed its working directory"),
         ("chmod 000 .", "the agent closed its working directory"),
         ("chmod 000 ..", "the agent closed its working directory"),
+        (
+            "for i in $(seq 2100); do mkdir d; cd -P d; done; echo x > hidden",
+            "the agent left directories nested so deeply that git cannot read them",
+        ),
     ] {
         let sandbox = watched(&bench, &[]).await;
         run_script(&*sandbox, ruin).await;

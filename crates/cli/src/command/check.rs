@@ -36,7 +36,7 @@ pub struct CheckArgs {
     /// Treat warnings as errors, and report weaknesses of skill suites
     #[arg(long)]
     strict: bool,
-    /// For each claim, show the assertions that it compiles to, or that it goes to a judge
+    /// For each claim, show the assertions that it compiles to, or that a judge decides it
     #[arg(long, short)]
     verbose: bool,
     /// Output format

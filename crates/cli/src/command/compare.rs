@@ -20,17 +20,17 @@ use crate::workspace::WorkspaceArgs;
 /// Arguments of `compare`.
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// Run before: prefix of its id, label, `latest` or `previous`; with `--by`, the run to compare in [default:
+    /// Earlier run: prefix of its id, label, `latest` or `previous`; with `--by`, the run to compare in [default:
     /// previous; with `--by`, latest]
     #[arg(value_name = "A")]
     a: Option<String>,
-    /// Run after [default: latest]
+    /// Later run [default: latest]
     #[arg(value_name = "B", conflicts_with = "by")]
     b: Option<String>,
-    /// Run before, as an option
+    /// Earlier run, as an option
     #[arg(long, value_name = "A", conflicts_with_all = ["a", "by"])]
     before: Option<String>,
-    /// Run after, as an option
+    /// Later run, as an option
     #[arg(long, value_name = "B", conflicts_with_all = ["b", "by"])]
     after: Option<String>,
     /// Compare the models, agents or variants of one run, each with the first one, or the newest runs with different

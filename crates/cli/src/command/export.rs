@@ -17,7 +17,7 @@ use crate::terminal::Terminal;
 /// Arguments of `export`.
 #[derive(Debug, clap::Args)]
 pub struct ExportArgs {
-    /// Run to write: prefix of its id, label, `latest`, `previous` or `latest~N`
+    /// Run to export: prefix of its id, label, `latest`, `previous` or `latest~N`
     #[arg(value_name = "RUN")]
     run: String,
     /// File to write

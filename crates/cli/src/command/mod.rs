@@ -51,7 +51,7 @@ pub enum Command {
     History(history::HistoryArgs),
     /// Show the result of a run, or its progress
     Status(status::StatusArgs),
-    /// Show a run in a browser, also while it goes on
+    /// Show a run in a browser, even while it is running
     View(view::ViewArgs),
     /// Write a report of a recorded run
     Report(report::ReportArgs),

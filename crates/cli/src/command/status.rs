@@ -24,7 +24,7 @@ pub struct StatusArgs {
     run: Option<String>,
     #[command(flatten)]
     place: WorkspaceArgs,
-    /// List everything, also beyond the first 20 lines of each kind
+    /// List everything, not only the first 20 lines of each kind
     #[arg(long)]
     all: bool,
     /// Print JSON

@@ -235,7 +235,7 @@ pub static SETTINGS: [Setting; 48] = [
         |used| json!(used.args.budgets.max_duration),
     )
     .flag("--max-duration", |args| args.budgets.max_duration.is_some()),
-    Setting::new("on_budget", "Action when a trial exceeds one of these: `warn`, `fail`, or `stop` the run", |used| {
+    Setting::new("on_budget", "Action when a trial exceeds a budget: `warn`, `fail`, or `stop` the run", |used| {
         json!(used.run.limits.on_budget.name())
     })
     .flag("--on-budget", |args| args.budgets.on_budget.is_some())
@@ -366,7 +366,7 @@ pub static SETTINGS: [Setting; 48] = [
         Ok(())
     })
     .default("on if GITHUB_ACTIONS is true"),
-    Setting::new(TRACEPARENT, "Trace that the run is part of, in the form of the W3C, for the report `otlp`", |used| {
+    Setting::new(TRACEPARENT, "Trace that the run is part of, as a W3C `traceparent`, for the report `otlp`", |used| {
         json!(used.args.output.traceparent)
     })
     .variables(&["TRACEPARENT"], |args, text| put(&mut args.output.traceparent, Ok(text.to_owned()))),

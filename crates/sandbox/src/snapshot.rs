@@ -266,7 +266,7 @@ impl Traversal<'_> {
                 let is_closed = error.kind() == io::ErrorKind::PermissionDenied;
                 let is_too_long = error.kind() == io::ErrorKind::InvalidFilename;
                 let seen =
-                    Observations { is_whole: false, is_closed, blocks_git: is_too_long.then(|| Obstacle::TooLong) };
+                    Observations { is_whole: false, is_closed, blocks_git: is_too_long.then_some(Obstacle::TooLong) };
                 return Ok(Directory { seen, ..Directory::default() });
             }
         };

@@ -295,5 +295,5 @@ fn more(count: usize, most: usize, paint: &Paint) -> String {
     if count <= most {
         return String::new();
     }
-    format!("  {}\n", paint.dim(&format!("and {} more; `--all` lists them", number((count - most) as u64))))
+    format!("  {}\n", paint.dim(&format!("and {} more: `trialrun status --all`", number((count - most) as u64))))
 }

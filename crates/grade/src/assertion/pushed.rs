@@ -148,7 +148,7 @@ fn sign_in_hint(change: &RepositoryChange) -> Option<String> {
     let needs_sign_in = |url: &str| url.starts_with("https://") || url.starts_with("http://");
     let (name, _) = change.after.remotes.iter().find(|(_, remote)| needs_sign_in(&remote.url))?;
     Some(format!(
-        "the agent is signed in at `{name}` only with `--lend-git-sign-in`; look for a refused `git push` in its output"
+        "the agent is signed in at `{name}` only with `lend_git_sign_in`; look for a refused `git push` in its output"
     ))
 }
 
@@ -184,7 +184,7 @@ mod tests {
                 change.after.remotes = [("origin".to_owned(), remote)].into();
             });
             assert_eq!((finding.status, finding.reason.as_str()), (Status::Unmet, "nothing was pushed"));
-            finding.evidence.iter().any(|line| line.contains("`origin` only with `--lend-git-sign-in`"))
+            finding.evidence.iter().any(|line| line.contains("`origin` only with `lend_git_sign_in`"))
         };
         assert!(at("https://example.com/a.git") && !at("/srv/a.git"));
     }

@@ -67,11 +67,11 @@ pub enum Command {
     Regrade(regrade::RegradeArgs),
     /// Write a recorded run to a file
     Export(export::ExportArgs),
-    /// Add runs to the record from files that `export` wrote
+    /// Import recorded runs from files written by `export`
     Import(import::ImportArgs),
     /// Merge the exported runs of all shards into one run
     Merge(merge::MergeArgs),
-    /// Find and remove sandboxes that a killed run left behind, or old runs
+    /// Find and remove sandboxes left behind by a killed run, or old runs
     #[command(alias = "sandbox-prune")]
     Prune(prune::PruneArgs),
     /// Print a JSON Schema for editors and other programs
@@ -80,7 +80,7 @@ pub enum Command {
     Completions(completions::CompletionsArgs),
     /// Print or write manual pages
     Man(man::ManArgs),
-    /// Print the packages that trialrun is built from and their licences
+    /// List trialrun's dependencies and their licences
     Licenses,
     /// Check or update the generated sections of the reference pages
     #[command(hide = true)]

@@ -174,9 +174,9 @@ impl Reporter for Terminal {
     }
 
     fn tick(&mut self, now: Timestamp) -> io::Result<()> {
-        let Some(Run { view, progress, .. }) = self.run.as_ref().filter(|_| !self.over) else { return Ok(()) };
+        let Some(Run { view, progress, .. }) = self.run.as_mut().filter(|_| !self.over) else { return Ok(()) };
         if let View::Table(table) = view {
-            table.show(progress, now);
+            table.draw(progress, now);
         }
         let Some(heartbeat) = &mut self.heartbeat else { return Ok(()) };
         if between(*self.last_heartbeat.get_or_insert(now), now) < HEARTBEAT {

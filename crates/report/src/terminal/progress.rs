@@ -86,6 +86,14 @@ impl Progress {
         self.running.get(trial)
     }
 
+    /// Returns at most `most` trials in progress with their ids, those that have been running longest first.
+    pub(super) fn oldest(&self, most: usize) -> Vec<(&Arc<str>, &RunningTrial)> {
+        let mut running: Vec<_> = self.running.iter().collect();
+        running.sort_by(|(_, one), (_, other)| (one.since, &one.name).cmp(&(other.since, &other.name)));
+        running.truncate(most);
+        running
+    }
+
     fn set_activity(&mut self, trial: &str, activity: String) {
         if let Some(running) = self.running.get_mut(trial) {
             running.activity = activity;
@@ -131,9 +139,7 @@ impl Progress {
 
     /// Names the trials that have run longest: `longest: a#1 2m5s (Bash "npm test"), b#1 10s`. `None` if none runs.
     pub(super) fn longest(&self, now: Timestamp) -> Option<String> {
-        let mut running: Vec<&RunningTrial> = self.running.values().collect();
-        running.sort_by(|one, other| (one.since, &one.name).cmp(&(other.since, &other.name)));
-        let named: Vec<String> = running.iter().take(NAMED).map(|trial| trial.describe(now)).collect();
+        let named: Vec<String> = self.oldest(NAMED).into_iter().map(|(_, trial)| trial.describe(now)).collect();
         (!named.is_empty()).then(|| format!("longest: {}", named.join(", ")))
     }
 

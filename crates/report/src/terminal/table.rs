@@ -1,8 +1,9 @@
-//! View of several jobs on an interactive terminal: a table at the bottom shows the activity of each worker and is
-//! redrawn in place; finished trials scroll by above it.
+//! View of several jobs on an interactive terminal: a table at the bottom shows the trials that have been running
+//! longest, and the progress of the run. It is redrawn in place; finished trials scroll by above it.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -10,15 +11,20 @@ use jiff::Timestamp;
 use model::{Envelope, Event};
 
 use super::lines::Lines;
-use super::progress::Progress;
-use super::screen::Screen;
+use super::progress::{Progress, RunningTrial};
+use super::screen::{Screen, terminal_size};
 use super::{Detail, Paint};
 use crate::columns;
-use crate::format::elapsed;
+use crate::format::{between, elapsed};
 use crate::names::Names;
 
 /// Interval at which the clocks are updated.
 const TICK: Duration = Duration::from_millis(200);
+
+/// Maximum number of rows.
+const ROWS: usize = 8;
+/// Lines of the terminal that the rows leave free.
+const MARGIN: usize = 4;
 
 /// The table and the lines above it.
 pub(super) struct Table {
@@ -26,7 +32,10 @@ pub(super) struct Table {
     names: Names,
     lines: Lines,
     screen: MultiProgress,
-    rows: HashMap<String, ProgressBar>,
+    /// Rows by the id of their trial.
+    rows: HashMap<Arc<str>, ProgressBar>,
+    /// Maximum number of rows.
+    most: usize,
     total: ProgressBar,
 }
 
@@ -35,8 +44,17 @@ impl Table {
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(Screen::new(live, paint.width())), 10);
         let screen = MultiProgress::with_draw_target(target);
         let total = screen.add(ProgressBar::no_length().with_style(style("{wide_msg}")));
+        let most = terminal_size().map_or(ROWS, |(_, lines)| ROWS.min(lines.saturating_sub(MARGIN)).max(1));
         // Nothing is drawn yet, because the lines above the table are still to be written.
-        Self { paint, lines: Lines::new(paint, detail, names.clone()), names, screen, rows: HashMap::new(), total }
+        Self {
+            paint,
+            lines: Lines::new(paint, detail, names.clone()),
+            names,
+            screen,
+            rows: HashMap::new(),
+            most,
+            total,
+        }
     }
 
     pub(super) fn event(
@@ -47,29 +65,12 @@ impl Table {
     ) -> io::Result<()> {
         let trial = envelope.trial.as_deref().unwrap_or_default();
         match &envelope.event {
-            Event::TrialStarted { .. } => {
-                if let Some(old) = self.rows.remove(trial) {
-                    old.finish_and_clear();
+            Event::TrialStarted { .. } | Event::TrialFinished(_) => self.draw(progress, envelope.at),
+            _ => {
+                if let (Some(bar), Some(running)) = (self.rows.get(trial), progress.running(trial)) {
+                    bar.set_message(self.row(running));
                 }
-                let bar = ProgressBar::no_length().with_style(style("  {since} {wide_msg}"));
-                let bar = self.screen.insert_before(&self.total, bar);
-                bar.enable_steady_tick(TICK);
-                self.rows.insert(trial.to_owned(), bar);
-                self.show(progress, envelope.at);
             }
-            Event::TrialFinished(_) => {
-                if let Some(bar) = self.rows.remove(trial) {
-                    bar.finish_and_clear();
-                    self.screen.remove(&bar);
-                }
-                self.show(progress, envelope.at);
-            }
-            _ => {}
-        }
-        if let (Some(bar), Some(running)) = (self.rows.get(trial), progress.running(trial)) {
-            let name = columns::padded(&running.name, self.names.width().min(44));
-            let line = format!("{}  {}", self.paint.bold(&name), self.paint.dim(&running.activity));
-            bar.set_message(line.trim_end().to_owned());
         }
         let text = self.lines.event(envelope);
         if text.is_empty() {
@@ -92,10 +93,38 @@ impl Table {
         self.lines.failures()
     }
 
-    /// Shows the progress of the run in the last line.
-    pub(super) fn show(&self, progress: &Progress, now: Timestamp) {
+    /// Shows the trials that have been running longest, and the progress of the run in the last line.
+    pub(super) fn draw(&mut self, progress: &Progress, now: Timestamp) {
+        let shown = progress.oldest(self.most);
+        self.rows.retain(|trial, bar| {
+            let remains = shown.iter().any(|(id, _)| *id == trial);
+            if !remains {
+                bar.finish_and_clear();
+                self.screen.remove(bar);
+            }
+            remains
+        });
+        for (trial, running) in shown {
+            let message = self.row(running);
+            if let Some(bar) = self.rows.get(trial) {
+                bar.set_message(message);
+                continue;
+            }
+            let since = Duration::from_millis(between(running.since, now));
+            let bar = ProgressBar::no_length().with_style(style("  {since} {wide_msg}")).with_elapsed(since);
+            let bar = self.screen.insert_before(&self.total, bar);
+            bar.set_message(message);
+            bar.enable_steady_tick(TICK);
+            self.rows.insert(Arc::clone(trial), bar);
+        }
         self.total.set_message(format!("  {}", progress.describe(now)));
         self.total.tick();
+    }
+
+    fn row(&self, running: &RunningTrial) -> String {
+        let name = columns::padded(&running.name, self.names.width().min(44));
+        let line = format!("{}  {}", self.paint.bold(&name), self.paint.dim(&running.activity));
+        line.trim_end().to_owned()
     }
 }
 

@@ -280,7 +280,7 @@ impl View<'_> {
     pub(super) async fn ask_within(&self, args: &[&str], deadline: Duration) -> Result<Vec<String>, String> {
         let output = self.start("git", OURS.iter().chain(args), deadline, MAX_OUTPUT).await?;
         if output.timed_out {
-            return Err(format!("no answer after {} s", deadline.as_secs_f64()));
+            return Err(format!("no answer after {} s", deadline.as_secs_f64().ceil()));
         }
         if output.status.success() {
             return Ok(output.stdout.lines());

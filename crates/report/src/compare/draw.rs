@@ -114,7 +114,8 @@ impl Comparison {
     /// Returns the figures as rows of text, below a row of headings.
     pub(crate) fn table_rows(&self) -> Vec<[String; 7]> {
         let [before, after] = self.short_names().map(str::to_owned);
-        let heads = ["in both".into(), before, after, "change".into(), "95%".into(), "p".into(), "n (cases)".into()];
+        let heads =
+            ["in both".into(), before, after, "difference".into(), "95%".into(), "p".into(), "n (cases)".into()];
         let row = |total: &Total| {
             let cases = number(total.cases as u64);
             let [before, after] = [total.side(0), total.side(1)];

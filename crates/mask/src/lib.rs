@@ -2,7 +2,7 @@
 //!
 //! Grading sees the original text. The runner masks each event before it is sent, so no log, report or record contains
 //! a secret, including findings. Data that leaves in another way is masked there: the input of user commands, the
-//! prompts of judges and played users, messages about files, and `config`.
+//! prompts of judges and simulated users, messages about files, and `config`.
 //!
 //! ```
 //! use std::collections::BTreeMap;

@@ -20,7 +20,7 @@ pub(crate) struct RunTotals {
     /// Cost of each attempt, with the position of its trial and `true` for the baseline. They are added in the order of
     /// the plan, because a sum of floating-point numbers depends on the order.
     costs: Vec<(usize, f64, bool)>,
-    /// Usage of judges and played users, kept by position for the same reason.
+    /// Usage of judges and simulated users, kept by position for the same reason.
     auxiliary_usages: Vec<(usize, [Option<AuxiliaryUsage>; 2])>,
     figures: Vec<(usize, TrialFigures)>,
     /// `true` to keep figures of trials whose arm has no variant.

@@ -64,7 +64,7 @@ pub struct Earlier {
 }
 
 impl Earlier {
-    /// Returns its cost in US dollars, as far as it is known, including judges and played users.
+    /// Returns its cost in US dollars, as far as it is known, including judges and simulated users.
     pub(crate) fn cost_usd(&self) -> f64 {
         let asides = [self.summary.judge, self.summary.user].into_iter().flatten().filter_map(|aside| aside.cost_usd);
         self.summary.cost_usd.into_iter().chain(asides).sum()

@@ -20,7 +20,7 @@ impl Spending {
         Self { sum: Mutex::new(earlier.cost_usd()), ..Self::default() }
     }
 
-    /// Adds the cost of `record`, including its judges and its played user.
+    /// Adds the cost of `record`, including its judges and its simulated user.
     pub(crate) fn add(&self, record: &TrialRecord, settings: &Settings) {
         let attempts = record.attempts.iter().filter_map(|attempt| attempt.cost_usd);
         let asides = [record.judge, record.user].into_iter().flatten().filter_map(|aside| aside.cost_usd);

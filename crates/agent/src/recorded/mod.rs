@@ -130,7 +130,7 @@ impl Recorded {
         if let Some(error) = &answer.error {
             return Err(Breakage::environment(format!("recorded error: {error}")));
         }
-        // The number of messages of code and of played users is not known yet.
+        // The number of messages of code and of simulated users is not known yet.
         let is_open = case.code.is_some() || case.user.is_some();
         let known = if is_open { usize::MAX } else { case.messages.len().saturating_sub(1) };
         let last_message = answer.last_message.min(known);

@@ -54,8 +54,8 @@ impl Applies {
     pub fn describe(self) -> &'static str {
         match self {
             Self::ToRun => "run",
-            Self::OverCase => "over the case",
-            Self::UnderCase => "under the case",
+            Self::OverCase => "overrides cases",
+            Self::UnderCase => "default for cases",
         }
     }
 }

@@ -222,7 +222,7 @@ fn a_played_user_sends_messages_until_it_is_done() {
     let trial = &report["trials"][0];
     assert_eq!(trial["input"], serde_json::json!(["Hello!", "What is your return policy?"]));
     assert_eq!(trial["answer"].as_str().map(|answer| answer.contains("30 days")), Some(true));
-    // The usage of the played user is separate from the agent's.
+    // The usage of the simulated user is separate from the agent's.
     assert_eq!((&trial["user_usage"]["total"], &trial["judge_usage"]), (&45.into(), &Value::Null));
     assert_eq!((&trial["usage"]["total"], &report["summary"]["user_usage"]["total"]), (&38.into(), &45.into()));
     // A script that is too short for the user is a mistake in the test.

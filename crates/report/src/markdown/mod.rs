@@ -156,7 +156,7 @@ impl Run {
         let duration = duration.unwrap_or_else(|| between(self.info.started_at, self.last));
         page.push_str(&format!("- Duration: {}\n- Tokens: {}\n", elapsed(duration), tokens(summary)));
         page.push_str(&format!("- Cost: {}\n", cost(summary)));
-        for (name, took) in [("Judge", &summary.judge), ("Played users", &summary.user)] {
+        for (name, took) in [("Judge", &summary.judge), ("Simulated users", &summary.user)] {
             page.push_str(&took.as_ref().map_or_else(String::new, |took| format!("- {name}: {}\n", model_usage(took))));
         }
         for hook in &self.hooks {

@@ -24,7 +24,7 @@ pub(super) struct Progress {
     finished: usize,
     /// Results and usage of the finished trials, with all their attempts.
     summary: Summary,
-    /// True if the cost of an agent, a judge or a played user is unknown.
+    /// True if the cost of an agent, a judge or a simulated user is unknown.
     is_cost_partial: bool,
     /// Number of trials that an agent ran in, and the sum of their durations in milliseconds.
     timed: (u64, u64),
@@ -125,7 +125,7 @@ impl Progress {
         self.paint.join(&parts)
     }
 
-    /// Formats the cost of agents, judges and played users as `$1.2000`, and as `$1.2000+` if a part is unknown.
+    /// Formats the cost of agents, judges and simulated users as `$1.2000`, and as `$1.2000+` if a part is unknown.
     fn cost(&self) -> Option<String> {
         let Summary { cost_usd, judge, user, .. } = &self.summary;
         let auxiliary = [judge, user].into_iter().flatten().filter_map(|usage| usage.cost_usd);

@@ -150,7 +150,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Returns the agent's time since `began` in milliseconds. Waiting for the record, a judge or a played user is not
+    /// Returns the agent's time since `began` in milliseconds. Waiting for the record, a judge or a simulated user is not
     /// included; `waited` is the total waiting time at `began`.
     fn agents_time(&self, began: Instant, waited: Duration) -> u64 {
         model::millis(began.elapsed().saturating_sub(self.events.waited().saturating_sub(waited)))

@@ -114,7 +114,7 @@ pub(crate) fn begin(planned: &PlannedTrial, events: &EventSender) {
 /// Runs a trial, whose start has been emitted, to its outcome. Broken attempts are retried as often as the settings
 /// allow, failed ones only if the settings ask for it.
 ///
-/// Futures that only a few trials await (a sandbox, code, a played user, a judge) are boxed: otherwise the future of
+/// Futures that only a few trials await (a sandbox, code, a simulated user, a judge) are boxed: otherwise the future of
 /// every trial would have room for all of them, and it is moved several times.
 pub(crate) async fn run(
     planned: Arc<PlannedTrial>,
@@ -216,7 +216,7 @@ struct Attempt<'a> {
     limits: Arc<Limits>,
     /// Created on first use.
     judge: OnceLock<Result<Judge, String>>,
-    /// Usage of the played user so far.
+    /// Usage of the simulated user so far.
     user: Mutex<Option<AuxiliaryUsage>>,
     /// Durations of the phases so far.
     phases: Mutex<Phases>,
@@ -246,7 +246,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Returns the usage of the played user so far, whatever became of the attempt.
+    /// Returns the usage of the simulated user so far, whatever became of the attempt.
     fn user_took(&self) -> Option<AuxiliaryUsage> {
         *self.user.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,5 @@
-//! A user played by a model. The cost and the failures of the model are kept apart from the agent: a user that cannot
-//! be played makes a trial broken, never failed.
+//! A user simulated by a model. The cost and the failures of the model are kept apart from the agent: a user that cannot
+//! be simulated makes a trial broken, never failed.
 
 mod prompt;
 
@@ -10,7 +10,7 @@ use mask::Mask;
 use model::{AuxiliaryUsage, Ending, SimulatedUser, Trace};
 use serde_json::{Map, Value, json};
 
-/// Maximum size of a message of a played user, in bytes. A model that writes more is out of control.
+/// Maximum size of a message of a simulated user, in bytes. A model that writes more is out of control.
 const LONGEST: usize = 16 * 1024;
 
 /// Maximum number of tokens of one answer of the model.

@@ -74,7 +74,7 @@ fn trace(output: &[(&str, &str)]) -> Trace {
 }
 
 #[tokio::test]
-async fn a_played_user_continues_until_the_goal_is_reached() {
+async fn a_simulated_user_continues_until_the_goal_is_reached() {
     let script = Script::of([says(" My money, please. "), leaves("the refund is promised")]);
     let mut player = player(&script, 5);
     assert_eq!(player.next(&Trace::default()).await, Ok(Move::Say("My money, please.".into())));
@@ -91,7 +91,7 @@ async fn a_played_user_continues_until_the_goal_is_reached() {
 }
 
 #[tokio::test]
-async fn a_played_user_stops_after_the_maximum_number_of_messages() {
+async fn a_simulated_user_stops_after_the_maximum_number_of_messages() {
     let script = Script::of([says("one"), says("two")]);
     let mut player = player(&script, 2);
     for _ in 0..2 {
@@ -103,7 +103,7 @@ async fn a_played_user_stops_after_the_maximum_number_of_messages() {
 }
 
 #[tokio::test]
-async fn a_failing_model_is_retried_once_before_the_played_user_fails() {
+async fn a_failing_model_is_retried_once_before_the_simulated_user_fails() {
     let failed = || Err(ProviderError::Cut);
     let script = Script::of([failed(), says("one"), failed(), failed()]);
     let mut player = player(&script, 9);

@@ -237,7 +237,12 @@ fn holds_events(stem: &str, report: &Value, stream: &str) {
 
 fn holds_terminal(stem: &str, expected: &Expected, live: &Ran) {
     let marks = [("passed", "✓"), ("failed", "✗"), ("undecided", "?"), ("broken", "!")];
-    let says = |line: &str, mark: &str, word: &str| line.contains(&format!("... {mark} {word}"));
+    // A single trial is shown as it happens; each of several has a line.
+    let is_single = expected.outcomes().len() == 1;
+    let says = |line: &str, mark: &str, word: &str| match is_single {
+        true => line.contains(&format!("... {mark} {word}")),
+        false => line.starts_with(&format!("{mark} {word}")),
+    };
     let verdict = |line: &str| {
         marks.iter().find(|(outcome, mark)| says(line, mark, outcome) || says(line, mark, "passed but for"))
     };
@@ -260,6 +265,7 @@ fn timeless(text: &str) -> String {
     let id = regex::Regex::new(r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b").unwrap();
     let place = regex::Regex::new(r"/[^\s`]*/trialrun-([a-z-]+)-\d+-[0-9a-f]+\b").unwrap();
     let clock = regex::Regex::new(r"(?m)^ +(?:\d+ms|\d+\.\ds|\d+m\d\ds) ").unwrap();
+    let duration = regex::Regex::new(r"(?m)^([✓✗?!] [a-z ]*[a-z]) +(?:\d+ms|\d+\.\ds|\d+m\d\ds)  ").unwrap();
     let time = regex::Regex::new(r"\b(?:\d+ms|\d+\.\ds|\d+m\d\ds)\b").unwrap();
     let waited = regex::Regex::new(r"a request for \d+\.\d s").unwrap();
     let text = text.replace(env!("CARGO_PKG_VERSION"), "VERSION");
@@ -267,6 +273,7 @@ fn timeless(text: &str) -> String {
     let text = place.replace_all(&text, "SANDBOX-$1");
     let text = waited.replace_all(&text, "a request for TIME");
     let text = clock.replace_all(&text, "   TIME ");
+    let text = duration.replace_all(&text, "$1  TIME  ");
     time.replace_all(&text, "TIME").into_owned()
 }
 

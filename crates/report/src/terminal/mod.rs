@@ -1,5 +1,5 @@
-//! Report for people. A single job is shown as it happens; several jobs with a line each, and on an interactive
-//! terminal with a table of the workers below.
+//! Report for people. A single trial, and on an interactive terminal a single job, is shown as it happens; otherwise each
+//! trial gets a line, and on an interactive terminal a table of the workers follows.
 //!
 //! Only this module uses terminal libraries.
 
@@ -104,7 +104,7 @@ impl Terminal {
         let names = Names::of(&info.trials);
         let view = if self.detail.quiet {
             View::Lines(Lines::new(self.paint, self.detail, names.clone()))
-        } else if info.jobs.min(info.trials.len()) <= 1 {
+        } else if info.trials.len() <= 1 || (info.jobs <= 1 && self.paint.style.interactive) {
             View::Stream(Stream::new(self.paint, self.detail, names.clone(), &info.agents))
         } else if let Some(live) = self.live.take() {
             View::Table(Box::new(Table::new(self.paint, self.detail, names.clone(), live)))

@@ -1,4 +1,4 @@
-//! View of a single job: everything that an agent does, as it happens.
+//! View of a single trial or job: everything that an agent does, as it happens.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,7 @@
 //! Reports on trials whose output is judged: failures, scores, dimensions, `not`.
 
 use model::{Envelope, Outcome, TrialRecord};
+use report::Style;
 use serde_json::{Value, json};
 
 use crate::fixture::{self, differs, enough, file, holds, holds_not, nothing, scored, skipped, trial};
@@ -20,10 +21,16 @@ fn describe(record: TrialRecord) -> Value {
 
 #[test]
 fn a_judged_trial_is_shown_with_its_differences_and_its_score() {
-    expect("judged.txt", &reported("terminal", &file().events, |_| {}));
-    let ascii = reported("terminal", &file().events, |options| options.style.unicode = false);
+    let shown = |change: fn(&mut Style)| {
+        reported("terminal", &file().events, |options| {
+            options.style.interactive = true;
+            change(&mut options.style);
+        })
+    };
+    expect("judged.txt", &shown(|_| {}));
+    let ascii = shown(|style| style.unicode = false);
     assert!(ascii.is_ascii(), "{ascii}");
-    let colored = reported("terminal", &file().events, |options| options.style.color = true);
+    let colored = shown(|style| style.color = true);
     expect("judged.color.txt", &colored.replace('\u{1b}', "\\e"));
 }
 

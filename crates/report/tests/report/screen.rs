@@ -6,12 +6,14 @@ use crate::{Paper, expect, plain, reported};
 
 #[test]
 fn a_single_job_is_shown_live() {
-    expect("stream.txt", &reported("terminal", &one_job().events, |_| {}));
+    expect("stream.txt", &reported("terminal", &one_job().events, |options| options.style.interactive = true));
 }
 
 #[test]
 fn a_single_job_is_shown_in_ascii_on_request() {
-    let text = reported("terminal", &one_job().events, |options| options.style.unicode = false);
+    let text = reported("terminal", &one_job().events, |options| {
+        options.style = Style { interactive: true, unicode: false, ..plain() };
+    });
     assert!(text.is_ascii(), "{text}");
     expect("stream.ascii.txt", &text);
 }
@@ -281,7 +283,7 @@ fn a_single_job_shows_its_progress_between_trials_every_ten_seconds() {
         story.starts(trial, &["hi"]).after(6_000).ends(passed(trial));
     }
     story.over();
-    let text = reported("terminal", &story.events, |_| {});
+    let text = reported("terminal", &story.events, |options| options.style.interactive = true);
     let shown: Vec<&str> = text.lines().filter(|line| line.contains("/4 trials")).collect();
     assert_eq!(shown, ["  2/4 trials · 2 passed · $0.0246 · about 7s left · 2,580 tokens"]);
 }

@@ -12,6 +12,7 @@
 
 mod builder;
 mod comment;
+mod csv;
 mod error;
 mod parts;
 mod scalar;
@@ -23,6 +24,8 @@ use std::sync::Arc;
 use files::parallel;
 use model::decode::Problems;
 use model::{Diagnostic, Excerpt, Node, NodeKind, Source, Span};
+
+pub use self::csv::read_csv;
 
 use self::builder::{Builder, build};
 use self::error::{json_error, json_problem};

@@ -269,6 +269,11 @@ fn the_tutorial_for_many_cases_in_one_file_can_be_followed() {
 }
 
 #[test]
+fn the_guide_for_cases_from_a_table_can_be_followed() {
+    assert_eq!(follow("docs/how-to/cases-from-a-table.md"), 1);
+}
+
+#[test]
 fn the_tutorial_for_a_first_bot_test_can_be_followed() {
     follow("docs/tutorials/first-bot-test.md");
 }

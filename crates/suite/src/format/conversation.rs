@@ -9,6 +9,7 @@ use model::decode::{Fields, Problems};
 use model::{AssertionScope, Case, Excerpt, Node, NodeKind, nearest};
 
 use super::assertions::{Assertions, Ids};
+use super::rows::{CASES, CaseReader};
 use super::scenario::{place, refuse_tags, skip, with_common_fields};
 use super::{Format, SuiteFile};
 use crate::library::Library;
@@ -57,7 +58,8 @@ fn recognises(file: &SuiteFile<'_>) -> bool {
 }
 
 fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
-    case(file, library, problems).into_iter().map(Arc::new).collect()
+    let reader = CaseReader { id: &["id", "name"], fails_alone: CONVERSATION.fails_alone, read: case };
+    reader.cases(file, library, problems)
 }
 
 /// Returns the key that is close to `turns`, or its name elsewhere, and contains what `turns` of a conversation would
@@ -112,6 +114,8 @@ fn asserts(root: &Node) -> bool {
 fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Option<Case> {
     refuse_tags(file.root, problems);
     let mut fields = Fields::of(file.root, "the conversation", problems)?;
+    // The rows have already been read.
+    let _ = fields.get(CASES);
     let name = fields.text("name", problems);
     let (id, source) = id(name.as_deref(), &mut fields, file, problems);
     let named = name.filter(|name| *name != id);

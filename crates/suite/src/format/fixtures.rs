@@ -18,14 +18,15 @@ use std::sync::Arc;
 
 use files::parallel;
 use model::decode::{Fields, Problems};
-use model::{Case, Diagnostic, Node, Source};
+use model::{Case, Diagnostic, Node, NodeKind, Source, Spanned};
 
 use self::case::Draft;
 use self::content::Content;
 use self::file_defaults::FileDefaults;
 use self::layers::is_truthy;
 use self::misspelt_keys::MisspeltKeys;
-use super::{NamedFormat, skip_others};
+use super::rows::{self, CASES, Row};
+use super::{NamedFormat, directory, skip_others};
 use crate::fixture_settings::field::{self, FIELDS};
 use crate::library::Library;
 
@@ -90,12 +91,17 @@ fn split(file: &str) -> Option<(&str, Ending)> {
 /// Returns the cases of the file at `path`.
 fn cases(path: &Path, content: Content, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
     let known = problems.len();
-    let Content { front, cases: nodes, root, is_module } = content;
+    let Content { front, cases: mut nodes, root, is_module } = content;
     if let Some(front) = &front {
         suspicious_values::warn(front, problems);
     }
     let file_defaults = FileDefaults::read(front.as_ref(), &root, path, is_module, library, problems);
-    if nodes.is_empty() {
+    let table = front.as_ref().and_then(|front| front.get(CASES)).filter(|table| table.as_str().is_some());
+    if let Some(table) = table {
+        let has_title = file_defaults.front.get("title").is_some();
+        let rows = rows::read(table, directory(path), library, problems);
+        nodes.extend(rows.into_iter().map(|row| case_of_row(row, has_title)));
+    } else if nodes.is_empty() {
         problems.push(root.warning("the file has no cases"));
     }
     let mut drafts = read_all(&file_defaults, nodes, problems);
@@ -105,6 +111,21 @@ fn cases(path: &Path, content: Content, library: &Library, problems: &mut Proble
     drop_repeated(known, problems);
     warn_of_twins(&drafts, problems);
     named(drafts)
+}
+
+/// Returns the row as a case, which is called like the row if neither it nor the front matter has a title. An empty
+/// cell under a key that cannot be empty is left out.
+fn case_of_row(row: Row, has_title: bool) -> Node {
+    let mut case = row.values;
+    if let NodeKind::Map(entries) = &mut case.kind {
+        entries.retain(|(key, value)| value.as_str() != Some("") || field::fits(&key.value, value));
+        if !has_title && entries.iter().all(|(key, _)| key.value != "title") {
+            let title = NodeKind::String(row.name);
+            let title = Node { kind: title, span: case.span, tag: None, source: Arc::clone(&case.source) };
+            entries.push((Spanned::new("title".to_owned(), case.span), title));
+        }
+    }
+    case
 }
 
 /// Reads the cases in `nodes`, in their order.

@@ -6,6 +6,7 @@ mod code;
 mod conversation;
 mod evals;
 mod fixtures;
+mod rows;
 mod scenario;
 
 use std::path::Path;

@@ -10,6 +10,7 @@ use model::{
 };
 
 use super::assertions::{Assertions, Ids};
+use super::rows::{CASES, CaseReader};
 use super::{Format, SuiteFile};
 use crate::fixtures::Block;
 use crate::library::Library;
@@ -64,7 +65,7 @@ fn recognises(file: &SuiteFile<'_>) -> bool {
 }
 
 fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
-    case(file, library, problems).into_iter().map(Arc::new).collect()
+    CaseReader { id: &["scenario"], fails_alone: SCENARIO.fails_alone, read: case }.cases(file, library, problems)
 }
 
 /// Number of model turns above which a scenario without `max_turns` gets a warning.
@@ -73,6 +74,8 @@ pub const WARN_TURNS: u64 = 40;
 fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Option<Case> {
     refuse_tags(file.root, problems);
     let mut fields = Fields::of(file.root, "the scenario", problems)?;
+    // The rows have already been read.
+    let _ = fields.get(CASES);
     let id = id(&mut fields, problems);
     let source = fields.get("scenario").map_or_else(|| file.root.excerpt(), Node::excerpt);
     let id = id.unwrap_or_else(|| file.path.file_stem().unwrap_or_default().to_string_lossy().into_owned());

@@ -114,6 +114,7 @@ impl Builder {
             "string or integer" => json!({ "anyOf": [text(), { "type": "integer" }] }),
             "list of strings" | "a list of strings" => list(text()),
             "string or list of strings" => json!({ "anyOf": [text(), list(text())] }),
+            "string or list of maps" => json!({ "anyOf": [text(), list(json!({ "type": "object" }))] }),
             "map of strings" => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
             "a map" => json!({ "type": "object" }),
             "`true` or `false`" | "true or false" => json!({ "type": "boolean" }),

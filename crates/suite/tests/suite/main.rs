@@ -8,6 +8,7 @@ mod discovery;
 mod evals;
 mod fixtures;
 mod mended;
+mod rows;
 mod scenario;
 mod scratch;
 mod shared_fixtures;

@@ -1,0 +1,101 @@
+//! CSV (RFC 4180) with a header: one map for each row, from the names of the columns to the texts of the cells.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use model::decode::Problems;
+use model::{Diagnostic, Node, NodeKind, Source, Span, Spanned};
+
+/// Parses `source`, whose cells are separated by `delimiter`. Blank lines are skipped. A row with too few or too many
+/// cells is reported and left out.
+pub fn read_csv(source: &Arc<Source>, delimiter: u8, problems: &mut Problems) -> Vec<Node> {
+    let offset = if source.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let text = source.text.get(offset..).unwrap_or_default();
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(text.as_bytes());
+    let mut header: Option<Vec<Spanned<String>>> = None;
+    let mut rows = Vec::new();
+    let mut record = csv::StringRecord::new();
+    loop {
+        let start = position(&reader);
+        match reader.read_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => {
+                problems.push(
+                    Diagnostic::error(format!("not valid CSV: {error}"))
+                        .at(source.excerpt(Span::new(offset + start, offset + start))),
+                );
+                break;
+            }
+        }
+        let span = trimmed(text, start, position(&reader), offset);
+        let at = |message: String| Diagnostic::error(message).at(source.excerpt(span));
+        if has_open_quote(source.text.get(span.start()..span.end()).unwrap_or_default()) {
+            problems.push(
+                at("a quote is opened and never closed".to_owned()).help("a quote inside of quotes is doubled: `\"\"`"),
+            );
+            break;
+        }
+        let Some(columns) = &header else {
+            header = Some(columns(&record, span, &at, problems));
+            continue;
+        };
+        if record.len() != columns.len() {
+            let (cells, expected) = (counted(record.len()), columns.len());
+            problems.push(
+                at(format!("the row has {cells}, but the header has {expected}"))
+                    .help("put a cell that contains the delimiter in quotes"),
+            );
+            continue;
+        }
+        let cell =
+            |text: &str| Node { kind: NodeKind::String(text.to_owned()), span, tag: None, source: Arc::clone(source) };
+        let entries = columns.iter().cloned().zip(record.iter().map(cell)).collect();
+        rows.push(Node { kind: NodeKind::Map(entries), span, tag: None, source: Arc::clone(source) });
+    }
+    rows
+}
+
+fn position(reader: &csv::Reader<&[u8]>) -> usize {
+    usize::try_from(reader.position().byte()).unwrap_or(usize::MAX)
+}
+
+fn counted(cells: usize) -> String {
+    if cells == 1 { "1 cell".to_owned() } else { format!("{cells} cells") }
+}
+
+/// Returns the location of the record in `text[start..end]` without the line breaks around it, moved by `offset`.
+fn trimmed(text: &str, start: usize, end: usize, offset: usize) -> Span {
+    let record = text.get(start..end).unwrap_or_default();
+    let start = start + (record.len() - record.trim_start_matches(['\r', '\n']).len());
+    let end = start + text.get(start..end).unwrap_or_default().trim_end_matches(['\r', '\n']).len();
+    Span::new(offset + start, offset + end)
+}
+
+/// Returns `true` if a record runs over several lines because a quote in it is never closed: the parser then takes the
+/// rest of the file as one cell.
+fn has_open_quote(record: &str) -> bool {
+    record.contains('\n') && record.matches('"').count() % 2 == 1
+}
+
+/// Returns the names of the columns, and reports empty and repeated ones.
+fn columns(
+    record: &csv::StringRecord,
+    span: Span,
+    at: &impl Fn(String) -> Diagnostic,
+    problems: &mut Problems,
+) -> Vec<Spanned<String>> {
+    let mut known = HashSet::new();
+    for (number, name) in record.iter().map(str::trim).enumerate() {
+        if name.is_empty() {
+            problems.push(
+                at(format!("column {} has no name", number + 1))
+                    .help("the first row contains the names of the columns"),
+            );
+        } else if !known.insert(name) {
+            problems.push(at(format!("two columns are called `{name}`")));
+        }
+    }
+    record.iter().map(|name| Spanned::new(name.trim().to_owned(), span)).collect()
+}

@@ -1,0 +1,238 @@
+//! `cases`: rows of data. A file with them is read once for each row, and the templates in it are filled in from the
+//! columns.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use model::decode::{self, Problems};
+use model::{Case, Diagnostic, Node, NodeKind};
+use template::{Ambient, Variables, may_be_template};
+
+use super::SuiteFile;
+use crate::document::{self, Language};
+use crate::library::Library;
+use crate::path;
+
+/// Key of the rows.
+pub const CASES: &str = "cases";
+
+/// Columns that name a row, the first one first. Without any of them, the first column does.
+const NAMING: [&str; 3] = ["id", "name", "title"];
+
+/// Maximum length of a row's name in characters.
+const LONGEST_NAME: usize = 60;
+
+/// Row of data.
+pub struct Row {
+    /// Name, unique among the rows.
+    pub name: String,
+    /// Map from columns to values.
+    pub values: Node,
+}
+
+/// Format whose files can have rows.
+pub struct CaseReader {
+    /// Keys for the id of the case, the first one first.
+    pub id: &'static [&'static str],
+    /// `true` if a mistake breaks only the cases that it affects.
+    pub fails_alone: bool,
+    /// Reads the case of a file without rows.
+    pub read: fn(&SuiteFile<'_>, &Library, &mut Problems) -> Option<Case>,
+}
+
+impl CaseReader {
+    /// Reads the case of `file`, or one case for each row.
+    ///
+    /// The case of a row is called `ID [ROW]`, or only `ID` if the id contains a template.
+    pub fn cases(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
+        let Some(table) = file.root.get(CASES) else {
+            return (self.read)(file, library, problems).into_iter().map(Arc::new).collect();
+        };
+        let root = without(file.root, CASES);
+        let id = self.id.iter().find_map(|key| file.root.get(key)?.as_str());
+        let is_named = id.is_some_and(may_be_template);
+        let rows = read(table, file.directory(), library, problems);
+        let mut cases = Vec::with_capacity(rows.len());
+        let mut reported = Reported::default();
+        for (index, row) in rows.iter().enumerate() {
+            let ambient = Ambient { now_ms: library.now_ms, seed: index as u64, ..Ambient::default() };
+            let variables = Variables::new().layer(&row.values).ambient(ambient);
+            let mut found = Problems::new();
+            let root = template::resolve(&root, &variables, &mut found);
+            let mut of_case = Problems::new();
+            let case = (self.read)(&SuiteFile { path: file.path, root: &root }, library, &mut of_case);
+            // A template that cannot be filled in often has the wrong type, too.
+            of_case.retain(|problem| !found.iter().any(|template| line(template) == line(problem)));
+            found.extend(of_case);
+            cases.extend(case.map(|mut case| {
+                if !is_named {
+                    case.id = format!("{} [{}]", case.id, row.name);
+                }
+                (index, case)
+            }));
+            reported.add(index, found);
+        }
+        for (problem, affected) in reported.problems {
+            if affected.len() == rows.len() {
+                problems.push(problem);
+                continue;
+            }
+            let problem = problem.help(in_rows(&rows, &affected));
+            if self.fails_alone && problem.is_error() {
+                let is_affected = |(index, _): &&mut (usize, Case)| affected.binary_search(index).is_ok();
+                cases.iter_mut().filter(is_affected).for_each(|(_, case)| case.broken.push(problem.clone()));
+            } else {
+                problems.push(problem);
+            }
+        }
+        cases.into_iter().map(|(_, case)| Arc::new(case)).collect()
+    }
+}
+
+/// Problems that were found in the cases of rows, each once, with the indexes of the rows that have it.
+#[derive(Default)]
+struct Reported {
+    problems: Vec<(Diagnostic, Vec<usize>)>,
+    /// Index of each problem, by its location and message.
+    places: HashMap<String, usize>,
+}
+
+impl Reported {
+    fn add(&mut self, row: usize, problems: Problems) {
+        for problem in problems {
+            let at = *self.places.entry(problem.to_string()).or_insert(self.problems.len());
+            match self.problems.get_mut(at) {
+                Some((_, rows)) if rows.last() == Some(&row) => {}
+                Some((_, rows)) => rows.push(row),
+                None => self.problems.push((problem, vec![row])),
+            }
+        }
+    }
+}
+
+fn line(problem: &Diagnostic) -> Option<(&str, usize)> {
+    problem.source.as_ref().map(|place| (&*place.file, place.line))
+}
+
+/// Says which rows are affected.
+fn in_rows(rows: &[Row], affected: &[usize]) -> String {
+    let first = affected.first().and_then(|index| rows.get(*index));
+    let first = first.map(|row| format!("row `{}` ({})", row.name, row.values.excerpt())).unwrap_or_default();
+    match affected.len() {
+        0 | 1 => format!("only with {first}"),
+        2 => format!("with {first} and another one"),
+        count => format!("with {first} and {} others", count - 1),
+    }
+}
+
+/// Reads the rows: those of the file that `table` names, relative to `directory`, or those in `table` itself.
+pub fn read(table: &Node, directory: &Path, library: &Library, problems: &mut Problems) -> Vec<Row> {
+    let before = problems.len();
+    let rows = match &table.kind {
+        NodeKind::String(_) => of_file(table, directory, library, problems).unwrap_or_default(),
+        NodeKind::List(items) => items.clone(),
+        _ => {
+            let kind = table.kind_name();
+            problems.push(table.error(format!("`{CASES}` must be the name of a file or a list of maps, not {kind}")));
+            Vec::new()
+        }
+    };
+    let rows = rows.into_iter().filter(|row| is_map(row, problems)).collect::<Vec<_>>();
+    if rows.is_empty() && problems.len() == before {
+        problems.push(table.error(format!("`{CASES}` has no rows, so nothing would run")));
+    }
+    let mut taken = HashSet::with_capacity(rows.len());
+    let mut named = Vec::with_capacity(rows.len());
+    for (index, values) in rows.into_iter().enumerate() {
+        let number = (index + 1).to_string();
+        let mut name = name(&values).unwrap_or_else(|| number.clone());
+        if taken.contains(&name) {
+            name = format!("{name} ({number})");
+        }
+        while !taken.insert(name.clone()) {
+            name.push('\'');
+        }
+        named.push(Row { name, values });
+    }
+    named
+}
+
+fn is_map(row: &Node, problems: &mut Problems) -> bool {
+    let is_map = matches!(row.kind, NodeKind::Map(_));
+    if !is_map {
+        problems.push(row.error(format!("a row of `{CASES}` must be a map, not {}", row.kind_name())));
+    }
+    is_map
+}
+
+/// Reads the rows of the file that `table` names.
+fn of_file(table: &Node, directory: &Path, library: &Library, problems: &mut Problems) -> Option<Vec<Node>> {
+    let written = decode::text(table, &format!("`{CASES}`"), problems)?;
+    let path = path::resolve(directory, &written);
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let is_known = matches!(extension.as_str(), "csv" | "tsv" | "jsonl" | "ndjson" | "json" | "yaml" | "yml");
+    if !is_known {
+        problems.push(
+            table
+                .error(format!("`{written}` is not a table in a known format"))
+                .help("the name ends in `.csv`, `.tsv`, `.jsonl`, `.json` or `.yaml`"),
+        );
+        return None;
+    }
+    let source = match document::open(&path, &library.shown(&path)) {
+        Ok(source) => source,
+        Err(problem) => {
+            let help = format!("`{CASES}` is relative to the directory of this file");
+            problems.push(table.error(format!("`{written}`: {}", problem.message)).help(help));
+            return None;
+        }
+    };
+    let before = problems.len();
+    let rows = match extension.as_str() {
+        "csv" => document::read_csv(&source, b',', problems),
+        "tsv" => document::read_csv(&source, b'\t', problems),
+        "jsonl" | "ndjson" => document::read_json_lines(&source, problems),
+        _ => {
+            let root = document::read(&source, Language::of(&path)?, problems)?;
+            match root.kind {
+                NodeKind::List(items) => items,
+                _ => {
+                    problems.push(root.error(format!("a table is a list of maps, not {}", root.kind_name())));
+                    return None;
+                }
+            }
+        }
+    };
+    (problems.len() == before).then_some(rows)
+}
+
+/// Returns the name of a row: the value of the column that names it, in one line.
+fn name(values: &Node) -> Option<String> {
+    let NodeKind::Map(entries) = &values.kind else { return None };
+    let naming = NAMING.iter().find_map(|key| text(values.get(key)?));
+    let name = naming.or_else(|| text(&entries.first()?.1))?;
+    let name: String = name.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let name = name.trim();
+    let short = || name.chars().take(LONGEST_NAME - 1).chain(['…']).collect();
+    Some(if name.chars().count() > LONGEST_NAME { short() } else { name.to_owned() })
+}
+
+/// Returns the text of a value that can name a row.
+fn text(node: &Node) -> Option<String> {
+    match &node.kind {
+        NodeKind::String(text) if !text.trim().is_empty() => Some(text.clone()),
+        NodeKind::Number(number) => Some(number.to_string()),
+        NodeKind::Bool(value) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+/// Returns the map `root` without the entry under `key`.
+fn without(root: &Node, key: &str) -> Node {
+    let mut root = root.clone();
+    if let NodeKind::Map(entries) = &mut root.kind {
+        entries.retain(|(name, _)| name.value != key);
+    }
+    root
+}

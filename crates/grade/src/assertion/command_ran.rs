@@ -135,6 +135,11 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
         reading.problems.push(model::Diagnostic::error("`command` does not contain a command").at(place.excerpt()));
         return None;
     };
+    if command.parts.iter().any(|words| words.first().is_some_and(|word| word.starts_with('-'))) {
+        let message = format!("`{written}` names no program, so no command matches it");
+        let problem = model::Diagnostic::warning(message).at(place.excerpt());
+        reading.problems.push(problem.help("write the program before its options: `git push --force`"));
+    }
     Some(Arc::new(CommandRan { command, is_wanted, place: Some(place) }))
 }
 

@@ -15,6 +15,7 @@
 //! ```
 
 mod activity;
+mod adversary;
 mod answer;
 mod apply_patch;
 mod assistant;
@@ -65,6 +66,7 @@ use script::Library;
 pub use crate::session::Session;
 
 pub use activity::Activity;
+pub use adversary::{ADVERSARIES, Adversary, Role};
 pub use description::Description;
 pub use event_sink::EventSink;
 pub use executor::Executor;
@@ -163,6 +165,12 @@ pub trait Agent: Send + Sync {
     /// Opens a session. An error is the fault of the machine, the provider or this program; misbehaviour of the agent
     /// is recorded instead.
     fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>>;
+}
+
+impl std::fmt::Debug for dyn Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// A case and the configuration with which an agent runs it.

@@ -1,5 +1,6 @@
 //! One file per command: its arguments, whose comments are the help, and its implementation.
 
+pub mod audit;
 pub mod check;
 pub mod cleanup;
 pub mod compare;
@@ -35,6 +36,8 @@ pub enum Command {
     /// Read and compile all tests and report every problem, without running anything
     #[command(visible_alias = "validate")]
     Check(check::CheckArgs),
+    /// Find out whether the tests can fail: run them with agents that do not do the work
+    Audit(audit::AuditArgs),
     /// List the cases that would run, or the built-in agents, assertions, operators, reports and sandboxes
     List(list::ListArgs),
     /// Check which agents, models and tools are ready on this machine

@@ -277,7 +277,7 @@ impl Archive for Recorded {
 }
 
 /// Returns the evidence in the events of the last attempt.
-fn last_attempt(events: Vec<StoredEvent>) -> RecordedEvidence {
+pub(crate) fn last_attempt(events: Vec<StoredEvent>) -> RecordedEvidence {
     let mut evidence = RecordedEvidence::default();
     for event in events {
         match event {

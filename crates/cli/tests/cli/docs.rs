@@ -274,6 +274,11 @@ fn the_guide_for_cases_from_a_table_can_be_followed() {
 }
 
 #[test]
+fn the_guide_for_auditing_a_suite_can_be_followed() {
+    assert_eq!(follow("docs/how-to/audit-a-suite.md"), 2);
+}
+
+#[test]
 fn the_tutorial_for_a_first_bot_test_can_be_followed() {
     follow("docs/tutorials/first-bot-test.md");
 }

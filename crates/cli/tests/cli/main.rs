@@ -3,6 +3,7 @@
 //! all its child processes.
 
 mod action;
+mod audit;
 mod bot;
 mod canaries;
 mod circles;

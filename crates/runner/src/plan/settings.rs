@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use agent::{self, Agent, Configured, Executor};
+use agent::{self, Agent, Configured};
 use grade::judge::default_judge;
 use mask::secret::Secrets;
 use model::{Budgets, Case, Excerpt, OnBudget, PermissionMode};
@@ -34,7 +34,7 @@ pub struct Settings {
     /// Attempts after the first one.
     pub retry: RetrySettings,
     /// Agents of the program that embeds this library, in addition to [`agent::AGENTS`].
-    pub embedded: Vec<&'static Executor>,
+    pub embedded: Vec<&'static dyn Agent>,
     /// Agents that the project configures.
     pub configured: Vec<Arc<Configured>>,
     /// The project's own defaults.

@@ -1,0 +1,241 @@
+//! Adversaries: agents that do not do the work. A test that one of them passes proves nothing about an agent, and an
+//! assertion that none of them fails cannot fail. They need no model, and only write files in their sandbox.
+//!
+//! Each has its own file and a line in [`ADVERSARIES`]. They are not in [`AGENTS`](crate::AGENTS): only an audit runs
+//! them.
+
+mod cheat;
+mod nop;
+mod observation;
+mod offender;
+mod parrot;
+mod peeker;
+mod reciter;
+mod sample;
+mod shotgun;
+mod wrecker;
+mod yes_man;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Case, Ending, Question, Tokens, Usage, UserMessage};
+use sandbox::{BoxFuture, Breakage, Sandbox, supervise};
+use serde_json::{Value, json};
+
+use self::observation::Observation;
+use crate::chat::FileAccess;
+use crate::performer::Performer;
+use crate::session::Session;
+use crate::turn::{Turn, finished, unless_stopped};
+use crate::{Agent, Description, SessionContext};
+
+/// Timeout of a command.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// Maximum size of its output that is kept, in bytes.
+const OUTPUT: usize = 4096;
+/// Lets git reach only repositories on this machine, so that no audit pushes to a real remote.
+const LOCAL_ONLY: (&str, &str) = ("GIT_ALLOW_PROTOCOL", "file");
+
+/// All adversaries, in display order.
+pub static ADVERSARIES: &[&Adversary] = &[
+    &nop::NOP,
+    &parrot::PARROT,
+    &yes_man::YES_MAN,
+    &shotgun::SHOTGUN,
+    &cheat::CHEAT,
+    &reciter::RECITER,
+    &peeker::PEEKER,
+    &wrecker::WRECKER,
+    &offender::OFFENDER,
+];
+
+/// Purpose of an adversary in an audit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Does nothing that the case asks for and breaks nothing, so that it passes cases that only forbid something.
+    Idle,
+    /// Does something other than the work. No case should pass it.
+    Busy,
+    /// Makes assertions fail, or shows what they accept. Its own verdict is not used.
+    Probe,
+}
+
+/// An agent that does not do the work.
+pub struct Adversary {
+    description: Description,
+    /// Purpose in an audit.
+    pub role: Role,
+    /// Returns what it does in answer to the last message.
+    act: fn(&Observation<'_>) -> Vec<Action>,
+    applies: fn(&Case) -> bool,
+}
+
+impl Adversary {
+    const fn only_if(self, applies: fn(&Case) -> bool) -> Self {
+        Self { applies, ..self }
+    }
+
+    /// Returns `true` if it can show anything about `case`.
+    pub fn applies(&self, case: &Case) -> bool {
+        (self.applies)(case)
+    }
+
+    const fn new(
+        name: &'static str,
+        role: Role,
+        summary: &'static str,
+        act: fn(&Observation<'_>) -> Vec<Action>,
+    ) -> Self {
+        let description = Description {
+            efforts: Some(&[]),
+            skills_folder: Some(".agents/skills"),
+            sub_agents_folder: Some(".agents/agents"),
+            takes_script: true,
+            takes_tools: true,
+            ..Description::new(name, summary)
+        };
+        Self { description, role, act, applies: |_| true }
+    }
+}
+
+/// One action of an adversary.
+#[derive(Debug, Clone, PartialEq)]
+enum Action {
+    /// Says a text.
+    Say(String),
+    /// Claims to have called a tool, with that result.
+    Call { tool: String, input: Value, result: String },
+    /// Writes a file in the sandbox, and reports that it used a tool for it.
+    Write { path: String, content: String },
+    /// Deletes a file in the sandbox.
+    Delete(String),
+    /// Runs a command in the sandbox. Repositories outside of this machine cannot be reached.
+    Run(&'static str),
+    /// Asks the user.
+    Ask(&'static str),
+    /// Begins another turn.
+    Turn,
+    /// Reports this usage.
+    Use(Usage),
+    /// Gives up.
+    GiveUp,
+}
+
+impl Action {
+    fn call(tool: &str, input: Value) -> Self {
+        Self::Call { tool: tool.to_owned(), input, result: "ok".to_owned() }
+    }
+}
+
+impl Agent for Adversary {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        let session: Box<dyn Session> = Box::new(AdversarySession {
+            id: context.session_id(self.description.name),
+            act: self.act,
+            access: context.sandbox.as_deref().map(FileAccess::of),
+            sandbox: context.sandbox.clone(),
+            case: Arc::clone(&context.case),
+            performer: Performer::default(),
+        });
+        Box::pin(std::future::ready(Ok(session)))
+    }
+}
+
+/// A conversation with an adversary.
+struct AdversarySession {
+    id: String,
+    act: fn(&Observation<'_>) -> Vec<Action>,
+    access: Option<FileAccess>,
+    sandbox: Option<Arc<dyn Sandbox>>,
+    case: Arc<Case>,
+    performer: Performer,
+}
+
+impl Session for AdversarySession {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
+        let actions =
+            (self.act)(&Observation { message: &message.text, case: &self.case, access: self.access.as_ref() });
+        Box::pin(async move { self.perform(actions, turn).await.err().unwrap_or(Ending::Finished) })
+    }
+}
+
+impl AdversarySession {
+    /// Runs a command in the sandbox.
+    async fn run(&self, command: &str) -> Result<(), String> {
+        let Some(sandbox) = &self.sandbox else { return Err("there is no sandbox".to_owned()) };
+        let extra = [(LOCAL_ONLY.0.to_owned(), LOCAL_ONLY.1.to_owned())];
+        let process = sandbox.command("/bin/sh".as_ref(), &["-c".as_ref(), command.as_ref()], &extra);
+        let output = supervise::run(process, TIMEOUT, OUTPUT).await.map_err(|error| error.to_string())?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(output.stderr.text()),
+        }
+    }
+
+    async fn perform(&mut self, actions: Vec<Action>, turn: &mut Turn) -> Result<(), Ending> {
+        self.performer.begin(turn, &self.id)?;
+        self.performer.next_turn();
+        let mut said: Vec<String> = Vec::new();
+        let mut usage = Usage { tokens: Some(Tokens::default()), cost_usd: Some(0.0) };
+        let mut gives_up = false;
+        for act in actions {
+            match act {
+                Action::Say(text) => {
+                    self.performer.say(turn, &text)?;
+                    said.push(text);
+                }
+                Action::Call { tool, input, result } => {
+                    let id = self.performer.call(turn, &tool, input)?;
+                    self.performer.result(turn, &id, &result, false)?;
+                }
+                Action::Write { path, content } => {
+                    let input = json!({ "file_path": path, "content": content });
+                    let id = self.performer.call(turn, "Write", input)?;
+                    let written = self.access.as_ref().map(|access| access.write(&path, content.as_bytes()));
+                    let (result, is_error) = match written {
+                        Some(Ok(_)) => ("ok".to_owned(), false),
+                        Some(Err(reason)) => (reason, true),
+                        None => ("there is no sandbox".to_owned(), true),
+                    };
+                    self.performer.result(turn, &id, &result, is_error)?;
+                }
+                Action::Delete(path) => {
+                    let id = self.performer.call(turn, "Bash", json!({ "command": format!("rm -rf -- '{path}'") }))?;
+                    // A file that cannot be deleted is one that the agent left alone.
+                    let place = self.access.as_ref().and_then(|access| access.locate(&path).ok());
+                    let is_deleted = place.is_some_and(|place| std::fs::remove_file(place).is_ok());
+                    self.performer.result(turn, &id, if is_deleted { "" } else { "not deleted" }, !is_deleted)?;
+                }
+                Action::Run(command) => {
+                    let id = self.performer.call(turn, "Bash", json!({ "command": command }))?;
+                    let ran = unless_stopped(turn.stopping(), self.run(command)).await?;
+                    self.performer.result(turn, &id, ran.as_ref().err().map_or("ok", |reason| reason), ran.is_err())?;
+                }
+                Action::Ask(question) => {
+                    let asked = json!({ "questions": [{ "question": question }] });
+                    let id = self.performer.call(turn, "AskUserQuestion", asked)?;
+                    let call_id = Some(id.clone());
+                    let answer = turn.ask(Question { call_id, question: question.into(), ..Question::default() });
+                    self.performer.result(turn, &id, answer.as_deref().unwrap_or("no answer"), false)?;
+                }
+                Action::Turn => self.performer.next_turn(),
+                Action::Use(used) => usage += used,
+                Action::GiveUp => gives_up = true,
+            }
+        }
+        let text = (!said.is_empty()).then(|| said.join("\n"));
+        turn.record(finished(gives_up, usage, text, None))?;
+        match gives_up {
+            true => Err(Ending::GaveUp { reason: "it does not want to".to_owned() }),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

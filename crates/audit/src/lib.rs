@@ -1,0 +1,17 @@
+//! AUDIT: is a suite able to fail?
+//!
+//! Every case is run with [adversaries](agent::ADVERSARIES), which do not do the work, and the recorded evidence of a
+//! good trial is graded again after each of several [mutations](mutants). [`AuditBuilder`] collects the verdicts and returns
+//! an [`Audit`]: the cases that an adversary passes, the assertions that never fail, expected texts that the agent can
+//! read, and a score for each suite. This crate runs nothing itself.
+
+mod builder;
+mod mutation;
+mod outcome;
+mod verdict;
+mod weakness;
+
+pub use builder::AuditBuilder;
+pub use mutation::{Mutant, mutants};
+pub use outcome::{AssertionAudit, Audit, CaseAudit, SuiteAudit, Weakness, WeaknessKind};
+pub use verdict::{AuditedCase, Cause, Verdict};

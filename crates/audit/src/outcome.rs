@@ -1,0 +1,126 @@
+//! Result of an audit, as in its JSON form.
+
+use model::{Diagnostic, Excerpt};
+use serde::Serialize;
+
+/// Result of an audit.
+#[derive(Debug, Clone, Serialize)]
+pub struct Audit {
+    /// Format of this document.
+    pub schema: &'static str,
+    /// Score from 0 to 1; absent if nothing could be audited.
+    pub score: Option<f64>,
+    /// Weaknesses, by file and line.
+    pub weaknesses: Vec<Weakness>,
+    /// Suites, in order.
+    pub suites: Vec<SuiteAudit>,
+}
+
+/// Result for one suite.
+#[derive(Debug, Clone, Serialize)]
+pub struct SuiteAudit {
+    /// Name.
+    pub name: String,
+    /// Share of adversaries' trials that did not pass and of assertions that failed at least once, from 0 to 1; absent
+    /// if none was decided.
+    pub score: Option<f64>,
+    /// Number of trials of adversaries with a verdict.
+    pub adversary_trials: usize,
+    /// Number of these that did not pass.
+    pub rejected: usize,
+    /// Number of assertions that were decided at least once.
+    pub assertions: usize,
+    /// Number of these that failed at least once.
+    pub able_to_fail: usize,
+    /// Number of mutations of good trials.
+    pub mutations: usize,
+    /// Number of these that at least one assertion noticed.
+    pub noticed: usize,
+    /// Cases, in order.
+    pub cases: Vec<CaseAudit>,
+}
+
+/// Result for one case.
+#[derive(Debug, Clone, Serialize)]
+pub struct CaseAudit {
+    /// Id of the case.
+    pub id: String,
+    /// File in which it is written.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Adversaries that pass it.
+    pub passed_by: Vec<String>,
+    /// Adversaries that do not pass it.
+    pub rejected: Vec<String>,
+    /// Adversaries that only a judge, who was not asked, keeps from passing.
+    pub left_to_judge: Vec<String>,
+    /// Assertions.
+    pub assertions: Vec<AssertionAudit>,
+    /// Recorded trial whose evidence was mutated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mutated: Option<String>,
+    /// Mutations that no assertion noticed. Some change nothing that matters.
+    pub unnoticed: Vec<String>,
+    /// Reason why the case was not audited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_audited: Option<String>,
+}
+
+/// Result for one assertion.
+#[derive(Debug, Clone, Serialize)]
+pub struct AssertionAudit {
+    /// Id of the assertion.
+    pub id: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its location.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// Adversaries and mutations for which it failed.
+    pub failed_for: Vec<String>,
+    /// Number of adversaries and mutations for which it held.
+    pub held: usize,
+    /// Reason why it was never decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undecided: Option<String>,
+    /// Location, for messages.
+    #[serde(skip)]
+    pub source: Option<Excerpt>,
+}
+
+/// Weakness of a suite.
+#[derive(Debug, Clone, Serialize)]
+pub struct Weakness {
+    /// Kind.
+    pub kind: WeaknessKind,
+    /// Name of the suite.
+    pub suite: String,
+    /// Ids of the affected cases; empty if it concerns the whole suite.
+    pub cases: Vec<String>,
+    /// Id of the assertion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assertion: Option<String>,
+    /// Message, with its severity and location.
+    #[serde(flatten)]
+    pub diagnostic: Diagnostic,
+}
+
+/// Kind of a weakness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WeaknessKind {
+    /// An adversary passes the case.
+    PassedByAdversary,
+    /// The assertion never failed.
+    NeverFails,
+    /// The expected text is in a file that the agent can read.
+    LeakedByFile,
+    /// The expected text is in the prompt.
+    LeakedByPrompt,
+    /// The assertion fails only if there is no answer.
+    AnyAnswer,
+    /// The assertions of a suite look for the skill's own words.
+    Overfitted,
+}

@@ -1,0 +1,200 @@
+//! Verdicts on the trials of a case, and what they say about its assertions.
+
+use agent::Role;
+use model::{Excerpt, Finding, Outcome, Status, TrialRecord};
+
+use crate::outcome::{AssertionAudit, CaseAudit};
+
+/// Types of assertions about the clock. While the agent runs, no adversary can make them fail.
+const ABOUT_TIME: [&str; 2] = ["latency", "time_budget"];
+
+/// A case under audit.
+#[derive(Debug, Clone)]
+pub struct AuditedCase {
+    /// Name of the suite.
+    pub suite: String,
+    /// Id of the case.
+    pub id: String,
+    /// Location of the case.
+    pub source: Excerpt,
+    /// True if doing nothing is right: the skill must not trigger, or the case has `not`.
+    pub only_forbids: bool,
+    /// Reason why it is not audited.
+    pub not_audited: Option<String>,
+}
+
+/// Cause of a verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// An adversary.
+    Adversary {
+        /// Name.
+        name: &'static str,
+        /// What it does.
+        summary: &'static str,
+        /// Its purpose.
+        role: Role,
+    },
+    /// A recorded good trial, unchanged.
+    Good,
+    /// A mutation of a good trial.
+    Mutation(String),
+}
+
+impl Cause {
+    fn name(&self) -> &str {
+        match self {
+            Self::Adversary { name, .. } => name,
+            Self::Good => "good trial",
+            Self::Mutation(name) => name,
+        }
+    }
+}
+
+/// Verdict on one trial.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    /// Cause.
+    pub by: Cause,
+    /// Outcome.
+    pub outcome: Outcome,
+    /// Reason, unless it passed.
+    pub reason: Option<String>,
+    /// True if everything that was decided passes.
+    pub decided_pass: bool,
+    /// Findings of the assertions that are written in the case.
+    pub findings: Vec<Finding>,
+}
+
+impl Verdict {
+    /// Returns the verdict in a record.
+    pub fn of(by: Cause, record: TrialRecord) -> Self {
+        let decided_pass = record.passed_but_for().is_some();
+        let findings = record.findings.into_iter().filter(|finding| !finding.implicit).collect();
+        Self { by, outcome: record.outcome, reason: record.reason, decided_pass, findings }
+    }
+}
+
+/// A case and its verdicts.
+#[derive(Debug)]
+pub(crate) struct CaseVerdicts {
+    pub(crate) case: AuditedCase,
+    pub(crate) verdicts: Vec<Verdict>,
+    /// Recorded trial that was mutated.
+    pub(crate) mutated: Option<String>,
+}
+
+impl CaseVerdicts {
+    /// Returns the verdicts on adversaries that the case should not pass, with whether each is a pass. Undecided and
+    /// broken trials have none.
+    pub(crate) fn adversaries(&self) -> impl Iterator<Item = (&Verdict, bool)> {
+        let counts = |verdict: &&Verdict| match verdict.by {
+            Cause::Adversary { role: Role::Idle, .. } => !self.case.only_forbids,
+            Cause::Adversary { role: Role::Busy, .. } => true,
+            _ => false,
+        };
+        self.verdicts.iter().filter(counts).filter_map(|verdict| match verdict.outcome {
+            Outcome::Passed => Some((verdict, true)),
+            Outcome::Failed => Some((verdict, false)),
+            _ => None,
+        })
+    }
+
+    /// Returns the status of an assertion for the adversary `name`.
+    pub(crate) fn status(&self, name: &str, assertion: &str) -> Option<Status> {
+        let verdict = self.verdicts.iter().find(|verdict| verdict.by.name() == name)?;
+        verdict.findings.iter().find(|finding| finding.id == assertion).map(|finding| finding.status)
+    }
+
+    /// Returns the assertions, in the order in which they were first decided.
+    pub(crate) fn assertions(&self) -> Vec<AssertionAudit> {
+        let mut assertions: Vec<AssertionAudit> = Vec::new();
+        for verdict in &self.verdicts {
+            for finding in &verdict.findings {
+                let at = assertions.iter().position(|known| known.id == finding.id).unwrap_or_else(|| {
+                    assertions.push(AssertionAudit {
+                        id: finding.id.clone(),
+                        kind: finding.kind.clone(),
+                        line: finding.source.as_ref().map(|source| source.line),
+                        failed_for: Vec::new(),
+                        held: 0,
+                        undecided: None,
+                        source: finding.source.clone(),
+                    });
+                    assertions.len() - 1
+                });
+                let assertion = &mut assertions[at];
+                match finding.status {
+                    Status::Met => assertion.held += 1,
+                    Status::Unmet => assertion.failed_for.push(verdict.by.name().to_owned()),
+                    Status::Undecided => assertion.undecided = Some(finding.reason.clone()),
+                }
+            }
+        }
+        for assertion in &mut assertions {
+            if assertion.held > 0 || !assertion.failed_for.is_empty() {
+                assertion.undecided = None;
+            }
+        }
+        assertions
+    }
+
+    /// Returns `true` if the audit can say whether the assertion is able to fail.
+    pub(crate) fn is_decided(&self, assertion: &AssertionAudit) -> bool {
+        let is_about_time = ABOUT_TIME.contains(&assertion.kind.as_str()) && self.mutated.is_none();
+        !assertion.failed_for.is_empty() || (assertion.held > 0 && !is_about_time)
+    }
+
+    pub(crate) fn audit(&self) -> CaseAudit {
+        let by = |wanted: bool| {
+            let those = self.adversaries().filter(|(_, passed)| *passed == wanted);
+            those.map(|(verdict, _)| verdict.by.name().to_owned()).collect()
+        };
+        let mutations = self.mutations();
+        let left_to_judge = self.verdicts.iter().filter(|verdict| verdict.decided_pass && verdict.counts());
+        CaseAudit {
+            id: self.case.id.clone(),
+            file: self.case.source.file.to_string(),
+            line: self.case.source.line,
+            passed_by: by(true),
+            rejected: by(false),
+            left_to_judge: left_to_judge.map(|verdict| verdict.by.name().to_owned()).collect(),
+            assertions: self.assertions(),
+            mutated: self.mutated.clone(),
+            unnoticed: mutations
+                .filter(|(_, noticed)| !noticed)
+                .map(|(verdict, _)| verdict.by.name().to_owned())
+                .collect(),
+            not_audited: self.not_audited(),
+        }
+    }
+
+    /// Returns the mutations of a good trial, with whether any assertion noticed them.
+    pub(crate) fn mutations(&self) -> impl Iterator<Item = (&Verdict, bool)> {
+        let of_mutation = |verdict: &&Verdict| matches!(verdict.by, Cause::Mutation(_));
+        self.verdicts
+            .iter()
+            .filter(of_mutation)
+            .map(|verdict| (verdict, verdict.findings.iter().any(|finding| finding.status == Status::Unmet)))
+    }
+
+    /// Returns the reason why the case was not audited.
+    pub(crate) fn not_audited(&self) -> Option<String> {
+        if self.case.not_audited.is_some() {
+            return self.case.not_audited.clone();
+        }
+        let is_broken = |verdict: &Verdict| matches!(verdict.outcome, Outcome::Broken | Outcome::Cancelled);
+        let broken = self.verdicts.iter().all(is_broken).then(|| self.verdicts.first()).flatten();
+        match broken {
+            Some(verdict) => Some(verdict.reason.clone().unwrap_or_else(|| verdict.outcome.name().to_owned())),
+            None if self.verdicts.is_empty() => Some("it was not run".to_owned()),
+            None => None,
+        }
+    }
+}
+
+impl Verdict {
+    fn counts(&self) -> bool {
+        matches!(self.by, Cause::Adversary { role: Role::Idle | Role::Busy, .. })
+    }
+}

@@ -1,0 +1,166 @@
+//! Weaknesses of a suite, from the verdicts about its cases.
+
+use model::{Diagnostic, Severity, Status};
+
+use crate::outcome::{AssertionAudit, Weakness, WeaknessKind};
+use crate::verdict::{CaseVerdicts, Cause};
+
+/// Maximum number of names in a message.
+const MOST_NAMES: usize = 5;
+
+/// Returns the weaknesses of a suite.
+pub(crate) fn of_suite(suite: &str, entries: &[&CaseVerdicts]) -> Vec<Weakness> {
+    let mut weaknesses = Vec::new();
+    let (mut recited, mut about_text) = (Vec::new(), 0);
+    for entry in entries.iter().filter(|entry| entry.not_audited().is_none()) {
+        let weakness = |kind, assertion: Option<&AssertionAudit>, diagnostic| Weakness {
+            kind,
+            suite: suite.to_owned(),
+            cases: vec![entry.case.id.clone()],
+            assertion: assertion.map(|assertion| assertion.id.clone()),
+            diagnostic,
+        };
+        weaknesses.extend(passed(entry).map(|problem| weakness(WeaknessKind::PassedByAdversary, None, problem)));
+        for assertion in entry.assertions() {
+            let at = assertion.source.clone().unwrap_or_else(|| entry.case.source.clone());
+            if let Some((kind, problem)) = of_assertion(entry, &assertion) {
+                weaknesses.push(weakness(kind, Some(&assertion), problem.at(at.clone())));
+            }
+            let fails_for = |name| entry.status(name, &assertion.id) == Some(Status::Unmet);
+            let holds_for = |name| entry.status(name, &assertion.id) == Some(Status::Met);
+            if ["nop", "parrot", "yes-man"].into_iter().all(fails_for) {
+                // Only an assertion about the answer holds for an agent that just says something.
+                about_text += usize::from(holds_for("reciter") || holds_for("offender"));
+                if holds_for("reciter") {
+                    recited.push((entry.case.id.clone(), assertion.id.clone(), at));
+                }
+            }
+        }
+    }
+    if let Some((.., at)) = recited.first()
+        && recited.len() * 2 > about_text
+    {
+        let names: Vec<String> = recited.iter().map(|(_, id, _)| format!("`{id}`")).collect();
+        let message = match recited.len() {
+            1 => format!("{} looks for words of the skill itself", names[0]),
+            count => {
+                format!("{count} of {about_text} assertions look for words of the skill itself: {}", listed(&names))
+            }
+        };
+        let problem = Diagnostic::warning(message)
+            .at(at.clone())
+            .help("an expert who has never read the skill would fail them: check the result of the work instead");
+        let cases = recited.iter().map(|(case, ..)| case.clone()).collect();
+        let kind = WeaknessKind::Overfitted;
+        weaknesses.push(Weakness { kind, suite: suite.to_owned(), cases, assertion: None, diagnostic: problem });
+    }
+    weaknesses
+}
+
+/// Returns the weakness of a case that adversaries pass.
+fn passed(entry: &CaseVerdicts) -> Option<Diagnostic> {
+    let passing: Vec<(&str, &str)> = entry
+        .adversaries()
+        .filter(|(_, passed)| *passed)
+        .filter_map(|(verdict, _)| match &verdict.by {
+            Cause::Adversary { name, summary, .. } => Some((*name, *summary)),
+            _ => None,
+        })
+        .collect();
+    let (first, summary) = *passing.first()?;
+    let id = &entry.case.id;
+    let message = match passing.len() {
+        1 => format!("an agent that {summary} passes the case `{id}`"),
+        _ => {
+            let names: Vec<String> = passing.iter().map(|(name, _)| format!("`{name}`")).collect();
+            format!("{} adversaries pass the case `{id}`: {}", passing.len(), listed(&names))
+        }
+    };
+    Some(
+        Diagnostic::error(message)
+            .at(entry.case.source.clone())
+            .label(format!("`{first}` passes it"))
+            .help(advice(first)),
+    )
+}
+
+/// Returns advice against an adversary.
+fn advice(name: &str) -> &'static str {
+    match name {
+        "nop" => "assert what must be there when the work is done, not only what must not happen",
+        "parrot" => "assert something that is not in the prompt: a result, a file, a tool call with its arguments",
+        "yes-man" => "assert the result of the work, not what the agent says about it",
+        "shotgun" => {
+            "assert what must not happen too: forbid other tools or arguments, or check the order of the calls"
+        }
+        _ => {
+            "check the result itself, in a way that the agent cannot change: content, not existence; tests outside of its folder"
+        }
+    }
+}
+
+/// Returns the weakness of an assertion.
+fn of_assertion(entry: &CaseVerdicts, assertion: &AssertionAudit) -> Option<(WeaknessKind, Diagnostic)> {
+    let AssertionAudit { id, failed_for, .. } = assertion;
+    if failed_for.is_empty() {
+        let problem = Diagnostic::error(format!("the assertion `{id}` never fails"))
+            .help(format!("it held for all {} adversaries and mutations that reached it", assertion.held));
+        return entry.is_decided(assertion).then_some((WeaknessKind::NeverFails, problem));
+    }
+    let is = |name: &str, status: Status| entry.status(name, id) == Some(status);
+    let all = |names: &[&str], status: Status| names.iter().all(|name| is(name, status));
+    if all(&["nop", "parrot", "yes-man"], Status::Unmet) && is("peeker", Status::Met) {
+        let problem = Diagnostic::error(format!("what `{id}` looks for is in a file that the agent can read"))
+            .help("move the file with the answer out of the fixtures");
+        return Some((WeaknessKind::LeakedByFile, problem));
+    }
+    // Code may accept any text, not only that of the prompt.
+    let is_text = assertion.kind != "custom";
+    if is_text && all(&["nop", "yes-man"], Status::Unmet) && is("parrot", Status::Met) {
+        let problem = Diagnostic::warning(format!("what `{id}` looks for is in the prompt"))
+            .help("an agent that only repeats the prompt satisfies it");
+        return Some((WeaknessKind::LeakedByPrompt, problem));
+    }
+    if is("nop", Status::Unmet) && all(&["parrot", "yes-man", "shotgun", "cheat"], Status::Met) {
+        let problem =
+            Diagnostic::warning(format!("any answer satisfies `{id}`")).help("it fails only if the agent says nothing");
+        return Some((WeaknessKind::AnyAnswer, problem));
+    }
+    None
+}
+
+/// Merges weaknesses with the same message at the same place, as the cases of a table have them, and sorts them: errors
+/// first, then by file and line.
+pub(crate) fn merged(weaknesses: Vec<Weakness>) -> Vec<Weakness> {
+    let mut merged: Vec<Weakness> = Vec::new();
+    for weakness in weaknesses {
+        let place = |one: &Weakness| one.diagnostic.source.as_ref().map(|at| (at.file.clone(), at.line, at.column));
+        let is_same = |known: &&mut Weakness| {
+            known.kind == weakness.kind && known.assertion == weakness.assertion && place(known) == place(&weakness)
+        };
+        match merged.iter_mut().find(is_same) {
+            Some(known) => known.cases.extend(weakness.cases),
+            None => merged.push(weakness),
+        }
+    }
+    for weakness in &mut merged {
+        let more = weakness.cases.len().saturating_sub(1);
+        if more > 0 && weakness.kind != WeaknessKind::Overfitted {
+            let noun = if more == 1 { "case" } else { "cases" };
+            weakness.diagnostic.message.push_str(&format!(" (and {more} more {noun})"));
+        }
+    }
+    merged.sort_by_key(|weakness| {
+        let place = weakness.diagnostic.source.as_ref().map(|at| (at.file.clone(), at.line, at.column));
+        (weakness.diagnostic.severity != Severity::Error, place)
+    });
+    merged
+}
+
+fn listed(names: &[String]) -> String {
+    let more = match names.len().saturating_sub(MOST_NAMES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", names[..names.len().min(MOST_NAMES)].join(", "))
+}

@@ -1,0 +1,347 @@
+//! `trialrun audit`.
+
+mod text;
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agent::{ADVERSARIES, Agent};
+use audit::{Audit, AuditBuilder, AuditedCase, Cause, Verdict, mutants};
+use model::{Diagnostic, Envelope, Event, Outcome, TrialRecord};
+use runner::{Archive, Control, Listener, PlanRequest, RecordedEvidence, RegradeRequest, RunEnd, Selection};
+use sandbox::Breakage;
+use store::{RunFilter, Store, TrialFilter};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::error::CliError;
+use crate::global::Global;
+use crate::preparation::{load, nothing_selected, read_script};
+use crate::project::ProjectContext;
+use crate::run_args::{RunArgs, parse_jobs, parse_share};
+use crate::settings::Resolved;
+use crate::terminal::Terminal;
+use crate::{exit, limits, machine, signals};
+
+/// Number of runs that are searched for good trials.
+const SEARCHED: usize = 20;
+
+/// Reason why judged assertions are not decided.
+const NO_MODEL: &str = "an audit asks no model";
+
+/// Arguments of `audit`.
+#[derive(Debug, clap::Args)]
+pub struct AuditArgs {
+    /// Files, directories or skills to audit [default: all skills of the project, `scenarios` and `tests`]
+    #[arg(value_name = "PATH|SKILL")]
+    targets: Vec<String>,
+    /// Audit only cases with this id
+    #[arg(long = "case", value_name = "ID")]
+    cases: Vec<String>,
+    /// Audit only cases with this tag
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Exit with 1 if the score is lower, from 0 to 1, even without errors
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    min_score: Option<f64>,
+    /// Do not mutate recorded trials
+    #[arg(long)]
+    no_recorded: bool,
+    /// Number of trials to run in parallel [default: the number of cores]
+    #[arg(long, short, value_name = "N", value_parser = parse_jobs)]
+    jobs: Option<usize>,
+    /// Show for each assertion what made it fail, and the mutations that no assertion noticed
+    #[arg(long, short)]
+    verbose: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs all cases with adversaries, grades mutations of good trials, and reports what a suite would not notice.
+pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    limits::raise_open_files();
+    let mut run_args = RunArgs { targets: args.targets.clone(), ..RunArgs::default() };
+    run_args.selection.cases.clone_from(&args.cases);
+    run_args.selection.tags.clone_from(&args.tags);
+    run_args.arms.trials = Some(1);
+    run_args.arms.no_baseline = true;
+    run_args.schedule.jobs = args.jobs;
+    let context = ProjectContext::find(global, &args.targets)?;
+    let mut resolved = Resolved::of(&run_args, &context)?;
+    offline(&mut resolved.run);
+    let loaded = load(&context, args.targets.clone(), None);
+    let (cwd, selection) =
+        (context.cwd.clone(), Selection { cases: args.cases.clone(), tags: args.tags.clone(), ..Selection::default() });
+    let request = || PlanRequest {
+        suites: &loaded.suites,
+        settings: &resolved.run,
+        selection: &selection,
+        cwd: &context.cwd,
+        read_script: Arc::new({
+            let cwd = cwd.clone();
+            move |file: &Path| read_script(file, &cwd)
+        }),
+        modules: loaded.modules.clone(),
+    };
+    let (mut plan, planning) = runner::plan(&request());
+    let problems: Vec<Diagnostic> = context
+        .diagnostics
+        .iter()
+        .chain(&loaded.diagnostics)
+        .chain(&planning)
+        .filter(|one| one.is_error())
+        .cloned()
+        .collect();
+    if !problems.is_empty() {
+        terminal.diagnostics(&problems);
+        return Ok(ExitCode::from(exit::INVALID));
+    }
+    if plan.trials.is_empty() {
+        let ids: Vec<String> =
+            loaded.suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.clone())).collect();
+        return Err(nothing_selected(&run_args, &plan, None, &ids));
+    }
+    let mut builder = AuditBuilder::default();
+    for trial in &plan.trials {
+        builder.add(audited(trial));
+    }
+    let applies = |trial: &runner::PlannedTrial| {
+        let adversary = ADVERSARIES.iter().find(|adversary| adversary.name() == trial.agent.name());
+        adversary.is_some_and(|adversary| adversary.applies(&trial.case))
+    };
+    plan.trials.retain(|trial| applies(trial) && audited(trial).not_audited.is_none());
+    let good = match args.no_recorded {
+        true => Vec::new(),
+        false => good_trials(&context, &plan)?,
+    };
+    let info = super::run::info(&run_args, &resolved, &plan, &context);
+    let host = Arc::new(machine::host()?);
+    let mut stopped = None;
+    if !plan.trials.is_empty() {
+        let of_adversaries = plan.trials.iter().map(|trial| (trial.id.to_string(), trial.agent.name())).collect();
+        let host = Arc::clone(&host);
+        let jobs = info.jobs;
+        let (records, end) =
+            execute(jobs, |controls, listener| runner::run(plan, host, info.clone(), controls, listener))?;
+        stopped = end.stopped_by;
+        enter_adversaries(&mut builder, records, &of_adversaries);
+    }
+    if stopped.is_none() && !good.is_empty() {
+        let mutations = Mutations::of(&good, &mut builder);
+        let (regrade, _) = runner::plan_regrade(RegradeRequest { today: request(), records: mutations.records() });
+        let archive: Arc<dyn Archive> = Arc::new(mutations.evidence());
+        let (jobs, info) = (resolved.run.jobs, model::RunInfo { trials: regrade.ids(), ..info });
+        let (records, end) =
+            execute(jobs, |controls, listener| runner::regrade(regrade, host, info, controls, listener, archive))?;
+        stopped = end.stopped_by;
+        mutations.enter(&mut builder, records);
+    }
+    if let Some(reason) = stopped {
+        return Ok(exit::of_stop(&reason));
+    }
+    let audit = builder.finish();
+    if args.json {
+        terminal.json(&audit);
+    } else {
+        let found: Vec<Diagnostic> = audit.weaknesses.iter().map(|weakness| weakness.diagnostic.clone()).collect();
+        terminal.diagnostics(&found);
+        terminal.out(&text::text(&audit, args.verbose));
+    }
+    Ok(ExitCode::from(code(&audit, args.min_score)))
+}
+
+/// Replaces the agents by the adversaries, and makes sure that no model is asked.
+fn offline(settings: &mut runner::Settings) {
+    settings.embedded = ADVERSARIES.iter().map(|adversary| *adversary as &'static dyn Agent).collect();
+    settings.arms.agents = ADVERSARIES.iter().map(|adversary| adversary.name().to_owned()).collect();
+    settings.arms.models = vec![(None, "none".to_owned())];
+    settings.arms.baseline = Some(false);
+    // An adversary changes and publishes what it finds.
+    settings.sandbox.source_repo = None;
+    settings.judge.missing = Some(NO_MODEL.to_owned());
+    (settings.retry.retries, settings.retry.reruns) = (0, 0);
+    settings.providers = llm::Providers::default();
+}
+
+/// Returns the case of a planned trial.
+fn audited(trial: &runner::PlannedTrial) -> AuditedCase {
+    let case = &trial.case;
+    let not_triggered = case.skill_eval.as_ref().is_some_and(|eval| !eval.should_trigger);
+    let broken = || case.broken.first().map(|problem| problem.message.clone());
+    let played = || case.user.as_ref().map(|_| "a model plays its user".to_owned());
+    AuditedCase {
+        suite: trial.id.suite.to_string(),
+        id: case.id.clone(),
+        source: case.source.clone(),
+        only_forbids: case.ruling.not || not_triggered,
+        not_audited: case.skip.as_ref().map(|reason| format!("skipped: {reason}")).or_else(broken).or_else(played),
+    }
+}
+
+/// Records of the trials that have finished, as they finish.
+#[derive(Default)]
+struct Records(Mutex<Vec<TrialRecord>>);
+
+impl Listener for Records {
+    fn offer(&self, event: Envelope) -> Option<Envelope> {
+        self.on_event(event);
+        None
+    }
+
+    fn on_event(&self, event: Envelope) {
+        if let Event::TrialFinished(record) = event.event {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(*record);
+        }
+    }
+}
+
+/// Runs the future of `start`, and returns the records of its trials. Nothing is recorded on disk.
+fn execute<F: Future<Output = Result<RunEnd, Breakage>>>(
+    jobs: usize,
+    start: impl FnOnce(UnboundedReceiver<Control>, Arc<dyn Listener>) -> F,
+) -> Result<(Vec<TrialRecord>, RunEnd), CliError> {
+    let failed = |error: std::io::Error| CliError::environment(format!("cannot start threads: {error}"));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(jobs.clamp(1, 4))
+        .enable_all()
+        .build()
+        .map_err(failed)?;
+    let (sender, controls) = unbounded_channel::<Control>();
+    let records = Arc::new(Records::default());
+    let listener: Arc<dyn Listener> = Arc::clone(&records) as _;
+    let end = runtime.block_on(async {
+        signals::forward(&sender).map_err(failed)?;
+        start(controls, listener).await.map_err(|breakage| CliError::environment(breakage.to_string()))
+    })?;
+    let records = std::mem::take(&mut *records.0.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok((records, end))
+}
+
+/// Enters the verdicts on the adversaries, in their order, so that two audits are equal.
+fn enter_adversaries(builder: &mut AuditBuilder, records: Vec<TrialRecord>, names: &HashMap<String, &'static str>) {
+    let place = |record: &TrialRecord| {
+        let name = names.get(&*record.id)?;
+        ADVERSARIES.iter().position(|adversary| adversary.name() == *name)
+    };
+    let mut records: Vec<(usize, TrialRecord)> =
+        records.into_iter().filter_map(|record| Some((place(&record)?, record))).collect();
+    records.sort_by_key(|(at, _)| *at);
+    for (at, record) in records {
+        let adversary = ADVERSARIES[at];
+        let by =
+            Cause::Adversary { name: adversary.name(), summary: adversary.description().summary, role: adversary.role };
+        let (suite, case) = (record.suite.to_string(), record.case.to_string());
+        builder.add_verdict(&suite, &case, Verdict::of(by, record));
+    }
+}
+
+/// A good trial: its record and its evidence.
+struct GoodTrial {
+    record: TrialRecord,
+    evidence: RecordedEvidence,
+}
+
+/// Returns the newest recorded trial that passed, for each case whose assertions can be graded again.
+fn good_trials(context: &ProjectContext, plan: &runner::Plan) -> Result<Vec<GoodTrial>, CliError> {
+    let Some(store) = context.find_store()? else { return Ok(Vec::new()) };
+    let is_gradable = |trial: &&Arc<runner::PlannedTrial>| trial.case.code.is_none() && !trial.case.ruling.not;
+    let mut open: BTreeSet<(String, String)> = plan
+        .trials
+        .iter()
+        .filter(is_gradable)
+        .map(|trial| (trial.id.suite.to_string(), trial.id.case.to_string()))
+        .collect();
+    let mut good = Vec::new();
+    for run in store.runs(&RunFilter { last: Some(SEARCHED), ..RunFilter::default() })? {
+        if open.is_empty() {
+            break;
+        }
+        for row in store.trials(&TrialFilter::of_run(&run.id))? {
+            let is_good = row.outcome == Outcome::Passed && row.variant.as_deref() != Some(model::WITHOUT_SKILL);
+            if is_good && open.remove(&(row.suite.clone(), row.case.clone())) {
+                good.push(good_trial(&*store, &run.id, &row.id)?);
+            }
+        }
+    }
+    Ok(good)
+}
+
+fn good_trial(store: &dyn Store, run: &str, id: &str) -> Result<GoodTrial, CliError> {
+    let record = store.trial(run, id)?;
+    Ok(GoodTrial { record, evidence: super::regrade::last_attempt(store.trial_events(run, id)?) })
+}
+
+/// Mutations of good trials. Each is graded as a recorded trial of its own.
+struct Mutations(Vec<Mutation>);
+
+/// One mutation, or a good trial without a change.
+struct Mutation {
+    by: Cause,
+    record: TrialRecord,
+    evidence: RecordedEvidence,
+}
+
+impl Mutations {
+    fn of(good: &[GoodTrial], builder: &mut AuditBuilder) -> Self {
+        let mut mutations = Vec::new();
+        for GoodTrial { record, evidence } in good {
+            builder.mutates(&record.suite, &record.case, &record.id);
+            let mut add = |by: Cause, evidence: RecordedEvidence, agent_ms| {
+                let id = format!("{}~{}", record.id, mutations.len()).into();
+                mutations.push(Mutation { by, record: TrialRecord { id, agent_ms, ..record.clone() }, evidence });
+            };
+            add(Cause::Good, evidence.clone(), record.agent_ms);
+            for mutant in mutants(&evidence.steps, evidence.collected.as_ref(), record.agent_ms) {
+                let changed = RecordedEvidence { steps: mutant.steps, collected: mutant.collected, ..evidence.clone() };
+                add(Cause::Mutation(mutant.name), changed, mutant.agent_ms);
+            }
+        }
+        Self(mutations)
+    }
+
+    fn records(&self) -> Vec<TrialRecord> {
+        self.0.iter().map(|mutation| mutation.record.clone()).collect()
+    }
+
+    fn evidence(&self) -> Mutated {
+        Mutated(self.0.iter().map(|one| (one.record.id.to_string(), one.evidence.clone())).collect())
+    }
+
+    /// Enters the verdicts, in the order of the mutations. A case whose good trial no longer passes has none: its
+    /// mutations would show nothing.
+    fn enter(self, builder: &mut AuditBuilder, records: Vec<TrialRecord>) {
+        let mut records: HashMap<String, TrialRecord> =
+            records.into_iter().map(|record| (record.id.to_string(), record)).collect();
+        let mut still_good = false;
+        for Mutation { by, record, .. } in self.0 {
+            let Some(graded) = records.remove(&*record.id) else { continue };
+            if by == Cause::Good {
+                still_good = graded.outcome == Outcome::Passed;
+            } else if still_good {
+                builder.add_verdict(&record.suite, &record.case, Verdict::of(by, graded));
+            }
+        }
+    }
+}
+
+/// Evidence by the id of its trial.
+struct Mutated(HashMap<String, RecordedEvidence>);
+
+impl Archive for Mutated {
+    fn read(&self, trial: &str) -> Result<RecordedEvidence, String> {
+        self.0.get(trial).cloned().ok_or_else(|| format!("there is no trial `{trial}`"))
+    }
+}
+
+fn code(audit: &Audit, min_score: Option<f64>) -> u8 {
+    let is_low = min_score.zip(audit.score).is_some_and(|(least, score)| score < least);
+    if is_low || audit.weaknesses.iter().any(|weakness| weakness.diagnostic.is_error()) {
+        return exit::FAILED;
+    }
+    let cases = || audit.suites.iter().flat_map(|suite| &suite.cases);
+    // Skipped cases are not run either.
+    let is_missing = cases().any(|case| case.not_audited.as_ref().is_some_and(|reason| !reason.starts_with("skipped")));
+    if is_missing { exit::INCOMPLETE } else { exit::PASSED }
+}

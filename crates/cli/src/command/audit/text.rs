@@ -1,0 +1,87 @@
+//! The audit as text.
+
+use audit::{Audit, SuiteAudit};
+use report::columns::{padded, widest};
+use report::counted;
+
+/// Formats the table of suites, and what was left out.
+pub fn text(audit: &Audit, verbose: bool) -> String {
+    let mut text = String::new();
+    if verbose {
+        audit.suites.iter().for_each(|suite| text.push_str(&details(suite)));
+    }
+    let header = ["suite", "cases", "adversaries rejected", "assertions that can fail", "mutations noticed", "score"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    let part = |part: usize, of: usize| if of == 0 { "-".to_owned() } else { format!("{part} of {of}") };
+    for suite in &audit.suites {
+        rows.push(vec![
+            suite.name.clone(),
+            suite.cases.len().to_string(),
+            part(suite.rejected, suite.adversary_trials),
+            part(suite.able_to_fail, suite.assertions),
+            part(suite.noticed, suite.mutations),
+            percent(suite.score),
+        ]);
+    }
+    let widths: Vec<usize> = (0..header.len()).map(|at| widest(rows.iter().map(|row| &row[at]))).collect();
+    for row in &rows {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| padded(cell, *width)).collect();
+        text.push_str(&format!("{}\n", cells.join("  ").trim_end()));
+    }
+    let cases = || audit.suites.iter().flat_map(|suite| suite.cases.iter().map(move |case| (suite, case)));
+    for (suite, case) in cases() {
+        if let Some(reason) = &case.not_audited {
+            text.push_str(&format!("not audited: {}::{}: {reason}\n", suite.name, case.id));
+        }
+    }
+    let judged = cases().filter(|(_, case)| !case.left_to_judge.is_empty()).count();
+    if judged > 0 {
+        text.push_str(&format!(
+            "{} on a judge alone, which was not asked\n",
+            counted_verb(judged, "case", "rests", "rest")
+        ));
+    }
+    let unmutated = audit.suites.iter().all(|suite| suite.mutations == 0);
+    if unmutated {
+        text.push_str("no recorded trial passed, so nothing was mutated; `trialrun run` records trials\n");
+    }
+    let errors = audit.weaknesses.iter().filter(|weakness| weakness.diagnostic.is_error()).count();
+    let warnings = audit.weaknesses.len() - errors;
+    let found = match (errors, warnings) {
+        (0, 0) if audit.score.is_none() => "nothing was audited".to_owned(),
+        (0, 0) => "no weakness found".to_owned(),
+        (0, _) => counted(warnings, "warning"),
+        (_, 0) => counted(errors, "error"),
+        _ => format!("{} and {}", counted(errors, "error"), counted(warnings, "warning")),
+    };
+    text + &format!("score {}: {found}\n", percent(audit.score))
+}
+
+fn counted_verb(count: usize, noun: &str, one: &str, more: &str) -> String {
+    format!("{} {}", counted(count, noun), if count == 1 { one } else { more })
+}
+
+fn percent(score: Option<f64>) -> String {
+    score.map_or_else(|| "-".to_owned(), |score| format!("{:.0}%", (score * 100.0).floor()))
+}
+
+/// Formats the assertions of each case with what made them fail.
+fn details(suite: &SuiteAudit) -> String {
+    let mut text = String::new();
+    for case in &suite.cases {
+        text.push_str(&format!("{}::{}  {}:{}\n", suite.name, case.id, case.file, case.line));
+        for assertion in &case.assertions {
+            let result = match (&assertion.undecided, assertion.failed_for.as_slice()) {
+                (Some(reason), _) => format!("not decided: {reason}"),
+                (None, []) => "never failed".to_owned(),
+                (None, causes) => format!("fails for {}", causes.join(", ")),
+            };
+            text.push_str(&format!("  {} ({}): {result}\n", assertion.id, assertion.kind));
+        }
+        if !case.unnoticed.is_empty() {
+            text.push_str(&format!("  not noticed: {}\n", case.unnoticed.join(", ")));
+        }
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,317 @@
+//! Suites that cannot fail are found: every planted weakness, and nothing in suites without one.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::Value;
+use testkit::Project;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
+
+/// A suite with a weakness: its file, the kind and line of the weakness, and its text.
+struct Planted {
+    file: &'static str,
+    kind: &'static str,
+    line: u64,
+    text: &'static str,
+}
+
+const fn planted(file: &'static str, kind: &'static str, line: u64, text: &'static str) -> Planted {
+    Planted { file, kind, line, text }
+}
+
+const PASSED: &str = "passed_by_adversary";
+const NEVER: &str = "never_fails";
+const PROMPT: &str = "leaked_by_prompt";
+const FILE: &str = "leaked_by_file";
+const ANY: &str = "any_answer";
+const OVERFITTED: &str = "overfitted";
+
+/// Thirty suites, each with one weakness.
+const PLANTED: [Planted; 30] = [
+    planted("only-forbids", PASSED, 1, "turns: [{ says: What is 2 + 2? }]\nassertions:\n  - notContains: five\n"),
+    planted(
+        "answer-in-prompt",
+        PROMPT,
+        3,
+        "turns: [{ says: The capital of France is Paris. What is it? }]\nassertions:\n  - contains: Paris\n  - contains: Louvre\n",
+    ),
+    planted(
+        "prompt-is-enough",
+        PASSED,
+        1,
+        "turns: [{ says: Say the word tomato. }]\nassertions:\n  - contains: tomato\n",
+    ),
+    planted(
+        "believes-a-claim",
+        PASSED,
+        1,
+        "turns: [{ says: Mend the build. }]\nassertions:\n  - matches: (?i)\\b(done|mended)\\b\n",
+    ),
+    planted(
+        "any-text",
+        ANY,
+        3,
+        "turns: [{ says: Hello }]\nassertions:\n  - matches: \"[a-z]\"\n  - contains: welcome\n",
+    ),
+    planted("matches-everything", PASSED, 1, "turns: [{ says: Hello }]\nassertions:\n  - matches: \".*\"\n"),
+    planted(
+        "forbids-the-impossible",
+        NEVER,
+        3,
+        "turns: [{ says: Hello }]\nassertions:\n  - { type: no_tool_called, tool: Bash, args_match: { command: a^b } }\n  - contains: welcome\n",
+    ),
+    planted(
+        "limit-out-of-reach",
+        NEVER,
+        4,
+        "turns: [{ says: Hello }]\nassertions:\n  - contains: welcome\n  - { type: token_usage, max: 900000000 }\n",
+    ),
+    planted(
+        "turns-out-of-reach",
+        NEVER,
+        4,
+        "turns: [{ says: Hello }]\nassertions:\n  - contains: welcome\n  - { type: turn_count_at_most, max: 100000 }\n",
+    ),
+    planted(
+        "only-a-tool",
+        PASSED,
+        1,
+        "turns: [{ says: Search the web for the weather. }]\nassertions:\n  - toolCalled: WebSearch\n",
+    ),
+    planted(
+        "only-two-tools",
+        PASSED,
+        1,
+        "turns: [{ says: Read and search. }]\nassertions:\n  - toolCalled: Grep\n  - toolCalled: Read\n",
+    ),
+    planted(
+        "file-exists-already",
+        PASSED,
+        1,
+        "scenario: file-exists-already\nsystem_prompt: Tidy.\nuser_prompt: Write the notes.\nfixtures:\n  \
+         files_unstaged: [{ path: notes.md, content: old }]\nassertions:\n  - { id: a, type: file_exists, path: notes.md }\n",
+    ),
+    planted(
+        "file-exists-only",
+        PASSED,
+        1,
+        "scenario: file-exists-only\nsystem_prompt: Tidy.\nuser_prompt: Write a report.\nfixtures: { git_init: true }\n\
+         assertions:\n  - { id: a, type: file_exists, path: out/report.md }\n",
+    ),
+    planted(
+        "one-word-of-the-file",
+        PASSED,
+        1,
+        "scenario: one-word-of-the-file\nsystem_prompt: Tidy.\nuser_prompt: Mark it as done in state.txt.\nfixtures: { \
+         git_init: true }\nassertions:\n  - { id: a, type: file_contains, path: state.txt, text: done }\n",
+    ),
+    planted(
+        "tests-can-be-edited",
+        PASSED,
+        1,
+        "scenario: tests-can-be-edited\nsystem_prompt: Mend.\nuser_prompt: Mend add.sh.\nfixtures:\n  files_unstaged:\n    - \
+         { path: add.sh, content: 'echo 3' }\n    - { path: test.sh, content: 'test \"$(sh add.sh)\" = 4' }\nassertions:\n  \
+         - { id: a, type: command, run: sh test.sh }\n",
+    ),
+    planted(
+        "test-script-can-be-edited",
+        PASSED,
+        1,
+        "scenario: test-script-can-be-edited\nsystem_prompt: Mend.\nuser_prompt: Mend it.\nfixtures:\n  files_unstaged:\n    \
+         - { path: Makefile, content: \"test:\\n\\tfalse\\n\" }\nassertions:\n  - { id: a, type: command, run: sed -n \
+         2p Makefile | sed 's/@//' | sh }\n",
+    ),
+    planted(
+        "command-always-succeeds",
+        NEVER,
+        7,
+        "scenario: command-always-succeeds\nsystem_prompt: Mend.\nuser_prompt: Mend it.\nfixtures: { git_init: true \
+         }\nassertions:\n  - { id: works, type: command, run: test -s built.bin }\n  - { id: tests, type: command, run: \
+         'make test || true' }\n",
+    ),
+    planted(
+        "command-without-effect",
+        PASSED,
+        1,
+        "scenario: command-without-effect\nsystem_prompt: Mend.\nuser_prompt: Mend it.\nfixtures: { git_init: true \
+         }\nassertions:\n  - { id: tests, type: command, run: git status }\n",
+    ),
+    planted(
+        "only-stays-inside",
+        PASSED,
+        1,
+        "scenario: only-stays-inside\nsystem_prompt: Tidy.\nuser_prompt: Tidy up.\nfixtures: { git_init: true \
+         }\nassertions:\n  - { id: a, type: no_path_escape }\n",
+    ),
+    planted(
+        "only-clean",
+        PASSED,
+        1,
+        "scenario: only-clean\nsystem_prompt: Tidy.\nuser_prompt: Commit everything.\nfixtures: { git_init: true \
+         }\nassertions:\n  - { id: a, type: git_clean }\n",
+    ),
+    planted(
+        "answer-in-a-file",
+        FILE,
+        8,
+        "scenario: answer-in-a-file\nsystem_prompt: Count.\nuser_prompt: How many rows has data.csv?\nfixtures:\n  \
+         files_unstaged:\n    - { path: expected-answer.txt, content: 4711 rows }\nassertions:\n  - { id: a, type: \
+         output_contains, pattern: 4711 rows }\n",
+    ),
+    planted(
+        "prompt-has-the-format",
+        PASSED,
+        1,
+        "turns: [{ says: 'Answer with {\"ok\": true}' }]\nassertions:\n  - matches: '\"ok\": true'\n",
+    ),
+    planted("any-json", PASSED, 1, "turns: [{ says: '{}' }]\nassertions:\n  - { type: json_schema, schema: {} }\n"),
+    planted(
+        "question-mark",
+        PASSED,
+        1,
+        "turns: [{ says: 'Can you ask me something?' }]\nassertions:\n  - matches: '\\?'\n",
+    ),
+    planted(
+        "row-with-weakness",
+        PASSED,
+        2,
+        "cases: [{ city: Rome }, { city: Oslo }]\nturns: [{ says: 'Where is {{ city }}?' }]\nassertions:\n  - contains: '{{ city }}'\n",
+    ),
+    planted(
+        "constant.test.ts",
+        PASSED,
+        2,
+        "import { assert, scenario } from 'trialrun';\nexport const a = scenario('constant', async ({ agent }) => {\n  \
+         const reply = await agent.send('Hello');\n  assert.custom('is true', () => true, reply);\n});\n",
+    ),
+    planted(
+        "caught.test.ts",
+        PASSED,
+        2,
+        "import { assert, scenario } from 'trialrun';\nexport const a = scenario('any reply', async ({ agent }) => {\n  \
+         const reply = await agent.send('Hello');\n  assert.matches(reply, /^/);\n});\n",
+    ),
+    planted(
+        "either.test.ts",
+        PASSED,
+        2,
+        "import { assert, scenario } from 'trialrun';\nexport const a = scenario('either', async ({ agent }) => {\n  const \
+         reply = await agent.send('What is the capital of France?');\n  if (reply.mentions('Berlin')) {\n    \
+         assert.notContains(reply, 'Berlin');\n  } else {\n    assert.notContains(reply, 'Bonn');\n  }\n});\n",
+    ),
+    planted(
+        "score.fixture.yaml",
+        PASSED,
+        1,
+        "input: { q: Hello }\nprompt: '{{ q }}'\nscoring: true\nmaxScore: 100\npassScore: 10\noutput:\n  $contains: Hello\n",
+    ),
+    planted("skill", OVERFITTED, 7, ""),
+];
+
+/// A suite of a skill that looks for words of its text.
+const RECITED: &str = "scenario: recited\nskill: review\nuser_prompt: Look at the change, please.\nassertions:\n  - { id: verdict, type: \
+                       file_exists, path: review.md }\n  # The skill's own heading.\n  - { id: heading, type: output_contains, \
+                       pattern: Ledger of findings }\n";
+
+fn file_of(planted: &Planted) -> String {
+    match planted.file {
+        "skill" => "skills/review/tests/recited.yaml".to_owned(),
+        file if file.ends_with(".ts") || file.ends_with(".fixture.yaml") => format!("tests/{file}"),
+        file => format!("tests/{file}.yaml"),
+    }
+}
+
+fn project() -> Project {
+    let project = Project::new(PROGRAM);
+    project.write("trialrun.yaml", "skills_dir: skills\ndefaults: { agent: fake }\n");
+    project.write(
+        "skills/review/SKILL.md",
+        "---\nname: review\ndescription: Reviews a change.\n---\n\nBegin with the heading `Ledger of findings`.\n",
+    );
+    project.write("skills/review/tests/recited.yaml", RECITED);
+    for planted in PLANTED.iter().filter(|planted| planted.file != "skill") {
+        project.write(&file_of(planted), planted.text);
+    }
+    project
+}
+
+fn audited(project: &Project, args: &[&str]) -> Value {
+    let ran = project.run(&[&["audit", "--json"], args].concat());
+    serde_json::from_str(&ran.out).unwrap()
+}
+
+#[test]
+fn every_planted_weakness_is_found() {
+    let audit = audited(&project(), &[]);
+    let weaknesses = audit["weaknesses"].as_array().unwrap();
+    let is_found = |planted: &Planted| {
+        weaknesses.iter().any(|weakness| {
+            let source = &weakness["source"];
+            weakness["kind"] == planted.kind && source["line"] == planted.line && source["file"] == file_of(planted)
+        })
+    };
+    let missed: Vec<&str> = PLANTED.iter().filter(|planted| !is_found(planted)).map(|planted| planted.file).collect();
+    assert!(missed.is_empty(), "{missed:?}\n{}", serde_json::to_string_pretty(weaknesses).unwrap());
+}
+
+#[test]
+fn the_score_counts_rejected_adversaries_and_assertions_that_can_fail() {
+    let audit = audited(&project(), &["--case", "limit-out-of-reach"]);
+    let suite = &audit["suites"][0];
+    assert_eq!((&suite["adversary_trials"], &suite["rejected"]), (&5.into(), &5.into()));
+    assert_eq!((&suite["assertions"], &suite["able_to_fail"]), (&2.into(), &1.into()));
+    assert_eq!(audit["score"], 6.0 / 7.0);
+    let ran = project().run(&["audit", "--case", "any-text"]).exits(0);
+    assert!(ran.err.contains("any answer satisfies `matches-1`"), "{}", ran.err);
+    project().run(&["audit", "--case", "any-text", "--min-score", "1"]).exits(0);
+    project().run(&["audit", "--case", "limit-out-of-reach", "--min-score", "0"]).exits(1);
+    let ran = project().run(&["audit", "--case", "none"]).exits(4);
+    assert!(ran.err.contains("none of"), "{}", ran.err);
+}
+
+/// A good suite, and an agent that passes it.
+fn sound() -> Project {
+    let project = Project::new(PROGRAM);
+    project.write("trialrun.yaml", "defaults: { agent: fake }\n");
+    project.write(
+        "scenarios/notes.yaml",
+        "scenario: notes\nsystem_prompt: Keep notes.\nuser_prompt: |\n  !call Read {\"file_path\": \"notes.md\"} => - buy \
+         milk\n  !write notes.md - buy milk\\n- call Ann\n  !say There are two of them.\nfixtures:\n  files_unstaged: [{ path: \
+         notes.md, content: \"- buy milk\\n\" }]\nassertions:\n  - id: order\n    type: tool_call_sequence\n    sequence: [{ \
+         tool: Read }, { tool: Write }]\n  - { id: content, type: file_contains, path: notes.md, pattern: '^- buy milk\\n- \
+         call Ann\\n$' }\n  - { id: shell, type: no_tool_called, tool: Bash }\n  - { id: fast, type: latency, max: 10s }\n",
+    );
+    project
+}
+
+#[test]
+fn mutations_of_a_recorded_good_trial_make_assertions_fail() {
+    let project = sound();
+    let before = project.run(&["audit"]).exits(0);
+    assert!(before.out.contains("no recorded trial passed"), "{}", before.out);
+    project.run(&["run"]).exits(0);
+    let audit = audited(&project, &[]);
+    let case = &audit["suites"][0]["cases"][0];
+    let failed_for = |id: &str| -> Vec<String> {
+        let assertions = case["assertions"].as_array().unwrap();
+        let assertion = assertions.iter().find(|assertion| assertion["id"] == id).unwrap();
+        serde_json::from_value(assertion["failed_for"].clone()).unwrap()
+    };
+    let has = |id: &str, cause: &str| failed_for(id).iter().any(|failed| failed.starts_with(cause));
+    assert!(has("order", "without Read") && has("order", "tool calls in reverse order"), "{case}");
+    assert!(has("content", "notes.md is missing") && has("content", "notes.md is empty"), "{case}");
+    assert!(has("shell", "one forbidden command") && has("fast", "an hour for the answer"), "{case}");
+    assert_eq!(audit["weaknesses"], Value::Array(Vec::new()));
+    assert_eq!(case["mutated"], "notes::notes@fake#1");
+    let without = audited(&project, &["--no-recorded"]);
+    assert_eq!(without["suites"][0]["mutations"], 0);
+    assert_eq!(project.run(&["history", "--json"]).json().as_array().unwrap().len(), 1, "an audit records nothing");
+}
+
+#[test]
+fn an_invalid_suite_is_not_audited() {
+    let project = sound();
+    project.write("scenarios/wrong.yaml", "scenario: wrong\nasertions: []\n");
+    let ran = project.run(&["audit"]).exits(2);
+    assert!(ran.err.contains("asertions") && ran.out.is_empty(), "{}", ran.err);
+}

@@ -1,5 +1,7 @@
 //! `trialrun init`.
 
+mod agent_skill;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -32,6 +34,9 @@ pub struct InitArgs {
     /// Permission mode of agents: default, acceptEdits, plan or bypassPermissions
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<String>,
+    /// Add a skill that teaches coding agents to write and run tests, and lines about it in `AGENTS.md`; nothing else is written
+    #[arg(long, conflicts_with_all = ["template", "skill", "skills_dir", "output", "model", "permission_mode"])]
+    agent_skill: bool,
     /// Overwrite existing files
     #[arg(long)]
     force: bool,
@@ -108,6 +113,9 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
                 .hint(format!("modes: {}", modes.join(", "))));
         }
     }
+    if args.agent_skill {
+        return add_agent_skill(args, terminal);
+    }
     check_skill(args)?;
     let (dir, files) = match args.named_skill() {
         Some(name) => named_skill(args, name),
@@ -142,6 +150,20 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         Some(name) => next_steps_of_skill(&dir.join(name), name),
         None => next_steps(args, &files),
     });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Adds the skill for coding agents to a project.
+fn add_agent_skill(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let files = agent_skill::files(&args.dir, args.force)?;
+    for (path, content) in &files {
+        let path = args.dir.join(path);
+        write(&path, content)?;
+        terminal.out(&format!("wrote {}\n", path.display()));
+    }
+    if files.is_empty() {
+        terminal.out("the skill and the lines in AGENTS.md are up to date\n");
+    }
     Ok(ExitCode::SUCCESS)
 }
 

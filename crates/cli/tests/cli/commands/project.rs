@@ -331,3 +331,45 @@ fn a_report_can_be_sent_to_standard_output_by_name() {
     assert_eq!(messages.json()["summary"]["passed"], 1);
     assert!(!project.dir().join("-").exists());
 }
+
+/// Returns the examples of the skill for coding agents: paths and texts.
+fn examples(skill: &str) -> Vec<(String, String)> {
+    let blocks = skill.split("```yaml\n# ").skip(1).filter_map(|rest| rest.split_once("```"));
+    let split =
+        |(block, _): (&str, &str)| block.split_once('\n').map(|(path, text)| (path.to_owned(), text.to_owned()));
+    blocks.filter_map(split).collect()
+}
+
+#[test]
+fn the_skill_for_coding_agents_teaches_tests_that_check_and_audit_accept() {
+    let project = empty();
+    project.write("AGENTS.md", "# Rules\n");
+    project.run(&["init", "--agent-skill"]).exits(0);
+    let skill = project.read(".claude/skills/trialrun/SKILL.md");
+    assert_eq!(project.read(".agents/skills/trialrun/SKILL.md"), skill);
+    assert!(project.read("AGENTS.md").starts_with("# Rules\n\n<!-- trialrun: begin -->\n"));
+    let examples = examples(&skill);
+    assert_eq!(examples.len(), 2);
+    for (path, text) in &examples {
+        project.write(path, text);
+    }
+    project.run(&["check", "--agent", "fake"]).exits(0);
+    project.run(&["audit", "--min-score", "1"]).exits(0);
+    for line in skill.split('`').filter(|code| code.starts_with("trialrun ") && !code.contains("...")) {
+        let command = line.split(' ').nth(1).unwrap();
+        project.run(&[command, "--help"]).exits(0);
+    }
+}
+
+#[test]
+fn a_changed_skill_for_coding_agents_is_not_overwritten() {
+    let project = empty();
+    project.run(&["init", "--agent-skill"]).exits(0);
+    let again = project.run(&["init", "--agent-skill"]).exits(0);
+    assert!(again.out.contains("up to date"), "{}", again.out);
+    project.write(".agents/skills/trialrun/SKILL.md", "mine\n");
+    project.run(&["init", "--agent-skill"]).exits(2);
+    assert_eq!(project.read(".agents/skills/trialrun/SKILL.md"), "mine\n");
+    project.run(&["init", "--agent-skill", "--force"]).exits(0);
+    assert_ne!(project.read(".agents/skills/trialrun/SKILL.md"), "mine\n");
+}

@@ -18,6 +18,28 @@ pub fn one_line(text: &str, most: usize) -> String {
     shortened(&folded(text), most)
 }
 
+/// Returns at most `most` characters from the beginning of `text`, and `true` if it was shortened.
+pub fn head(text: &str, most: usize) -> (&str, bool) {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => (&text[..end], true),
+        None => (text, false),
+    }
+}
+
+/// Leaves out the middle of `text` if it has more than `most` characters.
+pub fn middle(text: String, most: usize) -> String {
+    if text.len() <= most {
+        return text;
+    }
+    let count = text.chars().count();
+    if count <= most {
+        return text;
+    }
+    let (front, _) = head(&text, most - most / 2);
+    let back = text.char_indices().nth(count - most / 2).map_or("", |(start, _)| &text[start..]);
+    format!("{front}\n[… {} characters left out …]\n{back}", count - most)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -26,5 +48,14 @@ mod tests {
     fn long_text_is_cut_between_characters() {
         assert_eq!([2, 3].map(|most| shortened("äöü", most)), ["äö…", "äöü"]);
         assert_eq!(one_line(" a\n\n b\tc ", 3), "a b…");
+    }
+
+    #[test]
+    fn text_is_cut_at_a_character_boundary_with_a_notice() {
+        assert_eq!(head("äöü", 2), ("äö", true));
+        assert_eq!(head("äöü", 3), ("äöü", false));
+        assert_eq!(middle("äöüß€".into(), 3), "äö\n[… 2 characters left out …]\n€");
+        assert_eq!(middle("äöü".into(), 3), "äöü");
+        assert_eq!(middle("abcdef".into(), 1), "a\n[… 5 characters left out …]\n");
     }
 }

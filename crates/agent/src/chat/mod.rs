@@ -2,7 +2,6 @@
 //! and works with every model that [`llm`] can open.
 
 mod access;
-mod clip;
 mod permission;
 mod prompt;
 mod prompt_file;

@@ -3,8 +3,6 @@
 use model::nearest;
 use serde_json::{Map, Value};
 
-use super::super::clip;
-
 /// Arguments of a call. Names and required arguments are checked against the tool's schema.
 #[derive(Debug)]
 pub(super) struct Arguments {
@@ -93,7 +91,7 @@ fn wrong(name: &str, wanted: &str, value: &Value) -> String {
 
 fn shown(value: &Value) -> String {
     let whole = value.to_string();
-    match clip::head(&whole, 60) {
+    match model::text::head(&whole, 60) {
         (head, true) => format!("{head}…"),
         (whole, false) => whole.to_owned(),
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::clip;
 use super::{Arguments, Call, Run, Tool, ToolOutput};
 use sandbox::supervise::{self, MARK, TROUBLE};
 
@@ -50,7 +49,7 @@ async fn bash(mut arguments: Arguments, call: Call<'_>) -> ToolOutput {
         .map_err(|error| format!("the command could not be started: {error}"))?;
     let mut text = output.stdout.text();
     text.push_str(&output.stderr.text());
-    let text = clip::middle(text.trim_end().to_owned(), MOST);
+    let text = model::text::middle(text.trim_end().to_owned(), MOST);
     if output.timed_out {
         return Err(join(&format!("The command timed out after {} s.", seconds(timeout)), &text));
     }

@@ -7,7 +7,7 @@ use globset::{Glob, GlobMatcher};
 use regex::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 
-use super::super::{access, clip};
+use super::super::access;
 use super::glob::walk;
 use super::read::is_binary;
 use super::{Arguments, Files, Run, Tool, ToolOutput};
@@ -94,7 +94,7 @@ fn search(regex: &Regex, text: &str, name: &str, mode: &str, found: &mut Vec<Str
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| regex.is_match(line));
     match mode {
         "content" => found.extend(lines.map(|(number, line)| {
-            let (line, cut) = clip::head(line, LINE_LENGTH);
+            let (line, cut) = model::text::head(line, LINE_LENGTH);
             format!("{name}:{number}:{line}{}", if cut { " [… line cut …]" } else { "" })
         })),
         "count" => {

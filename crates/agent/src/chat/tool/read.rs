@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::super::clip;
 use super::{Arguments, Files, Run, Tool, ToolOutput};
 
 /// Default number of lines shown.
@@ -58,7 +57,7 @@ fn read(arguments: &mut Arguments, files: &Files) -> ToolOutput {
             let _ = writeln!(shown, "[… {path} has {total} lines; continue with offset {number} …]");
             return Ok(shown);
         }
-        let (line, cut) = clip::head(line, LINE_LENGTH);
+        let (line, cut) = model::text::head(line, LINE_LENGTH);
         let _ = writeln!(shown, "{number:>6}\t{line}{}", if cut { " [… line cut …]" } else { "" });
     }
     if shown.is_empty() {

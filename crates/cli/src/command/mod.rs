@@ -14,6 +14,7 @@ pub mod init;
 pub mod licenses;
 pub mod list;
 pub mod man;
+pub mod mcp;
 pub mod merge;
 pub mod prune;
 pub mod reference;
@@ -60,6 +61,8 @@ pub enum Command {
     Report(report::ReportArgs),
     /// Show pass rate, tokens, cost and time over runs
     Trend(trend::TrendArgs),
+    /// Serve list, check, run, show, compare and audit to coding agents, with the Model Context Protocol on stdin and stdout
+    Mcp,
     /// Compare two runs, or the models, agents or variants of one
     #[command(alias = "diff")]
     Compare(compare::CompareArgs),

@@ -279,6 +279,11 @@ fn the_guide_for_auditing_a_suite_can_be_followed() {
 }
 
 #[test]
+fn the_guide_for_coding_agents_can_be_followed() {
+    assert_eq!(follow("docs/how-to/coding-agents.md"), 1);
+}
+
+#[test]
 fn the_tutorial_for_a_first_bot_test_can_be_followed() {
     follow("docs/tutorials/first-bot-test.md");
 }

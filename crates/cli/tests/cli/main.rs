@@ -30,6 +30,7 @@ mod kill;
 mod licenses;
 mod looking;
 mod masking;
+mod mcp;
 mod opencode;
 mod otlp;
 mod refusals;

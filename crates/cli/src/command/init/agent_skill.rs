@@ -74,7 +74,7 @@ mod tests {
         let first = with_lines("# Rules\n\nBe kind.\n\n");
         assert!(first.starts_with("# Rules\n\nBe kind.\n\n<!-- trialrun: begin -->\n## Tests"), "{first}");
         assert_eq!(with_lines(&first), first);
-        let followed = first.clone() + "\nMore.\n";
+        let followed = format!("{first}\nMore.\n");
         assert_eq!(with_lines(&followed.replace("trialrun audit", "old")), followed);
         assert_eq!(with_lines(""), with_lines(&with_lines("")));
     }

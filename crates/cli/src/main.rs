@@ -86,6 +86,7 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
         Command::Report(args) => command::report::run(&global, &args, terminal),
         Command::Audit(args) => command::audit::run(&global, &args, terminal),
         Command::Mcp => command::mcp::run(&global),
+        Command::Discover(args) => command::discover::run(&global, &args, terminal),
         Command::Trend(args) => command::trend::run(&global, &args, terminal),
         Command::Compare(args) => command::compare::run(&global, &args, terminal),
         Command::Cleanup(args) => command::cleanup::run(&global, &args, terminal),

@@ -51,4 +51,5 @@ pub use reference::{
     config_schema, conversation_schema, evals_schema, fixture_schema, fixtures_schema, reference, scenario_schema,
 };
 pub use request::Request;
+pub use skill::read as read_skill;
 pub use skills::{skill_names, skills};

@@ -6,6 +6,7 @@ pub mod cleanup;
 pub mod compare;
 pub mod completions;
 pub mod config;
+pub mod discover;
 pub mod doctor;
 pub mod export;
 pub mod history;
@@ -39,6 +40,8 @@ pub enum Command {
     Check(check::CheckArgs),
     /// Find out whether the tests can fail: run them with agents that do not do the work
     Audit(audit::AuditArgs),
+    /// Show the tools, constraints and instructions of an agent or a skill, with the places that state them
+    Discover(discover::DiscoverArgs),
     /// List the cases that would run, or the built-in agents, assertions, operators, reports and sandboxes
     List(list::ListArgs),
     /// Check which agents, models and tools are ready on this machine

@@ -1,0 +1,107 @@
+//! `trialrun discover`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use generate::{Evidence, Fact, Parameter, Profile, ToolFact, discover};
+use mask::Mask;
+use report::columns::{padded, widest, width};
+use serde::Serialize;
+
+use crate::error::CliError;
+use crate::exit;
+use crate::global::Global;
+use crate::project::ProjectContext;
+use crate::terminal::Terminal;
+
+/// Maximum width of a fact before its place; a longer one has its place on the next line.
+const WIDEST: usize = 72;
+
+/// Arguments of `discover`.
+#[derive(Debug, clap::Args)]
+pub struct DiscoverArgs {
+    /// Skills, prompts (`.md`, `.txt`), OpenAPI documents and lists of tools (`.json`, `.yaml`); their facts are combined
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The profile as a document.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    profile: &'a Profile,
+}
+
+/// Shows what sources say about an agent or a skill, with the places that say it.
+pub fn run(global: &Global, args: &DiscoverArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let context = ProjectContext::find(global, &[])?;
+    let place = |path: &PathBuf| (context.cwd.join(path), path.display().to_string());
+    let paths: Vec<(PathBuf, String)> = args.paths.iter().map(place).collect();
+    let (profile, problems) = discover(&paths, &Mask::of(&context.environment));
+    terminal.diagnostics(&problems);
+    if problems.iter().any(model::Diagnostic::is_error) {
+        return Ok(ExitCode::from(exit::INVALID));
+    }
+    if args.json {
+        terminal.json(&Document { schema: "trialrun.profile/1", profile: &profile });
+    } else {
+        terminal.out(&text(&profile));
+    }
+    Ok(ExitCode::from(if profile.is_empty() { exit::NOTHING } else { exit::PASSED }))
+}
+
+fn text(profile: &Profile) -> String {
+    let mut text = String::new();
+    if let Some(name) = &profile.name {
+        text.push_str(&format!("{name}\n"));
+    }
+    if let Some(description) = &profile.description {
+        text.push_str(&lines(&[(&description.text, &description.evidence)]));
+    }
+    let tools: Vec<(String, &[Evidence])> =
+        profile.tools.iter().map(|tool| (signature(tool), tool.evidence.as_slice())).collect();
+    let tools: Vec<(&String, &[Evidence])> = tools.iter().map(|(text, evidence)| (text, *evidence)).collect();
+    section(&mut text, "tools", &tools);
+    section(&mut text, "constraints", &facts(&profile.constraints));
+    section(&mut text, "instructions", &facts(&profile.instructions));
+    text
+}
+
+fn facts(facts: &[Fact]) -> Vec<(&String, &[Evidence])> {
+    facts.iter().map(|fact| (&fact.text, fact.evidence.as_slice())).collect()
+}
+
+fn section(text: &mut String, title: &str, facts: &[(&String, &[Evidence])]) {
+    if !facts.is_empty() {
+        let gap = if text.is_empty() { "" } else { "\n" };
+        text.push_str(&format!("{gap}{title} ({})\n{}", facts.len(), lines(facts)));
+    }
+}
+
+/// Formats one line per fact, with its places on the right.
+fn lines(facts: &[(&String, &[Evidence])]) -> String {
+    let column = widest(facts.iter().map(|(text, _)| text.as_str()).filter(|text| width(text) <= WIDEST));
+    let line = |(text, evidence): &(&String, &[Evidence])| {
+        let places: Vec<String> = evidence.iter().map(|place| format!("{}:{}", place.file, place.line)).collect();
+        let places = places.join(", ");
+        match width(text) > WIDEST {
+            true => format!("  {text}\n  {}  {places}\n", padded("", column)),
+            false => format!("  {}  {places}\n", padded(text, column)),
+        }
+    };
+    facts.iter().map(line).collect()
+}
+
+/// Formats a tool with its parameters; optional ones have a question mark.
+fn signature(tool: &ToolFact) -> String {
+    let parameter = |one: &Parameter| {
+        let kind = one.kind.as_ref().map(|kind| format!(": {kind}")).unwrap_or_default();
+        format!("{}{}{kind}", one.name, if one.required { "" } else { "?" })
+    };
+    let parameters: Vec<String> = tool.parameters.iter().map(parameter).collect();
+    if parameters.is_empty() { tool.name.clone() } else { format!("{}({})", tool.name, parameters.join(", ")) }
+}

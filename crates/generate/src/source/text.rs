@@ -1,0 +1,84 @@
+//! Constraints and instructions in Markdown or plain text: list items, and sentences of paragraphs.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use pulldown_cmark::{Event, Parser, Tag, TagEnd};
+use regex::Regex;
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::profile::{Evidence, Fact, Profile};
+
+/// Words of a sentence that limits what an agent may do.
+static LIMITS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let words = r"(?i)\b(must|never|always|only|do not|don't|does not|cannot|can't|may not|should not|shouldn't|at most|at least|no more than|refuse|forbidden|required|without|unless)\b";
+    Regex::new(words).ok()
+});
+
+/// Minimum length of a fact in characters; shorter texts are labels.
+const SHORTEST: usize = 8;
+
+/// Returns the facts in `text`, which begins at line `first_line` of `file`.
+pub(super) fn read(text: &str, file: &str, first_line: usize) -> Profile {
+    let mut profile = Profile::default();
+    for (statement, place) in statements(text) {
+        let number = text[..place.start].matches('\n').count();
+        let written = text.lines().nth(number).unwrap_or_default().trim().to_owned();
+        let evidence = vec![Evidence { file: file.to_owned(), line: first_line + number, text: written }];
+        let is_limit = LIMITS.as_ref().is_some_and(|limits| limits.is_match(&statement));
+        let facts = if is_limit { &mut profile.constraints } else { &mut profile.instructions };
+        if !facts.iter().any(|known: &Fact| known.text == statement) {
+            facts.push(Fact { text: statement, evidence });
+        }
+    }
+    profile
+}
+
+/// Returns the sentences of paragraphs and list items, each with its place. Headings, code and tables state nothing.
+fn statements(text: &str) -> Vec<(String, Range<usize>)> {
+    let mut found: Vec<(String, Range<usize>)> = Vec::new();
+    let mut skipped = 0_usize;
+    // Pieces of the paragraph or item in progress, each with its place.
+    let mut pieces: Vec<(String, Range<usize>)> = Vec::new();
+    for (event, place) in Parser::new(text).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Heading { .. } | Tag::CodeBlock(_) | Tag::Table(_)) => {
+                end_of_text(&mut pieces, &mut found);
+                skipped += 1;
+            }
+            Event::End(TagEnd::Heading(_) | TagEnd::CodeBlock | TagEnd::Table) => skipped = skipped.saturating_sub(1),
+            Event::Start(Tag::Paragraph | Tag::Item | Tag::List(_)) | Event::End(TagEnd::Paragraph | TagEnd::Item) => {
+                end_of_text(&mut pieces, &mut found);
+            }
+            Event::Text(piece) if skipped == 0 => pieces.push((piece.into_string(), place)),
+            Event::Code(piece) if skipped == 0 => pieces.push((format!("`{piece}`"), place)),
+            Event::SoftBreak | Event::HardBreak if skipped == 0 => pieces.push((" ".to_owned(), place)),
+            _ => {}
+        }
+    }
+    end_of_text(&mut pieces, &mut found);
+    found
+}
+
+/// Splits a finished paragraph or item into sentences.
+fn end_of_text(pieces: &mut Vec<(String, Range<usize>)>, found: &mut Vec<(String, Range<usize>)>) {
+    let whole: String = pieces.iter().map(|(piece, _)| piece.as_str()).collect();
+    let mut at = 0;
+    for sentence in whole.split_sentence_bounds() {
+        // The piece in which the sentence begins.
+        let mut start = 0;
+        let begins = at + (sentence.len() - sentence.trim_start().len());
+        let piece = pieces.iter().find(|(piece, _)| {
+            start += piece.len();
+            begins < start
+        });
+        at += sentence.len();
+        let text = sentence.trim();
+        if let Some((_, place)) = piece
+            && text.chars().count() >= SHORTEST
+        {
+            found.push((text.to_owned(), place.clone()));
+        }
+    }
+    pieces.clear();
+}

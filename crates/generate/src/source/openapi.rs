@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use model::{Diagnostic, Node, NodeKind};
+use model::{Node, NodeKind};
 
 use super::tool_list::{kind, parameters};
 use super::{Found, has_extension};

@@ -5,7 +5,6 @@ use std::path::Path;
 use model::Diagnostic;
 
 use super::{Found, has_extension, text};
-use crate::profile::Profile;
 
 /// Maximum size of a prompt, in bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;

@@ -5,7 +5,7 @@ use std::path::Path;
 use model::{Diagnostic, Excerpt};
 
 use super::{Found, text};
-use crate::profile::{Evidence, Fact, Profile, ToolFact};
+use crate::profile::{Evidence, Fact, ToolFact};
 
 /// Maximum size of a `SKILL.md`, in bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use model::{Diagnostic, Node, NodeKind};
+use model::{Node, NodeKind};
 
 use super::{Found, has_extension};
 use crate::profile::{Evidence, Parameter, Profile, ToolFact};

@@ -100,3 +100,11 @@ fn anything_else_is_explained() {
     assert!(problem("a.txt", "").contains("nothing was found"));
     assert!(found("a.txt", "", "b.txt").1[0].contains("does not exist"));
 }
+
+#[test]
+fn tables_state_nothing_and_an_abbreviation_does_not_end_a_sentence() {
+    let text = "| a | b |\n|---|---|\n| never | x |\n\nAsk first. Dr. Smith must sign. Do it.\n";
+    let (profile, _) = found("p.md", text, "p.md");
+    assert_eq!(lines(&profile.constraints), [("Dr. Smith must sign.", 5)]);
+    assert_eq!(lines(&profile.instructions), [("Ask first.", 5), ("Do it.", 5)]);
+}

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use pulldown_cmark::{Event, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use regex::Regex;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -14,9 +14,6 @@ static LIMITS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = r"(?i)\b(must|never|always|only|do not|don't|does not|cannot|can't|may not|should not|shouldn't|at most|at least|no more than|refuse|forbidden|required|without|unless)\b";
     Regex::new(words).ok()
 });
-
-/// Minimum length of a fact in characters; shorter texts are labels.
-const SHORTEST: usize = 8;
 
 /// Returns the facts in `text`, which begins at line `first_line` of `file`.
 pub(super) fn read(text: &str, file: &str, first_line: usize) -> Profile {
@@ -40,7 +37,7 @@ fn statements(text: &str) -> Vec<(String, Range<usize>)> {
     let mut skipped = 0_usize;
     // Pieces of the paragraph or item in progress, each with its place.
     let mut pieces: Vec<(String, Range<usize>)> = Vec::new();
-    for (event, place) in Parser::new(text).into_offset_iter() {
+    for (event, place) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
         match event {
             Event::Start(Tag::Heading { .. } | Tag::CodeBlock(_) | Tag::Table(_)) => {
                 end_of_text(&mut pieces, &mut found);
@@ -60,25 +57,26 @@ fn statements(text: &str) -> Vec<(String, Range<usize>)> {
     found
 }
 
-/// Splits a finished paragraph or item into sentences.
+/// Splits a finished paragraph or item into sentences. A single word before another sentence belongs to it, as in
+/// "Dr. Smith must sign."; a single word at the end is a label.
 fn end_of_text(pieces: &mut Vec<(String, Range<usize>)>, found: &mut Vec<(String, Range<usize>)>) {
     let whole: String = pieces.iter().map(|(piece, _)| piece.as_str()).collect();
-    let mut at = 0;
-    for sentence in whole.split_sentence_bounds() {
-        // The piece in which the sentence begins.
-        let mut start = 0;
-        let begins = at + (sentence.len() - sentence.trim_start().len());
-        let piece = pieces.iter().find(|(piece, _)| {
-            start += piece.len();
-            begins < start
-        });
-        at += sentence.len();
-        let text = sentence.trim();
-        if let Some((_, place)) = piece
-            && text.chars().count() >= SHORTEST
-        {
-            found.push((text.to_owned(), place.clone()));
+    let (mut start, mut end) = (0, 0);
+    for bound in whole.split_sentence_bounds() {
+        end += bound.len();
+        let sentence = &whole[start..end];
+        if !sentence.trim().contains(char::is_whitespace) {
+            continue;
         }
+        let begins = start + sentence.len() - sentence.trim_start().len();
+        start = end;
+        // The piece in which the sentence begins.
+        let mut length = 0;
+        let piece = pieces.iter().find(|(piece, _)| {
+            length += piece.len();
+            begins < length
+        });
+        found.extend(piece.map(|(_, place)| (sentence.trim().to_owned(), place.clone())));
     }
     pieces.clear();
 }

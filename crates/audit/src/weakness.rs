@@ -104,7 +104,7 @@ fn of_assertion(entry: &CaseVerdicts, assertion: &AssertionAudit) -> Option<(Wea
     let AssertionAudit { id, failed_for, .. } = assertion;
     if failed_for.is_empty() {
         let problem = Diagnostic::error(format!("the assertion `{id}` never fails"))
-            .help(format!("it held for all {} adversaries and mutations that reached it", assertion.held));
+            .help(format!("it held in all {} trials of adversaries and mutations that got as far", assertion.held));
         return entry.is_decided(assertion).then_some((WeaknessKind::NeverFails, problem));
     }
     let is = |name: &str, status: Status| entry.status(name, id) == Some(status);

@@ -169,7 +169,7 @@ fn offline(settings: &mut runner::Settings) {
 fn audited(trial: &runner::PlannedTrial) -> AuditedCase {
     let case = &trial.case;
     let not_triggered = case.skill_eval.as_ref().is_some_and(|eval| !eval.should_trigger);
-    let broken = || case.broken.first().map(|problem| problem.message.clone());
+    let broken = || case.broken.first().map(ToString::to_string);
     let played = || case.user.as_ref().map(|_| "a model plays its user".to_owned());
     AuditedCase {
         suite: trial.id.suite.to_string(),

@@ -79,7 +79,7 @@ fn details(suite: &SuiteAudit) -> String {
             text.push_str(&format!("  {} ({}): {result}\n", assertion.id, assertion.kind));
         }
         if !case.unnoticed.is_empty() {
-            text.push_str(&format!("  not noticed: {}\n", case.unnoticed.join(", ")));
+            text.push_str(&format!("  not noticed, if it matters: {}\n", case.unnoticed.join(", ")));
         }
         text.push('\n');
     }

@@ -11,6 +11,7 @@ mod git_sign_in;
 mod global;
 mod hooks;
 mod invocation;
+mod language_model;
 mod layer;
 mod limits;
 mod machine;

@@ -1,0 +1,53 @@
+//! The model that the program itself asks, to discover an agent and to write tests. Agents and judges have their own.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use grade::judge::named_judge;
+
+use crate::error::CliError;
+use crate::preparation::read_script;
+
+/// Prefix of models that are scripts.
+const SCRIPTED: &str = "scripted:";
+
+/// A model that is ready to be asked.
+pub struct LanguageModel {
+    /// Name as the user writes it, `provider:model`.
+    pub name: String,
+    /// The model.
+    pub model: Arc<dyn llm::Model>,
+    /// True for a script, whose answers depend on the order of the requests: they must be sent one after the other.
+    pub is_script: bool,
+}
+
+/// Opens the model that `written` names, else that of the project's judge, else a default one whose key is set. Returns
+/// `None` if there is none.
+///
+/// # Errors
+/// If the model is not known, or its key or file is missing.
+pub fn open(
+    written: Option<&str>,
+    settings: &runner::Settings,
+    cwd: &Path,
+) -> Result<Option<LanguageModel>, CliError> {
+    let Some(chosen) = written.or_else(|| settings.judge()).filter(|name| !name.trim().is_empty()) else {
+        return Ok(None);
+    };
+    let name = named_judge(chosen, &settings.providers);
+    if let Some(file) = name.strip_prefix(SCRIPTED) {
+        let script = read_script(Path::new(file), cwd).map_err(|problems| {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            CliError::usage(format!("cannot read the script of `{name}`: {}", problems.join("; ")))
+        })?;
+        let model = Arc::new(Arc::new(script).play(llm::ScriptContext::default()));
+        return Ok(Some(LanguageModel { name, model, is_script: true }));
+    }
+    // The address of the project's judge belongs to its own model.
+    let base_url = settings.judge.base_url.as_deref().filter(|_| written.is_none());
+    let model = settings.providers.model(&name, base_url).map_err(|error| match error.is_environments() {
+        true => CliError::environment(format!("the model `{name}` cannot be used: {error}")),
+        false => CliError::usage(format!("the model `{name}` cannot be used: {error}")),
+    })?;
+    Ok(Some(LanguageModel { name, model, is_script: false }))
+}

@@ -26,11 +26,7 @@ pub struct LanguageModel {
 ///
 /// # Errors
 /// If the model is not known, or its key or file is missing.
-pub fn open(
-    written: Option<&str>,
-    settings: &runner::Settings,
-    cwd: &Path,
-) -> Result<Option<LanguageModel>, CliError> {
+pub fn open(written: Option<&str>, settings: &runner::Settings, cwd: &Path) -> Result<Option<LanguageModel>, CliError> {
     let Some(chosen) = written.or_else(|| settings.judge()).filter(|name| !name.trim().is_empty()) else {
         return Ok(None);
     };

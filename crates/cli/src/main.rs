@@ -1,9 +1,11 @@
 //! The binary `trialrun`: converts arguments into settings, and connects the crates accordingly. Only this crate reads
 //! the environment, prints and exits.
 
+mod adversaries;
 mod args;
 mod ci;
 mod command;
+mod discovery;
 mod error;
 mod execution;
 mod exit;
@@ -88,6 +90,7 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
         Command::Audit(args) => command::audit::run(&global, &args, terminal),
         Command::Mcp => command::mcp::run(&global),
         Command::Discover(args) => command::discover::run(&global, &args, terminal),
+        Command::Gen(args) => command::generation::run(&global, &args, terminal),
         Command::Trend(args) => command::trend::run(&global, &args, terminal),
         Command::Compare(args) => command::compare::run(&global, &args, terminal),
         Command::Cleanup(args) => command::cleanup::run(&global, &args, terminal),

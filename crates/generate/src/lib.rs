@@ -1,10 +1,37 @@
-//! Discovers what an agent or a skill promises: its tools, its constraints and its instructions, as a [`Profile`] in
-//! which every fact has evidence. Nothing here asks a model or runs an agent.
+//! Discovers what an agent or a skill promises, and generates tests for it.
 //!
-//! Each kind of source has its own file and a line in [`SOURCES`].
+//! [`discover`] reads sources into a [`Profile`] in which every fact has evidence. Each kind of source has its own file
+//! and a line in [`SOURCES`].
+//!
+//! [`generate()`] asks a model to plan tests about these facts and to write them, as data in a fixed structure. Each
+//! test is rendered in one of the [`FORMATS`], run with adversaries by the [`Host`], and written only if they fail.
+//! Nothing here runs an agent or writes a file: the host does.
 
+mod brief;
+mod candidate;
+mod category;
+mod coverage;
+mod duplicate;
+mod format;
+mod generation;
+mod plan;
 mod profile;
+mod prompt;
 mod source;
+mod target;
+mod writing;
 
+pub use candidate::{
+    AssertionKind, Candidate, ExpectedArgument, PlannedTest, ProposedAssertion, StartingFile, TestScript, Turn,
+};
+pub use category::{CATEGORIES, Category, Subject, distribute, find as find_category};
+pub use coverage::Covered;
+pub use format::{Context, EvalsError, FORMATS, Format, add_to_evals, find as find_format};
+pub use generation::{
+    Admitted, ExistingTest, Generated, GenerationError, GenerationRequest, Host, Progress, RejectedTest, RenderedTest,
+    Tryout, generate, plan_only,
+};
 pub use profile::{Evidence, Fact, Parameter, Profile, ToolFact};
+pub use prompt::VERSION as PROMPT_VERSION;
 pub use source::{SOURCES, Source, discover};
+pub use target::{Target, targets};

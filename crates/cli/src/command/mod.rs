@@ -9,6 +9,7 @@ pub mod config;
 pub mod discover;
 pub mod doctor;
 pub mod export;
+pub mod generation;
 pub mod history;
 pub mod import;
 pub mod init;
@@ -42,6 +43,8 @@ pub enum Command {
     Audit(audit::AuditArgs),
     /// Show the tools, constraints and instructions of an agent or a skill, with the places that state them
     Discover(discover::DiscoverArgs),
+    /// Write tests for an agent or a skill, and keep those that are able to fail
+    Gen(generation::GenArgs),
     /// List the cases that would run, or the built-in agents, assertions, operators, reports and sandboxes
     List(list::ListArgs),
     /// Check which agents, models and tools are ready on this machine

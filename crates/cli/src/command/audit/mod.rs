@@ -5,16 +5,16 @@ mod text;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use agent::{ADVERSARIES, Agent};
-use audit::{Audit, AuditBuilder, AuditedCase, Cause, Verdict, mutants};
-use model::{Diagnostic, Envelope, Event, Outcome, TrialRecord};
-use runner::{Archive, Control, Listener, PlanRequest, RecordedEvidence, RegradeRequest, RunEnd, Selection};
+use audit::{Audit, AuditBuilder, Cause, Verdict, mutants};
+use model::{Diagnostic, Outcome, TrialRecord};
+use runner::{Archive, Control, Listener, PlanRequest, RecordedEvidence, RegradeRequest, Selection};
 use sandbox::Breakage;
 use store::{RunFilter, Store, TrialFilter};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use crate::adversaries::{AdversaryTrials, Records, offline};
 use crate::error::CliError;
 use crate::global::Global;
 use crate::preparation::{load, nothing_selected, read_script};
@@ -26,9 +26,6 @@ use crate::{exit, limits, machine, signals};
 
 /// Number of runs that are searched for good trials.
 const SEARCHED: usize = 20;
-
-/// Reason why judged assertions are not decided.
-const NO_MODEL: &str = "an audit asks no model";
 
 /// Arguments of `audit`.
 #[derive(Debug, clap::Args)]
@@ -85,7 +82,7 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
         }),
         modules: loaded.modules.clone(),
     };
-    let (mut plan, planning) = runner::plan(&request());
+    let (plan, planning) = runner::plan(&request());
     let problems: Vec<Diagnostic> = context
         .diagnostics
         .iter()
@@ -103,40 +100,27 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
             loaded.suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.clone())).collect();
         return Err(nothing_selected(&run_args, &plan, None, &ids));
     }
-    let mut builder = AuditBuilder::default();
-    for trial in &plan.trials {
-        builder.add(audited(trial));
-    }
-    let applies = |trial: &runner::PlannedTrial| {
-        let adversary = ADVERSARIES.iter().find(|adversary| adversary.name() == trial.agent.name());
-        adversary.is_some_and(|adversary| adversary.applies(&trial.case))
-    };
-    plan.trials.retain(|trial| applies(trial) && audited(trial).not_audited.is_none());
+    let adversaries = AdversaryTrials::of(plan);
     let good = match args.no_recorded {
         true => Vec::new(),
-        false => good_trials(&context, &plan)?,
+        false => good_trials(&context, adversaries.plan())?,
     };
-    let info = super::run::info(&run_args, &resolved, &plan, &context);
+    let info = super::run::info(&run_args, &resolved, adversaries.plan(), &context);
     let host = Arc::new(machine::host()?);
-    let mut stopped = None;
-    if !plan.trials.is_empty() {
-        let of_adversaries = plan.trials.iter().map(|trial| (trial.id.to_string(), trial.agent.name())).collect();
-        let host = Arc::clone(&host);
-        let jobs = info.jobs;
-        let (records, end) =
-            execute(jobs, |controls, listener| runner::run(plan, host, info.clone(), controls, listener))?;
-        stopped = end.stopped_by;
-        enter_adversaries(&mut builder, records, &of_adversaries);
-    }
+    let (mut builder, mut stopped) = {
+        let (host, info) = (Arc::clone(&host), info.clone());
+        block_on(info.jobs, |controls| adversaries.run(host, info, controls))?
+    };
     if stopped.is_none() && !good.is_empty() {
         let mutations = Mutations::of(&good, &mut builder);
         let (regrade, _) = runner::plan_regrade(RegradeRequest { today: request(), records: mutations.records() });
         let archive: Arc<dyn Archive> = Arc::new(mutations.evidence());
         let (jobs, info) = (resolved.run.jobs, model::RunInfo { trials: regrade.ids(), ..info });
-        let (records, end) =
-            execute(jobs, |controls, listener| runner::regrade(regrade, host, info, controls, listener, archive))?;
+        let records = Arc::new(Records::default());
+        let listener: Arc<dyn Listener> = Arc::clone(&records) as _;
+        let end = block_on(jobs, |controls| runner::regrade(regrade, host, info, controls, listener, archive))?;
         stopped = end.stopped_by;
-        mutations.enter(&mut builder, records);
+        mutations.enter(&mut builder, records.take());
     }
     if let Some(reason) = stopped {
         return Ok(exit::of_stop(&reason));
@@ -152,56 +136,11 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
     Ok(ExitCode::from(code(&audit, args.min_score)))
 }
 
-/// Replaces the agents by the adversaries, and makes sure that no model is asked.
-fn offline(settings: &mut runner::Settings) {
-    settings.embedded = ADVERSARIES.iter().map(|adversary| *adversary as &'static dyn Agent).collect();
-    settings.arms.agents = ADVERSARIES.iter().map(|adversary| adversary.name().to_owned()).collect();
-    settings.arms.models = vec![(None, "none".to_owned())];
-    settings.arms.baseline = Some(false);
-    // An adversary changes and publishes what it finds.
-    settings.sandbox.source_repo = None;
-    settings.judge.missing = Some(NO_MODEL.to_owned());
-    (settings.retry.retries, settings.retry.reruns) = (0, 0);
-    settings.providers = llm::Providers::default();
-}
-
-/// Returns the case of a planned trial.
-fn audited(trial: &runner::PlannedTrial) -> AuditedCase {
-    let case = &trial.case;
-    let not_triggered = case.skill_eval.as_ref().is_some_and(|eval| !eval.should_trigger);
-    let broken = || case.broken.first().map(ToString::to_string);
-    let played = || case.user.as_ref().map(|_| "a model plays its user".to_owned());
-    AuditedCase {
-        suite: trial.id.suite.to_string(),
-        id: case.id.clone(),
-        source: case.source.clone(),
-        only_forbids: case.ruling.not || not_triggered,
-        not_audited: case.skip.as_ref().map(|reason| format!("skipped: {reason}")).or_else(broken).or_else(played),
-    }
-}
-
-/// Records of the trials that have finished, as they finish.
-#[derive(Default)]
-struct Records(Mutex<Vec<TrialRecord>>);
-
-impl Listener for Records {
-    fn offer(&self, event: Envelope) -> Option<Envelope> {
-        self.on_event(event);
-        None
-    }
-
-    fn on_event(&self, event: Envelope) {
-        if let Event::TrialFinished(record) = event.event {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(*record);
-        }
-    }
-}
-
-/// Runs the future of `start`, and returns the records of its trials. Nothing is recorded on disk.
-fn execute<F: Future<Output = Result<RunEnd, Breakage>>>(
+/// Runs the future of `start`, which gets the signals as controls.
+fn block_on<T, F: Future<Output = Result<T, Breakage>>>(
     jobs: usize,
-    start: impl FnOnce(UnboundedReceiver<Control>, Arc<dyn Listener>) -> F,
-) -> Result<(Vec<TrialRecord>, RunEnd), CliError> {
+    start: impl FnOnce(UnboundedReceiver<Control>) -> F,
+) -> Result<T, CliError> {
     let failed = |error: std::io::Error| CliError::environment(format!("cannot start threads: {error}"));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(jobs.clamp(1, 4))
@@ -209,32 +148,10 @@ fn execute<F: Future<Output = Result<RunEnd, Breakage>>>(
         .build()
         .map_err(failed)?;
     let (sender, controls) = unbounded_channel::<Control>();
-    let records = Arc::new(Records::default());
-    let listener: Arc<dyn Listener> = Arc::clone(&records) as _;
-    let end = runtime.block_on(async {
+    runtime.block_on(async {
         signals::forward(&sender).map_err(failed)?;
-        start(controls, listener).await.map_err(|breakage| CliError::environment(breakage.to_string()))
-    })?;
-    let records = std::mem::take(&mut *records.0.lock().unwrap_or_else(PoisonError::into_inner));
-    Ok((records, end))
-}
-
-/// Enters the verdicts on the adversaries, in their order, so that two audits are equal.
-fn enter_adversaries(builder: &mut AuditBuilder, records: Vec<TrialRecord>, names: &HashMap<String, &'static str>) {
-    let place = |record: &TrialRecord| {
-        let name = names.get(&*record.id)?;
-        ADVERSARIES.iter().position(|adversary| adversary.name() == *name)
-    };
-    let mut records: Vec<(usize, TrialRecord)> =
-        records.into_iter().filter_map(|record| Some((place(&record)?, record))).collect();
-    records.sort_by_key(|(at, _)| *at);
-    for (at, record) in records {
-        let adversary = ADVERSARIES[at];
-        let by =
-            Cause::Adversary { name: adversary.name(), summary: adversary.description().summary, role: adversary.role };
-        let (suite, case) = (record.suite.to_string(), record.case.to_string());
-        builder.add_verdict(&suite, &case, Verdict::of(by, record));
-    }
+        start(controls).await.map_err(|breakage| CliError::environment(breakage.to_string()))
+    })
 }
 
 /// A good trial: its record and its evidence.

@@ -1,0 +1,134 @@
+//! Runs cases with adversaries: `audit` those of whole suites, `gen` those of each test that it may write.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agent::{ADVERSARIES, Agent};
+use audit::{AuditBuilder, AuditedCase, Cause, Verdict};
+use model::{Envelope, Event, RunInfo, TrialRecord};
+use runner::{Control, Listener, Plan, PlannedTrial};
+use sandbox::{Breakage, Host};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// Reason why judged assertions are not decided.
+const NO_MODEL: &str = "an audit asks no model";
+
+/// Replaces the agents by the adversaries, and makes sure that no model is asked.
+pub fn offline(settings: &mut runner::Settings) {
+    settings.embedded = ADVERSARIES.iter().map(|adversary| *adversary as &'static dyn Agent).collect();
+    settings.arms.agents = ADVERSARIES.iter().map(|adversary| adversary.name().to_owned()).collect();
+    settings.arms.models = vec![(None, "none".to_owned())];
+    settings.arms.baseline = Some(false);
+    // An adversary changes and publishes what it finds.
+    settings.sandbox.source_repo = None;
+    settings.judge.missing = Some(NO_MODEL.to_owned());
+    (settings.retry.retries, settings.retry.reruns) = (0, 0);
+    settings.providers = llm::Providers::default();
+}
+
+/// Trials of adversaries.
+pub struct AdversaryTrials {
+    plan: Plan,
+    builder: AuditBuilder,
+}
+
+impl AdversaryTrials {
+    /// Takes a plan with [`offline`] settings. Trials of adversaries that can show nothing about their case are left
+    /// out.
+    pub fn of(mut plan: Plan) -> Self {
+        let mut builder = AuditBuilder::default();
+        for trial in &plan.trials {
+            builder.add(audited(trial));
+        }
+        let applies = |trial: &PlannedTrial| {
+            let adversary = ADVERSARIES.iter().find(|adversary| adversary.name() == trial.agent.name());
+            adversary.is_some_and(|adversary| adversary.applies(&trial.case))
+        };
+        plan.trials.retain(|trial| applies(trial) && audited(trial).not_audited.is_none());
+        Self { plan, builder }
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Runs the trials. Returns their verdicts, and the signal that stopped them.
+    ///
+    /// # Errors
+    /// If the run cannot begin.
+    pub async fn run(
+        self,
+        host: Arc<Host>,
+        info: RunInfo,
+        controls: UnboundedReceiver<Control>,
+    ) -> Result<(AuditBuilder, Option<String>), Breakage> {
+        let Self { plan, mut builder } = self;
+        if plan.trials.is_empty() {
+            return Ok((builder, None));
+        }
+        let names: HashMap<String, &'static str> =
+            plan.trials.iter().map(|trial| (trial.id.to_string(), trial.agent.name())).collect();
+        let records = Arc::new(Records::default());
+        let end = runner::run(plan, host, info, controls, Arc::clone(&records) as _).await?;
+        enter(&mut builder, records.take(), &names);
+        Ok((builder, end.stopped_by))
+    }
+}
+
+/// Returns the case of a planned trial.
+fn audited(trial: &PlannedTrial) -> AuditedCase {
+    let case = &trial.case;
+    let not_triggered = case.skill_eval.as_ref().is_some_and(|eval| !eval.should_trigger);
+    let broken = || case.broken.first().map(ToString::to_string);
+    let played = || case.user.as_ref().map(|_| "a model plays its user".to_owned());
+    AuditedCase {
+        suite: trial.id.suite.to_string(),
+        id: case.id.clone(),
+        source: case.source.clone(),
+        only_forbids: case.ruling.not || not_triggered,
+        not_audited: case.skip.as_ref().map(|reason| format!("skipped: {reason}")).or_else(broken).or_else(played),
+    }
+}
+
+/// Enters the verdicts on the adversaries, in their order, so that two audits are equal.
+fn enter(builder: &mut AuditBuilder, records: Vec<TrialRecord>, names: &HashMap<String, &'static str>) {
+    let place = |record: &TrialRecord| {
+        let name = names.get(&*record.id)?;
+        ADVERSARIES.iter().position(|adversary| adversary.name() == *name)
+    };
+    let mut records: Vec<(usize, TrialRecord)> =
+        records.into_iter().filter_map(|record| Some((place(&record)?, record))).collect();
+    records.sort_by_key(|(at, _)| *at);
+    for (at, record) in records {
+        let adversary = ADVERSARIES[at];
+        let by =
+            Cause::Adversary { name: adversary.name(), summary: adversary.description().summary, role: adversary.role };
+        let (suite, case) = (record.suite.to_string(), record.case.to_string());
+        builder.add_verdict(&suite, &case, Verdict::of(by, record));
+    }
+}
+
+/// Records of the trials that have finished, as they finish. Nothing is written to disk.
+#[derive(Default)]
+pub struct Records(Mutex<Vec<TrialRecord>>);
+
+impl Records {
+    /// Takes the records so far.
+    pub fn take(&self) -> Vec<TrialRecord> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Listener for Records {
+    fn offer(&self, event: Envelope) -> Option<Envelope> {
+        self.on_event(event);
+        None
+    }
+
+    fn on_event(&self, event: Envelope) {
+        if let Event::TrialFinished(record) = event.event {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(*record);
+        }
+    }
+}

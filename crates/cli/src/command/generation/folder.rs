@@ -1,0 +1,166 @@
+//! The folder that generated tests are written to.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use generate::{Context, ExistingTest, Format, RenderedTest, add_to_evals};
+use serde_json::Value;
+
+use super::{GenArgs, Skill, shown_path};
+use crate::error::CliError;
+use crate::project::ProjectContext;
+
+/// File of skill evaluations.
+const EVALS: &str = "evals.json";
+/// Maximum size of an existing test, in bytes.
+const LARGEST: u64 = 4 * 1024 * 1024;
+
+/// The folder that generated tests are written to.
+pub(super) struct TestFolder {
+    path: PathBuf,
+    shown: String,
+    format: &'static Format,
+    skill: Option<String>,
+    replaces: bool,
+}
+
+impl TestFolder {
+    /// Checks that the tests can be there; nothing is created.
+    pub fn open(
+        args: &GenArgs,
+        format: &'static Format,
+        skill: Option<&Skill>,
+        context: &ProjectContext,
+    ) -> Result<Self, CliError> {
+        let needs_skill = || {
+            CliError::usage(format!("the format `{}` needs a skill", format.name))
+                .hint("name a folder with a SKILL.md, or use another format, such as `ts`")
+        };
+        if format.is_of_skill && skill.is_none() {
+            return Err(needs_skill());
+        }
+        let root = &context.project.root;
+        let path = match (&args.output, skill) {
+            (Some(output), _) => context.cwd.join(output),
+            (None, Some(skill)) if format.name == "evals" => skill.folder.join(format.folder),
+            (None, _) => match (format.folder.strip_prefix("tests/"), &context.project.tests) {
+                (Some(rest), Some(tests)) => tests.join(rest),
+                _ => root.join(format.folder),
+            },
+        };
+        let skills_dir = context.project.skills_dir.canonicalize();
+        if let (Some(skill), "scenario") = (skill, format.name)
+            && skill.folder.parent() != skills_dir.as_deref().ok()
+        {
+            return Err(CliError::usage(format!(
+                "scenarios find the skill `{}` only in the folder of skills",
+                skill.name
+            ))
+            .hint(format!(
+                "move it to {}, or use `--format evals`",
+                shown_path(&context.project.skills_dir, context)
+            )));
+        }
+        if path.exists() && !path.is_dir() {
+            return Err(CliError::usage(format!("{} is not a folder", shown_path(&path, context))));
+        }
+        let shown = shown_path(&path, context);
+        Ok(Self { path, shown, format, skill: skill.map(|skill| skill.name.clone()), replaces: args.force })
+    }
+
+    /// Path for messages.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// Returns the tests of the format that are there.
+    pub fn existing(&self) -> Result<Vec<ExistingTest>, CliError> {
+        let failed = |error: std::io::Error| CliError::usage(format!("cannot read {}: {error}", self.shown));
+        if self.format.name == "evals" {
+            let file = self.path.join(EVALS);
+            if !file.exists() {
+                return Ok(Vec::new());
+            }
+            let text = files::read_named_text(&file, LARGEST).map_err(failed)?;
+            let suite: Value = serde_json::from_str(&text)
+                .map_err(|error| CliError::usage(format!("{}/{EVALS} is not valid JSON: {error}", self.shown)))?;
+            let cases = suite.get("evals").and_then(Value::as_array).cloned().unwrap_or_default();
+            let id = |case: &Value| case.get("id").map(|id| id.as_str().map_or_else(|| id.to_string(), str::to_owned));
+            let case = |case: &Value| Some(ExistingTest { name: id(case)?, text: case.to_string() });
+            return Ok(cases.iter().filter_map(case).collect());
+        }
+        if !self.path.exists() {
+            return Ok(Vec::new());
+        }
+        let mut tests = Vec::new();
+        for entry in std::fs::read_dir(&self.path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let Some(name) = name.strip_suffix(self.format.extension) else { continue };
+            // A conversation and a fixtures file both end in `.yaml`.
+            if !name.contains('.') && entry.path().is_file() {
+                let text = files::read_named_text(&entry.path(), LARGEST).map_err(failed)?;
+                tests.push(ExistingTest { name: name.to_owned(), text });
+            }
+        }
+        tests.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(tests)
+    }
+
+    /// Writes a test into `folder`, as it will be in the real one. Returns the file to run.
+    pub fn stage(&self, test: &RenderedTest, folder: &Path) -> std::io::Result<PathBuf> {
+        std::fs::create_dir_all(folder)?;
+        for (path, content) in &test.files {
+            write_new(&folder.join(path), content, true)?;
+        }
+        let file = match self.format.name {
+            "evals" => folder.join(EVALS),
+            _ => folder.join(format!("{}{}", test.slug, self.format.extension)),
+        };
+        std::fs::write(&file, &test.text)?;
+        Ok(file)
+    }
+
+    /// Writes an admitted test, and returns its path for messages. An existing file is replaced only with `--force`;
+    /// cases are added to an existing `evals.json`.
+    pub fn save(&self, test: &RenderedTest) -> Result<String, String> {
+        let failed = |file: &str, error: std::io::Error| format!("cannot write {}/{file}: {error}", self.shown);
+        std::fs::create_dir_all(&self.path).map_err(|error| failed("", error))?;
+        for (path, content) in &test.files {
+            write_new(&self.path.join(path), content, self.replaces).map_err(|error| failed(path, error))?;
+        }
+        if self.format.name == "evals" {
+            self.add_case(test)?;
+            return Ok(format!("{}/{EVALS}#{}", self.shown, test.slug));
+        }
+        let name = format!("{}{}", test.slug, self.format.extension);
+        write_new(&self.path.join(&name), &test.text, self.replaces).map_err(|error| failed(&name, error))?;
+        Ok(format!("{}/{name}", self.shown))
+    }
+
+    fn add_case(&self, test: &RenderedTest) -> Result<(), String> {
+        let file = self.path.join(EVALS);
+        let failed = |error: std::io::Error| format!("cannot write {}/{EVALS}: {error}", self.shown);
+        if !file.exists() {
+            return write_new(&file, &test.text, false).map_err(failed);
+        }
+        let text = files::read_named_text(&file, LARGEST).map_err(failed)?;
+        let context = Context { targets: &[], skill: self.skill.as_deref() };
+        let more = add_to_evals(&text, &test.candidate, &context)
+            .map_err(|problem| format!("cannot add to {}/{EVALS}: {problem}", self.shown))?;
+        write_new(&file, &more, true).map_err(failed)
+    }
+}
+
+/// Writes a file completely or not at all.
+fn write_new(path: &Path, content: &str, replaces: bool) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(content.as_bytes())?;
+    // Temporary files are private; tests are not.
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    file.as_file().set_permissions(mode)?;
+    let persisted = if replaces { file.persist(path) } else { file.persist_noclobber(path) };
+    persisted.map(drop).map_err(|error| error.error)
+}

@@ -1,0 +1,225 @@
+//! Runs candidates with adversaries and with the agent, and writes those that are admitted.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use generate::{Host, Progress, RenderedTest, Tryout};
+use llm::BoxFuture;
+use model::{Diagnostic, Outcome, TrialRecord};
+use runner::{Control, Plan, PlanRequest, Selection};
+use suite::Loaded;
+use tempfile::TempDir;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use super::folder::TestFolder;
+use super::{Skill, text};
+use crate::adversaries::{AdversaryTrials, Records, offline};
+use crate::command::run::info;
+use crate::error::CliError;
+use crate::preparation::{load, read_script};
+use crate::project::ProjectContext;
+use crate::run_args::RunArgs;
+use crate::settings::Resolved;
+use crate::terminal::Terminal;
+
+/// Runs candidates, and writes those that are admitted.
+pub(super) struct GenerationHost<'a> {
+    context: &'a ProjectContext,
+    /// Settings with the agent.
+    resolved: &'a Resolved,
+    /// Settings with the adversaries.
+    offline: runner::Settings,
+    folder: TestFolder,
+    /// Folder of the skill under test.
+    skill: Option<String>,
+    /// Number of trials with the agent.
+    verify: u64,
+    machine: Arc<sandbox::Host>,
+    terminal: &'a Terminal,
+    /// Candidates are run from here.
+    staging: TempDir,
+    runs: Mutex<Runs>,
+}
+
+/// Runs in progress. They are not cancelled with the candidate, because their sandboxes must be removed.
+#[derive(Default)]
+struct Runs {
+    tasks: JoinSet<()>,
+    controls: Vec<UnboundedSender<Control>>,
+}
+
+impl<'a> GenerationHost<'a> {
+    pub fn new(
+        context: &'a ProjectContext,
+        resolved: &'a Resolved,
+        folder: TestFolder,
+        skill: Option<&Skill>,
+        verify: u64,
+        machine: Arc<sandbox::Host>,
+        terminal: &'a Terminal,
+    ) -> Result<Self, CliError> {
+        let staging = tempfile::Builder::new()
+            .prefix("trialrun-gen-")
+            .tempdir()
+            .map_err(|error| CliError::environment(format!("cannot create a temporary folder: {error}")))?;
+        let mut settings = resolved.run.clone();
+        offline(&mut settings);
+        Ok(Self {
+            context,
+            resolved,
+            offline: settings,
+            folder,
+            skill: skill.map(|skill| skill.folder.display().to_string()),
+            verify,
+            machine,
+            terminal,
+            staging,
+            runs: Mutex::default(),
+        })
+    }
+
+    /// Stops what is still running, and waits until it has cleaned up.
+    pub async fn finish(&self) {
+        let Runs { mut tasks, controls } =
+            std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
+        for control in controls {
+            // Fails if the run is over.
+            let _ = control.send(Control::Stop("the generation ended".to_owned()));
+        }
+        while tasks.join_next().await.is_some() {}
+    }
+
+    /// Writes the candidate into a folder of its own and loads it.
+    fn load(&self, test: &RenderedTest) -> Result<Loaded, String> {
+        let staged = self.folder.stage(test, &self.staging.path().join(&test.slug));
+        let file = staged.map_err(|error| format!("cannot write a temporary file: {error}"))?;
+        Ok(load(self.context, vec![file.display().to_string()], self.skill.clone()))
+    }
+
+    /// Plans the loaded candidate. Returns also the errors of loading and planning.
+    fn plan(&self, loaded: &Loaded, settings: &runner::Settings) -> (Plan, Vec<Diagnostic>) {
+        let cwd = self.context.cwd.clone();
+        let (plan, planning) = runner::plan(&PlanRequest {
+            suites: &loaded.suites,
+            settings,
+            selection: &Selection::default(),
+            cwd: &self.context.cwd,
+            read_script: Arc::new(move |file: &Path| read_script(file, &cwd)),
+            modules: loaded.modules.clone(),
+        });
+        let broken = loaded.suites.iter().flat_map(|suite| &suite.cases).flat_map(|case| &case.broken);
+        let all = loaded.diagnostics.iter().chain(broken).chain(&planning);
+        (plan, all.filter(|problem| problem.is_error()).cloned().collect())
+    }
+
+    /// Runs a task to its end, even if its result is no longer wanted.
+    async fn run<T: Send + 'static, F>(&self, start: impl FnOnce(UnboundedReceiver<Control>) -> F) -> Result<T, String>
+    where
+        F: Future<Output = Result<T, sandbox::Breakage>> + Send + 'static,
+    {
+        let (control, controls) = unbounded_channel();
+        let (sender, receiver) = oneshot::channel();
+        let task = start(controls);
+        {
+            let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+            runs.controls.push(control);
+            runs.tasks.spawn(async move {
+                // Nobody receives the result if the generation was stopped.
+                let _ = sender.send(task.await);
+            });
+        }
+        match receiver.await {
+            Ok(result) => result.map_err(|breakage| breakage.to_string()),
+            Err(_) => Err("the run ended without a result".to_owned()),
+        }
+    }
+
+    async fn audited(&self, test: &RenderedTest) -> Result<Vec<String>, String> {
+        let loaded = self.load(test)?;
+        let (plan, problems) = self.plan(&loaded, &self.offline);
+        if !problems.is_empty() {
+            return Ok(problems.iter().map(described).collect());
+        }
+        let trials = AdversaryTrials::of(plan);
+        let info = info(&RunArgs::default(), self.resolved, trials.plan(), self.context);
+        let machine = Arc::clone(&self.machine);
+        let (builder, _) = self.run(|controls| trials.run(machine, info, controls)).await?;
+        let audit = builder.finish();
+        let cases = || audit.suites.iter().flat_map(|suite| &suite.cases);
+        if cases().next().is_none() {
+            return Ok(vec!["it contains no test".to_owned()]);
+        }
+        let weaknesses = audit.weaknesses.iter().map(|weakness| &weakness.diagnostic);
+        let mut reasons: Vec<String> = weaknesses.filter(|problem| problem.is_error()).map(described).collect();
+        for case in cases() {
+            reasons.extend(case.not_audited.clone());
+            if let Some(adversary) = case.left_to_judge.first() {
+                reasons.push(format!("only a judge keeps the adversary `{adversary}` from passing"));
+            }
+        }
+        Ok(reasons)
+    }
+
+    async fn tried(&self, test: &RenderedTest) -> Result<Option<Tryout>, String> {
+        if self.verify == 0 {
+            return Ok(None);
+        }
+        let loaded = self.load(test)?;
+        let mut settings = self.resolved.run.clone();
+        settings.arms.trials = Some(self.verify);
+        let (plan, problems) = self.plan(&loaded, &settings);
+        if let Some(problem) = problems.first() {
+            return Err(described(problem));
+        }
+        let info = info(&RunArgs::default(), self.resolved, &plan, self.context);
+        let (machine, records) = (Arc::clone(&self.machine), Arc::new(Records::default()));
+        let listener = Arc::clone(&records);
+        self.run(|controls| runner::run(plan, machine, info, controls, listener as _)).await?;
+        let records = records.take();
+        if let Some(broken) = records.iter().find(|record| record.outcome == Outcome::Broken) {
+            return Err(broken.reason.clone().unwrap_or_else(|| "the agent could not be run".to_owned()));
+        }
+        Ok(Some(tryout(&records)))
+    }
+}
+
+impl Host for GenerationHost<'_> {
+    fn audit<'a>(&'a self, test: &'a RenderedTest) -> BoxFuture<'a, Result<Vec<String>, String>> {
+        Box::pin(self.audited(test))
+    }
+
+    fn try_out<'a>(&'a self, test: &'a RenderedTest) -> BoxFuture<'a, Result<Option<Tryout>, String>> {
+        Box::pin(self.tried(test))
+    }
+
+    fn save(&self, test: &RenderedTest) -> Result<String, String> {
+        self.folder.save(test)
+    }
+
+    fn progress(&self, progress: &Progress<'_>) {
+        self.terminal.err(&text::progress(progress, self.terminal.err_style.color));
+    }
+}
+
+fn tryout(records: &[TrialRecord]) -> Tryout {
+    let mut called: Vec<String> =
+        records.iter().flat_map(|record| &record.tool_calls).map(|call| call.name.clone()).collect();
+    called.sort();
+    called.dedup();
+    Tryout {
+        outcomes: records.iter().map(|record| record.outcome).collect(),
+        reason: records
+            .iter()
+            .find(|record| record.outcome != Outcome::Passed)
+            .and_then(|record| record.reason.clone()),
+        called,
+    }
+}
+
+/// Returns a problem in one line, with advice.
+fn described(problem: &Diagnostic) -> String {
+    let help = problem.help.first().map(|help| format!(": {help}")).unwrap_or_default();
+    format!("{}{help}", problem.message)
+}

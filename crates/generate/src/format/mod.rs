@@ -1,0 +1,96 @@
+//! Formats of test files.
+
+mod comment;
+mod conversation;
+mod evals;
+mod fixtures;
+mod scenario;
+mod typescript;
+mod yaml;
+
+use serde_json::Value;
+
+use crate::candidate::{AssertionKind, Candidate};
+use crate::target::Target;
+
+pub(crate) use comment::COVERS;
+pub use evals::{EvalsError, add_to_evals, side_files};
+
+/// A format of test files.
+pub struct Format {
+    /// Name, as in `--format`.
+    pub name: &'static str,
+    /// End of the file name.
+    pub extension: &'static str,
+    /// Folder for its files, relative to the project.
+    pub folder: &'static str,
+    /// True if it only tests skills.
+    pub is_of_skill: bool,
+    /// True if its tests can have several messages.
+    pub has_turns: bool,
+    /// True if its tests have a sandbox with files.
+    pub has_files: bool,
+    /// Types of assertions that it has no equivalent for.
+    pub lacks: &'static [AssertionKind],
+    /// Renders a test.
+    pub render: fn(&Candidate, &Context<'_>) -> String,
+}
+
+/// What the rendering of a test needs besides the test.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// Facts that the test may cover.
+    pub targets: &'a [Target],
+    /// Name of the skill under test, if it is one.
+    pub skill: Option<&'a str>,
+}
+
+/// All formats; the first is the default.
+pub static FORMATS: &[Format] =
+    &[typescript::FORMAT, conversation::FORMAT, scenario::FORMAT, evals::FORMAT, fixtures::FORMAT];
+
+/// Returns the format called `name`.
+pub fn find(name: &str) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.name == name)
+}
+
+/// Types of assertions about files and skills, which bots do not have.
+const ABOUT_SANDBOX: &[AssertionKind] =
+    &[AssertionKind::FileExists, AssertionKind::FileContains, AssertionKind::FileUnchanged, AssertionKind::SkillUsed];
+
+impl Format {
+    /// Returns `true` if the format has an equivalent for assertions of this type.
+    pub fn can_assert(&self, kind: AssertionKind) -> bool {
+        !self.lacks.contains(&kind)
+    }
+}
+
+/// Returns a text as a string of JSON, which is also one of JavaScript and of YAML.
+fn quoted(text: &str) -> String {
+    // The two separators are line breaks in older JavaScript and in YAML.
+    Value::from(text).to_string().replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}
+
+/// Returns a pattern as a regular expression literal that ignores case, for JavaScript and for test files in YAML.
+fn regex_literal(pattern: &str) -> String {
+    let mut literal = String::from("/");
+    let mut letters = pattern.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => {
+                literal.push('\\');
+                literal.extend(letters.next().map(|next| if next == '\n' { 'n' } else { next }));
+            }
+            '/' => literal.push_str("\\/"),
+            '\n' => literal.push_str("\\n"),
+            '\r' => literal.push_str("\\r"),
+            '\u{2028}' => literal.push_str("\\u2028"),
+            '\u{2029}' => literal.push_str("\\u2029"),
+            other => literal.push(other),
+        }
+    }
+    literal + "/i"
+}
+
+#[cfg(test)]
+mod tests;

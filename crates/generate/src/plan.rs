@@ -1,0 +1,139 @@
+//! Planning: asks a model for tests in the requested categories.
+
+use std::collections::BTreeSet;
+
+use llm::{Conversation, Message, Request, ResponseSchema, Role};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::brief::brief;
+use crate::candidate::PlannedTest;
+use crate::category::Category;
+use crate::profile::Profile;
+use crate::prompt::{Fence, plan as prompt};
+use crate::target::Target;
+
+/// Answer of the planner.
+#[derive(Debug, Deserialize)]
+struct Plan {
+    tests: Vec<PlannedTest>,
+}
+
+/// Returns the request for a plan.
+pub(crate) fn request(
+    profile: &Profile,
+    targets: &[Target],
+    quotas: &[(&'static Category, usize)],
+    existing: &[String],
+) -> Request {
+    let data = brief(profile, targets);
+    let fence = Fence::around(&data);
+    let quota = |(category, count): &(&'static Category, usize)| {
+        format!("- {} `{}`: {}", count, category.name, category.purpose)
+    };
+    let quotas: Vec<String> = quotas.iter().map(quota).collect();
+    let mut system = vec![prompt::ROLE.to_owned(), fence.rule(), prompt::FIELDS.to_owned()];
+    system.push(prompt::QUOTAS.replace("{quotas}", &quotas.join("\n")));
+    if !existing.is_empty() {
+        let names: Vec<String> = existing.iter().map(|name| format!("- {name}")).collect();
+        system.push(prompt::EXISTING.replace("{existing}", &names.join("\n")));
+    }
+    Request {
+        system: vec![system.join("\n\n")],
+        messages: vec![Message::text(Role::User, fence.enclose(&data))],
+        response_schema: Some(ResponseSchema { name: "plan".into(), schema: schema() }),
+        conversation: Conversation::main(),
+        ..Request::default()
+    }
+}
+
+/// Returns the JSON Schema of a plan. Every object is closed and complete, as the strict modes of vendors require.
+fn schema() -> Value {
+    let text = json!({ "type": "string" });
+    let texts = json!({ "type": "array", "items": text });
+    let names: Vec<&str> = crate::category::CATEGORIES.iter().map(|category| category.name).collect();
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["tests"],
+        "properties": { "tests": { "type": "array", "items": {
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["category", "name", "why", "covers", "situation", "success", "failure"],
+            "properties": {
+                "category": { "type": "string", "enum": names },
+                "name": text,
+                "why": text,
+                "covers": texts,
+                "situation": text,
+                "success": texts,
+                "failure": texts,
+            },
+        } } },
+    })
+}
+
+/// Reads a plan. Tests beyond the quota of their category are left out.
+///
+/// # Errors
+/// Returns the problem in words: the answer is not a plan, a test covers nothing that is known, or tests are missing.
+pub(crate) fn read(
+    value: &Value,
+    targets: &[Target],
+    quotas: &[(&'static Category, usize)],
+) -> Result<Vec<PlannedTest>, String> {
+    let plan: Plan = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+    let known: BTreeSet<&str> = targets.iter().map(|target| target.id.as_str()).collect();
+    let mut left: Vec<(&'static Category, usize)> = quotas.to_vec();
+    let mut tests: Vec<PlannedTest> = Vec::new();
+    for test in plan.tests {
+        let name = test.name.trim();
+        if name.is_empty() || test.situation.trim().is_empty() {
+            return Err("a test has no name or no situation".to_owned());
+        }
+        if let Some(id) = test.covers.iter().find(|id| !known.contains(id.as_str())) {
+            let problem = format!("`{name}` covers `{id}`, which is not an id in the data");
+            let near = model::nearest(id, known.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
+            return Err(problem + &near.unwrap_or_default());
+        }
+        if test.covers.is_empty() && !known.is_empty() {
+            return Err(format!("`{name}` covers nothing"));
+        }
+        let quota = left.iter_mut().find(|(category, _)| category.name == test.category);
+        if let Some((_, count)) = quota.filter(|(_, count)| *count > 0) {
+            *count -= 1;
+            tests.push(test);
+        }
+    }
+    let missing: Vec<String> = left
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(category, count)| format!("{count} of `{}`", category.name))
+        .collect();
+    match missing.is_empty() {
+        true => Ok(tests),
+        false => Err(format!("these tests are missing: {}", missing.join(", "))),
+    }
+}
+
+/// Reads as much of a plan as is valid, for an answer that is still incomplete after it was asked for again.
+pub(crate) fn read_part(value: &Value, targets: &[Target], quotas: &[(&'static Category, usize)]) -> Vec<PlannedTest> {
+    let tests = value.get("tests").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut left = quotas.to_vec();
+    let mut kept = Vec::new();
+    for test in tests {
+        let alone: Vec<(&'static Category, usize)> = left
+            .iter()
+            .filter(|(category, count)| *count > 0 && test.get("category") == Some(&json!(category.name)))
+            .map(|(category, _)| (*category, 1))
+            .collect();
+        let read = if alone.is_empty() { continue } else { read(&json!({ "tests": [test] }), targets, &alone) };
+        for test in read.into_iter().flatten() {
+            if let Some((_, count)) = left.iter_mut().find(|(category, _)| category.name == test.category) {
+                *count -= 1;
+            }
+            kept.push(test);
+        }
+    }
+    kept
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use llm::{Conversation, Message, Request, ResponseSchema, Role};
+use model::text::one_line;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -12,6 +13,9 @@ use crate::category::Category;
 use crate::profile::Profile;
 use crate::prompt::{Fence, plan as prompt};
 use crate::target::Target;
+
+/// Maximum length of a name, in characters.
+const LONGEST_NAME: usize = 100;
 
 /// Answer of the planner.
 #[derive(Debug, Deserialize)]
@@ -86,8 +90,9 @@ pub(crate) fn read(
     let known: BTreeSet<&str> = targets.iter().map(|target| target.id.as_str()).collect();
     let mut left: Vec<(&'static Category, usize)> = quotas.to_vec();
     let mut tests: Vec<PlannedTest> = Vec::new();
-    for test in plan.tests {
-        let name = test.name.trim();
+    for mut test in plan.tests {
+        test.name = one_line(&test.name, LONGEST_NAME);
+        let name = &test.name;
         if name.is_empty() || test.situation.trim().is_empty() {
             return Err("a test has no name or no situation".to_owned());
         }

@@ -23,6 +23,7 @@ mod evaluation;
 mod faulty_providers;
 mod fixtures_run;
 mod fixtures_vectors;
+mod generation;
 mod hooks;
 mod html;
 mod judging;

@@ -28,6 +28,9 @@ pub enum EvalsError {
     /// It contains a case with this id.
     #[error("it already has a case `{0}`")]
     Exists(String),
+    /// Writing it again would change lines that a person wrote.
+    #[error("it is not formatted as two-space JSON, so adding a case would rewrite it; use another folder")]
+    OtherLayout,
 }
 
 fn render(candidate: &Candidate, context: &Context<'_>) -> String {
@@ -38,12 +41,15 @@ fn render(candidate: &Candidate, context: &Context<'_>) -> String {
 /// Returns the suite in `text` with one more case at its end. Existing cases stay as they are.
 ///
 /// # Errors
-/// If `text` is not a suite of the skill, or already has a case with this id.
+/// If `text` is not a suite of the skill, already has a case with this id, or has another layout.
 pub fn add_to_evals(text: &str, candidate: &Candidate, context: &Context<'_>) -> Result<String, EvalsError> {
     let mut suite: Value = serde_json::from_str(text).map_err(|_| EvalsError::NotASuite)?;
     let skill = suite.get("skill_name").and_then(Value::as_str).ok_or(EvalsError::NotASuite)?;
     if Some(skill) != context.skill {
         return Err(EvalsError::OtherSkill(skill.to_owned()));
+    }
+    if pretty(&suite).trim_end() != text.trim_end() {
+        return Err(EvalsError::OtherLayout);
     }
     let cases = suite.get_mut("evals").and_then(Value::as_array_mut).ok_or(EvalsError::NotASuite)?;
     if cases.iter().any(|case| case.get("id").and_then(Value::as_str) == Some(candidate.slug.as_str())) {

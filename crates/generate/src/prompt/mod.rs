@@ -42,3 +42,6 @@ impl Fence {
         format!("{}\n{data}\n{}", self.begin, self.end)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -63,7 +63,7 @@ pub fn answer(body: &Value, output: &mut HashMap<String, Vec<String>>) -> Answer
 }
 
 /// Returns the user's last message.
-fn message(body: &Value) -> String {
+pub fn message(body: &Value) -> String {
     let last = body["messages"].as_array().and_then(|messages| messages.last());
     let text = body["message"].as_str().or(last.and_then(|last| last["content"].as_str()));
     text.or(body["input"].as_str()).unwrap_or_default().to_owned()

@@ -7,6 +7,7 @@
 mod answer;
 mod dialect;
 mod judge;
+mod lamps;
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -46,7 +47,8 @@ struct Counter {
 }
 
 impl Shop {
-    /// Starts the bot on a free port. `/api/chat` answers as bots do, `/DIALECT` in that format, `/judge/…` as a judge;
+    /// Starts the bot on a free port. `/api/chat` answers as bots do, `/DIALECT` in that format, `/judge/…` as a judge,
+    /// `/lamps` and `/flawed-lamps` as a bot of another shop;
     /// `?delay=MS` waits before it answers, `?fault=NAME` responds with that fault.
     pub fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -104,6 +106,11 @@ fn serve(stream: &TcpStream, counter: &Counter) -> std::io::Result<()> {
         let pieces = match query.get("fault") {
             Some(fault) => dialect::fault(fault),
             None if path.starts_with("/judge") => dialect::whole(&judge::judge(&request.body)),
+            None if path.ends_with("lamps") => {
+                let is_flawed = path.starts_with("/flawed");
+                let answer = lamps::answer(&request.body, &mut counter.output.lock().unwrap(), is_flawed);
+                dialect::speak("api/chat", &answer)
+            }
             None => {
                 let answer = answer::answer(&request.body, &mut counter.output.lock().unwrap());
                 dialect::speak(path.trim_start_matches('/'), &answer)

@@ -31,7 +31,7 @@ pub use generation::{
     Admitted, ExistingTest, Generated, GenerationError, GenerationRequest, Host, Progress, RejectedTest, RenderedTest,
     Tryout, generate, plan_only,
 };
-pub use profile::{Evidence, Fact, Parameter, Profile, ToolFact};
+pub use profile::{Evidence, EvidenceKind, Fact, Parameter, Profile, ToolFact, Trait, TraitKind, Transcript};
 pub use prompt::VERSION as PROMPT_VERSION;
-pub use source::{SOURCES, Source, discover};
+pub use source::{SOURCES, Source, SourceFile, Sources, discover};
 pub use target::{Target, targets};

@@ -1,10 +1,11 @@
 //! What is known about an agent or a skill.
 
 use model::Excerpt;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Facts about an agent or a skill, each with its evidence.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Profile {
     /// Name, if a source has one.
     pub name: Option<String>,
@@ -16,10 +17,22 @@ pub struct Profile {
     pub constraints: Vec<Fact>,
     /// Other instructions, in the order of their sources.
     pub instructions: Vec<Fact>,
+    /// What the agent says that it can do, in the order of their sources.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<Fact>,
+    /// Other properties, such as the model or the tone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub traits: Vec<Trait>,
+    /// Whole prompts, as they are written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub prompts: Vec<Fact>,
+    /// Conversations that evidence refers to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub transcripts: Vec<Transcript>,
 }
 
 /// A fact and its evidence.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fact {
     /// Text.
     pub text: String,
@@ -27,19 +40,94 @@ pub struct Fact {
     pub evidence: Vec<Evidence>,
 }
 
+/// Property of an agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trait {
+    /// Kind of property.
+    pub kind: TraitKind,
+    /// Its value and its evidence.
+    #[serde(flatten)]
+    pub fact: Fact,
+}
+
+/// Kind of a property.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraitKind {
+    /// Subject that the agent works on.
+    Domain,
+    /// Request that its HTTP interface accepts.
+    Endpoint,
+    /// Library that it is built with.
+    Framework,
+    /// Language in which it answers.
+    Language,
+    /// Model that it uses.
+    Model,
+    /// Tone in which it answers.
+    Tone,
+}
+
+impl TraitKind {
+    /// Every kind with its name.
+    pub const ALL: [(&'static str, Self); 6] = [
+        ("domain", Self::Domain),
+        ("endpoint", Self::Endpoint),
+        ("framework", Self::Framework),
+        ("language", Self::Language),
+        ("model", Self::Model),
+        ("tone", Self::Tone),
+    ];
+
+    /// Returns the name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, kind)| *kind == self).map_or("domain", |(name, _)| name)
+    }
+}
+
+/// Conversation with an agent, or the tool calls of a recorded one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transcript {
+    /// Name, which is the `file` of the evidence in it.
+    pub name: String,
+    /// One line for each message and each tool call.
+    pub lines: Vec<String>,
+}
+
 /// Place that states a fact.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// File as the user would write it.
+    /// File as the user would write it, or the name of a transcript or of another source.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
     /// Text of that line.
     pub text: String,
+    /// Kind of place.
+    pub kind: EvidenceKind,
+    /// How sure the fact is, from 0 to 1. 1 for what code, a schema or a prompt states.
+    pub confidence: f64,
+}
+
+/// Kind of a place that states a fact.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EvidenceKind {
+    /// File of the user.
+    #[default]
+    File,
+    /// Document of an endpoint or of an API.
+    Document,
+    /// Answer to a probe.
+    Probe,
+    /// Recorded run.
+    Run,
+    /// Text on the command line.
+    Description,
 }
 
 /// A tool.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolFact {
     /// Name.
     pub name: String,
@@ -52,7 +140,7 @@ pub struct ToolFact {
 }
 
 /// Parameter of a tool.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {
     /// Name.
     pub name: String,
@@ -61,65 +149,147 @@ pub struct Parameter {
     pub kind: Option<String>,
     /// True if a call must have it.
     pub required: bool,
+    /// Description.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
 }
 
 impl Evidence {
-    /// Returns the evidence at a place.
+    /// Returns the evidence at a place in a file.
     pub fn at(place: &Excerpt) -> Self {
-        Self { file: place.file.to_string(), line: place.line, text: place.text.trim().to_owned() }
+        Self::in_file(&place.file, place.line, &place.text)
+    }
+
+    /// Returns the evidence on a line of a file.
+    pub fn in_file(file: &str, line: usize, text: &str) -> Self {
+        let (kind, confidence) = (EvidenceKind::File, 1.0);
+        Self { file: file.to_owned(), line, text: text.trim().to_owned(), kind, confidence }
+    }
+
+    /// Describes the place: `agent.py:12`.
+    pub fn place(&self) -> String {
+        match self.kind {
+            EvidenceKind::Description => self.file.clone(),
+            _ => format!("{}:{}", self.file, self.line),
+        }
     }
 }
 
+impl Fact {
+    /// Creates a fact with one place that states it.
+    pub fn new(text: impl Into<String>, evidence: Evidence) -> Self {
+        Self { text: text.into(), evidence: vec![evidence] }
+    }
+
+    /// Returns how sure the fact is, from 0 to 1.
+    pub fn confidence(&self) -> f64 {
+        confidence(&self.evidence)
+    }
+}
+
+impl ToolFact {
+    /// Returns how sure it is that the agent has the tool, from 0 to 1.
+    pub fn confidence(&self) -> f64 {
+        confidence(&self.evidence)
+    }
+}
+
+fn confidence(evidence: &[Evidence]) -> f64 {
+    evidence.iter().map(|place| place.confidence).fold(0.0, f64::max)
+}
+
 impl Profile {
-    /// Adds the facts of another source. The same fact from two sources has both as its evidence; the first name and
-    /// description stay.
+    /// Adds the facts of another source. The same fact from two sources has both as its evidence; of two names,
+    /// descriptions or lists of parameters the first stays.
     pub fn merge(&mut self, other: Self) {
         self.name = self.name.take().or(other.name);
         self.description = self.description.take().or(other.description);
-        for tool in other.tools {
-            match self.tools.iter_mut().find(|known| known.name == tool.name) {
-                Some(known) => {
-                    known.description = known.description.take().or(tool.description);
-                    if known.parameters.is_empty() {
-                        known.parameters = tool.parameters;
-                    }
-                    known.evidence.extend(tool.evidence);
-                }
-                None => self.tools.push(tool),
-            }
-        }
+        other.tools.into_iter().for_each(|tool| self.add_tool(tool));
         self.tools.sort_by(|one, other| one.name.cmp(&other.name));
         add(&mut self.constraints, other.constraints);
         add(&mut self.instructions, other.instructions);
+        add(&mut self.capabilities, other.capabilities);
+        add(&mut self.prompts, other.prompts);
+        other.traits.into_iter().for_each(|one| self.add_trait(one));
+        self.transcripts.extend(other.transcripts);
+    }
+
+    fn add_tool(&mut self, tool: ToolFact) {
+        let Some(known) = self.tools.iter_mut().find(|known| known.name == tool.name) else {
+            return self.tools.push(tool);
+        };
+        known.description = known.description.take().or(tool.description);
+        if known.parameters.is_empty() {
+            known.parameters = tool.parameters;
+        }
+        add_evidence(&mut known.evidence, tool.evidence);
+    }
+
+    fn add_trait(&mut self, one: Trait) {
+        let is_same = |known: &&mut Trait| known.kind == one.kind && known.fact.text == one.fact.text;
+        match self.traits.iter_mut().find(is_same) {
+            Some(known) => add_evidence(&mut known.fact.evidence, one.fact.evidence),
+            None => self.traits.push(one),
+        }
     }
 
     /// Returns `true` if nothing is known.
     pub fn is_empty(&self) -> bool {
-        let Self { name, description, tools, constraints, instructions } = self;
-        name.is_none() && description.is_none() && tools.is_empty() && constraints.is_empty() && instructions.is_empty()
+        let Self { name, description, tools, constraints, instructions, capabilities, traits, prompts, transcripts: _ } =
+            self;
+        let facts = [constraints, instructions, capabilities, prompts];
+        let is_without_facts = tools.is_empty() && traits.is_empty() && facts.iter().all(|facts| facts.is_empty());
+        is_without_facts && name.is_none() && description.is_none()
+    }
+
+    /// Changes the evidence of every fact and tool.
+    pub fn change_evidence(&mut self, change: impl FnMut(&mut Evidence)) {
+        let traits = self.traits.iter_mut().map(|one| &mut one.fact);
+        let lists = [&mut self.constraints, &mut self.instructions, &mut self.capabilities, &mut self.prompts];
+        let facts = self.description.iter_mut().chain(lists.into_iter().flatten()).chain(traits);
+        let tools = self.tools.iter_mut().flat_map(|tool| &mut tool.evidence);
+        facts.flat_map(|fact| &mut fact.evidence).chain(tools).for_each(change);
     }
 
     /// Changes every text of the profile, for removing secrets.
     pub fn change_texts(&mut self, mut change: impl FnMut(&mut String)) {
-        let facts = self.description.iter_mut().chain(&mut self.constraints).chain(&mut self.instructions);
-        let mut evidence: Vec<&mut Evidence> = Vec::new();
-        for fact in facts {
-            change(&mut fact.text);
-            evidence.extend(&mut fact.evidence);
-        }
+        self.name.iter_mut().for_each(&mut change);
+        let traits = self.traits.iter_mut().map(|one| &mut one.fact);
+        let lists = [&mut self.constraints, &mut self.instructions, &mut self.capabilities, &mut self.prompts];
+        let facts = self.description.iter_mut().chain(lists.into_iter().flatten()).chain(traits);
+        facts.for_each(|fact| change(&mut fact.text));
         for tool in &mut self.tools {
+            change(&mut tool.name);
             tool.description.iter_mut().for_each(&mut change);
-            evidence.extend(&mut tool.evidence);
+            for parameter in &mut tool.parameters {
+                change(&mut parameter.name);
+                parameter.kind.iter_mut().chain(&mut parameter.description).for_each(&mut change);
+            }
         }
-        evidence.into_iter().for_each(|evidence| change(&mut evidence.text));
+        self.change_evidence(|place| {
+            change(&mut place.file);
+            change(&mut place.text);
+        });
+        for transcript in &mut self.transcripts {
+            change(&mut transcript.name);
+            transcript.lines.iter_mut().for_each(&mut change);
+        }
     }
 }
 
 fn add(facts: &mut Vec<Fact>, others: Vec<Fact>) {
     for fact in others {
         match facts.iter_mut().find(|known| known.text == fact.text) {
-            Some(known) => known.evidence.extend(fact.evidence),
+            Some(known) => add_evidence(&mut known.evidence, fact.evidence),
             None => facts.push(fact),
+        }
+    }
+}
+
+fn add_evidence(known: &mut Vec<Evidence>, others: Vec<Evidence>) {
+    for place in others {
+        if !known.iter().any(|one| one.file == place.file && one.line == place.line) {
+            known.push(place);
         }
     }
 }

@@ -1,13 +1,12 @@
 //! `trialrun discover`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use generate::{Evidence, Fact, Parameter, Profile, ToolFact, discover};
-use mask::Mask;
+use generate::{Evidence, Fact, Parameter, Profile, ToolFact, Trait};
 use report::columns::{padded, widest, width};
 use serde::Serialize;
 
+use crate::discovery::{Discovered, SourceArgs, discover};
 use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
@@ -20,9 +19,8 @@ const WIDEST: usize = 72;
 /// Arguments of `discover`.
 #[derive(Debug, clap::Args)]
 pub struct DiscoverArgs {
-    /// Skills, prompts (`.md`, `.txt`), OpenAPI documents and lists of tools (`.json`, `.yaml`); their facts are combined
-    #[arg(value_name = "PATH", required = true)]
-    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    sources: SourceArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -39,13 +37,7 @@ struct Document<'a> {
 /// Shows what sources say about an agent or a skill, with the places that say it.
 pub fn run(global: &Global, args: &DiscoverArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let context = ProjectContext::find(global, &[])?;
-    let place = |path: &PathBuf| (context.cwd.join(path), path.display().to_string());
-    let paths: Vec<(PathBuf, String)> = args.paths.iter().map(place).collect();
-    let (profile, problems) = discover(&paths, &Mask::of(&context.environment));
-    terminal.diagnostics(&problems);
-    if problems.iter().any(model::Diagnostic::is_error) {
-        return Ok(ExitCode::from(exit::INVALID));
-    }
+    let Discovered { profile } = discover(&args.sources, &context, None, terminal)?;
     if args.json {
         terminal.json(&Document { schema: "trialrun.profile/1", profile: &profile });
     } else {
@@ -68,7 +60,16 @@ fn text(profile: &Profile) -> String {
     section(&mut text, "tools", &tools);
     section(&mut text, "constraints", &facts(&profile.constraints));
     section(&mut text, "instructions", &facts(&profile.instructions));
+    section(&mut text, "capabilities", &facts(&profile.capabilities));
+    let traits: Vec<(String, &[Evidence])> =
+        profile.traits.iter().map(|one| (property(one), one.fact.evidence.as_slice())).collect();
+    let traits: Vec<(&String, &[Evidence])> = traits.iter().map(|(text, evidence)| (text, *evidence)).collect();
+    section(&mut text, "properties", &traits);
     text
+}
+
+fn property(one: &Trait) -> String {
+    format!("{}: {}", one.kind.name(), one.fact.text)
 }
 
 fn facts(facts: &[Fact]) -> Vec<(&String, &[Evidence])> {
@@ -86,7 +87,7 @@ fn section(text: &mut String, title: &str, facts: &[(&String, &[Evidence])]) {
 fn lines(facts: &[(&String, &[Evidence])]) -> String {
     let column = widest(facts.iter().map(|(text, _)| text.as_str()).filter(|text| width(text) <= WIDEST));
     let line = |(text, evidence): &(&String, &[Evidence])| {
-        let places: Vec<String> = evidence.iter().map(|place| format!("{}:{}", place.file, place.line)).collect();
+        let places: Vec<String> = evidence.iter().map(Evidence::place).collect();
         let places = places.join(", ");
         match width(text) > WIDEST {
             true => format!("  {text}\n  {}  {places}\n", padded("", column)),

@@ -1,20 +1,22 @@
 //! Sources of facts.
 
+mod code;
+mod configuration;
+mod directory;
+mod manifest;
 mod openapi;
 mod prompt;
+mod secret;
 mod skill;
 mod text;
 mod tool_list;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use mask::Mask;
 use model::Diagnostic;
 
 use crate::profile::Profile;
-
-/// Facts of a source, or its problems.
-type Found = Result<Profile, Vec<Diagnostic>>;
 
 /// A kind of source.
 pub struct Source {
@@ -22,7 +24,7 @@ pub struct Source {
     pub name: &'static str,
     /// Returns the facts in the file or folder at `path`, which is shown as `shown`; `None` if it is another kind of
     /// source.
-    read: fn(&Path, &str) -> Option<Found>,
+    read: fn(&Path, &str) -> Option<Result<Reading, Vec<Diagnostic>>>,
 }
 
 /// All kinds of sources; the first one that recognises a path reads it.
@@ -31,31 +33,86 @@ pub static SOURCES: &[Source] = &[
     Source { name: "an OpenAPI document", read: openapi::read },
     Source { name: "a list of tools, as in MCP or OpenAI", read: tool_list::read },
     Source { name: "a prompt in a .md or .txt file", read: prompt::read },
+    Source { name: "a file with source code", read: directory::read_file },
+    Source { name: "a folder with source code", read: directory::read },
 ];
 
-/// Returns the profile of all `paths`, each with the path that is shown, and the problems. Secrets are removed from it.
-pub fn discover(paths: &[(std::path::PathBuf, String)], mask: &Mask) -> (Profile, Vec<Diagnostic>) {
-    let (mut profile, mut problems) = (Profile::default(), Vec::new());
-    for (path, shown) in paths {
+/// Content of a source.
+#[derive(Debug, Default)]
+struct Reading {
+    profile: Profile,
+    /// Files that a model may read further.
+    files: Vec<SourceFile>,
+    /// Secrets in the files.
+    secrets: Vec<String>,
+    problems: Vec<Diagnostic>,
+}
+
+impl From<Profile> for Reading {
+    fn from(profile: Profile) -> Self {
+        Self { profile, ..Self::default() }
+    }
+}
+
+/// Text file of a source, without secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Path as the user would write it.
+    pub name: String,
+    /// Content. It has the lines of the file, except where secrets are removed.
+    pub text: String,
+}
+
+/// Facts of sources, without secrets.
+#[derive(Debug, Default)]
+pub struct Sources {
+    /// Facts.
+    pub profile: Profile,
+    /// Text files of the sources.
+    pub files: Vec<SourceFile>,
+    /// Problems.
+    pub problems: Vec<Diagnostic>,
+    /// Mask that also knows the secrets in the sources.
+    pub mask: Mask,
+}
+
+/// Returns the facts of all `paths` and `prompts`, each with the path that is shown. A prompt may have any name. Secrets
+/// are removed: those that `mask` knows, and those in the sources.
+pub fn discover(paths: &[(PathBuf, String)], prompts: &[(PathBuf, String)], mask: &Mask) -> Sources {
+    let mut sources = Sources::default();
+    let mut secrets = Vec::new();
+    let all = prompts.iter().map(|prompt| (prompt, true)).chain(paths.iter().map(|path| (path, false)));
+    for ((path, shown), is_prompt) in all {
         if !path.exists() {
-            problems.push(Diagnostic::error(format!("`{shown}` does not exist")));
+            sources.problems.push(Diagnostic::error(format!("`{shown}` does not exist")));
             continue;
         }
-        match SOURCES.iter().find_map(|source| (source.read)(path, shown)) {
-            Some(Ok(found)) if found.is_empty() => {
-                problems.push(Diagnostic::warning(format!("nothing was found in `{shown}`")));
+        let found = match is_prompt {
+            true => Some(prompt::read_any(path, shown)),
+            false => SOURCES.iter().find_map(|source| (source.read)(path, shown)),
+        };
+        match found {
+            Some(Ok(found)) => {
+                sources.problems.extend(found.problems);
+                if found.profile.is_empty() {
+                    sources.problems.push(Diagnostic::warning(format!("nothing was found in `{shown}`")));
+                }
+                sources.profile.merge(found.profile);
+                sources.files.extend(found.files);
+                secrets.extend(found.secrets);
             }
-            Some(Ok(found)) => profile.merge(found),
-            Some(Err(errors)) => problems.extend(errors),
+            Some(Err(errors)) => sources.problems.extend(errors),
             None => {
                 let names: Vec<&str> = SOURCES.iter().map(|source| source.name).collect();
                 let problem = Diagnostic::error(format!("`{shown}` is not a source of facts about an agent"));
-                problems.push(problem.help(format!("sources: {}", names.join(", "))));
+                sources.problems.push(problem.help(format!("sources: {}", names.join(", "))));
             }
         }
     }
-    profile.change_texts(|text| mask.string(text));
-    (profile, problems)
+    sources.mask = secret::masking(mask, &secrets);
+    sources.profile.change_texts(|text| sources.mask.string(text));
+    sources.files.iter_mut().for_each(|file| file.text = secret::masked(&file.text, &sources.mask));
+    sources
 }
 
 /// Returns `true` if the path is a file with one of these extensions.

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use model::{Node, NodeKind};
+use model::{Diagnostic, Node, NodeKind};
 
-use super::tool_list::{kind, parameters};
-use super::{Found, has_extension};
+use super::tool_list::{description, kind, parameters};
+use super::{Reading, has_extension};
 use crate::profile::{Evidence, Fact, Parameter, Profile, ToolFact};
 
 /// Methods of operations.
@@ -14,16 +14,16 @@ const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "
 /// Maximum number of references that lead to one object.
 const MOST_REFERENCES: usize = 20;
 
-pub(super) fn read(path: &Path, shown: &str) -> Option<Found> {
+pub(super) fn read(path: &Path, shown: &str) -> Option<Result<Reading, Vec<Diagnostic>>> {
     if !has_extension(path, &["json", "yaml", "yml"]) {
         return None;
     }
     let document = suite::read_document(path, shown).ok()?;
     document.get("openapi").or_else(|| document.get("swagger"))?;
-    Some(Ok(profile(&document)))
+    Some(Ok(profile(&document).into()))
 }
 
-fn profile(document: &Node) -> Profile {
+pub(crate) fn profile(document: &Node) -> Profile {
     let text = |key: &str| document.get("info").and_then(|info| info.get(key));
     let mut profile = Profile {
         name: text("title").and_then(Node::as_str).map(str::to_owned),
@@ -73,7 +73,8 @@ fn parameter_of(document: &Node, parameter: &Node) -> Vec<Parameter> {
     let Some(name) = parameter.get("name").and_then(Node::as_str) else { return Vec::new() };
     let schema = parameter.get("schema").map_or(parameter, |schema| resolved(document, schema));
     let required = matches!(parameter.get("required").map(|node| &node.kind), Some(NodeKind::Bool(true)));
-    vec![Parameter { name: name.to_owned(), kind: kind(schema), required }]
+    let description = description(parameter).or_else(|| description(schema));
+    vec![Parameter { name: name.to_owned(), kind: kind(schema), required, description }]
 }
 
 /// Returns the schema of a request body, preferably that of JSON.

@@ -4,22 +4,22 @@ use std::path::Path;
 
 use model::{Diagnostic, Excerpt};
 
-use super::{Found, text};
+use super::{Reading, SourceFile, text};
 use crate::profile::{Evidence, Fact, ToolFact};
 
 /// Maximum size of a `SKILL.md`, in bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;
 
-pub(super) fn read(path: &Path, shown: &str) -> Option<Found> {
+pub(super) fn read(path: &Path, shown: &str) -> Option<Result<Reading, Vec<Diagnostic>>> {
     let (folder, shown) = match path.file_name().is_some_and(|name| name == "SKILL.md") {
         true => (path.parent()?, shown.strip_suffix("SKILL.md")?.trim_end_matches('/')),
         false => (path, shown.trim_end_matches('/')),
     };
     let file = folder.join("SKILL.md");
-    file.is_file().then(|| profile(folder, shown, &file))
+    file.is_file().then(|| reading(folder, shown, &file))
 }
 
-fn profile(folder: &Path, shown: &str, file: &Path) -> Found {
+fn reading(folder: &Path, shown: &str, file: &Path) -> Result<Reading, Vec<Diagnostic>> {
     let mut problems = Vec::new();
     let Some(skill) = suite::read_skill(folder, shown, &mut problems) else { return Err(problems) };
     let name = if shown.is_empty() { "SKILL.md".to_owned() } else { format!("{shown}/SKILL.md") };
@@ -43,5 +43,5 @@ fn profile(folder: &Path, shown: &str, file: &Path) -> Found {
         let evidence = of_key("allowed-tools");
         profile.tools.push(ToolFact { name: tool.name.clone(), evidence, ..ToolFact::default() });
     }
-    Ok(profile)
+    Ok(Reading { files: vec![SourceFile { name, text: written.clone() }], ..Reading::from(profile) })
 }

@@ -9,8 +9,8 @@ fn found(file: &str, text: &str, read: &str) -> (Profile, Vec<String>) {
     let path: PathBuf = dir.path().join(file);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, text).unwrap();
-    let (profile, problems) = discover(&[(dir.path().join(read), read.to_owned())], &Mask::of([]));
-    (profile, problems.iter().map(ToString::to_string).collect())
+    let sources = discover(&[(dir.path().join(read), read.to_owned())], &[], &Mask::of([]));
+    (sources.profile, sources.problems.iter().map(ToString::to_string).collect())
 }
 
 fn lines(facts: &[Fact]) -> Vec<(&str, usize)> {
@@ -108,3 +108,5 @@ fn tables_state_nothing_and_an_abbreviation_does_not_end_a_sentence() {
     assert_eq!(lines(&profile.constraints), [("Dr. Smith must sign.", 5)]);
     assert_eq!(lines(&profile.instructions), [("Ask first.", 5), ("Do it.", 5)]);
 }
+
+mod agents;

@@ -11,24 +11,33 @@ use crate::profile::{Evidence, Fact, Profile};
 
 /// Words of a sentence that limits what an agent may do.
 static LIMITS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let words = r"(?i)\b(must|never|always|only|do not|don't|does not|cannot|can't|may not|should not|shouldn't|at most|at least|no more than|refuse|forbidden|required|without|unless)\b";
+    let words = r"(?i)\b(must|never|always|only|do not|don't|does not|cannot|can't|may not|should not|shouldn't|at most|at least|no more than|refuse|forbidden|prohibited|requires?|required|without|unless|avoid|up to|limited to|not allowed)\b";
     Regex::new(words).ok()
 });
 
 /// Returns the facts in `text`, which begins at line `first_line` of `file`.
 pub(super) fn read(text: &str, file: &str, first_line: usize) -> Profile {
+    read_at(text, |at| {
+        let number = text[..at].matches('\n').count();
+        Evidence::in_file(file, first_line + number, text.lines().nth(number).unwrap_or_default())
+    })
+}
+
+/// Returns the facts in `text`. `evidence` returns the place of the text at a byte.
+pub(super) fn read_at(text: &str, evidence: impl Fn(usize) -> Evidence) -> Profile {
     let mut profile = Profile::default();
     for (statement, place) in statements(text) {
-        let number = text[..place.start].matches('\n').count();
-        let written = text.lines().nth(number).unwrap_or_default().trim().to_owned();
-        let evidence = vec![Evidence { file: file.to_owned(), line: first_line + number, text: written }];
-        let is_limit = LIMITS.as_ref().is_some_and(|limits| limits.is_match(&statement));
-        let facts = if is_limit { &mut profile.constraints } else { &mut profile.instructions };
+        let facts = if is_limit(&statement) { &mut profile.constraints } else { &mut profile.instructions };
         if !facts.iter().any(|known: &Fact| known.text == statement) {
-            facts.push(Fact { text: statement, evidence });
+            facts.push(Fact { text: statement, evidence: vec![evidence(place.start)] });
         }
     }
     profile
+}
+
+/// Returns `true` if a sentence limits what an agent may do.
+pub(super) fn is_limit(sentence: &str) -> bool {
+    LIMITS.as_ref().is_some_and(|limits| limits.is_match(sentence))
 }
 
 /// Returns the sentences of paragraphs and list items, each with its place. Headings, code and tables state nothing.
@@ -76,7 +85,17 @@ fn end_of_text(pieces: &mut Vec<(String, Range<usize>)>, found: &mut Vec<(String
             length += piece.len();
             begins < length
         });
-        found.extend(piece.map(|(_, place)| (sentence.trim().to_owned(), place.clone())));
+        found.extend(piece.map(|(piece, place)| {
+            // A piece with decoded characters has another length than its source.
+            let within = begins - (length - piece.len());
+            let at = place.start + if place.len() == piece.len() { within } else { 0 };
+            (sentence.trim().to_owned(), at..place.end)
+        }));
     }
     pieces.clear();
+}
+
+/// Returns `true` if a line has enough words to be a part of a sentence.
+pub(super) fn is_sentence(line: &str) -> bool {
+    line.split_whitespace().count() >= 4
 }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use model::{Node, NodeKind};
+use model::{Diagnostic, Node, NodeKind};
 
-use super::{Found, has_extension};
+use super::{Reading, has_extension};
 use crate::profile::{Evidence, Parameter, Profile, ToolFact};
 
-pub(super) fn read(path: &Path, shown: &str) -> Option<Found> {
+pub(super) fn read(path: &Path, shown: &str) -> Option<Result<Reading, Vec<Diagnostic>>> {
     if !has_extension(path, &["json", "yaml", "yml"]) {
         return None;
     }
@@ -16,7 +16,7 @@ pub(super) fn read(path: &Path, shown: &str) -> Option<Found> {
         Err(problems) => return Some(Err(problems)),
     };
     let tools: Vec<ToolFact> = items(&document)?.iter().filter_map(tool).collect();
-    (!tools.is_empty()).then(|| Ok(Profile { tools, ..Profile::default() }))
+    (!tools.is_empty()).then(|| Ok(Profile { tools, ..Profile::default() }.into()))
 }
 
 fn items(document: &Node) -> Option<&[Node]> {
@@ -27,14 +27,24 @@ fn items(document: &Node) -> Option<&[Node]> {
     }
 }
 
-fn tool(item: &Node) -> Option<ToolFact> {
+/// Keys that hold the schema of a tool's parameters.
+const SCHEMAS: [&str; 3] = ["inputSchema", "input_schema", "parameters"];
+
+/// Returns `true` if an item has the name and the schema of a tool.
+pub(super) fn has_schema(item: &Node) -> bool {
+    let is_schema = |schema: &Node| schema.get("type").or_else(|| schema.get("properties")).is_some();
+    let schema = SCHEMAS.iter().find_map(|key| item.get(key));
+    schema.is_some_and(is_schema) && item.get("name").and_then(Node::as_str).is_some()
+}
+
+/// Returns the tool that an item of a list defines.
+pub(super) fn tool(item: &Node) -> Option<ToolFact> {
     let function = item.get("function").unwrap_or(item);
     let name = function.get("name")?;
-    let schemas = ["inputSchema", "input_schema", "parameters"];
-    let schema = schemas.iter().find_map(|key| function.get(key));
+    let schema = SCHEMAS.iter().find_map(|key| function.get(key));
     Some(ToolFact {
         name: name.as_str()?.to_owned(),
-        description: function.get("description").and_then(Node::as_str).map(str::to_owned),
+        description: description(function),
         parameters: schema.map(parameters).unwrap_or_default(),
         evidence: vec![Evidence::at(&name.excerpt())],
     })
@@ -51,8 +61,14 @@ pub(super) fn parameters(schema: &Node) -> Vec<Parameter> {
         name: name.to_owned(),
         kind: kind(schema),
         required: required.contains(&name),
+        description: description(schema),
     };
     properties.iter().map(|(name, schema)| parameter(&name.value, schema)).collect()
+}
+
+/// Returns the description in a schema or a definition.
+pub(super) fn description(schema: &Node) -> Option<String> {
+    schema.get("description").and_then(Node::as_str).map(str::to_owned)
 }
 
 /// Returns the type that a schema names.

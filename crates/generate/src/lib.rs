@@ -12,6 +12,7 @@ mod candidate;
 mod category;
 mod coverage;
 mod duplicate;
+mod exploration;
 mod format;
 mod generation;
 mod plan;
@@ -26,6 +27,7 @@ pub use candidate::{
 };
 pub use category::{CATEGORIES, Category, Subject, distribute, find as find_category};
 pub use coverage::Covered;
+pub use exploration::{EXPLORATION_VERSION, Exploration, explore};
 pub use format::{Context, EvalsError, FORMATS, Format, add_to_evals, find as find_format};
 pub use generation::{
     Admitted, ExistingTest, Generated, GenerationError, GenerationRequest, Host, Progress, RejectedTest, RenderedTest,

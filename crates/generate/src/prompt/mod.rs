@@ -1,6 +1,7 @@
 //! Prompts for the models that plan and write tests. Each file has a prompt, a note on what it must achieve, and
 //! specimens of good and bad answers in `specimens/`, which tests read. A change in a prompt increases [`VERSION`].
 
+pub(crate) mod explore;
 pub(crate) mod plan;
 pub(crate) mod write;
 

@@ -15,6 +15,8 @@ mod duplicate;
 mod exploration;
 mod format;
 mod generation;
+mod interface;
+mod observation;
 mod plan;
 mod profile;
 mod prompt;
@@ -33,6 +35,8 @@ pub use generation::{
     Admitted, ExistingTest, Generated, GenerationError, GenerationRequest, Host, Progress, RejectedTest, RenderedTest,
     Tryout, generate, plan_only,
 };
+pub use interface::{INTERFACE_PATHS, read_interface};
+pub use observation::{PROBES, Probe, observe, read_assistant, transcript_files};
 pub use profile::{Evidence, EvidenceKind, Fact, Parameter, Profile, ToolFact, Trait, TraitKind, Transcript};
 pub use prompt::VERSION as PROMPT_VERSION;
 pub use source::{SOURCES, Source, SourceFile, Sources, discover};

@@ -10,7 +10,10 @@ use crate::discovery::{Discovered, SourceArgs, discover};
 use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
+use crate::language_model;
 use crate::project::ProjectContext;
+use crate::run_args::RunArgs;
+use crate::settings::Resolved;
 use crate::terminal::Terminal;
 
 /// Maximum width of a fact before its place; a longer one has its place on the next line.
@@ -21,6 +24,9 @@ const WIDEST: usize = 72;
 pub struct DiscoverArgs {
     #[command(flatten)]
     sources: SourceArgs,
+    /// Model that also reads the files and the answers, as `provider:model`
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -37,7 +43,14 @@ struct Document<'a> {
 /// Shows what sources say about an agent or a skill, with the places that say it.
 pub fn run(global: &Global, args: &DiscoverArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let context = ProjectContext::find(global, &[])?;
-    let Discovered { profile } = discover(&args.sources, &context, None, terminal)?;
+    let model = match &args.model {
+        Some(name) => {
+            let resolved = Resolved::of(&RunArgs::default(), &context)?;
+            language_model::open(Some(name), &resolved.run, &context.cwd)?
+        }
+        None => None,
+    };
+    let Discovered { profile } = discover(&args.sources, &context, model.as_ref(), terminal)?;
     if args.json {
         terminal.json(&Document { schema: "trialrun.profile/1", profile: &profile });
     } else {

@@ -4,7 +4,7 @@ mod code;
 mod configuration;
 mod directory;
 mod manifest;
-mod openapi;
+pub(crate) mod openapi;
 mod prompt;
 mod secret;
 mod skill;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use mask::Mask;
 use model::Diagnostic;
 
-use crate::profile::Profile;
+use crate::profile::{Profile, ToolFact};
 
 /// A kind of source.
 pub struct Source {
@@ -113,6 +113,16 @@ pub fn discover(paths: &[(PathBuf, String)], prompts: &[(PathBuf, String)], mask
     sources.profile.change_texts(|text| sources.mask.string(text));
     sources.files.iter_mut().for_each(|file| file.text = secret::masked(&file.text, &sources.mask));
     sources
+}
+
+/// Returns the facts in a text, such as instructions, which is shown as `shown`.
+pub(crate) fn read_text(text: &str, shown: &str) -> Profile {
+    text::read(text, shown, 1)
+}
+
+/// Returns the tool that a definition in JSON describes, which is shown as `shown`.
+pub(crate) fn read_tool(definition: &serde_json::Value, shown: &str) -> Option<ToolFact> {
+    tool_list::tool(&model::Node::from_json(definition, &model::Source::new(shown, "")))
 }
 
 /// Returns `true` if the path is a file with one of these extensions.

@@ -1,0 +1,331 @@
+//! Facts about an agent or a skill, from everything that the command line names.
+
+mod cache;
+mod endpoint;
+mod probe;
+mod repository;
+
+use std::path::PathBuf;
+
+use generate::{
+    EXPLORATION_VERSION, Evidence, EvidenceKind, Exploration, Fact, PROBES, Profile, SourceFile, Sources, explore,
+    observe, read_assistant, transcript_files,
+};
+use mask::Mask;
+use model::Diagnostic;
+use reqwest::Url;
+use runner::Control;
+use store::TrialFilter;
+use tokio::sync::mpsc::unbounded_channel;
+
+use self::cache::{Cache, key};
+use crate::command::regrade::last_attempt;
+use crate::error::CliError;
+use crate::language_model::LanguageModel;
+use crate::named_run::named_run;
+use crate::project::{ProjectContext, shown};
+use crate::run_args::RunArgs;
+use crate::settings::Resolved;
+use crate::signals;
+use crate::terminal::Terminal;
+
+/// Name of the evidence on the command line.
+const DESCRIPTION: &str = "--description";
+
+/// Confidence in a tool that a recorded run shows.
+const RECORDED: f64 = 0.9;
+
+/// Prefix of the name of an agent behind HTTP.
+const HTTP: &str = "http:";
+
+/// Sources of facts about an agent or a skill. All of them are combined.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct SourceArgs {
+    /// Folders with source code, skills, prompts (`.md`, `.txt`), OpenAPI documents, lists of tools (`.json`, `.yaml`)
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Purpose of the agent, in your words
+    #[arg(long, value_name = "TEXT")]
+    pub description: Option<String>,
+    /// File with the system prompt of the agent
+    #[arg(long, value_name = "FILE")]
+    pub system_prompt: Option<PathBuf>,
+    /// Agent to examine: its URL, or its name in the project
+    #[arg(long, value_name = "URL|NAME", value_parser = parse_agent)]
+    pub agent: Option<String>,
+    /// Repository with source code, cloned into a temporary folder
+    #[arg(long, value_name = "URL")]
+    pub repo: Option<String>,
+    /// Assistant of OpenAI's Assistants API
+    #[arg(long, value_name = "ID")]
+    pub assistant: Option<String>,
+    /// Recorded run whose tool calls are facts
+    #[arg(long = "run", value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Examine everything again instead of using results that are up to 7 days old
+    #[arg(long)]
+    pub refresh: bool,
+}
+
+impl SourceArgs {
+    /// Returns `true` if no source is named.
+    pub fn is_empty(&self) -> bool {
+        let Self { paths, description, system_prompt, agent, repo, assistant, runs, refresh: _ } = self;
+        let options = [description, agent, repo, assistant];
+        let is_named = options.iter().any(|option| option.is_some()) || system_prompt.is_some();
+        paths.is_empty() && runs.is_empty() && !is_named
+    }
+}
+
+/// Returns the name of an agent: a URL is that of an agent behind HTTP.
+fn parse_agent(written: &str) -> Result<String, String> {
+    match ["http://", "https://"].iter().any(|scheme| written.starts_with(scheme)) {
+        true => Url::parse(written).map(|_| format!("{HTTP}{written}")).map_err(|error| error.to_string()),
+        false => Ok(written.to_owned()),
+    }
+}
+
+/// Facts of all sources.
+#[derive(Debug)]
+pub struct Discovered {
+    /// Facts with their evidence, without secrets.
+    pub profile: Profile,
+}
+
+/// Collects the facts of all sources, and prints the problems. With `model`, the files of the sources and the answers of
+/// the agent are also read by that model.
+///
+/// # Errors
+/// Returns an error if no source is named, or if one of them cannot be read.
+pub fn discover(
+    args: &SourceArgs,
+    context: &ProjectContext,
+    model: Option<&LanguageModel>,
+    terminal: &Terminal,
+) -> Result<Discovered, CliError> {
+    if args.is_empty() {
+        return Err(CliError::usage("no source is named")
+            .hint("name a PATH, such as a folder with the agent's source code, or describe it with `--description`"));
+    }
+    let failed = |error: std::io::Error| CliError::environment(format!("cannot start threads: {error}"));
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let mut collection = Collection {
+        args,
+        context,
+        terminal,
+        mask: Mask::of(&context.environment),
+        cache: Cache::open(context, args.refresh),
+        profile: Profile { description: args.description.as_deref().map(described), ..Profile::default() },
+        files: Vec::new(),
+    };
+    built.map_err(failed)?.block_on(collection.run(model))?;
+    let Collection { mut profile, mask, .. } = collection;
+    profile.change_texts(|text| mask.string(text));
+    Ok(Discovered { profile })
+}
+
+/// Returns the fact that the user states on the command line.
+fn described(text: &str) -> Fact {
+    let evidence = Evidence { kind: EvidenceKind::Description, ..Evidence::in_file(DESCRIPTION, 1, text) };
+    Fact::new(text.trim(), evidence)
+}
+
+/// Facts that are being collected.
+struct Collection<'a> {
+    args: &'a SourceArgs,
+    context: &'a ProjectContext,
+    terminal: &'a Terminal,
+    mask: Mask,
+    cache: Cache,
+    profile: Profile,
+    /// Files for the model, without secrets.
+    files: Vec<SourceFile>,
+}
+
+impl Collection<'_> {
+    async fn run(&mut self, model: Option<&LanguageModel>) -> Result<(), CliError> {
+        self.read_files().await?;
+        if let Some(id) = &self.args.assistant {
+            self.read_assistant(id).await?;
+        }
+        for run in &self.args.runs {
+            self.read_run(run)?;
+        }
+        if let Some(agent) = &self.args.agent {
+            self.examine(agent).await?;
+        }
+        if let Some(model) = model {
+            self.explore(model).await;
+        }
+        Ok(())
+    }
+
+    fn note(&self, text: &str) {
+        self.terminal.err(&format!("note: {}\n", self.mask.text(text)));
+    }
+
+    /// Reads the paths, the system prompt and the repository.
+    async fn read_files(&mut self) -> Result<(), CliError> {
+        let context = self.context;
+        let place = |path: &PathBuf| (context.cwd.join(path), shown(&context.cwd.join(path), &context.cwd));
+        let mut paths: Vec<(PathBuf, String)> = self.args.paths.iter().map(place).collect();
+        let prompts: Vec<(PathBuf, String)> = self.args.system_prompt.iter().map(place).collect();
+        let clone = match &self.args.repo {
+            Some(url) => Some((repository::clone(url).await?, url)),
+            None => None,
+        };
+        paths.extend(clone.as_ref().map(|(folder, url)| (folder.path().to_owned(), repository_name(url))));
+        let Sources { profile, problems, mask, files } = generate::discover(&paths, &prompts, &self.mask);
+        (self.mask, self.files) = (mask, files);
+        self.profile.merge(profile);
+        self.terminal.diagnostics(&problems);
+        match problems.iter().any(Diagnostic::is_error) {
+            true => Err(CliError::usage("a source cannot be read")),
+            false => Ok(()),
+        }
+    }
+
+    async fn read_assistant(&mut self, id: &str) -> Result<(), CliError> {
+        let is_id = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+        if id.is_empty() || !id.chars().all(is_id) {
+            return Err(CliError::usage(format!("`{id}` is not the id of an assistant")));
+        }
+        let resolved = Resolved::of(&RunArgs::default(), self.context)?;
+        let base_url = resolved.run.arms.base_url.as_deref();
+        let documents = resolved.run.providers.assistants(base_url);
+        let documents =
+            documents.map_err(|error| CliError::usage(format!("cannot read the assistant `{id}`: {error}")))?;
+        let assistant = documents.get(&format!("/assistants/{id}")).await;
+        let assistant = assistant
+            .map_err(|failure| CliError::environment(format!("cannot read the assistant `{id}`: {failure}")))?;
+        self.profile.merge(read_assistant(&assistant, &format!("assistant {id}")));
+        Ok(())
+    }
+
+    /// Adds the tools that were called in a recorded run.
+    fn read_run(&mut self, name: &str) -> Result<(), CliError> {
+        let store = self.context.read_store()?;
+        let run = named_run(&*store, name, self.terminal)?;
+        for row in store.trials(&TrialFilter::of_run(&run.id))? {
+            let steps = last_attempt(store.trial_events(&run.id, &row.id)?).steps;
+            let mut found = observe(&format!("run {} {}", run.short, row.id), &steps, EvidenceKind::Run, RECORDED);
+            // The transcripts of trials without tool calls are no evidence.
+            if found.tools.is_empty() {
+                found.transcripts.clear();
+            }
+            self.profile.merge(found);
+        }
+        Ok(())
+    }
+
+    /// Reads the documents of an agent, and asks it the probes.
+    async fn examine(&mut self, agent: &str) -> Result<(), CliError> {
+        let configured = self.context.project.agents.iter().find(|known| known.name == agent);
+        let settings = configured.map(|known| known.node.to_json().to_string()).unwrap_or_default();
+        let messages = PROBES.iter().map(|probe| probe.message);
+        let key = key(["agent", agent, &settings].into_iter().chain(messages));
+        if let Some(cached) = self.cache.get(&key) {
+            let age = match cached.days {
+                0 => "less than a day old".to_owned(),
+                days => report::counted(usize::try_from(days).unwrap_or_default(), "day") + " old",
+            };
+            self.note(&format!("the answers of `{agent}` are {age}; `--refresh` asks again"));
+            self.add_observed(cached.profile);
+            return Ok(());
+        }
+        let written = match agent.strip_prefix(HTTP) {
+            Some(url) => Some(url),
+            None => configured.and_then(|known| known.node.get("url")?.as_str()),
+        };
+        let mut found = Profile::default();
+        if let Some(url) = written.and_then(|url| Url::parse(url).ok()) {
+            let (documents, notes) = endpoint::documents(&url, self.context).await?;
+            found.merge(documents);
+            notes.iter().for_each(|note| self.note(note));
+        }
+        let (sender, controls) = unbounded_channel::<Control>();
+        let failed = |error: std::io::Error| CliError::environment(format!("cannot handle signals: {error}"));
+        signals::forward(&sender).map_err(failed)?;
+        let probed = probe::probe(agent, self.context, controls, self.terminal).await?;
+        let Some((answers, problems)) = probed else {
+            return Err(CliError::environment("stopped before the agent answered"));
+        };
+        problems.iter().for_each(|problem| self.note(problem));
+        found.merge(answers);
+        found.change_texts(|text| self.mask.string(text));
+        // An agent that did not answer may answer next time.
+        if problems.is_empty() {
+            self.store(key, &found);
+        }
+        self.add_observed(found);
+        Ok(())
+    }
+
+    /// Adds what an agent said and did. A model may read its answers, too.
+    fn add_observed(&mut self, found: Profile) {
+        self.files.extend(transcript_files(&found));
+        self.profile.merge(found);
+    }
+
+    /// Reads the files with a model.
+    async fn explore(&mut self, model: &LanguageModel) {
+        if self.files.is_empty() {
+            return;
+        }
+        let contents = self.files.iter().flat_map(|file| [file.name.as_str(), file.text.as_str()]);
+        let key = key(["files", EXPLORATION_VERSION, &model.name].into_iter().chain(contents));
+        if let Some(cached) = self.cache.get(&key) {
+            return self.profile.merge(cached.profile);
+        }
+        let exploration = explore(&self.files, &self.profile, &*model.model, model.is_script).await;
+        let Exploration { profile: mut found, files, unproven, problems, .. } = exploration;
+        self.adjust(&mut found);
+        found.change_texts(|text| self.mask.string(text));
+        problems.iter().for_each(|problem| self.note(problem));
+        if unproven > 0 {
+            let facts = report::counted(unproven, "fact");
+            self.note(&format!("{facts} of `{}` left out: the quote is not in the file", model.name));
+        }
+        if problems.is_empty() && files > 0 {
+            self.store(key, &found);
+        }
+        self.profile.merge(found);
+    }
+
+    /// Gives facts in transcripts the confidence of their transcripts: the agent said it, and may be wrong.
+    fn adjust(&self, found: &mut Profile) {
+        found.change_evidence(|place| {
+            if let Some(probe) = PROBES.iter().find(|probe| place.file == format!("probe {}", probe.name)) {
+                (place.kind, place.confidence) = (EvidenceKind::Probe, probe.confidence);
+            }
+        });
+    }
+
+    fn store(&mut self, key: String, found: &Profile) {
+        if let Err(error) = self.cache.put(key, found) {
+            self.note(&format!("cannot store the results: {error}"));
+        }
+    }
+}
+
+/// Returns the name of a repository from its address.
+fn repository_name(url: &str) -> String {
+    let path = url.trim_end_matches('/');
+    let name = path.rsplit(['/', ':']).next().unwrap_or(path);
+    name.strip_suffix(".git").unwrap_or(name).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_an_agent_behind_http_and_a_repository_has_the_last_part_of_its_address_as_its_name() {
+        assert_eq!(parse_agent("https://a.example/chat").unwrap(), "http:https://a.example/chat");
+        assert_eq!(parse_agent("shop").unwrap(), "shop");
+        assert!(parse_agent("http://").is_err());
+        for url in ["https://a.example/team/shop.git", "git@a.example:shop.git", "/tmp/shop/"] {
+            assert_eq!(repository_name(url), "shop");
+        }
+    }
+}

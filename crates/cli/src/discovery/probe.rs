@@ -1,0 +1,128 @@
+//! Probes of an agent: a suite of five cases in memory, run like any other suite, but not recorded.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use generate::{EvidenceKind, PROBES, Probe, Profile, observe};
+use model::{Case, Diagnostic, Envelope, Event, Excerpt, Outcome, Step, Suite, TrialRecord, UserMessage};
+use runner::{Control, Listener, PlanRequest, Selection};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::command::run::info;
+use crate::error::CliError;
+use crate::machine;
+use crate::preparation::read_script;
+use crate::project::ProjectContext;
+use crate::run_args::RunArgs;
+use crate::settings::Resolved;
+use crate::terminal::Terminal;
+
+/// Timeout of one probe, in milliseconds.
+const TIMEOUT_MS: u64 = 60_000;
+
+/// Name of the suite.
+const SUITE: &str = "probes";
+
+/// Sends each probe to `agent` in a conversation of its own. Returns what the agent said and did, and the problems. `None`
+/// if a signal stopped it.
+///
+/// # Errors
+/// Returns an error if the agent is not known, or its configuration is invalid.
+pub async fn probe(
+    agent: &str,
+    context: &ProjectContext,
+    controls: UnboundedReceiver<Control>,
+    terminal: &Terminal,
+) -> Result<Option<(Profile, Vec<String>)>, CliError> {
+    let mut args = RunArgs::default();
+    args.arms.agent.push(agent.to_owned());
+    args.arms.trials = Some(1);
+    args.arms.no_baseline = true;
+    args.schedule.jobs = Some(PROBES.len());
+    let mut resolved = Resolved::of(&args, context)?;
+    resolved.run.judge.missing = Some("probes are not judged".to_owned());
+    (resolved.run.retry.retries, resolved.run.retry.reruns) = (0, 0);
+    resolved.run.limits.timeout_ms = resolved.run.limits.timeout_ms.map(|ms| ms.min(TIMEOUT_MS));
+    let suites = [suite(&context.cwd)];
+    let cwd = context.cwd.clone();
+    let (plan, problems) = runner::plan(&PlanRequest {
+        suites: &suites,
+        settings: &resolved.run,
+        selection: &Selection::default(),
+        cwd: &context.cwd,
+        read_script: Arc::new(move |file: &Path| read_script(file, &cwd)),
+        // Modules of agents are loaded when they are used.
+        modules: script::Library::default(),
+    });
+    let errors: Vec<Diagnostic> = problems.into_iter().filter(Diagnostic::is_error).collect();
+    if !errors.is_empty() {
+        terminal.diagnostics(&errors);
+        return Err(CliError::usage(format!("the agent `{agent}` cannot be probed")));
+    }
+    let info = info(&args, &resolved, &plan, context);
+    let conversations = Arc::new(Conversations::default());
+    let listener: Arc<dyn Listener> = Arc::clone(&conversations) as _;
+    let host = Arc::new(machine::host()?);
+    let end = runner::run(plan, host, info, controls, listener).await;
+    let end = end.map_err(|breakage| CliError::environment(breakage.to_string()))?;
+    Ok(end.stopped_by.is_none().then(|| conversations.facts()))
+}
+
+fn suite(cwd: &Path) -> Suite {
+    let case = |probe: &Probe| {
+        Arc::new(Case {
+            messages: vec![UserMessage::text(probe.message)],
+            timeout_ms: Some(TIMEOUT_MS),
+            must_assert: false,
+            ..Case::new(probe.name.replace(' ', "-"), Excerpt::of_file(SUITE))
+        })
+    };
+    Suite {
+        name: SUITE.to_owned(),
+        path: cwd.join(SUITE),
+        format: "conversation",
+        cases: PROBES.iter().map(case).collect(),
+    }
+}
+
+/// Steps and records of the probes, by the ids of their trials.
+#[derive(Default)]
+struct Conversations(Mutex<BTreeMap<String, (Vec<Step>, Option<TrialRecord>)>>);
+
+impl Conversations {
+    fn facts(&self) -> (Profile, Vec<String>) {
+        let (mut profile, mut problems) = (Profile::default(), Vec::new());
+        let conversations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for probe in &PROBES {
+            let name = format!("probe {}", probe.name);
+            let is_about = |record: &TrialRecord| *record.case == *probe.name.replace(' ', "-");
+            let found = conversations.values().find(|(_, record)| record.as_ref().is_some_and(is_about));
+            let Some((steps, Some(record))) = found else { continue };
+            profile.merge(observe(&name, steps, EvidenceKind::Probe, probe.confidence));
+            if record.outcome != Outcome::Passed {
+                let reason = record.reason.clone().unwrap_or_else(|| record.outcome.name().to_owned());
+                problems.push(format!("{name}: {reason}"));
+            }
+        }
+        (profile, problems)
+    }
+}
+
+impl Listener for Conversations {
+    fn offer(&self, event: Envelope) -> Option<Envelope> {
+        self.on_event(event);
+        None
+    }
+
+    fn on_event(&self, event: Envelope) {
+        let Some(trial) = event.trial else { return };
+        let mut conversations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (steps, record) = conversations.entry(trial.to_string()).or_default();
+        match event.event {
+            Event::Step(step) => steps.push(step),
+            Event::TrialFinished(finished) => *record = Some(*finished),
+            _ => {}
+        }
+    }
+}

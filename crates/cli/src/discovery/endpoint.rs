@@ -9,7 +9,7 @@ use reqwest::Url;
 use crate::error::CliError;
 use crate::project::ProjectContext;
 
-/// Timeout of one request.
+/// Maximum timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum size of a document, in bytes.
@@ -19,17 +19,22 @@ const LARGEST: usize = 4 * 1024 * 1024;
 ///
 /// # Errors
 /// Returns an error if no temporary folder can be created.
-pub async fn documents(url: &Url, context: &ProjectContext) -> Result<(Profile, Vec<String>), CliError> {
+pub async fn documents(
+    url: &Url,
+    timeout_ms: u64,
+    context: &ProjectContext,
+) -> Result<(Profile, Vec<String>), CliError> {
+    let timeout = TIMEOUT.min(Duration::from_millis(timeout_ms));
     let failed = |error: std::io::Error| CliError::environment(format!("cannot create a temporary folder: {error}"));
     let folder = tempfile::tempdir().map_err(failed)?;
     let proxies = Proxies::of(|name| context.environment.get(name).map(String::as_str));
-    let client = proxies.client(url.scheme() == "https", TIMEOUT, None).map_err(CliError::environment)?;
+    let client = proxies.client(url.scheme() == "https", timeout, None).map_err(CliError::environment)?;
     let requests = INTERFACE_PATHS.map(|path| {
         let mut address = url.clone();
         address.set_path(path);
         address.set_query(None);
         address.set_fragment(None);
-        fetch(client.clone(), address)
+        fetch(client.clone(), address, timeout)
     });
     let (mut profile, mut notes) = (Profile::default(), Vec::new());
     for (at, request) in requests.map(tokio::spawn).into_iter().enumerate() {
@@ -42,7 +47,13 @@ pub async fn documents(url: &Url, context: &ProjectContext) -> Result<(Profile, 
                     profile.merge(found);
                 }
             }
-            Ok(Err(Some(problem))) => notes.push(format!("{path}: {problem}")),
+            Ok(Err(Some(problem))) => {
+                // The same problem with every document is one problem with the endpoint.
+                let note = format!("documents of the endpoint: {problem}");
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
             Ok(Err(None)) | Err(_) => {}
         }
     }
@@ -50,9 +61,9 @@ pub async fn documents(url: &Url, context: &ProjectContext) -> Result<(Profile, 
 }
 
 /// Fetches a JSON document. The error is a problem worth a note; a path that does not exist is none.
-async fn fetch(client: reqwest::Client, url: Url) -> Result<Vec<u8>, Option<String>> {
-    let request = client.get(url).header("accept", "application/json").timeout(TIMEOUT);
-    let mut response = request.send().await.map_err(|error| Some(problem(&error)))?;
+async fn fetch(client: reqwest::Client, url: Url, timeout: Duration) -> Result<Vec<u8>, Option<String>> {
+    let request = client.get(url).header("accept", "application/json").timeout(timeout);
+    let mut response = request.send().await.map_err(|error| Some(problem(&error, timeout)))?;
     if !response.status().is_success() {
         return Err(None);
     }
@@ -61,7 +72,7 @@ async fn fetch(client: reqwest::Client, url: Url) -> Result<Vec<u8>, Option<Stri
         return Err(None);
     }
     let mut content = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| Some(problem(&error)))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| Some(problem(&error, timeout)))? {
         content.extend_from_slice(&chunk);
         if content.len() > LARGEST {
             return Err(Some(format!("the document is larger than {} MiB", LARGEST >> 20)));
@@ -70,9 +81,9 @@ async fn fetch(client: reqwest::Client, url: Url) -> Result<Vec<u8>, Option<Stri
     Ok(content)
 }
 
-fn problem(error: &reqwest::Error) -> String {
+fn problem(error: &reqwest::Error, timeout: Duration) -> String {
     match error.is_timeout() {
-        true => format!("no answer within {} seconds", TIMEOUT.as_secs()),
+        true => format!("no answer within {timeout:?}"),
         false => "cannot be reached".to_owned(),
     }
 }

@@ -24,7 +24,7 @@ use crate::error::CliError;
 use crate::language_model::LanguageModel;
 use crate::named_run::named_run;
 use crate::project::{ProjectContext, shown};
-use crate::run_args::RunArgs;
+use crate::run_args::{RunArgs, parse_duration};
 use crate::settings::Resolved;
 use crate::signals;
 use crate::terminal::Terminal;
@@ -62,6 +62,9 @@ pub struct SourceArgs {
     /// Recorded run whose tool calls are facts
     #[arg(long = "run", value_name = "RUN")]
     pub runs: Vec<String>,
+    /// Time limit of each probe of the agent [default: 60s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub probe_timeout: Option<u64>,
     /// Examine everything again instead of using results that are up to 7 days old
     #[arg(long)]
     pub refresh: bool,
@@ -70,7 +73,8 @@ pub struct SourceArgs {
 impl SourceArgs {
     /// Returns `true` if no source is named.
     pub fn is_empty(&self) -> bool {
-        let Self { paths, description, system_prompt, agent, repo, assistant, runs, refresh: _ } = self;
+        let Self { paths, description, system_prompt, agent, repo, assistant, runs, probe_timeout: _, refresh: _ } =
+            self;
         let options = [description, agent, repo, assistant];
         let is_named = options.iter().any(|option| option.is_some()) || system_prompt.is_some();
         paths.is_empty() && runs.is_empty() && !is_named
@@ -237,16 +241,17 @@ impl Collection<'_> {
             Some(url) => Some(url),
             None => configured.and_then(|known| known.node.get("url")?.as_str()),
         };
+        let timeout_ms = self.args.probe_timeout.unwrap_or(probe::TIMEOUT_MS);
         let mut found = Profile::default();
         if let Some(url) = written.and_then(|url| Url::parse(url).ok()) {
-            let (documents, notes) = endpoint::documents(&url, self.context).await?;
+            let (documents, notes) = endpoint::documents(&url, timeout_ms, self.context).await?;
             found.merge(documents);
             notes.iter().for_each(|note| self.note(note));
         }
         let (sender, controls) = unbounded_channel::<Control>();
         let failed = |error: std::io::Error| CliError::environment(format!("cannot handle signals: {error}"));
         signals::forward(&sender).map_err(failed)?;
-        let probed = probe::probe(agent, self.context, controls, self.terminal).await?;
+        let probed = probe::probe(agent, timeout_ms, self.context, controls, self.terminal).await?;
         let Some((answers, problems)) = probed else {
             return Err(CliError::environment("stopped before the agent answered"));
         };

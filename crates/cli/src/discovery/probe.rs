@@ -18,8 +18,8 @@ use crate::run_args::RunArgs;
 use crate::settings::Resolved;
 use crate::terminal::Terminal;
 
-/// Timeout of one probe, in milliseconds.
-const TIMEOUT_MS: u64 = 60_000;
+/// Default timeout of one probe, in milliseconds.
+pub const TIMEOUT_MS: u64 = 60_000;
 
 /// Name of the suite.
 const SUITE: &str = "probes";
@@ -31,6 +31,7 @@ const SUITE: &str = "probes";
 /// Returns an error if the agent is not known, or its configuration is invalid.
 pub async fn probe(
     agent: &str,
+    timeout_ms: u64,
     context: &ProjectContext,
     controls: UnboundedReceiver<Control>,
     terminal: &Terminal,
@@ -43,8 +44,8 @@ pub async fn probe(
     let mut resolved = Resolved::of(&args, context)?;
     resolved.run.judge.missing = Some("probes are not judged".to_owned());
     (resolved.run.retry.retries, resolved.run.retry.reruns) = (0, 0);
-    resolved.run.limits.timeout_ms = resolved.run.limits.timeout_ms.map(|ms| ms.min(TIMEOUT_MS));
-    let suites = [suite(&context.cwd)];
+    resolved.run.limits.timeout_ms = Some(timeout_ms);
+    let suites = [suite(&context.cwd, timeout_ms)];
     let cwd = context.cwd.clone();
     let (plan, problems) = runner::plan(&PlanRequest {
         suites: &suites,
@@ -69,11 +70,11 @@ pub async fn probe(
     Ok(end.stopped_by.is_none().then(|| conversations.facts()))
 }
 
-fn suite(cwd: &Path) -> Suite {
+fn suite(cwd: &Path, timeout_ms: u64) -> Suite {
     let case = |probe: &Probe| {
         Arc::new(Case {
             messages: vec![UserMessage::text(probe.message)],
-            timeout_ms: Some(TIMEOUT_MS),
+            timeout_ms: Some(timeout_ms),
             must_assert: false,
             ..Case::new(probe.name.replace(' ', "-"), Excerpt::of_file(SUITE))
         })

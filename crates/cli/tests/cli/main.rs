@@ -16,6 +16,7 @@ mod coming_from_ai_tester;
 mod coming_from_fabrik;
 mod commands;
 mod conformance;
+mod discover;
 mod distribution;
 mod docs;
 mod edges;

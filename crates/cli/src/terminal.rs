@@ -93,6 +93,24 @@ impl Terminal {
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 
+    /// Returns `true` if a person can be asked: both the input and the messages are on a terminal.
+    pub fn can_ask(&self) -> bool {
+        self.err_style.interactive && std::io::stdin().is_terminal()
+    }
+
+    /// Prints the question and returns the answer, one line. At the end of the input, it is empty.
+    ///
+    /// # Errors
+    /// If the input cannot be read.
+    pub fn ask(&self, question: &str, prompt: &str) -> Result<String, CliError> {
+        self.err(&format!("{question}{prompt}"));
+        let mut answer = String::new();
+        std::io::stdin()
+            .read_line(&mut answer)
+            .map_err(|error| CliError::environment(format!("cannot read the answer: {error}")))?;
+        Ok(answer)
+    }
+
     /// Prints all problems, and their number if there are several.
     pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         if !diagnostics.is_empty() {

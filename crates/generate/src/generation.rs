@@ -325,9 +325,13 @@ impl<'a> Generation<'a> {
             let previous = before.as_ref().map(|script| writing::Rejected { script, reasons: &reasons });
             let request = writing.request(&planned, category, previous.as_ref());
             let valid = |value: &Value| writing.read(value, category).map(drop);
-            let value = match self.ask(&request, &valid).await {
+            let answer = self.ask(&request, &valid).await;
+            let value = match answer {
                 Ok(value) => value,
-                Err(NoAnswer { reason, invalid }) => return rejected(&planned, vec![reason], !invalid),
+                Err(NoAnswer { reason, invalid }) => {
+                    reasons.push(reason);
+                    return rejected(&planned, reasons, !invalid);
+                }
             };
             let script = match writing.read(&value, category) {
                 Ok(script) => script,

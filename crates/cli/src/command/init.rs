@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::terminal::Terminal;
 
 /// Arguments of `init`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct InitArgs {
     /// Directory of the project. If it does not exist, a skill of that name is created, unless an option such as `--template` requests a project
     #[arg(value_name = "DIR|SKILL", default_value = ".")]
@@ -40,6 +40,9 @@ pub struct InitArgs {
     /// Overwrite existing files
     #[arg(long)]
     force: bool,
+    /// Ask nothing and use the defaults, also on a terminal
+    #[arg(long, short)]
+    yes: bool,
 }
 
 /// Initial content of a project.
@@ -80,6 +83,11 @@ impl InitArgs {
         self.dir.to_str().filter(|name| !asks_for_project && is_new && is_a_skill_name(name))
     }
 
+    /// Returns `true` if the user has not said what to create.
+    fn is_open(&self) -> bool {
+        !self.yes && self.template.is_none() && self.skill.is_none() && self.named_skill().is_none()
+    }
+
     /// Returns `true` if only a skill is to be created.
     fn is_skill_alone(&self) -> bool {
         self.skill.is_some() && self.template.is_none()
@@ -117,6 +125,13 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         return add_agent_skill(args, terminal);
     }
     check_skill(args)?;
+    let asked;
+    let args = if args.is_open() && terminal.can_ask() {
+        asked = InitArgs { template: Some(ask_template(terminal)?), ..args.clone() };
+        &asked
+    } else {
+        args
+    };
     let (dir, files) = match args.named_skill() {
         Some(name) => named_skill(args, name),
         None if args.is_skill_alone() => skill_alone(args)?,
@@ -151,6 +166,20 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         None => next_steps(args, &files),
     });
     Ok(ExitCode::SUCCESS)
+}
+
+/// Asks the user what to test.
+fn ask_template(terminal: &Terminal) -> Result<Template, CliError> {
+    let question = "What do you want to test?\n  1  a prompt (default)\n  2  a skill\n  3  an agent of your own, or one \
+                    behind HTTP\n";
+    loop {
+        match terminal.ask(question, "1, 2 or 3: ")?.trim() {
+            "" | "1" => return Ok(Template::Scenario),
+            "2" => return Ok(Template::Skill),
+            "3" => return Ok(Template::Code),
+            other => terminal.err(&format!("`{other}` is not one of the answers\n")),
+        }
+    }
 }
 
 /// Adds the skill for coding agents to a project.
@@ -233,17 +262,21 @@ fn next_steps(args: &InitArgs, files: &[(PathBuf, String)]) -> String {
     }
     match args.template() {
         Template::Code => format!(
-            "\nTry it, offline and free:  {go}trialrun run\nThen replace `agent` in trialrun.yaml with your own agent.\n"
+            "\nTry it, offline and free:  {go}trialrun run\nThen replace `agent` in trialrun.yaml with your own agent.\n{GENERATE}"
         ),
-        Template::Scenario => format!("\nTry it, offline and free:  {go}trialrun run\n{REAL_AGENT}"),
+        Template::Scenario => format!("\nTry it, offline and free:  {go}trialrun run\n{REAL_AGENT}{GENERATE}"),
         Template::Skill => {
-            format!("\nTry it, offline and free:  {go}trialrun run {home}/tests\n{measure}{REAL_AGENT}")
+            let generate = format!("To let a model write tests of the skill:  {go}trialrun gen {home}\n");
+            format!("\nTry it, offline and free:  {go}trialrun run {home}/tests\n{measure}{REAL_AGENT}{generate}")
         }
     }
 }
 
 const REAL_AGENT: &str = "Then remove the `model:` line from the scenario and set a real agent in trialrun.yaml;\n\
                           `trialrun doctor` shows which agents are ready.\n";
+
+const GENERATE: &str =
+    "To let a model write tests of an agent:  trialrun gen --agent URL --description \"what it does\"\n";
 
 fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
     let skills = PathBuf::from(args.skills_dir().trim_start_matches("./"));

@@ -85,7 +85,7 @@ fn assertion(assertion: &ProposedAssertion) -> Value {
     let kind = assertion.kind.name();
     let arguments = || -> Map<String, Value> {
         let arguments = assertion.arguments.iter();
-        arguments.map(|one| (one.name.clone(), super::regex_literal(&one.pattern).into())).collect()
+        arguments.map(|one| (one.name.clone(), super::ignoring_case(&one.pattern).into())).collect()
     };
     match assertion.kind {
         AssertionKind::ToolCalled | AssertionKind::NoToolCalled if assertion.arguments.is_empty() => {

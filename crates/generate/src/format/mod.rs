@@ -92,5 +92,10 @@ fn regex_literal(pattern: &str) -> String {
     literal + "/i"
 }
 
+/// Returns a pattern that ignores case, for patterns of arguments, which are not written between slashes.
+fn ignoring_case(pattern: &str) -> String {
+    format!("(?i){pattern}")
+}
+
 #[cfg(test)]
 mod tests;

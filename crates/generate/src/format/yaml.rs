@@ -1,6 +1,6 @@
 //! Parts of test files in YAML that several formats share.
 
-use super::{quoted, regex_literal};
+use super::{ignoring_case, quoted, regex_literal};
 use crate::candidate::{AssertionKind, ProposedAssertion, StartingFile};
 
 /// Returns the fields of an assertion as `key: value` pairs, starting with its type.
@@ -14,7 +14,7 @@ pub(super) fn fields(assertion: &ProposedAssertion) -> Vec<(&'static str, String
             fields.push(("tool", quoted(&assertion.tool)));
             if !assertion.arguments.is_empty() {
                 let argument = |one: &crate::candidate::ExpectedArgument| {
-                    format!("{}: {}", quoted(&one.name), quoted(&regex_literal(&one.pattern)))
+                    format!("{}: {}", quoted(&one.name), quoted(&ignoring_case(&one.pattern)))
                 };
                 let arguments: Vec<String> = assertion.arguments.iter().map(argument).collect();
                 fields.push(("args_match", format!("{{ {} }}", arguments.join(", "))));

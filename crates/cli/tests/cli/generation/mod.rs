@@ -61,9 +61,9 @@ fn ten_tests_in_seven_categories_find_every_planted_flaw() {
         &["--agent", &flawed, "--categories", "happy,edge,adversarial,guardrail,multi-turn,tool-use,tone"],
     )
     .exits(0);
-    assert!(ran.stdout.contains("10 of 10 tests written"), "{}", ran.output());
-    assert!(ran.stdout.contains("4 tests fail with this agent"), "{}", ran.output());
-    assert!(ran.stdout.contains("covered (7 of 7)"), "{}", ran.output());
+    assert!(ran.out.contains("10 of 10 tests written"), "{}", ran.output());
+    assert!(ran.out.contains("4 tests fail with this agent"), "{}", ran.output());
+    assert!(ran.out.contains("covered (7 of 7)"), "{}", ran.output());
     assert_eq!(files(&project, "tests/generated").len(), 10);
     let report = project.report(&["tests/generated", "--agent", &flawed, "--label", "v1"], 1);
     let failed: Vec<String> =
@@ -94,7 +94,7 @@ fn a_second_run_adds_what_is_missing_and_changes_nothing() {
     let edited = project.read(name).replace("30 days", "thirty days");
     project.write(name, &edited);
     let ran = generate(&project, &["--count", "2", "--categories", "happy"]).exits(0);
-    assert!(ran.stdout.contains("2 tests already in tests/generated"), "{}", ran.output());
+    assert!(ran.out.contains("2 tests already in tests/generated"), "{}", ran.output());
     let more: Vec<Proposed> = lamps().into_iter().filter(|test| test.category == "edge").collect();
     project.write("writer.json", &script(&answers(&more)));
     generate(&project, &["--count", "4", "--categories", "happy,edge"]).exits(0);
@@ -103,7 +103,7 @@ fn a_second_run_adds_what_is_missing_and_changes_nothing() {
     // The same proposals again are not written over the files.
     project.write("writer.json", &script(&answers(&lamps()[..2])));
     let ran = generate(&project, &["--count", "6", "--categories", "happy"]).exits(3);
-    assert!(ran.stdout.contains("exists already"), "{}", ran.output());
+    assert!(ran.out.contains("exists already"), "{}", ran.output());
     assert_eq!(project.read(name), edited);
 }
 
@@ -142,8 +142,8 @@ fn weak_duplicate_and_dangerous_proposals_are_never_written() {
     let written = files(&project, "tests/generated");
     assert!(written.iter().all(|name| name.starts_with("happy-") && name.ends_with(".test.ts")), "{written:?}");
     assert!(written.contains(&"happy-etc-passwd.test.ts".to_owned()), "{}", ran.output());
-    for reason in ["examines the same as", "passes the case `greets`", "pass the case `keeps a secret`"] {
-        assert!(ran.stdout.contains(reason), "{reason}: {}", ran.output());
+    for reason in ["examines the same as", "pass the case `greets`", "pass the case `keeps a secret`"] {
+        assert!(ran.out.contains(reason), "{reason}: {}", ran.output());
     }
     project.run(&["check", "tests/generated"]).exits(0);
     assert!(!project.dir().join("owned").exists() && !project.dir().join("etc").exists());
@@ -208,7 +208,7 @@ fn a_skill_gets_triggers_near_misses_and_files() {
     project.run(&["check", "skills/notes"]).exits(0);
     // Scenarios add the skill to the prompt, so they say nothing about triggers.
     let refused = project.run(&["gen", "skills/notes", "--format", "scenario", "--categories", "trigger"]).exits(2);
-    assert!(refused.stderr.contains("needs a skill and the format `evals`"), "{}", refused.output());
+    assert!(refused.err.contains("needs a skill and the format `evals`"), "{}", refused.output());
     project.write(
         "writer.json",
         &script(
@@ -241,7 +241,7 @@ fn a_plan_can_be_seen_without_writing() {
     let project = project(&answers(&lamps()[..2]));
     let ran = generate(&project, &["--count", "2", "--categories", "happy", "--dry-run"]).exits(0);
     assert!(
-        ran.stdout.contains("happy  tells when an order arrives\n       covers tool:lookup_order\n"),
+        ran.out.contains("happy  tells when an order arrives\n       covers tool:lookup_order\n"),
         "{}",
         ran.output()
     );
@@ -250,7 +250,7 @@ fn a_plan_can_be_seen_without_writing() {
 
 #[test]
 fn mistakes_of_the_command_line_are_explained_before_anything_is_asked() {
-    let project = project(&[]);
+    let project = project(&answers(&lamps()[..1]));
     for (arguments, message) in [
         (vec!["--categories", "hapy"], "did you mean `happy`?"),
         (vec!["--format", "yml"], "did you mean `yaml`?"),
@@ -262,10 +262,10 @@ fn mistakes_of_the_command_line_are_explained_before_anything_is_asked() {
         (vec!["--output", "prompt.md"], "prompt.md is not a folder"),
     ] {
         let ran = generate(&project, &arguments).exits(2);
-        assert!(ran.stderr.contains(message), "{}", ran.output());
+        assert!(ran.err.contains(message), "{}", ran.output());
     }
     let ran = project.run(&["gen", "prompt.md"]).exits(2);
-    assert!(ran.stderr.contains("no model is available"), "{}", ran.output());
+    assert!(ran.err.contains("no model is available"), "{}", ran.output());
     let ran = project.run(&["gen", "--model", "scripted:writer.json"]).exits(2);
-    assert!(ran.stderr.contains("no source is named"), "{}", ran.output());
+    assert!(ran.err.contains("no source is named"), "{}", ran.output());
 }

@@ -94,10 +94,10 @@ pub fn without(node: &Node, key: &str) -> Node {
     Node { kind: NodeKind::Map(rest), ..node.clone() }
 }
 
-/// Returns the type of a value, with its article. Returns "nothing" for a missing value.
+/// Returns the type of a value, with its article, or "a missing value".
 pub fn kind(value: Option<&Value>) -> &'static str {
     match value {
-        None => "nothing",
+        None => "a missing value",
         Some(Value::Null) => "null",
         Some(Value::Bool(_)) => "a boolean",
         Some(Value::Number(_)) => "a number",
@@ -110,7 +110,7 @@ pub fn kind(value: Option<&Value>) -> &'static str {
 /// Formats a value on one line for messages, cut if it is long.
 pub fn shown(value: Option<&Value>) -> String {
     const MOST: usize = 80;
-    let Some(value) = value else { return "nothing".into() };
+    let Some(value) = value else { return "a missing value".into() };
     model::text::shortened(&json(value), MOST)
 }
 

@@ -47,7 +47,7 @@ fn says_nothing(value: &Node, assertion: &Assertion) -> bool {
     is_plain && !assertion.fields.iter().any(|field| field.required)
 }
 
-/// Reports keys that are not about what is asserted. They would be ignored.
+/// Reports keys that the assertion would ignore.
 fn refuse_common(entries: &Entries, assertion: &Assertion, problems: &mut Problems) {
     for (key, value) in entries.iter().filter(|(key, _)| COMMON.contains(&key.value.as_str())) {
         let problem = Diagnostic::error(format!("`{}` is not a field of `{}`", key.value, assertion.name));
@@ -187,10 +187,10 @@ mod tests {
     fn a_single_value_is_the_main_field() {
         let evidence = crate::example::EvidenceBuilder::new().asks("a").answer("Hello").replied(5).evidence();
         let of = |name: &str, value: Value| judged(name, Arguments::Brief(node(&value)), &evidence);
-        assert_eq!(of("contains", json!("hello")).unwrap().reason, "it contains \"Hello\"");
+        assert_eq!(of("contains", json!("hello")).unwrap().reason, "the answer contains \"Hello\"");
         assert_eq!(of("latency", json!("5ms")).unwrap().reason, "the reply took 5 ms");
         assert!(of("no_path_escape", Value::Null).is_ok() && of("no_path_escape", json!(true)).is_ok());
-        assert_eq!(of("contains", Value::Null).unwrap_err(), ["`text` must be a string, not nothing (null) "]);
+        assert_eq!(of("contains", Value::Null).unwrap_err(), ["`text` must be a string, not an empty value (null) "]);
     }
 
     #[test]

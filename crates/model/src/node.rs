@@ -55,7 +55,7 @@ impl Node {
     /// Returns the kind of the value with its article, for messages: "a string", "a list".
     pub fn kind_name(&self) -> &'static str {
         match self.kind {
-            NodeKind::Null => "nothing (null)",
+            NodeKind::Null => "an empty value (null)",
             NodeKind::Bool(_) => "a boolean",
             NodeKind::Number(_) => "a number",
             NodeKind::String(_) => "a string",

@@ -96,7 +96,7 @@ impl Value {
     /// Returns the type of a value with its article, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Self::Null => "nothing (null)",
+            Self::Null => "an empty value (null)",
             Self::Bool(_) => "a boolean",
             Self::Number(_) => "a number",
             Self::Text(_) => "text",

@@ -20,7 +20,10 @@ impl Rule for Items {
             return Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) });
         };
         if at.run.rules.strict.array && values.len() != self.items.len() {
-            let message = format!("expected exactly {} items, not {}", self.items.len(), values.len());
+            let message = {
+                let noun = if self.items.len() == 1 { "item" } else { "items" };
+                format!("expected exactly {} {noun}, not {}", self.items.len(), values.len())
+            };
             let flaw = Flaw::new(&self.place, message).expected(self.items.len().into());
             return Found::flawed(flaw.actual(Some(&values.len().into())));
         }

@@ -39,7 +39,7 @@ pub trait Patterns: Send + Sync {
     /// Checks that `source` with `flags` is a valid expression.
     ///
     /// # Errors
-    /// Returns what is wrong with it.
+    /// Returns the description of the error.
     fn check(&self, source: &str, flags: &str) -> Result<(), String>;
 
     /// Returns true if some part of `text` matches. The expression has passed [`Patterns::check`].

@@ -94,8 +94,8 @@ fn verdicts_match_the_recording_except_for_listed_differences() {
 
 /// Intended differences from the recorded verdicts: the schema, the value if only one is concerned, and the reason.
 const DIFFERENCES: &[(&str, Option<&str>, &str)] = &[
-    (r#"{"deepProperties":{"a":{}}}"#, None, "`a` is not JSON pointer, so nothing would be checked"),
-    (r#"{"deepRequired":["a"]}"#, None, "`a` is not JSON pointer, so nothing would be checked"),
+    (r#"{"deepProperties":{"a":{}}}"#, None, "`a` is not a JSON pointer, so nothing would be checked"),
+    (r#"{"deepRequired":["a"]}"#, None, "`a` is not a JSON pointer, so nothing would be checked"),
     (r#"{"select":null,"selectCases":{"null":{"type":"string"}}}"#, None, "null selects the case `null`"),
     (r#"{"patternProperties":{"(":{}}}"#, None, "an invalid expression is an error wherever it stands"),
 ];

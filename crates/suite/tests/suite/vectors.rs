@@ -39,8 +39,8 @@ const INVALID: &[(&str, Option<(usize, &str)>)] = &[
     ("29-response-missing-choose.yaml", Some((3, "has no `choose`"))),
     ("30-env-nonstring.yaml", Some((3, "`env.A` must be a string, not a number"))),
     ("31-scenario-number.yaml", Some((1, "`scenario` must be a string, not a number"))),
-    ("33-runner-null.yaml", Some((3, "`runner` must be a map, not nothing (null)"))),
-    ("34-assertions-null.yaml", Some((3, "`assertions` must be a list, not nothing (null)"))),
+    ("33-runner-null.yaml", Some((3, "`runner` must be a map, not an empty value (null)"))),
+    ("34-assertions-null.yaml", Some((3, "`assertions` must be a list, not an empty value (null)"))),
     ("35-git-init-string.yaml", Some((3, "`git_init` must be true or false, not a string"))),
     ("36-duplicate-keys.yaml", Some((2, "duplicate key `a`"))),
 ];

@@ -18,7 +18,7 @@ fn missing_and_unknown_keys_of_a_case_are_reported_at_their_line() {
     for (rest, expected) in [
         (r#""asertions": []"#, "3:1: unknown key `asertions` in a case"),
         (r#""fixtures": {}"#, "3:1: unknown key `fixtures` in a case"),
-        (r#""files": null"#, "3:10: `files` must be a list, not nothing (null)"),
+        (r#""files": null"#, "3:10: `files` must be a list, not an empty value (null)"),
         (r#""files": "a""#, "3:10: `files` must be a list, not a string"),
         (r#""files": [1]"#, "3:11: an item of `files` must be a string, not a number"),
         (r#""assertions": {}"#, "3:15: `assertions` must be a list, not a map"),
@@ -26,7 +26,7 @@ fn missing_and_unknown_keys_of_a_case_are_reported_at_their_line() {
         (r#""assertions": [5]"#, "3:16: an assertion must be a string or a map, not a number"),
         (r#""should_trigger": "yes""#, "3:19: `should_trigger` must be true or false, not a string"),
         (r#""should_trigger": 1"#, "3:19: `should_trigger` must be true or false, not a number"),
-        (r#""should_trigger": null"#, "3:19: `should_trigger` must be true or false, not nothing (null)"),
+        (r#""should_trigger": null"#, "3:19: `should_trigger` must be true or false, not an empty value (null)"),
         (
             r#""should_trigger": false, "force_skill_invocation": true"#,
             "3:26: `force_skill_invocation` and `should_trigger: false` contradict each other",
@@ -87,7 +87,7 @@ fn ids_that_are_not_valid_folder_names_are_rejected() {
         ("1.5", "must be a whole number or a string"),
         ("1.0", "must be a whole number or a string"),
         ("true", "must be a whole number or a string, not a boolean"),
-        ("null", "must be a whole number or a string, not nothing (null)"),
+        ("null", "must be a whole number or a string, not an empty value (null)"),
     ] {
         assert_eq!(of(&with(id)), [format!("2:8: `id` {expected}")], "{id}");
     }
@@ -127,7 +127,7 @@ fn required_keys_of_suites_and_cases_are_enforced() {
         of("{\"skill_name\": \"s\", \"evals\": [\n{\"id\": 1, \"prompt\": \" \\n\", \"expected_output\": null}]}");
     assert_eq!(
         empty,
-        ["2:21: `prompt` must not be empty", "2:47: `expected_output` must be a string, not nothing (null)"]
+        ["2:21: `prompt` must not be empty", "2:47: `expected_output` must be a string, not an empty value (null)"]
     );
 }
 

@@ -417,7 +417,7 @@ fn id_place(spec: &AssertionSpec) -> SourceLocation {
     spec.node.get("id").map_or_else(|| SourceLocation::at(&spec.node, spec.kind.span), SourceLocation::of)
 }
 
-/// Returns what is certainly wrong with an assertion that code will make. The first argument may be a reply, which is
+/// Returns the errors that an assertion in code certainly has. The first argument may be a reply, which is
 /// not an argument of the assertion: if it is not known, there must be errors with and without it.
 fn claim_problems(claim: &CodeClaim, context: &Context<'_>) -> Vec<Diagnostic> {
     let name = claim.name.value.as_str();

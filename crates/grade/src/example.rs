@@ -311,7 +311,7 @@ fn tell(evidence: &Evidence) -> Vec<String> {
     }
     lines.extend(collected.files_changed.iter().map(|file| {
         let how = match file.change {
-            Change::Added => "made",
+            Change::Added => "created",
             Change::Modified => "changed",
             Change::Deleted => "removed",
         };
@@ -348,7 +348,7 @@ fn tell_probe(probe: &Probe) -> String {
         Need::Files => "files     ".to_owned(),
     };
     let found = match &probe.found {
-        Probed::Nothing => "not there".to_owned(),
+        Probed::Nothing => "does not exist".to_owned(),
         Probed::Directory => "a directory".to_owned(),
         Probed::Special => "no file".to_owned(),
         Probed::Outside => "outside".to_owned(),

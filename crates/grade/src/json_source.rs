@@ -61,13 +61,13 @@ impl JsonSource {
                 Ok(JsonLookup::None { reason: format!("there is no file `{path}`"), actual: found_file.describe() })
             }
             FileProbe::File(size, _, true) => {
-                let reason = format!("`{path}` has {size} bytes, and not all of them were read");
+                let reason = format!("`{path}` has {size} bytes and was not read completely");
                 Err(Box::new(Verdict::undecided(reason).place(&file.place)))
             }
             FileProbe::File(_, text, false) => Ok(match parsed(text.trim_start_matches('\u{feff}')) {
                 Ok(value) => JsonLookup::Value(value, false),
                 Err(error) => JsonLookup::None {
-                    reason: format!("`{path}` is not JSON: {error}"),
+                    reason: format!("`{path}` is not valid JSON: {error}"),
                     actual: if text.is_empty() { "an empty file".to_owned() } else { format::quoted(text) },
                 },
             }),
@@ -90,9 +90,10 @@ pub(crate) fn in_answer(evidence: &Evidence) -> JsonLookup {
     };
     match fenced(&answer).find_map(|block| parsed(block).ok()) {
         Some(value) => JsonLookup::Value(value, true),
-        None => {
-            JsonLookup::None { reason: format!("the answer is not JSON: {error}"), actual: format::quoted(&answer) }
-        }
+        None => JsonLookup::None {
+            reason: format!("the answer is not valid JSON: {error}"),
+            actual: format::quoted(&answer),
+        },
     }
 }
 

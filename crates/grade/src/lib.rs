@@ -1,4 +1,4 @@
-//! GRADE: turns evidence into findings.
+//! Grades trials: turns evidence into findings.
 //!
 //! [`compile`] reads the assertions of a case once, and reports all problems. [`grade`] judges the evidence of a
 //! trial: it is pure, synchronous and a function of its arguments. [`Responder`] answers an agent's questions with the
@@ -42,7 +42,7 @@
 //!     agent_ms: None,
 //! };
 //! let findings = grade(&checks, &evidence);
-//! assert_eq!((findings[0].status, findings[0].reason.as_str()), (Status::Met, "it contains \"Hello\""));
+//! assert_eq!((findings[0].status, findings[0].reason.as_str()), (Status::Met, "the answer contains \"Hello\""));
 //! ```
 
 mod arguments;

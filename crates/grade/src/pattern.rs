@@ -18,7 +18,7 @@ pub(crate) struct Pattern {
 }
 
 /// Time that the regular expressions of one assertion may lose to timeouts in one trial. Only expressions that are
-/// stopped use it up. When it is used up, any expression that does not finish at once is stopped.
+/// stopped use it up. When it is used up, any expression that does not finish immediately is stopped.
 pub(crate) struct RegexBudget(Cell<Duration>);
 
 impl RegexBudget {

@@ -66,15 +66,15 @@ impl SandboxFile {
         }
         let path = &self.path;
         match evidence.collected.probed(&self.need()) {
-            None => Err(unknown(format!("`{path}` was not looked for"))),
+            None => Err(unknown(format!("`{path}` was not inspected"))),
             Some(Probed::Nothing) => Ok(FileProbe::Nothing),
             Some(Probed::File { size, text, clipped }) => Ok(FileProbe::File(*size, text, *clipped)),
             Some(Probed::Directory) => Ok(FileProbe::Other("a directory")),
             Some(Probed::Special) => Ok(FileProbe::Other("neither a file nor a directory")),
             Some(Probed::Outside) => Ok(FileProbe::Other("a link out of the working directory")),
-            Some(Probed::Failed { reason }) => Err(unknown(format!("cannot look at `{path}`: {reason}"))),
+            Some(Probed::Failed { reason }) => Err(unknown(format!("could not inspect `{path}`: {reason}"))),
             Some(Probed::Ran { .. } | Probed::Files { .. } | Probed::Lost { .. }) => {
-                Err(unknown(format!("something other than `{path}` was looked at")))
+                Err(unknown(format!("something other than `{path}` was inspected")))
             }
         }
     }

@@ -83,7 +83,7 @@ fn assertions_in_code_ask_the_judge_sequentially() {
 fn a_broken_rule_fails_the_trial_and_is_named() {
     let project = project(&[tone("met", 4), rules("violated")]);
     let ran = project.run(&JUDGED).exits(1);
-    assert!(ran.out.contains("1 of 2 rules broken: the agent must not: insult the user"), "{}", ran.out);
+    assert!(ran.out.contains("1 of 2 rules violated: the agent must not: insult the user"), "{}", ran.out);
 }
 
 #[test]

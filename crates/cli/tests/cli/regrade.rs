@@ -206,7 +206,7 @@ fn unprobed_assertions_are_undecided_with_a_reason() {
         [
             (
                 "undecided",
-                "cannot look at `b.txt`: it was not examined during the trial, and the list of files is not recorded"
+                "could not inspect `b.txt`: it was not inspected during the trial, and the list of files is not recorded"
             ),
             (
                 "undecided",

@@ -44,7 +44,7 @@ pub(super) const NAME: Field =
 pub(super) const PATTERN: Field = Field::optional(
     "pattern",
     "regular expression, also `/…/flags`",
-    "Instead of `name`: matches a part of the branch's name.",
+    "Instead of `name`: must match a part of the branch's name.",
 )
 .or("any branch");
 

@@ -6,7 +6,7 @@ use crate::claim::{ClaimContext, compiled};
 use crate::example::{branch_out, commit_on};
 
 pub(super) const ASSERTION: Assertion = Assertion::written("claim", parse)
-    .summary("A statement in plain words: checked directly if it is understood, otherwise by a judge.")
+    .summary("A statement in plain English. Code decides it if trialrun can parse it; otherwise a judge does.")
     .fields(&[Field::required("text", "string", "The statement."), JUDGES])
     .parameters(&[Parameter::Value("text")])
     .pass(

@@ -18,7 +18,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("command", parse)
     .fields(&[
         Field::required("run", "string", "The command. `command` is an alias."),
         Field::optional("exit_code", "whole number, from 0", "Expected exit code.").or("0"),
-        Field::optional("output", "regular expression, also `/…/flags`", "Matches a part of stdout or stderr.")
+        Field::optional("output", "regular expression, also `/…/flags`", "Must match a part of stdout or stderr.")
             .or("any output"),
         Field::optional("timeout", "duration", "Time limit, such as `30s` or `2m`. A number is milliseconds.")
             .or("30s"),
@@ -144,13 +144,13 @@ impl Command {
         let wanted = self.exit_code;
         let Some(code) = exit_code else {
             let time = format!("{} s", self.timeout_ms as f64 / 1000.0);
-            let reason = format!("it did not end within {time}");
-            return Verdict::unmet(reason, format!("exit code {wanted} within {time}"), "it was ended")
+            let reason = format!("the command did not finish within {time}");
+            return Verdict::unmet(reason, format!("exit code {wanted} within {time}"), "the command was stopped")
                 .evidence(output.last_lines())
                 .place(&self.place);
         };
         if code != wanted {
-            let reason = format!("it ended with exit code {code}");
+            let reason = format!("the command exited with code {code}");
             return Verdict::unmet(reason, format!("exit code {wanted}"), format!("exit code {code}"))
                 .evidence(output.last_lines())
                 .place(self.exit_place.as_ref().unwrap_or(&self.place));
@@ -167,16 +167,16 @@ fn written(pattern: &Pattern, output: &Output<'_>) -> Verdict {
     let regex_budget = RegexBudget::new();
     let tested = [output.stdout, output.stderr].map(|text| pattern.test(text, &regex_budget));
     let verdict = match tested {
-        [Ok(true), _] => Verdict::met(format!("{pattern} matches its output")),
-        [_, Ok(true)] => Verdict::met(format!("{pattern} matches its error output")),
+        [Ok(true), _] => Verdict::met(format!("{pattern} matches stdout")),
+        [_, Ok(true)] => Verdict::met(format!("{pattern} matches stderr")),
         [Err(error), _] | [_, Err(error)] => Verdict::undecided(error),
         _ if output.clipped => {
-            Verdict::undecided(format!("{pattern} does not match the part of its output that was kept"))
+            Verdict::undecided(format!("{pattern} does not match the part of the output that was kept"))
         }
         _ => {
             let lines = output.last_lines();
             let actual = lines.last().map_or_else(|| "no output".to_owned(), |line| format::quoted(line));
-            let reason = format!("{pattern} does not match its output");
+            let reason = format!("{pattern} does not match the output");
             Verdict::unmet(reason, format!("output that matches {pattern}"), actual).evidence(lines)
         }
     };
@@ -204,10 +204,10 @@ mod tests {
         let made = || EvidenceBuilder::new().ran("make", 2, "", "no rule\n");
         assert_eq!(of(&json!({}), made()).evidence, ["no rule"]);
         assert_eq!(of(&json!({"exitCode": 2}), made()).status, Status::Met);
-        assert_eq!(of(&json!({"exit_code": 2, "output": "^no"}), made()).reason, "/^no/ matches its error output");
+        assert_eq!(of(&json!({"exit_code": 2, "output": "^no"}), made()).reason, "/^no/ matches stderr");
         let finding = of(&json!({"exit_code": 2, "output": "rules"}), made());
         assert_eq!((finding.status, underlined(&finding).as_str()), (Status::Unmet, "rules"));
-        assert_eq!(of(&json!({"exit_code": 0}), made()).reason, "it ended with exit code 2");
+        assert_eq!(of(&json!({"exit_code": 0}), made()).reason, "the command exited with code 2");
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
         let need = || Need::Command { run: "make".into(), timeout_ms: 1500 };
         let found = |probed: Probed| of(&json!({"timeout": "1.5s"}), EvidenceBuilder::new().probed(need(), probed));
         let hung = Probed::Ran { exit_code: None, stdout: "a\n".into(), stderr: String::new(), clipped: false };
-        assert_eq!(found(hung).reason, "it did not end within 1.5 s");
+        assert_eq!(found(hung).reason, "the command did not finish within 1.5 s");
         assert_eq!(found(Probed::Failed { reason: "no shell".into() }).status, Status::Undecided);
         assert_eq!(of(&json!({}), EvidenceBuilder::new()).reason, "\"make\" was not run");
     }

@@ -152,19 +152,21 @@ impl Matcher for CommandRan {
                 let summary = format!("call {}: {}", call + 1, trace.calls[call].call.summary());
                 let verdict = match self.is_wanted {
                     true => Verdict::met(summary),
-                    false => Verdict::unmet(format!("it ran {command}"), format!("no run of {command}"), summary),
+                    false => {
+                        Verdict::unmet(format!("the agent ran {command}"), format!("no run of {command}"), summary)
+                    }
                 };
                 verdict.at_call(trace, call)
             }
-            (Err(_), false) => Verdict::met(format!("it did not run {command}")),
+            (Err(_), false) => Verdict::met(format!("the agent did not run {command}")),
             (Err(part), true) => {
                 let missing = part.map_or_else(|| command.to_string(), |part| format!("`{}`", part.join(" ")));
                 let lines: Vec<String> = shell_calls(trace).map(|(_, line)| line.quoted()).collect();
                 let actual = match lines.len() {
-                    0 => "it ran no command".to_owned(),
-                    number => format!("it ran {}", format::count(number, "command line")),
+                    0 => "the agent ran no command".to_owned(),
+                    number => format!("the agent ran {}", format::count(number, "command line")),
                 };
-                Verdict::unmet(format!("it did not run {missing}"), format!("a run of {command}"), actual)
+                Verdict::unmet(format!("the agent did not run {missing}"), format!("a run of {command}"), actual)
                     .evidence(format::few(lines, SHOWN))
             }
         };
@@ -191,20 +193,20 @@ mod tests {
     #[test]
     fn commands_in_file_contents_or_messages_did_not_run() {
         let finding = of("git push", &[json!("echo git push"), json!("cat > a.sh <<EOF\ngit push\nEOF")]);
-        assert_eq!((finding.status, finding.reason.as_str()), (Status::Unmet, "it did not run `git push`"));
-        assert_eq!(finding.actual.as_deref(), Some("it ran 2 command lines"));
+        assert_eq!((finding.status, finding.reason.as_str()), (Status::Unmet, "the agent did not run `git push`"));
+        assert_eq!(finding.actual.as_deref(), Some("the agent ran 2 command lines"));
         assert_eq!(finding.evidence[0], "\"echo git push\"");
         let mut evidence = EvidenceBuilder::new().call("Read", json!({"command": "git push"})).evidence();
         evidence.trace.answer = Some("I ran git push.".into());
         let finding = judged(&json!({"id": "a", "type": "command_ran", "command": "git push"}), &evidence);
-        assert_eq!(finding.actual.as_deref(), Some("it ran no command"));
+        assert_eq!(finding.actual.as_deref(), Some("the agent ran no command"));
     }
 
     #[test]
     fn several_commands_must_all_have_run_in_any_calls() {
         let lines = [json!("npm ci"), json!(["bash", "-lc", "npm test"])];
         assert_eq!(of("npm ci && npm test", &lines).reason, "call 2: Bash(command=[\"bash\",\"-lc\",\"npm test\"])");
-        assert_eq!(of("npm ci && npm run lint", &lines).reason, "it did not run `npm run lint`");
+        assert_eq!(of("npm ci && npm run lint", &lines).reason, "the agent did not run `npm run lint`");
     }
 
     #[test]

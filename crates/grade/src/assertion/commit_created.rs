@@ -18,7 +18,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("commit_created", par
         Field::optional(
             "message",
             "regular expression, also `/…/flags`",
-            "Matches a part of the first line of the commit message.",
+            "Must match a part of the first line of the commit message.",
         )
         .or("any message"),
         TITLE,
@@ -78,20 +78,20 @@ impl RepositoryMatcher for CommitCreated {
             return Ok(self.none_on_head(change, &new));
         }
         let Some(message) = &self.message else {
-            return Ok(Verdict::met(format!("{} made: {}", were(on_head.len()), repository::describe(on_head[0]))));
+            return Ok(Verdict::met(format!("{} created: {}", were(on_head.len()), repository::describe(on_head[0]))));
         };
         let regex_budget = RegexBudget::new();
         for commit in &on_head {
             match message.is_in(&commit.subject, &regex_budget) {
                 Ok(true) => {
-                    let reason = format!("{} has {message}", repository::describe(commit));
+                    let reason = format!("the message contains {message}: {}", repository::describe(commit));
                     return Ok(message.placed(Verdict::met(reason)));
                 }
                 Ok(false) => {}
                 Err(error) => return Ok(message.placed(Verdict::undecided(error))),
             }
         }
-        let reason = format!("no message of {} has {message}", format::count(on_head.len(), "new commit"));
+        let reason = format!("no message of {} contains {message}", format::count(on_head.len(), "new commit"));
         Ok(message.placed(self.unmet(reason, &new)))
     }
 }
@@ -102,7 +102,7 @@ impl CommitCreated {
             let head = change.after.head.as_deref().map_or("no commit", repository::short);
             return Verdict::unmet("there is no new commit", self.wanted(), format!("{head} is checked out"));
         }
-        self.unmet(format!("{} made, but not on HEAD", were(new.len())), new)
+        self.unmet(format!("{} created, but not on HEAD", were(new.len())), new)
     }
 
     /// Returns the verdict that none of the new commits is a wanted one.
@@ -113,7 +113,7 @@ impl CommitCreated {
 
     fn wanted(&self) -> String {
         match &self.message {
-            Some(message) => format!("a new commit whose message has {message}"),
+            Some(message) => format!("a new commit whose message contains {message}"),
             None => "a new commit on HEAD".to_owned(),
         }
     }
@@ -123,7 +123,7 @@ impl RepositoryMatcher for CommitNotCreated {
     fn judge_change(&self, change: &RepositoryChange, _: &Evidence) -> Judgement {
         let new = repository::new_commits(change);
         let Some((latest, others)) = new.split_first() else { return Ok(Verdict::met("there is no new commit")) };
-        let reason = format!("{} there", if others.is_empty() { "a new commit is" } else { "new commits are" });
+        let reason = if others.is_empty() { "there is a new commit" } else { "there are new commits" };
         let others = format::few(others.iter().map(|commit| repository::describe(commit)).collect(), SHOWN);
         Ok(Verdict::unmet(reason, "no new commit", repository::describe(latest)).evidence(others))
     }
@@ -182,7 +182,7 @@ mod tests {
             })
             .evidence();
         let of = |message: &str| judged(&json!({"id": "a", "type": "commit_created", "message": message}), &made);
-        assert_eq!(of("^feat:").reason, "b2 feat: basket has a match of /^feat:/");
+        assert_eq!(of("^feat:").reason, "the message contains a match of /^feat:/: b2 feat: basket");
         let finding = of("^fix:");
         assert_eq!((finding.status, underlined(&finding).as_str()), (Status::Unmet, "\"^fix:\""));
         assert_eq!(

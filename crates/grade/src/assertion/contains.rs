@@ -44,11 +44,11 @@ impl Matcher for Contains {
         let text = answer.unwrap_or_default();
         let wanted = format::quoted(&self.text);
         let verdict = match (folded::find(text, &self.text), self.is_wanted) {
-            (Some(found), true) => Verdict::met(format!("it contains {}", format::quoted(found))),
-            (None, false) => Verdict::met(format!("it does not contain {wanted}")),
+            (Some(found), true) => Verdict::met(format!("the answer contains {}", format::quoted(found))),
+            (None, false) => Verdict::met(format!("the answer does not contain {wanted}")),
             (Some(found), false) => {
                 let reason = format!("the answer contains {}", format::quoted(found));
-                Verdict::unmet(reason, format!("nothing like {wanted}"), format::quoted(&around(text, found)))
+                Verdict::unmet(reason, format!("an answer without {wanted}"), format::quoted(&around(text, found)))
             }
             (None, true) => {
                 let actual = answer.map_or_else(|| "no answer".to_owned(), format::quoted);

@@ -43,13 +43,13 @@ pub(super) const ASSERTION: Assertion = Assertion::written("expect", parse)
         Field::optional(
             "diff",
             "true, a kind, a list or a map",
-            "How to compare texts. It is then not enough for the answer to contain the text.",
+            "How to compare texts. The answer must then equal the text, not only contain it.",
         ),
         Field::optional("diffPermissive", "true or false", "`true` if changes that are not listed are allowed."),
         Field::optional(
             "disableHeuristicSchema",
             "true or false",
-            "`true` if a map with the `type` of a JSON Schema is not a schema.",
+            "`true` to treat a map with a JSON Schema `type` as an ordinary map.",
         ),
         Field::optional("operators", "map or list", "Custom operators: name → `./file.js#export` or `package#export`."),
         Field::optional(

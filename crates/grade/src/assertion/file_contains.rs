@@ -13,7 +13,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("file_contains", pars
         OPTIONAL_PATH,
         CONTAINS,
         Field::optional("text", "string, or a regular expression of code", "Text that the file must contain exactly."),
-        Field::optional("pattern", "regular expression, also `/…/flags`", "Matches a part of the file."),
+        Field::optional("pattern", "regular expression, also `/…/flags`", "Must match a part of the file."),
     ])
     .parameters(&[Parameter::Value("path"), Parameter::Value("text")])
     .pass(
@@ -144,12 +144,12 @@ impl FileContains {
     fn verdict(&self, what: &str, found: Option<&str>, actual: &str) -> Verdict {
         let content = &self.content;
         match (found, self.is_wanted) {
-            (Some(_), true) => Verdict::met(format!("{what} has {content}")),
-            (None, false) => Verdict::met(format!("{what} does not have {content}")),
-            (None, true) => Verdict::unmet(format!("{what} does not have {content}"), content.to_string(), actual),
+            (Some(_), true) => Verdict::met(format!("{what} contains {content}")),
+            (None, false) => Verdict::met(format!("{what} does not contain {content}")),
+            (None, true) => Verdict::unmet(format!("{what} does not contain {content}"), content.to_string(), actual),
             (Some(found), false) => {
                 let found = format::quoted(found);
-                Verdict::unmet(format!("{what} has {found}"), format!("no {content}"), found)
+                Verdict::unmet(format!("{what} contains {found}"), format!("no {content}"), found)
             }
         }
     }
@@ -172,7 +172,7 @@ impl Content {
     /// Returns a hint if `text` has an exact text in other letters.
     fn in_other_case(&self, text: &str) -> Option<String> {
         let Self::Exact(wanted, _) = self else { return None };
-        Some(format!("with different case, it has {}", format::quoted(folded::find(text, wanted)?)))
+        Some(format!("with different case, it contains {}", format::quoted(folded::find(text, wanted)?)))
     }
 
     fn place(&self) -> &SourceLocation {
@@ -208,7 +208,7 @@ mod tests {
         let finding = judged(&assertion, &EvidenceBuilder::new().file("x", Some("Hello")).evidence());
         assert_eq!(
             (finding.status, finding.evidence[0].as_str()),
-            (Status::Unmet, "with different case, it has \"Hello\"")
+            (Status::Unmet, "with different case, it contains \"Hello\"")
         );
         let finding = judged(&assertion, &EvidenceBuilder::new().file("x", None).evidence());
         assert_eq!(finding.reason, "there is no file `x`");
@@ -223,7 +223,7 @@ mod tests {
         let in_answer = json!({"id": "a", "type": "file_contains", "contains": "hello"});
         assert_eq!(
             judged(&in_answer, &EvidenceBuilder::new().answer("HELLO!").evidence()).reason,
-            "the answer has \"hello\""
+            "the answer contains \"hello\""
         );
         assert_eq!(judged(&in_answer, &EvidenceBuilder::new().evidence()).actual.as_deref(), Some("no answer"));
     }
@@ -254,7 +254,7 @@ mod tests {
         let missing = judged(&in_file, &EvidenceBuilder::new().file("x", None).added("X").evidence());
         assert_eq!(
             (missing.reason.as_str(), missing.evidence[0].as_str()),
-            ("there is no file `x`", "the agent made `X`")
+            ("there is no file `x`", "the agent created `X`")
         );
         let in_answer = json!({"id": "a", "type": "file_not_contains", "contains": "todo", "text": "Nothing is left"});
         let finding = judged(&in_answer, &EvidenceBuilder::new().answer("A TODO.").evidence());

@@ -45,14 +45,14 @@ impl Matcher for FileExists {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let path = &self.file.path;
         let verdict = match (self.file.probe(evidence)?, self.is_wanted) {
-            (FileProbe::File(size, ..), true) => Verdict::met(format!("`{path}` is there, {size} bytes")),
-            (FileProbe::Nothing, false) => Verdict::met(format!("there is no `{path}`")),
+            (FileProbe::File(size, ..), true) => Verdict::met(format!("`{path}` exists, {size} bytes")),
+            (FileProbe::Nothing, false) => Verdict::met(format!("`{path}` does not exist")),
             (found_file, true) => {
                 Verdict::unmet(format!("there is no file `{path}`"), format!("a file `{path}`"), found_file.describe())
                     .evidence(near(evidence, path))
             }
             (found_file, false) => {
-                Verdict::unmet(format!("`{path}` is there"), format!("nothing called `{path}`"), found_file.describe())
+                Verdict::unmet(format!("`{path}` exists"), format!("no file or folder `{path}`"), found_file.describe())
             }
         };
         Ok(verdict.place(&self.file.place))
@@ -65,7 +65,7 @@ pub(super) fn near(evidence: &Evidence, path: &str) -> Option<String> {
     let paths: Vec<&str> = added.map(|file| file.path.as_str()).collect();
     let same = paths.iter().find(|other| other.eq_ignore_ascii_case(path)).copied();
     let near = same.or_else(|| nearest(path, paths.iter().copied()))?;
-    Some(format!("the agent made `{near}`"))
+    Some(format!("the agent created `{near}`"))
 }
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(found(Probed::Directory).actual.as_deref(), Some("a directory"));
         assert_eq!(found(Probed::Outside).status, Status::Unmet);
         assert_eq!(found(Probed::Failed { reason: "permission denied".into() }).status, Status::Undecided);
-        assert_eq!(judged(&assertion, &EvidenceBuilder::new().evidence()).reason, "`src` was not looked for");
+        assert_eq!(judged(&assertion, &EvidenceBuilder::new().evidence()).reason, "`src` was not inspected");
         let mut nowhere = EvidenceBuilder::new().evidence();
         nowhere.collected.sandbox = None;
         assert_eq!(judged(&assertion, &nowhere).reason, "the agent worked without a sandbox");

@@ -33,7 +33,7 @@ impl Matcher for FileUnchanged {
         let plain = path.trim_start_matches("./");
         let change = evidence.collected.files_changed.iter().find(|file| file.path == plain).map(|file| file.change);
         let verdict = match (change, found_file) {
-            (None, FileProbe::File(..)) => Verdict::met(format!("`{path}` is as it was")),
+            (None, FileProbe::File(..)) => Verdict::met(format!("`{path}` is unchanged")),
             (None, found_file) => {
                 let reason = match found_file {
                     FileProbe::Nothing => format!("`{path}` does not exist, and did not exist before"),
@@ -45,9 +45,9 @@ impl Matcher for FileUnchanged {
                 let how = match change {
                     Change::Added => "is new",
                     Change::Modified => "was changed",
-                    Change::Deleted => "is gone",
+                    Change::Deleted => "was deleted",
                 };
-                Verdict::unmet(format!("`{path}` {how}"), format!("`{path}` as it was"), how)
+                Verdict::unmet(format!("`{path}` {how}"), format!("`{path}` unchanged"), how)
             }
         };
         Ok(verdict.place(&self.file.place))
@@ -67,6 +67,6 @@ mod tests {
         let finding = judged(&assertion, &EvidenceBuilder::new().file("Cargo.lck", None).evidence());
         assert_eq!(finding.reason, "`Cargo.lck` does not exist, and did not exist before");
         let gone = EvidenceBuilder::new().file("Cargo.lck", None).deleted("Cargo.lck").evidence();
-        assert_eq!(judged(&assertion, &gone).reason, "`Cargo.lck` is gone");
+        assert_eq!(judged(&assertion, &gone).reason, "`Cargo.lck` was deleted");
     }
 }

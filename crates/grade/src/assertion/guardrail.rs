@@ -65,7 +65,7 @@ impl Judged for Guardrail {
     fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
         let material = Material::of(evidence);
         if material.is_empty() {
-            return Err(judge::nothing_to_judge("an agent that keeps to the rules"));
+            return Err(judge::nothing_to_judge("an agent that follows the rules"));
         }
         // A quote can show that a rule was broken or that something was done. It cannot show that something was not
         // done.
@@ -89,7 +89,7 @@ impl Judged for Guardrail {
         let all = format::count(marks.len(), "rule");
         if let Some(first) = broken.first() {
             let agreement = votes.tally(*first).agreement();
-            let reason = format!("{} of {all} broken: {}{agreement}", broken.len(), name(*first));
+            let reason = format!("{} of {all} violated: {}{agreement}", broken.len(), name(*first));
             let actual = quote(votes, *first).unwrap_or_else(|| format!("it did not{}", reasoning(votes, *first)));
             // One broken rule decides the assertion. If only some rules were kept and the others are open, it would
             // not be decided.
@@ -103,7 +103,7 @@ impl Judged for Guardrail {
             let open: Vec<String> = lines.filter(|line| line.starts_with("undecided")).collect();
             return Verdict::undecided(split(votes)).evidence(open);
         }
-        Verdict::met(format!("{all} kept")).evidence(lines)
+        Verdict::met(format!("{all} followed")).evidence(lines)
     }
 }
 

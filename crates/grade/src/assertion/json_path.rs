@@ -107,7 +107,7 @@ impl Matcher for AtPath {
                 Verdict::unmet(reason, wanted, there(&missing)).evidence(near(&missing)).place(place)
             }
             (Ok(found), _) if !self.is_wanted => {
-                Verdict::unmet(format!("`{path}` is there"), wanted, shown(found)).place(place)
+                Verdict::unmet(format!("`{path}` exists"), wanted, shown(found)).place(place)
             }
             (Ok(found), Some((equals, place))) if !expect::same(found, equals) => {
                 Verdict::unmet(format!("`{path}` is {}", shown(found)), wanted, shown(found)).place(place)

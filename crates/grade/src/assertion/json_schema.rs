@@ -78,7 +78,7 @@ impl Matcher for JsonSchema {
 
 impl JsonSchema {
     fn not_json(&self, actual: &str, hint: Option<String>) -> Verdict {
-        Verdict::unmet("the answer is not JSON", "JSON, also in one code fence", actual)
+        Verdict::unmet("the answer is not valid JSON", "valid JSON, alone or in a single code fence", actual)
             .evidence(hint)
             .place(&self.place)
     }
@@ -107,7 +107,7 @@ fn value_of(answer: &str) -> Result<Value, Option<String>> {
     match fenced(text) {
         Some((inner, "")) => serde_json::from_str(inner).map_err(|error| Some(format!("in the code fence: {error}"))),
         Some((inner, _)) if serde_json::from_str::<Value>(inner).is_ok() => {
-            Err(Some("there is JSON in a code fence, but also text around it".into()))
+            Err(Some("the answer has JSON in a code fence, but also text around it".into()))
         }
         _ if text.starts_with(['{', '[']) => Err(Some(error.to_string())),
         _ => Err(None),
@@ -147,8 +147,8 @@ mod tests {
             assert_eq!(of(fine).status, Status::Met, "{fine}");
         }
         let finding = of("Here:\n```json\n{}\n```");
-        assert_eq!(finding.reason, "the answer is not JSON");
-        assert_eq!(finding.evidence, ["there is JSON in a code fence, but also text around it"]);
+        assert_eq!(finding.reason, "the answer is not valid JSON");
+        assert_eq!(finding.evidence, ["the answer has JSON in a code fence, but also text around it"]);
         assert_eq!(of("{n: 2}").evidence, ["key must be a string at line 1 column 2"]);
         assert!(of("Sure!").evidence.is_empty());
     }

@@ -10,7 +10,7 @@ use crate::pattern::{Pattern, RegexBudget};
 pub(super) const ASSERTION: Assertion =
     Assertion::written("output_contains", |reading| Some(matcher(reading.pattern("pattern")?)))
         .summary("The agent's last answer matches a regular expression.")
-        .fields(&[Field::required("pattern", "regular expression", "Matches a part of the answer.")])
+        .fields(&[Field::required("pattern", "regular expression", "Must match a part of the answer.")])
         .parameters(&[Parameter::Value("pattern")])
         .pass(
             || json!({"id": "says-it-is-done", "type": "output_contains", "pattern": "(?i)\\bdone\\b"}),
@@ -24,7 +24,11 @@ pub(super) const ASSERTION: Assertion =
 pub(super) const MATCHES: Assertion =
     Assertion::written("matches", |reading| Some(matcher(reading.literal("pattern")?)))
         .summary("The answer matches a regular expression.")
-        .fields(&[Field::required("pattern", "regular expression, also `/…/flags`", "Matches a part of the answer.")])
+        .fields(&[Field::required(
+            "pattern",
+            "regular expression, also `/…/flags`",
+            "Must match a part of the answer.",
+        )])
         .parameters(&[Parameter::Value("pattern")])
         .example(
             || json!({"id": "names-the-order", "type": "matches", "pattern": "/order \\d+/i"}),

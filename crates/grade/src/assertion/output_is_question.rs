@@ -59,7 +59,7 @@ impl Judged for OutputIsQuestion {
     fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {
         let tally = votes.tally(0);
         let Some(is_one) = tally.majority() else { return Verdict::undecided(split(votes)) };
-        let what = if is_one { "it is a question" } else { "it is not a question" };
+        let what = if is_one { "the reply is a question" } else { "the reply is not a question" };
         let reason = format!("{what}{}{}", tally.agreement(), reasoning(votes, 0));
         self.verdict(is_one, &reason, &quote(votes, 0).unwrap_or_else(|| what.to_owned()))
     }
@@ -67,7 +67,7 @@ impl Judged for OutputIsQuestion {
 
 impl OutputIsQuestion {
     fn wanted(&self) -> &'static str {
-        if self.expected { "a question to the user" } else { "a reply that asks the user nothing" }
+        if self.expected { "a question to the user" } else { "a reply that does not ask the user anything" }
     }
 
     fn verdict(&self, is_one: bool, reason: &str, actual: &str) -> Verdict {

@@ -57,7 +57,7 @@ impl RepositoryMatcher for Pushed {
         }
         let pushes = self.about(change, &seen)?;
         if let Some(push) = pushes.iter().find(|push| push.head.is_some() && push.head == local(change, push)) {
-            return Ok(Verdict::met(format!("{} is the local commit", push.describe())));
+            return Ok(Verdict::met(format!("{} matches the local commit", push.describe())));
         }
         if !seen.unknown.is_empty() {
             return Ok(repository::unknown("what was pushed", seen.unknown));
@@ -86,7 +86,7 @@ impl Pushed {
             [] => Verdict::met(format!("no {branch} was pushed")),
             [first, others @ ..] => {
                 let reason = format!("`{}` was pushed", first.branch);
-                Verdict::unmet(reason, format!("no {branch} that is pushed"), first.describe())
+                Verdict::unmet(reason, format!("no pushed {branch}"), first.describe())
                     .evidence(others.iter().map(Push::describe))
             }
         })
@@ -116,9 +116,9 @@ impl Pushed {
         let branch = branch_told(self.name.as_ref());
         let wanted = format!("a {branch} whose last commit is on a remote");
         if let Some(push) = about.first() {
-            let reason = format!("{} is not the local commit", push.describe());
+            let reason = format!("{} does not match the local commit", push.describe());
             let actual = match local(change, push) {
-                Some(head) => format!("{} is the local commit", short(head)),
+                Some(head) => format!("the local commit is {}", short(head)),
                 None => "there is no local commit".to_owned(),
             };
             return Verdict::unmet(reason, wanted, actual);
@@ -133,7 +133,7 @@ impl Pushed {
             ([], _) if change.after.remotes.is_empty() => {
                 ("nothing was pushed".into(), "there is no remote".to_owned())
             }
-            ([], _) => ("nothing was pushed".into(), "the remotes are as they were".to_owned()),
+            ([], _) => ("nothing was pushed".into(), "the remotes are unchanged".to_owned()),
             (pushed, Some(branch)) if self.name.is_none() => {
                 (format!("`{branch}` was not pushed"), format::list(pushed))
             }
@@ -195,7 +195,10 @@ mod tests {
             commit_on(change, "b2", "x");
             push_to(change, "main", "b2");
         });
-        assert_eq!((finding.status, finding.reason.as_str()), (Status::Met, "`origin/main` at b2 is the local commit"));
+        assert_eq!(
+            (finding.status, finding.reason.as_str()),
+            (Status::Met, "`origin/main` at b2 matches the local commit")
+        );
         let idle = of(&json!({}), |_| {});
         assert_eq!((idle.status, idle.reason.as_str()), (Status::Unmet, "nothing was pushed"));
     }

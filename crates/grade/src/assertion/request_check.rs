@@ -11,7 +11,7 @@ pub(super) const ASSERTION: Assertion = Assertion::implicit("request_check", jud
             EvidenceBuilder::new().request(1, true, "the request offers the tool `Bash`").request(
                 2,
                 false,
-                "no message holds \"exit code 0\"",
+                "no message contains \"exit code 0\"",
             )
         },
     );
@@ -24,14 +24,14 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
     let failed: Vec<_> = checks.iter().filter(|(_, met, _)| !met).collect();
     let Some((step, _, reason)) = failed.first() else {
         return Some(Verdict::met(format!(
-            "{} of the script's `expect_request` hold",
+            "the requests met {} of the script's `expect_request`",
             format::count(checks.len(), "condition")
         )));
     };
     let others = failed.iter().skip(1).map(|(step, _, reason)| format!("step {step}: {reason}"));
     let verdict = Verdict::unmet(
         format!("the request for step {step} of the script is not as expected"),
-        format!("what `expect_request` says at step {step}"),
+        format!("a request that meets `expect_request` of step {step}"),
         reason.clone(),
     );
     Some(verdict.evidence(format::few(others.collect(), 5)))

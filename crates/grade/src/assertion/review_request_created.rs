@@ -72,7 +72,9 @@ impl RepositoryMatcher for ReviewRequestCreated {
         let mut open = Vec::new();
         for request in &seen.new {
             match self.holds(request, &branches)? {
-                Some(true) => return Ok(Verdict::met(format!("{} is new", repository::describe_request(request)))),
+                Some(true) => {
+                    return Ok(Verdict::met(format!("new review request: {}", repository::describe_request(request))));
+                }
                 None => open.push(format!("the branches of {} are not known", repository::describe_request(request))),
                 Some(false) => {}
             }
@@ -84,7 +86,7 @@ impl RepositoryMatcher for ReviewRequestCreated {
         let wanted = self.wanted(&branches);
         let described: Vec<String> = seen.new.iter().map(|request| repository::describe_request(request)).collect();
         if !described.is_empty() {
-            return Ok(Verdict::unmet("no new review request is the wanted one", wanted, format::list(&described)));
+            return Ok(Verdict::unmet("no new review request matches", wanted, format::list(&described)));
         }
         let remotes = &change.after.remotes;
         let actual = if remotes.is_empty() {
@@ -125,7 +127,7 @@ fn own_branches(change: &RepositoryChange) -> Vec<&str> {
 }
 
 impl ReviewRequestCreated {
-    /// True if `request` is the wanted one. Returns `None` if its branches are not known.
+    /// True if `request` matches. Returns `None` if its branches are not known.
     fn holds(&self, request: &ReviewRequest, branches: &[&str]) -> Result<Option<bool>, String> {
         let head = match (request.head.as_deref(), &self.head) {
             (None, _) => None,
@@ -154,7 +156,7 @@ impl ReviewRequestCreated {
             }
         };
         let base = self.base.as_ref().map_or_else(String::new, |base| format!(" to `{base}`"));
-        format!("a new one from {head}{base} that is open")
+        format!("a new open review request from {head}{base}")
     }
 }
 
@@ -179,13 +181,16 @@ mod tests {
 
     #[test]
     fn a_review_request_must_be_new_and_open_and_have_the_expected_branches() {
-        assert_eq!(of(&json!({}), |change| request(change, 7)).reason, "#7 from `feat/x` to `main`, open is new");
+        assert_eq!(
+            of(&json!({}), |change| request(change, 7)).reason,
+            "new review request: #7 from `feat/x` to `main`, open"
+        );
         let closed = of(&json!({}), |change| {
             request(change, 7);
             change.after.remotes.get_mut("origin").unwrap().review_requests.as_mut().unwrap()[0].open = false;
         });
         assert_eq!(closed.actual.as_deref(), Some("#7 from `feat/x` to `main`, not open"));
-        assert_eq!(closed.expected.as_deref(), Some("a new one from `feat/x` that is open"));
+        assert_eq!(closed.expected.as_deref(), Some("a new open review request from `feat/x`"));
         let old = of(&json!({}), |change| {
             request(change, 7);
             change.before.remotes = change.after.remotes.clone();

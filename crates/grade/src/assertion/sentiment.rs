@@ -11,7 +11,7 @@ const SCALE: u64 = 5;
 const THERE: u64 = 3;
 
 pub(super) const ASSERTION: Assertion = Assertion::judged("sentiment", parse)
-    .summary("A judge finds that the last reply has a tone.")
+    .summary("The last reply has the given tone, according to a judge.")
     .fields(&[
         Field::required("expected", "string", "The tone, in a few words: `helpful`, `friendly but firm`."),
         JUDGES,

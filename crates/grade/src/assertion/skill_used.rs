@@ -93,7 +93,7 @@ impl Used {
         let (name, kind) = (&self.name, self.kind());
         let others = self.others(trace);
         let actual = match others.as_slice() {
-            [] => format!("it used no {kind}"),
+            [] => format!("the agent used no {kind}"),
             others => format!("it used {}", format::names(others)),
         };
         let failed = self.failed(trace);

@@ -65,23 +65,25 @@ impl Matcher for OwnRun {
         let trace = &evidence.trace;
         let runs = shell_calls(trace).filter_map(|(at, line)| Some((at, run_of(&line, 0)?)));
         let Some((call, is_told)) = runs.last() else {
-            return Ok(Verdict::undecided("no known test run of the agent; `command` says how the tests are run"));
+            return Ok(Verdict::undecided(
+                "the agent did not run a known test command; set `command` to the command that runs the tests",
+            ));
         };
         let summary = format!("call {}: {}", call + 1, trace.calls[call].call.summary());
         let verdict = match &trace.calls[call].result {
-            None => Verdict::undecided("the last run of tests did not end"),
+            None => Verdict::undecided("the last test run did not finish"),
             Some(_) if !is_told => Verdict::undecided(
-                "the command line of the last run of tests does not end with the tests, so their result is not known",
+                "the command line of the last test run does not end with the tests, so their result is not known",
             ),
             Some(result) if result.is_error => {
-                Verdict::unmet("the last run of tests failed", "a run of tests that succeeds", summary.clone())
+                Verdict::unmet("the last test run failed", "a successful test run", summary.clone())
                     .evidence(last_lines(&result.content))
             }
             Some(_) if wrote_after(trace, call) => {
-                Verdict::undecided("the agent changed files after its last run of tests")
+                Verdict::undecided("the agent changed files after its last test run")
             }
             Some(_) => {
-                return Ok(Verdict::met(format!("the last run of tests succeeded, {summary}")).at_call(trace, call));
+                return Ok(Verdict::met(format!("the last test run succeeded, {summary}")).at_call(trace, call));
             }
         };
         Ok(verdict.evidence([summary]).at_call(trace, call))
@@ -179,6 +181,6 @@ mod tests {
         let finding = judged(&json!({"id": "a", "type": "tests_pass"}), &evidence);
         assert_eq!((finding.status, finding.evidence[0].as_str()), (Status::Unmet, "1 failed"));
         let edited = of(run("npm test").call("Write", json!({"file_path": "a"})));
-        assert_eq!(edited.reason, "the agent changed files after its last run of tests");
+        assert_eq!(edited.reason, "the agent changed files after its last test run");
     }
 }

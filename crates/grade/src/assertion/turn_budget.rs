@@ -28,7 +28,7 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
         Verdict::unmet(
             format!("`max_turns` stopped the agent after {taken}"),
             format!("an answer within {allowed} (`max_turns`)"),
-            format!("{taken} and still going"),
+            format!("{taken}, and the agent was not finished"),
         )
     } else {
         Verdict::met(format!("{taken} of {limit}"))

@@ -39,10 +39,12 @@ impl Matcher for ValidJson {
         let verdict = match (self.source.find(evidence)?, self.is_wanted) {
             (JsonLookup::Value(_, is_fenced), true) => {
                 let place = if is_fenced { ", in a fenced block" } else { "" };
-                Verdict::met(format!("{source} is JSON{place}"))
+                Verdict::met(format!("{source} is valid JSON{place}"))
             }
-            (JsonLookup::None { reason, actual }, true) => Verdict::unmet(reason, "JSON", actual),
-            (JsonLookup::Value(..), false) => Verdict::unmet(format!("{source} is JSON"), "no JSON", "JSON"),
+            (JsonLookup::None { reason, actual }, true) => Verdict::unmet(reason, "valid JSON", actual),
+            (JsonLookup::Value(..), false) => {
+                Verdict::unmet(format!("{source} is valid JSON"), "text that is not valid JSON", "valid JSON")
+            }
             (JsonLookup::None { reason, .. }, false) => Verdict::met(reason),
         };
         Ok(verdict.place(self.source.place()))

@@ -35,14 +35,14 @@ impl Texts {
         let holds = if self.is_either { !found.is_empty() } else { missing.is_empty() };
         let actual = || if text.is_empty() { "nothing".to_owned() } else { format::quoted(text) };
         match self.is_negated {
-            true if found.is_empty() => Verdict::met(format!("{what} does not have {}", self.describe())),
+            true if found.is_empty() => Verdict::met(format!("{what} does not contain {}", self.describe())),
             true => Verdict::unmet(
-                format!("{what} has {}", shown(&found)),
+                format!("{what} contains {}", shown(&found)),
                 format!("no {}", self.describe()),
                 shown(&found),
             ),
-            false if holds => Verdict::met(format!("{what} has {}", shown(&found))),
-            false => Verdict::unmet(format!("{what} does not have {}", shown(&missing)), self.describe(), actual()),
+            false if holds => Verdict::met(format!("{what} contains {}", shown(&found))),
+            false => Verdict::unmet(format!("{what} does not contain {}", shown(&missing)), self.describe(), actual()),
         }
     }
 }
@@ -105,12 +105,12 @@ impl Matcher for FileContent {
                 // If the text is found in the part that was read, that decides. If not, it may be in the rest.
                 let is_found = (verdict.status == model::Status::Met) != self.texts.is_negated;
                 if *clipped && !is_found {
-                    return Err(format!("`{path}` has {size} bytes, and not all of them were read").into());
+                    return Err(format!("`{path}` has {size} bytes and was not read completely").into());
                 }
                 verdict
             }
-            Some(Probed::Failed { reason }) => Verdict::undecided(format!("cannot look at `{path}`: {reason}")),
-            None => Verdict::undecided(format!("`{path}` was not looked for")),
+            Some(Probed::Failed { reason }) => Verdict::undecided(format!("could not inspect `{path}`: {reason}")),
+            None => Verdict::undecided(format!("`{path}` was not inspected")),
             Some(_) => match self.elsewhere(evidence)? {
                 Some((path, Some(text))) => self.texts.judge(&format!("`{path}`"), text),
                 Some((path, None)) => Verdict::undecided(format!("`{path}` was not read")),

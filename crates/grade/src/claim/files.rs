@@ -111,9 +111,9 @@ impl FilesClaim {
         match self.is_negated {
             true if !there.is_empty() => {
                 let shown = format::list(&there);
-                Verdict::unmet(format!("{shown} is there"), format!("no {}", self.describe()), shown)
+                Verdict::unmet(format!("{shown} exists"), format!("no {}", self.describe()), shown)
             }
-            false if holds => Verdict::met(format!("there is {}", format::list(&there))),
+            false if holds => Verdict::met(format!("found {}", format::list(&there))),
             _ if clipped => Verdict::undecided("there are more files than were listed"),
             true => Verdict::met(format!("there is no {}", missing.join(" and no "))),
             false => {
@@ -134,7 +134,7 @@ impl FilesClaim {
     fn near(&self, paths: &[&str]) -> Option<String> {
         let own = paths.iter().copied().filter(|path| !is_file_of_skill(path, self.skill.as_deref()));
         let near = model::nearest(self.names.first()?, own)?;
-        Some(format!("there is `{near}`"))
+        Some(format!("similar path: `{near}`"))
     }
 
     /// True if the claim is about this kind of change.
@@ -158,8 +158,8 @@ impl FilesClaim {
             .map(|file| describe_change(&file.path, file.change))
             .collect();
         let wanted = match self.is_negated {
-            true => format!("no file that is {}", self.verb()),
-            false => format!("a file that is {}", self.verb()),
+            true => format!("no file {}", self.verb()),
+            false => format!("a {} file", self.verb()),
         };
         match (found.first(), self.is_negated) {
             (None, true) => Verdict::met(format!("no file was {}", self.verb())),
@@ -252,7 +252,7 @@ fn describe_change(path: &str, change: Change) -> String {
     let how = match change {
         Change::Added => "is new",
         Change::Modified => "was changed",
-        Change::Deleted => "is gone",
+        Change::Deleted => "was deleted",
     };
     format!("`{path}` {how}")
 }

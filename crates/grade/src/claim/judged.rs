@@ -57,10 +57,10 @@ impl Judged for JudgedClaim {
         let tally = votes.tally(0);
         let reason = |text: &str| format!("{text}{}{}", tally.agreement(), reasoning(votes, 0));
         match tally.majority() {
-            Some(true) => Verdict::met(reason("it holds")).evidence(quote(votes, 0)),
+            Some(true) => Verdict::met(reason("the claim holds")).evidence(quote(votes, 0)),
             Some(false) => {
-                let shown = quote(votes, 0).unwrap_or_else(|| "it does not hold".to_owned());
-                Verdict::unmet(reason("it does not hold"), self.text.clone(), shown)
+                let shown = quote(votes, 0).unwrap_or_else(|| "the claim does not hold".to_owned());
+                Verdict::unmet(reason("the claim does not hold"), self.text.clone(), shown)
             }
             None => Verdict::undecided(split(votes)),
         }

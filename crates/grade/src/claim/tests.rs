@@ -191,7 +191,7 @@ fn all_parts_must_hold_and_each_is_reported() {
     assert_eq!(finding.title.as_deref(), Some("Branch created, commit created, PR opened"));
     assert_eq!(
         finding.evidence,
-        ["met: branch_created: `feat/x` is new, and checked out", "met: commit_created: 1 commit was made: b2 x"]
+        ["met: branch_created: `feat/x` is new, and checked out", "met: commit_created: 1 commit was created: b2 x"]
     );
     let whole = EvidenceBuilder::new().repository(|change| {
         branch_out(change, "feat/x");

@@ -90,7 +90,7 @@ fn inside(root: &Path, path: &str) -> Result<Found, String> {
         Ok(Found::Outside) => Err(outside()),
         // Does not reveal what exists outside.
         Ok(Found::Nothing) if Path::new(path).components().any(|part| part == Component::ParentDir) => Err(outside()),
-        found => found.map_err(|error| format!("cannot look at `{path}`: {error}")),
+        found => found.map_err(|error| format!("could not inspect `{path}`: {error}")),
     }
 }
 

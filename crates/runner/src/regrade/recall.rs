@@ -7,9 +7,9 @@ use model::{AssertionScope, Collected, FoundFile, Need, Probe, Probed};
 /// Reason why the result of a command is not known.
 const NOT_RUN: &str = "it was not run during the trial, and the sandbox no longer exists";
 /// Reason why the state of the sandbox after a reply is not known.
-const NOT_THEN: &str = "it was not examined after that reply";
+const NOT_THEN: &str = "it was not inspected after that reply";
 /// Reason why the content of a file is not known.
-const NOT_RECORDED: &str = "it was not examined during the trial, and the list of files is not recorded";
+const NOT_RECORDED: &str = "it was not inspected during the trial, and the list of files is not recorded";
 
 /// Adds what `checks` need and `collected` lacks.
 pub(super) fn complete(collected: &mut Collected, checks: &[Check]) {

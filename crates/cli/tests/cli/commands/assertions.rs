@@ -150,10 +150,10 @@ fn a_command_that_fails_or_hangs_fails_the_trial_and_shows_what_it_wrote() {
     project.write("scenarios/c.yaml", &project.read("scenarios/c.yaml").replace("  - file_exists: ../secret\n", ""));
     let report = project.report(&[], 1);
     let findings = &report["trials"][0]["findings"];
-    assert_eq!(findings[0]["because"], "it ended with exit code 4");
+    assert_eq!(findings[0]["because"], "the command exited with code 4");
     assert_eq!(findings[0]["evidence"], json!(["[masked]"]));
     assert_eq!(findings[1]["status"], "unmet");
-    assert_eq!(findings[2]["because"], "it did not end within 0.05 s");
+    assert_eq!(findings[2]["because"], "the command did not finish within 0.05 s");
     assert!(!report.to_string().contains("hunter2"));
 }
 

@@ -53,14 +53,14 @@ pub struct CaseAudit {
     pub passed_by: Vec<String>,
     /// Adversaries that do not pass it.
     pub rejected: Vec<String>,
-    /// Adversaries that only a judge, who was not asked, keeps from passing.
+    /// Adversaries that fail no assertion except those that only a judge can decide.
     pub left_to_judge: Vec<String>,
     /// Assertions.
     pub assertions: Vec<AssertionAudit>,
     /// Recorded trial whose evidence was mutated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutated: Option<String>,
-    /// Mutations that no assertion noticed. Some change nothing that matters.
+    /// Mutations that no assertion noticed. Some of them do not matter.
     pub unnoticed: Vec<String>,
     /// Reason why the case was not audited.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,10 +72,10 @@ pub struct CaseAudit {
 pub struct AssertionAudit {
     /// Id of the assertion.
     pub id: String,
-    /// Its type.
+    /// Type of the assertion.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its location.
+    /// Line of the assertion, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
     /// Adversaries and mutations for which it failed.

@@ -5,7 +5,7 @@ use model::{Excerpt, Finding, Outcome, Status, TrialRecord};
 
 use crate::outcome::{AssertionAudit, CaseAudit};
 
-/// Types of assertions about the clock. While the agent runs, no adversary can make them fail.
+/// Types of assertions about time. No adversary can make them fail, because adversaries are fast.
 const ABOUT_TIME: [&str; 2] = ["latency", "time_budget"];
 
 /// A case under audit.
@@ -30,9 +30,9 @@ pub enum Cause {
     Adversary {
         /// Name.
         name: &'static str,
-        /// What it does.
+        /// Behaviour, in a few words.
         summary: &'static str,
-        /// Its purpose.
+        /// Purpose in the audit.
         role: Role,
     },
     /// A recorded good trial, unchanged.
@@ -85,8 +85,8 @@ pub(crate) struct CaseVerdicts {
 }
 
 impl CaseVerdicts {
-    /// Returns the verdicts on adversaries that the case should not pass, with whether each is a pass. Undecided and
-    /// broken trials have none.
+    /// Returns the verdicts on adversaries that should not pass the case, each with `true` if it passed. Undecided and
+    /// broken trials are left out.
     pub(crate) fn adversaries(&self) -> impl Iterator<Item = (&Verdict, bool)> {
         let counts = |verdict: &&Verdict| match verdict.by {
             Cause::Adversary { role: Role::Idle, .. } => !self.case.only_forbids,
@@ -169,7 +169,7 @@ impl CaseVerdicts {
         }
     }
 
-    /// Returns the mutations of a good trial, with whether any assertion noticed them.
+    /// Returns the mutations of a good trial, each with `true` if an assertion noticed it.
     pub(crate) fn mutations(&self) -> impl Iterator<Item = (&Verdict, bool)> {
         let of_mutation = |verdict: &&Verdict| matches!(verdict.by, Cause::Mutation(_));
         self.verdicts

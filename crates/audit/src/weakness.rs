@@ -49,7 +49,7 @@ pub(crate) fn of_suite(suite: &str, entries: &[&CaseVerdicts]) -> Vec<Weakness> 
         };
         let problem = Diagnostic::warning(message)
             .at(at.clone())
-            .help("an expert who has never read the skill would fail them: check the result of the work instead");
+            .help("an expert who has never read the skill would fail them; check the result of the work instead");
         let cases = recited.iter().map(|(case, ..)| case.clone()).collect();
         let kind = WeaknessKind::Overfitted;
         weaknesses.push(Weakness { kind, suite: suite.to_owned(), cases, assertion: None, diagnostic: problem });
@@ -87,14 +87,14 @@ fn passed(entry: &CaseVerdicts) -> Option<Diagnostic> {
 /// Returns advice against an adversary.
 fn advice(name: &str) -> &'static str {
     match name {
-        "nop" => "assert what must be there when the work is done, not only what must not happen",
+        "nop" => "assert what must exist when the work is done, not only what must not happen",
         "parrot" => "assert something that is not in the prompt: a result, a file, a tool call with its arguments",
         "yes-man" => "assert the result of the work, not what the agent says about it",
         "shotgun" => {
             "assert what must not happen too: forbid other tools or arguments, or check the order of the calls"
         }
         _ => {
-            "check the result itself, in a way that the agent cannot change: content, not existence; tests outside of its folder"
+            "check the result in a way that the agent cannot manipulate: the content of files, with tests outside the sandbox"
         }
     }
 }
@@ -104,20 +104,20 @@ fn of_assertion(entry: &CaseVerdicts, assertion: &AssertionAudit) -> Option<(Wea
     let AssertionAudit { id, failed_for, .. } = assertion;
     if failed_for.is_empty() {
         let problem = Diagnostic::error(format!("the assertion `{id}` never fails"))
-            .help(format!("it held in all {} trials of adversaries and mutations that got as far", assertion.held));
+            .help(format!("it was met in all {} trials of adversaries and mutations that reached it", assertion.held));
         return entry.is_decided(assertion).then_some((WeaknessKind::NeverFails, problem));
     }
     let is = |name: &str, status: Status| entry.status(name, id) == Some(status);
     let all = |names: &[&str], status: Status| names.iter().all(|name| is(name, status));
     if all(&["nop", "parrot", "yes-man"], Status::Unmet) && is("peeker", Status::Met) {
-        let problem = Diagnostic::error(format!("what `{id}` looks for is in a file that the agent can read"))
+        let problem = Diagnostic::error(format!("the text that `{id}` looks for is in a file that the agent can read"))
             .help("move the file with the answer out of the fixtures");
         return Some((WeaknessKind::LeakedByFile, problem));
     }
     // Code may accept any text, not only that of the prompt.
     let is_text = assertion.kind != "custom";
     if is_text && all(&["nop", "yes-man"], Status::Unmet) && is("parrot", Status::Met) {
-        let problem = Diagnostic::warning(format!("what `{id}` looks for is in the prompt"))
+        let problem = Diagnostic::warning(format!("the text that `{id}` looks for is in the prompt"))
             .help("an agent that only repeats the prompt satisfies it");
         return Some((WeaknessKind::LeakedByPrompt, problem));
     }

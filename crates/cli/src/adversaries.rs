@@ -11,7 +11,7 @@ use sandbox::{Breakage, Host};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Reason why judged assertions are not decided.
-const NO_MODEL: &str = "an audit asks no model";
+const NO_MODEL: &str = "an audit does not ask a model";
 
 /// Replaces the agents by the adversaries, and makes sure that no model is asked.
 pub fn offline(settings: &mut runner::Settings) {

@@ -1,5 +1,5 @@
-//! Adversaries: agents that do not do the work. A test that one of them passes proves nothing about an agent, and an
-//! assertion that none of them fails cannot fail. They need no model, and only write files in their sandbox.
+//! Adversaries: agents that do not do the work. A test that passes with one of them says nothing about an agent, and an
+//! assertion that is met for all of them cannot fail. They need no model, and write files only in their sandbox.
 //!
 //! Each has its own file and a line in [`ADVERSARIES`]. They are not in [`AGENTS`](crate::AGENTS): only an audit runs
 //! them.
@@ -32,7 +32,7 @@ use crate::{Agent, Description, SessionContext};
 
 /// Timeout of a command.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Maximum size of its output that is kept, in bytes.
+/// Maximum size of the output of a command that is kept, in bytes.
 const OUTPUT: usize = 4096;
 /// Lets git reach only repositories on this machine, so that no audit pushes to a real remote.
 const LOCAL_ONLY: (&str, &str) = ("GIT_ALLOW_PROTOCOL", "file");
@@ -66,7 +66,7 @@ pub struct Adversary {
     description: Description,
     /// Purpose in an audit.
     pub role: Role,
-    /// Returns what it does in answer to the last message.
+    /// Returns its actions in answer to the last message.
     act: fn(&Observation<'_>) -> Vec<Action>,
     applies: fn(&Case) -> bool,
 }
@@ -76,7 +76,7 @@ impl Adversary {
         Self { applies, ..self }
     }
 
-    /// Returns `true` if it can show anything about `case`.
+    /// Returns `true` if the adversary can show a weakness of `case`.
     pub fn applies(&self, case: &Case) -> bool {
         (self.applies)(case)
     }
@@ -104,13 +104,13 @@ impl Adversary {
 enum Action {
     /// Says a text.
     Say(String),
-    /// Claims to have called a tool, with that result.
+    /// Claims to have called a tool, with this result.
     Call { tool: String, input: Value, result: String },
     /// Writes a file in the sandbox, and reports that it used a tool for it.
     Write { path: String, content: String },
     /// Deletes a file in the sandbox.
     Delete(String),
-    /// Runs a command in the sandbox. Repositories outside of this machine cannot be reached.
+    /// Runs a command in the sandbox. It cannot reach repositories on other machines.
     Run(&'static str),
     /// Asks the user.
     Ask(&'static str),

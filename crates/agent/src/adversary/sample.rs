@@ -1,12 +1,12 @@
-//! A text that a regular expression matches.
+//! Generates a text that a regular expression matches.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 /// Maximum length of a sample, in bytes.
 const LONGEST: usize = 4_096;
 
-/// Returns a text that `pattern` matches. `None` if it is not a regular expression of the `regex` crate: look-around and
-/// back-references have no sample.
+/// Returns a text that `pattern` matches. `None` if it is not a regular expression of the `regex` crate: look-around
+/// and back-references have no sample.
 pub(super) fn sample(pattern: &str) -> Option<String> {
     let written = pattern.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')).map(|(body, _)| body);
     let parsed = regex_syntax::parse(written.unwrap_or(pattern)).ok()?;

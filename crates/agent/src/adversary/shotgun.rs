@@ -1,5 +1,5 @@
-//! `shotgun`: calls every tool, reads and changes every file, and says everything it has seen. It passes assertions that
-//! only require something to be among the things an agent did.
+//! `shotgun`: calls every tool, reads and changes every file, and says everything that it has seen. It passes
+//! assertions that only require one of the agent's actions.
 
 use model::tool::{Access, TOOLS};
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! `wrecker`: deletes every file, wastes turns, tokens and money, asks, and gives up. It makes limits and guards fail.
+//! `wrecker`: deletes every file, wastes turns, tokens and money, asks a question, and gives up. It makes assertions
+//! about limits and about kept files fail.
 
 use model::{Tokens, Usage};
 use serde_json::json;

@@ -39,7 +39,7 @@ pub struct AuditArgs {
     /// Audit only cases with this tag
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// Exit with 1 if the score is lower, from 0 to 1, even without errors
+    /// Exit with 1 if the score, from 0 to 1, is lower than this, even without errors
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     min_score: Option<f64>,
     /// Do not mutate recorded trials
@@ -48,7 +48,7 @@ pub struct AuditArgs {
     /// Number of trials to run in parallel [default: the number of cores]
     #[arg(long, short, value_name = "N", value_parser = parse_jobs)]
     jobs: Option<usize>,
-    /// Show for each assertion what made it fail, and the mutations that no assertion noticed
+    /// Show what made each assertion fail, and the mutations that no assertion noticed
     #[arg(long, short)]
     verbose: bool,
     /// Print JSON
@@ -56,7 +56,7 @@ pub struct AuditArgs {
     json: bool,
 }
 
-/// Runs all cases with adversaries, grades mutations of good trials, and reports what a suite would not notice.
+/// Runs all cases with adversaries, grades mutations of good trials, and reports the weaknesses of the suites.
 pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
     let mut run_args = RunArgs { targets: args.targets.clone(), ..RunArgs::default() };

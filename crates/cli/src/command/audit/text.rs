@@ -4,7 +4,7 @@ use audit::{Audit, SuiteAudit};
 use report::columns::{padded, widest};
 use report::counted;
 
-/// Formats the table of suites, and what was left out.
+/// Formats the table of suites, and lists the cases that were not audited.
 pub fn text(audit: &Audit, verbose: bool) -> String {
     let mut text = String::new();
     if verbose {
@@ -37,13 +37,13 @@ pub fn text(audit: &Audit, verbose: bool) -> String {
     let judged = cases().filter(|(_, case)| !case.left_to_judge.is_empty()).count();
     if judged > 0 {
         text.push_str(&format!(
-            "{} on a judge alone, which was not asked\n",
-            counted_verb(judged, "case", "rests", "rest")
+            "{} on a judge alone, and an audit does not ask judges\n",
+            counted_verb(judged, "case", "depends", "depend")
         ));
     }
     let unmutated = audit.suites.iter().all(|suite| suite.mutations == 0);
     if unmutated {
-        text.push_str("no recorded trial passed, so nothing was mutated; `trialrun run` records trials\n");
+        text.push_str("no mutations: the record has no trial that passed; `trialrun run` records trials\n");
     }
     let errors = audit.weaknesses.iter().filter(|weakness| weakness.diagnostic.is_error()).count();
     let warnings = audit.weaknesses.len() - errors;
@@ -73,13 +73,13 @@ fn details(suite: &SuiteAudit) -> String {
         for assertion in &case.assertions {
             let result = match (&assertion.undecided, assertion.failed_for.as_slice()) {
                 (Some(reason), _) => format!("not decided: {reason}"),
-                (None, []) => "never failed".to_owned(),
+                (None, []) => "never fails".to_owned(),
                 (None, causes) => format!("fails for {}", causes.join(", ")),
             };
             text.push_str(&format!("  {} ({}): {result}\n", assertion.id, assertion.kind));
         }
         if !case.unnoticed.is_empty() {
-            text.push_str(&format!("  not noticed, if it matters: {}\n", case.unnoticed.join(", ")));
+            text.push_str(&format!("  mutations that no assertion noticed: {}\n", case.unnoticed.join(", ")));
         }
         text.push('\n');
     }

@@ -13,7 +13,8 @@ use crate::terminal::Terminal;
 /// Arguments of `init`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct InitArgs {
-    /// Directory of the project. If it does not exist, a skill of that name is created, unless an option such as `--template` requests a project
+    /// Directory of the project. If it does not exist, a skill of that name is created, unless an option such as
+    /// `--template` requests a project
     #[arg(value_name = "DIR|SKILL", default_value = ".")]
     dir: PathBuf,
     /// Template of the project [default: scenario]
@@ -34,7 +35,7 @@ pub struct InitArgs {
     /// Permission mode of agents: default, acceptEdits, plan or bypassPermissions
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<String>,
-    /// Add a skill that teaches coding agents to write and run tests, and lines about it in `AGENTS.md`; nothing else is written
+    /// Add only a skill that teaches coding agents to write and run tests, and lines about it in `AGENTS.md`
     #[arg(long, conflicts_with_all = ["template", "skill", "skills_dir", "output", "model", "permission_mode"])]
     agent_skill: bool,
     /// Overwrite existing files
@@ -70,8 +71,8 @@ impl InitArgs {
         self.skill.as_deref().unwrap_or("my-skill")
     }
 
-    /// Returns the name of the skill that the positional argument stands for, as in agent-skill-eval: if no option asks
-    /// for a project, and no directory of that name exists except a skill's.
+    /// Returns the name of the skill if the positional argument is one, as in agent-skill-eval: no option asks for a
+    /// project, and no directory of that name exists, or it contains a skill.
     fn named_skill(&self) -> Option<&str> {
         let asks_for_project = self.template.is_some()
             || self.skill.is_some()
@@ -379,19 +380,19 @@ fn schema_line(up: &str, file: &str) -> String {
 fn config(args: &InitArgs) -> String {
     let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
     let mut text = String::new();
-    // A folder that does not exist yet is not written, unless it was given.
+    // The folder is omitted if it does not exist yet, unless an option names it.
     if args.template() == Template::Skill || args.skills_dir.is_some() {
         text.push_str(&format!("skills_dir: {}\n", quoted(args.skills_dir())));
     }
     if args.template() == Template::Code {
-        text.push_str("agent: custom:agent.ts # a stand-in; see `trialrun list --agents` for others\n");
+        text.push_str("agent: custom:agent.ts # a placeholder; `trialrun list --agents` lists all agents\n");
     }
     if args.template() != Template::Code || args.model.is_some() || args.permission_mode.is_some() {
         text.push_str("defaults:\n");
     }
     match args.template() {
         Template::Scenario => text.push_str("  agent: chat # or claude-code\n"),
-        // A suite needs a full agent; the scenario names one that needs nothing.
+        // An evaluation needs a real agent. The scenario selects `chat` with a scripted model.
         Template::Skill => text.push_str("  agent: claude-code # or codex, opencode, chat\n"),
         Template::Code => {}
     }

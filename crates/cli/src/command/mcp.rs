@@ -1,5 +1,5 @@
-//! `trialrun mcp`: a server of the Model Context Protocol on stdin and stdout, for coding agents. Each tool runs a command
-//! of this program in a process of its own, so a tool prints exactly what a user sees.
+//! `trialrun mcp`: a server of the Model Context Protocol on stdin and stdout, for coding agents. Each tool runs a
+//! command of this program in a process of its own, so a tool prints exactly what a user sees.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -33,7 +33,7 @@ const INSTRUCTIONS: &str = "Tests of AI agents, agent skills and prompts. Use `c
 struct CommandTool {
     name: &'static str,
     description: &'static str,
-    /// True if it changes nothing.
+    /// True if the command does not change anything.
     is_read_only: bool,
     parameters: &'static [Parameter],
 }
@@ -66,27 +66,27 @@ const fn parameter(name: &'static str, kind: Kind, description: &'static str) ->
 }
 
 const PATHS: Parameter =
-    parameter("paths", Kind::Positional, "Files, folders or skills; all tests of the project if omitted");
+    parameter("paths", Kind::Positional, "Files, folders or skills; default: all tests of the project");
 const CASES: Parameter = parameter("cases", Kind::Texts("--case"), "Only cases with these ids");
 
 /// All tools.
 const TOOLS: [CommandTool; 6] = [
     CommandTool {
         name: "list",
-        description: "List the tests that exist, with the agents that they run with.",
+        description: "List the tests of the project and the agent of each.",
         is_read_only: true,
         parameters: &[PATHS],
     },
     CommandTool {
         name: "check",
-        description: "Read and compile tests, and report every mistake with its line. Runs nothing.",
+        description: "Read and compile tests, and report every mistake with its line. Does not run anything.",
         is_read_only: true,
         parameters: &[PATHS],
     },
     CommandTool {
         name: "run",
         description: "Run tests and record the run. Agents may take minutes and cost money. Exit code 0: all passed, 1: an \
-                      agent failed, 2: a test is invalid, 3: a trial could not be decided.",
+                      agent failed, 2: a test is invalid, 3: a trial is broken or undecided.",
         is_read_only: false,
         parameters: &[
             PATHS,
@@ -113,7 +113,7 @@ const TOOLS: [CommandTool; 6] = [
     },
     CommandTool {
         name: "compare",
-        description: "Compare two runs: which cases got better or worse, and how sure that is. Exit code 1: a regression.",
+        description: "Compare two runs: the cases that got better or worse, with p-values. Exit code 1: a regression.",
         is_read_only: true,
         parameters: &[
             parameter("before", Kind::Text("--before"), "Earlier run: id, label or `previous`"),

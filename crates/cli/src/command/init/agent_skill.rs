@@ -13,15 +13,15 @@ const BEGIN: &str = "<!-- trialrun: begin -->";
 const END: &str = "<!-- trialrun: end -->";
 const LINES: &str = "## Tests of agents, skills and prompts
 
-They are run by `trialrun`. Before you change an agent, a skill or a prompt, and after it, run `trialrun run`. Check new
-tests with `trialrun check` and `trialrun audit`. The skill `trialrun` in `.agents/skills/trialrun/SKILL.md` explains
-how to write tests and read results.
+`trialrun` runs these tests. Run `trialrun run` before and after you change an agent, a skill or a prompt. Check new tests
+with `trialrun check` and `trialrun audit`. The skill `trialrun` in `.agents/skills/trialrun/SKILL.md` explains how to
+write tests and read results.
 ";
 
-/// Returns the files for the project in `dir`. A file that has its content already is not among them.
+/// Returns the files to write into the project in `dir`, without those that are up to date.
 ///
 /// # Errors
-/// If a file exists and was changed, unless `force` is set, or if `AGENTS.md` cannot be read.
+/// Returns an error if the user changed one of the files and `force` is not set, or if a file cannot be read.
 pub(super) fn files(dir: &Path, force: bool) -> Result<Vec<(PathBuf, String)>, CliError> {
     let mut files = Vec::new();
     for folder in FOLDERS {
@@ -51,7 +51,7 @@ fn read(path: &Path) -> Result<Option<String>, CliError> {
     }
 }
 
-/// Returns the text of `AGENTS.md` with the lines between their marks; everything else stays as it is.
+/// Returns the text of `AGENTS.md` with `LINES` between the markers. Everything else stays the same.
 fn with_lines(agents: &str) -> String {
     let lines = format!("{BEGIN}\n{LINES}{END}\n");
     if let Some((before, rest)) = agents.split_once(BEGIN)

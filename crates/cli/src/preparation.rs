@@ -29,7 +29,7 @@ pub struct Prepared {
     pub plan: Plan,
     /// All problems of loading and planning.
     pub diagnostics: Vec<Diagnostic>,
-    /// Notes about questions that the design of skill suites leaves open. They are not problems.
+    /// Notes about questions that the design of skill evaluations leaves open. They are not problems.
     pub design: Vec<Diagnostic>,
     /// The existing case whose id is nearest to a requested one that does not exist.
     pub nearest: Option<String>,
@@ -173,7 +173,7 @@ fn unknown_reports(context: &ProjectContext) -> Vec<Diagnostic> {
         let near = model::nearest(&format.value, names());
         let problem = match near {
             Some(_) => Diagnostic::error(message),
-            None => Diagnostic::warning(format!("{message}; nothing is written for it")),
+            None => Diagnostic::warning(format!("{message}; it is not written")),
         };
         let problem = problem.at(format.source.clone()).suggest(near);
         problem.help(format!("reports: {}", names().collect::<Vec<_>>().join(", ")))

@@ -1,4 +1,4 @@
-//! REPORT: turns events into output for people and programs.
+//! Reports runs: turns events into output for people and programs.
 //!
 //! A reporter receives one event after the other and cannot tell whether the run is in progress or was recorded last
 //! year. The output of lists (`history`, `status`, `show`, `trend`, `compare`) is created by plain functions from

@@ -66,7 +66,7 @@ fn every_command_works_as_before() {
         typed(&project, &format!("run --save --version {version}")).exits(0);
     }
     let diff = typed(&project, "diff --before v1.2 --after v1.3").exits(0).out;
-    assert!(diff.contains("(v1.2)") && diff.contains("(v1.3)") && diff.contains("3 cases as before"), "{diff}");
+    assert!(diff.contains("(v1.2)") && diff.contains("(v1.3)") && diff.contains("3 cases unchanged"), "{diff}");
     assert_eq!(typed(&project, "diff --before v1.2 --after v1.3 --format terminal").exits(0).out, diff);
     assert_eq!(report(&project, "diff --before v1.2 --after v1.3", 0)["schema"], "trialrun.compare/1");
     assert_eq!(typed(&project, "diff --before previous --after latest").exits(0).out, diff);
@@ -191,7 +191,7 @@ fn differences_are_as_documented() {
     let config = project.read("fabrik.config.ts").replace("\"json\"]", "\"json\", \"pdf\"]");
     project.write("fabrik.config.ts", &config);
     let ran = typed(&project, "run --test inquiry").exits(0);
-    assert!(ran.err.contains("unknown report `pdf`; nothing is written for it"), "{}", ran.err);
+    assert!(ran.err.contains("unknown report `pdf`; it is not written"), "{}", ran.err);
     // Parallel messages are one conversation; a second conversation has a name.
     project.write(
         "tests/two.test.ts",

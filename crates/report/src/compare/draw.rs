@@ -51,7 +51,7 @@ impl Comparison {
             }
         }
         let same = self.cases.iter().filter(|case| case.change == Change::Same).count();
-        text.push_str(&format!("\n{} as before\n", counted(same, "case")));
+        text.push_str(&format!("\n{} unchanged\n", counted(same, "case")));
         for note in self.notes() {
             text.push_str(&folded(&paint.folded(&note, SENTENCE), &paint, Paint::dim));
         }
@@ -100,7 +100,7 @@ impl Comparison {
         lines.iter().map(|line| paint.one_line(line, 200)).collect()
     }
 
-    /// Returns what is compared, and what differs between the two.
+    /// Describes the two sides, and the settings and skills that differ.
     pub(crate) fn sides_and_differences(&self, paint: &Paint) -> Vec<String> {
         self.sides(paint).into_iter().chain(self.changed_settings(paint)).collect()
     }
@@ -152,7 +152,7 @@ impl Comparison {
         format!("\n{}", grid.draw(paint))
     }
 
-    /// Says what is not compared, and what the exit code does not say.
+    /// Returns notes about cases that are not compared, and about regressions that the exit code ignores.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let [before, after] = self.short_names();

@@ -1,6 +1,6 @@
 //! The whole run as one HTML file that works from disk: without a network, a service worker or other files. A small
 //! index comes first, and the page is shown from it. The transcript of each trial is a compressed chunk at the end of
-//! the file, which the page inflates when the trial is opened. So a run of thousands of trials opens at once.
+//! the file, which the page inflates when the trial is opened. So a run of thousands of trials opens immediately.
 //!
 //! The scripts are plain files, embedded as they are. Nothing in the data is executed: the content security policy
 //! allows only the scripts of this folder, and they turn data into text nodes only.

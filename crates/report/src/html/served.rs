@@ -1,4 +1,4 @@
-//! The pages of one run for a server. They can be shown while the run goes on.
+//! Pages of one run for a server. They can be shown while the run is in progress.
 
 use std::io;
 use std::path::PathBuf;

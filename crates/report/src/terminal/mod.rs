@@ -1,5 +1,5 @@
-//! Report for people. A single trial, and on an interactive terminal a single job, is shown as it happens; otherwise each
-//! trial gets a line, and on an interactive terminal a table of the workers follows.
+//! Report for people. A single trial, and on an interactive terminal a single job, is shown as it happens; otherwise
+//! each trial gets a line, and on an interactive terminal a table of the workers follows.
 //!
 //! Only this module uses terminal libraries.
 
@@ -44,7 +44,7 @@ use progress::Progress;
 use stream::Stream;
 use table::Table;
 
-/// Selection of what is shown.
+/// Parts of the report to show.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Detail {
     /// `true` to show only failures and the summary.

@@ -1,4 +1,4 @@
-//! Progress of a run: what is done, failures, money, the time that is left, and the trials that take longest.
+//! Progress of a run: finished trials, failures, cost, remaining time, and the trials that take longest.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ impl Progress {
         }
     }
 
-    /// Formats what is done: `12/40 trials · 9 passed · 3 failed · 2 running · $1.2000 · about 4m left · 81,234 tokens`.
+    /// Formats the progress: `12/40 trials · 9 passed · 3 failed · 2 running · $1.2000 · about 4m left`.
     pub(super) fn describe(&self, now: Timestamp) -> String {
         let mut parts = vec![format!("{}/{} trials", self.finished, self.planned)];
         let counts = Outcome::ALL.map(|outcome| (outcome, self.summary.count(outcome)));
@@ -143,8 +143,8 @@ impl Progress {
         (!named.is_empty()).then(|| format!("longest: {}", named.join(", ")))
     }
 
-    /// Returns the time until all trials are done, in whole seconds or minutes, from what trials took on average; `None` while that
-    /// is unknown, and if it is less than a second.
+    /// Returns the time until all trials are done, in whole seconds or minutes, from what trials took on average;
+    /// `None` while that is unknown, and if it is less than a second.
     fn remaining_ms(&self, now: Timestamp) -> Option<u64> {
         let (count, sum) = self.timed;
         let mean = sum.checked_div(count)?;

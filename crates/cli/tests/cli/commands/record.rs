@@ -296,7 +296,7 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
     let at = |text: &str| ran.out.find(text).unwrap_or_else(|| panic!("{text}: {}", ran.out));
     assert!(
         at("regressed, may be chance (1)") < at("fixed, may be chance (1)")
-            && at("fixed, may be chance (1)") < at("1 case as before"),
+            && at("fixed, may be chance (1)") < at("1 case unchanged"),
         "{}",
         ran.out
     );

@@ -226,7 +226,7 @@ impl Configured {
             AGENTS.iter().filter(|agent| agent.description().takes_config).map(|agent| agent.name()).collect();
         let problem = kind.error(format!("`{}` has no `type` that can be configured", self.name));
         let near = kind.as_str().and_then(|kind| nearest(kind, takes.iter().copied()));
-        Err(Box::new(problem.suggest(near).help(format!("agents that are configured: {}", takes.join(", ")))))
+        Err(Box::new(problem.suggest(near).help(format!("configured agents: {}", takes.join(", ")))))
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Lines<R> {
     line: Vec<u8>,
     dropped: usize,
     longest: usize,
-    /// True if a line that is too long is returned at once, without waiting for its end.
+    /// True if a line that is too long is returned immediately, without waiting for its end.
     hasty: bool,
     ended: bool,
 }
@@ -108,8 +108,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Returns a line that is too long at once, and the rest of it as another line, instead of waiting for a line end
-    /// that may never come.
+    /// Returns a line that is too long immediately, and the rest of it as another line, instead of waiting for a line
+    /// end that may never come.
     pub(super) fn hasty(mut self) -> Self {
         self.hasty = true;
         self

@@ -74,7 +74,7 @@ impl Process {
         })
     }
 
-    /// Returns a line that is too long at once: see [`Lines::hasty`].
+    /// Returns a line that is too long immediately: see [`Lines::hasty`].
     pub(super) fn hasty(mut self) -> Self {
         self.stdout = self.stdout.hasty();
         self.stderr = self.stderr.hasty();

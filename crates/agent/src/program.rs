@@ -148,8 +148,8 @@ impl Program {
         for name in ["PATH", "LANG"] {
             command.envs(host.var(name).map(|value| (name, value)));
         }
-        let home =
-            tempfile::tempdir_in(&host.temp).map_err(|error| format!("cannot make a temporary directory: {error}"))?;
+        let home = tempfile::tempdir_in(&host.temp)
+            .map_err(|error| format!("cannot create a temporary directory: {error}"))?;
         command.env("HOME", home.path()).env("TERM", "dumb").envs(self.environment.iter().copied());
         command.current_dir(home.path());
         let shown = path.display();

@@ -40,10 +40,10 @@ pub struct SelectionArgs {
     /// File or directory, the same as PATH
     #[arg(long = "file", value_name = "PATH", hide = true)]
     pub files: Vec<String>,
-    /// Skill suite to read, same as PATH
+    /// Skill evaluation to read, same as PATH
     #[arg(long, short_alias = 'e', value_name = "FILE")]
     pub evals: Vec<String>,
-    /// Skill to test with skill suites; if no suite is named, run its own `evals/evals.json`
+    /// Skill to evaluate; if no evaluation is named, run its own `evals/evals.json`
     #[arg(long, short_alias = 's', value_name = "DIR")]
     pub skill: Option<String>,
     /// Run only cases with this id

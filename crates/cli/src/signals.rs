@@ -1,5 +1,6 @@
-//! Signals. The first Ctrl-C asks agents to stop, the second kills them, the third ends the program at once. SIGTERM
-//! and SIGHUP work the same way. Signals that were ignored when the program was started, as by `nohup`, stay ignored.
+//! Signals. The first Ctrl-C asks agents to stop, the second kills them, the third ends the program immediately.
+//! SIGTERM and SIGHUP work the same way. Signals that were ignored when the program was started, as by `nohup`, stay
+//! ignored.
 
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -23,7 +24,7 @@ static RUN: Mutex<Option<UnboundedSender<Control>>> = Mutex::new(None);
 /// `true` if the signal thread has been started.
 static LISTENING: Mutex<bool> = Mutex::new(false);
 
-/// Number of signals that end the program at once: the user does not want to wait for anything, not even for a disk
+/// Number of signals that end the program immediately: the user does not want to wait for anything, not even for a disk
 /// that hangs.
 const AT_ONCE: u32 = 3;
 

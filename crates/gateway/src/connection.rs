@@ -76,8 +76,8 @@ fn is_upgrade(method: &Method, path: &str, headers: &HeaderMap) -> bool {
     *method == Method::GET && headers.get(UPGRADE).is_some_and(wants) && WIRES.iter().any(|wire| wire.path() == path)
 }
 
-/// Returns the answer that makes clients fall back to plain requests at once. After any other answer they retry again
-/// and again.
+/// Returns the answer that makes clients fall back to plain requests immediately. After any other answer they retry
+/// again and again.
 fn without_upgrade() -> Response<Pieces> {
     let mut response = empty(StatusCode::UPGRADE_REQUIRED);
     response.headers_mut().insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));

@@ -12,7 +12,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Model that answers requests.
 pub trait Model: Send + Sync {
     /// Answers one request. When a network provider returns an error, it has already tried as often as its policy
-    /// allows; a script returns its faults at once. The caller must enforce its own timeout: an answer may never
+    /// allows; a script returns its faults immediately. The caller must enforce its own timeout: an answer may never
     /// come. Dropping the future cancels the request.
     fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>>;
 

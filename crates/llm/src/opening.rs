@@ -43,7 +43,7 @@ impl std::fmt::Debug for Opened {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum OpenError {
     /// The provider's name is unknown.
-    #[error("unknown model provider `{written}`; there are: {known}{}", did_you_mean(.near))]
+    #[error("unknown model provider `{written}`; known providers: {known}{}", did_you_mean(.near))]
     UnknownProvider {
         /// Name before the colon.
         written: String,

@@ -14,7 +14,7 @@ pub struct Policy {
     pub first_wait: Duration,
     /// Maximum of these waits.
     pub longest_wait: Duration,
-    /// Maximum wait that a provider may ask for; if it asks for more, the request fails at once.
+    /// Maximum wait that a provider may ask for; if it asks for more, the request fails immediately.
     pub longest_pause: Duration,
     /// Maximum number of concurrent requests of one account.
     pub concurrency: usize,

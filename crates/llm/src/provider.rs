@@ -150,7 +150,7 @@ mod tests {
         let error = named("script:hello.yaml").map(|_| ()).unwrap_err().to_string();
         assert_eq!(
             error,
-            "unknown model provider `script`; there are: openai, openai-responses, openai-chat, anthropic, \
+            "unknown model provider `script`; known providers: openai, openai-responses, openai-chat, anthropic, \
              openrouter, ollama, compatible, scripted; did you mean `scripted`?"
         );
         let alone = named("scripted").map(|_| ()).unwrap_err().to_string();

@@ -154,7 +154,9 @@ pub fn json_of(text: &str) -> Result<Value, String> {
     let within = |open: char, close: char| text.get(text.find(open)?..=text.rfind(close)?);
     let candidates = [fenced, within('{', '}'), within('[', ']')];
     let found = candidates.into_iter().flatten().find_map(|part| serde_json::from_str(part.trim()).ok());
-    found.ok_or_else(|| if text.is_empty() { "it is empty".to_owned() } else { format!("it is not JSON ({error})") })
+    found.ok_or_else(
+        || if text.is_empty() { "it is empty".to_owned() } else { format!("it is not valid JSON ({error})") },
+    )
 }
 
 /// Returns `true` if a vendor's strict mode accepts the schema: every object is closed and requires all its

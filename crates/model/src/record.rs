@@ -54,7 +54,7 @@ pub const SETTINGS_WITHOUT_EFFECT: [&str; 7] =
 /// Shards that a merged run lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingShards {
-    /// Their numbers, from 1.
+    /// Numbers of the missing shards, from 1.
     pub missing: Vec<u64>,
     /// Number of shards of the plan.
     pub of: u64,

@@ -1,4 +1,4 @@
-//! RECORD: stores every run, its trials and its events while they happen.
+//! Stores every run, its trials and its events while they happen.
 //!
 //! Events of a running trial are rows of a journal. When a trial gets its outcome, one transaction stores the
 //! outcome, packs the trial's events together with those of other trials that finish at that time, and removes them

@@ -1,4 +1,4 @@
-//! LOAD: reads suites, skills and project configuration.
+//! Loads suites, skills and project configuration.
 //!
 //! [`load()`] turns the user's targets into suites, and reports every syntax and type error with its location. It does
 //! not know agents, sandboxes or assertion types: an assertion is a name, arguments and a location. Reading is strict:

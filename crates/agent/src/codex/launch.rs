@@ -64,7 +64,7 @@ impl Launch {
         let home = visible.clone().unwrap_or_else(|| sandbox.home().join(".codex"));
         if visible.is_none() {
             make_home(&home, &sign_in)
-                .map_err(|error| Breakage::environment(format!("cannot make a home for Codex: {error}")))?;
+                .map_err(|error| Breakage::environment(format!("cannot create a home directory for Codex: {error}")))?;
         }
         let invocation = Invocation {
             program,

@@ -221,7 +221,7 @@ mod tests {
             messages,
             [
                 "answers.jsonl:1:15: `usage` must be an object, not a number",
-                "answers.jsonl:2:2: this line is not JSON: key must be a string",
+                "answers.jsonl:2:2: this line is not valid JSON: key must be a string",
                 "answers.jsonl:3:1: a line must be a JSON object, not a list",
                 "answers.jsonl:4:2: `tool_calls[0]` must have a `name`, a string",
                 "answers.jsonl:5:2: `ending` must be one of `finished`, `gave_up`, `out_of_turns`, `timed_out`, `provider_failed`, `aborted`, `cancelled`, not `gaveup`",

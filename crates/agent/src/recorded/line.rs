@@ -62,7 +62,7 @@ impl LineReader<'_> {
                 let (message, help) = if what.starts_with("recursion limit") {
                     ("this line is nested too deeply to be read".to_owned(), "the limit is 127 levels")
                 } else {
-                    (format!("this line is not JSON: {what}"), "each line is one JSON object")
+                    (format!("this line is not valid JSON: {what}"), "each line is one JSON object")
                 };
                 self.problems.push(Diagnostic::error(message).at(self.source.excerpt(span)).help(help));
                 return RecordedAnswer::default();

@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(about(Some(&path)), [""; 0]);
         assert_eq!(check(&path, "alpha"), [format!("case.yaml:1:1: `{path}` has no answer for the case `alpha`")]);
         std::fs::write(&path, "{\"case\":\"alpha\"}\nno\n").unwrap();
-        assert_eq!(about(Some(&path)), [format!("{path}:2:2: this line is not JSON: expected ident")]);
+        assert_eq!(about(Some(&path)), [format!("{path}:2:2: this line is not valid JSON: expected ident")]);
         assert_eq!(check(&path, "beta"), [""; 0], "the unreadable line may be the missing one");
     }
 

@@ -24,16 +24,16 @@ pub struct CheckArgs {
     /// Files, directories or skills to check [default: all skills of the project, `scenarios` and `tests`]
     #[arg(value_name = "PATH|SKILL")]
     targets: Vec<String>,
-    /// Skill suite to read, same as PATH
+    /// Skill evaluation to read, same as PATH
     #[arg(long, value_name = "FILE")]
     evals: Vec<String>,
-    /// Skill to test with skill suites
+    /// Skill to evaluate
     #[arg(long, value_name = "DIR")]
     skill: Option<String>,
     /// Count only trials of cases with this id; all files are still checked
     #[arg(long = "case", aliases = ["scenario", "eval-id"], value_name = "ID")]
     cases: Vec<String>,
-    /// Treat warnings as errors, and report weaknesses of skill suites
+    /// Treat warnings as errors, and report weaknesses of skill evaluations
     #[arg(long)]
     strict: bool,
     /// For each claim, show the assertions that it compiles to, or that a judge decides it

@@ -43,7 +43,7 @@ pub struct ListArgs {
     sandboxes: bool,
 }
 
-/// Lists cases, or what is built in.
+/// Lists cases, or built-in agents, assertions, reports and sandboxes.
 pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(rows) = built_in(args) {
         if args.json {

@@ -41,10 +41,10 @@ pub struct RegradeArgs {
     /// Files, directories or skills with the current tests [default: those of that run]
     #[arg(value_name = "PATH|SKILL")]
     targets: Vec<String>,
-    /// Skill suite to read, same as PATH
+    /// Skill evaluation to read, same as PATH
     #[arg(long, value_name = "FILE")]
     evals: Vec<String>,
-    /// Skill to test with skill suites
+    /// Skill to evaluate
     #[arg(long, value_name = "DIR")]
     skill: Option<String>,
     /// Number of trials to grade in parallel [default: the number of cores]

@@ -133,8 +133,8 @@ fn unread(stdout: &str) -> Option<String> {
     }
 }
 
-/// Returns `true` if `text`, which is not valid JSON, begins like findings: an array that ends at once or has an object
-/// first, or an object with `passed`. A line of a log such as `[info] done` does not.
+/// Returns `true` if `text`, which is not valid JSON, begins like findings: an array that ends immediately or has an
+/// object first, or an object with `passed`. A line of a log such as `[info] done` does not.
 fn is_begun(text: &str) -> bool {
     let has_passed = || ["\"passed\"", "'passed'", "passed:"].iter().any(|key| text.contains(key));
     match text.strip_prefix('[').map(str::trim_start) {

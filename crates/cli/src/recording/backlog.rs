@@ -31,7 +31,7 @@ struct State {
     spill: Option<Spill>,
     /// `true` if no more events come.
     closed: bool,
-    /// Error because of which events were lost.
+    /// Error that caused events to be lost.
     error: Option<io::Error>,
 }
 

@@ -238,7 +238,7 @@ impl Attempt<'_> {
 
     fn json(&self, bytes: &[u8]) -> Result<Value, Failure> {
         serde_json::from_slice(bytes)
-            .map_err(|error| unreadable(&self.sent, &format!("it is not JSON ({error}): {}", self.shown(bytes))))
+            .map_err(|error| unreadable(&self.sent, &format!("it is not valid JSON ({error}): {}", self.shown(bytes))))
     }
 
     fn bad_response(&self, bad_response: BadResponse) -> Failure {

@@ -61,7 +61,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Plans all cases. Returns their trials, the problems of the suites and settings, and the number of matching cases.
+    /// Plans all cases. Returns their trials, the problems of the suites and settings, and the number of matching
+    /// cases.
     pub(super) fn run(mut self) -> (Vec<Arc<PlannedTrial>>, Vec<Diagnostic>, usize) {
         let selected = self.selected();
         let (settings, engine) = (self.request.settings, self.engine.clone());
@@ -228,8 +229,8 @@ impl<'a> Planner<'a> {
         self.problems.extend(problems);
     }
 
-    /// Adds a trial and its repetitions. They share what is the same as in the last trial of the arm, because one suite
-    /// and arm may have thousands of trials.
+    /// Adds a trial and its repetitions. They share all values that are equal in the last trial of the arm, because one
+    /// suite and arm may have thousands of trials.
     fn add(&mut self, mut trial: PlannedTrial) {
         let settings = self.request.settings;
         let mut of_case = self.trials.iter().rev().take_while(|other| other.position == trial.position);

@@ -225,7 +225,7 @@ fn skill() -> Arc<model::Skill> {
     })
 }
 
-/// Creates a case of a skill suite, which asks whether its skill helps.
+/// Creates a case of a skill evaluation, which asks whether its skill helps.
 fn asking(id: &str) -> Case {
     let skill_used = json!({"id": "one", "type": "skill_not_used", "skill": "greet"});
     let mut case = asserting(case(id, "fake"), &skill_used);

@@ -13,7 +13,7 @@ pub(super) struct Variant {
 }
 
 /// Returns the variants of `case`: as it is, or with its skill and without it. `baseline` is the user's setting; if
-/// `None`, cases of skill suites are also run without their skill.
+/// `None`, cases of skill evaluations are also run without their skill.
 pub(super) fn of(case: &Arc<Case>, baseline: Option<bool>) -> Vec<Variant> {
     let asks = case.skill_eval.is_some();
     if case.subject.installed().is_none() {

@@ -139,7 +139,7 @@ fn id(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
     let id = fields.required_text("scenario", problems)?;
     if id.contains(char::is_control) {
         if let Some(node) = fields.get("scenario") {
-            problems.push(node.error("`scenario` is an id: one line of text"));
+            problems.push(node.error("`scenario` must be an id: one line of text"));
         }
         return None;
     }
@@ -168,7 +168,7 @@ fn subject(
     for (other, node) in others {
         problems.push(
             at_key(fields, other, node)
-                .error(format!("a scenario tests one thing: it has `{key}` already, so remove `{other}`")),
+                .error(format!("a scenario tests one subject: it already has `{key}`, so remove `{other}`")),
         );
     }
     let prompt = |text: &str| Some(Subject::Prompt(Arc::new(skill::of_prompt(id, text))));
@@ -213,7 +213,7 @@ fn messages(subject: Option<&Subject>, fields: &mut Fields<'_>, problems: &mut P
         [("user_prompt", one_node), ("user_prompts", many_node)].iter().find(|(_, node)| node.is_some()),
     ) {
         problems.push(
-            at_key(fields, "argument", node).warning(format!("`argument` is not used, because there is `{}`", key.0)),
+            at_key(fields, "argument", node).warning(format!("`argument` is not used, because `{}` is set", key.0)),
         );
     }
     let texts = many.filter(|texts| !texts.is_empty()).or_else(|| one.map(|text| vec![text]));

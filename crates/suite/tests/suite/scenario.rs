@@ -98,10 +98,10 @@ description: !note x
         found,
         [
             "2:8 there is no skill called `comit`",
-            "3:1 a scenario tests one thing: it has `skill` already, so remove `system_prompt`",
+            "3:1 a scenario tests one subject: it already has `skill`, so remove `system_prompt`",
             "5:1 a scenario has `user_prompt` or `user_prompts`, not both",
             "5:15 `user_prompts` must not be empty",
-            "6:1 `argument` is not used, because there is `user_prompt`",
+            "6:1 `argument` is not used, because `user_prompt` is set",
             "7:12 `max_turns` must be a whole number of at least 1, not 0",
             "8:10 `timeout` must be a duration",
             "9:1 `agent` is given twice",

@@ -288,7 +288,7 @@ fn sound() -> Project {
 fn mutations_of_a_recorded_good_trial_make_assertions_fail() {
     let project = sound();
     let before = project.run(&["audit"]).exits(0);
-    assert!(before.out.contains("no recorded trial passed"), "{}", before.out);
+    assert!(before.out.contains("no mutations, because no suitable trial is recorded"), "{}", before.out);
     project.run(&["run"]).exits(0);
     let audit = audited(&project, &[]);
     let case = &audit["suites"][0]["cases"][0];
@@ -305,6 +305,8 @@ fn mutations_of_a_recorded_good_trial_make_assertions_fail() {
     assert_eq!(case["mutated"], "notes::notes@fake#1");
     let without = audited(&project, &["--no-recorded"]);
     assert_eq!(without["suites"][0]["mutations"], 0);
+    let without = project.run(&["audit", "--no-recorded"]).exits(0);
+    assert!(!without.out.contains("no mutations"), "{}", without.out);
     assert_eq!(project.run(&["history", "--json"]).json().as_array().unwrap().len(), 1, "an audit records nothing");
 }
 

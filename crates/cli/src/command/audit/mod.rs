@@ -131,7 +131,7 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
     } else {
         let found: Vec<Diagnostic> = audit.weaknesses.iter().map(|weakness| weakness.diagnostic.clone()).collect();
         terminal.diagnostics(&found);
-        terminal.out(&text::text(&audit, args.verbose));
+        terminal.out(&text::text(&audit, args.verbose, !args.no_recorded));
     }
     Ok(ExitCode::from(code(&audit, args.min_score)))
 }

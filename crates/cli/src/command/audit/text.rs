@@ -4,8 +4,9 @@ use audit::{Audit, SuiteAudit};
 use report::columns::{padded, widest};
 use report::counted;
 
-/// Formats the table of suites, and lists the cases that were not audited.
-pub fn text(audit: &Audit, verbose: bool) -> String {
+/// Formats the table of suites, and lists the cases that were not audited. `uses_record` is true if recorded trials
+/// were to be mutated.
+pub fn text(audit: &Audit, verbose: bool, uses_record: bool) -> String {
     let mut text = String::new();
     if verbose {
         audit.suites.iter().for_each(|suite| text.push_str(&details(suite)));
@@ -42,8 +43,8 @@ pub fn text(audit: &Audit, verbose: bool) -> String {
         ));
     }
     let unmutated = audit.suites.iter().all(|suite| suite.mutations == 0);
-    if unmutated {
-        text.push_str("no mutations: the record has no trial that passed; `trialrun run` records trials\n");
+    if unmutated && uses_record {
+        text.push_str("no mutations, because no suitable trial is recorded; `trialrun run` records trials\n");
     }
     let errors = audit.weaknesses.iter().filter(|weakness| weakness.diagnostic.is_error()).count();
     let warnings = audit.weaknesses.len() - errors;

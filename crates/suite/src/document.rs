@@ -14,14 +14,12 @@ mod builder;
 mod comment;
 mod csv;
 mod error;
-mod parts;
 mod scalar;
 
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use files::parallel;
 use model::decode::Problems;
 use model::{Diagnostic, Excerpt, Node, NodeKind, Source, Span};
 
@@ -119,38 +117,9 @@ pub fn read_part(
 
 /// Parses every YAML document of `source`, in order. Anchors are visible until the end of their document.
 pub fn read_stream(source: &Arc<Source>, problems: &mut Problems) -> Option<Vec<Node>> {
-    if let Some(list) = read_in_parts(source) {
-        return Some(vec![list]);
-    }
     let mut builder = Builder::new(source, 0, problems);
     builder.earlier = Some(Vec::new());
     build(builder, &source.text).map(Builder::finish_stream)
-}
-
-/// Parses a long list on several threads. Returns `None` if there is any problem, or if its parts depend on each
-/// other.
-fn read_in_parts(source: &Arc<Source>) -> Option<Node> {
-    let read = |part: Range<usize>| {
-        let mut problems = Problems::new();
-        let builder = build(Builder::new(source, part.start, &mut problems), source.text.get(part)?)?;
-        // Anchors are visible until the end of the document, and the values they add are counted, so parts with
-        // anchors cannot be parsed separately.
-        let is_alone = builder.anchors.is_empty();
-        let list = builder.finish();
-        match list.kind {
-            NodeKind::List(items) if is_alone && list.tag.is_none() && problems.is_empty() => Some((items, list.span)),
-            _ => None,
-        }
-    };
-    let parts = parallel::map(parts::split(&source.text)?, 1, read);
-    let mut parts = parts.into_iter();
-    let (mut all, mut span) = parts.next()??;
-    for part in parts {
-        let (items, more) = part?;
-        all.extend(items);
-        span = Span::new(span.start(), more.end());
-    }
-    Some(Node { kind: NodeKind::List(all), span, tag: None, source: Arc::clone(source) })
 }
 
 /// Parses one JSON text per line of `source`. Empty lines are skipped and broken ones are reported.

@@ -64,7 +64,7 @@ pub(super) struct Builder<'a> {
     start: usize,
     open: Vec<OpenNode>,
     /// Finished anchored values, each with the number of values in it.
-    pub anchors: HashMap<usize, (Node, usize)>,
+    anchors: HashMap<usize, (Node, usize)>,
     /// Number of values that anchors and aliases have added.
     added: usize,
     root: Option<Node>,

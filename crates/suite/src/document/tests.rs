@@ -6,52 +6,6 @@ fn parse(text: &str) -> (Option<Node>, Vec<Diagnostic>) {
     (node, problems)
 }
 
-/// Returns a list of some hundred kilobytes; each item is `item` called with its number.
-fn long(item: impl Fn(usize) -> String) -> Arc<Source> {
-    Source::new("t.yaml", (0..6_000).map(item).collect::<String>())
-}
-
-/// Returns the locations of a value and of all nested values.
-fn places(node: &Node) -> Vec<Span> {
-    let inside: Vec<Span> = match &node.kind {
-        NodeKind::List(items) => items.iter().flat_map(places).collect(),
-        NodeKind::Map(entries) => {
-            entries.iter().flat_map(|(key, value)| [vec![key.span], places(value)].concat()).collect()
-        }
-        _ => Vec::new(),
-    };
-    [vec![node.span], inside].concat()
-}
-
-#[test]
-fn a_long_list_parsed_in_parts_gives_the_same_result() {
-    let source = long(|number| format!("- a: {number}\n  # told\n  b: |\n    - x\n  c: \"é\"\n"));
-    let (parts, mut problems) = (read_in_parts(&source).unwrap(), Problems::new());
-    let whole = build(Builder::new(&source, 0, &mut problems), &source.text).unwrap().finish();
-    assert!(places(&parts) == places(&whole));
-    assert!(parts.to_json() == whole.to_json());
-}
-
-#[test]
-fn a_long_list_with_dependent_parts_is_parsed_as_a_whole() {
-    let anchored =
-        long(|number| if number == 0 { "- &a 1\n".into() } else { "- *a # and so on, and so on, and so on\n".into() });
-    let quoted =
-        long(
-            |number| {
-                if number % 2 == 0 { "- \"one of two lines of text\n".into() } else { "- and the other one\"\n".into() }
-            },
-        );
-    let broken =
-        long(|number| if number == 4_000 { "- [\n".into() } else { "- an item that is as it should be\n".into() });
-    for (source, is_valid) in [(anchored, true), (quoted, false), (broken, false)] {
-        let mut problems = Problems::new();
-        assert!(read_in_parts(&source).is_none());
-        assert_eq!(read_stream(&source, &mut problems).is_some(), is_valid, "{problems:?}");
-        assert_eq!(problems.is_empty(), is_valid);
-    }
-}
-
 fn value(text: &str) -> serde_json::Value {
     let (node, problems) = parse(text);
     assert!(problems.is_empty(), "{problems:?}");

@@ -27,7 +27,6 @@ pub(super) fn append(
         runs: Vec::new(),
         open: HashMap::new(),
         groups: HashMap::new(),
-        spare: Lines::default(),
     };
     for envelope in events {
         batch.add(envelope)?;
@@ -49,9 +48,6 @@ struct Batch<'a, 'e> {
     open: HashMap<(i64, &'e str), Lines>,
     /// Trials that got their outcome in this batch and are not written yet, by the run's number.
     groups: HashMap<i64, Group<'e>>,
-    /// Buffer of a trial that was already added to its group, reused for the next one: trials are short, and there
-    /// are many.
-    spare: Lines,
 }
 
 impl<'e> Batch<'_, 'e> {
@@ -62,15 +58,12 @@ impl<'e> Batch<'_, 'e> {
             (None, Event::TrialFinished(record)) => &*record.id,
             (None, _) => "",
         };
-        let lines = self.open.entry((run, trial)).or_insert_with(|| std::mem::take(&mut self.spare));
-        lines.push(envelope)?;
+        self.open.entry((run, trial)).or_default().push(envelope)?;
         match &envelope.event {
             Event::TrialFinished(record) => {
-                let mut lines = self.open.remove(&(run, trial)).unwrap_or_default();
-                let group = self.groups.entry(run).or_insert_with(|| Group::in_room(&mut self.packer.room));
+                let lines = self.open.remove(&(run, trial)).unwrap_or_default();
+                let group = self.groups.entry(run).or_default();
                 group.add(self.transaction, run, trial, record, &lines)?;
-                lines.clear();
-                self.spare = lines;
                 if group.is_full() {
                     group.write(self.transaction, self.packer, run)?;
                 }
@@ -100,7 +93,6 @@ impl<'e> Batch<'_, 'e> {
     fn close(mut self) -> Result<(), SqliteError> {
         for (run, group) in &mut self.groups {
             group.write(self.transaction, self.packer, *run)?;
-            group.leave(&mut self.packer.room);
         }
         // Events of trials that did not finish in this batch are stored in the journal.
         let mut insert =

@@ -37,13 +37,6 @@ impl Lines {
         Ok(())
     }
 
-    /// Clears the contents but keeps the allocated memory.
-    pub(super) fn clear(&mut self) {
-        self.text.clear();
-        self.ends.clear();
-        self.from_the_start = false;
-    }
-
     /// Returns each line with its number.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, Result<&str, StoreError>)> {
         let mut start = 0;
@@ -60,6 +53,7 @@ impl Lines {
 }
 
 /// Trials of one run that are written into one pack.
+#[derive(Default)]
 pub(super) struct Group<'e> {
     text: Vec<u8>,
     trials: Vec<Finished<'e>>,
@@ -75,16 +69,6 @@ struct Finished<'e> {
 }
 
 impl<'e> Group<'e> {
-    /// Creates an empty group that collects its text in the buffer `room`.
-    pub(super) fn in_room(room: &mut Vec<u8>) -> Self {
-        Self { text: std::mem::take(room), trials: Vec::new() }
-    }
-
-    /// Returns the buffer to `room` after the group was written.
-    pub(super) fn leave(&mut self, room: &mut Vec<u8>) {
-        *room = std::mem::take(&mut self.text);
-    }
-
     /// Adds a trial: its events from the journal, which are removed from it, and its last `lines`.
     pub(super) fn add(
         &mut self,

@@ -9,20 +9,15 @@ use crate::{StoreError, StoredEvent};
 const LEVEL: i32 = 1;
 
 /// Compressor that keeps its tables, because creating them costs more than packing a small trial.
-pub(super) struct Packer {
-    compressor: zstd::bulk::Compressor<'static>,
-    /// Reusable buffer for the content of the next pack; always empty.
-    pub(super) room: Vec<u8>,
-}
+pub(super) struct Packer(zstd::bulk::Compressor<'static>);
 
 impl Packer {
     pub(super) fn new() -> Result<Self, StoreError> {
-        let compressor = zstd::bulk::Compressor::new(LEVEL).map_err(|error| damaged(&error))?;
-        Ok(Self { compressor, room: Vec::new() })
+        zstd::bulk::Compressor::new(LEVEL).map(Self).map_err(|error| damaged(&error))
     }
 
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
-        self.compressor.compress(bytes).map_err(|error| damaged(&error))
+        self.0.compress(bytes).map_err(|error| damaged(&error))
     }
 }
 

@@ -383,33 +383,26 @@ impl<'e> Parts<'e> {
 }
 
 fn finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding {
-    let score = match verdict.status {
-        Status::Met => Some(verdict.score.unwrap_or(1.0)),
-        Status::Unmet => Some(verdict.score.unwrap_or(0.0)),
-        Status::Undecided => None,
-    };
-    let finding = Finding {
+    let matched = verdict.matched.map(|matched| *matched).unwrap_or_default();
+    let score = matched.score.or(verdict.score);
+    Finding {
+        id: id.to_owned(),
+        kind: kind.to_owned(),
+        weight,
         status: verdict.status,
-        score,
+        score: match verdict.status {
+            Status::Met => Some(score.unwrap_or(1.0)),
+            Status::Unmet => Some(score.unwrap_or(0.0)),
+            Status::Undecided => None,
+        },
+        reason: verdict.reason,
         expected: verdict.expected,
         actual: verdict.actual,
         evidence: verdict.evidence,
         error: verdict.error,
         captures: verdict.captures,
         at: verdict.at,
-        ..Finding::undecided(id, kind, weight, None, &verdict.reason)
-    };
-    let Some(matched) = verdict.matched else { return finding };
-    Finding {
-        title: matched.title,
-        score: score.map(|_| matched.score),
-        key: Some(matched.key.to_owned()),
-        dimension: matched.dimension,
-        failed_critical: matched.failed_critical,
-        leeway: matched.leeway,
-        details: matched.details,
-        failures: matched.failures,
-        ..finding
+        ..matched
     }
 }
 
@@ -471,14 +464,10 @@ fn misspelt(claim: &CodeClaim) -> Diagnostic {
     problem.suggest(near).at(claim.source.excerpt(claim.name.span))
 }
 
-/// Returns the assertions that users write.
-fn written_down() -> impl Iterator<Item = &'static Assertion> {
-    ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit())
-}
-
-/// Returns all their names and aliases.
+/// Returns the names and aliases of the assertions that users write.
 fn written_names() -> impl Iterator<Item = &'static str> {
-    written_down().flat_map(|assertion| std::iter::once(&assertion.name).chain(assertion.aliases)).copied()
+    let written = ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit());
+    written.flat_map(|assertion| std::iter::once(&assertion.name).chain(assertion.aliases)).copied()
 }
 
 fn unknown_type(written: &str) -> Diagnostic {

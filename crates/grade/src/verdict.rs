@@ -1,7 +1,7 @@
 //! Result of a matcher.
 
 use expect::SourceLocation;
-use model::{Capture, Detail, Evidence, Failure, Need, Position, Probed, ScoreRange, Status, Trace};
+use model::{Capture, Evidence, Finding, Need, Position, Probed, Status, Trace};
 
 /// Reason of verdicts without a sandbox.
 pub(crate) const NO_SANDBOX: &str = "the agent worked without a sandbox";
@@ -17,7 +17,7 @@ pub(crate) fn without_sandbox(evidence: &Evidence, need: &Need) -> Option<Verdic
 }
 
 /// Result of a matcher. The check that it belongs to turns it into a finding.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Verdict {
     /// Status: met, unmet or undecided.
     pub status: Status,
@@ -39,47 +39,14 @@ pub(crate) struct Verdict {
     pub place: Option<SourceLocation>,
     /// Position in the trace.
     pub at: Option<Position>,
-    /// Details of an expectation's match, part by part.
-    pub matched: Option<Box<Matched>>,
-}
-
-/// Details of an expectation's match.
-#[derive(Debug, Clone)]
-pub(crate) struct Matched {
-    /// Subject of the expectation, such as `output`.
-    pub key: &'static str,
-    /// Score from 0 to 1.
-    pub score: f64,
-    /// Range of the score, if parts are undecided.
-    pub leeway: Option<ScoreRange>,
-    /// Title.
-    pub title: Option<String>,
-    /// Category under which it is reported.
-    pub dimension: Option<String>,
-    /// Paths of critical parts that do not hold.
-    pub failed_critical: Vec<String>,
-    /// Parts of the expectation.
-    pub details: Vec<Detail>,
-    /// All mismatches.
-    pub failures: Vec<Failure>,
+    /// Finding with the details of an expectation's match, part by part. The fields above take precedence.
+    pub matched: Option<Box<Finding>>,
 }
 
 impl Verdict {
     /// Creates a verdict that is met.
     pub fn met(reason: impl Into<String>) -> Self {
-        Self {
-            status: Status::Met,
-            score: None,
-            reason: reason.into(),
-            expected: None,
-            actual: None,
-            evidence: Vec::new(),
-            error: None,
-            captures: Vec::new(),
-            place: None,
-            at: None,
-            matched: None,
-        }
+        Self { status: Status::Met, reason: reason.into(), ..Self::default() }
     }
 
     /// Creates a verdict that is not met.

@@ -5,14 +5,13 @@ use std::sync::atomic::Ordering;
 
 use expect::{Budget, Data, Expectation, Found, Host, Pass, Rules, Shares, Strict};
 use model::decode::{self, Problems};
-use model::{Arguments, AssertionSpec, Diagnostic, Node, NodeKind, ScoreRange, Scoring, Spanned, Tally};
+use model::{Arguments, AssertionSpec, Diagnostic, Finding, Node, NodeKind, ScoreRange, Scoring, Spanned, Tally};
 use serde_json::Value;
 use template::Variables;
 
 use super::prelude::*;
 use crate::given::{self, ResultKeys};
 use crate::json_source;
-use crate::verdict::Matched;
 
 pub(super) const ASSERTION: Assertion = Assertion::written("expect", parse)
     .summary("The agent's result matches an expectation of values, patterns and `$operators`, with a score.")
@@ -421,15 +420,16 @@ impl Expect {
             Pass::Unknown => Verdict::undecided(reason),
         };
         verdict.place = Some(place).filter(SourceLocation::is_in_file);
-        verdict.matched = Some(Box::new(Matched {
-            key,
-            score: found.score,
+        verdict.matched = Some(Box::new(Finding {
+            key: Some(key.to_owned()),
+            score: Some(found.score),
             leeway: (!is_certain).then_some(leeway),
             title: found.title,
             dimension: found.dimension,
             failed_critical,
             details: found.details,
             failures,
+            ..Finding::default()
         }));
         verdict
     }

@@ -69,7 +69,7 @@ impl Meta {
             let mut own_critical = None;
             own.fill(&mut fields, &mut own_critical, "$", problems);
             own.score(score, &mut own_critical, problems);
-            meta.lay(own);
+            meta.merge(own);
             critical = critical.or(own_critical);
         }
         meta.critical = critical.unwrap_or_default();
@@ -77,7 +77,7 @@ impl Meta {
     }
 
     /// Fills in missing values from `other`.
-    fn lay(&mut self, other: Self) {
+    fn merge(&mut self, other: Self) {
         self.weight = self.weight.or(other.weight);
         self.strategy = self.strategy.or(other.strategy);
         self.threshold = self.threshold.or(other.threshold);

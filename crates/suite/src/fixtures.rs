@@ -1,6 +1,7 @@
 //! `fixtures` block: the contents of a sandbox before the agent starts. All the files it names are read here, so that
 //! the same block always builds the same sandbox.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use model::decode::{self, Fields, Problems};
@@ -14,13 +15,8 @@ pub struct Block {
     /// Names of the shared blocks it extends, in order, with their locations.
     pub extends: Vec<(String, Excerpt)>,
     git_init: Option<bool>,
-    git_branch: Option<String>,
-    copy_trees: Vec<CopyTree>,
-    files_committed: Vec<FixtureFile>,
-    files_staged: Vec<FixtureFile>,
-    files_unstaged: Vec<FixtureFile>,
-    setup_commands: Vec<Spanned<String>>,
-    env: Vec<(String, String)>,
+    /// All other fields, with `git_init` unset.
+    rest: Fixtures,
 }
 
 impl Block {
@@ -28,9 +24,9 @@ impl Block {
     pub fn read(node: &Node, base: &Path, problems: &mut Problems) -> Option<Self> {
         let mut fields = Fields::of(node, "`fixtures`", problems)?;
         let file = |item: &Node, problems: &mut Problems| file(item, base, problems);
-        let block = Self {
-            extends: extends(&mut fields, problems),
-            git_init: fields.boolean("git_init", problems),
+        let extends = extends(&mut fields, problems);
+        let git_init = fields.boolean("git_init", problems);
+        let rest = Fixtures {
             git_branch: branch(&mut fields, problems),
             copy_trees: each(&mut fields, "copy_trees", problems, |item, problems| copy_tree(item, base, problems)),
             files_committed: each(&mut fields, "files_committed", problems, file),
@@ -41,24 +37,26 @@ impl Block {
                 Some(Spanned::new(command, item.span))
             }),
             env: env(&mut fields, problems),
+            ..Fixtures::default()
         };
         fields.finish(problems);
-        Some(block)
+        Some(Self { extends, git_init, rest })
     }
 
     /// Merges `other` into this block: lists and variables are appended, single values are replaced.
-    pub fn lay(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         self.git_init = other.git_init.or(self.git_init);
-        self.git_branch = other.git_branch.clone().or_else(|| self.git_branch.take());
-        self.copy_trees.extend_from_slice(&other.copy_trees);
-        self.files_committed.extend_from_slice(&other.files_committed);
-        self.files_staged.extend_from_slice(&other.files_staged);
-        self.files_unstaged.extend_from_slice(&other.files_unstaged);
-        self.setup_commands.extend_from_slice(&other.setup_commands);
+        let (rest, other) = (&mut self.rest, &other.rest);
+        rest.git_branch = other.git_branch.clone().or_else(|| rest.git_branch.take());
+        rest.copy_trees.extend_from_slice(&other.copy_trees);
+        rest.files_committed.extend_from_slice(&other.files_committed);
+        rest.files_staged.extend_from_slice(&other.files_staged);
+        rest.files_unstaged.extend_from_slice(&other.files_unstaged);
+        rest.setup_commands.extend_from_slice(&other.setup_commands);
         for (name, value) in &other.env {
-            match self.env.iter_mut().find(|(known, _)| known == name) {
+            match rest.env.iter_mut().find(|(known, _)| known == name) {
                 Some((_, old)) => old.clone_from(value),
-                None => self.env.push((name.clone(), value.clone())),
+                None => rest.env.push((name.clone(), value.clone())),
             }
         }
     }
@@ -66,21 +64,11 @@ impl Block {
     /// Converts the block to fixtures; `node` is the case's own block, for messages.
     pub fn into_fixtures(self, node: &Node, problems: &mut Problems) -> Fixtures {
         let git_init = self.git_init.unwrap_or(false);
-        if self.git_branch.is_some() && !git_init {
+        if self.rest.git_branch.is_some() && !git_init {
             let place = node.get("git_branch").unwrap_or(node);
             problems.push(place.warning("`git_branch` does nothing without `git_init: true`"));
         }
-        Fixtures {
-            git_init,
-            git_branch: self.git_branch,
-            copy_trees: self.copy_trees,
-            files_committed: self.files_committed,
-            files_staged: self.files_staged,
-            files_unstaged: self.files_unstaged,
-            setup_commands: self.setup_commands,
-            env: self.env,
-            source: Some(node.excerpt()),
-        }
+        Fixtures { git_init, source: Some(node.excerpt()), ..self.rest }
     }
 }
 
@@ -182,18 +170,8 @@ const LARGEST: u64 = 256 << 20;
 /// Returns the bytes of a file, and `true` if it is executable.
 pub fn bytes(path: &Path) -> std::io::Result<(Vec<u8>, bool)> {
     let content = files::read_named(path, LARGEST)?;
-    Ok((content, is_executable(&std::fs::metadata(path)?)))
-}
-
-#[cfg(unix)]
-fn is_executable(metadata: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    metadata.permissions().mode() & 0o111 != 0
-}
-
-#[cfg(not(unix))]
-fn is_executable(_: &std::fs::Metadata) -> bool {
-    false
+    let is_executable = std::fs::metadata(path)?.permissions().mode() & 0o111 != 0;
+    Ok((content, is_executable))
 }
 
 fn sandbox_path(fields: &mut Fields<'_>, key: &'static str, text: &str, problems: &mut Problems) -> Option<String> {
@@ -307,10 +285,10 @@ filse_unstaged: []
             Block::read(&node, Path::new("/"), &mut problems).unwrap()
         };
         let mut below = block("{git_init: true, git_branch: a, setup_commands: [one], env: {A: '1', B: '1'}}");
-        below.lay(&block("{git_branch: b, setup_commands: [two], env: {C: '2', A: '2'}}"));
-        assert_eq!((below.git_init, below.git_branch.as_deref()), (Some(true), Some("b")));
-        assert_eq!(below.setup_commands.iter().map(|c| c.value.as_str()).collect::<Vec<_>>(), ["one", "two"]);
-        let env: Vec<_> = below.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        below.merge(&block("{git_branch: b, setup_commands: [two], env: {C: '2', A: '2'}}"));
+        assert_eq!((below.git_init, below.rest.git_branch.as_deref()), (Some(true), Some("b")));
+        assert_eq!(below.rest.setup_commands.iter().map(|c| c.value.as_str()).collect::<Vec<_>>(), ["one", "two"]);
+        let env: Vec<_> = below.rest.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(env, ["A=2", "B=1", "C=2"]);
     }
 }

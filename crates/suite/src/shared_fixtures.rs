@@ -87,11 +87,11 @@ impl SharedFixtures {
                 Err(problem) => problems.push(*problem),
             }
             if let Some(below) = unfolded.get(below.as_str()) {
-                whole.lay(below);
+                whole.merge(below);
             }
         }
         way.pop();
-        whole.lay(block);
+        whole.merge(block);
         unfolded.insert(name, whole);
     }
 }

@@ -330,7 +330,7 @@ pub(super) fn fixtures_of(
             Some(shared) => {
                 for (name, place) in &own.extends {
                     match shared.get(name, place) {
-                        Ok(block) => whole.lay(block),
+                        Ok(block) => whole.merge(block),
                         Err(problem) => problems.push(*problem),
                     }
                 }
@@ -346,7 +346,7 @@ pub(super) fn fixtures_of(
             }
         }
     }
-    whole.lay(&own);
+    whole.merge(&own);
     Arc::new(whole.into_fixtures(node, problems))
 }
 

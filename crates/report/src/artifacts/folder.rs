@@ -7,6 +7,8 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use walkdir::WalkDir;
+
 /// First line of the index. One JSON string follows for each file, relative to the top. A file is added before it is
 /// created.
 const MARK: &str = "trialrun.artifacts/1";
@@ -69,9 +71,6 @@ impl Folder {
     }
 
     /// Adds files to the index before they are created.
-    ///
-    /// # Errors
-    /// If the index cannot be written.
     pub(super) fn enter(&self, files: impl IntoIterator<Item = PathBuf>) -> io::Result<()> {
         let mut text = String::new();
         for file in files {
@@ -86,9 +85,6 @@ impl Folder {
     }
 
     /// Writes a file of the index, as a whole or not at all.
-    ///
-    /// # Errors
-    /// If it cannot be written; its previous content is kept.
     pub(super) fn write(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
         let path = self.root.join(file);
         let part = self.root.join(part_of(file));
@@ -102,31 +98,21 @@ impl Folder {
     }
 
     /// Creates a file of the index, to be written line by line.
-    ///
-    /// # Errors
-    /// If it cannot be created.
     pub(super) fn create(&self, file: &Path) -> io::Result<File> {
         let path = self.root.join(file);
         File::create(&path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
     }
 
     /// Creates a directory.
-    ///
-    /// # Errors
-    /// If it cannot be created.
     pub(super) fn make(&self, directory: &Path) -> io::Result<()> {
         let path = self.root.join(directory);
         fs::create_dir_all(&path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
     }
 
     /// Adds everything below `directory` to the index: files from a command of this run belong to this run.
-    ///
-    /// # Errors
-    /// If the index cannot be written.
     pub(super) fn adopt(&self, directory: &Path) -> io::Result<()> {
-        let mut found = Listing::default();
-        found.walk(&self.root, directory).map_err(io::Error::other)?;
-        self.enter(found.files)
+        let (files, _) = listing(&self.root, directory).map_err(io::Error::other)?;
+        self.enter(files)
     }
 }
 
@@ -143,41 +129,25 @@ fn entry(line: &str) -> Option<PathBuf> {
     (is_below && !path.as_os_str().is_empty()).then_some(path)
 }
 
-/// Content of a directory; links are not followed.
-#[derive(Default)]
-struct Listing {
-    /// All entries that are not directories.
-    files: Vec<PathBuf>,
-    /// Directories, each after its content.
-    directories: Vec<PathBuf>,
-}
-
-impl Listing {
-    fn walk(&mut self, root: &Path, directory: &Path) -> Result<(), String> {
-        let failed = |error: io::Error| format!("cannot read {}: {error}", root.join(directory).display());
-        for entry in fs::read_dir(root.join(directory)).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let path = directory.join(entry.file_name());
-            if entry.file_type().map_err(failed)?.is_dir() {
-                self.walk(root, &path)?;
-                self.directories.push(path);
-            } else {
-                self.files.push(path);
-            }
-        }
-        Ok(())
+/// Returns the files below `directory`, and its directories, each after its content. Links are not followed.
+fn listing(root: &Path, directory: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), String> {
+    let (mut files, mut directories) = (Vec::new(), Vec::new());
+    for entry in WalkDir::new(root.join(directory)).min_depth(1).contents_first(true) {
+        let entry = entry.map_err(|error| format!("cannot read {}: {error}", root.join(directory).display()))?;
+        let path = entry.path().strip_prefix(root).unwrap_or(entry.path()).to_owned();
+        if entry.file_type().is_dir() { directories.push(path) } else { files.push(path) }
     }
+    Ok((files, directories))
 }
 
 /// Removes the known files; fails without removing anything if there are others.
 fn empty(root: &Path, known: &BTreeSet<PathBuf>) -> Result<(), String> {
-    let mut found = Listing::default();
-    found.walk(root, Path::new(""))?;
+    let (mut files, directories) = listing(root, Path::new(""))?;
     let parts: BTreeSet<PathBuf> = known.iter().map(|file| part_of(file)).collect();
     let folders: BTreeSet<&Path> = known.iter().flat_map(|file| file.ancestors().skip(1)).collect();
-    found.files.retain(|file| file != Path::new(INDEX));
-    let foreign_files = found.files.iter().filter(|file| !known.contains(*file) && !parts.contains(*file));
-    let foreign_folders = found.directories.iter().filter(|folder| !folders.contains(folder.as_path()));
+    files.retain(|file| file != Path::new(INDEX));
+    let foreign_files = files.iter().filter(|file| !known.contains(*file) && !parts.contains(*file));
+    let foreign_folders = directories.iter().filter(|folder| !folders.contains(folder.as_path()));
     let foreign: Vec<String> = foreign_files.chain(foreign_folders).map(|path| path.display().to_string()).collect();
     if !foreign.is_empty() {
         let more = foreign.len().saturating_sub(MAX_NAMES);
@@ -189,10 +159,10 @@ fn empty(root: &Path, known: &BTreeSet<PathBuf>) -> Result<(), String> {
         let path = root.join(path);
         move |error: io::Error| format!("cannot remove {}: {error}", path.display())
     };
-    for file in &found.files {
+    for file in &files {
         fs::remove_file(root.join(file)).map_err(failed(file))?;
     }
-    for directory in &found.directories {
+    for directory in &directories {
         fs::remove_dir(root.join(directory)).map_err(failed(directory))?;
     }
     Ok(())
@@ -221,9 +191,8 @@ mod tests {
     }
 
     fn names(root: &Path) -> Vec<String> {
-        let mut found = Listing::default();
-        found.walk(root, Path::new("")).unwrap();
-        let mut names: Vec<String> = found.files.iter().map(|file| file.display().to_string()).collect();
+        let (files, _) = listing(root, Path::new("")).unwrap();
+        let mut names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         names.sort();
         names
     }

@@ -8,13 +8,14 @@ use crate::truncated_value::{shortened, truncated};
 use crate::value;
 
 /// Verdict on a match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Pass {
     /// It matches.
     Yes,
     /// It does not match.
     No,
     /// It cannot be decided.
+    #[default]
     Unknown,
 }
 
@@ -53,7 +54,7 @@ impl Pass {
 }
 
 /// Result of matching one value: the score, and the mismatches.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Found {
     /// Score of at most 1. It is below 0 if penalties outweigh, until the score of the whole is computed. Undecided
     /// parts count with their lowest possible score.
@@ -111,17 +112,7 @@ impl Found {
 
     /// Returns a result without parts and without mismatches.
     pub fn scored(score: f64, pass: Pass) -> Self {
-        Self {
-            score,
-            most: score,
-            pass,
-            flaws: Vec::new(),
-            details: Vec::new(),
-            title: None,
-            dimension: None,
-            critical: false,
-            place: None,
-        }
+        Self { score, most: score, pass, ..Self::default() }
     }
 
     /// Returns a result that does not match, with the mismatch.

@@ -9,6 +9,7 @@ use crate::arms::Arms;
 use crate::format::{counted, number};
 
 /// State that reports keep of a run in progress to summarise it.
+#[derive(Default)]
 pub(crate) struct RunTotals {
     agents: Vec<AgentInfo>,
     /// Position of each trial in the plan.
@@ -53,11 +54,8 @@ impl RunTotals {
             places: info.trials.iter().enumerate().map(|(place, id)| (id.into(), place)).collect(),
             planned: info.trials.len(),
             planned_baseline: info.trials.iter().filter(|id| id.is_baseline()).count(),
-            summary: Summary::default(),
-            costs: Vec::new(),
-            auxiliary_usages: Vec::new(),
-            figures: Vec::new(),
             compares,
+            ..Self::default()
         }
     }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
 use model::{Diagnostic, Excerpt, Node, NodeKind, Skill, Source, Span, nearest};
-use serde_json::Map;
 use sha2::{Digest, Sha256};
 
 use crate::document::Language;
@@ -89,19 +88,7 @@ pub fn of_prompt(case: &str, prompt: &str) -> Skill {
 /// Creates a skill that only has a body.
 fn of_body(body: &str) -> Skill {
     let hash = hex(&Sha256::digest(body.as_bytes()));
-    Skill {
-        name: String::new(),
-        description: String::new(),
-        directory: None,
-        version: None,
-        body: body.to_owned(),
-        body_hash: hash.clone(),
-        content_hash: hash,
-        allowed_tools_raw: Vec::new(),
-        allowed_tools: Vec::new(),
-        token_budget: None,
-        frontmatter: Map::new(),
-    }
+    Skill { body: body.to_owned(), body_hash: hash.clone(), content_hash: hash, ..Skill::default() }
 }
 
 /// Reads the text of a `SKILL.md`; `folder` is the name of its directory, which the skill's name must equal. The caller

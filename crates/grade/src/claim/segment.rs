@@ -62,14 +62,7 @@ impl Segment {
 
 /// Splits a claim into segments. Returns `None` if something in it is not understood.
 pub(super) fn segments(tokens: &[Token]) -> Option<Vec<Segment>> {
-    let mut reader = Reader {
-        tokens,
-        at: 0,
-        done: Vec::new(),
-        now: Segment::default(),
-        preposition: None,
-        is_new_preposition: false,
-    };
+    let mut reader = Reader { tokens, ..Reader::default() };
     while let Some(token) = reader.tokens.get(reader.at) {
         reader.at += 1;
         reader.read(token)?;
@@ -85,6 +78,7 @@ enum Preposition {
     In,
 }
 
+#[derive(Default)]
 struct Reader<'t> {
     tokens: &'t [Token],
     /// Index of the next token.

@@ -26,6 +26,7 @@ pub(super) struct Artifacts {
 }
 
 /// A trial without an outcome.
+#[derive(Default)]
 struct Running {
     identity: Value,
     attempt: u32,
@@ -77,15 +78,7 @@ impl Artifacts {
     ) -> io::Result<()> {
         let trial = id.to_string();
         let identity = progress::identity(id, agent, has_skill);
-        let running = Running {
-            identity: identity.clone(),
-            attempt,
-            logs: [None, None],
-            agent_began: None,
-            agent_ended: false,
-            usage: Usage::default(),
-            hooks: Vec::new(),
-        };
+        let running = Running { identity: identity.clone(), attempt, ..Running::default() };
         self.running.insert(trial.clone(), running);
         let again = json!({ "attempt": (attempt > 1).then_some(attempt) });
         self.say("run_started", at, &[&identity, &again])?;

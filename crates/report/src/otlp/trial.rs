@@ -36,6 +36,7 @@ pub(super) struct RunContext {
 }
 
 /// Spans of a trial in progress.
+#[derive(Default)]
 pub(super) struct TrialSpans {
     context: RunContext,
     trial: Arc<str>,
@@ -62,6 +63,7 @@ struct Draft {
 }
 
 /// Attempt in progress.
+#[derive(Default)]
 struct Attempt {
     span: usize,
     model: Option<String>,
@@ -92,16 +94,7 @@ struct Call {
 
 impl TrialSpans {
     pub(super) fn new(context: &RunContext, trial: &Arc<str>, at: Timestamp) -> Self {
-        let mut spans = Self {
-            context: context.clone(),
-            trial: Arc::clone(trial),
-            started: at,
-            spans: Vec::new(),
-            attempt: None,
-            judging: None,
-            judges: Vec::new(),
-            evaluated: 0,
-        };
+        let mut spans = Self { context: context.clone(), trial: Arc::clone(trial), started: at, ..Self::default() };
         spans.open(String::new(), INTERNAL, None, at);
         spans
     }
@@ -156,15 +149,8 @@ impl TrialSpans {
         self.attempt = Some(Attempt {
             span,
             model: model.map(str::to_owned),
-            answered_by: None,
-            version: None,
-            session: None,
-            usage: Usage::default(),
-            turns: HashMap::new(),
-            calls: HashMap::new(),
             idle_since: HashMap::from([(None, at)]),
-            messages: Vec::new(),
-            answer: None,
+            ..Attempt::default()
         });
     }
 

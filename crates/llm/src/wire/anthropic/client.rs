@@ -74,10 +74,7 @@ impl Dialect for Client {
         Box::new(PartialReply {
             asked: request.model.clone(),
             schema: request.response_schema.clone(),
-            message: Map::new(),
-            usage: Map::new(),
-            blocks: BTreeMap::new(),
-            complete: false,
+            ..PartialReply::default()
         })
     }
 }
@@ -190,6 +187,7 @@ fn unwrapped(mut reply: Reply, schema: Option<&ResponseSchema>) -> Reply {
 }
 
 /// Message that is being received.
+#[derive(Default)]
 struct PartialReply {
     asked: String,
     schema: Option<ResponseSchema>,

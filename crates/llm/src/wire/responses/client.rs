@@ -49,7 +49,7 @@ impl Dialect for Client {
     }
 
     fn assemble(&self, request: &Request) -> Box<dyn Assemble> {
-        Box::new(PartialReply { asked: request.model.clone(), items: BTreeMap::new(), response: None })
+        Box::new(PartialReply { asked: request.model.clone(), ..PartialReply::default() })
     }
 }
 
@@ -105,6 +105,7 @@ fn read(asked: &str, document: &Value, items: Option<BTreeMap<u64, Value>>) -> R
 
 /// Response that is being received. Each item is sent complete at its end, and the response is sent complete at the
 /// end; the pieces in between contain nothing new.
+#[derive(Default)]
 struct PartialReply {
     asked: String,
     items: BTreeMap<u64, Value>,

@@ -26,8 +26,9 @@ pub fn head(text: &str, most: usize) -> (&str, bool) {
     }
 }
 
-/// Leaves out the middle of `text` if it has more than `most` characters.
-pub fn middle(text: String, most: usize) -> String {
+/// Leaves out the middle of `text` if it has more than `most` characters; `head` of those that are kept are from its
+/// beginning.
+pub fn middle(text: String, head: usize, most: usize) -> String {
     if text.len() <= most {
         return text;
     }
@@ -35,8 +36,8 @@ pub fn middle(text: String, most: usize) -> String {
     if count <= most {
         return text;
     }
-    let (front, _) = head(&text, most - most / 2);
-    let back = text.char_indices().nth(count - most / 2).map_or("", |(start, _)| &text[start..]);
+    let (front, _) = self::head(&text, head);
+    let back = text.char_indices().nth(count - (most - head)).map_or("", |(start, _)| &text[start..]);
     format!("{front}\n[… {} characters left out …]\n{back}", count - most)
 }
 
@@ -54,8 +55,8 @@ mod tests {
     fn text_is_cut_at_a_character_boundary_with_a_notice() {
         assert_eq!(head("äöü", 2), ("äö", true));
         assert_eq!(head("äöü", 3), ("äöü", false));
-        assert_eq!(middle("äöüß€".into(), 3), "äö\n[… 2 characters left out …]\n€");
-        assert_eq!(middle("äöü".into(), 3), "äöü");
-        assert_eq!(middle("abcdef".into(), 1), "a\n[… 5 characters left out …]\n");
+        assert_eq!(middle("äöüß€".into(), 2, 3), "äö\n[… 2 characters left out …]\n€");
+        assert_eq!(middle("äöü".into(), 2, 3), "äöü");
+        assert_eq!(middle("abcdef".into(), 1, 1), "a\n[… 5 characters left out …]\n");
     }
 }

@@ -157,9 +157,6 @@ impl CommandTool {
 
     /// Returns the command line for these arguments. Values are always part of an option or after `--`, so that none is
     /// read as an option.
-    ///
-    /// # Errors
-    /// Returns a message for the client if an argument is unknown or has another type.
     fn command_line(&self, arguments: &JsonObject) -> Result<Vec<String>, String> {
         let names = || self.parameters.iter().map(|parameter| parameter.name);
         if let Some(unknown) = arguments.keys().find(|name| names().all(|known| known != name.as_str())) {
@@ -274,7 +271,7 @@ fn result(output: &std::process::Output) -> CallToolResult {
     let printed = [&output.stdout, &output.stderr].map(|stream| String::from_utf8_lossy(stream).trim_end().to_owned());
     let text: Vec<String> = printed.into_iter().filter(|text| !text.is_empty()).collect();
     let code_text = code.map_or_else(|| "ended by a signal".to_owned(), |code| format!("exit code {code}"));
-    let text = format!("{}\n\n{code_text}", model::text::middle(text.join("\n\n"), MOST));
+    let text = format!("{}\n\n{code_text}", model::text::middle(text.join("\n\n"), MOST - MOST / 2, MOST));
     let is_result =
         code.is_some_and(|code| [exit::PASSED, exit::FAILED, exit::INCOMPLETE].map(i32::from).contains(&code));
     let content = vec![ContentBlock::text(text)];

@@ -220,17 +220,9 @@ fn describe_call(traced: &TracedCall) -> String {
     format!("{} {input}\n{result}", traced.call.name)
 }
 
-/// Shortens `text` to `most` characters: keeps most of its beginning and some of its end, and says how much is left
-/// out.
+/// Shortens `text` to `most` characters: keeps most of its beginning and some of its end.
 fn shortened(text: &str, most: usize) -> String {
-    let length = text.chars().count();
-    if length <= most {
-        return text.to_owned();
-    }
-    let head = most / 4 * 3;
-    let beginning: String = text.chars().take(head).collect();
-    let end: String = text.chars().skip(length - (most - head)).collect();
-    format!("{beginning}\n[… {} characters left out …]\n{end}", length - most)
+    model::text::middle(text.to_owned(), most / 4 * 3, most)
 }
 
 /// Returns `text` with invisible characters written as escapes, so that a judge sees what a person would not.

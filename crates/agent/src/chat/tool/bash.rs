@@ -49,7 +49,7 @@ async fn bash(mut arguments: Arguments, call: Call<'_>) -> ToolOutput {
         .map_err(|error| format!("the command could not be started: {error}"))?;
     let mut text = output.stdout.text();
     text.push_str(&output.stderr.text());
-    let text = model::text::middle(text.trim_end().to_owned(), MOST);
+    let text = model::text::middle(text.trim_end().to_owned(), MOST - MOST / 2, MOST);
     if output.timed_out {
         return Err(join(&format!("The command timed out after {} s.", seconds(timeout)), &text));
     }

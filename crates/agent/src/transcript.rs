@@ -72,11 +72,6 @@ impl ReportedCall {
         self.input.clone().unwrap_or_else(written)
     }
 
-    /// Returns `true` if the call has no arguments.
-    pub(super) fn has_no_input(&self) -> bool {
-        self.input().as_object().is_some_and(Map::is_empty)
-    }
-
     /// Records the call and its result as if they were happening now.
     pub(super) async fn perform(&self, performer: &mut Performer, turn: &mut Turn) -> Result<(), Ending> {
         // Yields now and then, so that the trial's timeout is checked even during long transcripts.
@@ -220,7 +215,8 @@ impl Reader {
     /// Reads a message of tools: results of earlier calls, and calls that were not mentioned before.
     fn results(&mut self, message: &Map<String, Value>, at: usize) {
         for call in self.calls(message, "tools", at) {
-            let is_it = |open: &ReportedCall| call.has_no_input() || open.input == call.input;
+            let is_it =
+                |open: &ReportedCall| call.input().as_object().is_some_and(Map::is_empty) || open.input == call.input;
             let named = self.by_name.get(&call.name).into_iter().flatten();
             let at = named.copied().find(|(turn, at)| is_it(&self.turns[*turn].calls[*at]));
             match at.and_then(|at| self.take_unanswered(at)) {

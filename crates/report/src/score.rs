@@ -110,14 +110,9 @@ pub(crate) fn failed_critical(findings: &[Finding]) -> Vec<&str> {
     findings.iter().flat_map(|finding| &finding.failed_critical).map(String::as_str).collect()
 }
 
-/// Returns the parts of a scored trial's score: the score, the maximum, and the score needed to pass.
-pub(crate) fn of_scored(record: &TrialRecord) -> Option<(f64, f64, f64)> {
-    Some((record.score?, record.max_score?, record.pass_score?))
-}
-
 /// Formats a score as `76 of 100 (needs 80)`, in two parts. A score that is too low is never rounded to the needed one.
 pub(crate) fn describe(record: &TrialRecord) -> Option<(String, String)> {
-    let (score, most, needed) = of_scored(record)?;
+    let (score, most, needed) = (record.score?, record.max_score?, record.pass_score?);
     let (mut shown, mut needs) = (points(score), points(needed));
     if shown == needs && record.outcome == Outcome::Failed && score < needed {
         (shown, needs) = (score.to_string(), needed.to_string());

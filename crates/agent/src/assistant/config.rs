@@ -52,7 +52,7 @@ impl AssistantConfig {
                 Api::Responses
             }
             (Some(true), None, None) => {
-                problems.push(api_node(node).error("`api: assistants` needs an `assistant_id`"));
+                problems.push(node.get("api").unwrap_or(node).error("`api: assistants` needs an `assistant_id`"));
                 Api::Responses
             }
             _ => Api::Responses,
@@ -84,8 +84,4 @@ impl AssistantConfig {
         let place = node.get("type").unwrap_or(node);
         place.error("`assistant` needs a `model`").help("or an `assistant_id`, whose assistant has one")
     }
-}
-
-fn api_node(node: &Node) -> &Node {
-    node.get("api").unwrap_or(node)
 }

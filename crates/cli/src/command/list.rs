@@ -88,8 +88,9 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
             .map(|trial| {
                 let times = times.get(&(trial.position, &*trial.id.arm)).copied().unwrap_or_default();
                 let mut about = vec![trial.id.arm.to_string()];
+                let is_negative = trial.case.skill_eval.as_ref().is_some_and(|eval| !eval.should_trigger);
                 about.extend((times > 1).then(|| format!("{times} times")));
-                about.extend(is_negative(&trial.case).then(|| "negative control".to_owned()));
+                about.extend(is_negative.then(|| "negative control".to_owned()));
                 about.extend(trial.case.tags.iter().map(|tag| format!("#{tag}")));
                 (format!("{}::{}", trial.id.suite, trial.id.case), about.join("  "))
             })
@@ -104,11 +105,6 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
     } else {
         exit::PASSED
     }))
-}
-
-/// Returns `true` if the case requires that its skill is not used.
-fn is_negative(case: &model::Case) -> bool {
-    case.skill_eval.as_ref().is_some_and(|eval| !eval.should_trigger)
 }
 
 fn built_in(args: &ListArgs) -> Option<Vec<(String, String)>> {

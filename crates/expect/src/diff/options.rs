@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use model::Node;
 use model::decode::{Fields, Problems};
 
 use super::Kind;
@@ -30,14 +29,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads a map that only contains options.
-    pub fn parse(node: &Node, problems: &mut Problems) -> Option<Self> {
-        let mut fields = Fields::of(node, "the options of a diff", problems)?;
-        let options = Self::read(&mut fields, problems);
-        fields.finish(problems);
-        Some(options)
-    }
-
     /// Reads the options from a map that contains other keys as well. The caller reads those and finishes the map.
     pub fn read(fields: &mut Fields<'_>, problems: &mut Problems) -> Self {
         if fields.node().get("timeout").is_some()
@@ -82,7 +73,7 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
-    use model::Source;
+    use model::{Node, Source};
     use serde_json::{Value, json};
 
     use super::*;
@@ -90,7 +81,11 @@ mod tests {
     fn parsed(value: &Value) -> (Option<Options>, Vec<String>) {
         let node = Node::from_json(value, &Source::new("a.yaml", ""));
         let mut problems = Problems::new();
-        let options = Options::parse(&node, &mut problems);
+        let options = Fields::of(&node, "the options of a diff", &mut problems).map(|mut fields| {
+            let options = Options::read(&mut fields, &mut problems);
+            fields.finish(&mut problems);
+            options
+        });
         (options, problems.iter().map(|problem| format!("{}|{}", problem.message, problem.help.join("|"))).collect())
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use model::statistics::{ArmStatistics, AtK, Delta, Observation};
+use model::statistics::{ArmStatistics, Delta, Observation};
 use model::{
     Estimate, Forge, ForgeKind, HookKind, HookRecord, Outcome, RunInfo, SideEffects, Status, Tokens, TrialRecord,
     WITH_SKILL, WITHOUT_SKILL,
@@ -364,7 +364,7 @@ fn figures(arm: &ArmStatistics) -> Value {
     let estimate = |estimate: Option<Estimate>| {
         estimate.map(|it| json!({ "mean": it.mean, "stddev": it.stddev, "ci95": it.ci95 }))
     };
-    let at_k = |curve: &[AtK]| curve.iter().find(|point| point.k == arm.k).map(|point| point.value);
+    let (pass_at_k, pass_hat_k) = arm.at_k().unzip();
     json!({
         "runs": arm.trials,
         "pass_rate": estimate(arm.pass_rate),
@@ -374,8 +374,8 @@ fn figures(arm: &ArmStatistics) -> Value {
         "cost_runs": arm.trials_with_cost,
         // In this file, the rate of full passes has never included skipped assertions.
         "full_pass_rate": arm.decided_pass_rate.map(|rate| rate.mean),
-        "pass_at_k": at_k(&arm.pass_at_k),
-        "pass_hat_k": at_k(&arm.pass_hat_k),
+        "pass_at_k": pass_at_k,
+        "pass_hat_k": pass_hat_k,
         "k": arm.k,
     })
 }

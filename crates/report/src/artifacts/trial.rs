@@ -105,11 +105,10 @@ pub(super) fn budget_reason(record: &TrialRecord) -> Option<String> {
 
 /// Returns the findings that are assertions: written ones, and implicit ones that are unmet.
 pub(super) fn assertions(record: &TrialRecord) -> impl Iterator<Item = &Finding> {
-    record.findings.iter().filter(|finding| !finding.implicit || finding.status == Status::Unmet || is_hook(finding))
-}
-
-fn is_hook(finding: &Finding) -> bool {
-    finding.kind == "hook"
+    record
+        .findings
+        .iter()
+        .filter(|finding| !finding.implicit || finding.status == Status::Unmet || finding.kind == "hook")
 }
 
 /// Returns the text of an assertion.

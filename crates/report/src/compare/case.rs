@@ -144,11 +144,6 @@ impl CaseChange {
         self.evidence.as_deref()
     }
 
-    /// Returns `true` if a trial of the case has a score between 0 and its maximum.
-    pub(super) fn has_partial_score(&self) -> bool {
-        self.before.is_partial || self.after.is_partial
-    }
-
     pub(super) fn test(&mut self) {
         self.p_value = self.table().map(|(passed, trials)| fisher(passed, trials));
     }

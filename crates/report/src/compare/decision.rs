@@ -43,6 +43,7 @@ impl Decision {
             paired().filter_map(|(case, _)| case.before.score().zip(case.after.score())).collect();
         let mean = |of: fn(&(f64, f64)) -> f64| scores.iter().map(of).sum::<f64>() / scores.len().max(1) as f64;
         let apart: Vec<f64> = scores.iter().map(|(before, after)| after - before).collect();
+        let is_partial = |case: &CaseChange| case.before.is_partial || case.after.is_partial;
         let gains: Vec<[f64; 2]> = paired().map(|(_, gain)| gain).collect();
         let passed = Difference::of_share_differences(&smallest(&gains));
         Self {
@@ -52,7 +53,7 @@ impl Decision {
                 let tables: Vec<_> = paired().map(|(case, _)| case.table_towards(passed.mean)).collect();
                 fisher_of_tables(&tables)
             }),
-            score: Difference::of_share_differences(&apart).filter(|_| cases.iter().any(CaseChange::has_partial_score)),
+            score: Difference::of_share_differences(&apart).filter(|_| cases.iter().any(is_partial)),
             scores: [mean(|scores| scores.0), mean(|scores| scores.1)],
             undecided,
             threshold,

@@ -298,12 +298,8 @@ impl Evidence {
         segments
     }
 
-    /// Returns the tool calls of both trials.
-    pub(crate) fn all_calls(&self, paint: &Paint) -> Vec<Segment> {
-        self.calls_of(&self.rows, paint)
-    }
-
-    fn calls_of(&self, rows: &[Row], paint: &Paint) -> Vec<Segment> {
+    /// Returns the tool calls of both trials in `rows`.
+    pub(crate) fn calls_of(&self, rows: &[Row], paint: &Paint) -> Vec<Segment> {
         let mut segments: Vec<Segment> = Vec::new();
         let mut push = |part: Part, call: &Call| {
             segments.push(Segment { part, text: format!("{}\n", call.describe(paint)) });

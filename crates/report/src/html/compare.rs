@@ -82,7 +82,7 @@ fn details(evidence: &Evidence, paint: &Paint) -> String {
         html.push_str(&format!("<h3>Answer</h3>{}", diff(&evidence.answers)));
     }
     if let Some(first) = evidence.divergence {
-        let (head, calls) = (text(&evidence.calls_head(first)), diff(&evidence.all_calls(paint)));
+        let (head, calls) = (text(&evidence.calls_head(first)), diff(&evidence.calls_of(&evidence.rows, paint)));
         html.push_str(&format!("<h3>{head}</h3>{calls}"));
     }
     format!("{html}<p class=\"usage\">{}</p>", text(&evidence.usage(paint)))

@@ -133,7 +133,7 @@ fn one(found: &Finding, width: usize, record: &TrialRecord, paint: &Paint, detai
     if (counts && found.status != Status::Met && !found.failures.is_empty()) || fell_short {
         reason.clear();
     }
-    let is_scored = record.pass_score.is_some() && !found.implicit && is_decided_by_findings(record.outcome);
+    let is_scored = record.pass_score.is_some() && !found.implicit && record.outcome.is_graded();
     if let Some(share) = score::share(found).filter(|_| is_scored) {
         // In a passed trial, only the finding's share of the score is shown.
         let is_all = reason.is_empty() || (found.status != Status::Met && !counts);
@@ -230,11 +230,6 @@ fn footer(record: &TrialRecord) -> Vec<String> {
     parts.extend(record.cost_usd.map(money));
     parts.push(elapsed(record.duration_ms));
     parts
-}
-
-/// Returns `true` if the outcome follows from the findings, and not from a problem around the trial.
-fn is_decided_by_findings(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Passed | Outcome::Failed | Outcome::Undecided)
 }
 
 /// Returns `true` if the outcome needs an explanation.

@@ -76,7 +76,7 @@ fn load<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Result<
     match text.kind {
         Kind::Module => {
             let code = without_nul(text.code());
-            let module = match is_of_package(name) {
+            let module = match Path::new(name).components().any(|part| part.as_os_str() == "node_modules") {
                 true => compiled::declare_of_package(ctx, name, &code)?,
                 false => Module::declare(ctx.clone(), name, &*code)?,
             };
@@ -94,11 +94,6 @@ fn load<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Result<
             json::as_module(ctx, name, value)
         }
     }
-}
-
-/// True if the module called `name` is in an installed package.
-fn is_of_package(name: &str) -> bool {
-    Path::new(name).components().any(|part| part.as_os_str() == "node_modules")
 }
 
 /// Fills in `import.meta`.

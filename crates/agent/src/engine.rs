@@ -136,9 +136,6 @@ pub(super) struct Engine {
 
 impl Engine {
     /// Loads `program` and returns its value. Each call may take as long as a trial with `timeout_ms`.
-    ///
-    /// # Errors
-    /// Returns an error if the program cannot be loaded.
     pub(super) async fn start(program: Program, timeout_ms: u64) -> Result<(Self, Value), ScriptError> {
         let (jobs, queue) = channel();
         let (messages_in, messages) = channel();
@@ -191,9 +188,6 @@ impl Engine {
     }
 
     /// Calls `function` outside of a turn. Its console output is recorded with the next call.
-    ///
-    /// # Errors
-    /// Returns an error of the script.
     pub(super) async fn prepare(&mut self, function: &Function, arguments: Vec<Value>) -> Result<Value, ScriptError> {
         let mut answer = self.send(function, arguments);
         loop {
@@ -207,9 +201,6 @@ impl Engine {
 
     /// Calls `function` and records its console output. The inner result has an error of the script, whose location is
     /// recorded too.
-    ///
-    /// # Errors
-    /// Returns the ending if the trial must stop.
     pub(super) async fn call(
         &mut self,
         function: &Function,

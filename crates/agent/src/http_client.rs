@@ -28,9 +28,6 @@ struct Purpose {
 }
 
 /// Returns the client for a secure or plain address on the current runtime.
-///
-/// # Errors
-/// Returns an error message if the client cannot be created.
 pub(crate) fn client(is_secure: bool, host: &Host) -> Result<Client, String> {
     let proxies = Proxies::of(|name| host.env.get(name).map(String::as_str));
     let purpose = Purpose { runtime: Handle::current().id(), is_secure, proxies };

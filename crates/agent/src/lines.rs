@@ -57,9 +57,6 @@ impl Notices {
     pub(super) const MOST: usize = 100;
 
     /// Records `text` as a notice, unless it is empty. Long texts are shortened.
-    ///
-    /// # Errors
-    /// Returns the ending with which the agent must stop now.
     pub(super) fn record(&mut self, from: &str, text: &str, turn: &mut Turn) -> Result<(), Ending> {
         let text = text.trim_end();
         if text.is_empty() || self.count == Self::MOST {

@@ -78,9 +78,6 @@ impl Network {
     }
 
     /// Sends a request of `fetch`. Redirects are not followed.
-    ///
-    /// # Errors
-    /// Returns an error message if there is no response.
     pub(super) async fn fetch(&self, request: &Value) -> Result<Value, String> {
         let text = |key: &str| request.get(key).and_then(Value::as_str);
         let written = text("url").unwrap_or_default();

@@ -114,9 +114,6 @@ impl OwnTools {
     }
 
     /// Calls the tool with the index `at`. Returns `None` if the trial must stop.
-    ///
-    /// # Errors
-    /// Returns the ending if the trial ends for another reason.
     pub(super) async fn answer(
         &mut self,
         at: usize,

@@ -63,9 +63,6 @@ impl Invocation {
     }
 
     /// Starts that command.
-    ///
-    /// # Errors
-    /// Returns an error message if it cannot be started.
     pub(crate) fn start(&self, sandbox: &dyn Sandbox, more: &[&str]) -> Result<Process, String> {
         Process::start(self.command(sandbox, more))
             .map_err(|error| format!("cannot start {}: {error}", self.program.display()))

@@ -146,9 +146,6 @@ impl Turn {
     }
 
     /// Records a step that an agent's program reports, and sets what the trial waits for after it.
-    ///
-    /// # Errors
-    /// Returns the ending with which the agent must stop now.
     pub(crate) fn follow(&mut self, step: Step) -> Result<(), Ending> {
         match &step {
             Step::ToolCall(_) => self.waiting("tool"),
@@ -365,9 +362,6 @@ pub(crate) fn finished(is_error: bool, usage: Usage, text: Option<String>, resul
 }
 
 /// Waits for `future`, unless the trial must stop.
-///
-/// # Errors
-/// Returns [`Ending::Cancelled`] if `stopping` resolves first.
 pub(crate) async fn unless_stopped<T>(
     stopping: impl Future<Output = ()>,
     future: impl Future<Output = T>,

@@ -26,9 +26,6 @@ impl Network {
     }
 
     /// Returns the client for HTTPS or plain HTTP.
-    ///
-    /// # Errors
-    /// Returns a description of the problem.
     pub(crate) fn client(&self, is_secure: bool) -> Result<Client, String> {
         let place = if is_secure { &self.secure } else { &self.plain };
         let connect = self.policy.timeouts.connect;

@@ -13,9 +13,6 @@ pub(crate) struct Budget {
 
 impl Budget {
     /// Adds steps.
-    ///
-    /// # Errors
-    /// Returns an error if the total exceeds the limit for one text.
     pub(crate) fn spend(&self, steps: usize) -> Result<(), TemplateError> {
         self.taken.set(self.taken.get().saturating_add(steps));
         if self.taken.get() > limit::STEPS {

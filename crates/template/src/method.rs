@@ -35,9 +35,6 @@ pub(crate) const MAP: &[Operation] = &[
 ];
 
 /// Returns the method `name` of `value`.
-///
-/// # Errors
-/// Returns an error if there is no method of that name.
 pub(crate) fn named(value: &Value, name: &str) -> Result<&'static Operation, TemplateError> {
     let methods = match value {
         Value::Text(_) => TEXT,

@@ -39,9 +39,6 @@ fn remainder(call: &Call<'_>) -> Result<f64, TemplateError> {
 }
 
 /// Returns the test of that name.
-///
-/// # Errors
-/// Returns an error if there is none.
 pub(crate) fn named(name: &str) -> Result<&'static Operation, TemplateError> {
     find(TESTS, name).ok_or_else(|| {
         let error = TemplateError::new(format!("unknown test `{name}`"));

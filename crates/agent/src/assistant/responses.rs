@@ -26,9 +26,6 @@ pub(super) struct Responses {
 }
 
 /// Opens the model behind the API.
-///
-/// # Errors
-/// Returns an error if a key or an address is missing or invalid.
 pub(super) fn open(
     providers: &llm::Providers,
     model: &str,

@@ -43,9 +43,6 @@ pub(super) struct Thread {
 
 impl Thread {
     /// Creates a thread.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be created.
     pub(super) async fn open(context: &SessionContext, setting: AssistantConfig) -> Result<Self, Breakage> {
         let given = match &context.endpoint {
             Endpoint::Vendor { base_url } => base_url.as_deref(),

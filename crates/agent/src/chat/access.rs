@@ -68,9 +68,6 @@ impl FileAccess {
     }
 
     /// Reads the file that the agent calls `written`.
-    ///
-    /// # Errors
-    /// Returns a message for the agent.
     pub(crate) fn read(&self, written: &str) -> Result<Vec<u8>, String> {
         let path = self.locate(written)?;
         read_file(&path).map_err(|wrong| format!("{written} {wrong}"))
@@ -78,9 +75,6 @@ impl FileAccess {
 
     /// Writes the file that the agent calls `written`. Missing directories are created; an existing file keeps its
     /// mode. Returns `true` if the file is new.
-    ///
-    /// # Errors
-    /// Returns a message for the agent.
     pub(crate) fn write(&self, written: &str, content: &[u8]) -> Result<bool, String> {
         let path = self.locate(written)?;
         let failed = |error: std::io::Error| format!("{written} cannot be written: {error}");

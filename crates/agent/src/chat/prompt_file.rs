@@ -12,9 +12,6 @@ const LONGEST_NAME: usize = 256;
 
 /// Returns the text of every prompt that `case` names, each once. A script that is not a file name is the prompt
 /// itself.
-///
-/// # Errors
-/// Returns a problem for each file that cannot be read.
 pub(super) fn prompts(case: &Case, directory: &Path) -> Result<Vec<String>, Vec<Diagnostic>> {
     let mut scripts: Vec<&str> = Vec::new();
     for script in case.messages.iter().filter_map(|message| message.script.as_deref()) {

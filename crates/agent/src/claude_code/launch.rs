@@ -67,9 +67,6 @@ pub(super) struct Launch {
 
 impl Launch {
     /// Determines all data of the launch, and creates the links in the sandbox's home that show the agent its skill.
-    ///
-    /// # Errors
-    /// Returns an error if there is no sign-in, or if the sandbox cannot be written to.
     pub(super) fn prepare(program: PathBuf, on: &SessionContext) -> Result<Self, Breakage> {
         let sandbox = on.sandbox()?;
         let sign_in = sign_in::of(&on.host, &on.endpoint);

@@ -65,9 +65,6 @@ impl Cli {
 
 impl ClaudeCodeSession {
     /// Starts the CLI.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be started.
     pub(super) fn open(launch: Launch, context: &SessionContext) -> Result<Self, Breakage> {
         let sandbox = context.sandbox()?;
         let cli = Cli::start(&launch, sandbox.as_ref(), None).map_err(Breakage::environment)?;
@@ -144,9 +141,6 @@ impl ClaudeCodeSession {
     }
 
     /// Reads the CLI's output until it has processed the message.
-    ///
-    /// # Errors
-    /// Returns the ending if the CLI must be interrupted.
     async fn follow(&mut self, cli: &mut Cli, turn: &mut Turn, has_output: &mut bool) -> Result<Ending, Ending> {
         loop {
             match unless_stopped(turn.stopping(), cli.process.next_output()).await? {
@@ -173,9 +167,6 @@ impl ClaudeCodeSession {
     }
 
     /// Reads a line of stdout. Returns the ending if the CLI has processed the message.
-    ///
-    /// # Errors
-    /// Returns the ending if the CLI must be interrupted.
     fn handle_line(&self, cli: &mut Cli, line: &Line, turn: &mut Turn) -> Result<Option<Ending>, Ending> {
         keep("stdout", line, turn);
         if line.dropped > 0 {

@@ -49,9 +49,6 @@ pub(super) struct Launch {
 
 impl Launch {
     /// Determines all data of the launch, and creates the CLI's home.
-    ///
-    /// # Errors
-    /// Returns an error if there is no sign-in, or if the sandbox cannot be written to.
     pub(super) fn prepare(program: PathBuf, on: &SessionContext) -> Result<Self, Breakage> {
         let sandbox = on.sandbox()?;
         let sign_in = SignIn::of(&on.endpoint, || sign_in::at_vendor(&on.host));

@@ -153,9 +153,6 @@ impl CodexSession {
     }
 
     /// Reads the output of the CLI until it has processed the message and ended.
-    ///
-    /// # Errors
-    /// Returns the ending if the CLI must be stopped.
     async fn read_output(
         &mut self,
         process: &mut Process,

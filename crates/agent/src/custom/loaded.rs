@@ -29,9 +29,6 @@ pub(super) struct Loaded {
 impl Loaded {
     /// Loads `program`. If it `may_be_shared` and exports `execute`, the engine may be one that another trial has
     /// finished using. `None` if the module exports nothing that can be called.
-    ///
-    /// # Errors
-    /// Returns the error of the program.
     pub(super) async fn load(
         mut program: Program,
         timeout_ms: u64,
@@ -58,9 +55,6 @@ impl Loaded {
 
     /// Loads the same module in an engine that no trial has used, if other trials have used this one. Values that
     /// those trials left in the module's variables, such as a growing cache, may be the cause of an error.
-    ///
-    /// # Errors
-    /// Returns the error of the program.
     pub(super) async fn unused(&self) -> Result<Option<Self>, ScriptError> {
         match self.is_shared && self.uses > 1 {
             true => Self::start(self.program.clone(), self.timeout_ms).await,

@@ -26,9 +26,6 @@ pub(super) struct Module {
 
 impl Module {
     /// Returns the module that `custom:FILE` names.
-    ///
-    /// # Errors
-    /// Returns an error if no module is named.
     pub(super) fn of_argument(argument: Option<&str>) -> Result<Self, Box<Diagnostic>> {
         let Some(file) = argument.filter(|file| !file.is_empty()) else {
             return Err(Box::new(Diagnostic::error("`custom` needs a module").help("write `custom:agent.js`")));
@@ -59,9 +56,6 @@ impl Module {
     }
 
     /// Returns the module of a trial.
-    ///
-    /// # Errors
-    /// Returns the errors in its configuration.
     pub(super) fn of(context: &SessionContext) -> Result<Self, Vec<Diagnostic>> {
         let Some(config) = &context.config else {
             return Self::of_argument(context.argument.as_deref()).map_err(|problem| vec![*problem]);

@@ -54,9 +54,6 @@ impl Functions {
     }
 
     /// Calls one of the functions.
-    ///
-    /// # Errors
-    /// Returns the ending if the trial must stop.
     pub(super) async fn call(
         &mut self,
         role: Role,

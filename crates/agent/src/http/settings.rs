@@ -56,9 +56,6 @@ pub(super) struct RetryOn {
 
 impl Settings {
     /// Returns the default settings for the agent at `url`.
-    ///
-    /// # Errors
-    /// Returns an error message if the address is invalid.
     pub(super) fn of_url(url: &str) -> Result<Self, String> {
         let url = address(url)?;
         Ok(Self {

@@ -41,9 +41,6 @@ pub(super) enum Mode {
 
 impl ProgramConfig {
     /// Returns the configuration for a command line: `subprocess:COMMAND`.
-    ///
-    /// # Errors
-    /// Returns the problem of the command.
     pub(super) fn of_argument(argument: Option<&str>) -> Result<Self, Box<Diagnostic>> {
         let help = "write `subprocess:COMMAND`, or configure it: `{type: subprocess, command: [...]}`";
         let wrong = |message: String| Box::new(Diagnostic::error(message).help(help));

@@ -31,9 +31,6 @@ pub(super) struct Launch {
 
 impl Launch {
     /// Finds the program. `project` is the folder whose files the command may name.
-    ///
-    /// # Errors
-    /// Returns an error if the machine or the sandbox does not have the program or the folder.
     pub(super) fn prepare(
         config: &ProgramConfig,
         project: &Path,
@@ -81,9 +78,6 @@ impl Launch {
     }
 
     /// Starts the program, with `message` inserted in its arguments if they contain the placeholder.
-    ///
-    /// # Errors
-    /// Returns an error message if it cannot be started.
     pub(super) fn start(&self, message: Option<&str>) -> Result<Process, String> {
         let put_in = |word: &String| message.map_or_else(|| word.clone(), |message| word.replace(MESSAGE, message));
         let words: Vec<String> = self.words.iter().map(put_in).collect();

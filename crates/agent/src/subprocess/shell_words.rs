@@ -4,9 +4,6 @@
 const OF_A_SHELL: [char; 8] = ['|', '&', ';', '<', '>', '$', '`', '('];
 
 /// Splits `text` at spaces, except within quotes or after a backslash.
-///
-/// # Errors
-/// Returns an error message for a quote that is not closed, or for syntax that only a shell would understand.
 pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -65,9 +65,6 @@ pub(super) fn options(environment: &Environment) -> Options {
 
 impl Settings {
     /// Reads the variables. `address` replaces the addresses that they have.
-    ///
-    /// # Errors
-    /// If a variable asks for a protocol that is not supported.
     pub(super) fn of(environment: &Environment, address: Option<&str>) -> Result<Self, CliError> {
         let traces = Destination::of(environment, Signal::Traces, address)?;
         let logs = Destination::of(environment, Signal::Logs, address)?;

@@ -24,9 +24,6 @@ pub(super) struct Reporting {
 
 impl Reporting {
     /// Starts the thread. It ends when its backlog is closed and empty.
-    ///
-    /// # Errors
-    /// If no thread can be started.
     pub(super) fn start(mut reporter: Box<dyn Reporter>) -> io::Result<Self> {
         let backlog = Arc::<Backlog>::default();
         let (end, done) = channel();

@@ -78,9 +78,6 @@ struct Branches {
 
 impl Remover {
     /// Creates a remover.
-    ///
-    /// # Errors
-    /// If its runtime or its temporary directory cannot be created.
     pub(super) fn new() -> Result<Self, CliError> {
         let failed = |error: std::io::Error| CliError::environment(format!("cannot start the cleanup: {error}"));
         let mut host = machine::host()?;

@@ -6,9 +6,6 @@ use model::{Ending, Step, ToolCall};
 use crate::turn::{Turn, WAITING_ON_PROVIDER};
 
 /// Sends `request` and records the steps of the model, such as retries. Meanwhile the trial waits for `on`.
-///
-/// # Errors
-/// Returns the ending if the model does not answer or the trial must stop.
 pub(super) async fn respond(
     model: &dyn Model,
     request: &Request,
@@ -23,7 +20,7 @@ pub(super) async fn respond(
             biased;
             () = &mut stopping => return Err(Ending::Cancelled),
             reply = &mut respond => Some(reply),
-            () = model.stirs() => None,
+            () = model.steps_ready() => None,
         };
         record_steps(model.take_steps(), turn)?;
         if let Some(reply) = reply {

@@ -41,7 +41,7 @@ pub struct Pricing {
     /// OpenRouter's prices of this model, if OpenRouter bills; the inner `None` if they could not be fetched.
     list: Option<Option<Arc<llm::ListPrices>>>,
     /// Source name for costs that the agent reports.
-    speaker: Option<&'static str>,
+    reported_source: Option<&'static str>,
     bill: Bill,
 }
 
@@ -62,7 +62,7 @@ impl Pricing {
             model: model.map(str::to_owned),
             is_script,
             list,
-            speaker: Some(if agent.description().wire.is_some() { source::CLI } else { source::AGENT }),
+            reported_source: Some(if agent.description().wire.is_some() { source::CLI } else { source::AGENT }),
             bill: Bill::default(),
         }
     }
@@ -75,7 +75,7 @@ impl Pricing {
         list: Option<Option<Arc<llm::ListPrices>>>,
     ) -> Self {
         let model = model.map(str::to_owned);
-        Self { providers, model, list, speaker: Some(source::CLI), ..Self::default() }
+        Self { providers, model, list, reported_source: Some(source::CLI), ..Self::default() }
     }
 
     /// Sets the cost of a message's usage. `model` is the model that the agent reports.
@@ -91,7 +91,7 @@ impl Pricing {
             None if self.is_script => usage.cost_usd = None,
             None if reported_usd.is_some() => {
                 let unreconciled = self.list.is_some().then_some(source::UNRECONCILED);
-                self.bill.source = unreconciled.or(self.speaker);
+                self.bill.source = unreconciled.or(self.reported_source);
             }
             None => {}
         }

@@ -10,7 +10,7 @@ use report::{Report, Reporter, ReporterOptions, Style};
 
 use crate::ci;
 use crate::error::CliError;
-use crate::otlp::{self, OTLP, Patience, Warnings};
+use crate::otlp::{self, ExportMode, OTLP, Warnings};
 use crate::run_args::{OutputArgs, ReportArgs};
 use crate::terminal::Terminal;
 
@@ -48,9 +48,9 @@ impl Collector {
     ///
     /// # Errors
     /// If the environment asks for something that is not supported.
-    pub fn options(&self, patience: Patience, warnings: &Warnings) -> Result<ReporterOptions, CliError> {
+    pub fn options(&self, mode: ExportMode, warnings: &Warnings) -> Result<ReporterOptions, CliError> {
         let mut options = with_folder(ReporterOptions::new(Box::new(io::sink()), Style::plain()));
-        options.otlp = otlp::to_collector(self.0.as_deref(), patience, warnings)?;
+        options.otlp = otlp::to_collector(self.0.as_deref(), mode, warnings)?;
         Ok(options)
     }
 }
@@ -160,7 +160,7 @@ pub fn for_github(reports: &[RequestedReport], terminal: &Terminal) -> Option<Bo
 pub fn for_otlp(reports: &[RequestedReport], terminal: &Terminal, warnings: &Warnings) -> Option<Box<dyn Reporter>> {
     let is_asked_for = otlp::is_on() && reports.iter().all(|report| report.kind.name != OTLP);
     let kind = report::find(OTLP).filter(|_| is_asked_for)?;
-    match Collector(None).options(Patience::Live, warnings) {
+    match Collector(None).options(ExportMode::Live, warnings) {
         Ok(options) => kind.to_stream(options),
         Err(error) => {
             terminal.err(&format!("warning: {error}\n"));
@@ -212,7 +212,7 @@ impl RequestedReport {
         warnings: &Warnings,
     ) -> Result<Box<dyn Reporter>, CliError> {
         let mut options = match (&self.file, &self.collector) {
-            (None, Some(collector)) => collector.options(Patience::Live, warnings)?,
+            (None, Some(collector)) => collector.options(ExportMode::Live, warnings)?,
             (None, None) => options(self.kind, Box::new(io::stdout()), terminal.out_style)?,
             (Some(file), _) => options(self.kind, Box::new(report_file(file)?), Style::plain())?,
         };

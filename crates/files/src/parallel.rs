@@ -30,8 +30,9 @@ pub fn map<T: Send, R: Send>(items: Vec<T>, per_thread: usize, work: impl Fn(T) 
         done
     };
     let mut all: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let hire = |_| std::thread::Builder::new().name("files".into()).stack_size(STACK).spawn_scoped(scope, run).ok();
-        let others: Vec<_> = (1..threads).filter_map(hire).collect();
+        let spawn =
+            |_| std::thread::Builder::new().name("files".into()).stack_size(STACK).spawn_scoped(scope, run).ok();
+        let others: Vec<_> = (1..threads).filter_map(spawn).collect();
         let mut all = run();
         for other in others {
             match other.join() {

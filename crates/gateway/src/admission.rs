@@ -16,7 +16,7 @@ pub(crate) struct AdmittedTrials {
 /// One admitted trial.
 pub(crate) struct AdmittedTrial {
     pub(crate) model: Arc<dyn Model>,
-    pub(crate) flights: PendingRequests,
+    pub(crate) pending: PendingRequests,
     seen: Mutex<Vec<SeenRequest>>,
     requests: AtomicU64,
 }
@@ -25,7 +25,7 @@ impl AdmittedTrials {
     pub(crate) fn admit(self: &Arc<Self>, token: String, model: Arc<dyn Model>) -> Admission {
         let trial = Arc::new(AdmittedTrial {
             model,
-            flights: PendingRequests::default(),
+            pending: PendingRequests::default(),
             seen: Mutex::default(),
             requests: AtomicU64::default(),
         });
@@ -68,12 +68,12 @@ impl Admission {
 
     /// Returns the age of the oldest unanswered request; `None` if all are answered.
     pub fn in_flight(&self) -> Option<Duration> {
-        self.trial.flights.longest()
+        self.trial.pending.longest()
     }
 
     /// Returns the unanswered requests, the oldest first.
     pub fn waiting(&self) -> Vec<Waiting> {
-        self.trial.flights.waiting()
+        self.trial.pending.waiting()
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Pieces {
     end: End,
     flushed: bool,
     /// Guards that keep the request counted as unanswered until the body is dropped.
-    _flights: Vec<PendingRequest>,
+    _pending: Vec<PendingRequest>,
 }
 
 impl Pieces {
@@ -44,7 +44,7 @@ impl Pieces {
             promised: None,
             end,
             flushed: false,
-            _flights: Vec::new(),
+            _pending: Vec::new(),
         }
     }
 
@@ -55,9 +55,9 @@ impl Pieces {
         Self { promised: Some(bytes.len() as u64), ..Self::stream([half], end) }
     }
 
-    /// Attaches the `flights` that mark the request as unanswered until the body is dropped.
-    pub(crate) fn carrying(mut self, flights: impl IntoIterator<Item = PendingRequest>) -> Self {
-        self._flights.extend(flights);
+    /// Attaches the `pending` that mark the request as unanswered until the body is dropped.
+    pub(crate) fn carrying(mut self, pending: impl IntoIterator<Item = PendingRequest>) -> Self {
+        self._pending.extend(pending);
         self
     }
 }

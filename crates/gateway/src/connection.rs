@@ -107,8 +107,8 @@ impl Call<'_> {
             }
         };
         self.saw(Some(&request), stream);
-        let flight = self.trial.flights.begin(format!("request {} on {}", self.number, self.path));
-        let Served { answer, flight: own } = self.trial.model.serve(&request).await;
+        let pending_request = self.trial.pending.begin(format!("request {} on {}", self.number, self.path));
+        let Served { answer, pending_request: own } = self.trial.model.serve(&request).await;
         let response = match answer {
             Answer::Reply(reply) if stream => events(all(self.wire.stream(&reply)), End::Whole),
             Answer::Reply(reply) => document(200, self.wire.whole(&reply).to_string()),
@@ -118,7 +118,7 @@ impl Call<'_> {
             Answer::Broken { how, begun } if stream => self.broken_stream(&how, &begun),
             Answer::Broken { how, begun } => self.broken_document(&how, &begun),
         };
-        response.map(|body| body.carrying(own.into_iter().chain([flight])))
+        response.map(|body| body.carrying(own.into_iter().chain([pending_request])))
     }
 
     /// Answers any other request.

@@ -22,7 +22,7 @@ pub trait Model: Send + Sync {
     }
 
     /// Waits until [`Model::take_steps`] has steps of a request in progress. May wait forever.
-    fn stirs(&self) -> BoxFuture<'_, ()> {
+    fn steps_ready(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
 
@@ -39,7 +39,7 @@ pub trait Model: Send + Sync {
                 Ok(reply) => Answer::Reply(reply),
                 Err(error) => Answer::Failed(error),
             };
-            Served { answer, flight: None }
+            Served { answer, pending_request: None }
         })
     }
 }
@@ -50,7 +50,7 @@ pub struct Served {
     /// Answer to send.
     pub answer: Answer,
     /// Kept until the last byte is sent or the client has left, so that the model knows the unanswered requests.
-    pub flight: Option<PendingRequest>,
+    pub pending_request: Option<PendingRequest>,
 }
 
 /// Kind of answer to send.

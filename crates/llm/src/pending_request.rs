@@ -31,7 +31,7 @@ impl PendingRequests {
         open.next += 1;
         let id = open.next;
         open.waiting.push((id, what.into(), Instant::now()));
-        PendingRequest { id, flights: self.clone() }
+        PendingRequest { id, pending: self.clone() }
     }
 
     /// Returns the waiting requests, oldest first.
@@ -54,12 +54,12 @@ impl PendingRequests {
 #[derive(Debug)]
 pub struct PendingRequest {
     id: u64,
-    flights: PendingRequests,
+    pending: PendingRequests,
 }
 
 impl Drop for PendingRequest {
     fn drop(&mut self) {
-        let mut open = self.flights.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.pending.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.waiting.retain(|(id, ..)| *id != self.id);
     }
 }
@@ -70,16 +70,16 @@ mod tests {
 
     #[test]
     fn a_request_is_pending_until_its_guard_is_dropped() {
-        let flights = PendingRequests::default();
-        assert_eq!(flights.longest(), None);
-        let first = flights.begin("first");
-        let second = flights.begin("second");
-        let names = |flights: &PendingRequests| flights.waiting().into_iter().map(|one| one.what).collect::<Vec<_>>();
-        assert_eq!(names(&flights), ["first", "second"]);
+        let pending = PendingRequests::default();
+        assert_eq!(pending.longest(), None);
+        let first = pending.begin("first");
+        let second = pending.begin("second");
+        let names = |pending: &PendingRequests| pending.waiting().into_iter().map(|one| one.what).collect::<Vec<_>>();
+        assert_eq!(names(&pending), ["first", "second"]);
         drop(first);
-        assert_eq!(names(&flights), ["second"]);
-        assert!(flights.longest().is_some());
+        assert_eq!(names(&pending), ["second"]);
+        assert!(pending.longest().is_some());
         drop(second);
-        assert_eq!(flights.longest(), None);
+        assert_eq!(pending.longest(), None);
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Remote {
     policy: Policy,
     price: Option<Price>,
     dated_prices: DatedPrices,
-    flights: PendingRequests,
+    pending: PendingRequests,
     state: Mutex<State>,
     stirred: Notify,
 }
@@ -56,12 +56,12 @@ impl Model for Remote {
         std::mem::take(&mut self.state().steps)
     }
 
-    fn stirs(&self) -> BoxFuture<'_, ()> {
+    fn steps_ready(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.stirred.notified())
     }
 
     fn silent_for(&self) -> Option<Duration> {
-        self.flights.longest()
+        self.pending.longest()
     }
 }
 
@@ -73,7 +73,7 @@ impl Remote {
             false => FailureKind::is_transient,
         };
         let retry_policy = RetryPolicy { account: &self.account, policy: &self.policy, again };
-        let attempt = || self.exchange.run(request, &self.policy, &self.flights);
+        let attempt = || self.exchange.run(request, &self.policy, &self.pending);
         let tell = |step| {
             self.state().steps.push(step);
             self.stirred.notify_one();

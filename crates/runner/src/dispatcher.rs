@@ -270,11 +270,11 @@ impl Dispatcher {
             return None;
         }
         let (shared, bus) = (Arc::clone(&self.shared), Arc::clone(&self.bus));
-        let obey = |control| {
+        let apply = |control| {
             self.control(control);
             *self.stop_level.borrow()
         };
-        hook::around(&*hook, moment, &bus, &shared.mask, controls, obey).await
+        hook::around(&*hook, moment, &bus, &shared.mask, controls, apply).await
     }
 
     fn control(&mut self, control: Control) {

@@ -39,12 +39,12 @@ impl Grader {
     pub(crate) fn start(threads: usize) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel::<Job>();
         let grader = Self { jobs, queue: Arc::new(Mutex::new(queue)), longest: LONGEST };
-        (0..threads.max(1)).try_for_each(|_| grader.hire())?;
+        (0..threads.max(1)).try_for_each(|_| grader.add_thread())?;
         Ok(grader)
     }
 
     /// Starts one more thread.
-    fn hire(&self) -> std::io::Result<()> {
+    fn add_thread(&self) -> std::io::Result<()> {
         let queue = Arc::clone(&self.queue);
         let thread = std::thread::Builder::new().name("grade".to_owned()).stack_size(STACK);
         thread.spawn(move || serve(&queue)).map(drop)
@@ -64,7 +64,7 @@ impl Grader {
             Ok(Ok(Some(findings))) => findings,
             Ok(_) => return Err(panicked()),
             Err(_) => {
-                self.hire().map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))?;
+                self.add_thread().map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))?;
                 undecided(&checks, self.longest)
             }
         };

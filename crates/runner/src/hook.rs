@@ -95,7 +95,7 @@ pub fn succeeded(command: &str, status: Status, reason: &str) -> Finding {
 }
 
 /// Runs the commands of a hook that is not about a trial. If a command fails before a run, the later ones are skipped,
-/// the run is prevented, and the command is returned. A request to stop ends the running command; `obey` passes the
+/// the run is prevented, and the command is returned. A request to stop ends the running command; `apply` passes the
 /// request on and returns how far the run is asked to stop.
 pub(crate) async fn around(
     hook: &dyn Hook,
@@ -103,7 +103,7 @@ pub(crate) async fn around(
     bus: &EventBus,
     mask: &Mask,
     controls: &mut UnboundedReceiver<Control>,
-    mut obey: impl FnMut(Control) -> StopLevel,
+    mut apply: impl FnMut(Control) -> StopLevel,
 ) -> Option<HookRecord> {
     for (at, command) in hook.commands(moment).iter().enumerate() {
         let began = Instant::now();
@@ -113,7 +113,7 @@ pub(crate) async fn around(
         let mut hooked = tokio::select! {
             biased;
             Some(control) = controls.recv() => {
-                stop_level = obey(control);
+                stop_level = apply(control);
                 HookResult::stopped(moment, command, began)
             }
             hooked = hook.run(moment, number, None) => hooked,

@@ -52,9 +52,6 @@ impl Current {
 
 impl Worker {
     /// Starts the thread, inside the present runtime. The receiver returned ends when the thread does.
-    ///
-    /// # Errors
-    /// When the thread cannot be started.
     pub(crate) fn start(self, number: usize) -> std::io::Result<oneshot::Receiver<()>> {
         let (end, ended) = oneshot::channel();
         let runtime = Handle::current();

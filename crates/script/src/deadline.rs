@@ -41,8 +41,8 @@ impl Deadline {
 
     /// Returns true if the work must stop now.
     pub fn has_passed(&self) -> bool {
-        let is_told = || self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
-        let passed = self.at.get().is_some_and(|at| is_told() || used() >= at);
+        let is_stopped = || self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
+        let passed = self.at.get().is_some_and(|at| is_stopped() || used() >= at);
         if passed {
             self.passed.set(true);
         }
@@ -50,7 +50,7 @@ impl Deadline {
     }
 
     /// Returns true if the deadline of the last work was reported as passed.
-    pub fn was_told(&self) -> bool {
+    pub fn was_reported(&self) -> bool {
         self.passed.get()
     }
 }
@@ -80,8 +80,8 @@ mod tests {
         let _ = nothing.recv_timeout(Duration::from_millis(40));
         assert!(!deadline.has_passed());
         while !deadline.has_passed() {}
-        assert!(deadline.was_told());
+        assert!(deadline.was_reported());
         deadline.begin(Duration::from_secs(60));
-        assert!(!deadline.was_told());
+        assert!(!deadline.was_reported());
     }
 }

@@ -73,7 +73,7 @@ impl Engine {
             rquickjs::Error::Exception => ctx.catch(),
             other => return EngineError::Failed(other.to_string()),
         };
-        if self.deadline.was_told() {
+        if self.deadline.was_reported() {
             return EngineError::TimedOut { budget };
         }
         // If there is no memory for an error object, the engine throws null.

@@ -111,14 +111,14 @@ pub(crate) fn run_jobs(context: &Context, realm: &Rc<Realm>, work: &Work<'_>) ->
             // An exception in a job is stored in its promise. Only a job that was stopped returns an error here.
             Err(job) => {
                 let error = job.0.with(|ctx| explain(&ctx, realm, &rquickjs::Error::Exception, work));
-                if realm.deadline.was_told() {
+                if realm.deadline.was_reported() {
                     return Err(error);
                 }
                 true
             }
         };
         let is_time_to_look = !more || done.is_multiple_of(JOBS);
-        if realm.deadline.was_told() || (is_time_to_look && realm.deadline.has_passed()) {
+        if realm.deadline.was_reported() || (is_time_to_look && realm.deadline.has_passed()) {
             return Err(ScriptError::TimedOut { budget: work.budget, place: None });
         }
         if !more {

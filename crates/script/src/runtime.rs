@@ -470,7 +470,7 @@ impl Runtime {
         let began = deadline::used();
         realm.deadline.begin_at(began, meter.left());
         let done = work(context, realm, &circumstances);
-        let more = done.is_err() && realm.deadline.was_told();
+        let more = done.is_err() && realm.deadline.was_reported();
         realm.deadline.end();
         if done.is_err() {
             // Other rejections belong to the same work.

@@ -30,7 +30,7 @@ pub(crate) fn explain(ctx: &Ctx<'_>, realm: &Rc<Realm>, error: &rquickjs::Error,
         rquickjs::Error::Exception => ctx.catch(),
         other => return ScriptError::engine(other),
     };
-    if realm.deadline.was_told() {
+    if realm.deadline.was_reported() {
         let place = thrown.as_object().and_then(|error| stopped(realm, error, work));
         return ScriptError::TimedOut { budget: work.budget, place };
     }

@@ -31,7 +31,7 @@ pub(crate) struct Answer {
     /// Warnings about irregularities in the answer.
     pub(crate) doubts: Vec<String>,
     /// True if texts in the usual places are ignored, because the user's own parser extracts the text.
-    is_deaf: bool,
+    ignores_text: bool,
 }
 
 /// A part of an answer.
@@ -46,7 +46,7 @@ pub(crate) enum Piece {
 impl Answer {
     /// Creates an answer whose text is extracted by other code.
     pub(crate) fn without_text() -> Self {
-        Self { is_deaf: true, ..Self::default() }
+        Self { ignores_text: true, ..Self::default() }
     }
 
     /// Returns the parts in order.
@@ -56,7 +56,7 @@ impl Answer {
 
     /// Adds text from one of the usual places.
     pub(crate) fn push_text(&mut self, text: &str) {
-        if !self.is_deaf {
+        if !self.ignores_text {
             self.say(text);
         }
     }

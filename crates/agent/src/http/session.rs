@@ -24,7 +24,7 @@ use crate::session::Session;
 use crate::turn::{Turn, finished, too_deep, unless_stopped};
 
 /// Maximum size of the request and of the response in an error message, in bytes.
-const TOLD: usize = 2000;
+const LONGEST_PART: usize = 2000;
 
 /// A conversation.
 pub(super) struct HttpSession {
@@ -244,9 +244,9 @@ fn exchanged(request: &str, is_sent: bool, received: &str) -> Step {
     let sent = if is_sent { "sent:" } else { "sent: nothing, because there was no connection; the request was" };
     let received = match received {
         "" => "received: nothing".to_owned(),
-        received => format!("received:\n{}", clipped(received, TOLD)),
+        received => format!("received:\n{}", clipped(received, LONGEST_PART)),
     };
-    let text = format!("{sent}\n{}\n\n{received}", clipped(request, TOLD));
+    let text = format!("{sent}\n{}\n\n{received}", clipped(request, LONGEST_PART));
     Step::Notice { from: "harness".to_owned(), text }
 }
 

@@ -28,7 +28,7 @@ pub struct ConfigArgs {
 }
 
 /// Sections whose keys are already shown as settings, and one that is equivalent to a file of its own.
-const TOLD: [&str; 6] = ["defaults", "eval", "skills_dir", "tests", "state", "fixtures"];
+const SHOWN_ABOVE: [&str; 6] = ["defaults", "eval", "skills_dir", "tests", "state", "fixtures"];
 
 /// Replacement for a secret.
 const HIDDEN: &str = "***";
@@ -56,7 +56,7 @@ pub fn run(global: &Global, args: &ConfigArgs, terminal: &Terminal) -> Result<Ex
     let mut lines: Vec<Line> = rows.collect();
     if let Some(Node { kind: NodeKind::Map(entries), .. }) = &context.project.tree {
         let mut more = Vec::new();
-        for (name, node) in entries.iter().filter(|(name, _)| !TOLD.contains(&name.value.as_str())) {
+        for (name, node) in entries.iter().filter(|(name, _)| !SHOWN_ABOVE.contains(&name.value.as_str())) {
             written(("", &name.value), name.value.clone(), node, &mask, &mut more);
         }
         // Each setting is shown once, with the effective value.

@@ -7,7 +7,7 @@ use report::Style;
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::otlp::{Patience, Warnings};
+use crate::otlp::{ExportMode, Warnings};
 use crate::reports::{Collector, check_directory, find_report, only_while_running, options, report_file};
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
@@ -56,7 +56,7 @@ pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<Ex
     let warnings = Warnings::default();
     let mut options = match (&file, &collector) {
         (Some(file), _) => options(kind, Box::new(report_file(file)?), Style::plain())?,
-        (None, Some(collector)) => collector.options(Patience::Replay, &warnings)?,
+        (None, Some(collector)) => collector.options(ExportMode::Replay, &warnings)?,
         (None, None) => options(kind, Box::new(std::io::stdout()), terminal.out_style)?,
     };
     options.quiet = args.quiet;

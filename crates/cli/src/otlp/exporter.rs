@@ -25,11 +25,11 @@ const BACKOFF: Duration = Duration::from_millis(250);
 /// Time limit for opening a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Maximum length of the collector's own words in a warning, in characters.
-const TOLD: usize = 200;
+const LONGEST_COMMENT: usize = 200;
 
 /// How long to wait for a collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
+pub enum ExportMode {
     /// A run never waits while trials run, and at its end only for as long as one request may take.
     Live,
     /// A replay waits for every request.
@@ -41,7 +41,7 @@ pub(super) struct HttpExporter {
     queue: Option<SyncSender<Telemetry>>,
     done: Receiver<()>,
     delivery: Arc<Mutex<Delivery>>,
-    patience: Patience,
+    mode: ExportMode,
     /// Time that a live run waits at its end.
     timeout: Duration,
     /// Address of the collector, without keys.
@@ -67,13 +67,10 @@ struct Delivery {
 
 impl HttpExporter {
     /// Starts the thread.
-    ///
-    /// # Errors
-    /// If no thread can be started.
     pub(super) fn start(
         settings: Settings,
         environment: &BTreeMap<String, String>,
-        patience: Patience,
+        mode: ExportMode,
         warnings: Warnings,
     ) -> io::Result<Self> {
         let (queue, waiting) = sync_channel(WAITING);
@@ -89,7 +86,7 @@ impl HttpExporter {
             sender.run(&waiting);
             let _ = end.send(());
         })?;
-        Ok(Self { queue: Some(queue), done, delivery, patience, timeout, place, is_disabled, warnings })
+        Ok(Self { queue: Some(queue), done, delivery, mode, timeout, place, is_disabled, warnings })
     }
 
     fn warn(&self, is_late: bool) {
@@ -118,9 +115,9 @@ impl Exporter for HttpExporter {
         let count = telemetry.count(Signal::Traces) + telemetry.count(Signal::Logs);
         self.delivery.lock().unwrap_or_else(PoisonError::into_inner).offered += count;
         // What is not queued is not delivered, and counted as such.
-        match self.patience {
-            Patience::Replay => drop(queue.send(telemetry)),
-            Patience::Live => match queue.try_send(telemetry) {
+        match self.mode {
+            ExportMode::Replay => drop(queue.send(telemetry)),
+            ExportMode::Live => match queue.try_send(telemetry) {
                 Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
             },
         }
@@ -133,9 +130,9 @@ impl Exporter for HttpExporter {
             self.warnings.add("nothing was sent to OpenTelemetry, because OTEL_SDK_DISABLED is true".into());
             return Ok(());
         }
-        let is_late = match self.patience {
-            Patience::Live => self.done.recv_timeout(self.timeout) == Err(RecvTimeoutError::Timeout),
-            Patience::Replay => self.done.recv().is_err(),
+        let is_late = match self.mode {
+            ExportMode::Live => self.done.recv_timeout(self.timeout) == Err(RecvTimeoutError::Timeout),
+            ExportMode::Replay => self.done.recv().is_err(),
         };
         self.warn(is_late);
         Ok(())
@@ -284,7 +281,7 @@ async fn post(client: &Client, to: &Destination, body: Vec<u8>) -> Result<Vec<u8
 
 /// Returns the beginning of what a collector says, as one line of visible text.
 fn excerpt(text: &str) -> String {
-    let visible: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TOLD).collect();
+    let visible: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST_COMMENT).collect();
     visible.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use report::telemetry::Options;
 
+pub use self::exporter::ExportMode;
 use self::exporter::HttpExporter;
-pub use self::exporter::Patience;
 use self::settings::{Settings, switched_on};
 use crate::error::CliError;
 
@@ -58,10 +58,10 @@ pub fn to_file() -> Options {
 ///
 /// # Errors
 /// If the environment asks for something that is not supported, or no thread can be started.
-pub fn to_collector(address: Option<&str>, patience: Patience, warnings: &Warnings) -> Result<Options, CliError> {
+pub fn to_collector(address: Option<&str>, mode: ExportMode, warnings: &Warnings) -> Result<Options, CliError> {
     let environment = environment();
     let settings = Settings::of(&environment, address)?;
-    let exporter = HttpExporter::start(settings, &environment, patience, warnings.clone())
+    let exporter = HttpExporter::start(settings, &environment, mode, warnings.clone())
         .map_err(|error| CliError::environment(format!("cannot start a thread: {error}")))?;
     Ok(Options { exporter: Some(Box::new(exporter)), ..settings::options(&environment) })
 }

@@ -62,12 +62,12 @@ impl Backlog {
     }
 
     /// Waits for the next events and takes them; returns none after the last. `None` if there are none yet after
-    /// `patience`.
+    /// `timeout`.
     ///
     /// # Errors
     /// If events that did not fit into memory could not be stored. There are no more events then.
-    pub(super) fn take(&self, patience: Duration) -> io::Result<Option<Vec<Arc<Envelope>>>> {
-        let until = Instant::now() + patience;
+    pub(super) fn take(&self, timeout: Duration) -> io::Result<Option<Vec<Arc<Envelope>>>> {
+        let until = Instant::now() + timeout;
         let mut state = self.lock();
         loop {
             state.fill()?;

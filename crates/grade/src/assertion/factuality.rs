@@ -68,8 +68,8 @@ impl Judged for Factuality {
     fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {
         let tally = votes.truth();
         let Some(holds) = tally.majority() else { return Verdict::undecided(split(votes)).place(&self.place) };
-        let speaker = votes.answers.iter().find(|answer| is_true(answer) == holds);
-        let marks = speaker.map_or(&[][..], |answer| &answer.marks);
+        let deciding_answer = votes.answers.iter().find(|answer| is_true(answer) == holds);
+        let marks = deciding_answer.map_or(&[][..], |answer| &answer.marks);
         let of = |status: ClaimStatus| marks.iter().filter(move |mark| mark.status == Some(status));
         let agreement = tally.agreement();
         let share = share(votes.answers);

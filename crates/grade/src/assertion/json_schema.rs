@@ -9,7 +9,7 @@ use super::prelude::*;
 use crate::given;
 
 /// Number of mismatches that a finding lists in addition to the first.
-const TOLD: usize = 8;
+const SHOWN: usize = 8;
 
 pub(super) const ASSERTION: Assertion = Assertion::written("json_schema", parse)
     .summary("The answer is JSON that satisfies a schema.")
@@ -94,7 +94,7 @@ impl JsonSchema {
             format!("{} {}", first.keyword, format::quoted(&first.expected.to_string())),
             format::quoted(&value.to_string()),
         )
-        .evidence(format::few(messages, TOLD))
+        .evidence(format::few(messages, SHOWN))
         .place(&self.place)
     }
 }

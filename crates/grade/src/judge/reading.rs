@@ -59,13 +59,13 @@ pub(crate) fn rated(votes: &Votes<'_>, scores: &Scores, scale: u64, threshold: f
 
 /// Returns the reasoning of a judge that agrees with the majority about the criterion number `at`.
 pub(crate) fn reasoning(votes: &Votes<'_>, at: usize) -> String {
-    let text = votes.speaker(at).map(|mark| mark.reasoning.as_str()).filter(|text| !text.is_empty());
+    let text = votes.deciding_mark(at).map(|mark| mark.reasoning.as_str()).filter(|text| !text.is_empty());
     text.map_or_else(String::new, |text| format!(": {text}"))
 }
 
 /// Returns the passage that was quoted for the criterion number `at`.
 pub(crate) fn quote(votes: &Votes<'_>, at: usize) -> Option<String> {
-    let quote = votes.speaker(at).map(|mark| mark.quote.as_str())?;
+    let quote = votes.deciding_mark(at).map(|mark| mark.quote.as_str())?;
     (!quote.is_empty()).then(|| format::quoted(quote))
 }
 

@@ -93,7 +93,7 @@ impl<'a> Votes<'a> {
 
     /// Returns the first mark that agrees with the majority about the criterion number `at`. Without one, returns the
     /// first mark.
-    pub fn speaker(&self, at: usize) -> Option<&'a CriterionMark> {
+    pub fn deciding_mark(&self, at: usize) -> Option<&'a CriterionMark> {
         let wanted = self.tally(at).majority();
         self.marks(at).find(|mark| mark.met == wanted).or_else(|| self.marks(at).next())
     }

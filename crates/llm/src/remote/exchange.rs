@@ -45,17 +45,17 @@ impl Exchange {
         Self { client, url, headers, key, dialect }
     }
 
-    /// Sends `request` once. It is registered in `flights` until a response starts.
+    /// Sends `request` once. It is registered in `pending` until a response starts.
     pub(super) async fn run(
         &self,
         request: &Request,
         policy: &Policy,
-        flights: &PendingRequests,
+        pending: &PendingRequests,
     ) -> Result<Reply, Failure> {
         let attempt =
             Attempt { exchange: self, request, policy, sent: self.sent(request), has_begun: AtomicBool::new(false) };
         let total = policy.timeouts.total;
-        let done = match timeout(total, attempt.run(flights)).await {
+        let done = match timeout(total, attempt.run(pending)).await {
             Ok(done) => done,
             Err(_) => Err(attempt.unfinished(total)),
         };
@@ -89,7 +89,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    async fn run(&self, flights: &PendingRequests) -> Result<Reply, Failure> {
+    async fn run(&self, pending: &PendingRequests) -> Result<Reply, Failure> {
         let Exchange { client, url, headers, dialect, .. } = self.exchange;
         let body = Value::Object(dialect.ask(self.request, self.policy.stream)).to_string();
         let accept = if self.policy.stream { "text/event-stream, application/json" } else { "application/json" };
@@ -100,17 +100,17 @@ impl Attempt<'_> {
             .header(ACCEPT, accept)
             .body(body)
             .send();
-        let flight = flights.begin(self.sent.clone());
+        let pending_request = pending.begin(self.sent.clone());
         // The connection has its own timeout, which is reported separately.
         let limit = self.policy.timeouts.first_byte;
         let response = timeout(limit + self.policy.timeouts.connect, sending).await;
         let response = response.map_err(|_| self.silent(limit))?;
         let response = response.map_err(|error| self.broken(error))?;
         if !response.status().is_success() {
-            drop(flight);
+            drop(pending_request);
             return Err(self.refused(response).await);
         }
-        let mut arriving = Arriving { response, seen: 0, limit: Some(limit), _flight: Some(flight) };
+        let mut arriving = Arriving { response, seen: 0, limit: Some(limit), _pending_request: Some(pending_request) };
         match self.is_stream(&arriving.response) {
             true => self.stream(&mut arriving).await,
             false => self.document(&mut arriving).await,
@@ -300,12 +300,12 @@ struct Arriving {
     seen: usize,
     /// Timeout for the first bytes; `None` once they have arrived.
     limit: Option<Duration>,
-    _flight: Option<crate::PendingRequest>,
+    _pending_request: Option<crate::PendingRequest>,
 }
 
 impl Arriving {
     fn begun(&mut self) {
         self.limit = None;
-        self._flight = None;
+        self._pending_request = None;
     }
 }

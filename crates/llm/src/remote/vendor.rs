@@ -65,7 +65,7 @@ impl Vendor {
             model,
             account,
             policy: providers.policy_of(self.name).clone(),
-            flights: PendingRequests::default(),
+            pending: PendingRequests::default(),
             state: Mutex::new(State::default()),
             stirred: Notify::new(),
         };

@@ -19,7 +19,7 @@ use crate::{Block, ConversationRole, PendingRequests, Reply, Request, StopReason
 pub struct Playback {
     script: Arc<Script>,
     context: Arc<ScriptContext>,
-    flights: PendingRequests,
+    pending: PendingRequests,
     state: Arc<Mutex<State>>,
 }
 
@@ -70,7 +70,7 @@ pub struct ServedFault {
 
 impl Playback {
     pub(super) fn new(script: Arc<Script>, context: ScriptContext) -> Self {
-        Self { script, context: Arc::new(context), flights: PendingRequests::default(), state: Arc::default() }
+        Self { script, context: Arc::new(context), pending: PendingRequests::default(), state: Arc::default() }
     }
 
     /// Returns the script's name: its file, as the user wrote it.
@@ -102,12 +102,12 @@ impl Playback {
     /// Returns the time that the oldest unanswered request has been waiting; `None` if all are answered. If a trial
     /// times out while a request is waiting, the script caused the delay.
     pub fn in_flight(&self) -> Option<Duration> {
-        self.flights.longest()
+        self.pending.longest()
     }
 
     /// Returns the currently unanswered requests, oldest first.
     pub fn waiting(&self) -> Vec<Waiting> {
-        self.flights.waiting()
+        self.pending.waiting()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -252,7 +252,7 @@ impl Model for Playback {
 
     fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>> {
         Box::pin(async move {
-            let Served { answer, flight: _waiting } = self.serve(request).await;
+            let Served { answer, pending_request: _waiting } = self.serve(request).await;
             match answer {
                 Answer::Reply(reply) => Ok(reply),
                 Answer::Failed(error) => Err(error),
@@ -269,11 +269,11 @@ impl Model for Playback {
     fn serve<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Served> {
         Box::pin(async move {
             let next = self.next(request);
-            let flight = self.flights.begin(next.what);
+            let pending_request = self.pending.begin(next.what);
             if !next.delay.is_zero() {
                 tokio::time::sleep(next.delay).await;
             }
-            Served { answer: next.answer, flight: Some(flight) }
+            Served { answer: next.answer, pending_request: Some(pending_request) }
         })
     }
 }

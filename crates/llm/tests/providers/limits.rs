@@ -100,7 +100,7 @@ async fn a_failed_attempt_is_reported_before_the_answer() {
     let request = asks("Go.");
     tokio::select! {
         _ = model.respond(&request) => panic!("there is no answer"),
-        () = model.stirs() => {}
+        () = model.steps_ready() => {}
     }
     let steps = model.take_steps();
     assert!(matches!(&steps[..], [model::Step::Retry { attempt: 1, status: Some(429), .. }]), "{steps:?}");

@@ -70,9 +70,6 @@ pub(crate) struct Script {
 impl Script {
     /// Starts a scenario. `about` is the information about the agent that the scenario receives; `modules` has the
     /// module sources that are already known.
-    ///
-    /// # Errors
-    /// When no thread can be started.
     pub(crate) fn start(code: &Code, about: Value, modules: Library) -> std::io::Result<Self> {
         let (telling, words) = mpsc::channel(WAITING);
         let (answers, receiver) = channel();

@@ -66,9 +66,9 @@ impl Attempt<'_> {
         };
         let played = match script.zip(others.as_mut()) {
             Some((script, others)) => {
-                let stage =
+                let scenario =
                     RunningScenario::new(self, session.as_mut(), others, &mut turn, &clock, sandbox.clone(), script);
-                Some(Box::pin(stage.play()).await)
+                Some(Box::pin(scenario.play()).await)
             }
             None => None,
         };
@@ -100,7 +100,7 @@ impl Attempt<'_> {
         }
         drop((session, others));
         let played = played.transpose()?;
-        model.tell(&mut turn, &mut ending);
+        model.record(&mut turn, &mut ending);
         if planned.case.skill_eval.is_some() {
             // A program that failed before its first model request reveals nothing about the agent.
             let has_acted = turn.trace().turn_count() > 0;
@@ -180,14 +180,14 @@ impl Attempt<'_> {
             if !ending.goes_on() {
                 return ending;
             }
-            reply_probes.extend(self.look_after(at + 1, sandbox).await);
+            reply_probes.extend(self.probe_after_reply(at + 1, sandbox).await);
         }
         Ending::Finished
     }
 
     /// Probes the sandbox for assertions about the reply to message `number`, before the next message is sent. This
     /// time counts as the harness's, not the agent's.
-    async fn look_after(&self, number: usize, sandbox: Option<&dyn Sandbox>) -> Option<ReplyProbes> {
+    async fn probe_after_reply(&self, number: usize, sandbox: Option<&dyn Sandbox>) -> Option<ReplyProbes> {
         let needs = self.needs(|check| check.about() == AssertionScope::Reply(number));
         let sandbox = sandbox.filter(|_| !needs.is_empty())?;
         let began = Instant::now();

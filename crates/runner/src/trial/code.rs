@@ -24,7 +24,7 @@ use crate::user::Move;
 
 /// Time that a stopped scenario has to deliver its remaining messages. Only work inside the engine can take longer, and
 /// that is abandoned.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Processor time after which a scenario that is still running at its timeout is considered endless.
 const BUSY: Duration = Duration::from_secs(1);
 /// Maximum bytes of answers and files that a scenario without mistakes can process within its limits, whatever it does
@@ -54,7 +54,7 @@ pub(super) struct RunningScenario<'s> {
     /// Error that the scenario received when the agent had ended.
     refused: Option<String>,
     /// Time of the last message from or answer to the scenario. Since then it has been running on its own.
-    heard_at: Instant,
+    last_contact: Instant,
     /// Number of bytes produced by the agent that the scenario received, as JSON.
     given: usize,
     /// State of the sandbox, collected since the last action in it.
@@ -87,7 +87,7 @@ impl<'s> RunningScenario<'s> {
             claims: Claims::default(),
             ending: None,
             refused: None,
-            heard_at: Instant::now(),
+            last_contact: Instant::now(),
             given: 0,
             collected: None,
             is_over: false,
@@ -97,9 +97,6 @@ impl<'s> RunningScenario<'s> {
     }
 
     /// Runs the scenario to its end.
-    ///
-    /// # Errors
-    /// If the machine cannot run it, or the module no longer loads.
     pub(super) async fn play(mut self) -> Result<ScenarioEnd, Breakage> {
         loop {
             let stopping = self.turn.stopping();
@@ -110,17 +107,17 @@ impl<'s> RunningScenario<'s> {
                     break;
                 }
             }
-            let Some(word) = self.script.take() else { continue };
-            if let ControlFlow::Break(()) = self.handle_event(word).await? {
+            let Some(event) = self.script.take() else { continue };
+            if let ControlFlow::Break(()) = self.handle_event(event).await? {
                 break;
             }
-            self.heard_at = Instant::now();
+            self.last_contact = Instant::now();
             if self.is_over {
                 break;
             }
             // Once the agent has used up its time, the scenario has none either.
             if matches!(self.ending, Some(Ending::TimedOut { .. } | Ending::Cancelled)) {
-                self.last_words().await?;
+                self.stop_and_drain().await?;
                 break;
             }
         }
@@ -128,8 +125,8 @@ impl<'s> RunningScenario<'s> {
         Ok(ScenarioEnd { ending: ending.unwrap_or(Ending::Finished), claims, judge })
     }
 
-    async fn handle_event(&mut self, word: ScriptEvent) -> Result<ControlFlow<()>, Breakage> {
-        match word {
+    async fn handle_event(&mut self, event: ScriptEvent) -> Result<ControlFlow<()>, Breakage> {
+        match event {
             ScriptEvent::Line(text) => self.note(text),
             ScriptEvent::Requests(asks) => {
                 for (request, ask) in asks {
@@ -324,9 +321,9 @@ impl<'s> RunningScenario<'s> {
         };
         let Some(after) = after else {
             self.ending = Some(ending);
-            return self.last_words().await;
+            return self.stop_and_drain().await;
         };
-        let busy = self.heard_at.elapsed();
+        let busy = self.last_contact.elapsed();
         let (place, doing) = match self.stopped().await? {
             // It had thrown before, and only waited for work that it had started.
             Some(trouble @ ScriptFailure::Ended(ScriptError::Thrown { .. })) => return self.ended_badly(trouble),
@@ -346,7 +343,7 @@ impl<'s> RunningScenario<'s> {
     }
 
     /// Processes the remaining messages of the scenario and ignores how it ends.
-    async fn last_words(&mut self) -> Result<(), Breakage> {
+    async fn stop_and_drain(&mut self) -> Result<(), Breakage> {
         self.stopped().await.map(drop)
     }
 
@@ -354,7 +351,7 @@ impl<'s> RunningScenario<'s> {
     async fn stopped(&mut self) -> Result<Option<ScriptFailure>, Breakage> {
         self.script.stop();
         self.is_over = true;
-        let until = tokio::time::Instant::now() + LAST_WORDS;
+        let until = tokio::time::Instant::now() + DRAIN_TIMEOUT;
         while tokio::time::timeout_at(until, self.script.listen(std::future::pending())).await.is_ok() {
             match self.script.take() {
                 Some(ScriptEvent::Ended(ended)) => return Ok(ended.err()),

@@ -91,10 +91,6 @@ pub(crate) fn not_run(planned: &PlannedTrial, shared: &Shared) -> Option<TrialRe
     }
 }
 
-fn needs_repository(check: &Check) -> bool {
-    check.needs().contains(&Need::Repository)
-}
-
 /// Sends the event that an attempt starts.
 pub(crate) fn begin(planned: &PlannedTrial, events: &EventSender) {
     let first = planned.case.messages.first();
@@ -344,7 +340,7 @@ impl<'a> Attempt<'a> {
             skill: skill.clone().zip(folder.map(str::to_owned)),
             watch_repository: case.skill_eval.is_some()
                 || retry::retry_on(self.planned, &self.shared.settings) != RetryOn::NONE
-                || self.planned.checks.iter().any(needs_repository),
+                || self.planned.checks.iter().any(|check| check.needs().contains(&Need::Repository)),
             source_repo: self.shared.settings.sandbox.source_repo.clone(),
             extra_env: self.shared.settings.sandbox.extra_env.clone(),
             setup_timeout: Duration::from_millis(self.shared.settings.sandbox.setup_timeout_ms),

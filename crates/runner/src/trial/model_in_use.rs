@@ -65,7 +65,7 @@ impl ModelInUse {
                 failed(&format!("the model had not answered a request for {:.1} s", waited.as_secs_f64()))
             }
             // An answer that has not begun is the provider's responsibility; the length of an answer is the model's.
-            _ if self.unheard_for().is_some_and(|waited| waited >= Duration::from_millis(limits.timeout_ms / 2)) => {
+            _ if self.silent_for().is_some_and(|waited| waited >= Duration::from_millis(limits.timeout_ms / 2)) => {
                 failed("the provider had not started to respond")
             }
             _ if waiting_on == WAITING_ON_PROVIDER => failed("the agent was retrying its model after an error"),
@@ -74,7 +74,7 @@ impl ModelInUse {
     }
 
     /// Returns how long a provider on the network has not responded to a request.
-    fn unheard_for(&self) -> Option<Duration> {
+    fn silent_for(&self) -> Option<Duration> {
         match &self.endpoint {
             Endpoint::Provider(Ok(model)) => model.silent_for(),
             _ => None,
@@ -82,7 +82,7 @@ impl ModelInUse {
     }
 
     /// Records the requests and the problems of a scripted model, which are more precise than the agent's report.
-    pub(super) fn tell(&self, turn: &mut Turn, ending: &mut Ending) {
+    pub(super) fn record(&self, turn: &mut Turn, ending: &mut Ending) {
         let Some(playback) = &self.playback else { return };
         for step in playback.take_steps() {
             let _ = turn.record(step);

@@ -36,7 +36,7 @@ impl Model for Distant {
         std::mem::take(&mut self.steps.lock().unwrap())
     }
 
-    fn stirs(&self) -> llm::BoxFuture<'_, ()> {
+    fn steps_ready(&self) -> llm::BoxFuture<'_, ()> {
         Box::pin(self.stirred.notified())
     }
 }

@@ -57,7 +57,7 @@ impl Attempt<'_> {
         if !response.status().is_success() {
             return Err(self.refused(response).await);
         }
-        let mut arriving = Arriving { response, seen: 0, limit: Some(limit), _flight: None };
+        let mut arriving = Arriving { response, seen: 0, limit: Some(limit), _pending_request: None };
         self.whole(&mut arriving).await
     }
 }

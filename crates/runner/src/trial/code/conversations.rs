@@ -31,9 +31,6 @@ impl Conversations {
 
     /// Opens the conversation called `name`: with the agent that the project configures by this name, else with the
     /// scenario's own.
-    ///
-    /// # Errors
-    /// If it cannot be opened.
     pub(in crate::trial) async fn open(&mut self, name: &str) -> Result<(), Breakage> {
         let mut context = SessionContext { conversation: Some(name.to_owned()), ..self.context.clone() };
         let mut agent = self.agent;

@@ -39,21 +39,8 @@ pub fn execute<F: Future<Output = Result<RunEnd, Breakage>>>(
             .map_err(|error| CliError::environment(format!("cannot listen to signals: {error}")))?;
         start(controls, recording.listener()).await.map_err(|breakage| CliError::environment(breakage.to_string()))
     });
-    // The threads of the runtime end while the record is closed, which waits for the disk.
-    let mut runtime = Some(runtime);
-    let recorded = std::thread::scope(|scope| {
-        let end = || {
-            if let Some(runtime) = runtime.take() {
-                runtime.shutdown_timeout(SHUTDOWN);
-            }
-        };
-        // If no thread can be started, the runtime is shut down below.
-        let _ = std::thread::Builder::new().name("end".into()).spawn_scoped(scope, end);
-        recording.finish()
-    });
-    if let Some(runtime) = runtime {
-        runtime.shutdown_timeout(SHUTDOWN);
-    }
+    runtime.shutdown_timeout(SHUTDOWN);
+    let recorded = recording.finish();
     Ok((ended?, recorded))
 }
 

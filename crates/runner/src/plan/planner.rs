@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent::CaseContext;
-use grade::{Check, Context, KnownTools, Scripts};
+use grade::{Context, Scripts};
 use model::{Case, Diagnostic, Excerpt, Severity, Suite, TrialId};
 
-use super::compilation::{Compilation, Compilations, SelectedCase};
+use super::compilation::{self, Compilation, SelectedCase};
 use super::recorded_settings::recorded_settings;
 use super::request::PlanRequest;
 use super::trial::{PlannedTrial, arm_name, directory_of, shown_argument};
@@ -17,9 +17,6 @@ use crate::select::Selector;
 
 /// Maximum number of trials of one case. More repetitions are a typing mistake; the plan alone would fill the memory.
 const MOST_TRIALS: u64 = 100_000;
-
-/// Checks of a case and the tools that they were compiled for.
-type Compiled = (KnownTools<'static>, Arc<Vec<Check>>);
 
 /// Plans one run.
 pub(super) struct Planner<'a> {
@@ -40,8 +37,6 @@ pub(super) struct Planner<'a> {
     trials: Vec<Arc<PlannedTrial>>,
     /// Number of cases that match the selection, before it is limited to listed cases and to a shard.
     matched: usize,
-    /// Last trial of each arm by its name, so that the next trial can share its parts.
-    latest: HashMap<Arc<str>, Arc<PlannedTrial>>,
 }
 
 impl<'a> Planner<'a> {
@@ -57,7 +52,6 @@ impl<'a> Planner<'a> {
             engine: Scripts::new(request.cwd),
             trials: Vec::new(),
             matched: 0,
-            latest: HashMap::new(),
         }
     }
 
@@ -65,18 +59,14 @@ impl<'a> Planner<'a> {
     /// cases.
     pub(super) fn run(mut self) -> (Vec<Arc<PlannedTrial>>, Vec<Diagnostic>, usize) {
         let selected = self.selected();
-        let (settings, engine) = (self.request.settings, self.engine.clone());
-        std::thread::scope(|scope| {
-            let mut compilations = Compilations::start(scope, &selected, settings, &engine);
-            for case in &selected {
-                let compiled = compilations.next();
-                let (problems, trials) = (self.problems.len(), self.trials.len());
-                self.case(case, compiled);
-                if case.variant.case.fails_alone {
-                    self.contain_errors(&case.variant.case, problems, trials);
-                }
+        let compiled = compilation::compile(&selected, self.request.settings, &self.engine);
+        for (case, compiled) in selected.iter().zip(compiled) {
+            let (problems, trials) = (self.problems.len(), self.trials.len());
+            self.case(case, compiled);
+            if case.variant.case.fails_alone {
+                self.contain_errors(&case.variant.case, problems, trials);
             }
-        });
+        }
         self.report_skipped_suites();
         self.check_unused_agents();
         (self.trials, self.problems, self.matched)
@@ -139,15 +129,17 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Plans the trials of one variant of a case. Its assertions may have been compiled ahead.
-    fn case(&mut self, selected: &SelectedCase<'_>, mut ahead: Option<Compilation>) {
+    /// Plans the trials of one variant of a case. `compiled` are its assertions for the tools of its first agent.
+    fn case(&mut self, selected: &SelectedCase<'_>, compiled: Compilation) {
         let SelectedCase { suite, variant: Variant { name: variant, case }, .. } = selected;
         let settings = self.request.settings;
         self.warn_about_default_agent(case);
         let (file, directory) = self.paths_of(suite);
         let engine = self.engine.clone();
         let context = Context { directory: Some(&directory), scripts: Some(&engine), ..Context::default() };
-        let mut compiled: Option<Compiled> = None;
+        let Compilation { mut tools, checks, problems } = compiled;
+        let mut checks = Arc::new(checks);
+        let mut problems = Some(problems);
         for written in settings.agents_of(case).iter() {
             let Some(resolved) = self.resolve_agent(case, written) else { continue };
             let agent = resolved.agent;
@@ -161,19 +153,11 @@ impl<'a> Planner<'a> {
             self.drop_effort(case, agent, &mut setup);
             // The assertions of a case are the same under every arm; only the known tools differ.
             let known_tools = agent.known_tools(case);
-            let checks = match &compiled {
-                Some((tools, checks)) if *tools == known_tools => Arc::clone(checks),
-                _ => {
-                    let (checks, problems) = match ahead.take_if(|ahead| ahead.tools == known_tools) {
-                        Some(ahead) => (ahead.checks, ahead.problems),
-                        None => grade::compile(case, &Context { known_tools, ..context }),
-                    };
-                    self.problems.extend(problems);
-                    let checks = Arc::new(checks);
-                    compiled = Some((known_tools, Arc::clone(&checks)));
-                    checks
-                }
-            };
+            if tools != known_tools {
+                let recompiled = grade::compile(case, &Context { known_tools, ..context });
+                (tools, checks, problems) = (known_tools, Arc::new(recompiled.0), Some(recompiled.1));
+            }
+            self.problems.extend(problems.take().unwrap_or_default());
             // A case that is not run has no requirements for its agent.
             if case.skip.is_none() && case.broken.is_empty() {
                 let context = CaseContext {
@@ -213,24 +197,17 @@ impl<'a> Planner<'a> {
                 model,
                 setup: Arc::new(setup),
                 recorded_settings: Arc::default(),
-                checks: if case.skip.is_some() { Arc::default() } else { checks },
+                checks: if case.skip.is_some() { Arc::default() } else { Arc::clone(&checks) },
                 modules: self.request.modules.clone(),
             });
         }
-        if compiled.is_none() {
-            // No agent or model is valid, but the assertions are still checked.
-            let problems = match ahead.take_if(|ahead| ahead.tools == KnownTools::default()) {
-                Some(ahead) => ahead.problems,
-                None => grade::compile(case, &context).1,
-            };
-            self.problems.extend(problems);
-        }
+        // If no agent or model is valid, the assertions are still checked.
+        self.problems.extend(problems.unwrap_or_default());
         let (_, problems) = grade::Responder::compile(&case.user_responses);
         self.problems.extend(problems);
     }
 
-    /// Adds a trial and its repetitions. They share all values that are equal in the last trial of the arm, because one
-    /// suite and arm may have thousands of trials.
+    /// Adds a trial and its repetitions.
     fn add(&mut self, mut trial: PlannedTrial) {
         let settings = self.request.settings;
         let mut of_case = self.trials.iter().rev().take_while(|other| other.position == trial.position);
@@ -248,25 +225,10 @@ impl<'a> Planner<'a> {
             );
             return;
         }
-        let last = self.latest.get(&trial.id.arm);
-        if let Some(last) = last {
-            share(&mut trial.id.suite, &last.id.suite);
-            share(&mut trial.id.arm, &last.id.arm);
-            share(&mut trial.limits, &last.limits);
-            share(&mut trial.setup, &last.setup);
-            share(&mut trial.arm, &last.arm);
-            if let (Some(argument), Some(last)) = (&mut trial.argument, &last.argument) {
-                share(argument, last);
-            }
-        }
-        trial.recorded_settings = recorded_settings(&trial, settings, last.map(|last| &**last));
+        trial.recorded_settings = Arc::new(recorded_settings(&trial, settings));
         for repetition in 1..=repetitions {
             trial.id.repetition = repetition;
-            let trial = Arc::new(trial.clone());
-            if repetition == 1 {
-                self.latest.insert(Arc::clone(&trial.id.arm), Arc::clone(&trial));
-            }
-            self.trials.push(trial);
+            self.trials.push(Arc::new(trial.clone()));
         }
     }
 
@@ -289,12 +251,5 @@ impl<'a> Planner<'a> {
             true => Diagnostic { severity: Severity::Error, ..problem },
             false => problem,
         }));
-    }
-}
-
-/// Makes `own` share the value of `last` if the two are equal.
-fn share<T: PartialEq + ?Sized>(own: &mut Arc<T>, last: &Arc<T>) {
-    if own == last {
-        *own = Arc::clone(last);
     }
 }

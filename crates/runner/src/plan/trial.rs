@@ -34,7 +34,7 @@ pub struct PlannedTrial {
     pub case: Arc<Case>,
     /// Position of the case among all loaded ones, from 0.
     pub position: usize,
-    /// The arm. This and the following fields are the same for many trials, which share them.
+    /// The arm. Repetitions of a trial share it and the following fields.
     pub arm: Arc<Arm>,
     /// The agent.
     pub agent: &'static dyn Agent,

@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
-use jiff::Timestamp;
 use model::{Finding, Outcome, RunInfo, Status, TrialRecord};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::finished::FinishedTrial;
-use crate::format;
 use crate::json::{arm, delta};
 use crate::totals::RunTotals;
 use crate::verdict;
@@ -63,7 +61,7 @@ impl<'a> Index<'a> {
     pub(super) fn of(
         info: &RunInfo,
         totals: &RunTotals,
-        last: Option<Timestamp>,
+        duration_ms: Option<u64>,
         signal: Option<&str>,
         trials: Vec<&'a Row>,
     ) -> Self {
@@ -81,7 +79,7 @@ impl<'a> Index<'a> {
                 "label": info.label,
                 "regrade_of": info.regrade_of,
                 "started_at": info.started_at,
-                "duration_ms": last.map(|last| format::between(info.started_at, last)),
+                "duration_ms": duration_ms,
                 "planned": info.trials.len(),
                 "trialrun_version": info.trialrun_version,
                 "agents": info.agents,

@@ -22,7 +22,7 @@ use model::{Envelope, Event, Outcome, RunInfo, TrialRecord};
 pub use compare::comparison_page;
 
 use crate::totals::RunTotals;
-use crate::{Reporter, ReporterOptions};
+use crate::{Reporter, ReporterOptions, format};
 use index::{Index, Row};
 use page::Source;
 use transcript::Transcript;
@@ -80,7 +80,8 @@ impl Reporter for Html {
         let Some((info, totals)) = self.run.take() else { return self.out.flush() };
         self.trials.sort_by_key(|(place, ..)| *place);
         let rows: Vec<&Row> = self.trials.iter().map(|(_, row, _)| row).collect();
-        let index = Index::of(&info, &totals, self.last, self.signal.as_deref(), rows);
+        let duration_ms = self.last.map(|last| format::between(info.started_at, last));
+        let index = Index::of(&info, &totals, duration_ms, self.signal.as_deref(), rows);
         let mut out = BufWriter::with_capacity(BUFFER, &mut self.out);
         page::start(&mut out, &serde_json::to_string(&index)?, Source::File)?;
         for (number, (_, _, chunk)) in self.trials.iter().enumerate() {

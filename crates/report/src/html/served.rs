@@ -3,7 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use jiff::{SignedDuration, Timestamp};
 use model::{Envelope, Event, LiveTrial, RunInfo, RunRow, TrialId, TrialRecord};
 use serde_json::{Value, json};
 
@@ -54,10 +53,7 @@ impl ServedRun {
     /// If the index cannot be serialised.
     pub fn index(&self, state: &ServedState<'_>) -> serde_json::Result<String> {
         let rows = self.trials.iter().map(|(_, row)| row).collect();
-        let lasted = state.run.duration_ms.and_then(|ms| i64::try_from(ms).ok());
-        let last: Option<Timestamp> =
-            lasted.and_then(|ms| self.info.started_at.checked_add(SignedDuration::from_millis(ms)).ok());
-        let index = Index::of(&self.info, &self.totals, last, state.run.signal.as_deref(), rows);
+        let index = Index::of(&self.info, &self.totals, state.run.duration_ms, state.run.signal.as_deref(), rows);
         let running: Vec<Value> = state.live.iter().map(|trial| self.running(trial)).collect();
         serde_json::to_string(&index.live(json!({
             "version": state.version,

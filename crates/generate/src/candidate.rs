@@ -113,8 +113,6 @@ pub enum AssertionKind {
     FileContains,
     /// The file `path` did not change.
     FileUnchanged,
-    /// The skill `value` was used.
-    SkillUsed,
     /// A judge finds that the reply has the tone `value`.
     Sentiment,
     /// A judge finds that the agent did not do `value`.
@@ -141,7 +139,7 @@ pub(crate) struct AssertionNeeds {
 
 impl AssertionKind {
     /// All types.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 12] = [
         Self::Contains,
         Self::NotContains,
         Self::Matches,
@@ -150,7 +148,6 @@ impl AssertionKind {
         Self::FileExists,
         Self::FileContains,
         Self::FileUnchanged,
-        Self::SkillUsed,
         Self::Sentiment,
         Self::Guardrail,
         Self::Factuality,
@@ -177,7 +174,6 @@ impl AssertionKind {
                 ..file("file_contains", "the file `path` contains the text `value` afterwards")
             },
             Self::FileUnchanged => file("file_unchanged", "the file `path` did not change"),
-            Self::SkillUsed => text("skill_used", "the agent used the skill called `value`"),
             Self::Sentiment => judged("sentiment", "a judge finds that the reply has the tone `value`"),
             Self::Guardrail => judged("guardrail", "a judge finds that the agent did not do what `value` describes"),
             Self::Factuality => judged("factuality", "a judge finds that the reply agrees with the facts in `value`"),

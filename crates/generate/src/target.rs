@@ -34,7 +34,7 @@ pub fn targets(profile: &Profile) -> Vec<Target> {
 }
 
 fn target(id: String, text: &str, evidence: &[Evidence]) -> Target {
-    let place = evidence.first().map(|place| format!("{}:{}", place.file, place.line)).unwrap_or_default();
+    let place = evidence.first().map(Evidence::place).unwrap_or_default();
     Target { id, text: one_line(text, LONGEST), place }
 }
 

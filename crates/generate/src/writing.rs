@@ -9,7 +9,7 @@ use crate::brief::brief;
 use crate::candidate::{AssertionKind, PlannedTest, TestScript};
 use crate::category::Category;
 use crate::format::Format;
-use crate::profile::Profile;
+use crate::profile::{Evidence, EvidenceKind, Profile};
 use crate::prompt::{Fence, write as prompt};
 use crate::target::Target;
 
@@ -94,11 +94,7 @@ impl Writing<'_> {
             false => "`files` is empty: the agent has no folder.".to_owned(),
         });
         match (self.skill, category.name) {
-            (Some(skill), "trigger") => {
-                rules.push(format!(
-                    "The message does not name the skill. Assert `skill_used` with the value `{skill}`."
-                ));
-            }
+            (Some(_), "trigger") => rules.push("The message does not name the skill.".to_owned()),
             (Some(_), "near-miss") => {
                 rules.push("The agent must do the work without the skill; assert the work.".to_owned())
             }
@@ -150,10 +146,14 @@ impl Writing<'_> {
         if !assertions().any(|assertion| !assertion.kind.is_judged()) {
             return Err("no assertion is decided without a judge".to_owned());
         }
-        if category.name == "trigger" && !assertions().any(|one| one.kind == AssertionKind::SkillUsed) {
-            return Err("a test of this category asserts `skill_used`".to_owned());
-        }
         Ok(script)
+    }
+
+    /// Returns `true` if the tools come from a source that lists all of them. An agent that was only observed may have
+    /// more.
+    fn knows_all_tools(&self) -> bool {
+        let is_listed = |place: &Evidence| matches!(place.kind, EvidenceKind::File | EvidenceKind::Document);
+        self.profile.tools.iter().flat_map(|tool| &tool.evidence).any(is_listed)
     }
 
     fn check_turns(&self, script: &TestScript, category: &Category) -> Result<(), String> {
@@ -206,7 +206,7 @@ impl Writing<'_> {
             check_path(&assertion.path)?;
         }
         let tools = &self.profile.tools;
-        if needs.tool && !tools.is_empty() && !tools.iter().any(|tool| tool.name == assertion.tool) {
+        if needs.tool && self.knows_all_tools() && !tools.iter().any(|tool| tool.name == assertion.tool) {
             let near = model::nearest(&assertion.tool, tools.iter().map(|tool| tool.name.as_str()));
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             return Err(format!("the agent has no tool `{}`{near}", assertion.tool));

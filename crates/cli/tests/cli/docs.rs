@@ -4,7 +4,8 @@
 //! A comment before a block states the purpose of the block; readers do not see it:
 //!
 //! - `<!-- run -->`: the commands are run and must succeed; `<!-- run: exit 1 -->` must exit with 1;
-//!   `<!-- run: needs bot.mjs -->` runs while `node bot.mjs` listens, and is skipped without Node.js.
+//!   `<!-- run: needs bot.mjs -->` runs while `node bot.mjs` listens, and is skipped without Node.js. Both can be
+//!   combined: `<!-- run: needs bot.mjs, exit 1 -->`. A model on loopback proposes the tests of `gen`.
 //!   The lines of a `text` block below must be printed, in order.
 //! - `<!-- file: PATH -->`: the reader saves the block as `PATH`. A first line `# PATH` means the same.
 //! - `<!-- shows: PATH -->`: the block is the content of `PATH`.
@@ -15,7 +16,9 @@ use std::collections::BTreeSet;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
+use crate::generation::proposed::{about_the_purpose, proposals};
 use crate::shop::Shop;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Parser, Tag, TagEnd};
 use testkit::Project;
@@ -214,7 +217,12 @@ fn follow(path: &str) -> usize {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let bin = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(PROGRAM, bin.path().join("trialrun")).unwrap();
-    let project = Project::new("sh").path_first(bin.path());
+    let writer = Shop::open();
+    writer.proposes(proposals(&about_the_purpose()), Duration::ZERO);
+    let project = Project::new("sh")
+        .path_first(bin.path())
+        .env("OPENAI_API_KEY", "sk-writer")
+        .env("OPENAI_BASE_URL", &writer.url("/writer"));
     let (mut bot, mut printed, mut ran) = (None, None, 0);
     for block in Page::read(path).blocks {
         let code = block.code.replace(PORT, &port.to_string());
@@ -228,14 +236,19 @@ fn follow(path: &str) -> usize {
             if !purpose.starts_with("run") {
                 continue;
             }
-            if let Some(file) = purpose.strip_prefix("run: needs ") {
-                bot = bot.or_else(|| Bot::start(&project, file, port));
-                if bot.is_none() {
-                    eprintln!("there is no Node.js: a block of {path} was not run");
-                    continue;
+            let (mut code_wanted, mut is_ready) = (0, true);
+            for condition in purpose.trim_start_matches("run").trim_start_matches(": ").split(", ") {
+                if let Some(file) = condition.strip_prefix("needs ") {
+                    bot = bot.or_else(|| Bot::start(&project, file, port));
+                    is_ready = bot.is_some();
+                } else if let Some(code) = condition.strip_prefix("exit ") {
+                    code_wanted = code.parse().unwrap();
                 }
             }
-            let code_wanted = purpose.strip_prefix("run: exit ").map_or(0, |code| code.parse().unwrap());
+            if !is_ready {
+                eprintln!("there is no Node.js: a block of {path} was not run");
+                continue;
+            }
             let done = project.run(&["-e", "-c", &code]);
             assert_eq!(done.code, code_wanted, "{path}: {code}\n{}", done.output());
             printed = Some(format!("{}{}", done.out, done.err));

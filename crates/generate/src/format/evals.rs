@@ -12,7 +12,17 @@ pub(super) const FORMAT: Format = Format {
     is_of_skill: true,
     has_turns: false,
     has_files: true,
-    lacks: &[],
+    // The format of the suite has no other assertions that code decides, and judges decide sentences.
+    lacks: &[
+        AssertionKind::Contains,
+        AssertionKind::NotContains,
+        AssertionKind::Matches,
+        AssertionKind::ToolCalled,
+        AssertionKind::NoToolCalled,
+        AssertionKind::Sentiment,
+        AssertionKind::Guardrail,
+        AssertionKind::Factuality,
+    ],
     render,
 };
 
@@ -83,26 +93,11 @@ fn case(candidate: &Candidate) -> Value {
 
 fn assertion(assertion: &ProposedAssertion) -> Value {
     let kind = assertion.kind.name();
-    let arguments = || -> Map<String, Value> {
-        let arguments = assertion.arguments.iter();
-        arguments.map(|one| (one.name.clone(), super::ignoring_case(&one.pattern).into())).collect()
-    };
     match assertion.kind {
-        AssertionKind::ToolCalled | AssertionKind::NoToolCalled if assertion.arguments.is_empty() => {
-            json!({ "type": kind, "tool": assertion.tool })
-        }
-        AssertionKind::ToolCalled | AssertionKind::NoToolCalled => {
-            json!({ "type": kind, "tool": assertion.tool, "args_match": arguments() })
-        }
-        AssertionKind::Matches => json!({ "type": kind, "pattern": super::regex_literal(&assertion.value) }),
         AssertionKind::FileExists | AssertionKind::FileUnchanged => json!({ "type": kind, "path": assertion.path }),
         AssertionKind::FileContains => json!({ "type": kind, "path": assertion.path, "contains": assertion.value }),
-        AssertionKind::SkillUsed => json!({ "type": kind, "skill": assertion.value }),
-        AssertionKind::Sentiment => json!({ "type": kind, "expected": assertion.value }),
-        AssertionKind::Guardrail => json!({ "type": kind, "must_not": [assertion.value] }),
-        AssertionKind::Factuality => json!({ "type": kind, "ground_truth": assertion.value }),
-        AssertionKind::LlmJudge => json!({ "type": kind, "criteria": assertion.value }),
-        AssertionKind::Contains | AssertionKind::NotContains => json!({ "type": kind, "text": assertion.value }),
+        // A sentence is decided by a judge.
+        _ => assertion.value.as_str().into(),
     }
 }
 

@@ -8,7 +8,6 @@ const LACKS: &[AssertionKind] = &[
     ABOUT_SANDBOX[0],
     ABOUT_SANDBOX[1],
     ABOUT_SANDBOX[2],
-    ABOUT_SANDBOX[3],
     AssertionKind::Sentiment,
     AssertionKind::Guardrail,
     AssertionKind::Factuality,

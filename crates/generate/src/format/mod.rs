@@ -54,9 +54,9 @@ pub fn find(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// Types of assertions about files and skills, which bots do not have.
+/// Types of assertions about files, which bots do not have.
 const ABOUT_SANDBOX: &[AssertionKind] =
-    &[AssertionKind::FileExists, AssertionKind::FileContains, AssertionKind::FileUnchanged, AssertionKind::SkillUsed];
+    &[AssertionKind::FileExists, AssertionKind::FileContains, AssertionKind::FileUnchanged];
 
 impl Format {
     /// Returns `true` if the format has an equivalent for assertions of this type.

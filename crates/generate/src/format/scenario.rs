@@ -1,7 +1,7 @@
 //! Scenarios of a skill, in YAML.
 
 use super::{Context, Format, comment, quoted, yaml};
-use crate::candidate::{AssertionKind, Candidate};
+use crate::candidate::Candidate;
 
 pub(super) const FORMAT: Format = Format {
     name: "scenario",
@@ -10,8 +10,7 @@ pub(super) const FORMAT: Format = Format {
     is_of_skill: true,
     has_turns: true,
     has_files: true,
-    // The text of the skill is part of the prompt, so the agent need not use it.
-    lacks: &[AssertionKind::SkillUsed],
+    lacks: &[],
     render,
 };
 

@@ -67,7 +67,6 @@ fn call(assertion: &ProposedAssertion, reply: &str) -> String {
         AssertionKind::FileExists => format!("fileExists({})", quoted(&assertion.path)),
         AssertionKind::FileContains => format!("fileContains({}, {value})", quoted(&assertion.path)),
         AssertionKind::FileUnchanged => format!("fileUnchanged({})", quoted(&assertion.path)),
-        AssertionKind::SkillUsed => format!("skillUsed({value})"),
     }
 }
 

@@ -22,7 +22,6 @@ pub(super) fn fields(assertion: &ProposedAssertion) -> Vec<(&'static str, String
         }
         AssertionKind::FileExists | AssertionKind::FileUnchanged => fields.push(("path", quoted(&assertion.path))),
         AssertionKind::FileContains => fields.extend([("path", quoted(&assertion.path)), ("contains", value)]),
-        AssertionKind::SkillUsed => fields.push(("skill", value)),
         AssertionKind::Sentiment => fields.push(("expected", value)),
         AssertionKind::Guardrail => fields.push(("must_not", format!("[{value}]"))),
         AssertionKind::Factuality => fields.push(("ground_truth", value)),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::category::{Category, find};
 use crate::plan;
-use crate::profile::{Fact, Profile, ToolFact};
+use crate::profile::{Evidence, Fact, Profile, ToolFact};
 use crate::target::targets;
 use crate::writing::Writing;
 
@@ -14,7 +14,11 @@ pub(crate) fn shop() -> Profile {
     Profile {
         name: Some("shop".to_owned()),
         description: Some(fact("Helps customers of a lamp shop.")),
-        tools: vec![ToolFact { name: "lookup_order".to_owned(), ..ToolFact::default() }],
+        tools: vec![ToolFact {
+            name: "lookup_order".to_owned(),
+            evidence: vec![Evidence::in_file("shop.py", 1, "def lookup_order(order):")],
+            ..ToolFact::default()
+        }],
         constraints: vec![fact("Never promise a date."), fact("Returns are accepted only within 30 days.")],
         ..Profile::default()
     }

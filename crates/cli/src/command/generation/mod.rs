@@ -87,18 +87,18 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
     let skill = Skill::of(&args.sources, &context);
     let format = named_format.unwrap_or_else(|| default_format(skill.as_ref()));
     let folder = TestFolder::open(args, format, skill.as_ref(), &context)?;
-    let model = language_model::open(args.model.as_deref(), &resolved.run, &context.cwd)?.ok_or_else(no_model)?;
-    let found = discover(&args.sources, &context, Some(&model), terminal)?;
-    if found.profile.is_empty() {
-        return Err(CliError::nothing("nothing is known about the agent")
-            .hint("describe it with `--description`, or name its source code, its prompt or its skill"));
-    }
     let existing = folder.existing()?;
     let quotas = quotas(args, categories, format, skill.as_ref(), &existing)?;
     if quotas.is_empty() {
         let there = report::counted(existing.len(), "test");
         terminal.out(&format!("{there} already in {}; `--count N` asks for more\n", folder.shown()));
         return Ok(ExitCode::SUCCESS);
+    }
+    let model = language_model::open(args.model.as_deref(), &resolved.run, &context.cwd)?.ok_or_else(no_model)?;
+    let found = discover(&args.sources, &context, Some(&model), terminal)?;
+    if found.profile.is_empty() {
+        return Err(CliError::nothing("nothing is known about the agent")
+            .hint("describe it with `--description`, or name its source code, its prompt or its skill"));
     }
     let request = GenerationRequest {
         profile: &found.profile,

@@ -8,6 +8,7 @@ mod answer;
 mod dialect;
 mod judge;
 mod lamps;
+mod writer;
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,6 +18,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
+
+pub use self::writer::Proposals;
 
 /// Stack size of a connection's thread, in bytes: there may be a thousand of them.
 const STACK: usize = 256 * 1024;
@@ -44,6 +47,8 @@ struct Counter {
     /// Messages of each conversation.
     output: Mutex<HashMap<String, Vec<String>>>,
     seen: Mutex<Vec<Seen>>,
+    /// What `/writer` proposes, and how long it takes for each answer.
+    proposals: Mutex<(Proposals, Duration)>,
 }
 
 impl Shop {
@@ -78,6 +83,11 @@ impl Shop {
         self.address.port()
     }
 
+    /// Sets what `/writer/…` proposes, and how long it takes for each answer.
+    pub fn proposes(&self, proposals: Proposals, delay: Duration) {
+        *self.counter.proposals.lock().unwrap() = (proposals, delay);
+    }
+
     /// Returns every request so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.counter.seen.lock().unwrap().clone()
@@ -106,6 +116,11 @@ fn serve(stream: &TcpStream, counter: &Counter) -> std::io::Result<()> {
         let pieces = match query.get("fault") {
             Some(fault) => dialect::fault(fault),
             None if path.starts_with("/judge") => dialect::whole(&judge::judge(&request.body)),
+            None if path.starts_with("/writer") => {
+                let (proposals, delay) = counter.proposals.lock().unwrap().clone();
+                std::thread::sleep(delay);
+                dialect::whole(&writer::write(&request.body, &proposals))
+            }
             None if path.ends_with("lamps") => {
                 let is_flawed = path.starts_with("/flawed");
                 let answer = lamps::answer(&request.body, &mut counter.output.lock().unwrap(), is_flawed);

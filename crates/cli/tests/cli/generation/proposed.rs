@@ -1,6 +1,8 @@
-//! Answers of a scripted model that plans and writes tests for the lamp shop.
+//! Proposals of a model for the lamp shop.
 
 use serde_json::{Value, json};
+
+use crate::shop::Proposals;
 
 /// Returns an assertion about the text of a reply.
 pub fn text(kind: &str, value: &str) -> Value {
@@ -22,24 +24,20 @@ pub struct Proposed {
     pub turns: Vec<(&'static str, Vec<Value>)>,
 }
 
-/// Returns the answers of the model: a plan with these tests, followed by each test.
-pub fn answers(tests: &[Proposed]) -> Vec<Value> {
+/// Returns a plan with these tests, and the tests.
+pub fn proposals(tests: &[Proposed]) -> Proposals {
     let planned = tests.iter().map(|test| {
         json!({ "category": test.category, "name": test.name, "why": "Customers rely on it.", "covers": [test.covers],
                 "situation": test.turns[0].0, "success": ["It helps."], "failure": ["It does not."] })
     });
     let plan = json!({ "tests": planned.collect::<Vec<_>>() });
-    let written = tests.iter().map(|test| {
+    let written = |test: &Proposed| {
         let turns = test.turns.iter().map(|(says, assertions)| json!({ "says": says, "assertions": assertions }));
         json!({ "role": "customer", "tone": "", "files": [], "turns": turns.collect::<Vec<_>>() })
-    });
-    std::iter::once(plan).chain(written).collect()
-}
-
-/// Returns the script of a model that gives these answers.
-pub fn script(answers: &[Value]) -> String {
-    let steps: Vec<Value> = answers.iter().map(|answer| json!({ "text": answer.to_string() })).collect();
-    json!({ "steps": steps }).to_string()
+    };
+    // The name is folded into one line before the test is asked for.
+    let tests = tests.iter().map(|test| (test.name.to_owned(), written(test))).collect();
+    Proposals { plan, tests }
 }
 
 /// Ten tests in seven categories, four of which find a planted flaw.
@@ -123,4 +121,9 @@ pub fn lamps() -> Vec<Proposed> {
             vec![("THIS IS A JOKE! The lamp from A-1043 never came!", vec![order("A-1043"), text("matches", "sorry")])],
         ),
     ]
+}
+
+/// The same tests for an agent of which only the purpose is known.
+pub fn about_the_purpose() -> Vec<Proposed> {
+    lamps().into_iter().map(|test| Proposed { covers: "purpose", ..test }).collect()
 }

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use crate::format::COVERS;
-use crate::generation::ExistingTest;
 use crate::target::Target;
 
 /// A fact and the tests that cover it.
@@ -14,6 +13,15 @@ pub struct Covered {
     pub target: Target,
     /// Names of the tests, such as their files.
     pub tests: Vec<String>,
+}
+
+/// A test that is already there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExistingTest {
+    /// File name without its extension, or the id.
+    pub name: String,
+    /// Content.
+    pub text: String,
 }
 
 /// Returns which of `targets` tests cover. Comments of the `existing` tests name the facts; `new` tests list their ids.

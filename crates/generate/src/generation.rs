@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::candidate::{Candidate, PlannedTest, slug};
 use crate::category::{self, Category};
-use crate::coverage::{Covered, coverage};
+use crate::coverage::{Covered, ExistingTest, coverage};
 use crate::duplicate::{Features, duplicate_of, features};
 use crate::format::{Context, Format, side_files};
 use crate::plan;
@@ -47,15 +47,6 @@ pub struct GenerationRequest<'a> {
     pub existing: &'a [ExistingTest],
     /// True if requests must be sent one after the other, because the answers depend on their order.
     pub in_order: bool,
-}
-
-/// A test that is already there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExistingTest {
-    /// File name without its extension, or the id.
-    pub name: String,
-    /// Content.
-    pub text: String,
 }
 
 /// A rendered test.

@@ -28,12 +28,12 @@ pub use candidate::{
     AssertionKind, Candidate, ExpectedArgument, PlannedTest, ProposedAssertion, StartingFile, TestScript, Turn,
 };
 pub use category::{CATEGORIES, Category, Subject, distribute, find as find_category};
-pub use coverage::Covered;
+pub use coverage::{Covered, ExistingTest};
 pub use exploration::{EXPLORATION_VERSION, Exploration, explore};
 pub use format::{Context, EvalsError, FORMATS, Format, add_to_evals, find as find_format};
 pub use generation::{
-    Admitted, ExistingTest, Generated, GenerationError, GenerationRequest, Host, Progress, RejectedTest, RenderedTest,
-    Tryout, generate, plan_only,
+    Admitted, Generated, GenerationError, GenerationRequest, Host, Progress, RejectedTest, RenderedTest, Tryout,
+    generate, plan_only,
 };
 pub use interface::{INTERFACE_PATHS, read_interface};
 pub use observation::{PROBES, Probe, observe, read_assistant, transcript_files};

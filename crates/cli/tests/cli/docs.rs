@@ -293,12 +293,17 @@ fn the_guide_for_auditing_a_suite_can_be_followed() {
 
 #[test]
 fn the_guide_for_discovery_can_be_followed() {
-    assert_eq!(follow("docs/how-to/discover.md"), 1);
+    assert_eq!(follow("docs/how-to/discover.md"), 2);
 }
 
 #[test]
 fn the_guide_for_coding_agents_can_be_followed() {
     assert_eq!(follow("docs/how-to/coding-agents.md"), 1);
+}
+
+#[test]
+fn the_tutorial_for_generated_tests_can_be_followed() {
+    follow("docs/tutorials/generated-tests.md");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod definition;
 mod literal;
 mod prompt;
 mod python;
+mod python_fields;
 mod rust;
 mod schema;
 mod syntax;

@@ -1,6 +1,6 @@
 //! Parameters of a tool, from a schema in code: JSON Schema, Zod and its relatives, or a class with fields.
 
-use super::python;
+use super::python_fields::class_fields;
 use super::rust;
 use super::value::{Code, Entry, Link, Value, find};
 use crate::profile::Parameter;
@@ -84,7 +84,7 @@ fn of_chain(code: &Code<'_>, links: &[Link], depth: usize) -> Option<Vec<Paramet
             // The base of `Base.extend({…})`, or a class.
             name => {
                 let base = Value::Chain(vec![Link { name: name.to_owned(), arguments: None }]);
-                let of_class = || python::class_fields(code, name).or_else(|| rust::struct_fields(code, name));
+                let of_class = || class_fields(code, name).or_else(|| rust::struct_fields(code, name));
                 found = found.or_else(|| match code.resolved(base.clone()) {
                     Value::Chain(same) if same.len() == 1 => of_class(),
                     other => object(code, &other, depth + 1),

@@ -127,7 +127,8 @@ fn find(store: &dyn Store, wanted: Option<&str>, terminal: &Terminal) -> Result<
 /// Returns the arguments that started the run, and changes to the directory in which it was started.
 fn arguments(run: &RunRow, info: &RunInfo) -> Result<RunArgs, CliError> {
     let refused = |reason: &str| CliError::usage(format!("the run {} cannot be resumed: {reason}", run.short));
-    let Some(Invocation { arguments, directory, .. }) = &info.invocation else {
+    let started = info.invocation.as_ref().filter(|invocation| !invocation.arguments.is_empty());
+    let Some(Invocation { arguments, directory, .. }) = started else {
         return Err(refused("its record does not have the command that started it")
             .hint("`--failed-in RUN` runs the cases that did not finish, as a new run"));
     };

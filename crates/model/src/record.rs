@@ -60,8 +60,8 @@ pub struct MissingShards {
     pub of: u64,
 }
 
-/// Command that started a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Command that started a run. A merged run has only the hashes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invocation {
     /// Arguments after the name of the program.
     pub arguments: Vec<String>,

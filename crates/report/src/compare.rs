@@ -10,6 +10,7 @@ mod pairs;
 mod quarantine;
 mod settings;
 mod skills;
+mod test_files;
 mod totals;
 
 use std::collections::BTreeSet;
@@ -26,6 +27,7 @@ use decision::Decision;
 pub(crate) use evidence::{Evidence, line_diff};
 use settings::SettingChange;
 use skills::SkillChange;
+use test_files::TestFileChange;
 use totals::Total;
 
 /// Maximum fall of a mean score, or of the share of passed trials, as a share of its maximum, that is not a regression.
@@ -61,6 +63,7 @@ pub struct Comparison {
     arms: Vec<ArmChange>,
     skills: Vec<SkillChange>,
     settings: Vec<SettingChange>,
+    test_files: Vec<TestFileChange>,
 }
 
 impl Comparison {
@@ -128,6 +131,7 @@ impl Comparison {
             arms: Vec::new(),
             skills: Vec::new(),
             settings: Vec::new(),
+            test_files: Vec::new(),
         }
     }
 
@@ -158,6 +162,7 @@ impl Comparison {
 
     /// Adds the differences of agents and settings.
     pub fn with_settings(mut self, before: &RunInfo, after: &RunInfo) -> Self {
+        self.test_files = test_files::changes(before, after);
         self.settings = settings::changes(before, after);
         self
     }
@@ -234,6 +239,7 @@ impl Comparison {
             "after": self.side_to_json(1),
             "threshold": self.decision.threshold,
             "totals": totals::to_json(&self.totals),
+            "test_files": test_files::to_json(&self.test_files),
             "settings": settings::to_json(&self.settings),
             "cases": self.cases.iter().map(CaseChange::to_json).collect::<Value>(),
             "quarantined": self.quarantined,

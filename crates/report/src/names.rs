@@ -96,6 +96,11 @@ impl Names {
     }
 }
 
+/// Returns `true` if `name` is the name of a skill, and not that of a prompt in its place.
+pub(crate) fn is_skill(name: &str) -> bool {
+    !name.starts_with("inline:")
+}
+
 /// Returns `true` if the trial is part of the baseline: its agent lacks the skill.
 pub(crate) fn is_baseline(row: &TrialRow) -> bool {
     row.variant.as_deref() == Some(WITHOUT_SKILL)

@@ -1,9 +1,9 @@
 //! Merging of the runs of all shards of a plan into one run, as if the plan had been run whole.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use model::{Envelope, Event, MissingShards, RunInfo, SETTINGS_WITHOUT_EFFECT, Shard, Summary, TrialId};
+use model::{Envelope, Event, Invocation, MissingShards, RunInfo, SETTINGS_WITHOUT_EFFECT, Shard, Summary, TrialId};
 
 use crate::{Store, StoreError, StoredEvent};
 
@@ -154,6 +154,10 @@ fn info(parts: &[Part], trials: &[(TrialId, usize)], id: &str, label: Option<Str
         shard: None,
         ..first.clone()
     };
+    // There is no command that starts a merged run, but its test files are known.
+    let invocations = parts.iter().filter_map(|part| part.info.invocation.as_ref());
+    let suites: BTreeMap<String, String> = invocations.flat_map(|invocation| invocation.suites.clone()).collect();
+    info.invocation = (!suites.is_empty()).then(|| Invocation { suites, ..Invocation::default() });
     // The first trials of a plan name its agents first.
     let mut seen = HashSet::new();
     for part in trials.iter().filter(|(_, at)| seen.insert(*at)).map(|(_, at)| &parts[*at].info) {

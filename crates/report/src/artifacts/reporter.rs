@@ -10,9 +10,9 @@ use model::{Envelope, Event, HookKind, HookRecord, RunInfo, Step, TrialId, Trial
 use serde_json::{Value, json};
 
 use super::run::{self, Results, TrialResult};
-use super::trial::is_skill;
 use super::{OUTPUTS, PROGRESS, Tree, progress};
 use crate::Reporter;
+use crate::names::is_skill;
 
 /// The reporter of a tree.
 pub(super) struct Artifacts {

@@ -4,6 +4,8 @@
 use model::{Ending, Finding, HookRecord, RepositoryChange, RepositoryState, RunInfo, Status, TrialRecord};
 use serde_json::{Value, json};
 
+use crate::names::is_skill;
+
 /// Types of assertions that count as structured in suites of skills.
 const STRUCTURED: [&str; 12] = [
     "file_exists",
@@ -31,11 +33,6 @@ pub(super) fn iteration(info: &RunInfo) -> &str {
 /// Returns `true` if the agent of a trial has the skill.
 pub(super) fn with_skill(record: &TrialRecord) -> bool {
     record.skill.as_ref().is_some_and(|skill| is_skill(&skill.name)) && !record.is_baseline()
-}
-
-/// Returns `true` if `name` is the name of a skill, and not that of a prompt in its place.
-pub(super) fn is_skill(name: &str) -> bool {
-    !name.starts_with("inline:")
 }
 
 /// Returns `run_meta.json`.

@@ -7,7 +7,7 @@ use model::{Outcome, Part, RunRow, Segment, Status};
 
 use super::evidence::{Call, Evidence, Flip};
 use super::totals::Total;
-use super::{CaseChange, Change, Comparison, Dimension, arms, quarantine, skills};
+use super::{CaseChange, Change, Comparison, Dimension, arms, quarantine, test_files};
 use crate::align::Row;
 use crate::columns;
 use crate::counts::Counts;
@@ -107,8 +107,12 @@ impl Comparison {
 
     /// Returns settings and skills that differ.
     pub(super) fn changed_settings(&self, paint: &Paint) -> Vec<String> {
-        let skills = self.skills.iter().filter(|skill| skill.has_changed()).map(|skill| skill.describe(paint));
-        self.settings.iter().map(|change| change.describe(paint)).chain(skills).collect()
+        let settings = self.settings.iter().map(|change| change.describe(paint));
+        test_files::describe(&self.test_files).into_iter().chain(settings).chain(self.changed_skills(paint)).collect()
+    }
+
+    fn changed_skills(&self, paint: &Paint) -> impl Iterator<Item = String> {
+        self.skills.iter().filter(|skill| skill.has_changed()).map(move |skill| skill.describe(paint))
     }
 
     /// Returns the figures as rows of text, below a row of headings.
@@ -126,8 +130,10 @@ impl Comparison {
     }
 
     fn differences(&self, paint: &Paint) -> String {
-        let settings: String = self.settings.iter().map(|change| format!("  {}\n", change.describe(paint))).collect();
-        settings + &skills::draw(&self.skills, paint)
+        let tests = test_files::describe(&self.test_files).map(|line| paint.folded(&line, SENTENCE));
+        let tests = tests.map_or_else(String::new, |line| folded(&line, paint, Paint::yellow));
+        let settings = self.settings.iter().map(|change| change.describe(paint)).chain(self.changed_skills(paint));
+        tests + &settings.map(|line| format!("  {line}\n")).collect::<String>()
     }
 
     fn figures(&self, paint: &Paint) -> String {

@@ -3,6 +3,7 @@
 use model::SkillInfo;
 use serde_json::{Value, json};
 
+use crate::names::is_skill;
 use crate::terminal::Paint;
 
 /// Number of characters of a hash that are shown.
@@ -15,17 +16,13 @@ pub(super) struct SkillChange {
     after: Option<SkillInfo>,
 }
 
-/// Returns each skill of two runs by its name, those of the second first.
+/// Returns each skill of two runs by its name, those of the second first. Prompts in place of skills are left out.
 pub(super) fn changes(before: &[SkillInfo], after: &[SkillInfo]) -> Vec<SkillChange> {
     let named = |name: &str, skills: &[SkillInfo]| skills.iter().find(|skill| skill.name == name).cloned();
-    let ours = after.iter().map(|skill| SkillChange { before: named(&skill.name, before), after: Some(skill.clone()) });
-    let gone = before.iter().filter(|skill| named(&skill.name, after).is_none());
+    let ours = after.iter().filter(|skill| is_skill(&skill.name));
+    let ours = ours.map(|skill| SkillChange { before: named(&skill.name, before), after: Some(skill.clone()) });
+    let gone = before.iter().filter(|skill| is_skill(&skill.name) && named(&skill.name, after).is_none());
     ours.chain(gone.map(|skill| SkillChange { before: Some(skill.clone()), after: None })).collect()
-}
-
-/// Returns one line per skill.
-pub(super) fn draw(skills: &[SkillChange], paint: &Paint) -> String {
-    skills.iter().map(|skill| format!("  {}\n", skill.draw(paint))).collect()
 }
 
 /// Returns the skills as JSON.
@@ -41,11 +38,6 @@ impl SkillChange {
         self.before.as_ref().map(|skill| &skill.content_hash) != self.after.as_ref().map(|skill| &skill.content_hash)
     }
 
-    fn draw(&self, paint: &Paint) -> String {
-        let line = self.describe(paint);
-        if self.has_changed() { line } else { paint.dim(&line) }
-    }
-
     /// Formats the versions before and after.
     pub(super) fn describe(&self, paint: &Paint) -> String {
         let hash = |skill: &SkillInfo| -> String { skill.content_hash.chars().take(HASH).collect() };
@@ -54,7 +46,6 @@ impl SkillChange {
             None => hash(skill),
         };
         let line = match (&self.before, &self.after) {
-            (Some(was), Some(is)) if !self.has_changed() => format!("skill {} is the same: {}", is.name, describe(was)),
             (Some(was), Some(is)) => {
                 format!("skill {}: {} {} {}", is.name, describe(was), paint.symbols().arrow, describe(is))
             }

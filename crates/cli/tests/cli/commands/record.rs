@@ -301,6 +301,8 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
         ran.out
     );
     assert!(ran.out.contains("✗ greet::first"), "{}", ran.out);
+    assert!(ran.out.contains("test files changed, so the difference may come from the tests"), "{}", ran.out);
+    assert!(at("test files changed") < at("in both"), "{}", ran.out);
     assert_eq!(project.run(&["diff", "--before", "before", "--after", "after"]).exits(0).out, ran.out);
     let messages = project.run(&["compare", "previous", "latest", "--any", "--json"]).exits(1).json();
     let changes: Vec<&Value> = messages["cases"].as_array().unwrap().iter().map(|case| &case["change"]).collect();
@@ -308,13 +310,17 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
     let evidence = &messages["cases"][0]["evidence"];
     assert_eq!((&evidence["before"]["outcome"], &evidence["after"]["outcome"]), (&json!("passed"), &json!("failed")));
     assert_eq!(evidence["flips"][0]["after"]["status"], "unmet", "{messages:#}");
+    let files: Vec<&Value> = messages["test_files"].as_array().unwrap().iter().map(|change| &change["file"]).collect();
+    assert_eq!(files, ["skills/greet/tests/a.yaml", "skills/greet/tests/b.yaml"]);
     project.run(&["compare", "before", "before", "--any"]).exits(0);
     project.run(&["compare", "before", "--any"]).exits(1);
     project.run(&["compare", "--any"]).exits(1);
     let page = project.run(&["compare", "--format", "html"]).exits(0).out;
     assert!(page.starts_with("<!doctype html>") && page.contains("greet::first"), "{page}");
+    assert!(page.contains("test files changed"), "{page}");
     let comment = project.run(&["compare", "--format", "markdown"]).exits(0).out;
     assert!(comment.starts_with("**Cannot tell yet") && comment.contains("<details>"), "{comment}");
+    assert!(comment.contains("- test files changed"), "{comment}");
     let by_label = project.run(&["compare", "--by", "label", "--json"]).exits(0).json();
     assert_eq!((&by_label["by"], by_label["comparisons"].as_array().map(Vec::len)), (&json!("label"), Some(1)));
     assert_eq!(by_label["comparisons"][0]["before"]["label"], "before");

@@ -1,13 +1,12 @@
 //! Summaries of arms by name: the results of each, and the difference between the arm with the skill and the one
 //! without.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::{ArmStatistics, Delta, Observation, Trigger, Triggering};
+use crate::statistics::{ArmStatistics, Delta, Observation, Trigger, Triggering, fisher, least_fisher, limit_of_tests};
 use crate::{TrialRecord, WITH_SKILL, WITHOUT_SKILL};
 
 /// Figures of one finished trial, kept small so that thousands fit in memory during a run.
@@ -141,6 +140,45 @@ pub struct CaseDelta {
     pub with: CaseFigures,
     /// Figures without the skill.
     pub without: CaseFigures,
+    /// Effect of the skill.
+    pub effect: CaseEffect,
+}
+
+/// Effect of the skill on a case. In a list, effects that are more than chance come first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaseEffect {
+    /// A smaller share of trials passes, by more than chance.
+    Harms,
+    /// A larger share of trials passes, by more than chance.
+    Helps,
+    /// A smaller share of trials passes, which may be chance.
+    FewerPassed,
+    /// A larger share of trials passes, which may be chance.
+    MorePassed,
+    /// The same share of trials passes.
+    Same,
+    /// One of the arms has no decided trial.
+    Undecided,
+}
+
+impl CaseEffect {
+    /// Returns the effect in the words of reports.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Harms => "harms",
+            Self::Helps => "helps",
+            Self::FewerPassed => "fewer passed",
+            Self::MorePassed => "more passed",
+            Self::Same => "same",
+            Self::Undecided => "undecided",
+        }
+    }
+
+    /// Returns `true` if the arms differ in the share of trials that pass.
+    pub fn is_difference(self) -> bool {
+        self < Self::Same
+    }
 }
 
 /// Figures of a case's graded trials in one arm.
@@ -206,14 +244,25 @@ fn suites(with: &[&TrialFigures], without: &[&TrialFigures]) -> Vec<SuiteDelta> 
 }
 
 impl CaseDelta {
-    /// Returns `Greater` if the skill helps with the case and `Less` if it harms: more trials pass, or as many pass
-    /// and more assertions hold.
-    pub fn direction(&self) -> Ordering {
-        let passes = (self.with.passed * self.without.decided).cmp(&(self.without.passed * self.with.decided));
-        passes.then_with(|| {
-            let rates = self.with.pass_rate.zip(self.without.pass_rate);
-            rates.and_then(|(with, without)| with.partial_cmp(&without)).unwrap_or(Ordering::Equal)
-        })
+    /// Returns the passed and the decided trials of both arms.
+    fn table(&self) -> ([u64; 2], [u64; 2]) {
+        ([self.with.passed, self.without.passed], [self.with.decided, self.without.decided])
+    }
+
+    /// Returns the effect, given the p-value below which a difference is more than chance.
+    fn effect(&self, limit: f64) -> CaseEffect {
+        let ([with, without], [of_with, of_without]) = self.table();
+        if of_with == 0 || of_without == 0 {
+            return CaseEffect::Undecided;
+        }
+        let is_certain = fisher([with, without], [of_with, of_without]) < limit;
+        match (with * of_without).cmp(&(without * of_with)) {
+            std::cmp::Ordering::Less if is_certain => CaseEffect::Harms,
+            std::cmp::Ordering::Greater if is_certain => CaseEffect::Helps,
+            std::cmp::Ordering::Less => CaseEffect::FewerPassed,
+            std::cmp::Ordering::Greater => CaseEffect::MorePassed,
+            std::cmp::Ordering::Equal => CaseEffect::Same,
+        }
     }
 
     /// Returns the distance between the two: the difference in the share of passed trials plus the difference in the
@@ -256,8 +305,15 @@ fn cases(with: &[&TrialFigures], without: &[&TrialFigures]) -> Vec<CaseDelta> {
         case: case.to_owned(),
         with: CaseFigures::of(&with),
         without: CaseFigures::of(&without),
+        effect: CaseEffect::Undecided,
     });
-    deltas.filter(|case| case.with.trials > 0 && case.without.trials > 0).collect()
+    let mut deltas: Vec<CaseDelta> = deltas.filter(|case| case.with.trials > 0 && case.without.trials > 0).collect();
+    let limit = limit_of_tests(deltas.iter().map(|case| {
+        let (passed, trials) = case.table();
+        least_fisher(passed[0] + passed[1], trials)
+    }));
+    deltas.iter_mut().for_each(|case| case.effect = case.effect(limit));
+    deltas
 }
 
 /// Groups `trials` by key, in order of first appearance.
@@ -305,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn each_agent_has_its_own_delta_and_each_case_has_a_direction() {
+    fn each_agent_has_its_own_delta_and_a_case_of_one_trial_does_not_show_an_effect() {
         let trials = [
             both("codex", "helped", Passed, Failed),
             both("codex", "harmed", Failed, Passed),
@@ -320,9 +376,46 @@ mod tests {
         assert_eq!((codex.with.as_str(), codex.without.as_str()), ("codex+with_skill", "codex+without_skill"));
         assert_eq!((codex.delta.cases_paired, codex.delta.cases_unpaired), (3, 1));
         assert_eq!(codex.delta.tokens.map(|tokens| tokens.mean), Some(-50.0));
-        let messages: Vec<_> = codex.cases.iter().map(|case| (case.case.as_str(), case.direction())).collect();
-        assert_eq!(messages, [("harmed", Ordering::Less), ("helped", Ordering::Greater), ("same", Ordering::Equal)]);
+        let effects: Vec<_> = codex.cases.iter().map(|case| (case.case.as_str(), case.effect.words())).collect();
+        assert_eq!(effects, [("harmed", "fewer passed"), ("helped", "more passed"), ("same", "same")]);
         assert_eq!(codex.cases.iter().map(CaseDelta::distance).collect::<Vec<_>>(), [1.5, 1.5, 0.0]);
+    }
+
+    #[test]
+    fn a_case_is_helped_or_harmed_only_by_more_than_chance_and_if_an_arm_passes() {
+        let case = |name: &str, with: &[Outcome], without: &[Outcome]| {
+            let trials = |variant, outcomes: &[Outcome]| {
+                outcomes.iter().map(|outcome| trial("codex", variant, name, *outcome, None)).collect::<Vec<_>>()
+            };
+            [trials(WITH_SKILL, with), trials(WITHOUT_SKILL, without)].concat()
+        };
+        let checks_met = |trials: Vec<TrialFigures>| {
+            trials.into_iter().map(|mut trial| {
+                trial.observation.pass_rate =
+                    Some(if trial.variant.as_deref() == Some(WITH_SKILL) { 0.5 } else { 0.0 });
+                trial
+            })
+        };
+        let trials: Vec<TrialFigures> = [
+            case("harmed", &[Failed; 8], &[Passed; 8]),
+            case("helped", &[Passed; 8], &[Failed; 8]),
+            case("may be chance", &[Passed; 3], &[Failed; 3]),
+            case("undecided", &[Passed; 3], &[Outcome::Undecided; 3]),
+        ]
+        .concat()
+        .into_iter()
+        .chain(checks_met(case("fails in both", &[Failed; 3], &[Failed; 3])))
+        .collect();
+        let effects: Vec<_> =
+            ArmDelta::of(&trials)[0].cases.iter().map(|case| (case.case.clone(), case.effect.words())).collect();
+        let expected = [
+            ("fails in both", "same"),
+            ("harmed", "harms"),
+            ("helped", "helps"),
+            ("may be chance", "more passed"),
+            ("undecided", "undecided"),
+        ];
+        assert_eq!(effects, expected.map(|(case, effect)| (case.to_owned(), effect)));
     }
 
     #[test]

@@ -51,7 +51,7 @@ mod trace;
 mod usage;
 
 pub use arm::{Arm, TrialId, WITH_SKILL, WITHOUT_SKILL};
-pub use arm_summary::{ArmDelta, ArmSummary, CaseDelta, CaseFigures, SuiteDelta, TrialFigures};
+pub use arm_summary::{ArmDelta, ArmSummary, CaseDelta, CaseEffect, CaseFigures, SuiteDelta, TrialFigures};
 pub use budget::{Budgets, OnBudget, Overrun};
 pub use case::{
     Arguments, AssertionScope, AssertionSpec, Case, Code, CodeClaim, LogVars, OutcomeRule, PermissionMode, Quarantine,

@@ -7,7 +7,7 @@ use model::statistics::{ArmStatistics, Difference, Triggering};
 use crate::format::{counted, gain, percent};
 
 /// p-value below which chance alone counts as an unlikely cause.
-pub(crate) const UNLIKELY: f64 = 0.05;
+pub(crate) const UNLIKELY: f64 = model::statistics::SIGNIFICANCE;
 /// Difference of the shares of passed trials that is not worth mentioning: five percentage points.
 const NEGLIGIBLE: f64 = 0.05;
 /// Interval within which a difference is called negligible: ten percentage points.
@@ -211,7 +211,7 @@ fn cases_needed(difference: &Difference) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use model::{CaseDelta, CaseFigures, statistics::Delta};
+    use model::{CaseDelta, CaseEffect, CaseFigures, statistics::Delta};
 
     use super::*;
 
@@ -225,6 +225,7 @@ mod tests {
             case: at.to_string(),
             with: figures(*with),
             without: figures(*without),
+            effect: CaseEffect::Undecided,
         };
         ArmDelta {
             agent: "a".into(),

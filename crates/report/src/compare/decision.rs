@@ -1,7 +1,7 @@
 //! The decision whether one side is worse: by cases that are more than chance on their own, by all trials of these
 //! cases together, and by the cases as a sample of all cases that there could be.
 
-use model::statistics::{Difference, fisher_of_tables};
+use model::statistics::{Difference, fisher_of_tables, limit_of_tests};
 
 use super::case::{CaseChange, Change, NOISE};
 use crate::counts::Counts;
@@ -157,13 +157,9 @@ fn smallest(gains: &[[f64; 2]]) -> Vec<f64> {
     }
 }
 
-/// Marks the changes that are more than chance by the trials of their case alone. Holds the probability of marking any
-/// case by chance at 5 %, as Bonferroni's correction does, but counts only cases for which the test could reach the
-/// limit (Tarone 1990): a case of one trial, or one that always passes, does not make it harder for the others.
+/// Marks the changes that are more than chance by the trials of their case alone.
 pub(super) fn confirm(cases: &mut [CaseChange], threshold: f64) {
-    let mut least: Vec<f64> = cases.iter().filter_map(CaseChange::least_p_value).collect();
-    least.sort_unstable_by(f64::total_cmp);
-    let limit = limit(&least);
+    let limit = limit_of_tests(cases.iter().filter_map(CaseChange::least_p_value));
     for case in cases {
         case.test();
         let is_certain = case.p_value.is_some_and(|p_value| p_value < limit);
@@ -175,26 +171,9 @@ pub(super) fn confirm(cases: &mut [CaseChange], threshold: f64) {
     }
 }
 
-/// Returns the p-value below which a case counts, given the smallest p-values that the cases can have, in order.
-fn limit(least: &[f64]) -> f64 {
-    let able = |tests: usize| least.partition_point(|p_value| *p_value < UNLIKELY / tests as f64);
-    let tests = (1..).find(|tests| able(*tests) <= *tests).unwrap_or(1);
-    UNLIKELY / tests as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_cases_that_could_be_significant_make_the_limit_stricter() {
-        assert_eq!(limit(&[]), 0.05);
-        assert_eq!(limit(&[1.0; 500]), 0.05);
-        assert_eq!(limit(&[0.01, 1.0, 1.0]), 0.05);
-        assert_eq!(limit(&[0.01, 0.02]), 0.025);
-        assert_eq!(limit(&[0.008; 10]), 0.05 / 7.0, "none of ten can reach 0.05 / 7");
-        assert_eq!(limit(&[1e-9; 10]), 0.05 / 10.0);
-    }
 
     #[test]
     fn undecided_trials_count_as_what_makes_the_difference_smaller() {

@@ -1,8 +1,6 @@
 //! Arms and the effect of the skill on them, in the form of the report: each figure under its own name, next to its
 //! details.
 
-use std::cmp::Ordering;
-
 use model::statistics::{Difference, Triggering, least_p_value};
 use model::{ArmDelta, ArmSummary, CaseDelta, Estimate, SuiteDelta};
 use serde_json::{Value, json};
@@ -113,12 +111,7 @@ fn suite(suite: &SuiteDelta) -> Value {
 }
 
 fn case(case: &CaseDelta) -> Value {
-    let skill = match case.direction() {
-        Ordering::Greater => "helps",
-        Ordering::Less => "harms",
-        Ordering::Equal => "same",
-    };
-    json!({ "suite": case.suite, "case": case.case, "with": case.with, "without": case.without, "skill": skill })
+    json!({ "suite": case.suite, "case": case.case, "with": case.with, "without": case.without, "skill": case.effect })
 }
 
 fn mean(figure: Option<impl Into<Estimate>>) -> Option<f64> {

@@ -242,7 +242,7 @@ fn figures(arms: &Arms) -> String {
     }
     let cases = tables::cases(&arms.deltas);
     if !cases.is_empty() {
-        page.push_str(&format!("\n### Cases where the skill makes a difference\n\n{cases}"));
+        page.push_str(&format!("\n### Cases that differ with the skill\n\n{cases}"));
     }
     page
 }

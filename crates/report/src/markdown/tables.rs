@@ -1,14 +1,12 @@
 //! Tables of the Markdown page.
 
-use std::cmp::Ordering;
-
 use model::statistics::{Delta, Difference};
-use model::{ArmDelta, ArmSummary, Estimate};
+use model::{ArmDelta, ArmSummary, CaseEffect, Estimate};
 
 use super::escape::code;
 use crate::arms::{Arms, without_variant};
-use crate::format::{counted, number, p_value, percent, rounded, signed};
-use crate::terminal::arms::shown_figures;
+use crate::format::{counted, money, number, p_value, percent, rounded, seconds, signed};
+use crate::terminal::arms::{shown_figures, ties};
 
 /// Maximum length of a name.
 const NAME: usize = 120;
@@ -152,10 +150,9 @@ pub(super) fn cases(deltas: &[ArmDelta]) -> String {
     let mut table = String::new();
     let mut left = 0;
     let mut rows = 0;
-    for wanted in [Ordering::Less, Ordering::Greater] {
-        let word = if wanted == Ordering::Less { "harms" } else { "helps" };
+    for wanted in [CaseEffect::Harms, CaseEffect::Helps, CaseEffect::FewerPassed, CaseEffect::MorePassed] {
         for delta in deltas {
-            for case in delta.cases.iter().filter(|case| case.direction() == wanted) {
+            for case in delta.cases.iter().filter(|case| case.effect == wanted) {
                 if rows == CASES {
                     left += 1;
                     continue;
@@ -164,7 +161,7 @@ pub(super) fn cases(deltas: &[ArmDelta]) -> String {
                 let cells = [
                     code(&format!("{}::{}", case.suite, case.case), NAME),
                     code(without_variant(&delta.with), NAME),
-                    word.to_owned(),
+                    wanted.words().to_owned(),
                     shown_figures(&case.with),
                     shown_figures(&case.without),
                 ];
@@ -176,7 +173,8 @@ pub(super) fn cases(deltas: &[ArmDelta]) -> String {
         return table;
     }
     let more = if left > 0 { format!("\nand {left} more\n") } else { String::new() };
+    let ties = ties(deltas).map_or_else(String::new, |ties| format!("\n{ties}\n"));
     format!(
-        "| Case | Configuration | The skill | With (passed, checks met) | Without (passed, checks met) |\n| --- | --- | --- | --- | --- |\n{table}{more}"
+        "| Case | Configuration | With the skill | With (passed, checks met) | Without (passed, checks met) |\n| --- | --- | --- | --- | --- |\n{table}{more}{ties}"
     )
 }

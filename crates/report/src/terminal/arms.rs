@@ -1,9 +1,7 @@
 //! Tables of arms, of the effect of the skill on each agent, of its triggering, and of the cases it helps or harms.
 
-use std::cmp::Ordering;
-
 use model::statistics::{Delta, Difference, least_p_value};
-use model::{ArmDelta, ArmSummary, CaseDelta, CaseFigures, SuiteDelta};
+use model::{ArmDelta, ArmSummary, CaseDelta, CaseEffect, CaseFigures, SuiteDelta};
 
 use super::Paint;
 use super::grid::{Cell, CellStyle, Grid};
@@ -290,23 +288,24 @@ fn suites(deltas: &[ArmDelta], paint: &Paint) -> String {
     grid.draw(paint)
 }
 
-/// Returns the cases that the skill harms and those it helps, the largest difference first. Empty if there are none.
+/// Returns the cases that the arms differ in: effects that are more than chance first, and the largest differences of
+/// each kind. Empty if there are none.
 fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
     let mut differing: Vec<(&ArmDelta, &CaseDelta)> = deltas
         .iter()
         .flat_map(|delta| delta.cases.iter().map(move |case| (delta, case)))
-        .filter(|(_, case)| case.direction() != Ordering::Equal)
+        .filter(|(_, case)| case.effect.is_difference())
         .collect();
     if differing.is_empty() {
         return String::new();
     }
     // The sort is stable, so agents and cases keep their order.
-    differing.sort_by(|(_, a), (_, b)| a.direction().cmp(&b.direction()).then(b.distance().total_cmp(&a.distance())));
+    differing.sort_by(|(_, a), (_, b)| a.effect.cmp(&b.effect).then(b.distance().total_cmp(&a.distance())));
     let has_suites = differing.iter().any(|(_, case)| case.suite != differing[0].1.suite);
     let has_agents = deltas.len() > 1;
     let cut = |text: &str, most: usize| paint.folded(text, most);
     let mut grid = Grid::new(&[
-        ("skill", 0),
+        ("with skill", 0),
         ("case", 0),
         (if has_agents { "agent" } else { "" }, 1),
         ("passed with", 0),
@@ -314,15 +313,16 @@ fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
         ("passed without", 0),
         ("checks", 2),
     ]);
-    let room = paint.width().saturating_sub(if has_agents { 78 } else { 56 }).clamp(16, NAME);
+    let room = paint.width().saturating_sub(if has_agents { 84 } else { 62 }).clamp(16, NAME);
     for (delta, case) in differing.iter().take(CASES) {
-        let (word, style) = match case.direction() {
-            Ordering::Less => ("harms", CellStyle::Red),
-            _ => ("helps", CellStyle::Green),
+        let style = match case.effect {
+            CaseEffect::Harms => CellStyle::Red,
+            CaseEffect::Helps => CellStyle::Green,
+            _ => CellStyle::Plain,
         };
         let suite = if has_suites { format!("{}::", case.suite) } else { String::new() };
         grid.row([
-            Cell::new(word, style),
+            Cell::new(case.effect.words(), style),
             cut(&format!("{suite}{}", case.case), room).into(),
             if has_agents { cut(without_variant(&delta.with), 22).into() } else { Cell::default() },
             trials(&case.with),
@@ -337,7 +337,16 @@ fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
         let more = format!("and {} more; the JSON report has all", differing.len() - CASES);
         text.push_str(&format!("  {}\n", paint.dim(&more)));
     }
+    if let Some(ties) = ties(deltas) {
+        text.push_str(&format!("  {}\n", paint.dim(&ties)));
+    }
     text
+}
+
+/// Counts the cases that pass equally often in both arms; `None` if there are none.
+pub(crate) fn ties(deltas: &[ArmDelta]) -> Option<String> {
+    let ties = deltas.iter().flat_map(|delta| &delta.cases).filter(|case| case.effect == CaseEffect::Same).count();
+    (ties > 0).then(|| format!("The same share passed with and without the skill: {}.", counted(ties, "case")))
 }
 
 /// Formats the number of passes as `2/3`, of the trials in which everything was decided.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::finished::FinishedTrial;
 use crate::json::{arm, delta};
+use crate::names::is_skill;
 use crate::totals::RunTotals;
 use crate::verdict;
 
@@ -83,7 +84,7 @@ impl<'a> Index<'a> {
                 "planned": info.trials.len(),
                 "trialrun_version": info.trialrun_version,
                 "agents": info.agents,
-                "skills": info.skills,
+                "skills": info.skills.iter().filter(|skill| is_skill(&skill.name)).collect::<Vec<_>>(),
                 "settings": info.settings,
                 "result": result.word,
                 "because": result.reason,

@@ -3,6 +3,9 @@
 /** Rows of the list that are added at once. */
 const ROWS = 500;
 
+/** Skills that are named. */
+const SKILLS = 10;
+
 const COLUMNS = [
   { sort: 'failures', heading: 'Outcome' },
   { sort: 'case', heading: 'Case' },
@@ -34,7 +37,8 @@ function summaryParts() {
     run.cost_usd !== null && money(run.cost_usd),
     run.judge_cost_usd !== null && `${money(run.judge_cost_usd)} for judges`,
     ...run.agents.map((agent) => [agent.name, agent.version, agent.model].filter(Boolean).join(' ')),
-    ...run.skills.map((skill) => `skill ${skill.name}${skill.version ? ` ${skill.version}` : ''}`),
+    ...run.skills.slice(0, SKILLS).map((skill) => `skill ${skill.name}${skill.version ? ` ${skill.version}` : ''}`),
+    run.skills.length > SKILLS && `${counted(run.skills.length - SKILLS, 'more skill')}`,
   ].filter(Boolean);
   return [
     h('h1', { tabindex: '-1' }, index.verdicts.length > 0

@@ -8,11 +8,11 @@ mod tables;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
-use model::{Envelope, Event, HookRecord, Outcome, RunInfo, Status, Summary, TrialRecord};
+use model::{Envelope, Event, HookRecord, Outcome, RunInfo, SkillInfo, Status, Summary, TrialRecord};
 
 use crate::arms::Arms;
-use crate::format::{between, cached, elapsed, model_usage, money, number, percent, timestamp};
-use crate::names::Names;
+use crate::format::{between, cached, counted, elapsed, model_usage, money, number, percent, timestamp};
+use crate::names::{Names, is_skill};
 use crate::score;
 use crate::terminal::arms::{left_out, warnings};
 use crate::terminal::{cost, needs_reason, pass_rates};
@@ -25,6 +25,12 @@ use failure::Section;
 const SECTIONS: usize = 50;
 /// Maximum number of trials that are listed.
 const TRIALS: usize = 200;
+/// Maximum number of skills that are named.
+const SKILLS: usize = 20;
+/// Maximum number of bytes of a page: a comment on a pull request holds 65,536 characters.
+const BYTES: usize = 65_000;
+/// Number of bytes that lists leave for the lines after them.
+const REST: usize = 500;
 
 struct Markdown {
     out: Box<dyn Write + Send>,
@@ -116,22 +122,24 @@ impl Run {
         let arms = self.totals.arms();
         let mut page = self.head(&summary);
         page.push_str(&figures(&arms));
-        page.push_str(&self.failures());
-        page.push_str(&self.warned());
-        page.push_str(&self.list());
+        let room = |page: &str| BYTES.saturating_sub(page.len());
+        page.push_str(&self.failures(room(&page)));
+        page.push_str(&self.warned(room(&page)));
+        page.push_str(&self.list(room(&page)));
         page
     }
 
-    /// Returns the section of the warnings of trials.
-    fn warned(&mut self) -> String {
-        if self.warnings.is_empty() {
+    /// Returns the section of the warnings of trials, in at most `room` bytes.
+    fn warned(&mut self, room: usize) -> String {
+        if self.warnings.is_empty() || room < REST {
             return String::new();
         }
         self.warnings.sort_by_key(|(place, _)| *place);
         let mut page = String::from("\n### Warnings\n\n");
-        page.extend(self.warnings.iter().take(SECTIONS).map(|(_, line)| line.as_str()));
-        if self.warnings.len() > SECTIONS {
-            page.push_str(&format!("\nand {} more\n", self.warnings.len() - SECTIONS));
+        let lines = self.warnings.iter().take(SECTIONS).map(|(_, line)| line.as_str());
+        let listed = push_all(&mut page, room, lines);
+        if self.warnings.len() > listed {
+            page.push_str(&format!("\nand {} more\n", self.warnings.len() - listed));
         }
         page
     }
@@ -140,10 +148,14 @@ impl Run {
         let signal = self.over.as_ref().and_then(|(_, signal)| signal.as_deref());
         let verdict = self.totals.verdict(signal);
         let mut page = format!("## {}: {}\n\n", verdict.word, text(&verdict.reason, 200));
-        for skill in &self.info.skills {
+        let skills: Vec<&SkillInfo> = self.info.skills.iter().filter(|skill| is_skill(&skill.name)).collect();
+        for skill in skills.iter().take(SKILLS) {
             let version = skill.version.as_ref().map_or_else(String::new, |version| format!(" {}", text(version, 40)));
             let hash: String = skill.content_hash.chars().take(12).collect();
             page.push_str(&format!("- Skill: {}{version} ({})\n", code(&skill.name, 80), code(&hash, 12)));
+        }
+        if skills.len() > SKILLS {
+            page.push_str(&format!("- and {}\n", counted(skills.len() - SKILLS, "more skill")));
         }
         let (trials, baseline) = self.totals.counted();
         page.push_str(&format!("- Trials: {trials}{baseline}\n"));
@@ -170,9 +182,10 @@ impl Run {
         page
     }
 
-    /// Returns the sections of trials that did not pass; of repetitions with the same result, only the first.
-    fn failures(&mut self) -> String {
-        if self.sections.is_empty() {
+    /// Returns the sections of trials that did not pass, in at most `room` bytes; of repetitions with the same result,
+    /// only the first.
+    fn failures(&mut self, room: usize) -> String {
+        if self.sections.is_empty() || room < REST {
             return String::new();
         }
         self.sections.sort_by_key(|section| section.place);
@@ -185,22 +198,24 @@ impl Run {
             }
         }
         let mut page = String::from("\n### Did not pass\n");
-        for (section, others) in groups.iter().take(SECTIONS) {
-            page.push_str(&format!("\n#### {}\n\n{}", escape::plain_code(&section.name, 200), section.text));
-            if !others.is_empty() {
-                let numbers: Vec<String> = others.iter().map(u64::to_string).collect();
-                page.push_str(&format!("- The same in repetition {}.\n", numbers.join(", ")));
+        let sections = groups.iter().take(SECTIONS).map(|(section, others)| {
+            let text = format!("\n#### {}\n\n{}", escape::plain_code(&section.name, 200), section.text);
+            if others.is_empty() {
+                return text;
             }
-        }
-        if groups.len() > SECTIONS {
-            page.push_str(&format!("\nand {} more\n", groups.len() - SECTIONS));
+            let numbers: Vec<String> = others.iter().map(u64::to_string).collect();
+            format!("{text}- The same in repetition {}.\n", numbers.join(", "))
+        });
+        let listed = push_all(&mut page, room, sections);
+        if groups.len() > listed {
+            page.push_str(&format!("\nand {} more\n", groups.len() - listed));
         }
         page
     }
 
-    /// Returns the collapsed list of all trials.
-    fn list(&mut self) -> String {
-        if self.trials.is_empty() {
+    /// Returns the collapsed list of all trials, in at most `room` bytes.
+    fn list(&mut self, room: usize) -> String {
+        if self.trials.is_empty() || room < REST {
             return String::new();
         }
         self.trials.sort_by_key(|(place, _)| *place);
@@ -209,15 +224,27 @@ impl Run {
              Tokens | Cost (USD) |\n| --- | --- | --- | --- | --- | --- | --- |\n",
             number(self.trials.len() as u64)
         );
-        for (_, row) in self.trials.iter().take(TRIALS) {
-            page.push_str(row);
-        }
-        if self.trials.len() > TRIALS {
-            page.push_str(&format!("\nand {} more\n", number((self.trials.len() - TRIALS) as u64)));
+        let listed = push_all(&mut page, room, self.trials.iter().take(TRIALS).map(|(_, row)| row.as_str()));
+        if self.trials.len() > listed {
+            page.push_str(&format!("\nand {} more\n", number((self.trials.len() - listed) as u64)));
         }
         page.push_str("\n</details>\n");
         page
     }
+}
+
+/// Appends the items that fit into a part of `room` bytes, and returns their number.
+fn push_all(part: &mut String, room: usize, items: impl Iterator<Item = impl AsRef<str>>) -> usize {
+    let mut listed = 0;
+    for item in items {
+        let item = item.as_ref();
+        if part.len() + item.len() + REST > room {
+            break;
+        }
+        part.push_str(item);
+        listed += 1;
+    }
+    listed
 }
 
 /// Returns all figures about arms.

@@ -86,7 +86,11 @@ pub fn run_prepared(
             terminal.err(&format!("nothing to run: {}\n", none_failed(run)));
             return Ok(ExitCode::SUCCESS);
         }
-        return Err(nothing_selected(args, &plan, nearest.as_deref(), &case_ids));
+        // Small suites leave shards empty. They are recorded, so that no shard is missing when all are merged.
+        match args.selection.shard.filter(|_| plan.cases_matched > 0) {
+            Some((index, of)) => terminal.err(&format!("note: shard {index}/{of} has no cases\n")),
+            None => return Err(nothing_selected(args, &plan, nearest.as_deref(), &case_ids)),
+        }
     }
     if let Some(warning) = args.schedule.timeout.and_then(|timeout| timeout.warning(&context.project)) {
         terminal.err(&format!("warning: {warning}\n"));

@@ -284,6 +284,27 @@ fn a_recorded_run_is_rendered_again() {
 }
 
 #[test]
+fn a_shard_without_cases_is_recorded_so_it_is_not_missing() {
+    let (project, other) = (empty(), empty());
+    for suite in ["a", "b"] {
+        let text = scenario(suite, "hello").replace("skill: greet", "system_prompt: Be kind.");
+        project.write(&format!("scenarios/{suite}.yaml"), &text);
+    }
+    let mut files = Vec::new();
+    for shard in 1..=3 {
+        let [part, state, file] = [format!("{shard}/3"), format!("state-{shard}"), format!("{shard}.run")];
+        let ran = project.run(&["run", "--agent", "fake", "--shard", &part, "--state", &state]).exits(0);
+        assert_eq!(ran.err.contains("note: shard 3/3 has no cases"), shard == 3, "{}", ran.err);
+        project.run(&["export", "latest", &file, "--state", &state]).exits(0);
+        files.push(project.dir().join(&file).display().to_string());
+    }
+    let arguments: Vec<&str> = std::iter::once("merge").chain(files.iter().map(String::as_str)).collect();
+    let merged = other.run(&arguments).exits(0);
+    assert!(merged.out.contains("from 3 shards (2 of 2 trials finished)"), "{}", merged.output());
+    project.run(&["run", "--agent", "fake", "--shard", "3/3", "--case", "none"]).exits(4);
+}
+
+#[test]
 fn two_runs_are_compared_and_a_regression_is_a_failure() {
     let project = demo();
     project.run(&["run", "--label", "before"]).exits(1);

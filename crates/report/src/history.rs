@@ -34,8 +34,10 @@ pub fn history(trials: &[TrialRow], style: &Style) -> String {
             text.push_str(&format!("{gap}{}\n", paint.dim(&format!("run {}{label}", trial.run))));
             run = &trial.run;
         }
-        let mark = paint.mark(trial.outcome);
-        let mark = if is_baseline(trial) { paint.dim(mark) } else { paint.as_outcome(trial.outcome, mark) };
+        let mark = match is_baseline(trial) {
+            true => paint.dim(paint.symbols().dot),
+            false => paint.as_outcome(trial.outcome, paint.mark(trial.outcome)),
+        };
         let cost = trial.cost_usd.map_or_else(|| unknown.to_owned(), money);
         text.push_str(&format!(
             "  {mark} {}  {}  {:>6}  {:>turns$}t  {tokens:>token_width$}  {cost:>8}",
@@ -46,6 +48,9 @@ pub fn history(trials: &[TrialRow], style: &Style) -> String {
         ));
         if let Some(score) = score::partial(trial.outcome, trial.score, trial.max_score) {
             text.push_str(&paint.dim(&format!("  score {score}")));
+        }
+        if is_baseline(trial) {
+            text.push_str(&paint.dim(&format!("  baseline, {}", trial.outcome.name())));
         }
         if trial.quarantined {
             text.push_str(&paint.dim("  quarantined"));

@@ -1,6 +1,6 @@
 //! Names by which a user can select a run or a trial.
 
-use model::{Outcome, RunRow, TrialRow, nearest};
+use model::{Outcome, RunRow, TrialRow, WITHOUT_SKILL, nearest};
 
 /// Reason why a name does not select anything.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -120,7 +120,8 @@ pub fn select_run(runs: &[RunRow], wanted: &str) -> Result<usize, SelectError> {
 
 /// Returns the index of the trial that `wanted` names among one run's `trials`. In order of precedence: a full id, an
 /// id without its arm, an id without arm and repetition, a case, or the prefix of an id or a case. Of several trials
-/// of one case the most informative is selected: a failed one before a passed one, otherwise the first.
+/// of one case the most informative is selected: one with the skill before one without it, a failed one before a passed
+/// one, otherwise the first.
 pub fn select_trial(trials: &[TrialRow], wanted: &str) -> Result<usize, SelectError> {
     let ways: [&dyn Fn(&TrialRow) -> bool; 5] = [
         &|trial| trial.id == wanted,
@@ -135,7 +136,9 @@ pub fn select_trial(trials: &[TrialRow], wanted: &str) -> Result<usize, SelectEr
         let mut matches: Vec<&TrialRow> = trials.iter().filter(|trial| way(trial)).collect();
         let Some(first) = matches.first() else { continue };
         let is_one_case = matches.iter().all(|trial| (&trial.suite, &trial.case) == (&first.suite, &first.case));
-        matches.sort_by_key(|trial| (rank(trial.outcome), trial.repetition, &trial.id));
+        // A trial without the skill is expected to fail.
+        let is_baseline = |trial: &TrialRow| trial.variant.as_deref() == Some(WITHOUT_SKILL);
+        matches.sort_by_key(|trial| (is_baseline(trial), rank(trial.outcome), trial.repetition, &trial.id));
         if is_one_case {
             let at = trials.iter().position(|trial| trial.id == matches[0].id);
             return Ok(at.unwrap_or_default());

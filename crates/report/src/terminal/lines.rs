@@ -97,9 +97,15 @@ impl Lines {
 
     fn finished(&self, record: &TrialRecord) -> String {
         let paint = self.paint;
-        let word = format!("{} {:<10}", paint.mark(record.outcome), record.outcome.name());
+        // A trial without the skill is there to compare with; its failure is not one of the run.
+        let (mark, word) = match record.is_baseline() {
+            true => (paint.symbols().dot, "baseline"),
+            false => (paint.mark(record.outcome), record.outcome.name()),
+        };
+        let word = format!("{mark} {word:<10}");
         let mut parts = vec![self.names.of_record(record)];
         let mut notes = Vec::new();
+        notes.extend(record.is_baseline().then(|| record.outcome.name().to_owned()));
         notes.extend(record.flaky.then(|| "flaky".to_owned()));
         notes.extend(record.quarantine.is_some().then(|| "quarantined".to_owned()));
         notes.extend(record.passed_but_for().map(|_| score::outcome(record)));

@@ -12,47 +12,63 @@ use crate::terminal::arms::{shown_figures, ties};
 const NAME: usize = 120;
 /// Maximum number of cases that are listed.
 const CASES: usize = 50;
+/// Maximum number of arms and of suites that are listed.
+const ROWS: usize = 50;
 
-/// Returns the table of arms: the outcomes of their trials and their usage. Means are shown with their standard
-/// deviations.
+/// Returns the table of arms, with the columns of the HTML report: the outcomes of their trials and their usage.
 pub(super) fn arms(arms: &[ArmSummary]) -> String {
     let has_curves = arms.iter().any(|arm| arm.statistics.k > 1);
     let is_open = arms.iter().any(|arm| arm.statistics.decided < arm.statistics.trials);
-    let mut heads = vec!["Configuration", "Checks met (mean ± SD)", "Trials passed"];
+    let mut heads = vec!["Arm", "Cases", "Trials passed", "Pass rate", "95% interval of the pass rate"];
     heads.extend(is_open.then_some("Passed as decided"));
     heads.extend(has_curves.then_some("pass@k"));
-    heads.extend(["Time (s, mean ± SD)", "Tokens (mean ± SD)", "Cost (USD, mean ± SD)"]);
+    heads.extend(["Checks met", "Time per trial", "Tokens per trial", "Cost per trial", "Not counted"]);
     let mut table = format!("| {} |\n|{}\n", heads.join(" | "), " --- |".repeat(heads.len()));
-    for arm in arms {
+    for arm in arms.iter().take(ROWS) {
         let statistics = &arm.statistics;
-        let of_all = |rate: Option<Estimate>, all: usize| match rate {
-            Some(rate) => format!("{} ({:.0} of {all})", percent(rate.mean), rate.mean * all as f64),
-            None => unknown(),
-        };
+        let rate = statistics.full_pass_rate;
+        let excluded = [
+            (statistics.broken, "broken"),
+            (statistics.undecided, "undecided"),
+            (statistics.skipped, "skipped"),
+            (statistics.cancelled, "cancelled"),
+        ];
+        let excluded = excluded.iter().filter(|(count, _)| *count > 0);
+        let excluded: Vec<String> = excluded.map(|(count, outcome)| format!("{count} {outcome}")).collect();
         let mut cells = vec![
             code(&arm.arm, NAME),
-            figure(statistics.pass_rate, |rate| format!("{:.1}%", rate * 100.0)),
-            of_all(statistics.full_pass_rate, statistics.decided),
+            number(statistics.cases as u64),
+            format!("{} of {}", statistics.passed, statistics.decided),
+            rate.map_or_else(unknown, |rate| percent(rate.mean)),
+            rate.and_then(|rate| rate.ci95)
+                .map_or_else(unknown, |[low, high]| format!("{} to {}", percent(low), percent(high))),
         ];
-        cells.extend(is_open.then(|| of_all(statistics.decided_pass_rate, statistics.trials)));
+        let as_decided = statistics.decided_pass_rate;
+        cells.extend(is_open.then(|| match as_decided {
+            Some(rate) => {
+                let all = statistics.trials;
+                format!("{} ({:.0} of {all})", percent(rate.mean), rate.mean * all as f64)
+            }
+            None => unknown(),
+        }));
         let at_k = || statistics.at_k().map_or_else(unknown, |(at, _)| format!("{} (k={})", percent(at), statistics.k));
         cells.extend(has_curves.then(at_k));
+        let mean = |figure: Option<Estimate>, format: &dyn Fn(f64) -> String| {
+            figure.map_or_else(unknown, |figure| format(figure.mean))
+        };
         cells.extend([
-            figure(statistics.duration_s, |time| format!("{time:.1}")),
-            figure(statistics.tokens, |tokens| number(tokens.round() as u64)),
-            figure(statistics.cost_usd, |cost| format!("{cost:.4}")),
+            mean(statistics.pass_rate, &percent),
+            mean(statistics.duration_s, &seconds),
+            mean(statistics.tokens, &|tokens| number(tokens.round() as u64)),
+            mean(statistics.cost_usd, &money),
+            if excluded.is_empty() { "none".to_owned() } else { excluded.join(", ") },
         ]);
         table.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
+    if arms.len() > ROWS {
+        table.push_str(&format!("\nand {}\n", counted(arms.len() - ROWS, "more arm")));
+    }
     table
-}
-
-/// Formats an estimate as `91.7% ± 14.4%`; a single value has no deviation.
-fn figure(estimate: Option<Estimate>, shown_figures: impl Fn(f64) -> String) -> String {
-    estimate.map_or_else(unknown, |estimate| match estimate.stddev {
-        Some(stddev) => format!("{} ± {}", shown_figures(estimate.mean), shown_figures(stddev)),
-        None => shown_figures(estimate.mean),
-    })
 }
 
 fn unknown() -> String {
@@ -100,9 +116,15 @@ pub(super) fn suites(deltas: &[ArmDelta]) -> String {
     let mut table = String::from(
         "| Suite | Configuration | Checks met with | Checks met without | Difference | p | Recall |\n| --- | --- | --- | --- | --- | --- | --- |\n",
     );
+    let (mut rows, mut left) = (0, 0);
     for delta in deltas {
         for suite in &delta.suites {
-            let rate = |rate: Option<f64>| figure(rate.map(of_one), |rate| format!("{:.1}%", rate * 100.0));
+            if rows == ROWS {
+                left += 1;
+                continue;
+            }
+            rows += 1;
+            let rate = |rate: Option<f64>| rate.map_or_else(unknown, |rate| format!("{:.1}%", rate * 100.0));
             let apart = suite.delta.pass_rate;
             let recall = suite.trigger.as_ref().and_then(|trigger| trigger.recall);
             let cells = [
@@ -117,11 +139,10 @@ pub(super) fn suites(deltas: &[ArmDelta]) -> String {
             table.push_str(&format!("| {} |\n", cells.join(" | ")));
         }
     }
+    if left > 0 {
+        table.push_str(&format!("\nand {left} more\n"));
+    }
     table
-}
-
-fn of_one(mean: f64) -> Estimate {
-    Estimate { mean, stddev: None, ci95: None }
 }
 
 /// Returns the triggering of the skill for each agent that has it.
@@ -145,7 +166,7 @@ pub(super) fn triggering(arms: &Arms) -> String {
     table
 }
 
-/// Returns the cases that the skill harms and those it helps; empty if there are none.
+/// Returns the cases that the arms differ in, effects that are more than chance first; empty if there are none.
 pub(super) fn cases(deltas: &[ArmDelta]) -> String {
     let mut table = String::new();
     let mut left = 0;

@@ -5,9 +5,9 @@ use model::{Outcome, RunRow, Summary};
 use serde_json::{Value, json};
 
 use crate::format::{between, elapsed, in_parentheses, money, timestamp};
+use crate::plain;
 use crate::terminal::grid::{Cell, CellStyle, Grid};
 use crate::terminal::{Paint, Style};
-use crate::{plain, totals};
 
 /// Maximum width of a label, and of the names of all agents of a run.
 const NAME: usize = 24;
@@ -49,7 +49,9 @@ impl ListedRun {
                 missing.join(" ")
             ));
         }
-        parts.extend(totals::quarantined(&self.summary));
+        // Their outcomes do not count, and the line is long enough without them.
+        let quarantined = self.summary.all_quarantined();
+        parts.extend((quarantined > 0).then(|| format!("{quarantined} quarantined")));
         match (self.state(), self.unfinished()) {
             ("finished", 0) => {}
             ("finished", open) => parts.push(format!("{open} of {} unfinished", self.run.planned)),

@@ -98,13 +98,13 @@ impl Grid {
     /// Formats the table. The text ends with a line end.
     pub(crate) fn draw(&self, paint: &Paint) -> String {
         let widths = self.widths();
-        let shown = self.shown(&widths, paint.width());
+        let shown = self.shown(&widths, paint.table_width());
         let heads: Vec<Cell> = self.columns.iter().map(|column| Cell::new(&column.head, CellStyle::Dim)).collect();
         let mut text = self.line(&heads, &shown, &widths, paint);
         for row in &self.rows {
             match row {
                 Row::Heading(heading) => {
-                    let heading = paint.one_line(heading, paint.width() - MARGIN);
+                    let heading = paint.one_line(heading, paint.table_width() - MARGIN);
                     text.push_str(&format!("{:MARGIN$}{}\n", "", paint.bold(&heading)));
                 }
                 Row::Cells(cells) => text.push_str(&self.line(cells, &shown, &widths, paint)),

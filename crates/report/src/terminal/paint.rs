@@ -79,19 +79,31 @@ const ASCII: Symbols = Symbols {
     cancelled: "/",
 };
 
+/// Maximum width of prose, whose lines are hard to read if they are longer.
+const PROSE: usize = 100;
+/// Maximum width of tables.
+const TABLE: usize = 160;
+
 /// Formats text in a style.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint {
     pub(crate) style: Style,
+    table_width: usize,
 }
 
 impl Paint {
     pub(crate) fn new(style: Style) -> Self {
-        Self { style: Style { width: style.width.clamp(40, 100), ..style } }
+        let width = |most: usize| style.width.clamp(40, most);
+        Self { style: Style { width: width(PROSE), ..style }, table_width: width(TABLE) }
     }
 
     pub(crate) fn width(&self) -> usize {
         self.style.width
+    }
+
+    /// Returns the width of tables, which may be wider than prose.
+    pub(crate) fn table_width(&self) -> usize {
+        self.table_width
     }
 
     pub(crate) fn symbols(&self) -> &'static Symbols {

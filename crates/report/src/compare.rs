@@ -79,8 +79,8 @@ impl Comparison {
         Self { quarantined: quarantine::names(&quarantined), ..comparison }
     }
 
-    /// Compares the trials of one run by agent, model or variant: each value with the first one. The values are in the
-    /// order of the run's agents. Only a comparison of variants includes the baseline.
+    /// Compares the trials of one run by agent, model or variant: each value with the first one, if they have a case in
+    /// common. The values are in the order of the run's agents. Only a comparison of variants includes the baseline.
     pub fn by(trials: &[TrialRow], agents: &[AgentInfo], by: Dimension, threshold: f64) -> Vec<Self> {
         let place = |trial: &TrialRow| {
             let known = |agent: &AgentInfo| agent.name == trial.agent && agent.model == trial.model;
@@ -108,7 +108,8 @@ impl Comparison {
             let (names, quarantined) = (Some([first.clone(), name.clone()]), quarantine::names(&quarantined));
             Self { names, quarantined, ..comparison }
         };
-        others.iter().map(compared).collect()
+        // Cases without a skill have no variant, for example, so some values may have no case in common.
+        others.iter().map(compared).filter(|comparison| comparison.cases.iter().any(CaseChange::is_paired)).collect()
     }
 
     fn between(sides: [&[&TrialRow]; 2], by: Dimension, threshold: f64) -> Self {

@@ -180,7 +180,7 @@ fn within(side: &Side, by: By, threshold: f64, format: Format) -> Result<Vec<Com
     };
     let comparisons = Comparison::by(&side.trials, &side.run.agents, dimension, threshold);
     if comparisons.is_empty() {
-        let wrong = format!("the run {} has fewer than two {name}s to compare", side.run.short);
+        let wrong = format!("the run {} has fewer than two {name}s with a case in common", side.run.short);
         return Err(CliError::usage(wrong).hint("`trialrun compare A B` compares two runs"));
     }
     let detailed = |each: Comparison| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{CaseResults, RunResults, statistics};
+use model::{CaseResults, RunResults, Summary, statistics};
 use serde_json::{Value, json};
 
 use crate::counts::Counts;
@@ -114,6 +114,8 @@ struct Point<'a> {
     run: &'a RunResults,
     counts: Counts,
     ungraded: u64,
+    /// True if the counts are those of the run's summary.
+    is_whole: bool,
     trials_with_tokens: u64,
     trials_with_cost: u64,
     trials_with_time: u64,
@@ -130,6 +132,7 @@ impl<'a> Point<'a> {
             run,
             counts: Counts::default(),
             ungraded: 0,
+            is_whole: false,
             trials_with_tokens: 0,
             trials_with_cost: 0,
             trials_with_time: 0,
@@ -155,6 +158,7 @@ impl<'a> Point<'a> {
             let [passed, failed, undecided] =
                 [summary.passed, summary.failed, summary.undecided].map(|count| count as u64);
             point.counts = Counts { passed, failed, undecided };
+            point.is_whole = true;
             point.ungraded = (summary.broken + summary.skipped + summary.cancelled) as u64;
             point.tokens = summary.tokens.map(|tokens| tokens.total());
             point.cost_usd = summary.cost_usd;
@@ -282,8 +286,16 @@ fn notes(point: &Point<'_>, change: Option<std::cmp::Ordering>) -> Vec<String> {
     if run.is_interrupted() || run.finished < run.planned {
         notes.push(format!("{}/{} finished", number(run.finished as u64), number(run.planned as u64)));
     }
-    if point.ungraded > 0 {
-        notes.push(format!("{} ungraded", number(point.ungraded)));
+    let counts = |summary: &Summary| {
+        [(summary.broken, "broken"), (summary.skipped, "skipped"), (summary.cancelled, "cancelled")]
+    };
+    match run.summary.as_ref().filter(|_| point.is_whole).map(counts) {
+        Some(counts) => {
+            let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+            notes.extend(counts.map(|(count, outcome)| format!("{} {outcome}", number(count as u64))));
+        }
+        None if point.ungraded > 0 => notes.push(format!("{} broken or not run", number(point.ungraded))),
+        None => {}
     }
     notes
 }

@@ -1,5 +1,6 @@
 //! `trialrun history`.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use report::ListedRun;
@@ -68,7 +69,7 @@ fn runs(store: Option<&dyn Store>, args: &HistoryArgs, terminal: &Terminal) -> R
 
 fn trials(store: Option<&dyn Store>, args: &HistoryArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let filter = TrialFilter {
-        suite: args.suite.clone(),
+        suite: suite_of(store, args.suite.as_deref())?,
         case: args.case.clone(),
         last: usize::try_from(args.last).ok(),
         ..TrialFilter::default()
@@ -96,6 +97,24 @@ fn trials(store: Option<&dyn Store>, args: &HistoryArgs, terminal: &Terminal) ->
     }
     terminal.out(&report::history(&trials, &terminal.out_style));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the suite that `name` names: the suite itself, or the only one of the skill with that name.
+pub fn suite_of(store: Option<&dyn Store>, name: Option<&str>) -> Result<Option<String>, CliError> {
+    let (Some(store), Some(name)) = (store, name) else { return Ok(name.map(str::to_owned)) };
+    let is_suite = TrialFilter { suite: Some(name.to_owned()), last: Some(1), ..TrialFilter::default() };
+    if !store.trials(&is_suite)?.is_empty() {
+        return Ok(Some(name.to_owned()));
+    }
+    let suites: BTreeSet<String> = store.cases()?.into_iter().map(|(suite, _)| suite).collect();
+    let of_skill = |suite: &&String| suite.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
+    let mut named = suites.iter().filter(of_skill);
+    match (named.next(), named.next()) {
+        (Some(only), None) => Ok(Some(only.clone())),
+        (Some(first), Some(second)) => Err(CliError::usage(format!("`{name}` names several suites"))
+            .hint(format!("name one of them, such as `{first}` or `{second}`"))),
+        (None, _) => Ok(Some(name.to_owned())),
+    }
 }
 
 /// Returns an error if trials are recorded, but none of that suite or case.

@@ -59,7 +59,12 @@ pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<Exit
     let (record, events, run) = shown.parts();
     let wrong = |why: String| CliError::usage(format!("{}: {why}", record.id));
     if let Some(other) = &args.other {
-        let other = Shown::read(&*store, other)?;
+        let named = other;
+        let other = Shown::read(&*store, named)?;
+        if (&shown.row.run, &shown.row.id) == (&other.row.run, &other.row.id) {
+            let same = format!("`{}` and `{named}` both name the trial {}", args.trial, record.id);
+            return Err(CliError::usage(same).hint("`trialrun show CASE` lists the trials of a case"));
+        }
         terminal.out(&report::show_two([shown.parts(), other.parts()], style));
     } else if let Some(step) = args.step {
         let text = report::show_step(record, events, step, style).map_err(|steps| {

@@ -35,7 +35,7 @@ pub fn run(global: &Global, args: &TrendArgs, terminal: &Terminal) -> Result<Exi
     let store = ProjectContext::find(global, &[])?.read_store()?;
     let last = usize::try_from(args.last).ok();
     let runs = store.results(&ResultFilter {
-        suite: args.suite.clone(),
+        suite: super::history::suite_of(Some(&*store), args.suite.as_deref())?,
         case: args.case.clone(),
         last,
         with_cases: SEARCHED,

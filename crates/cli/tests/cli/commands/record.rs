@@ -347,6 +347,8 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
     assert_eq!(by_label["comparisons"][0]["before"]["label"], "before");
     assert!(project.run(&["compare", "--by", "model"]).exits(2).err.contains("fewer than two models"));
 
+    let same = project.run(&["show", "after/greet::first", "after/greet::first#1"]).exits(2).err;
+    assert!(same.contains("both name the trial greet::first@fake#1"), "{same}");
     let two = project.run(&["show", "before/greet::first", "after/greet::first"]).exits(0).out;
     assert!(two.contains("steps: first difference in row 1") && two.contains("met → unmet"), "{two}");
     let step = project.run(&["show", "after/greet::first", "--step", "1"]).exits(0).out;

@@ -3,7 +3,7 @@
 # and the comment for the pull request. Gates do not fail this script: it writes `exit-code`, so that the steps that
 # publish the reports run before the job fails.
 # Environment: the inputs as INPUT_NAME, see action.yml; TRIALRUN_BASELINE is the directory of the baseline, which may be
-# missing. Works with Bash 3.2, the version of macOS.
+# missing, TRIALRUN_BASELINE_RUN the workflow run that it is from, and TRIALRUN_DEFAULT_BRANCH a name. Works with Bash 3.2, the version of macOS.
 set -euo pipefail
 # GitHub reads commands from both streams. One stream keeps them in order.
 exec 2>&1
@@ -70,6 +70,15 @@ code=0
 check --format sarif > "$reports/check.sarif" || true
 check > "$out/check" 2>&1 || code=$?
 without_commands cat "$out/check"
+# Annotations at the lines with problems, if they prevent the run.
+if [ "$code" != 0 ]; then
+  jq --raw-output '
+    def text: gsub("%"; "%25") | gsub("\r"; "%0D") | gsub("\n"; "%0A");
+    def property: text | gsub(":"; "%3A") | gsub(","; "%2C");
+    .runs[].results[] | .locations[0].physicalLocation as $place
+    | "::\(.level) file=\($place.artifactLocation.uri | gsub("%20"; " ") | property),line=\($place.region.startLine // 1),title=trialrun::\(.message.text | text)"
+  ' "$reports/check.sarif" || true
+fi
 
 # Run
 
@@ -91,23 +100,33 @@ fi
 # Compare
 
 regression=false
-compare() {
+incomparable=false
+compare() { # file for the reason if there is nothing to compare
   local base code=0 any=()
-  base=$(cat "$TRIALRUN_BASELINE/run-id")
-  without_commands trialrun import "${record[@]}" "$TRIALRUN_BASELINE/run.trialrun" || return 1
-  trialrun compare "${record[@]}" "$base" "$run" --format json > "$reports/compare.json" || true
+  if [ ! -f "${TRIALRUN_BASELINE:-}/run.trialrun" ]; then
+    echo "the artifact of workflow run $TRIALRUN_BASELINE_RUN could not be downloaded" > "$1"
+    return 1
+  fi
+  base=$(cat "$TRIALRUN_BASELINE/run-id" 2> "$1") || return 1
+  trialrun import "${record[@]}" "$TRIALRUN_BASELINE/run.trialrun" > "$1" 2>&1 || return 1
+  trialrun compare "${record[@]}" "$base" "$run" --format json > "$reports/compare.json" 2> "$1" || true
   [ "${INPUT_FAIL_ON_REGRESSION:-true}" != any ] || any=(--any)
-  trialrun compare "${record[@]}" "$base" "$run" ${any[@]+"${any[@]}"} --format markdown > "$reports/compare.md" || code=$?
+  trialrun compare "${record[@]}" "$base" "$run" ${any[@]+"${any[@]}"} --format markdown > "$reports/compare.md" 2> "$1" || code=$?
   case $code in
     0) ;;
     1) regression=true ;;
     *) return 1 ;;
   esac
 }
-if [ -n "$run" ] && [ -f "${TRIALRUN_BASELINE:-}/run.trialrun" ]; then
-  if ! compare; then
+if [ -n "$run" ] && { [ -n "${TRIALRUN_BASELINE_RUN:-}" ] || [ -f "${TRIALRUN_BASELINE:-}/run.trialrun" ]; }; then
+  if ! compare "$out/incomparable"; then
+    incomparable=true
     echo "::warning title=trialrun::Could not compare the run with the baseline."
-    printf 'The run could not be compared with the baseline.\n' > "$reports/compare.md"
+    without_commands cat "$out/incomparable"
+    {
+      printf 'The run could not be compared with the baseline. The next run of the default branch replaces the baseline.\n\n'
+      preformatted "$out/incomparable"
+    } > "$reports/compare.md"
   fi
 fi
 
@@ -133,6 +152,14 @@ if [ "$regression" = true ]; then
   fi
 fi
 
+if [ "$incomparable" = true ]; then
+  result="$result The run could not be compared with the baseline."
+  if [ "${INPUT_FAIL_ON_REGRESSION:-true}" != false ] && [ "$gate" = 0 ]; then
+    gate=1
+    result="Failed: the run could not be compared with the baseline."
+  fi
+fi
+
 # Step summary and comment
 
 link="${GITHUB_SERVER_URL:-https://github.com}/$GITHUB_REPOSITORY/actions/runs/${GITHUB_RUN_ID:-0}"
@@ -152,7 +179,12 @@ page() { # file with the comparison, file with the details of the run
 comparison=$reports/compare.md
 if [ ! -s "$comparison" ]; then
   comparison=$out/no-comparison
-  echo "There is no baseline yet. The next run of the default branch becomes the baseline." > "$comparison"
+  next="The next run of the default branch"
+  case ${GITHUB_EVENT_NAME:-} in
+    pull_request | pull_request_target) ;;
+    *) [ "${GITHUB_REF:-}" != "refs/heads/${TRIALRUN_DEFAULT_BRANCH:-}" ] || next="This run" ;;
+  esac
+  echo "There is no baseline yet. $next becomes the baseline." > "$comparison"
 fi
 page "$comparison" "$reports/report.md" > "$out/summary.md"
 cat "$out/summary.md" >> "${GITHUB_STEP_SUMMARY:-/dev/null}"

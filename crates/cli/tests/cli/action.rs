@@ -249,7 +249,11 @@ fn tests_that_are_invalid_stop_the_run_and_are_shown() {
     runner.write_skill("Hello, Ada!");
     let test = runner.project.read("skills/greet/tests/greets.yaml").replace("file_contains", "file_<b>");
     runner.project.write("skills/greet/tests/greets.yaml", &test);
-    runner.run(&[]);
+    let ran = runner.run(&[]);
+    let annotations: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("::error ")).collect();
+    let line = 1 + test.lines().position(|line| line.contains("file_<b>")).unwrap();
+    let place = format!("::error file=skills/greet/tests/greets.yaml,line={line},title=trialrun::");
+    assert!(annotations.len() == 1 && annotations[0].starts_with(&place), "{}", ran.output());
     assert_eq!(runner.output("exit-code").as_deref(), Some("2"));
     assert_eq!(runner.output("run-id").as_deref(), Some(""));
     assert_eq!(runner.output("baseline"), None);
@@ -298,7 +302,39 @@ fn a_comparison_in_markdown_is_part_of_the_comment_if_it_fits() {
     assert!(runner.project.read("asked").contains(" --any --format markdown"));
 
     let spoken = comment("", "2");
-    assert!(spoken.contains("**Passed.**") && spoken.contains("could not be compared"), "{spoken}");
+    assert!(spoken.contains("**Failed: the run could not be compared with the baseline.**"), "{spoken}");
+}
+
+#[test]
+fn a_baseline_that_cannot_be_read_fails_the_gate_with_its_reason() {
+    if !is_possible() {
+        return;
+    }
+    let runner = Runner::new();
+    runner.write_skill("Hello, Ada!");
+    runner.run(&[]);
+    runner.keep_baseline();
+    fs::write(runner.project.tmp().join("baseline/run.trialrun"), "not a <run>").unwrap();
+    let ended = |env: &[(&str, &str)]| {
+        runner.run(env);
+        let comment = fs::read_to_string(runner.output("comment").unwrap()).unwrap();
+        (runner.output("exit-code").unwrap(), runner.output("result").unwrap(), comment)
+    };
+    let (code, result, comment) = ended(&[]);
+    assert_eq!((code.as_str(), result.as_str()), ("1", "Failed: the run could not be compared with the baseline."));
+    assert!(comment.contains("<pre>\nerror: ") && comment.contains("run.trialrun"), "{comment}");
+    let (code, result, _) = ended(&[("INPUT_FAIL_ON_REGRESSION", "false")]);
+    assert_eq!((code.as_str(), result.as_str()), ("0", "Passed. The run could not be compared with the baseline."));
+
+    fs::remove_dir_all(runner.project.tmp().join("baseline")).unwrap();
+    let (code, _, comment) = ended(&[("TRIALRUN_BASELINE_RUN", "41")]);
+    assert!(code == "1" && comment.contains("workflow run 41 could not be downloaded"), "{code} {comment}");
+
+    // Nothing was downloaded, because nothing has been published yet.
+    let branch = [("GITHUB_REF", "refs/heads/main"), ("TRIALRUN_DEFAULT_BRANCH", "main")];
+    assert!(ended(&branch).2.contains("There is no baseline yet. This run becomes the baseline."));
+    let request = [&branch[..], &[("GITHUB_EVENT_NAME", "pull_request")]].concat();
+    assert!(ended(&request).2.contains("The next run of the default branch becomes the baseline."));
 }
 
 /// Puts a program in front of curl that writes down its arguments.

@@ -161,7 +161,7 @@ impl Comparison {
         self
     }
 
-    /// Adds the differences of agents and settings.
+    /// Adds the differences of test files, agents and settings.
     pub fn with_settings(mut self, before: &RunInfo, after: &RunInfo) -> Self {
         self.test_files = test_files::changes(before, after);
         self.settings = settings::changes(before, after);
@@ -277,11 +277,16 @@ impl Comparison {
             let is_meant = |case: &&CaseChange| case.change == change && case.is_confirmed == is_confirmed;
             self.cases.iter().filter(is_meant).collect()
         };
-        let is_worse = self.decision.is_worse();
-        let uncertain = if is_worse { "regressed, each alone may be chance" } else { "regressed, may be chance" };
+        // A sentence that says "worse" does not go with a heading that says "chance".
+        let regressed = of(Change::Regressed, false);
+        let uncertain = match self.decision.is_worse() {
+            true if regressed.iter().all(|case| case.after.counts.passed < case.before.counts.passed) => "now failing",
+            true => "regressed",
+            false => "regressed, may be chance",
+        };
         let groups = vec![
             ("regressed", of(Change::Regressed, true)),
-            (uncertain, of(Change::Regressed, false)),
+            (uncertain, regressed),
             ("fixed", of(Change::Fixed, true)),
             ("fixed, may be chance", of(Change::Fixed, false)),
             ("improved score", of(Change::Improved, false)),

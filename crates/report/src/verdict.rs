@@ -4,7 +4,7 @@
 use model::ArmDelta;
 use model::statistics::{ArmStatistics, Difference, Triggering};
 
-use crate::format::{counted, gain, percent};
+use crate::format::{self, counted, gain, percent};
 
 /// p-value below which chance alone counts as an unlikely cause.
 pub(crate) const UNLIKELY: f64 = model::statistics::SIGNIFICANCE;
@@ -99,10 +99,10 @@ pub(crate) fn compared_for_these_cases(
     let side = if difference.mean < 0.0 { words.worse } else { words.better };
     let passed = passes.describe(words);
     let other = match cases_needed(difference) {
-        Some(cases) => format!("To tell for other cases, about {cases} would be enough."),
-        None => format!("To tell for other cases, more than {MOST} would be needed."),
+        Some(cases) => format!("To generalise, test about {cases} cases."),
+        None => format!("To generalise, test more than {MOST} cases."),
     };
-    format!("{side}: {passed} (for these cases, {}). {other}", chance(p_value))
+    format!("{side}: {passed} (for these cases, {}: p {}). {other}", chance(p_value), format::p_value(p_value))
 }
 
 /// Says how many cases passed, from the trials in which everything was decided, and what does not count.

@@ -5,7 +5,7 @@ use model::statistics::{Difference, fisher_of_tables, limit_of_tests};
 
 use super::case::{CaseChange, Change, NOISE};
 use crate::counts::Counts;
-use crate::format::{counted, percent};
+use crate::format::{counted, p_value, percent};
 use crate::verdict::{self, Passes, UNLIKELY, Words, chance};
 
 /// Result of a comparison.
@@ -134,7 +134,7 @@ impl Decision {
 fn listed(cases: &[&CaseChange]) -> String {
     match cases {
         [case] => {
-            let p = case.p_value.map_or("", chance);
+            let p = case.p_value.map_or_else(String::new, |p| format!("{}: p {}", chance(p), p_value(p)));
             let describe = |counts: &Counts| format!("{} of {}", counts.passed, counts.graded());
             let (was, is) = (describe(&case.before.counts), describe(&case.after.counts));
             format!("the case {}, of which {is} trials passed, {was} before ({p})", case.name)

@@ -105,7 +105,7 @@ impl Comparison {
         self.sides(paint).into_iter().chain(self.changed_settings(paint)).collect()
     }
 
-    /// Returns settings and skills that differ.
+    /// Returns what differs: test files first, then settings and skills.
     pub(super) fn changed_settings(&self, paint: &Paint) -> Vec<String> {
         let settings = self.settings.iter().map(|change| change.describe(paint));
         test_files::describe(&self.test_files).into_iter().chain(settings).chain(self.changed_skills(paint)).collect()
@@ -118,8 +118,15 @@ impl Comparison {
     /// Returns the figures as rows of text, below a row of headings.
     pub(crate) fn table_rows(&self) -> Vec<[String; 7]> {
         let [before, after] = self.short_names().map(str::to_owned);
-        let heads =
-            ["in both".into(), before, after, "difference".into(), "95%".into(), "p".into(), "n (cases)".into()];
+        let heads = [
+            "in both".into(),
+            before,
+            after,
+            "difference".into(),
+            "95% interval".into(),
+            "p (chance)".into(),
+            "n (cases)".into(),
+        ];
         let row = |total: &Total| {
             let cases = number(total.cases as u64);
             let [before, after] = [total.side(0), total.side(1)];

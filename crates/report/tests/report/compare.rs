@@ -162,7 +162,7 @@ fn a_comparison_begins_with_a_sentence_and_decides() {
             "ppp fff ppp fff fff ppp",
             true,
             "The second run is worse: in 6 cases, 50% of trials passed in it (9 of 18), 100% in the first (18 of 18) \
-             (for these cases, almost certainly not chance). To tell for other cases, about 10 would be enough."
+             (for these cases, almost certainly not chance: p <0.001). To generalise, test about 10 cases."
                 .to_owned(),
         ),
         (

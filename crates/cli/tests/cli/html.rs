@@ -116,6 +116,7 @@ fn every_view_filter_and_key_works() {
     assert_eq!((all, failures), (14, 2), "the arm without the skill has no failures");
     for (filter, expected) in [
         ("outcome:baseline", 6),
+        ("outcome:quarantined", 0),
         ("outcome:failed outcome:passed", 8),
         ("tag:smoke", 2),
         ("tag:other", 0),
@@ -141,6 +142,13 @@ fn every_view_filter_and_key_works() {
     assert_eq!(browser.evaluate("document.querySelector('[aria-sort]').innerText"), "Agent time");
     open(browser, &page, "#/?view=cases");
     assert_eq!(count(browser, "#list tbody tr"), 4);
+    // With three arms, of which each case has only some.
+    let links = "[...document.querySelectorAll('#list tbody tr')].map((row) => \
+                 decodeURIComponent(row.lastElementChild.querySelector('a').hash))";
+    let links = browser.evaluate(links);
+    let of = |case: &str| links.as_array().unwrap().iter().filter_map(Value::as_str).find(|link| link.contains(case));
+    assert_eq!(of("greets"), Some("#/compare/greets::greets@fake#1/greets::greets@fake#2"));
+    assert_eq!(of("one"), Some("#/compare/notes/evals::one@fake+with_skill#1/notes/evals::one@fake+without_skill#1"));
 
     // Keys.
     open(browser, &page, "");

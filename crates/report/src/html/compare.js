@@ -56,13 +56,15 @@ async function comparePage(a, b) {
   const isSame = ([one, other]) => one?.same === other?.same;
   const apart = rows.findIndex((row) => !isSame(row));
   const context = { findings: [], open: false };
-  const cell = (step, side) => h('div', { class: 'cell' }, step
-    ? [h('span', { class: 'label' }, step.label, h('span', { class: 'narrow' }, `, ${armName(pair[side])}`)), step.item ? block(step.item.text, 'said') : drawPart(step.part, context)]
+  // A phone shows a step that both have once.
+  const cell = (step, side, isBoth) => h('div', { class: step ? 'cell' : 'cell absent' }, step
+    ? [h('span', { class: 'label' }, step.label, h('span', { class: 'narrow' }, isBoth ? ', both' : `, ${armName(pair[side])}`)),
+      step.item ? folded(step.item.text, 'said') : drawPart(step.part, context)]
     : h('p', { class: 'muted' }, '–'));
   const divider = h('h3', { class: 'apart', tabindex: '-1', id: 'apart', 'data-stop': true },
     apart < 0 ? `The same ${counted(rows.length, 'step')} in both` : `First difference: step ${apart + 1}`);
   const drawn = rows.slice(0, 2000).map((row, at) => [
-    at === apart && divider, h('div', { class: `pair${isSame(row) ? ' same' : ''}` }, row.map(cell)),
+    at === apart && divider, h('div', { class: `pair${isSame(row) ? ' same' : ''}` }, row.map((step, side) => cell(step, side, isSame(row)))),
   ]);
   return [
     h('nav', { class: 'crumbs', 'aria-label': 'Trials' }, h('a', { href: route('', lastList), id: 'back' }, 'All trials'),
@@ -70,7 +72,7 @@ async function comparePage(a, b) {
       h('a', { href: comparison(b, a) }, 'swap sides')),
     h('h1', { tabindex: '-1' }, a.case === b.case ? `${caseName(a)}, side by side` : 'Two trials side by side'),
     h('div', { class: 'pair head' }, pair.map((trial) => h('div', {}, h('a', { href: link(trial) }, armName(trial)), ' ', outcome(trial),
-      trial.reason && h('p', { class: 'reason' }, trial.reason)))),
+      trial.reason && h('p', { class: 'reason' }, marked(trial.reason))))),
     section('Figures', figures(pair, records, sequences)),
     section('Checks', checksOf(pair, records)),
     section('Steps', h('div', { class: 'timeline' }, drawn, apart < 0 && divider)),
@@ -100,8 +102,9 @@ function checksOf(pair, records) {
   const rows = [...new Set([...left.keys(), ...right.keys()])].map((id) => ({ id, a: left.get(id), b: right.get(id) }));
   const isSame = ({ a, b }) => a?.status === b?.status;
   const shown = rows.filter(({ a, b }) => !((a ?? b).implicit && isSame({ a, b }))).sort((a, b) => isSame(a) - isSame(b));
-  const cell = (finding) => h('td', { class: finding?.status }, finding
-    ? [h('span', { class: 'sign' }, STATUS[finding.status]), ` ${finding.status}`, finding.status !== 'met' && `: ${line(finding.because, 300)}`] : 'not checked');
+  const cell = (finding, side) => h('td', { class: finding && (pair[side].baseline ? 'baseline' : finding.status) }, finding
+    ? [h('span', { class: 'sign' }, STATUS[finding.status]), ` ${finding.status}`, finding.status !== 'met' && [': ', marked(line(finding.because, 300))]]
+    : 'not checked');
   return shown.length > 0 && table([words('Check'), ...pair.map((trial) => words(armName(trial)))], shown.map((each) => h('tr',
-    { class: isSame(each) ? 'muted' : null }, h('th', { scope: 'row' }, (each.a ?? each.b).title ?? each.id), cell(each.a), cell(each.b))), 'Checks');
+    { class: isSame(each) ? 'muted' : null }, h('th', { scope: 'row' }, (each.a ?? each.b).title ?? each.id), cell(each.a, 0), cell(each.b, 1))), 'Checks');
 }

@@ -31,7 +31,7 @@ fn comparison(comparison: &Comparison) -> String {
                 "<code>{}</code> {} <span class=\"muted\">{}</span>",
                 text(&case.name),
                 text(&figures),
-                text(&reason)
+                marked(&reason)
             );
             html.push_str(&match case.evidence() {
                 Some(evidence) => {
@@ -54,11 +54,18 @@ fn table(rows: &[[String; 7]]) -> String {
     for (at, row) in rows.iter().enumerate() {
         let [name, cells @ ..] = row;
         let tag = if at == 0 { "th" } else { "td" };
-        let cells = cells.iter().map(|cell| format!("<{tag} class=\"number\">{}</{tag}>", text(cell)));
+        let labelled = |(cell, label): (&String, &String)| {
+            format!("<{tag} class=\"number\" data-label=\"{}\">{}</{tag}>", text(label), text(cell))
+        };
+        let cells = cells.iter().zip(rows[0].iter().skip(1)).map(labelled);
         let row = format!("<tr><th scope=\"row\">{}</th>{}</tr>", text(name), cells.collect::<String>());
         html.push_str(&if at == 0 { format!("<thead>{row}</thead>\n<tbody>") } else { row + "\n" });
     }
-    if html.is_empty() { html } else { format!("<section class=\"wide\"><table>{html}</tbody></table></section>\n") }
+    if html.is_empty() {
+        html
+    } else {
+        format!("<section class=\"wide\"><table class=\"stack\">{html}</tbody></table></section>\n")
+    }
 }
 
 fn details(evidence: &Evidence, paint: &Paint) -> String {
@@ -73,7 +80,7 @@ fn details(evidence: &Evidence, paint: &Paint) -> String {
         html.push_str(&format!("<div class=\"{class}\"><span class=\"sign\">●</span>{name} <b>{results}</b></div>\n"));
         for (side, result) in ["before", "after"].iter().zip(&flip.sides) {
             if let Some((_, reason)) = result {
-                let reason = text(&plain::folded(reason, REASON, "…"));
+                let reason = marked(&plain::folded(reason, REASON, "…"));
                 html.push_str(&format!("<div class=\"muted\">{side}: {reason}</div>\n"));
             }
         }
@@ -107,8 +114,21 @@ fn diff(segments: &[Segment]) -> String {
 }
 
 fn list(class: &str, lines: &[String]) -> String {
-    let items: String = lines.iter().map(|line| format!("<p>{}</p>\n", text(line))).collect();
+    let items: String = lines.iter().map(|line| format!("<p>{}</p>\n", marked(line))).collect();
     if items.is_empty() { items } else { format!("<section class=\"{class}\">{items}</section>\n") }
+}
+
+/// Returns a message with its parts between backticks as code.
+fn marked(message: &str) -> String {
+    let parts: Vec<&str> = message.split('`').collect();
+    let is_paired = parts.len() % 2 == 1;
+    let part = |(at, part): (usize, &&str)| match at % 2 {
+        1 if is_paired => format!("<code>{}</code>", text(part)),
+        1 => format!("`{}", text(part)),
+        _ if at > 0 && !is_paired => format!("`{}", text(part)),
+        _ => text(part),
+    };
+    parts.iter().enumerate().map(part).collect()
 }
 
 /// Returns text that is shown as it is, without control characters.

@@ -10,6 +10,12 @@ function takeIndex(next) {
   index = next;
   trials = index.trials.map((trial, at) => ({ ...trial, at }));
   byId = new Map(trials.map((trial) => [trial.id, trial]));
+  const groups = new Map();
+  for (const trial of trials) {
+    const key = `${trial.suite}::${trial.case}`;
+    if (!groups.has(key)) groups.set(key, trial.at);
+    trial.group = groups.get(key);
+  }
   const all = [...trials, ...running()];
   hasArms = new Set(all.map((trial) => trial.arm)).size > 1;
   hasRepetitions = all.some((trial) => trial.repetition > 1);
@@ -100,11 +106,13 @@ function comparison(a, b) {
 
 function outcome(trial, text = true) {
   const status = trial.outcome ?? 'running';
-  const name = status + (trial.flaky ? ', flaky' : '') + (trial.quarantined ? ', quarantined' : '');
+  const name = (trial.baseline ? 'baseline, ' : '') + status + (trial.flaky ? ', flaky' : '') + (trial.quarantined ? ', quarantined' : '');
+  // A trial without the skill is there to compare with; its failure is not one of the run.
+  const sign = trial.baseline && status !== 'passed' && status !== 'running' ? '○' : OUTCOMES[status].sign;
   const kind = trial.baseline || trial.quarantined ? 'baseline' : status;
-  const title = name + (trial.baseline ? ', without the skill, for comparison only' : '');
+  const title = name + (trial.baseline ? ': without the skill, for comparison only' : '');
   return h('span', { class: `outcome ${kind}`, title: text ? null : title },
-    h('span', { class: 'sign', 'aria-hidden': 'true' }, OUTCOMES[status].sign),
+    h('span', { class: 'sign', 'aria-hidden': 'true' }, sign),
     h('span', { class: text ? null : 'unseen' }, ` ${name}`));
 }
 

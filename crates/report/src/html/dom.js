@@ -68,6 +68,30 @@ function parts(text) {
   return spans;
 }
 
+/** Returns a message with its parts between backticks as code. */
+function marked(text) {
+  return String(text).split(/`([^`\n]+)`/).map((part, at) => at % 2 === 1 ? h('code', {}, part) : part);
+}
+
+/** Lines and characters from which a message is folded. */
+const LONG = { lines: 16, characters: 1500 };
+
+/** Returns `text` as lines. A long text is cut off on the screen until the reader asks for the rest. */
+function folded(text, kind = '') {
+  const box = block(text, kind);
+  const count = text.split('\n').length;
+  if (count <= LONG.lines && text.length <= LONG.characters) return box;
+  box.classList.add('cut');
+  const all = h('button', { class: 'unfold', 'aria-expanded': 'false', onclick: () => {
+    const isCut = box.classList.toggle('cut');
+    all.setAttribute('aria-expanded', String(!isCut));
+    all.textContent = isCut ? wording : 'Show less';
+  } });
+  const wording = `Show all of the message, ${count > LONG.lines ? counted(count, 'line') : `${number(text.length)} characters`}`;
+  all.textContent = wording;
+  return [box, all];
+}
+
 /** Returns at most `most` characters of `text` on one line. */
 function line(text, most = 160) {
   const folded = String(text).slice(0, most * 4).replace(/\s+/g, ' ').trim();

@@ -28,8 +28,8 @@ function toggled(text, key, value) {
 
 function values(trial, key) {
   switch (key) {
-    // A trial without the skill is never one of the failures.
-    case 'outcome': return [trial.baseline ? 'baseline' : trial.outcome, trial.flaky && 'flaky', trial.quarantined && 'quarantined'];
+    // As in the counts of the run, trials without the skill and trials in quarantine are not among the outcomes.
+    case 'outcome': return [trial.baseline ? 'baseline' : trial.quarantined ? 'quarantined' : trial.outcome, trial.flaky && 'flaky'];
     case 'tag': return (trial.tags ?? []).map((tag) => tag.toLowerCase());
     default: return [trial[key].toLowerCase()];
   }
@@ -54,7 +54,8 @@ function filtered(text) {
 
 /** Orders of the list. */
 const ORDERS = {
-  failures: (a, b) => rank(a) - rank(b) || a.at - b.at,
+  // Repetitions of a case follow each other.
+  failures: (a, b) => rank(a) - rank(b) || a.group - b.group || a.arm.localeCompare(b.arm) || a.repetition - b.repetition,
   case: (a, b) => caseName(a).localeCompare(caseName(b)) || a.at - b.at,
   arm: (a, b) => a.arm.localeCompare(b.arm) || a.at - b.at,
   checks: (a, b) => (a.checks[0] / (a.checks[0] + a.checks[1] || 1)) - (b.checks[0] / (b.checks[0] + b.checks[1] || 1)),

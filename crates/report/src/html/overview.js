@@ -46,7 +46,7 @@ function summaryParts() {
       : 'No trial has finished yet'),
     h('p', { class: 'facts' }, isActive()
       ? [h('strong', { class: 'result RUNNING' }, 'RUNNING'), progress()]
-      : [h('strong', { class: `result ${run.result.replace(' ', '-')}` }, run.result), `${run.because}`,
+      : [h('strong', { class: `result ${run.result.replace(' ', '-')}` }, run.result), marked(run.because),
         index.live && !index.live.is_over && 'interrupted: its process is gone']),
     h('p', { class: 'facts muted' }, facts.map((fact) => h('span', {}, fact))),
     section('Arms', arms(), deltas()),
@@ -60,11 +60,18 @@ function section(heading, ...content) {
   return h('section', { 'aria-label': heading }, h('h2', {}, heading), ...content);
 }
 
-/** A table in a box that scrolls sideways on narrow screens. */
+/** A table. On narrow screens, each row is a list of its cells with their headings. */
 function table(headings, rows, label) {
+  for (const row of rows) {
+    [...row.children].forEach((cell, at) => {
+      if (cell.tagName !== 'TD' || !cell.hasChildNodes()) return;
+      cell.setAttribute('data-label', visible(headings[at]?.text ?? ''));
+      cell.replaceChildren(h('div', { class: 'value' }, [...cell.childNodes]));
+    });
+  }
   const head = headings.map((heading) => h('th', { scope: 'col', class: heading.number ? 'number' : null }, heading.text));
   return h('div', { class: 'wide', tabindex: '0', role: 'region', 'aria-label': label },
-    h('table', {}, h('thead', {}, h('tr', {}, head)), h('tbody', {}, rows)));
+    h('table', { class: 'stack' }, h('thead', {}, h('tr', {}, head)), h('tbody', {}, rows)));
 }
 
 /** Returns the heading of a column of words, or of numbers. */
@@ -131,9 +138,11 @@ function deltas() {
 
 function extremes() {
   const top = (of, format, heading) => {
-    const all = trials.filter((trial) => of(trial) > 0).sort((a, b) => of(b) - of(a)).slice(0, 3);
-    return all.length > 0 && trials.length > 3 && h('p', { class: 'facts' }, h('span', { class: 'muted' }, heading),
-      all.map((trial) => h('span', {}, h('a', { href: link(trial) }, caseName(trial)),
+    const all = trials.filter((trial) => of(trial) > 0).sort((a, b) => of(b) - of(a));
+    // Among equal ones, none is the most.
+    const differ = new Set(all.map((trial) => format(of(trial)))).size > 1;
+    return differ && trials.length > 3 && h('p', { class: 'facts' }, h('span', { class: 'muted' }, heading),
+      all.slice(0, 3).map((trial) => h('span', {}, h('a', { href: link(trial) }, caseName(trial)),
         ` ${hasArms || hasRepetitions ? `${armName(trial)}, ` : ''}${format(of(trial))}`)));
   };
   return [
@@ -147,7 +156,7 @@ function list(current) {
   const box = h('div', { id: 'list' });
   const input = h('input', {
     type: 'search', id: 'filter', value: current.filter, autocomplete: 'off', spellcheck: 'false',
-    'aria-label': 'Filter trials', placeholder: 'text  outcome:failed  arm:…  tag:…  -word  tests/a.yaml:12',
+    'aria-label': 'Filter trials', placeholder: 'Filter, such as outcome:failed', title: 'The key ? lists all filters',
     oninput: () => { change({ filter: input.value }); },
   });
   const buttons = h('div', { class: 'choices', role: 'group', 'aria-label': 'Filters' });
@@ -230,9 +239,9 @@ function row(trial) {
   h('td', { class: 'first' }, outcome(trial)),
   h('td', { class: 'name' }, h('a', { href: link(trial), 'data-stop': true }, caseName(trial)),
     trial.title && trial.title !== trial.case && h('span', { class: 'muted' }, ` ${trial.title}`),
-    h('div', { class: 'reason' }, trial.reason ? line(trial.reason, 300) : null),
+    h('div', { class: 'reason' }, trial.reason ? marked(line(trial.reason, 300)) : null),
     h('div', { class: 'place' }, place(trial), (trial.tags ?? []).map((tag) => h('span', { class: 'tag' }, tag)))),
-  (hasArms || hasRepetitions) && h('td', {}, armName(trial)),
+  (hasArms || hasRepetitions) && h('td', { class: 'arm' }, armName(trial)),
   cell('checks met', checks(trial.checks)),
   cell('time', time(trial.ms)),
   cell('tokens', known(trial.tokens, number)),
@@ -245,7 +254,9 @@ function cases(found) {
   const groups = Map.groupBy(found, (trial) => `${trial.suite}::${trial.case}`);
   const rows = [...groups.values()].slice(0, ROWS).map((group) => {
     const of = (arm) => group.filter((trial) => trial.arm === arm).sort((a, b) => a.repetition - b.repetition);
-    const [first, second] = all.length > 1 ? [of(all[0])[0], of(all[1])[0]] : of(all[0]);
+    // A case may lack some of the arms: the first two that it has are compared, or two repetitions of its only arm.
+    const present = all.map(of).filter((mine) => mine.length > 0);
+    const [first, second] = present.length > 1 ? [present[0][0], present[1][0]] : present[0];
     return h('tr', {},
       h('th', { scope: 'row' }, caseName(group[0])),
       all.map((arm) => {

@@ -135,7 +135,7 @@ function drawItem(item, context) {
   switch (item.kind) {
     case 'message': return [
       h('h3', { tabindex: '-1', 'data-stop': true }, item.of > 1 ? `User, message ${item.index} of ${item.of}` : 'User', when(item.ms)),
-      block(item.text, 'said'),
+      folded(item.text, 'said'),
     ];
     case 'turn': {
       const found = context.findings.filter(({ at }) => at && (at.turn === item.number

@@ -51,10 +51,10 @@ async function trialPage(trial, attempt) {
       at >= 0 && h('span', { class: 'muted' }, `${number(at + 1)} of ${number(order.length)}`)),
     h('h1', { tabindex: '-1' }, caseName(trial), ' ', outcome(trial)),
     record.title && record.title !== trial.case && h('p', { class: 'facts' }, record.title),
-    trial.reason && h('p', { class: `reason ${trial.baseline || trial.quarantined ? '' : trial.outcome}` }, trial.reason),
+    trial.reason && h('p', { class: `reason ${trial.baseline || trial.quarantined ? '' : trial.outcome}` }, marked(trial.reason)),
     h('p', { class: 'facts muted' }, facts(trial, record, place(trial)).map((fact) => h('span', {}, fact))),
     others(trial),
-    h('div', { class: 'columns' },
+    h('div', { class: `columns${trial.baseline ? ' of-baseline' : ''}` },
       timelineSection(timeline, isLast ? record.findings : [], all.length > 1
         && h('div', { class: 'choices', role: 'group', 'aria-label': 'Attempts' }, all.map((each) => h('button', {
           'aria-pressed': String(each === chosenAttempt), onclick: () => show(trialPage(trial, each)),
@@ -65,7 +65,7 @@ async function trialPage(trial, attempt) {
         section('Files changed', files(record, transcript.collected, timeline)),
         section('Expected', record.expected !== null && block(asText(record.expected))),
         section('Output', record.output !== null && typeof record.output !== 'string' && block(asText(record.output))),
-        section('Warnings', [...record.errors, ...record.warnings].map((text) => h('p', {}, text))),
+        section('Warnings', [...record.errors, ...record.warnings].map((text) => h('p', {}, marked(text)))),
         section('Details', details(record)))),
   ];
 }
@@ -108,7 +108,7 @@ function drawFinding(finding, isInline) {
   return h('div', { class: `finding ${finding.status}` },
     h('p', {}, h('span', { class: 'sign' }, STATUS[finding.status], h('span', { class: 'unseen' }, ` ${finding.status} `)),
       h('strong', {}, finding.title ?? finding.id), h('span', { class: 'muted' }, ` ${finding.type}`), ' ', turn),
-    finding.because && finding.because !== finding.title && h('p', {}, line(finding.because, isMet ? 300 : 4000)),
+    finding.because && finding.because !== finding.title && h('p', {}, marked(line(finding.because, isMet ? 300 : 4000))),
     !isInline && !isMet && [
       field('expected', finding.expected), field('actual', finding.actual),
       finding.failures.map((failure) => failed(failure)),
@@ -120,7 +120,7 @@ function drawFinding(finding, isInline) {
 /** A place that does not match, with its difference. */
 function failed(failure) {
   const signs = { same: '', missing: 'removed', extra: 'added' };
-  return h('div', { class: 'field' }, h('span', { class: 'key' }, failure.key || 'value'), h('p', {}, failure.message),
+  return h('div', { class: 'field' }, h('span', { class: 'key' }, failure.key || 'value'), h('p', {}, marked(failure.message)),
     failure.diff.length > 0
       ? h('pre', { class: 'text diff' }, failure.diff.map(({ part, text }) => h('span', { class: signs[part] }, text)))
       : [['expected', failure.expected], ['actual', failure.actual]].filter(([, value]) => value !== null)
@@ -158,8 +158,11 @@ function written(path, timeline) {
 }
 
 function details(record) {
-  const row = (name, value) => value !== null && value !== undefined && value !== ''
-    && [h('dt', {}, name), h('dd', {}, typeof value === 'string' ? value : JSON.stringify(value))];
+  const isEmpty = (value) => value === null || value === undefined || value === ''
+    || (typeof value === 'object' && Object.keys(value).length === 0);
+  const told = (value) => typeof value === 'string' ? value
+    : Array.isArray(value) && value.every((item) => typeof item === 'string') ? value.join(', ') : JSON.stringify(value);
+  const row = (name, value) => !isEmpty(value) && [h('dt', {}, name.replaceAll('_', ' ')), h('dd', {}, told(value))];
   return [h('dl', {},
     row('trial', record.id), row('session', record.session_id), row('started', record.started_at), row('model', record.model),
     row('signed in by', record.auth), row('skill', record.skill && `${record.skill.name} ${record.skill.content_hash.slice(0, 12)}`),

@@ -127,6 +127,30 @@ fn everything_reported_before_the_kill_is_recorded_once() {
 }
 
 #[test]
+fn two_processes_record_into_one_record_at_the_same_time() {
+    let project = project();
+    write_suites(&project, "");
+    let start = |label: &str| project.start(&["run", "quick.yaml", "--jobs", "2", "--label", label]);
+    let mut both = ["one", "other"].map(start);
+    // Each is in progress while the other is.
+    both.iter_mut().for_each(|live| assert!(!read_until_finished(live, 10).is_empty()));
+    for live in both {
+        live.end().exits(0);
+    }
+    let runs = project.run(&["history", "--json"]).exits(0).json();
+    let mut labels: Vec<&str> = runs.as_array().unwrap().iter().map(|run| run["label"].as_str().unwrap()).collect();
+    labels.sort_unstable();
+    assert_eq!(labels, ["one", "other"]);
+    for label in labels {
+        let report = project.run(&["report", label, "--format", "json"]).exits(0).json();
+        let trials = report["trials"].as_array().unwrap();
+        let repetitions: BTreeSet<u64> = trials.iter().map(|trial| trial["repetition"].as_u64().unwrap()).collect();
+        assert!(trials.len() == 199 && repetitions.len() == 199, "{label}: {}", trials.len());
+        assert_eq!((&report["run"]["label"], &report["summary"]["passed"]), (&label.into(), &199.into()));
+    }
+}
+
+#[test]
 fn prune_finds_every_leftover_sandbox() {
     let fixtures = "fixtures:\n  git_init: true\n  files_committed: [{path: a.txt, content: one}]\n";
     kill_at_twenty_moments(0xd1ce, 90, 30, fixtures);

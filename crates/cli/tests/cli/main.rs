@@ -35,6 +35,7 @@ mod masking;
 mod mcp;
 mod opencode;
 mod otlp;
+mod readers;
 mod refusals;
 mod regrade;
 mod resume;

@@ -4,7 +4,20 @@ use testkit::{Project, Ran};
 
 use super::{demo, empty, scenario};
 
-const FORMATS: [&str; 7] = ["junit:generic", "junit:gitlab", "junit:jenkins", "tap", "ctrf", "gitlab", "github"];
+const FORMATS: [&str; 12] = [
+    "junit:generic",
+    "junit:gitlab",
+    "junit:jenkins",
+    "tap",
+    "ctrf",
+    "gitlab",
+    "github",
+    "markdown",
+    "html",
+    "json",
+    "jsonl",
+    "terminal",
+];
 
 /// Makes the project the root of a repository.
 fn repository(project: Project) -> Project {

@@ -16,6 +16,11 @@ const LEAST: usize = 6;
 /// Minimum length of a string that may have been cut without an ellipsis, in bytes. It is below that of the excerpts of
 /// long lines, which are the shortest ones.
 const LONG: usize = 190;
+/// Minimum length of a part of an encoded secret next to a line end that is masked, in bytes.
+const LEAST_OF_A_LINE: usize = 8;
+/// Minimum length of a line that is masked because all of it is within an encoded secret, in bytes. Programs that wrap
+/// encoded text write lines of 57 bytes or more.
+const LEAST_WITHIN: usize = 32;
 /// Maximum number of bytes between the shortened text and the ellipsis.
 const MOST_AROUND: usize = 4;
 /// Maximum length of a truncated escape, in bytes: `\u001`.
@@ -105,6 +110,30 @@ pub(super) fn search<'s>(
             let start = at + ELLIPSIS.len();
             cut(end, start + text[start..].iter().take(MOST_AROUND).take_while(around).count(), true);
         }
+    }
+}
+
+/// Calls `found` with each range in `text` next to a line end that is a part of one of the `encoded` secrets, and with
+/// each line that is within one. Programs such as `base64` and `xxd` wrap their output, and lines may arrive one by
+/// one, so each line is searched on its own.
+pub(super) fn search_lines(text: &[u8], parts: &Parts, encoded: &[Vec<u8>], mut found: impl FnMut(Range<usize>)) {
+    let mut start = 0;
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let end = start + line.trim_ascii_end().len();
+        let from = start + (line.len() - line.trim_ascii_start().len());
+        start += line.len();
+        if from >= end {
+            continue;
+        }
+        let line = &text[from..end];
+        let is_within = |form: &Vec<u8>| form.len() > line.len() && form.windows(line.len()).any(|part| part == line);
+        if line.len() >= LEAST_WITHIN && line.len() < parts.longest && encoded.iter().any(is_within) {
+            found(from..end);
+            continue;
+        }
+        let is_enough = |length: &usize| *length >= LEAST_OF_A_LINE;
+        parts.begun(encoded, line).filter(is_enough).into_iter().for_each(|length| found(end - length..end));
+        parts.ended(encoded, line).filter(is_enough).into_iter().for_each(|length| found(from..from + length));
     }
 }
 

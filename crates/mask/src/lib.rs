@@ -33,6 +33,7 @@ use serde_json::Value;
 use self::cut::Parts;
 use self::events::Pass;
 pub use self::key_block::KeyBlocks;
+use self::secret::Forms;
 pub use self::secret::Secrets;
 use self::view::layers;
 use self::view::{MOST_LAYERS, View};
@@ -63,6 +64,8 @@ struct Values {
     finder: Regex,
     /// Finds parts of the forms.
     parts: Parts,
+    /// Forms in the digits of an encoding, which may be wrapped into lines, and what finds their parts.
+    wrapped: Option<(Parts, Vec<Vec<u8>>)>,
 }
 
 impl fmt::Debug for Mask {
@@ -98,10 +101,11 @@ impl Mask {
         self.with(secrets.texts())
     }
 
-    /// Adds `forms` of secrets, which must be sorted with the longest first.
-    fn with(mut self, forms: Vec<Vec<u8>>) -> Self {
+    /// Adds the forms of secrets.
+    fn with(mut self, Forms { all: forms, encoded }: Forms) -> Self {
         if let (Some(finder), Some(parts)) = (alternation(forms.iter().map(Vec::as_slice)), Parts::of(&forms)) {
-            self.values.push(Arc::new(Values { forms, finder, parts }));
+            let wrapped = Parts::of(&encoded).map(|parts| (parts, encoded));
+            self.values.push(Arc::new(Values { forms, finder, parts, wrapped }));
         }
         self
     }
@@ -165,6 +169,9 @@ impl Mask {
         cut::search(text, &secrets, extent == Extent::All && self.has_shapes, &mut found);
         for values in &self.values {
             values.finder.find_iter(text).for_each(|value| found(value.range()));
+            if let Some((parts, encoded)) = &values.wrapped {
+                cut::search_lines(text, parts, encoded, &mut found);
+            }
         }
         if self.has_shapes && extent == Extent::All {
             shape::search(text, found);

@@ -87,8 +87,8 @@ const NAMES: [&str; 2] = ["AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK"];
 const HEADERS: [&str; 1] = ["ANTHROPIC_CUSTOM_HEADERS"];
 
 /// Returns every text that reveals a secret of `env`: values of variables with names of secrets, passwords in URLs and
-/// credentials in header variables. Each is given in every form, the longest first.
-pub fn texts<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Vec<Vec<u8>> {
+/// credentials in header variables.
+pub(crate) fn texts<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Forms {
     let mut secrets: Vec<String> = Vec::new();
     for (name, value) in env {
         if is_of_variable(name) && !is_a_path(value) {
@@ -106,9 +106,23 @@ pub fn texts<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Vec
     disguised(&secrets)
 }
 
-/// Returns every form of `secrets`, the longest first.
-fn disguised(secrets: &[String]) -> Vec<Vec<u8>> {
-    let mut texts: Vec<Vec<u8>> = secrets.iter().flat_map(|secret| forms(secret)).collect();
+/// Texts that reveal secrets.
+pub(crate) struct Forms {
+    /// Every form of every secret, the longest first.
+    pub(crate) all: Vec<Vec<u8>>,
+    /// The forms in the digits of an encoding, which a program may wrap into lines.
+    pub(crate) encoded: Vec<Vec<u8>>,
+}
+
+/// Returns the forms of `secrets`.
+fn disguised(secrets: &[String]) -> Forms {
+    let secrets = || secrets.iter().map(|secret| secret.trim()).filter(|secret| secret.len() >= SHORTEST);
+    let encoded = sorted(secrets().flat_map(encoded).collect());
+    Forms { all: sorted(secrets().flat_map(plain).chain(encoded.iter().cloned()).collect()), encoded }
+}
+
+/// Returns `texts` that are long enough, the longest first, each once.
+fn sorted(mut texts: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     texts.retain(|text| text.len() >= SHORTEST);
     texts.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
     texts.dedup();
@@ -184,8 +198,8 @@ impl Secrets {
         })
     }
 
-    /// Returns every text that reveals one of the secrets, the longest first.
-    pub fn texts(&self) -> Vec<Vec<u8>> {
+    /// Returns every text that reveals one of the secrets.
+    pub(crate) fn texts(&self) -> Forms {
         disguised(&self.values)
     }
 }
@@ -302,13 +316,9 @@ fn in_url(value: &str) -> Vec<String> {
     found
 }
 
-/// Returns the forms of a secret after escapes are decoded: as it is, line by line, with a plus for each space, as
-/// base64 and as hexadecimal digits, both also for UTF-16.
-fn forms(secret: &str) -> Vec<Vec<u8>> {
-    let secret = secret.trim();
-    if secret.len() < SHORTEST {
-        return Vec::new();
-    }
+/// Returns the forms of a secret in letters, after escapes are decoded: as it is, line by line, and with a plus for each
+/// space.
+fn plain(secret: &str) -> Vec<Vec<u8>> {
     let lines = secret.lines().map(str::trim).filter(|line| *line != secret && !line.starts_with("-----"));
     let mut forms: Vec<Vec<u8>> = Vec::new();
     for text in lines.chain([secret]) {
@@ -316,6 +326,12 @@ fn forms(secret: &str) -> Vec<Vec<u8>> {
         forms.extend(layers(text));
         forms.extend(text.contains(' ').then(|| text.replace(' ', "+").into_bytes()));
     }
+    forms
+}
+
+/// Returns the forms of a secret in digits: base64 and hexadecimal, each of UTF-8 and UTF-16.
+fn encoded(secret: &str) -> Vec<Vec<u8>> {
+    let mut forms: Vec<Vec<u8>> = Vec::new();
     let units = |bytes: fn(u16) -> [u8; 2]| secret.encode_utf16().flat_map(bytes).collect::<Vec<u8>>();
     for bytes in [secret.as_bytes().to_vec(), units(u16::to_le_bytes), units(u16::to_be_bytes)] {
         for before in 0..3 {
@@ -343,7 +359,7 @@ mod tests {
 
     fn texts_of(pairs: &[(&str, &str)]) -> Vec<String> {
         let env: Vec<(String, String)> = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let texts = texts(env.iter().map(|(name, value)| (name, value)));
+        let texts = texts(env.iter().map(|(name, value)| (name, value))).all;
         texts.into_iter().map(|text| String::from_utf8_lossy(&text).into_owned()).collect()
     }
 

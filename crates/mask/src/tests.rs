@@ -353,3 +353,31 @@ fn a_password_in_a_url_is_masked_even_if_truncated() {
         assert_eq!(none.text(plain), plain);
     }
 }
+
+#[test]
+fn an_encoded_secret_is_masked_where_a_program_wraps_it_into_lines() {
+    use base64::Engine;
+    use base64::prelude::BASE64_STANDARD;
+    let secret = format!("v17{}", "correct-horse-battery-staple");
+    let mask = mask(&[("A_TOKEN", &secret)]);
+    let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    for before in 0..120 {
+        let text = format!("{}{secret} and more text behind it", "x".repeat(before));
+        for (encoded, width) in
+            [(BASE64_STANDARD.encode(&text), 76), (BASE64_STANDARD.encode(&text), 20), (hex(&text), 60)]
+        {
+            let lines: Vec<&str> = encoded.as_bytes().chunks(width).map(|line| str::from_utf8(line).unwrap()).collect();
+            let whole = mask.text(&lines.join("\n")).replace('\n', "");
+            let apart: String = lines.iter().map(|line| mask.text(line)).collect();
+            // Nothing shows 12 digits of the secret in a row.
+            let all = [0, 1, 2].map(|offset| BASE64_STANDARD.encode(format!("{}{secret}", "x".repeat(offset))));
+            for masked in [whole, apart] {
+                let shown = |digits: &str| masked.contains(digits);
+                let is_shown = |digits: &String| (4..digits.len() - 16).any(|at| shown(&digits[at..at + 12]));
+                assert!(!all.iter().any(is_shown) && !is_shown(&hex(&secret)), "{before} {width}: {masked}");
+            }
+        }
+    }
+    let ordinary = "SGVsbG8sIHdvcmxkIQ==\ncorrect\nhorse-battery";
+    assert_eq!(mask.text(ordinary), ordinary);
+}

@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::path::Path;
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use flate2::read::DeflateDecoder;
 use nix::sys::signal::Signal;
 use serde_json::json;
@@ -49,12 +49,17 @@ fn escaped(text: &str, before: &str) -> String {
     text.bytes().map(|byte| format!("{before}{byte:02x}")).collect()
 }
 
+/// Returns the text as HTML entities.
+fn entities(text: &str) -> String {
+    text.bytes().map(|byte| format!("&#x{byte:02x};")).collect()
+}
+
 /// The secrets of a case, each in one of the forms in which it is recognised.
 fn leaks(case: usize) -> Vec<String> {
     let own = |count: usize| (0..count).filter(move |number| number % CASES == case);
     let named = own(NAMED).map(|number| {
         let secret = named(number);
-        match number / CASES % 10 {
+        match number / CASES % 16 {
             0 => STANDARD.encode(&secret),
             1 => STANDARD.encode(format!("a{secret}")),
             2 => STANDARD.encode(format!("ab{secret}")),
@@ -63,6 +68,12 @@ fn leaks(case: usize) -> Vec<String> {
             5 => escaped(&secret, "%"),
             6 => secret.chars().flat_map(|letter| [letter, '\u{200b}']).collect(),
             7 => format!("{}\u{1b}[1m{}", &secret[..8], &secret[8..]),
+            8 => hex(&secret).to_uppercase(),
+            9 => escaped(&secret, "%").to_uppercase(),
+            10 => URL_SAFE.encode(format!("?>{secret}")),
+            11 => escaped(&secret, "\\x"),
+            12 => entities(&secret),
+            13 => escaped(&secret, "\\\\u00"),
             _ => secret,
         }
     });
@@ -80,7 +91,8 @@ fn leaks(case: usize) -> Vec<String> {
 /// Returns the mark in every form that shows it.
 fn signs() -> Vec<String> {
     let mut signs = vec![MARK.to_owned(), hex(MARK), hex(MARK).to_uppercase()];
-    signs.extend(["\\u00", "%"].map(|before| escaped(MARK, before)));
+    signs.extend(["\\u00", "%", "\\x", "\\\\u00"].map(|before| escaped(MARK, before)));
+    signs.extend([escaped(MARK, "%").to_uppercase(), entities(MARK)]);
     for offset in 0..3 {
         // Letters at the ends depend on the bytes beside the mark.
         let encoded = STANDARD.encode(format!("{}{MARK}", "a".repeat(offset)));
@@ -168,7 +180,44 @@ fn masks_of_run(project: &Project, agent: &str) -> usize {
         assert_clean("show", shown.output().as_bytes());
     }
     served(project);
-    project.run(&["report", "--format", "jsonl"]).exits(0).out.matches("[masked]").count()
+    let masks = project.run(&["report", "--format", "jsonl"]).exits(0).out.matches("[masked]").count();
+    views(project);
+    masks
+}
+
+/// Checks what every other command shows of the run, and what it writes.
+fn views(project: &Project) {
+    let check = |arguments: &[&str]| assert_clean(&arguments.join(" "), project.run(arguments).output().as_bytes());
+    let file = |name: &str| assert_clean(name, project.read(name).as_bytes());
+    check(&["regrade", "latest"]);
+    for format in ["terminal", "markdown", "json", "html"] {
+        check(&["compare", "previous", "latest", "--format", format]);
+    }
+    for command in ["history", "trend", "status", "config"] {
+        check(&[command]);
+        check(&[command, "--json"]);
+    }
+    check(&["history", "--cases"]);
+    for case in 0..CASES {
+        for option in [&["--json"][..], &["--diff"], &["--step", "1"], &["--step", "2"]] {
+            check(&[&["show", &format!("previous/case-{case}")], option].concat());
+        }
+    }
+    check(&["report", "previous", "--report", "otlp=out-otlp.jsonl"]);
+    file("out-otlp.jsonl");
+    let summary = project.dir().join("summary.md");
+    let mut github = project.command(&["report", "previous", "--format", "github"]);
+    let annotations = github.env("GITHUB_STEP_SUMMARY", &summary).output().unwrap();
+    assert_clean("the annotations", &annotations.stdout);
+    file("summary.md");
+    // The exported file is compressed; its content is the record.
+    check(&["export", "previous", "run.trialrun"]);
+    assert_clean("an exported file", &fs::read(project.dir().join("run.trialrun")).unwrap());
+    check(&["import", "run.trialrun", "--state", "other"]);
+    assert_clean(
+        "an imported run",
+        project.run(&["report", "--format", "jsonl", "--state", "other"]).output().as_bytes(),
+    );
 }
 
 /// Checks the responses of `view`.
@@ -232,10 +281,13 @@ fn a_thousand_secrets_in_answers_calls_files_and_messages_come_out_nowhere() {
         let answer = json!({ "text": leaks.join("\n"), "tool_calls": calls });
         project.write(&format!("leaks/{case}.json"), &format!("{answer}\n"));
         project.write(&format!("leaks/{case}.txt"), &(leaks.join("\n") + "\n"));
+        let plain: Vec<String> = (0..NAMED).filter(|number| number % CASES == case).map(named).collect();
+        project.write(&format!("leaks/{case}.plain"), &(plain.join("\n") + "\n"));
     }
     project.write(
         "agent.sh",
         "read -r message\ncase=$(printf %s \"$message\" | sed 's/.*leak \\([0-9]*\\).*/\\1/')\n\
+         base64 < \"$1/leaks/$case.plain\" >&2\nbase64 < \"$1/leaks/$case.plain\" | fold -w 20\n\
          cat \"$1/leaks/$case.txt\" >&2\ncat \"$1/leaks/$case.txt\"\ncp \"$1/leaks/$case.txt\" leaked.txt\n\
          cat \"$1/leaks/$case.json\"\n",
     );

@@ -280,7 +280,7 @@ fn the_json_report_contains_arms_deltas_and_triggering() {
     );
     assert_eq!((&delta["pass_rate"], &delta["least_p_value"]), (&json!(0.1875), &json!(0.125)));
     assert_eq!(delta["by_case"][0]["with"], json!({ "trials": 2, "decided": 2, "passed": 2, "pass_rate": 1.0 }));
-    assert_eq!(delta["by_case"][0]["skill"], "helps");
+    assert_eq!(delta["by_case"][0]["skill"], "more_passed", "two trials are too few to say that it helps");
     assert_eq!(document["deltas"][2]["cost_usd"], Value::Null);
     let trial = &document["trials"][1];
     assert_eq!((&trial["triggered"], &trial["should_trigger"]), (&json!(true), &json!(true)));

@@ -31,8 +31,8 @@ fn the_effect_of_the_skill_is_shown_in_every_view_of_a_run() {
     let ran = project.run(&["run", "skills/one", "--trials", "2", "--jobs", "4"]).exits(1);
     for line in [
         "  trials     8, and 8 without the skill to compare with",
-        "  harms  harmed          0/2      0%             2/2    100%",
-        "  helps  helped          2/2    100%             0/2     50%",
+        "  fewer passed  harmed          0/2      0%             2/2    100%",
+        "  more passed   helped          2/2    100%             0/2     50%",
         "  fake        6/6 100%   6/6 100%  2/8  25%",
         "FAIL  2 of 8 trials failed",
     ] {
@@ -49,7 +49,7 @@ fn the_effect_of_the_skill_is_shown_in_every_view_of_a_run() {
         .iter()
         .map(|case| (case["case"].as_str().unwrap(), case["skill"].as_str().unwrap()))
         .collect();
-    assert_eq!(messages, [("control", "same"), ("harmed", "harms"), ("helped", "helps"), ("same", "same")]);
+    assert_eq!(messages, [("control", "same"), ("harmed", "fewer_passed"), ("helped", "more_passed"), ("same", "same")]);
     let trigger = &report["arms"][0]["trigger"];
     assert_eq!(
         (&trigger["precision"], &trigger["recall"], &trigger["never"]),

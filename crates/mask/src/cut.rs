@@ -18,9 +18,8 @@ const LEAST: usize = 6;
 const LONG: usize = 190;
 /// Minimum length of a part of an encoded secret next to a line end that is masked, in bytes.
 const LEAST_OF_A_LINE: usize = 8;
-/// Minimum length of a line that is masked because all of it is within an encoded secret, in bytes. Programs that wrap
-/// encoded text write lines of 57 bytes or more.
-const LEAST_WITHIN: usize = 32;
+/// Minimum length of a line that is masked because all of it is within an encoded secret, in bytes.
+const LEAST_WITHIN: usize = 16;
 /// Maximum number of bytes between the shortened text and the ellipsis.
 const MOST_AROUND: usize = 4;
 /// Maximum length of a truncated escape, in bytes: `\u001`.
@@ -127,7 +126,10 @@ pub(super) fn search_lines(text: &[u8], parts: &Parts, encoded: &[Vec<u8>], mut 
         }
         let line = &text[from..end];
         let is_within = |form: &Vec<u8>| form.len() > line.len() && form.windows(line.len()).any(|part| part == line);
-        if line.len() >= LEAST_WITHIN && line.len() < parts.longest && encoded.iter().any(is_within) {
+        let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
+        // Few other lines have no space, so the search costs nothing for most.
+        let may_be_within = (LEAST_WITHIN..parts.longest).contains(&line.len()) && line.iter().all(is_digit);
+        if may_be_within && encoded.iter().any(is_within) {
             found(from..end);
             continue;
         }

@@ -294,7 +294,7 @@ fn notes(point: &Point<'_>, change: Option<std::cmp::Ordering>) -> Vec<String> {
             let counts = counts.into_iter().filter(|(count, _)| *count > 0);
             notes.extend(counts.map(|(count, outcome)| format!("{} {outcome}", number(count as u64))));
         }
-        None if point.ungraded > 0 => notes.push(format!("{} broken or not run", number(point.ungraded))),
+        None if point.ungraded > 0 => notes.push(format!("{} no verdict", number(point.ungraded))),
         None => {}
     }
     notes

@@ -49,7 +49,10 @@ fn the_effect_of_the_skill_is_shown_in_every_view_of_a_run() {
         .iter()
         .map(|case| (case["case"].as_str().unwrap(), case["skill"].as_str().unwrap()))
         .collect();
-    assert_eq!(messages, [("control", "same"), ("harmed", "fewer_passed"), ("helped", "more_passed"), ("same", "same")]);
+    assert_eq!(
+        messages,
+        [("control", "same"), ("harmed", "fewer_passed"), ("helped", "more_passed"), ("same", "same")]
+    );
     let trigger = &report["arms"][0]["trigger"];
     assert_eq!(
         (&trigger["precision"], &trigger["recall"], &trigger["never"]),

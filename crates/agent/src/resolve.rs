@@ -1,13 +1,8 @@
 //! Determines the paths that a call uses, while links are still as they were when the call was made.
 
-use std::collections::VecDeque;
-use std::ffi::OsString;
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 
 use model::{Access, Certainty, Effect, ToolCall, Touch, tool};
-
-/// Maximum number of links in a path; more are considered a loop.
-const MOST_LINKS: usize = 40;
 
 /// File of a skill; a command that names one most likely reads the skill.
 const SKILL_FILE: &str = "SKILL.md";
@@ -76,7 +71,7 @@ impl Resolver {
             }
             _ => work.join(place),
         };
-        Some(follow(&path))
+        Some(files::follow(&path).path)
     }
 }
 
@@ -104,46 +99,10 @@ fn looks_like_a_path(word: &str) -> bool {
         || word.contains("/../")
 }
 
-/// Returns the absolute path of `path`. Links are resolved as far as the path exists; `.` and `..` are handled like the
-/// kernel does.
-fn follow(path: &Path) -> PathBuf {
-    let mut rest: VecDeque<OsString> = parts(path);
-    let mut reached = PathBuf::from("/");
-    let mut links = 0;
-    while let Some(part) = rest.pop_front() {
-        if part == ".." {
-            reached.pop();
-            continue;
-        }
-        let next = reached.join(&part);
-        match std::fs::read_link(&next) {
-            Ok(target) if links < MOST_LINKS => {
-                links += 1;
-                if target.is_absolute() {
-                    reached = PathBuf::from("/");
-                }
-                for part in parts(&target).into_iter().rev() {
-                    rest.push_front(part);
-                }
-            }
-            _ => reached = next,
-        }
-    }
-    reached
-}
-
-fn parts(path: &Path) -> VecDeque<OsString> {
-    path.components()
-        .filter_map(|component| match component {
-            Component::Normal(name) => Some(name.to_owned()),
-            Component::ParentDir => Some(OsString::from("..")),
-            Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use serde_json::json;
 

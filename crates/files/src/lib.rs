@@ -20,6 +20,7 @@
 //! # }
 //! ```
 
+mod link;
 pub mod parallel;
 
 use std::fs::{self, File, OpenOptions};
@@ -29,6 +30,8 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 use nix::libc;
+
+pub use link::{Followed, follow};
 
 /// Entry at a path below a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -60,6 +60,8 @@ pub struct Case {
     pub timeout_ms: Option<u64>,
     /// Number of repetitions; the run's number if absent.
     pub trials: Option<u64>,
+    /// Isolation without which the case is not run: names from [`GUARANTEES`](crate::GUARANTEES).
+    pub required_isolation: Vec<String>,
     /// Contents of the sandbox before the agent starts.
     pub fixtures: Arc<Fixtures>,
     /// Prepared answers to the agent's questions, each used once.

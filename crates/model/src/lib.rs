@@ -31,6 +31,7 @@ mod evidence;
 mod finding;
 mod fixtures;
 mod forge;
+mod isolation;
 mod listing;
 mod nearest;
 mod node;
@@ -67,6 +68,7 @@ pub use evidence::{
 pub use finding::{BUDGETS, Capture, Claim, Detail, Failure, Finding, Part, Position, ScoreRange, Segment, Status};
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};
 pub use forge::{Forge, ForgeKind, is_folder};
+pub use isolation::{GUARANTEES, Isolation, IsolationLayer};
 pub use listing::{CaseResults, LiveTrial, RunResults, RunRow, TrialRow};
 pub use nearest::nearest;
 pub use node::{Node, NodeKind};

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Ending, Fault, FileChange, Finding, Limits, Outcome, OutcomeRule, Phases, Quarantine, Scoring, SideEffects, Tokens,
-    TrialId, Usage,
+    Ending, Fault, FileChange, Finding, Isolation, Limits, Outcome, OutcomeRule, Phases, Quarantine, Scoring,
+    SideEffects, Tokens, TrialId, Usage,
 };
 
 /// Run, as in the report's `run`.
@@ -45,6 +45,9 @@ pub struct RunInfo {
     /// Shards that a merged run lacks; absent if it lacks none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_shards: Option<MissingShards>,
+    /// Isolation of the trials; absent if no trial was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
 }
 
 /// Names of settings that say how a run is recorded and shown; they do not change its results.

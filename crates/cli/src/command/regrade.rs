@@ -258,6 +258,7 @@ fn info(args: &RegradeArgs, resolved: &Resolved, regrade: &Regrade, then: &RunIn
         invocation: None,
         shard: None,
         missing_shards: None,
+        isolation: None,
         ..then.clone()
     }
 }

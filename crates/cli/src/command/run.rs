@@ -168,5 +168,6 @@ pub fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan, context: &ProjectC
         invocation,
         shard,
         missing_shards: None,
+        isolation: None,
     }
 }

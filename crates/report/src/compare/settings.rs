@@ -124,6 +124,7 @@ mod tests {
             invocation: None,
             shard: None,
             missing_shards: None,
+            isolation: None,
         }
     }
 

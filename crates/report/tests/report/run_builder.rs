@@ -48,6 +48,7 @@ impl RunBuilder {
             invocation: None,
             shard: None,
             missing_shards: None,
+            isolation: None,
         };
         let mut story = Self {
             events: Vec::new(),

@@ -408,6 +408,7 @@ impl RunBuilder {
             invocation: None,
             shard: None,
             missing_shards: None,
+            isolation: None,
         };
         self.tell(None, Event::RunStarted(Box::new(info)))
     }

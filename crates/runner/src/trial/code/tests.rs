@@ -104,6 +104,7 @@ impl Play {
             invocation: None,
             shard: None,
             missing_shards: None,
+            isolation: None,
         };
         let events = EventLog::up_to(usize::MAX);
         crate::run(plan, Arc::new(host), info, controls, events.clone()).await.unwrap();

@@ -1,0 +1,92 @@
+//! Isolation of the trials of a run from the machine.
+
+use serde::{Deserialize, Serialize};
+
+/// Guarantees that a project or a case can require: `network`, and the names of the layers.
+pub const GUARANTEES: [&str; 6] = ["filesystem", "processes", "network", "limits", "landlock", "seccomp"];
+
+/// Isolation of the trials of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Isolation {
+    /// Kind of sandbox.
+    pub sandbox: String,
+    /// Access of processes to the network: `open` or `none`.
+    pub network: String,
+    /// Layers of the isolation, including those that the machine refuses. Empty if processes are not isolated.
+    pub layers: Vec<IsolationLayer>,
+}
+
+/// One layer of the isolation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IsolationLayer {
+    /// Name, such as `filesystem`.
+    pub name: String,
+    /// True if it is in force, false if the machine refuses it.
+    pub holds: bool,
+    /// How it is enforced, or the reason for the refusal.
+    pub detail: String,
+}
+
+impl Isolation {
+    /// Returns the isolation of a kind of sandbox that does not isolate its processes.
+    pub fn none(sandbox: &str) -> Self {
+        Self { sandbox: sandbox.to_owned(), network: "open".to_owned(), layers: Vec::new() }
+    }
+
+    /// Returns `true` if the guarantee `name` holds: the name of a layer, or `network`.
+    pub fn holds(&self, name: &str) -> bool {
+        match name {
+            "network" => self.network == "none",
+            _ => self.layers.iter().any(|layer| layer.name == name && layer.holds),
+        }
+    }
+
+    /// Returns an error message if one of the guarantees in `required` does not hold. `by` requires them.
+    ///
+    /// # Errors
+    /// Returns the message.
+    pub fn check(&self, by: &str, required: &[String]) -> Result<(), String> {
+        match required.iter().find(|name| !self.holds(name)) {
+            None => Ok(()),
+            Some(missing) => {
+                Err(format!("{by} requires `{missing}` isolation, which this run does not have ({})", self.summary()))
+            }
+        }
+    }
+
+    /// Describes the isolation in one line.
+    pub fn summary(&self) -> String {
+        if self.layers.is_empty() {
+            return format!("sandbox {}, not isolated", self.sandbox);
+        }
+        let mut text = format!("sandbox {}, network {}", self.sandbox, self.network);
+        for layer in self.layers.iter().filter(|layer| !layer.holds) {
+            text.push_str(&format!(", without {} ({})", layer.name, layer.detail));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_names_the_layers_that_are_refused() {
+        let layer = |name: &str, holds, detail: &str| IsolationLayer {
+            name: name.to_owned(),
+            holds,
+            detail: detail.to_owned(),
+        };
+        let mut isolation = Isolation::none("local");
+        assert_eq!(isolation.summary(), "sandbox local, not isolated");
+        assert!(!isolation.holds("network") && !isolation.holds("filesystem"));
+        isolation = Isolation {
+            sandbox: "isolated".into(),
+            network: "none".into(),
+            layers: vec![layer("filesystem", true, "namespaces"), layer("landlock", false, "not supported")],
+        };
+        assert_eq!(isolation.summary(), "sandbox isolated, network none, without landlock (not supported)");
+        assert!(isolation.holds("network") && isolation.holds("filesystem") && !isolation.holds("landlock"));
+    }
+}

@@ -21,6 +21,7 @@ use walkdir::WalkDir;
 use super::SandboxError;
 use super::blocking::blocking;
 use super::deadline::Deadline;
+use super::isolated::Confinement;
 use super::owner::{Base, Purpose};
 use super::registry::Registry;
 use super::removal;
@@ -40,6 +41,7 @@ pub struct SandboxCopy {
     work: PathBuf,
     /// Real path of each directory, and the path at which commands see it.
     places: Vec<(PathBuf, PathBuf)>,
+    confined: Option<(Arc<Confinement>, Vec<PathBuf>)>,
 }
 
 /// Inputs for making a copy.
@@ -54,6 +56,8 @@ pub(super) struct Original {
     pub(super) work: PathBuf,
     /// Directories to copy.
     pub(super) directories: Vec<PathBuf>,
+    /// Isolation of commands and the additional paths that they see, if they are isolated.
+    pub(super) confined: Option<(Arc<Confinement>, Vec<PathBuf>)>,
     pub(super) deadline: Deadline,
 }
 
@@ -61,7 +65,7 @@ impl Original {
     /// Creates the copy. If this fails, everything is removed.
     pub(super) async fn copy(self) -> Result<SandboxCopy, SandboxError> {
         blocking(move || {
-            let Self { root, registry, supervisor, env, work, directories, deadline } = self;
+            let Self { root, registry, supervisor, env, work, directories, confined, deadline } = self;
             let base = Base::make(&root, "copy", Purpose::Sandbox, false, &registry)?;
             let mut places = Vec::with_capacity(directories.len());
             for directory in directories {
@@ -77,7 +81,7 @@ impl Original {
                 copied.map_err(SandboxError::io("copy", &directory))?;
                 places.push((to, directory));
             }
-            Ok(SandboxCopy { base, supervisor, env, work, places })
+            Ok(SandboxCopy { base, supervisor, env, work, places, confined })
         })
         .await
     }
@@ -87,7 +91,12 @@ impl SandboxCopy {
     /// Returns a supervised command that runs in the copy as [`Sandbox::command`](super::Sandbox::command) does in the
     /// sandbox.
     pub fn command(&self, program: &OsStr, args: &[&OsStr]) -> Command {
-        let mut command = self.supervisor.command_elsewhere(&self.places, program, args);
+        let mut command = match &self.confined {
+            Some((confinement, shown)) => {
+                confinement.command(&self.supervisor, &self.places, shown, &self.env, program, args)
+            }
+            None => self.supervisor.command_elsewhere(&self.places, program, args),
+        };
         command.current_dir(&self.work).envs(&self.env);
         command
     }

@@ -43,6 +43,7 @@ mod git_state;
 mod host;
 mod inspection;
 mod installation;
+mod isolated;
 mod key;
 mod local;
 mod owner;
@@ -70,6 +71,8 @@ use std::time::Duration;
 
 use model::{Collected, Excerpt, Fixtures, Skill};
 
+use crate::supervise::{Limits, Network};
+
 pub use breakage::Breakage;
 pub use copy::SandboxCopy;
 pub use host::Host;
@@ -80,7 +83,7 @@ pub use registry::Registry;
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// All kinds of sandbox, in display order.
-pub static SANDBOXES: &[&dyn SandboxKind] = &[&local::Local];
+pub static SANDBOXES: &[&dyn SandboxKind] = &[&local::Local, &isolated::Isolated];
 
 /// Kinds that projects may ask for but that this version does not support. A trial that needs one is reported as
 /// broken.
@@ -98,7 +101,12 @@ pub trait SandboxKind: Send + Sync {
     ///
     /// # Errors
     /// Returns an error if this machine cannot hold sandboxes of this kind.
-    fn open(&self, host: &Host, registry: &Arc<Registry>) -> Result<Box<dyn SandboxBackend>, SandboxError>;
+    fn open(
+        &self,
+        host: &Host,
+        registry: &Arc<Registry>,
+        options: &SandboxOptions,
+    ) -> Result<Box<dyn SandboxBackend>, SandboxError>;
 }
 
 /// Creates the sandboxes of one run. Shared work is done once, and its result lives as long as the backend.
@@ -106,6 +114,9 @@ pub trait SandboxBackend: Send + Sync {
     /// Creates a sandbox. If this fails or the future is dropped, everything is removed, unless the sandbox is to be
     /// kept.
     fn make(&self, request: Request) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>>;
+
+    /// Returns the isolation of its sandboxes from the machine.
+    fn isolation(&self) -> model::Isolation;
 }
 
 /// The sandbox of one trial. Dropping the last reference removes it, unless it must be kept.
@@ -134,6 +145,12 @@ pub trait Sandbox: Send + Sync {
     /// [`Contained::spawn`](crate::supervise::Contained::spawn) or [`supervise::run`](crate::supervise::run()). The
     /// caller sets its streams.
     fn command(&self, program: &OsStr, args: &[&OsStr], extra: &[(String, String)]) -> tokio::process::Command;
+
+    /// Lets later processes of the sandbox read a file or folder of this machine. Without this call, the processes of an
+    /// isolated sandbox see only the sandbox, the system and the program that is started.
+    fn show(&self, path: &Path) {
+        let _ = path;
+    }
 
     /// Collects the current content and compares it with the content at creation.
     fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>>;
@@ -167,6 +184,19 @@ pub struct Request {
     pub keep: bool,
 }
 
+/// Settings of the isolation, for kinds of sandbox that isolate processes.
+#[derive(Debug, Clone, Default)]
+pub struct SandboxOptions {
+    /// Folders that processes must not see: the project, its record, its suites and skills.
+    pub private: Vec<PathBuf>,
+    /// Files and folders that processes may read in addition to the system.
+    pub visible: Vec<PathBuf>,
+    /// Access to the network.
+    pub network: Network,
+    /// Limits on resources.
+    pub limits: Limits,
+}
+
 /// Creates the sandboxes of a run, of one kind.
 pub struct SandboxFactory {
     /// The backend, or the name of a kind that this version does not support.
@@ -187,14 +217,35 @@ impl SandboxFactory {
     /// # Errors
     /// Same as [`open`](Self::open).
     pub fn open_with(name: &str, host: &Host, registry: &Arc<Registry>) -> Result<Self, SandboxError> {
+        Self::open_isolated(name, host, registry, &SandboxOptions::default())
+    }
+
+    /// Same as [`open_with`](Self::open_with), with settings of the isolation.
+    ///
+    /// # Errors
+    /// Same as [`open`](Self::open).
+    pub fn open_isolated(
+        name: &str,
+        host: &Host,
+        registry: &Arc<Registry>,
+        options: &SandboxOptions,
+    ) -> Result<Self, SandboxError> {
         let backend = match SANDBOXES.iter().find(|kind| kind.name() == name) {
-            Some(kind) => Ok(kind.open(host, registry)?),
+            Some(kind) => Ok(kind.open(host, registry, options)?),
             None => Err(*ABSENT
                 .iter()
                 .find(|kind| **kind == name)
                 .ok_or_else(|| SandboxError::Unknown { name: name.to_owned() })?),
         };
         Ok(Self { backend })
+    }
+
+    /// Returns the isolation of the sandboxes from the machine.
+    pub fn isolation(&self) -> model::Isolation {
+        match &self.backend {
+            Ok(backend) => backend.isolation(),
+            Err(name) => model::Isolation::none(name),
+        }
     }
 
     /// Creates a sandbox.
@@ -224,6 +275,14 @@ pub enum SandboxError {
     Absent {
         /// Name of the kind.
         name: &'static str,
+    },
+    /// This machine cannot hold sandboxes of this kind.
+    #[error("this machine cannot hold `{kind}` sandboxes: {reason}")]
+    Refused {
+        /// Name of the kind.
+        kind: &'static str,
+        /// What the machine refuses.
+        reason: String,
     },
     /// An operation on the file system failed.
     #[error("cannot {doing}: {source}")]
@@ -290,7 +349,12 @@ impl SandboxError {
                 source_line.as_deref()
             }
             Self::Kept { error, .. } => error.excerpt(),
-            Self::Unknown { .. } | Self::Absent { .. } | Self::Io { .. } | Self::Ruined { .. } | Self::Ending => None,
+            Self::Unknown { .. }
+            | Self::Absent { .. }
+            | Self::Refused { .. }
+            | Self::Io { .. }
+            | Self::Ruined { .. }
+            | Self::Ending => None,
         }
     }
 
@@ -298,7 +362,7 @@ impl SandboxError {
     /// machine, a remote or a timeout.
     fn is_final(&self) -> bool {
         match self {
-            Self::Unknown { .. } | Self::Absent { .. } | Self::Fixture { .. } => true,
+            Self::Unknown { .. } | Self::Absent { .. } | Self::Refused { .. } | Self::Fixture { .. } => true,
             Self::Setup { exited, .. } => *exited,
             Self::Kept { error, .. } => error.is_final(),
             Self::Io { .. } | Self::Git { .. } | Self::Ruined { .. } | Self::Ending => false,

@@ -29,6 +29,7 @@ use super::copy::{Original, SandboxCopy};
 use super::deadline::Deadline;
 use super::git_state::GitState;
 use super::inspection::{self, Inspection, Unreadable};
+use super::isolated::{Confined, Confinement};
 use super::owner::{Base, OWNER, Purpose};
 use super::patch;
 use super::registry::Registry;
@@ -37,7 +38,7 @@ use super::repository::{RepositorySnapshot, Unchanged, Watch};
 use super::review_requests::Reviews;
 use super::snapshot::{Before, Obstacle, Snapshot};
 use super::template::{Files, Template, Templates};
-use super::{Request, Sandbox, SandboxBackend, SandboxError, SandboxKind, environment};
+use super::{Request, Sandbox, SandboxBackend, SandboxError, SandboxKind, SandboxOptions, environment};
 use crate::BoxFuture;
 use crate::Host;
 use crate::supervise::{Output, Supervisor, run};
@@ -71,23 +72,21 @@ impl SandboxKind for Local {
         "a directory of this machine, with its own HOME, TMPDIR and environment"
     }
 
-    fn open(&self, host: &Host, registry: &Arc<Registry>) -> Result<Box<dyn SandboxBackend>, SandboxError> {
-        let root = host.temp.canonicalize().map_err(SandboxError::io("make sandboxes in", &host.temp))?;
-        Ok(Box::new(LocalBackend {
-            templates: Templates {
-                root,
-                env: Arc::new(host.env.clone()),
-                supervisor: host.supervisor.clone(),
-                registry: Arc::clone(registry),
-                base: OnceCell::new(),
-                cache: Mutex::default(),
-            },
-        }))
+    fn open(
+        &self,
+        host: &Host,
+        registry: &Arc<Registry>,
+        _: &SandboxOptions,
+    ) -> Result<Box<dyn SandboxBackend>, SandboxError> {
+        Ok(Box::new(LocalBackend::open(host, registry, None)?))
     }
 }
 
-struct LocalBackend {
+/// Creates sandboxes in directories of this machine.
+pub(super) struct LocalBackend {
     templates: Templates,
+    /// Isolation of the processes, if they are isolated.
+    confinement: Option<Arc<Confinement>>,
 }
 
 impl SandboxBackend for LocalBackend {
@@ -103,9 +102,32 @@ impl SandboxBackend for LocalBackend {
             Ok(Arc::new(sandbox) as Arc<dyn Sandbox>)
         })
     }
+
+    fn isolation(&self) -> model::Isolation {
+        let confinement = self.confinement.as_ref();
+        confinement.map_or_else(|| model::Isolation::none(Local.name()), |confinement| confinement.isolation())
+    }
 }
 
 impl LocalBackend {
+    /// Prepares to create sandboxes. Their processes are isolated if there is a confinement.
+    pub(super) fn open(
+        host: &Host,
+        registry: &Arc<Registry>,
+        confinement: Option<Arc<Confinement>>,
+    ) -> Result<Self, SandboxError> {
+        let root = host.temp.canonicalize().map_err(SandboxError::io("make sandboxes in", &host.temp))?;
+        let templates = Templates {
+            root,
+            env: Arc::new(host.env.clone()),
+            supervisor: host.supervisor.clone(),
+            registry: Arc::clone(registry),
+            base: OnceCell::new(),
+            cache: Mutex::default(),
+        };
+        Ok(Self { templates, confinement })
+    }
+
     /// Creates the directories and copies the template into them.
     async fn lay_out(&self, request: &Request, template: Option<Arc<Template>>) -> Result<LocalSandbox, SandboxError> {
         let Templates { root, env, supervisor, registry, .. } = &self.templates;
@@ -142,6 +164,7 @@ impl LocalBackend {
             timeout: request.setup_timeout,
             baseline,
             watched: None,
+            confined: self.confinement.clone().map(Confined::new),
         })
     }
 }
@@ -164,6 +187,8 @@ struct LocalSandbox {
     baseline: Baseline,
     /// State of the repository before the agent started, if its changes are needed.
     watched: Option<RepositorySnapshot>,
+    /// Isolation of its processes, if they are isolated.
+    confined: Option<Confined>,
 }
 
 /// Content of a sandbox before the agent started.
@@ -181,7 +206,8 @@ impl LocalSandbox {
         }
         for command in &fixtures.setup_commands {
             let args = [OsStr::new("-c"), OsStr::new(&command.value)];
-            let output = run(self.command(OsStr::new("/bin/sh"), &args, &[]), timeout, MAX_OUTPUT).await;
+            // The suite's author wrote them, so they run without isolation.
+            let output = run(self.plain_command(OsStr::new("/bin/sh"), &args, &[]), timeout, MAX_OUTPUT).await;
             let output = output.map_err(SandboxError::io("run setup commands in", &self.work))?;
             check(&command.value, &output, timeout, fixtures.source.as_ref())?;
         }
@@ -238,6 +264,18 @@ impl LocalSandbox {
             registry: &self.registry,
             deadline,
         }
+    }
+
+    /// Returns a supervised command that is not isolated.
+    fn plain_command(&self, program: &OsStr, args: &[&OsStr], extra: &[(String, String)]) -> Command {
+        let mut command = self.supervisor.command(program, args);
+        command.current_dir(&self.work).envs(self.env(extra));
+        command
+    }
+
+    /// Returns the agent's directories, the one for temporary files first.
+    fn directories(&self) -> [&PathBuf; 3] {
+        [&self.tmp, &self.work, &self.home]
     }
 
     /// Returns the timeout for reading the sandbox, which is that of a setup command.
@@ -374,9 +412,19 @@ impl Sandbox for LocalSandbox {
     }
 
     fn command(&self, program: &OsStr, args: &[&OsStr], extra: &[(String, String)]) -> Command {
-        let mut command = self.supervisor.command(program, args);
-        command.current_dir(&self.work).envs(self.env(extra));
+        let Some(confined) = &self.confined else { return self.plain_command(program, args, extra) };
+        let places = self.directories().map(|path| (path.clone(), path.clone()));
+        let env = self.env(extra);
+        let mut command =
+            confined.confinement.command(&self.supervisor, &places, &confined.shown(), &env, program, args);
+        command.current_dir(&self.work);
         command
+    }
+
+    fn show(&self, path: &Path) {
+        if let Some(confined) = &self.confined {
+            confined.show(path);
+        }
     }
 
     fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>> {
@@ -390,7 +438,8 @@ impl Sandbox for LocalSandbox {
             supervisor: self.supervisor.clone(),
             env: self.env(&[]),
             work: self.work.clone(),
-            directories: [&self.work, &self.home, &self.tmp].map(PathBuf::clone).into(),
+            directories: self.directories().map(PathBuf::clone).into(),
+            confined: self.confined.as_ref().map(|confined| (Arc::clone(&confined.confinement), confined.shown())),
             deadline: self.deadline(),
         };
         Box::pin(original.copy())

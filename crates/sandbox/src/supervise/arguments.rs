@@ -6,6 +6,8 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::isolation::Isolation;
+
 /// Arguments of a role: settings, then `--`, then the program and its arguments.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
@@ -23,6 +25,8 @@ pub(super) struct Arguments {
     pub(super) owner: Option<(u32, u32)>,
     /// `--bind FROM TO`, repeatable: the program finds the content of `FROM` at `TO`.
     pub(super) binds: Vec<(PathBuf, PathBuf)>,
+    /// `--isolation JSON`: surroundings of the program.
+    pub(super) isolation: Option<Isolation>,
     /// The program and its arguments.
     pub(super) program: Vec<OsString>,
 }
@@ -55,6 +59,7 @@ impl Arguments {
                 "--lifeline" => arguments.lifeline = Some(value.parse().map_err(|_| wrong())?),
                 "--grace-ms" => arguments.grace = Some(Duration::from_millis(value.parse().map_err(|_| wrong())?)),
                 "--answer" => arguments.answer = Some(value.parse().map_err(|_| wrong())?),
+                "--isolation" => arguments.isolation = Some(serde_json::from_str(&value).map_err(|_| wrong())?),
                 "--parent" => arguments.parent = Some(value.parse().map_err(|_| wrong())?),
                 "--owner" => {
                     let (uid, gid) = value.split_once(':').ok_or_else(wrong)?;

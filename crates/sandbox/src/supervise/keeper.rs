@@ -21,6 +21,9 @@ use super::{descendants, say};
 /// running.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Start of a namespace's answer if it could be created.
+pub(super) const READY: &str = "ready\n";
+
 /// Runs the program, ends all its descendants when it has ended, and exits with the program's code.
 pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
     if arguments.program.is_empty() {
@@ -33,10 +36,12 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
         watch(lifeline)?;
     }
     let floor = arguments.floor || !cfg!(target_os = "linux");
-    let space = if floor { None } else { start_space(&arguments.program, &arguments.binds)?.ok() };
+    let space = if floor { Err("PID namespaces are turned off".to_owned()) } else { start_space(arguments)? };
     let child = match space {
-        Some(child) => child,
-        None => start_plain(&arguments.program, &arguments.binds)?,
+        Ok((child, _)) => child,
+        // Isolation that was asked for is never left out.
+        Err(reason) if arguments.isolation.is_some() => return Err(reason),
+        Err(_) => start_plain(&arguments.program, &arguments.binds)?,
     };
     let_go_of_streams();
     let mut keeper = Keeper { main: Pid::from_raw(child.id().cast_signed()), code: None, grace: arguments.grace };
@@ -45,17 +50,18 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
     keeper.code.ok_or_else(|| "it is not known how the program ended".into())
 }
 
-/// Prints whether this machine allows a PID namespace: `namespace`, or the reason why not.
-pub(super) fn probe(_: &Arguments) -> Result<u8, String> {
+/// Prints whether this machine allows a PID namespace, and the isolation if one is given: `namespace` and a line for
+/// each part of the isolation that is refused, or the reason why not.
+pub(super) fn probe(arguments: &Arguments) -> Result<u8, String> {
     use std::io::Write;
-    let word = match start_space(&[], &[])? {
-        Ok(mut child) => {
+    let found = match start_space(arguments)? {
+        Ok((mut child, refusals)) => {
             child.wait().map_err(|error| format!("cannot wait: {error}"))?;
-            "namespace".to_owned()
+            format!("namespace\n{refusals}")
         }
         Err(reason) => reason,
     };
-    writeln!(io::stdout(), "{word}").map_err(|error| format!("cannot answer: {error}"))?;
+    writeln!(io::stdout(), "{}", found.trim_end()).map_err(|error| format!("cannot answer: {error}"))?;
     Ok(0)
 }
 
@@ -114,8 +120,9 @@ fn place_of(path: &Path, binds: &[(PathBuf, PathBuf)]) -> Option<PathBuf> {
     binds.iter().find_map(|(from, to)| path.strip_prefix(to).ok().map(|rest| from.join(rest)))
 }
 
-/// Starts the program in a PID namespace, or returns the reason why the machine does not allow it.
-fn start_space(program: &[OsString], binds: &[(PathBuf, PathBuf)]) -> Result<Result<Child, String>, String> {
+/// Starts the program in a PID namespace, with the isolation if one is given, or returns the reason why the machine does
+/// not allow it. The text next to the process lists the parts of the isolation that a probe found refused.
+fn start_space(arguments: &Arguments) -> Result<Result<(Child, String), String>, String> {
     use std::os::fd::AsRawFd;
     let broken = |error: &dyn std::fmt::Display| format!("cannot read the namespace's answer: {error}");
     let (mut answers, answer) = io::pipe().map_err(|error| broken(&error))?;
@@ -125,16 +132,19 @@ fn start_space(program: &[OsString], binds: &[(PathBuf, PathBuf)]) -> Result<Res
         .arg("__supervise-space")
         .args(["--answer", &answer.as_raw_fd().to_string()])
         .args(["--parent", &Pid::this().to_string()]);
-    for (from, to) in binds {
+    for (from, to) in &arguments.binds {
         space.arg("--bind").args([from, to]);
     }
-    let started = space.arg("--").args(program).spawn();
+    if let Some(isolation) = &arguments.isolation {
+        space.arg("--isolation").arg(isolation.to_argument()?);
+    }
+    let started = space.arg("--").args(&arguments.program).spawn();
     drop(answer);
     let mut child = started.map_err(|error| format!("cannot start a process: {error}"))?;
     let mut output = String::new();
     answers.read_to_string(&mut output).map_err(|error| broken(&error))?;
-    if output == "ready" {
-        return Ok(Ok(child));
+    if let Some(refusals) = output.strip_prefix(READY) {
+        return Ok(Ok((child, refusals.to_owned())));
     }
     child.wait().map_err(|error| broken(&error))?;
     Ok(Err(if output.is_empty() { "the namespace ended before it began".into() } else { output }))

@@ -23,18 +23,29 @@ mod captured;
 mod contained;
 mod descendants;
 mod exec;
+mod isolation;
 mod keeper;
 mod lifeline;
+#[cfg(target_os = "linux")]
+mod loopback;
+#[cfg(target_os = "linux")]
+mod restriction;
+#[cfg(target_os = "linux")]
+mod root;
 mod run;
 #[cfg_attr(not(target_os = "linux"), path = "no_space.rs")]
 mod space;
 mod supervisor;
+#[cfg(target_os = "linux")]
+mod system_calls;
 
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 pub use captured::Captured;
 pub use contained::Contained;
+pub(crate) use isolation::Isolation;
+pub use isolation::{Limits, Network};
 pub use lifeline::Lifeline;
 pub use run::{Output, run};
 pub use supervisor::{Containment, Supervisor};

@@ -6,13 +6,16 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
+use model::IsolationLayer;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, getegid, geteuid, getppid};
 
 use super::arguments::{Arguments, myself, take_over};
-use super::keeper::{code_of, let_go_of_streams};
+use super::isolation::{Isolation, Network};
+use super::keeper::{READY, code_of, let_go_of_streams};
+use super::{loopback, restriction, root};
 
 /// Creates the namespace, starts its first process, and exits with that process's code. This is a separate process
 /// because a process that has entered a new namespace cannot go back. If a later step fails, the supervisor, which did
@@ -46,6 +49,16 @@ pub(super) fn be((uid, gid): (u32, u32)) -> Result<(), String> {
     map((uid, 0), (gid, 0))
 }
 
+/// Sets the limits on the resources of this process.
+pub(super) fn limit(isolation: &Isolation) -> Result<(), String> {
+    restriction::limit(&isolation.limits)
+}
+
+/// Puts the restrictions of an isolated program on this process. What the machine refuses was reported by a probe.
+pub(super) fn restrict(isolation: &Isolation) {
+    restriction::restrict(isolation);
+}
+
 /// Makes the kernel kill this process when its parent ends. The parent has only one thread, so the end of a thread
 /// cannot be mistaken for it.
 pub(super) fn die_with_parent() -> Result<(), String> {
@@ -54,10 +67,11 @@ pub(super) fn die_with_parent() -> Result<(), String> {
 }
 
 fn start_first_process(arguments: &Arguments, answer: i32) -> Result<Child, String> {
-    let flags = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
+    let flags = namespaces(arguments.isolation.as_ref());
     let (uid, gid) = (geteuid(), getegid());
     let owner = (uid.as_raw(), gid.as_raw());
-    if uid.is_root() {
+    let has_user_namespace = !uid.is_root() || arguments.isolation.is_some();
+    if !has_user_namespace {
         unshare(flags).map_err(|error| format!("a pid namespace is refused: {error}"))?;
     } else {
         unshare(flags | CloneFlags::CLONE_NEWUSER).map_err(|error| format!("a user namespace is refused: {error}"))?;
@@ -74,11 +88,41 @@ fn start_first_process(arguments: &Arguments, answer: i32) -> Result<Child, Stri
     bind(&arguments.binds)?;
     let mut init = Command::new(myself()?);
     init.arg("__supervise-init").arg("--answer").arg(answer.to_string());
-    if !uid.is_root() {
+    if has_user_namespace {
         init.arg("--owner").arg(format!("{}:{}", owner.0, owner.1));
+    }
+    if let Some(isolation) = &arguments.isolation {
+        init.arg("--isolation").arg(isolation.to_argument()?);
     }
     init.arg("--").args(&arguments.program);
     init.spawn().map_err(|error| format!("the namespace's first process cannot be started: {error}"))
+}
+
+/// Restricts this process like an isolated program, and returns all layers of the isolation. The namespaces exist, because
+/// otherwise this process would not.
+fn layers(isolation: &Isolation) -> Vec<IsolationLayer> {
+    let layer = |name: &str, result: Result<String, String>| IsolationLayer {
+        name: name.to_owned(),
+        holds: result.is_ok(),
+        detail: result.unwrap_or_else(|reason| reason),
+    };
+    let mut layers = vec![
+        layer("filesystem", Ok("user and mount namespaces".into())),
+        layer("processes", Ok("PID and IPC namespaces".into())),
+        layer("limits", restriction::limit(&isolation.limits).map(|()| root::process_limit())),
+    ];
+    layers.extend(restriction::restrict(isolation));
+    layers
+}
+
+/// Returns the namespaces to create, without the user namespace.
+fn namespaces(isolation: Option<&Isolation>) -> CloneFlags {
+    let flags = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
+    match isolation.map(|isolation| isolation.network) {
+        None => flags,
+        Some(Network::Open) => flags | CloneFlags::CLONE_NEWIPC,
+        Some(Network::None) => flags | CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWNET,
+    }
 }
 
 /// Bind-mounts the first path of each pair at the second.
@@ -101,21 +145,31 @@ fn bind(places: &[(PathBuf, PathBuf)]) -> Result<(), String> {
 pub(super) fn init(arguments: &Arguments) -> Result<u8, String> {
     let mut answer = take_over(arguments.answer.ok_or("nowhere to answer")?, true)?;
     die_with_parent()?;
-    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    if let Err(error) = mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>) {
+    let prepared = match &arguments.isolation {
+        Some(isolation) => prepare(isolation),
         // Without a new `/proc`, `ps` and `kill` would use different process ids.
-        let _ = write!(answer, "cannot mount a separate /proc: {error}");
+        None => mount_proc(),
+    };
+    if let Err(reason) = prepared {
+        let _ = answer.write_all(reason.as_bytes());
         return Ok(super::TROUBLE);
     }
-    answer.write_all(b"ready").map_err(|error| format!("cannot answer: {error}"))?;
-    drop(answer);
+    answer.write_all(READY.as_bytes()).map_err(|error| format!("cannot answer: {error}"))?;
     if arguments.program.is_empty() {
+        for layer in arguments.isolation.iter().flat_map(layers) {
+            let line = serde_json::to_string(&layer).map_err(|error| error.to_string())?;
+            writeln!(answer, "{line}").map_err(|error| format!("cannot answer: {error}"))?;
+        }
         return Ok(0);
     }
+    drop(answer);
     let mut exec = Command::new(myself()?);
     exec.arg("__supervise-exec");
     if let Some((uid, gid)) = arguments.owner {
         exec.arg("--owner").arg(format!("{uid}:{gid}"));
+    }
+    if let Some(isolation) = &arguments.isolation {
+        exec.arg("--isolation").arg(isolation.to_argument()?);
     }
     let child = exec.arg("--").args(&arguments.program).spawn();
     let program = pid_of(&child.map_err(|error| format!("cannot start a process: {error}"))?);
@@ -129,6 +183,21 @@ pub(super) fn init(arguments: &Arguments) -> Result<u8, String> {
             return Ok(code);
         }
     }
+}
+
+/// Prepares the surroundings of an isolated program.
+fn prepare(isolation: &Isolation) -> Result<(), String> {
+    if isolation.network == Network::None {
+        loopback::bring_up()?;
+    }
+    root::enter(isolation)
+}
+
+/// Mounts a `/proc` with the processes of this namespace.
+fn mount_proc() -> Result<(), String> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>)
+        .map_err(|error| format!("cannot mount a separate /proc: {error}"))
 }
 
 /// Maps one user and one group into a new user namespace: (inside, outside).

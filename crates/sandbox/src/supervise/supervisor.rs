@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 
+use model::IsolationLayer;
 use tokio::process::Command;
 
-use super::Lifeline;
+use super::isolation::Isolation;
+use super::{Lifeline, MARK};
 
 /// Starts processes so that none of their descendants remain when they end or are stopped, or when the harness dies.
 #[derive(Debug, Clone)]
@@ -59,16 +61,68 @@ impl Supervisor {
         program: impl AsRef<OsStr>,
         args: impl IntoIterator<Item = A>,
     ) -> Command {
-        let mut command = Command::new(&self.program);
-        command.arg("__supervise").args(["--lifeline", &self.lifeline.fd().to_string()]);
-        if self.floor {
-            command.arg("--floor");
-        }
+        let mut command = self.supervisor();
         for (from, to) in places {
             command.arg("--bind").args([from, to]);
         }
         command.arg("--").arg(program).args(args).env_clear();
         command
+    }
+
+    /// Same as `command`, but the program sees and uses only what `isolation` describes. It does not run if the machine
+    /// refuses that.
+    pub(crate) fn isolated_command<A: AsRef<OsStr>>(
+        &self,
+        isolation: &Isolation,
+        program: impl AsRef<OsStr>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Command {
+        let mut command = self.supervisor();
+        match isolation.to_argument() {
+            Ok(isolation) => command.arg("--isolation").arg(isolation),
+            // The supervisor rejects it, so the program does not run.
+            Err(reason) => command.arg(reason),
+        };
+        command.arg("--").arg(program).args(args).env_clear();
+        command
+    }
+
+    fn supervisor(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg("__supervise").args(["--lifeline", &self.lifeline.fd().to_string()]);
+        if self.floor {
+            command.arg("--floor");
+        }
+        command
+    }
+
+    /// Returns the layers of `isolation`, also those that this machine refuses although the rest holds. Starts a process
+    /// to find out.
+    ///
+    /// # Errors
+    /// Returns the reason if this machine cannot isolate programs.
+    pub(crate) fn layers(&self, isolation: &Isolation) -> Result<Vec<IsolationLayer>, String> {
+        if self.floor {
+            return Err("PID namespaces are turned off".to_owned());
+        }
+        let failed = |error: io::Error| format!("the program cannot start itself: {error}");
+        let output = std::process::Command::new(&self.program)
+            .arg("__supervise-probe")
+            .arg("--isolation")
+            .arg(isolation.to_argument()?)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(failed)?;
+        let output = if output.status.success() { output.stdout } else { output.stderr };
+        let output = String::from_utf8_lossy(&output);
+        let mut lines = output.lines();
+        match lines.next() {
+            Some("namespace") => {}
+            other => return Err(other.unwrap_or("the probe did not answer").trim_start_matches(MARK).to_owned()),
+        }
+        lines.map(|line| serde_json::from_str(line).map_err(|error| format!("{line}: {error}"))).collect()
     }
 
     /// Returns the kind of containment that works here. Starts a process to find out.

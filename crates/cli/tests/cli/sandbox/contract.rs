@@ -1,4 +1,4 @@
-//! The local sandbox, with real git and real processes.
+//! The contract of all kinds of sandbox. The kind is `KIND` of the parent module.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
@@ -16,6 +16,8 @@ use nix::unistd::mkfifo;
 use model::{Change, Collected, CopyTree, Excerpt, FixtureFile, Fixtures, RepositoryChange, Skill, Span, Spanned};
 use sandbox::supervise::{Output, Supervisor, run};
 use sandbox::{Host, Registry, Request, SANDBOXES, Sandbox, SandboxError, SandboxFactory, prune};
+
+use super::KIND;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -42,7 +44,10 @@ impl Bench {
             supervisor: Supervisor::new(env!("CARGO_BIN_EXE_trialrun")).unwrap(),
         };
         let registry = Registry::new();
-        let factory = SandboxFactory::open_with("local", &host, &registry).unwrap();
+        let factory = SandboxFactory::open_with(KIND, &host, &registry).unwrap_or_else(|refused| {
+            println!("{KIND} SKIPPED: {refused}");
+            SandboxFactory::open_with("local", &host, &registry).unwrap()
+        });
         Self { temp, registry, factory: Some(factory) }
     }
 
@@ -707,7 +712,7 @@ async fn abandoned_creation_leaves_nothing_behind() {
 
 #[test]
 fn sandbox_kinds_are_found_by_name() {
-    assert_eq!(SANDBOXES.iter().map(|kind| kind.name()).collect::<Vec<_>>(), ["local"]);
+    assert_eq!(SANDBOXES.iter().map(|kind| kind.name()).collect::<Vec<_>>(), ["local", "isolated"]);
     let host = Host {
         env: BTreeMap::new(),
         home: None,
@@ -721,7 +726,7 @@ fn sandbox_kinds_are_found_by_name() {
 
 // The vectors of ai-tester, whose sandboxes these replace.
 
-const VECTORS: &str = include_str!("../vectors/sandbox.jsonl");
+const VECTORS: &str = include_str!("../../vectors/sandbox.jsonl");
 
 /// Intended differences to the vectors: label, field, the value here, and the reason. Names of this program are
 /// replaced by the original's.

@@ -1,0 +1,212 @@
+//! The contract, for isolated sandboxes, and what only these do.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::Fixtures;
+use sandbox::supervise::{Limits, Network, Supervisor, run};
+use sandbox::{Host, Registry, Request, Sandbox, SandboxFactory, SandboxOptions};
+
+const KIND: &str = "isolated";
+
+#[path = "contract.rs"]
+mod contract;
+
+/// A user with a home and a project in it.
+struct Machine {
+    root: tempfile::TempDir,
+    host: Host,
+    options: SandboxOptions,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let place = |name: &str| root.path().canonicalize().unwrap().join(name);
+        for folder in ["temp", "home/project"] {
+            fs::create_dir_all(place(folder)).unwrap();
+        }
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", place("home/.local/bin").display());
+        let host = Host {
+            env: BTreeMap::from([("PATH".to_owned(), path), ("SECRET_TOKEN".to_owned(), "dummy-planted".to_owned())]),
+            home: Some(place("home")),
+            temp: place("temp"),
+            supervisor: Supervisor::new(env!("CARGO_BIN_EXE_trialrun")).unwrap(),
+        };
+        let options = SandboxOptions { private: vec![place("home/project")], ..SandboxOptions::default() };
+        Self { root, host, options }
+    }
+
+    fn place(&self, path: &str) -> PathBuf {
+        self.root.path().canonicalize().unwrap().join(path)
+    }
+
+    fn write(&self, path: &str, content: &str) -> PathBuf {
+        let file = self.place(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, content).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        file
+    }
+
+    /// Returns a new sandbox; `None` if this machine cannot isolate processes.
+    async fn sandbox(&self) -> Option<Arc<dyn Sandbox>> {
+        let factory = SandboxFactory::open_isolated(KIND, &self.host, &Registry::new(), &self.options);
+        let factory = factory.map_err(|refused| println!("{KIND} SKIPPED: {refused}")).ok()?;
+        let request = Request {
+            fixtures: Arc::new(Fixtures::default()),
+            skill: None,
+            watch_repository: false,
+            source_repo: None,
+            extra_env: Vec::new(),
+            setup_timeout: Duration::from_secs(30),
+            keep: false,
+        };
+        Some(factory.make(request).await.unwrap())
+    }
+}
+
+/// Returns the output of a program in the sandbox, on both streams.
+async fn output(sandbox: &dyn Sandbox, program: &str, args: &[&str]) -> String {
+    let args: Vec<_> = args.iter().map(AsRef::as_ref).collect();
+    let command = sandbox.command(program.as_ref(), &args, &[]);
+    let output = run(command, Duration::from_secs(60), 1 << 20).await.unwrap();
+    format!("{}{}", output.stdout.text(), output.stderr.text()).trim().to_owned()
+}
+
+async fn shell(sandbox: &dyn Sandbox, script: &str) -> String {
+    output(sandbox, "/bin/sh", &["-c", script]).await
+}
+
+#[tokio::test]
+async fn a_process_sees_the_system_and_its_sandbox_and_nothing_else() {
+    let machine = Machine::new();
+    let secret = machine.write("home/project/secret", "answer");
+    let Some(sandbox) = machine.sandbox().await else { return };
+    let sees = |path: &Path| format!("ls {} > /dev/null 2>&1 && echo yes || echo no", path.display());
+    for (path, expected) in [
+        (Path::new("/usr/bin"), "yes"),
+        (sandbox.work(), "yes"),
+        (sandbox.home(), "yes"),
+        (&*secret, "no"),
+        (&machine.place("home"), "no"),
+        (&sandbox.work().parent().unwrap().join("owner"), "no"),
+    ] {
+        assert_eq!(shell(&*sandbox, &sees(path)).await, expected, "{}", path.display());
+    }
+    let neighbour = machine.sandbox().await.unwrap();
+    assert_eq!(shell(&*sandbox, &sees(neighbour.work())).await, "no");
+    assert_eq!(shell(&*sandbox, "ls -d /proc/[0-9]* | wc -l").await.parse::<u32>().unwrap(), 4);
+}
+
+#[tokio::test]
+async fn only_the_directories_of_the_sandbox_can_be_written() {
+    let machine = Machine::new();
+    let Some(sandbox) = machine.sandbox().await else { return };
+    let writes = "for d in / /usr /etc /dev /proc/sys/kernel \"$PWD\" \"$HOME\" \"$TMPDIR\" /tmp /var/tmp; do \
+                  (echo x > $d/written-by-a-test) 2> /dev/null && echo $d; done";
+    let [work, home, tmp] = [sandbox.work(), sandbox.home(), sandbox.tmp()].map(|path| path.display().to_string());
+    let written = shell(&*sandbox, writes).await;
+    assert_eq!(written.lines().collect::<Vec<_>>(), [&work, &home, &tmp, "/tmp", "/var/tmp"]);
+    // `/tmp` is the sandbox's own directory, so it lasts as long as the sandbox.
+    assert!(sandbox.tmp().join("written-by-a-test").exists());
+    let collected = sandbox.collect().await.unwrap();
+    assert_eq!(
+        collected.files_changed.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(),
+        ["written-by-a-test"]
+    );
+}
+
+#[tokio::test]
+async fn a_program_of_the_home_or_of_packages_runs_without_showing_more() {
+    let machine = Machine::new();
+    machine.write("home/.local/share/tool/1.0", "#!/bin/sh\necho tool");
+    fs::create_dir_all(machine.place("home/.local/bin")).unwrap();
+    symlink("../share/tool/1.0", machine.place("home/.local/bin/tool")).unwrap();
+    machine.write("home/project/node_modules/cli/lib.sh", "echo library");
+    machine
+        .write("home/project/node_modules/cli/cli.sh", "#!/bin/sh\n. \"$(dirname \"$(readlink -f \"$0\")\")/lib.sh\"");
+    fs::create_dir_all(machine.place("home/project/node_modules/.bin")).unwrap();
+    symlink("../cli/cli.sh", machine.place("home/project/node_modules/.bin/cli")).unwrap();
+    machine.write("home/project/secret", "answer");
+    let Some(sandbox) = machine.sandbox().await else { return };
+    assert_eq!(output(&*sandbox, "tool", &[]).await, "tool");
+    let cli = machine.place("home/project/node_modules/.bin/cli");
+    assert_eq!(output(&*sandbox, cli.to_str().unwrap(), &[]).await, "library");
+    let listed = shell(&*sandbox, &format!("ls {}", machine.place("home/project").display())).await;
+    assert!(listed.contains("No such file"), "{listed}");
+}
+
+#[tokio::test]
+async fn a_path_that_is_shown_can_be_read_but_not_written() {
+    let machine = Machine::new();
+    let script = machine.write("home/project/bot/main.sh", "cat \"$0\"; echo x >> \"$0\"");
+    let Some(sandbox) = machine.sandbox().await else { return };
+    let path = script.to_str().unwrap();
+    assert!(output(&*sandbox, "sh", &[path]).await.contains("No such file") || !script.exists());
+    sandbox.show(&script);
+    assert!(output(&*sandbox, "sh", &[path]).await.contains("Read-only file system"));
+}
+
+#[tokio::test]
+async fn commands_on_a_copy_are_isolated_too() {
+    let machine = Machine::new();
+    let secret = machine.write("home/project/secret", "answer");
+    let Some(sandbox) = machine.sandbox().await else { return };
+    fs::write(sandbox.work().join("made"), "by the agent").unwrap();
+    let copy = sandbox.copy().await.unwrap();
+    let script = format!("cat made; cat {}; echo x > made; pwd", secret.display());
+    let command = copy.command("/bin/sh".as_ref(), &["-c".as_ref(), script.as_ref()]);
+    let output = run(command, Duration::from_secs(60), 1 << 20).await.unwrap();
+    assert_eq!(output.stdout.text(), format!("by the agent{}\n", sandbox.work().display()));
+    assert!(output.stderr.text().contains("No such file"), "{}", output.stderr.text());
+    assert_eq!(fs::read_to_string(sandbox.work().join("made")).unwrap(), "by the agent");
+}
+
+#[tokio::test]
+async fn limits_apply_to_each_command() {
+    let mut machine = Machine::new();
+    machine.options.limits = Limits { open_files: 32, file_size: 1 << 20, cpu_seconds: 7, ..Limits::default() };
+    let Some(sandbox) = machine.sandbox().await else { return };
+    assert_eq!(shell(&*sandbox, "ulimit -Hn; ulimit -t; ulimit -c").await, "32\n7\n0");
+    let written =
+        shell(&*sandbox, "trap '' XFSZ; dd if=/dev/zero of=big bs=65536 count=64 2> /dev/null; wc -c < big").await;
+    assert_eq!(written, (1 << 20).to_string());
+}
+
+#[tokio::test]
+async fn a_closed_network_has_only_its_own_loopback() {
+    let mut machine = Machine::new();
+    machine.options.network = Network::None;
+    let Some(sandbox) = machine.sandbox().await else { return };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let connects = format!(": < /dev/tcp/127.0.0.1/{}", listener.local_addr().unwrap().port());
+    assert!(output(&*sandbox, "bash", &["-c", &connects]).await.contains("Connection refused"));
+    assert_eq!(shell(&*sandbox, "sed -n '3,$p' /proc/net/dev | wc -l").await, "1");
+    assert_eq!(shell(&*sandbox, "grep -c 127.0.0.1 /proc/net/fib_trie > /dev/null && echo up").await, "up");
+}
+
+#[tokio::test]
+async fn the_system_cannot_be_changed_and_no_new_namespace_entered() {
+    let machine = Machine::new();
+    let Some(sandbox) = machine.sandbox().await else { return };
+    for script in ["unshare -U true", "unshare -m true", "mount -t tmpfs none /tmp", "mount -o remount,rw /usr"] {
+        let output = shell(&*sandbox, &format!("{script} && echo done")).await;
+        assert!(!output.contains("done"), "{script}: {output}");
+    }
+    assert_eq!(shell(&*sandbox, "cat /proc/1/environ /proc/1/mem 2> /dev/null | wc -c").await, "0");
+}
+
+#[test]
+fn a_folder_of_the_system_cannot_be_private() {
+    let mut machine = Machine::new();
+    machine.options.private.push("/usr".into());
+    let refused = SandboxFactory::open_isolated(KIND, &machine.host, &Registry::new(), &machine.options).err().unwrap();
+    assert!(refused.to_string().contains("/usr is a folder of the system"), "{refused}");
+}

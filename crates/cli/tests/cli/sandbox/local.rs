@@ -1,0 +1,6 @@
+//! The contract, for local sandboxes.
+
+const KIND: &str = "local";
+
+#[path = "contract.rs"]
+mod contract;

@@ -1,0 +1,4 @@
+//! Sandboxes, with real git and real processes. All kinds fulfil one contract.
+
+mod isolated;
+mod local;

@@ -1,0 +1,64 @@
+//! What an isolated program can see and use.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Description of an isolated program's surroundings. The program sees nothing of the machine but the paths listed
+/// here, a `/dev` without devices of the machine, and a `/proc` with its own processes.
+///
+/// The harness writes it as JSON into the arguments of the hidden roles.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Isolation {
+    /// Files and folders that can be read, at their own paths. Links among them are created as links.
+    pub(crate) readable: Vec<PathBuf>,
+    /// Files and folders below `readable` that appear empty.
+    pub(crate) hidden: Vec<PathBuf>,
+    /// Files and folders that can be read, even below `hidden`.
+    pub(crate) tools: Vec<PathBuf>,
+    /// Folders that can be written: the real path, and the path at which the program sees it.
+    pub(crate) writable: Vec<(PathBuf, PathBuf)>,
+    /// Access to the network.
+    pub(crate) network: Network,
+    /// Limits on resources.
+    pub(crate) limits: Limits,
+}
+
+impl Isolation {
+    /// Returns the argument that tells a role about it.
+    pub(super) fn to_argument(&self) -> Result<String, String> {
+        serde_json::to_string(self).map_err(|error| format!("a path is not valid text: {error}"))
+    }
+}
+
+/// Access to the network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Network {
+    /// The network of the machine.
+    #[default]
+    Open,
+    /// A loopback interface of its own, and nothing else.
+    None,
+}
+
+/// Limits on the resources of the processes of one command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Data of one process, in bytes.
+    pub memory: u64,
+    /// Number of processes and threads.
+    pub processes: u64,
+    /// Size of one file, in bytes.
+    pub file_size: u64,
+    /// Number of files that one process has open.
+    pub open_files: u64,
+    /// Processor time of one process, in seconds.
+    pub cpu_seconds: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { memory: 8 << 30, processes: 2048, file_size: 4 << 30, open_files: 65_536, cpu_seconds: 3600 }
+    }
+}

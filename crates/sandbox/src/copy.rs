@@ -20,8 +20,8 @@ use walkdir::WalkDir;
 
 use super::SandboxError;
 use super::blocking::blocking;
+use super::confinement::Confinement;
 use super::deadline::Deadline;
-use super::isolated::Confinement;
 use super::owner::{Base, Purpose};
 use super::registry::Registry;
 use super::removal;

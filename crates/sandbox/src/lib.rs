@@ -33,6 +33,7 @@
 
 mod blocking;
 mod breakage;
+mod confinement;
 mod copy;
 mod deadline;
 mod digest;

@@ -25,11 +25,11 @@ use tokio::process::Command;
 use tokio::sync::OnceCell;
 
 use super::blocking::blocking;
+use super::confinement::{Confined, Confinement};
 use super::copy::{Original, SandboxCopy};
 use super::deadline::Deadline;
 use super::git_state::GitState;
 use super::inspection::{self, Inspection, Unreadable};
-use super::isolated::{Confined, Confinement};
 use super::owner::{Base, OWNER, Purpose};
 use super::patch;
 use super::registry::Registry;

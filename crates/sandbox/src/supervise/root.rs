@@ -55,15 +55,16 @@ pub(super) fn enter(isolation: &Isolation) -> Result<(), String> {
     for path in &isolation.hidden {
         hide(path)?;
     }
+    for (from, to) in &isolation.writable {
+        make_place(to, true)?;
+        bind(&old(from), to)?;
+    }
+    // A program may be in a folder below `/tmp`, which is writable.
     for path in &isolation.tools {
         show(path)?;
     }
     make_devices()?;
     make_proc(isolation.limits.processes)?;
-    for (from, to) in &isolation.writable {
-        make_place(to, true)?;
-        bind(&old(from), to)?;
-    }
     let _ = fs::create_dir("/var").and_then(|()| symlink("/tmp", "/var/tmp"));
     umount2(OLD, MntFlags::MNT_DETACH).map_err(|error| format!("the old root cannot be left: {error}"))?;
     fs::remove_dir(OLD).map_err(|error| format!("the old root cannot be left: {error}"))?;

@@ -410,6 +410,10 @@ async fn removing_or_closing_the_sandbox_counts_against_the_agent() {
             "the agent left directories nested so deeply that git cannot read them",
         ),
     ] {
+        if KIND == "isolated" && (ruin.starts_with("rm") || ruin.ends_with("..")) {
+            // The working directory is a mount, and the directory around it is not the real one.
+            continue;
+        }
         let sandbox = watched(&bench, &[]).await;
         run_script(&*sandbox, ruin).await;
         let error = sandbox.collect().await.unwrap_err();
@@ -445,7 +449,11 @@ async fn files_next_to_the_working_directory_are_reported() {
     run_script(&*sandbox, "echo x > ../note; mkdir ../dir; echo x > ~/.cache; echo x > $TMPDIR/x; echo x > in").await;
     let collected = sandbox.collect().await.unwrap();
     let base = sandbox.work().parent().unwrap();
-    let expected: Vec<String> = ["dir", "note"].map(|name| base.join(name).to_str().unwrap().to_owned()).into();
+    let mut expected: Vec<String> = ["dir", "note"].map(|name| base.join(name).to_str().unwrap().to_owned()).into();
+    if KIND == "isolated" {
+        // An isolated process sees another directory there.
+        expected.clear();
+    }
     assert_eq!(collected.outside_changes, expected);
     assert_eq!(changed(&collected), [("in", Change::Added)]);
     assert_eq!(collected.sandbox.as_deref(), sandbox.work().to_str());

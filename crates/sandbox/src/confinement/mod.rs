@@ -1,8 +1,4 @@
-//! Sandboxes whose processes see only the sandbox and the system.
-//!
-//! An isolated sandbox is a directory of this machine, laid out and inspected like a local one. Its processes run in
-//! namespaces of their own: they see the folders of the system, read-only, the sandbox's own directories at their own
-//! paths, and nothing else of the machine. `docs/design/sandbox.md` gives the reasons.
+//! What the processes of isolated sandboxes can see and use.
 
 mod tools;
 
@@ -14,9 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use model::IsolationLayer;
 use tokio::process::Command;
 
-use super::local::LocalBackend;
-use super::registry::Registry;
-use super::{SandboxBackend, SandboxError, SandboxKind, SandboxOptions};
+use super::{SandboxError, SandboxOptions};
 use crate::Host;
 use crate::supervise::{Isolation, Network, Supervisor};
 
@@ -49,29 +43,6 @@ const SETTINGS: &str = "/etc";
 /// Maximum number of private files that are looked for.
 const MOST_PRIVATE: usize = 10_000;
 
-/// The kind `isolated`.
-pub(super) struct Isolated;
-
-impl SandboxKind for Isolated {
-    fn name(&self) -> &'static str {
-        "isolated"
-    }
-
-    fn summary(&self) -> &'static str {
-        "a local sandbox whose processes see only it and the system, read-only (Linux)"
-    }
-
-    fn open(
-        &self,
-        host: &Host,
-        registry: &Arc<Registry>,
-        options: &SandboxOptions,
-    ) -> Result<Box<dyn SandboxBackend>, SandboxError> {
-        let confinement = Confinement::of(host, options)?;
-        Ok(Box::new(LocalBackend::open(host, registry, Some(Arc::new(confinement)))?))
-    }
-}
-
 /// What the sandboxes of a run have in common.
 #[derive(Debug)]
 pub(super) struct Confinement {
@@ -82,7 +53,11 @@ pub(super) struct Confinement {
 }
 
 impl Confinement {
-    fn of(host: &Host, options: &SandboxOptions) -> Result<Self, SandboxError> {
+    /// Determines what is visible, and asks the machine whether it can isolate processes so.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot.
+    pub(super) fn of(host: &Host, options: &SandboxOptions) -> Result<Self, SandboxError> {
         let refused = |reason: String| SandboxError::Refused { kind: "isolated", reason };
         let mut readable: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists()).collect();
         for file in LINKED {

@@ -27,6 +27,7 @@ mod document;
 mod fixture_settings;
 mod fixtures;
 mod format;
+mod guarantees;
 mod library;
 mod load;
 mod model_name;
@@ -45,7 +46,8 @@ pub use fixture_settings::FixtureSettings;
 pub use format::{WARN_TURNS, design_warnings};
 pub use load::{Loaded, load};
 pub use project::{
-    Defaults, Environment, Judge, Project, ProjectAgent, ProviderLimits, Reports, SandboxChoice, Setting, config_names,
+    Defaults, Environment, IsolationChoice, Judge, Project, ProjectAgent, ProviderLimits, Reports, SandboxChoice,
+    Setting, config_names,
 };
 pub use reference::{
     config_schema, conversation_schema, evals_schema, fixture_schema, fixtures_schema, reference, scenario_schema,

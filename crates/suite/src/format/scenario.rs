@@ -13,6 +13,7 @@ use super::assertions::{Assertions, Ids};
 use super::rows::{CASES, CaseReader};
 use super::{Format, SuiteFile};
 use crate::fixtures::Block;
+use crate::guarantees::guarantees;
 use crate::library::Library;
 use crate::{document, model_name, path, shared_fixtures, skill};
 
@@ -113,10 +114,19 @@ pub(super) fn with_common_fields(
         timeout_ms: fields.duration_ms("timeout", problems),
         trials: fields.whole("trials", 1, problems),
         runner: Arc::new(runner(fields, file.directory(), problems)),
+        required_isolation: fields.get("sandbox").map(|node| required_isolation(node, problems)).unwrap_or_default(),
         fixtures: fixtures.unwrap_or_default(),
         user_responses: user_responses(fields, problems),
         ..case
     }
+}
+
+/// Reads `sandbox` of a case.
+fn required_isolation(node: &Node, problems: &mut Problems) -> Vec<String> {
+    let Some(mut fields) = Fields::of(node, "`sandbox`", problems) else { return Vec::new() };
+    let required = guarantees(&mut fields, problems);
+    fields.finish(problems);
+    required
 }
 
 /// Reports unknown tags. A tag changes the meaning of a value, so none is ignored.

@@ -24,7 +24,7 @@ pub use self::defaults::Defaults;
 pub use self::environment::Environment;
 pub use self::file::names as config_names;
 pub use self::judge::Judge;
-pub use self::sections::{ProviderLimits, Reports, SandboxChoice};
+pub use self::sections::{IsolationChoice, ProviderLimits, Reports, SandboxChoice};
 
 /// Default skills folder.
 const SKILLS_DIR: &str = "skills";
@@ -67,6 +67,8 @@ pub struct Project {
     pub providers: Vec<ProviderLimits>,
     /// Kind of sandbox that may replace the chosen one.
     pub sandbox_fallback: Option<String>,
+    /// Isolation of the processes of sandboxes.
+    pub isolation: IsolationChoice,
     /// Reports to write.
     pub reports: Reports,
     /// Amount by which a score may fall before it counts as a regression, from 0 to 1.
@@ -198,10 +200,11 @@ impl Project {
         self.pricing = sections::folder(fields, "pricing", &self.root, problems);
         self.providers = fields.get("providers").map(|node| sections::providers(node, problems)).unwrap_or_default();
         if let Some(node) = fields.get("sandbox") {
-            let chosen = sections::sandbox(node, dialect, problems);
+            let chosen = sections::sandbox(node, dialect, &self.root, problems);
             let what = "`sandbox` and `sandbox` in `defaults`";
             defaults::keep_one(&mut self.defaults.sandbox, chosen.provider, what, problems);
             self.sandbox_fallback = chosen.fallback;
+            self.isolation = chosen.isolation;
         }
         // These values are not used as long as there is no such sandbox.
         environment::take_below(missing, &["sandbox", "daytona"]);

@@ -7,6 +7,7 @@ use model::{Diagnostic, Excerpt, Node, NodeKind};
 
 use super::file::Dialect;
 use super::{Setting, fraction, setting};
+use crate::guarantees::guarantees;
 use crate::path;
 
 /// Limits on requests to one model provider.
@@ -52,18 +53,44 @@ pub struct SandboxChoice {
     pub provider: Option<Setting<String>>,
     /// Kind that may replace it, with a warning.
     pub fallback: Option<String>,
+    /// Isolation of the processes.
+    pub isolation: IsolationChoice,
 }
+
+/// Isolation of the processes of sandboxes.
+#[derive(Debug, Clone, Default)]
+pub struct IsolationChoice {
+    /// Access to the network: `open` or `none`.
+    pub network: Option<Setting<String>>,
+    /// Guarantees without which nothing runs.
+    pub require: Vec<String>,
+    /// Files and folders that processes may read, absolute.
+    pub visible: Vec<PathBuf>,
+    /// Data of one process, in MiB.
+    pub memory_mb: Option<u64>,
+    /// Number of processes and threads.
+    pub processes: Option<u64>,
+    /// Size of one file, in MiB.
+    pub file_size_mb: Option<u64>,
+    /// Number of files that one process has open.
+    pub open_files: Option<u64>,
+    /// Processor time of one process, in seconds.
+    pub cpu_seconds: Option<u64>,
+}
+
+/// Access to the network.
+const NETWORK: [(&str, &str); 2] = [("open", "open"), ("none", "none")];
 
 /// Only kind that can replace another one.
 const FALLBACK: [(&str, &str); 1] = [("local", "local")];
 
 /// Reads `sandbox`: a kind, or a map.
-pub fn sandbox(node: &Node, dialect: Dialect, problems: &mut Problems) -> SandboxChoice {
+pub fn sandbox(node: &Node, dialect: Dialect, root: &Path, problems: &mut Problems) -> SandboxChoice {
     let implied = (dialect == Dialect::Fabrik).then(|| FALLBACK[0].1.to_owned());
     if matches!(node.kind, NodeKind::String(_)) {
         let provider = text(node, "`sandbox`", problems);
         let provider = provider.map(|value| Setting { value, source: node.excerpt() });
-        return SandboxChoice { provider, fallback: implied };
+        return SandboxChoice { provider, fallback: implied, ..SandboxChoice::default() };
     }
     let Some(fields) = Fields::of(node, "`sandbox`", problems) else { return SandboxChoice::default() };
     let mut fields = fields.in_either_case();
@@ -73,8 +100,29 @@ pub fn sandbox(node: &Node, dialect: Dialect, problems: &mut Problems) -> Sandbo
     if let Some(node) = fields.get("daytona") {
         daytona(node, problems);
     }
+    let isolation = isolation(&mut fields, root, problems);
     fields.finish(problems);
-    SandboxChoice { provider, fallback: fallback.or(implied) }
+    SandboxChoice { provider, fallback: fallback.or(implied), isolation }
+}
+
+fn isolation(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> IsolationChoice {
+    let network = fields.choice("network", &NETWORK, problems).map(str::to_owned);
+    let mut chosen = IsolationChoice {
+        network: setting(network, "network", fields),
+        require: guarantees(fields, problems),
+        visible: fields.texts("visible", problems).unwrap_or_default().iter().map(|path| root.join(path)).collect(),
+        ..IsolationChoice::default()
+    };
+    let limits = fields.get("limits").and_then(|node| Fields::of(node, "`limits`", problems));
+    if let Some(mut limits) = limits {
+        chosen.memory_mb = limits.whole("memory_mb", 16, problems);
+        chosen.processes = limits.whole("processes", 16, problems);
+        chosen.file_size_mb = limits.whole("file_size_mb", 1, problems);
+        chosen.open_files = limits.whole("open_files", 16, problems);
+        chosen.cpu_seconds = limits.whole("cpu_seconds", 1, problems);
+        limits.finish(problems);
+    }
+    chosen
 }
 
 /// Checks the settings of a Daytona sandbox, so that they are correct when it becomes available.

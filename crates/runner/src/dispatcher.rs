@@ -7,6 +7,7 @@ use std::time::Instant;
 use agent::Configured;
 use mask::Mask;
 use model::{Event, HookKind, HookRecord, RunInfo, Summary, TrialRecord};
+use sandbox::supervise::Network;
 use sandbox::{Breakage, Host, Registry, SandboxFactory};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
@@ -16,7 +17,7 @@ use crate::event_bus::{EventBus, EventSender, Listener};
 use crate::grader::Grader;
 use crate::hook::{self, Hook};
 use crate::job::{Job, JobQueue};
-use crate::plan::{Earlier, ModelChoice, Plan};
+use crate::plan::{Earlier, ModelChoice, Plan, SandboxSettings};
 use crate::regrade::{Archive, Regrade};
 use crate::spending::Spending;
 use crate::trial::{self, Shared};
@@ -77,7 +78,7 @@ pub async fn regrade(
 async fn dispatch(
     jobs: Vec<Job>,
     shared: Shared,
-    info: RunInfo,
+    mut info: RunInfo,
     earlier: Earlier,
     mut controls: mpsc::UnboundedReceiver<Control>,
     listener: Arc<dyn Listener>,
@@ -97,6 +98,7 @@ async fn dispatch(
     };
     let began = Instant::now();
     if earlier.last_seq == 0 {
+        info.isolation = info.regrade_of.is_none().then(|| dispatcher.shared.factory.isolation());
         dispatcher.bus.emit(Event::RunStarted(Box::new(info)));
     }
     let refused = dispatcher.around(HookKind::PreRun, &mut controls).await;
@@ -143,7 +145,7 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
     };
     let registry = Registry::new();
     Ok(Shared {
-        factory: SandboxFactory::open_with(&plan.settings.sandbox.kind, &host, &registry)?,
+        factory: open_factory(&plan.settings.sandbox, &host, &registry)?,
         registry,
         gateway,
         grader: Grader::start(jobs.min(4)).map_err(|error| Breakage::environment(error.to_string()))?,
@@ -154,6 +156,18 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
         hook: plan.hook.clone(),
         host,
     })
+}
+
+/// Prepares to create sandboxes that give every guarantee that the project requires.
+fn open_factory(settings: &SandboxSettings, host: &Host, registry: &Arc<Registry>) -> Result<SandboxFactory, Breakage> {
+    let factory = SandboxFactory::open_isolated(&settings.kind, host, registry, &settings.isolation)?;
+    let isolation = factory.isolation();
+    let mut required = settings.require.clone();
+    if settings.isolation.network == Network::None {
+        required.push("network".to_owned());
+    }
+    isolation.check("the project", &required).map_err(|reason| Breakage::environment(reason).for_good())?;
+    Ok(factory)
 }
 
 /// Returns the mask for the secrets of a run: those of the environment, of the configuration, and of each agent's

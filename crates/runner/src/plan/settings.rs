@@ -125,6 +125,10 @@ pub struct SandboxSettings {
     pub keep: bool,
     /// Timeout of a setup command, in milliseconds.
     pub setup_timeout_ms: u64,
+    /// Isolation of processes, for kinds that isolate them.
+    pub isolation: sandbox::SandboxOptions,
+    /// Guarantees without which nothing runs: `network`, or names of layers such as `filesystem`.
+    pub require: Vec<String>,
 }
 
 /// Attempts after the first one.
@@ -221,7 +225,15 @@ impl Default for JudgeSettings {
 
 impl Default for SandboxSettings {
     fn default() -> Self {
-        Self { kind: "local".into(), source_repo: None, extra_env: Vec::new(), keep: false, setup_timeout_ms: 120_000 }
+        Self {
+            kind: "local".into(),
+            source_repo: None,
+            extra_env: Vec::new(),
+            keep: false,
+            setup_timeout_ms: 120_000,
+            isolation: sandbox::SandboxOptions::default(),
+            require: Vec::new(),
+        }
     }
 }
 

@@ -333,6 +333,7 @@ impl<'a> Attempt<'a> {
         }
         self.events.emit(Event::Waiting { on: "sandbox".into() });
         let began = Instant::now();
+        self.check_isolation()?;
         let skill = case.subject.installed().cloned();
         let folder = agent.description().folder_of(case.definition);
         let request = Request {
@@ -353,6 +354,19 @@ impl<'a> Attempt<'a> {
             duration_ms: model::millis(began.elapsed()),
         });
         Ok(Some(sandbox))
+    }
+
+    /// Checks that the isolation of the run is the one that the case requires, and that the agent can work in it.
+    fn check_isolation(&self) -> Result<(), Breakage> {
+        let isolation = self.shared.factory.isolation();
+        let never = |reason: String| Breakage::environment(reason).for_good();
+        isolation.check("the case", &self.planned.case.required_isolation).map_err(never)?;
+        if isolation.holds("network") && self.planned.agent.description().wire.is_some() {
+            let reason =
+                format!("`{}` reaches its model over the network, and `network` is `none`", self.planned.agent.name());
+            return Err(never(reason));
+        }
+        Ok(())
     }
 
     /// Returns what the checks that `wanted` selects need from the sandbox.

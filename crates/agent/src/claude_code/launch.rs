@@ -79,6 +79,8 @@ impl Launch {
         exposure
             .lay_out(sandbox.home(), sandbox.work())
             .map_err(|error| Breakage::environment(format!("cannot show the skill to the agent: {error}")))?;
+        let servers = sign_in::server_file(&on.host, &on.setup.setting_sources);
+        folder.iter().chain(&servers).for_each(|path| sandbox.show(path));
         let closed = on.setup.closed_tools.as_deref().map(ClosedTools::read);
         let invocation = Invocation {
             program,

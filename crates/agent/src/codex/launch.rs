@@ -63,6 +63,10 @@ impl Launch {
             make_home(&home, &sign_in)
                 .map_err(|error| Breakage::environment(format!("cannot create a home directory for Codex: {error}")))?;
         }
+        visible.iter().for_each(|home| sandbox.show(home));
+        if let SignIn::Subscription(file) = &sign_in {
+            sandbox.show(file);
+        }
         let invocation = Invocation {
             program,
             args: arguments(on, &sign_in, sandbox.work()),

@@ -71,6 +71,8 @@ impl Launch {
         }
         lay_out(on, sandbox.home(), &provider)
             .map_err(|error| Breakage::environment(format!("cannot prepare OpenCode's home: {error}")))?;
+        let own_folder = config_folder(&on.host).filter(|_| is_user);
+        provider.sign_in.iter().chain(&own_folder).for_each(|path| sandbox.show(path));
         let invocation = Invocation {
             program,
             args: arguments(&on.setup),

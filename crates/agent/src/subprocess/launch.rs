@@ -61,6 +61,12 @@ impl Launch {
         env.push((CONVERSATION.to_owned(), conversation.to_owned()));
         env.push((WORK.to_owned(), sandbox.work().to_string_lossy().into_owned()));
         let missing_script = missing_script(&words, &cwd);
+        // The project's other files stay invisible in an isolated sandbox.
+        let named = words.iter().map(Path::new).filter(|word| word.is_absolute() && word.exists());
+        named.for_each(|file| sandbox.show(file));
+        if place == "project" {
+            sandbox.show(&cwd);
+        }
         let launch = Self { sandbox, words, cwd, env, missing_script };
         launch.check_program()?;
         Ok(launch)

@@ -1,7 +1,7 @@
 //! Loading and planning: everything that happens before anything runs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use mask::Mask;
 use model::{Diagnostic, Outcome, TrialId};
@@ -47,6 +47,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     let fallen_back = choose_sandbox(&mut resolved, &context)?;
     resolved.run.judge.missing = missing_judge(&context, &resolved.run);
     let Loaded { suites, diagnostics, modules } = load(&context, targets, args.selection.skill.clone());
+    resolved.run.sandbox.isolation.private.extend(private_folders(&suites, &context.cwd));
     let chosen = &args.selection;
     let selection = Selection {
         cases: chosen.cases.clone(),
@@ -95,6 +96,14 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     let mask = Mask::of(&context.environment).with_secrets(&resolved.run.secrets);
     all.iter_mut().for_each(|problem| without_secrets(problem, &mask));
     Ok(Prepared { context, resolved, plan, diagnostics: all, design, nearest, case_ids })
+}
+
+/// Returns the folders of suites and skills, which contain the expected answers.
+fn private_folders(suites: &[model::Suite], cwd: &Path) -> BTreeSet<PathBuf> {
+    let of_suites = suites.iter().filter_map(|suite| suite.path.parent());
+    let subjects = suites.iter().flat_map(|suite| &suite.cases).filter_map(|case| case.subject.skill());
+    let of_skills = subjects.filter_map(|skill| skill.directory.as_deref());
+    of_suites.chain(of_skills).map(|folder| cwd.join(folder)).collect()
 }
 
 /// Loads `targets`, or the whole project if empty; suites of skills are about `skill` if it is given.

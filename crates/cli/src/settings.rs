@@ -8,6 +8,7 @@ mod variables;
 use std::path::Path;
 
 use model::Diagnostic;
+use sandbox::supervise::Network;
 use serde_json::{Map, Value, json};
 use suite::Project;
 
@@ -123,6 +124,28 @@ fn origin(name: &str, line: &RunArgs, context: &ProjectContext) -> &'static str 
     variable.map(|(name, _)| name).or(setting.flag).unwrap_or(setting.name)
 }
 
+/// Returns the isolation that the project chooses. Its folders are private.
+fn isolation(context: &ProjectContext) -> sandbox::SandboxOptions {
+    const MIB: u64 = 1 << 20;
+    let chosen = &context.project.isolation;
+    let built_in = sandbox::supervise::Limits::default();
+    let bytes = |mib: Option<u64>, otherwise| mib.map_or(otherwise, |mib| mib.saturating_mul(MIB));
+    let is_closed = chosen.network.as_ref().is_some_and(|network| network.value == "none");
+    let record = context.database.parent().unwrap_or(&context.state);
+    sandbox::SandboxOptions {
+        private: [&context.project.root, &context.cwd, &context.state, record].map(ToOwned::to_owned).into(),
+        visible: chosen.visible.clone(),
+        network: if is_closed { Network::None } else { Network::Open },
+        limits: sandbox::supervise::Limits {
+            memory: bytes(chosen.memory_mb, built_in.memory),
+            processes: chosen.processes.unwrap_or(built_in.processes),
+            file_size: bytes(chosen.file_size_mb, built_in.file_size),
+            open_files: chosen.open_files.unwrap_or(built_in.open_files),
+            cpu_seconds: chosen.cpu_seconds.unwrap_or(built_in.cpu_seconds),
+        },
+    }
+}
+
 /// Settings for planning and running. `args` is the command `line` with what the environment adds.
 fn settings(
     args: &RunArgs,
@@ -177,6 +200,8 @@ fn settings(
             extra_env: Vec::new(),
             keep: args.sandboxes.keep_sandbox,
             setup_timeout_ms: schedule.setup_timeout.unwrap_or(built_in.sandbox.setup_timeout_ms),
+            isolation: isolation(context),
+            require: project.isolation.require.clone(),
         },
         retry: runner::RetrySettings {
             retries: schedule.retries.or(count(&defaults.retries)).unwrap_or(built_in.retry.retries),

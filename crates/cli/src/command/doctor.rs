@@ -61,6 +61,7 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
     let mut findings = runtime.block_on(agents(&host));
     findings.push(runtime.block_on(git(&host)));
     findings.push(runtime.block_on(containment(&host)));
+    findings.push(isolation(&host));
     let context = ProjectContext::find(global, &[])?;
     let resolved = Resolved::of(&RunArgs::default(), &context)?;
     findings.push(record(&context));
@@ -122,6 +123,20 @@ async fn containment(host: &Host) -> Finding {
         Err(error) => (false, format!("the program cannot start itself: {error}")),
     };
     Finding { kind: "sandbox", name: "local".into(), ready, about: vec![about], hints: Vec::new() }
+}
+
+/// Checks which parts of `isolated` sandboxes this machine allows.
+fn isolation(host: &Host) -> Finding {
+    let (ready, about, hints) = match sandbox::SandboxFactory::open("isolated", host) {
+        Ok(factory) => {
+            let isolation = factory.isolation();
+            let (holds, lacks): (Vec<_>, Vec<_>) = isolation.layers.iter().partition(|layer| layer.holds);
+            let line = |layer: &&model::IsolationLayer| format!("{}: {}", layer.name, layer.detail);
+            (true, holds.iter().map(line).collect(), lacks.iter().map(line).collect())
+        }
+        Err(error) => (false, Vec::new(), vec![error.to_string()]),
+    };
+    Finding { kind: "sandbox", name: "isolated".into(), ready, about, hints }
 }
 
 /// Checks the agents that the project configures. They are not started.

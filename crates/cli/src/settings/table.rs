@@ -117,7 +117,7 @@ impl Setting {
 }
 
 /// Every setting, in the order that `config` shows.
-pub static SETTINGS: [Setting; 48] = [
+pub static SETTINGS: [Setting; 49] = [
     Setting::new("agent", "Agent to run the cases with; can be repeated, one arm per agent", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
@@ -314,6 +314,11 @@ pub static SETTINGS: [Setting; 48] = [
         .variables(&["TRIALRUN_SANDBOX"], |args, text| put(&mut args.sandboxes.sandbox, Ok(text.to_owned())))
         .key("sandbox", |used| project(&used.project().defaults.sandbox))
         .default("local"),
+    Setting::new("network", "Network of the processes in `isolated` sandboxes", |used| {
+        json!(used.project().isolation.network.as_ref().map_or("open", |network| &network.value))
+    })
+    .key("sandbox.network", |used| project(&used.project().isolation.network))
+    .default("open"),
     Setting::new("keep_sandbox", "Keep sandboxes for inspection", |used| json!(used.run.sandbox.keep))
         .flag("--keep-sandbox", |args| args.sandboxes.keep_sandbox)
         .variables(&["ASE_KEEP_WORKSPACE"], |args, text| {

@@ -211,7 +211,8 @@ fn header(info: &RunInfo, paint: &Paint) -> String {
     if let Some(regraded) = &info.regrade_of {
         run.push_str(&format!(", grades run {regraded} again"));
     }
-    format!("{first}\n{}\n", paint.dim(&run))
+    let isolation = info.isolation.as_ref().map(|isolation| format!("{}\n", paint.dim(&isolation.summary())));
+    format!("{first}\n{}\n{}", paint.dim(&run), isolation.unwrap_or_default())
 }
 
 /// Returns `text` with every line indented.

@@ -26,6 +26,7 @@ mod fixtures_run;
 mod fixtures_vectors;
 mod generation;
 mod hooks;
+mod hostile;
 mod html;
 mod judging;
 mod kill;

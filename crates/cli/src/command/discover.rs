@@ -50,7 +50,7 @@ pub fn run(global: &Global, args: &DiscoverArgs, terminal: &Terminal) -> Result<
         }
         None => None,
     };
-    let Discovered { profile } = discover(&args.sources, &context, model.as_ref(), terminal)?;
+    let Discovered { profile, .. } = discover(&args.sources, &context, model.as_ref(), terminal)?;
     if args.json {
         terminal.json(&Document { schema: "trialrun.profile/1", profile: &profile });
     } else {

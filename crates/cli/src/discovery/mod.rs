@@ -94,6 +94,8 @@ fn parse_agent(written: &str) -> Result<String, String> {
 pub struct Discovered {
     /// Facts with their evidence, without secrets.
     pub profile: Profile,
+    /// Cost of the requests to the model, in US dollars; `None` if it is unknown.
+    pub cost_usd: Option<f64>,
 }
 
 /// Collects the facts of all sources, and prints the problems. With `model`, the files of the sources and the answers of
@@ -121,11 +123,12 @@ pub fn discover(
         cache: Cache::open(context, args.refresh),
         profile: Profile { description: args.description.as_deref().map(described), ..Profile::default() },
         files: Vec::new(),
+        cost_usd: Some(0.0),
     };
     built.map_err(failed)?.block_on(collection.run(model))?;
-    let Collection { mut profile, mask, .. } = collection;
+    let Collection { mut profile, mask, cost_usd, .. } = collection;
     profile.change_texts(|text| mask.string(text));
-    Ok(Discovered { profile })
+    Ok(Discovered { profile, cost_usd })
 }
 
 /// Returns the fact that the user states on the command line.
@@ -144,6 +147,8 @@ struct Collection<'a> {
     profile: Profile,
     /// Files for the model, without secrets.
     files: Vec<SourceFile>,
+    /// Cost of the requests to the model so far.
+    cost_usd: Option<f64>,
 }
 
 impl Collection<'_> {
@@ -283,7 +288,8 @@ impl Collection<'_> {
             return self.profile.merge(cached.profile);
         }
         let exploration = explore(&self.files, &self.profile, &*model.model, model.is_script).await;
-        let Exploration { profile: mut found, files, unproven, problems, .. } = exploration;
+        let Exploration { profile: mut found, files, unproven, problems, cost_usd } = exploration;
+        self.cost_usd = self.cost_usd.zip(cost_usd).map(|(sum, cost)| sum + cost);
         self.adjust(&mut found);
         found.change_texts(|text| self.mask.string(text));
         problems.iter().for_each(|problem| self.note(problem));

@@ -57,7 +57,7 @@ pub struct GenArgs {
     #[arg(long, value_name = "N")]
     verify: Option<u64>,
     /// Maximum cost of the requests to the model, in US dollars
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = parse_budget)]
     budget: Option<f64>,
     /// Order in which facts are offered to the model: another seed results in other tests
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -106,7 +106,7 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
         quotas,
         format,
         seed: args.seed,
-        budget: args.budget,
+        budget: remaining_budget(args.budget, found.cost_usd)?,
         existing: if args.force { &[] } else { &existing },
         in_order: model.is_script,
     };
@@ -130,6 +130,24 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
     }
     let is_incomplete = generated.admitted.is_empty() || generated.rejected.iter().any(|test| test.is_trouble);
     Ok(ExitCode::from(if is_incomplete { exit::INCOMPLETE } else { exit::PASSED }))
+}
+
+/// Parses a budget in US dollars, above 0.
+fn parse_budget(written: &str) -> Result<f64, String> {
+    let budget: Option<f64> = written.trim_start_matches('$').parse().ok();
+    budget.filter(|budget| *budget > 0.0 && budget.is_finite()).ok_or_else(|| "it is an amount above 0".to_owned())
+}
+
+/// Returns what is left of the budget after discovery.
+fn remaining_budget(budget: Option<f64>, spent: Option<f64>) -> Result<Option<f64>, CliError> {
+    match (budget, spent) {
+        (None, _) => Ok(None),
+        (Some(_), None) => Err(failed(&generate::GenerationError::UnknownCost)),
+        (Some(budget), Some(spent)) if spent >= budget => {
+            Err(CliError::environment("discovering the agent used up the budget").hint("use a higher `--budget`"))
+        }
+        (Some(budget), Some(spent)) => Ok(Some(budget - spent)),
+    }
 }
 
 /// Skill to generate tests for.

@@ -246,7 +246,7 @@ struct Spending {
 
 /// A test that was written, or the reasons why not.
 enum Draft {
-    Ready { test: RenderedTest, tryout: Option<Tryout> },
+    Ready { test: Box<RenderedTest>, tryout: Option<Tryout> },
     Rejected(RejectedTest),
 }
 
@@ -340,7 +340,7 @@ impl<'a> Generation<'a> {
                         let reason = format!("unstable with the same agent: {}", listed(&tryout.outcomes));
                         rejected(&planned, vec![reason], false)
                     }
-                    Ok(tryout) => Draft::Ready { test, tryout },
+                    Ok(tryout) => Draft::Ready { test: Box::new(test), tryout },
                     Err(reason) => rejected(&planned, vec![reason], true),
                 };
             }
@@ -445,7 +445,7 @@ impl<'a> Generation<'a> {
     }
 
     fn usage(&self) -> AuxiliaryUsage {
-        self.spending.lock().unwrap_or_else(PoisonError::into_inner).usage.clone().unwrap_or_default()
+        self.spending.lock().unwrap_or_else(PoisonError::into_inner).usage.unwrap_or_default()
     }
 }
 

@@ -96,7 +96,7 @@ impl Writing<'_> {
         match (self.skill, category.name) {
             (Some(_), "trigger") => rules.push("The message does not name the skill.".to_owned()),
             (Some(_), "near-miss") => {
-                rules.push("The agent must do the work without the skill; assert the work.".to_owned())
+                rules.push("The agent must do the work without the skill; assert the work.".to_owned());
             }
             (Some(skill), _) => rules.push(format!("The skill is called `{skill}`.")),
             (None, _) => {}

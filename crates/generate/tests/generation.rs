@@ -182,7 +182,7 @@ async fn a_test_with_different_outcomes_for_the_same_agent_is_rejected() {
 async fn a_failing_provider_is_not_the_fault_of_a_test() {
     let host = Bench::default();
     let busy = json!({ "fault": { "kind": "http", "status": 429, "message": "slow down" } });
-    let failed = generated(&[busy.clone()], 2, &host, &[], None).await.unwrap_err();
+    let failed = generated(std::slice::from_ref(&busy), 2, &host, &[], None).await.unwrap_err();
     assert!(failed.to_string().contains("slow down"), "{failed}");
     let answers = [two(), written("Where is A-1?", "Friday"), busy];
     let generated = generated(&answers, 2, &host, &[], None).await.unwrap();

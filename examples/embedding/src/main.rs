@@ -66,6 +66,7 @@ async fn run(
         skills: plan.skills.clone(),
         trials: plan.trials.iter().map(|trial| trial.id.clone()).collect(),
         jobs: settings.jobs,
+        isolation: None,
         invocation: None,
         shard: None,
         missing_shards: None,

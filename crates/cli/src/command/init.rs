@@ -273,7 +273,7 @@ fn next_steps(args: &InitArgs, files: &[(PathBuf, String)]) -> String {
     }
 }
 
-const REAL_AGENT: &str = "Then remove the `model:` line from the scenario and set a real agent in trialrun.yaml;\n\
+const REAL_AGENT: &str = "Then remove the lines `agent:` and `model:` from the scenario and set a real agent in trialrun.yaml;\n\
                           `trialrun doctor` shows which agents are ready.\n";
 
 const GENERATE: &str =

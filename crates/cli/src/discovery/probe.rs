@@ -87,9 +87,17 @@ fn suite(cwd: &Path, timeout_ms: u64) -> Suite {
     }
 }
 
-/// Steps and records of the probes, by the ids of their trials.
+/// Conversations with the agent, by the ids of their trials.
 #[derive(Default)]
-struct Conversations(Mutex<BTreeMap<String, (Vec<Step>, Option<TrialRecord>)>>);
+struct Conversations(Mutex<BTreeMap<String, Conversation>>);
+
+/// Conversation about one probe.
+#[derive(Default)]
+struct Conversation {
+    steps: Vec<Step>,
+    /// Absent until it is finished.
+    record: Option<TrialRecord>,
+}
 
 impl Conversations {
     fn facts(&self) -> (Profile, Vec<String>) {
@@ -98,8 +106,8 @@ impl Conversations {
         for probe in &PROBES {
             let name = format!("probe {}", probe.name);
             let is_about = |record: &TrialRecord| *record.case == *probe.name.replace(' ', "-");
-            let found = conversations.values().find(|(_, record)| record.as_ref().is_some_and(is_about));
-            let Some((steps, Some(record))) = found else { continue };
+            let found = conversations.values().find(|one| one.record.as_ref().is_some_and(is_about));
+            let Some(Conversation { steps, record: Some(record) }) = found else { continue };
             profile.merge(observe(&name, steps, EvidenceKind::Probe, probe.confidence));
             if record.outcome != Outcome::Passed {
                 let reason = record.reason.clone().unwrap_or_else(|| record.outcome.name().to_owned());
@@ -119,10 +127,10 @@ impl Listener for Conversations {
     fn on_event(&self, event: Envelope) {
         let Some(trial) = event.trial else { return };
         let mut conversations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (steps, record) = conversations.entry(trial.to_string()).or_default();
+        let conversation = conversations.entry(trial.to_string()).or_default();
         match event.event {
-            Event::Step(step) => steps.push(step),
-            Event::TrialFinished(finished) => *record = Some(*finished),
+            Event::Step(step) => conversation.steps.push(step),
+            Event::TrialFinished(finished) => conversation.record = Some(*finished),
             _ => {}
         }
     }

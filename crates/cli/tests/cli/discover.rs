@@ -274,7 +274,7 @@ fn an_assistant_is_read_from_its_interface() {
         .env("OPENAI_API_KEY", "sk-test-dummy-0000000000000000")
         .env("OPENAI_BASE_URL", &server.url());
     let profile = project.run(&["discover", "--assistant", "asst_1", "--json"]).exits(0).json();
-    assert_eq!(server.asked()[0].line, "GET /assistants/asst_1");
+    assert_eq!(server.asked()[0].line, "GET /v1/assistants/asst_1");
     assert_eq!(texts(&profile["constraints"]), ["Never lie to anyone."]);
     assert_eq!(profile["constraints"][0]["evidence"][0]["line"], 2);
     let names: Vec<&Value> = profile["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();

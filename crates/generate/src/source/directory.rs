@@ -8,7 +8,7 @@ use model::Diagnostic;
 
 use super::code::Syntax;
 use super::secret::{self, Clean};
-use super::{Reading, SourceFile, code, configuration, has_extension, manifest, prompt, skill};
+use super::{ReadResult, Reading, SourceFile, code, configuration, has_extension, manifest, prompt, skill};
 use crate::profile::Profile;
 
 /// Maximum number of files that are read.
@@ -67,12 +67,12 @@ const TEXTS: [&str; 10] = ["md", "markdown", "txt", "prompt", "j2", "jinja", "ji
 /// Extensions of documents.
 const DOCUMENTS: [&str; 3] = ["json", "yaml", "yml"];
 
-pub(super) fn read(path: &Path, shown: &str) -> Option<Result<Reading, Vec<Diagnostic>>> {
+pub(super) fn read(path: &Path, shown: &str) -> Option<ReadResult> {
     path.is_dir().then(|| Ok(Tree::of(path, shown).reading))
 }
 
 /// Reads a single file with source code.
-pub(super) fn read_file(path: &Path, shown: &str) -> Option<Result<Reading, Vec<Diagnostic>>> {
+pub(super) fn read_file(path: &Path, shown: &str) -> Option<ReadResult> {
     let extension = path.extension()?.to_str()?;
     code::of_extension(extension).filter(|_| path.is_file())?;
     let mut tree = Tree::default();
@@ -211,9 +211,9 @@ fn is_readable(path: &Path) -> bool {
 /// Returns `true` if the path of a text file says that it is a prompt.
 fn is_prompt(within: &str) -> bool {
     let lower = within.to_ascii_lowercase();
-    let is_about = |word: &&str| lower.contains(word);
+    let is_about = |word: &&str| lower.contains(*word);
     lower.ends_with(".prompt")
         || ["prompt", "instruction", "persona", "system", "guardrail", "guideline", "policy", "policies"]
             .iter()
-            .any(|word| is_about(&word))
+            .any(is_about)
 }

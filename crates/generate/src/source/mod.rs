@@ -18,13 +18,16 @@ use model::Diagnostic;
 
 use crate::profile::{Profile, ToolFact};
 
+/// What a source says, or its problems.
+type ReadResult = Result<Reading, Vec<Diagnostic>>;
+
 /// A kind of source.
 pub struct Source {
     /// Name for messages.
     pub name: &'static str,
     /// Returns the facts in the file or folder at `path`, which is shown as `shown`; `None` if it is another kind of
     /// source.
-    read: fn(&Path, &str) -> Option<Result<Reading, Vec<Diagnostic>>>,
+    read: fn(&Path, &str) -> Option<ReadResult>,
 }
 
 /// All kinds of sources; the first one that recognises a path reads it.

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use model::{Diagnostic, Node, NodeKind};
+use model::{Node, NodeKind};
 
 use super::tool_list::{description, kind, parameters};
-use super::{Reading, has_extension};
+use super::{ReadResult, has_extension};
 use crate::profile::{Evidence, Fact, Parameter, Profile, ToolFact};
 
 /// Methods of operations.
@@ -14,7 +14,7 @@ const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "
 /// Maximum number of references that lead to one object.
 const MOST_REFERENCES: usize = 20;
 
-pub(super) fn read(path: &Path, shown: &str) -> Option<Result<Reading, Vec<Diagnostic>>> {
+pub(super) fn read(path: &Path, shown: &str) -> Option<ReadResult> {
     if !has_extension(path, &["json", "yaml", "yml"]) {
         return None;
     }

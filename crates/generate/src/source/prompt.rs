@@ -4,18 +4,18 @@ use std::path::Path;
 
 use model::Diagnostic;
 
-use super::{Reading, SourceFile, has_extension, text};
+use super::{ReadResult, Reading, SourceFile, has_extension, text};
 use crate::profile::{Evidence, Fact, Profile};
 
 /// Maximum size of a prompt, in bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;
 
-pub(super) fn read(path: &Path, shown: &str) -> Option<Result<Reading, Vec<Diagnostic>>> {
+pub(super) fn read(path: &Path, shown: &str) -> Option<ReadResult> {
     has_extension(path, &["md", "markdown", "txt", "prompt"]).then(|| read_any(path, shown))
 }
 
 /// Returns the facts in the prompt at `path`, whatever its name is. It is shown as `shown`.
-pub(super) fn read_any(path: &Path, shown: &str) -> Result<Reading, Vec<Diagnostic>> {
+pub(super) fn read_any(path: &Path, shown: &str) -> ReadResult {
     let failed = |error: std::io::Error| vec![Diagnostic::error(format!("cannot read `{shown}`: {error}"))];
     let prompt = files::read_named_text(path, LARGEST).map_err(failed)?;
     let profile = facts(&prompt, shown);

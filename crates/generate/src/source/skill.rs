@@ -4,13 +4,13 @@ use std::path::Path;
 
 use model::{Diagnostic, Excerpt};
 
-use super::{Reading, SourceFile, text};
+use super::{ReadResult, Reading, SourceFile, text};
 use crate::profile::{Evidence, Fact, ToolFact};
 
 /// Maximum size of a `SKILL.md`, in bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;
 
-pub(super) fn read(path: &Path, shown: &str) -> Option<Result<Reading, Vec<Diagnostic>>> {
+pub(super) fn read(path: &Path, shown: &str) -> Option<ReadResult> {
     let (folder, shown) = match path.file_name().is_some_and(|name| name == "SKILL.md") {
         true => (path.parent()?, shown.strip_suffix("SKILL.md")?.trim_end_matches('/')),
         false => (path, shown.trim_end_matches('/')),
@@ -19,7 +19,7 @@ pub(super) fn read(path: &Path, shown: &str) -> Option<Result<Reading, Vec<Diagn
     file.is_file().then(|| reading(folder, shown, &file))
 }
 
-fn reading(folder: &Path, shown: &str, file: &Path) -> Result<Reading, Vec<Diagnostic>> {
+fn reading(folder: &Path, shown: &str, file: &Path) -> ReadResult {
     let mut problems = Vec::new();
     let Some(skill) = suite::read_skill(folder, shown, &mut problems) else { return Err(problems) };
     let name = if shown.is_empty() { "SKILL.md".to_owned() } else { format!("{shown}/SKILL.md") };

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use model::{Diagnostic, Node, NodeKind};
+use model::{Node, NodeKind};
 
-use super::{Reading, has_extension};
+use super::{ReadResult, has_extension};
 use crate::profile::{Evidence, Parameter, Profile, ToolFact};
 
-pub(super) fn read(path: &Path, shown: &str) -> Option<Result<Reading, Vec<Diagnostic>>> {
+pub(super) fn read(path: &Path, shown: &str) -> Option<ReadResult> {
     if !has_extension(path, &["json", "yaml", "yml"]) {
         return None;
     }

@@ -13,9 +13,12 @@ const STAND_INS: [&str; 2] = ["chat", "custom:agent.ts"];
 /// Makes an address the project's default agent if the project has none, or only the stand-in that `init` wrote. Returns
 /// a note about the change; `None` if the configuration stays as it is.
 pub(super) fn add_agent(agent: &str, context: &ProjectContext) -> Result<Option<String>, CliError> {
-    let is_address = ["http://", "https://", "http:"].iter().any(|start| agent.starts_with(start));
+    let agent = address(agent);
+    let is_address = agent.starts_with("http://") || agent.starts_with("https://");
     let default = context.project.defaults.agent.as_ref();
-    if !is_address || default.is_some_and(|set| set.value == agent || !STAND_INS.contains(&set.value.as_str())) {
+    if !is_address
+        || default.is_some_and(|set| address(&set.value) == agent || !STAND_INS.contains(&set.value.as_str()))
+    {
         return Ok(None);
     }
     let file = context.project.file.clone().unwrap_or_else(|| context.cwd.join(FILE));
@@ -25,6 +28,11 @@ pub(super) fn add_agent(agent: &str, context: &ProjectContext) -> Result<Option<
     std::fs::write(&file, text).map_err(|error| CliError::environment(format!("cannot write {name}: {error}")))?;
     let before = default.map(|set| format!(" instead of `{}`", set.value)).unwrap_or_default();
     Ok(Some(format!("{name}: the default agent is now {agent}{before}")))
+}
+
+/// Returns the address of an agent behind HTTP as a user writes it, without the name of the agent before it.
+pub(super) fn address(agent: &str) -> &str {
+    agent.strip_prefix("http:").filter(|address| !address.starts_with("//")).unwrap_or(agent)
 }
 
 /// Returns the configuration with `line` instead of the line that sets the agent, or with `line` at its start. Only YAML

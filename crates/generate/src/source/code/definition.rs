@@ -26,7 +26,7 @@ pub(super) fn find_all(code: &Code<'_>, found: &mut Vec<Found>) {
             Some('{') => found.extend(of_map(code, at)),
             // Arrays with keys, as in PHP.
             Some('[') if code.text(at + 1).is_some() && code.mark(at + 2) == Some('=') => {
-                found.extend(of_map(code, at))
+                found.extend(of_map(code, at));
             }
             _ => found.extend(of_call(code, at)),
         }

@@ -100,8 +100,8 @@ fn one(code: &Code<'_>, name: &str, schema: &Value, depth: usize) -> Parameter {
     let mut parameter = Parameter { name: name.to_owned(), required: true, ..Parameter::default() };
     match code.resolved(schema.clone()) {
         Value::Map(entries) => {
-            let text = |key: &str| find(&entries, key).and_then(|value| Some(value.as_text()?.text.clone()));
-            parameter.description = text("description");
+            let description = find(&entries, "description").and_then(Value::as_text);
+            parameter.description = description.map(|text| text.text.clone());
             parameter.kind = match find(&entries, "type").map(|kind| code.resolved(kind.clone())) {
                 Some(Value::Text(kind)) => Some(kind.text.to_ascii_lowercase()),
                 Some(Value::List(kinds)) => {

@@ -255,6 +255,7 @@ fn request(name: &str, role: &str, data: &str, schema: Value) -> Request {
         system: vec![format!("{role}\n\n{}", fence.rule())],
         messages: vec![Message::text(Role::User, fence.enclose(data))],
         response_schema: Some(ResponseSchema { name: name.to_owned(), schema }),
+        gives_up_on_silence: true,
         conversation: Conversation::main(),
         ..Request::default()
     }

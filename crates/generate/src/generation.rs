@@ -1,6 +1,6 @@
 //! Generation: plans tests, writes them concurrently, and admits those that are able to find a mistake.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::{Either, select};
@@ -192,7 +192,7 @@ pub async fn generate(
     host: &dyn Host,
     stop: impl Future<Output = ()>,
 ) -> Result<Generated, GenerationError> {
-    let generation = Generation::new(request, model);
+    let generation = &Generation::new(request, model);
     pin_mut!(stop);
     let planning = generation.plan();
     pin_mut!(planning);
@@ -202,10 +202,14 @@ pub async fn generate(
     };
     host.progress(&Progress::Planned(planned.len()));
     let mut generated = Generated { planned: planned.len(), ..Generated::default() };
-    let drafts = stream::iter(named(planned)).map(|(slug, planned)| generation.draft(host, slug, planned));
-    let drafts = drafts.buffered(if request.in_order { 1 } else { CONCURRENCY });
+    let drafts = stream::iter(named(planned).into_iter().enumerate())
+        .map(|(at, (slug, planned))| async move { (at, generation.draft(host, slug, planned).await) });
+    let drafts = drafts.buffer_unordered(if request.in_order { 1 } else { CONCURRENCY });
     pin_mut!(drafts);
     let mut admitted: Vec<Features> = Vec::new();
+    // Drafts that wait for an earlier one, so that the same answers result in the same files.
+    let mut waiting: BTreeMap<usize, Draft> = BTreeMap::new();
+    let mut next_at = 0;
     loop {
         let next = match select(drafts.next(), &mut stop).await {
             Either::Left((next, _)) => next,
@@ -216,7 +220,14 @@ pub async fn generate(
         };
         // What is complete when it is stopped is kept.
         let next = if generated.is_stopped { drafts.next().now_or_never().flatten() } else { next };
-        let Some(draft) = next else { break };
+        let Some((at, draft)) = next else { break };
+        waiting.insert(at, draft);
+        while let Some(draft) = waiting.remove(&next_at) {
+            generation.admit(host, draft, &mut admitted, &mut generated)?;
+            next_at += 1;
+        }
+    }
+    for draft in waiting.into_values() {
         generation.admit(host, draft, &mut admitted, &mut generated)?;
     }
     let new: Vec<(&str, &[String])> =

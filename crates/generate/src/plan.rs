@@ -46,6 +46,8 @@ pub(crate) fn request(
         system: vec![system.join("\n\n")],
         messages: vec![Message::text(Role::User, fence.enclose(&data))],
         response_schema: Some(ResponseSchema { name: "plan".into(), schema: schema() }),
+        // Somebody waits for the result, so a silent provider is not asked again and again.
+        gives_up_on_silence: true,
         conversation: Conversation::main(),
         ..Request::default()
     }

@@ -76,6 +76,8 @@ impl Writing<'_> {
             system: vec![system.join("\n\n")],
             messages,
             response_schema: Some(ResponseSchema { name: "test".into(), schema: self.schema() }),
+            // Somebody waits for the result, so a silent provider is not asked again and again.
+            gives_up_on_silence: true,
             conversation: Conversation::main(),
             ..Request::default()
         }

@@ -96,6 +96,8 @@ pub struct Discovered {
     pub profile: Profile,
     /// Cost of the requests to the model, in US dollars; `None` if it is unknown.
     pub cost_usd: Option<f64>,
+    /// Reason why the agent answered no probe.
+    pub silence: Option<String>,
 }
 
 /// Collects the facts of all sources, and prints the problems. With `model`, the files of the sources and the answers of
@@ -110,8 +112,7 @@ pub fn discover(
     terminal: &Terminal,
 ) -> Result<Discovered, CliError> {
     if args.is_empty() {
-        return Err(CliError::usage("no source is named")
-            .hint("name a PATH, such as a folder with the agent's source code, or describe it with `--description`"));
+        return Err(no_source());
     }
     let failed = |error: std::io::Error| CliError::environment(format!("cannot start threads: {error}"));
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -124,11 +125,18 @@ pub fn discover(
         profile: Profile { description: args.description.as_deref().map(described), ..Profile::default() },
         files: Vec::new(),
         cost_usd: Some(0.0),
+        silence: None,
     };
     built.map_err(failed)?.block_on(collection.run(model))?;
-    let Collection { mut profile, mask, cost_usd, .. } = collection;
+    let Collection { mut profile, mask, cost_usd, silence, .. } = collection;
     profile.change_texts(|text| mask.string(text));
-    Ok(Discovered { profile, cost_usd })
+    Ok(Discovered { profile, cost_usd, silence })
+}
+
+/// Returns the error if no source is named.
+pub fn no_source() -> CliError {
+    CliError::usage("no source is named")
+        .hint("name a PATH, such as a folder with the agent's source code, or describe it with `--description`")
 }
 
 /// Returns the fact that the user states on the command line.
@@ -149,6 +157,8 @@ struct Collection<'a> {
     files: Vec<SourceFile>,
     /// Cost of the requests to the model so far.
     cost_usd: Option<f64>,
+    /// Reason why the agent answered no probe.
+    silence: Option<String>,
 }
 
 impl Collection<'_> {
@@ -260,6 +270,9 @@ impl Collection<'_> {
         let Some((answers, problems)) = probed else {
             return Err(CliError::environment("stopped before the agent answered"));
         };
+        if problems.len() == PROBES.len() {
+            self.silence = problems.first().map(|problem| self.mask.text(problem).into_owned());
+        }
         problems.iter().for_each(|problem| self.note(problem));
         found.merge(answers);
         found.change_texts(|text| self.mask.string(text));

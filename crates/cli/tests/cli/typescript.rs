@@ -10,6 +10,10 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use generate::{
+    AssertionKind, Candidate, Context, ExpectedArgument, PlannedTest, ProposedAssertion, TestScript, Turn,
+    find_category, find_format,
+};
 use testkit::Project;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
@@ -127,6 +131,44 @@ fn the_compiler_accepts_what_init_writes_and_tests_of_other_projects() {
     let settings = project.read("tests/tsconfig.json").replace("**/*.ts", "../agent.ts");
     project.write("agent/tsconfig.json", &settings);
     assert_eq!(compile(&compiler, &project, "agent"), "");
+}
+
+#[test]
+fn the_compiler_accepts_generated_tests() {
+    let Some(compiler) = compiler() else { return };
+    let project = Project::new(PROGRAM);
+    project.run(&["init", "--template", "code"]).exits(0);
+    let text = "It's \"quoted\"\n`${code}` // */";
+    let assertions = AssertionKind::ALL.map(|kind| ProposedAssertion {
+        kind,
+        value: text.to_owned(),
+        tool: "lookup_order".to_owned(),
+        arguments: vec![ExpectedArgument { name: "order-id".to_owned(), pattern: "a/b\\d[/]".to_owned() }],
+        path: "a.txt".to_owned(),
+    });
+    let turn = |says: &str| Turn { says: says.to_owned(), assertions: assertions.to_vec() };
+    let candidate = Candidate {
+        category: find_category("happy").unwrap(),
+        planned: PlannedTest {
+            category: "happy".to_owned(),
+            name: text.to_owned(),
+            why: text.to_owned(),
+            covers: Vec::new(),
+            situation: String::new(),
+            success: Vec::new(),
+            failure: Vec::new(),
+        },
+        slug: "happy-quotes".to_owned(),
+        script: TestScript {
+            role: text.to_owned(),
+            tone: text.to_owned(),
+            turns: vec![turn(text), turn("again")],
+            files: Vec::new(),
+        },
+    };
+    let rendered = (find_format("ts").unwrap().render)(&candidate, &Context { targets: &[], skill: None });
+    project.write("tests/happy-quotes.test.ts", &rendered);
+    assert_eq!(compile(&compiler, &project, "tests"), "", "{rendered}");
 }
 
 #[test]

@@ -328,12 +328,13 @@ impl<'a> Attempt<'a> {
     async fn provision(&self) -> Result<Option<Arc<dyn Sandbox>>, Interruption> {
         let case = &self.planned.case;
         let agent = self.planned.agent;
+        // Also without a sandbox: what a case requires must hold, whoever runs it.
+        self.check_isolation()?;
         if !self.planned.needs_sandbox() {
             return Ok(None);
         }
         self.events.emit(Event::Waiting { on: "sandbox".into() });
         let began = Instant::now();
-        self.check_isolation()?;
         let skill = case.subject.installed().cloned();
         let folder = agent.description().folder_of(case.definition);
         let request = Request {

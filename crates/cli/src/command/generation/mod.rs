@@ -18,7 +18,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use self::folder::TestFolder;
 use self::host::GenerationHost;
-use crate::discovery::{SourceArgs, discover};
+use crate::discovery::{SourceArgs, discover, no_source};
 use crate::error::CliError;
 use crate::global::Global;
 use crate::language_model::{self, LanguageModel};
@@ -89,6 +89,9 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
     let folder = TestFolder::open(args, format, skill.as_ref(), &context)?;
     let existing = folder.existing()?;
     let quotas = quotas(args, categories, format, skill.as_ref(), &existing)?;
+    if args.sources.is_empty() {
+        return Err(no_source());
+    }
     if quotas.is_empty() {
         let there = report::counted(existing.len(), "test");
         terminal.out(&format!("{there} already in {}; `--count N` asks for more\n", folder.shown()));
@@ -99,6 +102,14 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
     if found.profile.is_empty() {
         return Err(CliError::nothing("nothing is known about the agent")
             .hint("describe it with `--description`, or name its source code, its prompt or its skill"));
+    }
+    let verify = args.verify.unwrap_or(if args.sources.agent.is_some() { VERIFY } else { 0 });
+    if let (Some(reason), Some(agent), true) = (&found.silence, &args.sources.agent, verify > 0) {
+        return Err(CliError::environment(format!(
+            "the agent {} did not answer: {reason}",
+            configuration::address(agent)
+        ))
+        .hint("start it, or use `--verify 0` to write tests without running them"));
     }
     let request = GenerationRequest {
         profile: &found.profile,
@@ -113,7 +124,6 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
     if args.dry_run {
         return plan(&request, &model, args.json, terminal);
     }
-    let verify = args.verify.unwrap_or(if args.sources.agent.is_some() { VERIFY } else { 0 });
     let (generated, stopped) =
         generate(&request, &model, verify, folder, skill.as_ref(), (&context, &resolved), terminal)?;
     let configured = match (&args.sources.agent, generated.admitted.is_empty()) {
@@ -123,7 +133,10 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
     if args.json {
         terminal.json(&text::Document::of(&generated, &model.name));
     } else {
-        terminal.out(&text::summary(&generated, &request, args.sources.agent.as_deref(), configured.as_deref()));
+        // `run` finds the project's own agent.
+        let default = context.project.defaults.agent.as_ref().map(|set| configuration::address(&set.value));
+        let agent = args.sources.agent.as_deref().map(configuration::address).filter(|agent| default != Some(*agent));
+        terminal.out(&text::summary(&generated, &request, agent, configured.as_deref()));
     }
     if let Some(reason) = stopped {
         return Ok(exit::of_stop(&reason));

@@ -6,8 +6,6 @@ use report::columns::{padded, widest};
 use report::counted;
 use serde::Serialize;
 
-use super::configuration::address;
-
 /// Maximum number of facts without a test that are listed.
 const MOST_UNCOVERED: usize = 20;
 
@@ -99,10 +97,7 @@ pub(super) fn summary(
     text.push_str(&format!("\n{}\n", usage(generated)));
     text.extend(configured.map(|note| format!("{note}\n")));
     if !generated.admitted.is_empty() {
-        let agent = agent
-            .filter(|_| configured.is_none())
-            .map(|agent| format!(" --agent {}", address(agent)))
-            .unwrap_or_default();
+        let agent = agent.filter(|_| configured.is_none()).map(|agent| format!(" --agent {agent}")).unwrap_or_default();
         text.push_str(&format!("Next: trialrun run{agent}\n"));
     }
     text

@@ -290,3 +290,44 @@ fn a_budget_needs_a_known_price() {
     assert!(ran.err.contains("it is an amount above 0"), "{}", ran.output());
     assert_eq!(files(&project, "tests/generated"), Vec::<String>::new());
 }
+
+#[test]
+fn every_example_skill_gets_a_trigger_and_a_near_miss() {
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/skills");
+    let file = |path: &str, value: &str| json!({ "type": "file_contains", "value": value, "tool": "", "arguments": [], "path": path });
+    for skill in ["check-config", "find-bugs", "mend-tests", "open-change", "release-notes"] {
+        let test = |category, name, says, path: &str| Proposed {
+            category,
+            name,
+            covers: "purpose",
+            turns: vec![(says, vec![file(path, "result of the work")])],
+        };
+        let tests = [
+            test("trigger", "does what the skill is for", "Please take care of this folder.", "RESULT.md"),
+            test("near-miss", "answers without the skill", "What is in this folder?", "ANSWER.md"),
+        ];
+        let shop = Shop::open();
+        let project = project(&shop, proposals(&tests));
+        let text = std::fs::read_to_string(examples.join(skill).join("SKILL.md")).unwrap();
+        project.write(&format!("skills/{skill}/SKILL.md"), &text);
+        let folder = format!("skills/{skill}");
+        let arguments =
+            ["gen", &folder, "--model", "openai-chat:writer", "--count", "2", "--categories", "trigger,near-miss"];
+        let ran = project.run(&arguments).exits(0);
+        let suite: Value = serde_json::from_str(&project.read(&format!("{folder}/evals/evals.json"))).unwrap();
+        let triggers: Vec<&Value> =
+            suite["evals"].as_array().unwrap().iter().map(|case| &case["should_trigger"]).collect();
+        assert_eq!(triggers, [&Value::Null, &json!(false)], "{skill}: {}", ran.output());
+    }
+}
+
+#[test]
+fn a_slow_provider_ends_with_its_time_limit() {
+    let shop = Shop::open();
+    let project = project(&shop, proposals(&lamps()));
+    project.write("trialrun.yaml", "providers: { openai-chat: { timeout: 50ms } }\n");
+    shop.proposes(proposals(&lamps()), Duration::from_secs(5));
+    let ran = generate(&project, &[]).exits(3);
+    assert!(ran.err.contains("the model did not return a plan"), "{}", ran.output());
+    assert_eq!(files(&project, "tests/generated"), Vec::<String>::new());
+}

@@ -16,7 +16,7 @@ pub struct PlannedTest {
     pub why: String,
     /// Ids of the [targets](crate::Target) that it is about.
     pub covers: Vec<String>,
-    /// What the user wants and says, in a few sentences.
+    /// Wish and words of the user, in a few sentences.
     pub situation: String,
     /// Observable results of a good agent.
     pub success: Vec<String>,
@@ -123,7 +123,7 @@ pub enum AssertionKind {
     LlmJudge,
 }
 
-/// What a type of assertion needs.
+/// Fields that a type of assertion uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AssertionNeeds {
     /// Name of the type.

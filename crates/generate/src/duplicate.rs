@@ -7,7 +7,7 @@ use crate::candidate::Candidate;
 /// Similarity from which a test is a duplicate.
 const THRESHOLD: f64 = 0.75;
 
-/// What a test examines: its assertions, the facts that it covers, and the tools that an agent called for it.
+/// Features of a test: its assertions, the facts that it covers, and the tools that an agent called for it.
 pub(crate) type Features = BTreeSet<String>;
 
 /// Returns what `candidate` examines. `called` are the tools that an agent called when the test was tried.

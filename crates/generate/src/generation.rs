@@ -73,7 +73,7 @@ pub struct Tryout {
     pub called: Vec<String>,
 }
 
-/// What the caller provides: it runs tests, and writes those that are admitted.
+/// Host that the caller provides: it runs tests, and writes those that are admitted.
 pub trait Host: Send + Sync {
     /// Loads and compiles a test, and runs it with adversaries. Returns the reasons to reject it.
     ///

@@ -36,7 +36,7 @@ pub struct Format {
     pub render: fn(&Candidate, &Context<'_>) -> String,
 }
 
-/// What the rendering of a test needs besides the test.
+/// Facts that the rendering of a test uses besides the test.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// Facts that the test may cover.

@@ -18,7 +18,7 @@ use model::Diagnostic;
 
 use crate::profile::{Profile, ToolFact};
 
-/// What a source says, or its problems.
+/// Contents of a source, or its problems.
 type ReadResult = Result<Reading, Vec<Diagnostic>>;
 
 /// A kind of source.

@@ -211,15 +211,17 @@ pub async fn generate(
     let mut waiting: BTreeMap<usize, Draft> = BTreeMap::new();
     let mut next_at = 0;
     loop {
-        let next = match select(drafts.next(), &mut stop).await {
-            Either::Left((next, _)) => next,
-            Either::Right((..)) => {
-                generated.is_stopped = true;
-                None
-            }
+        // After the stop, only drafts that are already complete are taken.
+        let next = match generated.is_stopped {
+            true => drafts.next().now_or_never().flatten(),
+            false => match select(drafts.next(), &mut stop).await {
+                Either::Left((next, _)) => next,
+                Either::Right((..)) => {
+                    generated.is_stopped = true;
+                    continue;
+                }
+            },
         };
-        // What is complete when it is stopped is kept.
-        let next = if generated.is_stopped { drafts.next().now_or_never().flatten() } else { next };
         let Some((at, draft)) = next else { break };
         waiting.insert(at, draft);
         while let Some(draft) = waiting.remove(&next_at) {
@@ -420,9 +422,7 @@ impl<'a> Generation<'a> {
         request: &Request,
         valid: &(dyn Fn(&Value) -> Result<(), String> + Send + Sync),
     ) -> Result<Value, NoAnswer> {
-        if !self.reserve() {
-            return Err(NoAnswer { reason: "the budget is used up".to_owned(), invalid: false });
-        }
+        self.reserve().map_err(|reason| NoAnswer { reason: reason.to_owned(), invalid: false })?;
         let reply = structured_reply(self.model, request, valid).await;
         let mut spending = self.spending.lock().unwrap_or_else(PoisonError::into_inner);
         spending.open = spending.open.saturating_sub(1);
@@ -433,7 +433,9 @@ impl<'a> Generation<'a> {
             tokens: reply.tokens,
             cost_usd: reply.cost_usd,
         };
+        // A request without a reply has no cost.
         match &mut spending.usage {
+            _ if reply.replies == 0 => {}
             Some(usage) => *usage += took,
             None => spending.usage = Some(took),
         }
@@ -444,15 +446,22 @@ impl<'a> Generation<'a> {
         })
     }
 
-    /// Counts one more request in progress, unless it could exceed the budget: requests in progress are estimated at
-    /// the cost of the most expensive one so far.
-    fn reserve(&self) -> bool {
+    /// Counts one more request in progress. Requests in progress are estimated at the cost of the most expensive one so
+    /// far.
+    ///
+    /// # Errors
+    /// Returns the reason if the request could exceed the budget.
+    fn reserve(&self) -> Result<(), &'static str> {
         let mut spending = self.spending.lock().unwrap_or_else(PoisonError::into_inner);
-        let spent = spending.usage.as_ref().and_then(|usage| usage.cost_usd).unwrap_or(0.0);
-        let estimate = spent + spending.highest * (spending.open + 1) as f64;
-        let is_allowed = self.request.budget.is_none_or(|budget| estimate <= budget && spent < budget);
-        spending.open += usize::from(is_allowed);
-        is_allowed
+        if let Some(budget) = self.request.budget {
+            let spent = spending.usage.map_or(Some(0.0), |usage| usage.cost_usd);
+            let spent = spent.ok_or("the cost so far is unknown, so the budget cannot be kept")?;
+            if spent >= budget || spent + spending.highest * (spending.open + 1) as f64 > budget {
+                return Err("the budget is used up");
+            }
+        }
+        spending.open += 1;
+        Ok(())
     }
 
     fn usage(&self) -> AuxiliaryUsage {

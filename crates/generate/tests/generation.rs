@@ -4,9 +4,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use llm::{BoxFuture, Script, ScriptContext};
+use llm::{Block, BoxFuture, Model, ProviderError, Reply, Request, Script, ScriptContext};
 use model::{Node, Outcome, Source};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use trialrun_generate::{
     ExistingTest, Fact, Generated, GenerationError, GenerationRequest, Host, Profile, Progress, RenderedTest, ToolFact,
     Tryout, distribute, find_category, find_format, generate,
@@ -241,4 +242,119 @@ async fn a_stop_keeps_what_was_written() {
     let generated = generate(&request, &model, &host, stop).await.unwrap();
     assert!(generated.is_stopped);
     assert_eq!(*host.saved.lock().unwrap(), ["happy-finds-an-order"]);
+}
+
+/// A model that answers each request by what is asked for, however many are asked at the same time.
+struct Concurrent {
+    plan: Value,
+    /// Name of the test that is never answered.
+    silent: &'static str,
+    /// Name of the test that is answered when the signal is given.
+    late: &'static str,
+    signal: Notify,
+    /// Cost of a plan and of a test, in US dollars.
+    cost_usd: [Option<f64>; 2],
+    asked: Mutex<usize>,
+}
+
+impl Concurrent {
+    fn of(plan: Value) -> Self {
+        Self {
+            plan,
+            silent: "",
+            late: "",
+            signal: Notify::new(),
+            cost_usd: [Some(0.25), Some(0.25)],
+            asked: Mutex::default(),
+        }
+    }
+}
+
+impl Model for Concurrent {
+    fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>> {
+        *self.asked.lock().unwrap() += 1;
+        let is_plan = request.response_schema.as_ref().is_some_and(|schema| schema.name == "plan");
+        let asked = request.user_text();
+        let planned = asked
+            .split_once("The planned test: ")
+            .map_or(Value::Null, |(_, planned)| serde_json::from_str(planned).unwrap());
+        let name = planned["name"].as_str().unwrap_or_default().to_owned();
+        if !self.silent.is_empty() && name == self.silent {
+            return Box::pin(std::future::pending());
+        }
+        let answer = if is_plan { self.plan.clone() } else { written(&format!("Please do: {name}"), &name) };
+        let reply = Reply {
+            content: vec![Block::Text { text: answer.to_string() }],
+            cost_usd: self.cost_usd[usize::from(!is_plan)],
+            ..Reply::default()
+        };
+        let is_late = !self.late.is_empty() && name == self.late;
+        Box::pin(async move {
+            if is_late {
+                self.signal.notified().await;
+            }
+            Ok(reply)
+        })
+    }
+}
+
+/// Generates a test for each name with that model, until `stop`.
+async fn concurrently(
+    model: &Concurrent,
+    host: &Bench,
+    budget: Option<f64>,
+    stop: impl Future<Output = ()>,
+) -> Generated {
+    let profile = shop();
+    let count = model.plan["tests"].as_array().unwrap().len();
+    let request = GenerationRequest {
+        profile: &profile,
+        skill: None,
+        quotas: vec![(find_category("happy").unwrap(), count)],
+        format: find_format("ts").unwrap(),
+        seed: 0,
+        budget,
+        existing: &[],
+        in_order: false,
+    };
+    generate(&request, model, host, stop).await.unwrap()
+}
+
+fn three() -> Value {
+    let test = |name| planned("happy", name, &["tool:lookup_order"]);
+    json!({ "tests": [test("one"), test("two"), test("three")] })
+}
+
+#[tokio::test]
+async fn a_stop_keeps_tests_that_are_finished_behind_one_that_is_not() {
+    let (host, model) = (Bench::default(), Concurrent { silent: "one", late: "three", ..Concurrent::of(three()) });
+    // One test is finished at the moment of the stop, which must not be polled again after it is ready.
+    let stop = async {
+        while *model.asked.lock().unwrap() < 4 {
+            tokio::task::yield_now().await;
+        }
+        model.signal.notify_one();
+    };
+    let generated = concurrently(&model, &host, None, stop).await;
+    assert!(generated.is_stopped);
+    assert_eq!(*host.saved.lock().unwrap(), ["happy-two", "happy-three"]);
+}
+
+#[tokio::test]
+async fn no_request_is_sent_that_could_exceed_the_budget() {
+    let (host, model) = (Bench::default(), Concurrent::of(three()));
+    let generated = concurrently(&model, &host, Some(0.6), std::future::pending()).await;
+    assert_eq!((*model.asked.lock().unwrap(), generated.admitted.len()), (2, 1));
+    assert_eq!(generated.usage.cost_usd, Some(0.5));
+    let reasons: Vec<&str> = generated.rejected.iter().map(|test| test.reasons[0].as_str()).collect();
+    assert_eq!(reasons, ["the budget is used up"; 2]);
+}
+
+#[tokio::test]
+async fn a_budget_is_not_lost_when_the_cost_of_a_reply_is_unknown() {
+    let host = Bench::default();
+    let model = Concurrent { cost_usd: [Some(0.25), None], ..Concurrent::of(three()) };
+    let generated = concurrently(&model, &host, Some(0.6), std::future::pending()).await;
+    assert_eq!(*model.asked.lock().unwrap(), 2);
+    assert!(generated.rejected.iter().all(|test| test.is_trouble), "{:?}", generated.rejected);
 }

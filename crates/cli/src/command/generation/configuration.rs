@@ -1,5 +1,8 @@
 //! Adds the agent of `gen --agent` to the project, so that `trialrun run` finds it.
 
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::CliError;
@@ -25,9 +28,33 @@ pub(super) fn add_agent(agent: &str, context: &ProjectContext) -> Result<Option<
     let line = format!("agent: {}", serde_json::Value::from(agent));
     let Some(text) = changed(&file, default.map(|set| set.source.line), &line)? else { return Ok(None) };
     let name = shown(&file, &context.cwd);
-    std::fs::write(&file, text).map_err(|error| CliError::environment(format!("cannot write {name}: {error}")))?;
+    let failed = |error: std::io::Error| CliError::environment(format!("cannot write {name}: {error}"));
+    if !replace(&file, &text, agent).map_err(failed)? {
+        return Ok(None);
+    }
     let before = default.map(|set| format!(" instead of `{}`", set.value)).unwrap_or_default();
     Ok(Some(format!("{name}: the default agent is now {agent}{before}")))
+}
+
+/// Replaces the configuration completely or not at all. Returns `false`, and leaves it as it is, if it would then not set
+/// `agent`, such as in a file with several documents.
+fn replace(file: &Path, text: &str, agent: &str) -> std::io::Result<bool> {
+    // A link stays one.
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let mut written = tempfile::Builder::new().suffix(".yaml").tempfile_in(folder)?;
+    written.write_all(text.as_bytes())?;
+    let document = suite::read_document(written.path(), FILE);
+    let is_set = document.is_ok_and(|document| {
+        let defaults = document.get("defaults").and_then(|defaults| defaults.get("agent"));
+        document.get("agent").or(defaults).and_then(|set| set.as_str()) == Some(agent)
+    });
+    if is_set {
+        let mode = std::fs::metadata(&file).map_or_else(|_| Permissions::from_mode(0o644), |meta| meta.permissions());
+        written.as_file().set_permissions(mode)?;
+        written.persist(&file).map_err(|error| error.error)?;
+    }
+    Ok(is_set)
 }
 
 /// Returns the address of an agent behind HTTP as a user writes it, without the name of the agent before it.
@@ -54,4 +81,34 @@ fn changed(file: &PathBuf, set_on: Option<usize>, line: &str) -> Result<Option<S
     let indent = old.len() - old.trim_start().len();
     *old = format!("{}{line}", " ".repeat(indent));
     Ok(is_agent.then(|| lines.join("\n") + "\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_line_with_the_agent_changes_and_a_file_that_would_break_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("trialrun.yaml");
+        let agent = "http://127.0.0.1:1/";
+        let line = "agent: \"http://127.0.0.1:1/\"";
+        let change = |text: &str, set_on: Option<usize>| {
+            std::fs::write(&file, text).unwrap();
+            let changed = changed(&file, set_on, line).unwrap();
+            let is_written = changed.is_some_and(|text| replace(&file, &text, agent).unwrap());
+            (is_written, std::fs::read_to_string(&file).unwrap())
+        };
+        let (is_written, text) = change("# mine\ndefaults:\n  agent: chat # or another\n  trials: 3\n", Some(3));
+        assert!(is_written);
+        assert_eq!(text, "# mine\ndefaults:\n  agent: \"http://127.0.0.1:1/\"\n  trials: 3\n");
+        let (is_written, text) = change("skills_dir: ./s\n", None);
+        assert!(is_written && text.starts_with("agent: ") && text.ends_with("skills_dir: ./s\n"));
+        for text in ["{ skills_dir: ./s }\n", "---\nskills_dir: ./s\n", "defaults: { agent: chat }\n"] {
+            let set_on = text.contains("agent").then_some(1);
+            assert_eq!(change(text, set_on), (false, text.to_owned()));
+        }
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 1, "no temporary file is left");
+    }
 }

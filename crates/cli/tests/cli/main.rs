@@ -39,6 +39,7 @@ mod otlp;
 mod readers;
 mod refusals;
 mod regrade;
+mod required_isolation;
 mod resume;
 mod sandbox;
 mod shop;

@@ -1,0 +1,47 @@
+//! What a case or a project requires of its sandboxes holds, or nothing runs.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+use testkit::Project;
+use testkit::real::only_trial;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
+
+/// Returns a project with a scenario for `agent` that requires the guarantee.
+fn project(agent: &str, guarantee: &str) -> Project {
+    let project = Project::new(PROGRAM);
+    let scenario = format!(
+        "scenario: s\nsystem_prompt: p\nuser_prompt: Clean up.\nagent: \"{agent}\"\n\
+         sandbox: {{ require: [{guarantee}] }}\nassertions:\n  - {{ id: a, type: output_contains, pattern: Clean }}\n"
+    );
+    project.write("scenarios/s.yaml", &scenario);
+    project
+}
+
+#[test]
+fn a_case_is_broken_without_what_it_requires_whatever_its_agent_is() {
+    // The first agent has no sandbox, the second one a process in it.
+    for agent in ["fake", "subprocess:cat"] {
+        let report = project(agent, "filesystem").report(&["--sandbox", "local"], 3);
+        let trial = only_trial(&report);
+        assert_eq!(trial["outcome"], "broken", "{agent}");
+        let because = trial["because"].as_str().unwrap();
+        assert!(because.contains("requires `filesystem` isolation"), "{agent}: {because}");
+    }
+}
+
+#[test]
+fn nothing_runs_in_a_project_without_what_it_requires() {
+    let project = Project::new(PROGRAM);
+    project.write("trialrun.yaml", "sandbox: { require: [filesystem] }\n");
+    project.write("scenarios/s.yaml", "scenario: s\nsystem_prompt: p\nuser_prompt: Hi\nagent: fake\nassertions:\n  - { id: a, type: output_contains, pattern: Hi }\n");
+    let ran = project.run(&["run", "--sandbox", "local"]).exits(3);
+    assert!(ran.err.contains("filesystem"), "{}", ran.output());
+    assert!(!ran.out.contains("passed"), "{}", ran.output());
+}
+
+#[test]
+fn a_misspelt_guarantee_is_an_error() {
+    let ran = project("fake", "filesytem").run(&["check"]).exits(2);
+    assert!(ran.err.contains("did you mean `filesystem`?"), "{}", ran.output());
+}

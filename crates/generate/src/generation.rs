@@ -365,9 +365,9 @@ impl<'a> Generation<'a> {
     fn rendered(&self, candidate: Candidate) -> RenderedTest {
         let context = Context { targets: &self.targets, skill: self.request.skill };
         let text = (self.request.format.render)(&candidate, &context);
-        let files = match self.request.format.name {
-            "evals" => side_files(&candidate).map(|(path, content)| (path, content.to_owned())).collect(),
-            _ => Vec::new(),
+        let files = match self.request.format.common_file {
+            Some(_) => side_files(&candidate).map(|(path, content)| (path, content.to_owned())).collect(),
+            None => Vec::new(),
         };
         RenderedTest { slug: candidate.slug.clone(), candidate, text, files }
     }

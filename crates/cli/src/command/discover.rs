@@ -56,6 +56,9 @@ pub fn run(global: &Global, args: &DiscoverArgs, terminal: &Terminal) -> Result<
     } else {
         terminal.out(&text(&profile));
     }
+    if profile.is_empty() {
+        terminal.err("nothing was found; name the agent's source code or prompt, or let a model read with `--model`\n");
+    }
     Ok(ExitCode::from(if profile.is_empty() { exit::NOTHING } else { exit::PASSED }))
 }
 

@@ -9,6 +9,7 @@ pub(super) const FORMAT: Format = Format {
     name: "evals",
     extension: "",
     folder: "evals",
+    common_file: Some("evals.json"),
     is_of_skill: true,
     has_turns: false,
     has_files: true,

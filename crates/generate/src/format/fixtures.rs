@@ -18,6 +18,7 @@ pub(super) const FORMAT: Format = Format {
     name: "fixtures",
     extension: ".fixture.yaml",
     folder: "tests/generated",
+    common_file: None,
     is_of_skill: false,
     has_turns: false,
     has_files: false,

@@ -22,8 +22,10 @@ pub struct Format {
     pub name: &'static str,
     /// End of the file name.
     pub extension: &'static str,
-    /// Folder for its files, relative to the project.
+    /// Folder for its files, relative to the project, or to the skill if all tests are in one file.
     pub folder: &'static str,
+    /// File that contains all tests, if it is one. The files that the agent starts with are then beside it.
+    pub common_file: Option<&'static str>,
     /// True if it only tests skills.
     pub is_of_skill: bool,
     /// True if its tests can have several messages.

@@ -7,6 +7,7 @@ pub(super) const FORMAT: Format = Format {
     name: "scenario",
     extension: ".yaml",
     folder: "scenarios/generated",
+    common_file: None,
     is_of_skill: true,
     has_turns: true,
     has_files: true,

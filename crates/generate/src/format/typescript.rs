@@ -7,6 +7,7 @@ pub(super) const FORMAT: Format = Format {
     name: "ts",
     extension: ".test.ts",
     folder: "tests/generated",
+    common_file: None,
     is_of_skill: false,
     has_turns: true,
     has_files: false,

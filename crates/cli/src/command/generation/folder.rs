@@ -10,8 +10,6 @@ use super::{GenArgs, Skill, shown_path};
 use crate::error::CliError;
 use crate::project::ProjectContext;
 
-/// File of skill evaluations.
-const EVALS: &str = "evals.json";
 /// Maximum size of an existing test, in bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;
 
@@ -42,7 +40,7 @@ impl TestFolder {
         let root = &context.project.root;
         let path = match (&args.output, skill) {
             (Some(output), _) => context.cwd.join(output),
-            (None, Some(skill)) if format.name == "evals" => skill.folder.join(format.folder),
+            (None, Some(skill)) if format.common_file.is_some() => skill.folder.join(format.folder),
             (None, _) => match (format.folder.strip_prefix("tests/"), &context.project.tests) {
                 (Some(rest), Some(tests)) => tests.join(rest),
                 _ => root.join(format.folder),
@@ -76,14 +74,14 @@ impl TestFolder {
     /// Returns the tests of the format that are there.
     pub fn existing(&self) -> Result<Vec<ExistingTest>, CliError> {
         let failed = |error: std::io::Error| CliError::usage(format!("cannot read {}: {error}", self.shown));
-        if self.format.name == "evals" {
-            let file = self.path.join(EVALS);
+        if let Some(name) = self.format.common_file {
+            let file = self.path.join(name);
             if !file.exists() {
                 return Ok(Vec::new());
             }
             let text = files::read_named_text(&file, LARGEST).map_err(failed)?;
             let suite: Value = serde_json::from_str(&text)
-                .map_err(|error| CliError::usage(format!("{}/{EVALS} is not valid JSON: {error}", self.shown)))?;
+                .map_err(|error| CliError::usage(format!("{}/{name} is not valid JSON: {error}", self.shown)))?;
             let cases = suite.get("evals").and_then(Value::as_array).cloned().unwrap_or_default();
             let id = |case: &Value| case.get("id").map(|id| id.as_str().map_or_else(|| id.to_string(), str::to_owned));
             let case = |case: &Value| Some(ExistingTest { name: id(case)?, text: case.to_string() });
@@ -113,10 +111,8 @@ impl TestFolder {
         for (path, content) in &test.files {
             write_new(&folder.join(path), content, true)?;
         }
-        let file = match self.format.name {
-            "evals" => folder.join(EVALS),
-            _ => folder.join(format!("{}{}", test.slug, self.format.extension)),
-        };
+        let own = || format!("{}{}", test.slug, self.format.extension);
+        let file = folder.join(self.format.common_file.map_or_else(own, str::to_owned));
         std::fs::write(&file, &test.text)?;
         Ok(file)
     }
@@ -129,25 +125,25 @@ impl TestFolder {
         for (path, content) in &test.files {
             write_new(&self.path.join(path), content, self.replaces).map_err(|error| failed(path, error))?;
         }
-        if self.format.name == "evals" {
-            self.add_case(test)?;
-            return Ok(format!("{}/{EVALS}#{}", self.shown, test.slug));
+        if let Some(name) = self.format.common_file {
+            self.add_case(test, name)?;
+            return Ok(format!("{}/{name}#{}", self.shown, test.slug));
         }
         let name = format!("{}{}", test.slug, self.format.extension);
         write_new(&self.path.join(&name), &test.text, self.replaces).map_err(|error| failed(&name, error))?;
         Ok(format!("{}/{name}", self.shown))
     }
 
-    fn add_case(&self, test: &RenderedTest) -> Result<(), String> {
-        let file = self.path.join(EVALS);
-        let failed = |error: std::io::Error| format!("cannot write {}/{EVALS}: {error}", self.shown);
+    fn add_case(&self, test: &RenderedTest, name: &str) -> Result<(), String> {
+        let file = self.path.join(name);
+        let failed = |error: std::io::Error| format!("cannot write {}/{name}: {error}", self.shown);
         if !file.exists() {
             return write_new(&file, &test.text, false).map_err(failed);
         }
         let text = files::read_named_text(&file, LARGEST).map_err(failed)?;
         let context = Context { targets: &[], skill: self.skill.as_deref() };
         let more = add_to_evals(&text, &test.candidate, &context)
-            .map_err(|problem| format!("cannot add to {}/{EVALS}: {problem}", self.shown))?;
+            .map_err(|problem| format!("cannot add to {}/{name}: {problem}", self.shown))?;
         write_new(&file, &more, true).map_err(failed)
     }
 }

@@ -81,7 +81,7 @@ pub trait Host: Send + Sync {
     /// If it could not be run, for no fault of the test.
     fn audit<'a>(&'a self, test: &'a RenderedTest) -> BoxFuture<'a, Result<Vec<String>, String>>;
 
-    /// Runs a test with the agent; `None` if there is no agent to run it with.
+    /// Runs a test with the agent. Returns `None` without an agent.
     ///
     /// # Errors
     /// If it could not be run, for no fault of the agent.
@@ -173,7 +173,7 @@ pub enum GenerationError {
 /// Plans tests, without writing any.
 ///
 /// # Errors
-/// If there is no plan.
+/// Returns an error if the model does not return a plan.
 pub async fn plan_only(
     request: &GenerationRequest<'_>,
     model: &dyn Model,
@@ -185,7 +185,7 @@ pub async fn plan_only(
 /// are still admitted.
 ///
 /// # Errors
-/// If there is no plan, or a test cannot be written to disk.
+/// Returns an error if the model does not return a plan, or a test cannot be written to disk.
 pub async fn generate(
     request: &GenerationRequest<'_>,
     model: &dyn Model,
@@ -312,7 +312,7 @@ impl<'a> Generation<'a> {
             Draft::Rejected(RejectedTest { name, category, reasons, is_trouble })
         };
         let Some(category) = category::find(&planned.category) else {
-            return rejected(&planned, vec![format!("there is no category `{}`", planned.category)], false);
+            return rejected(&planned, vec![format!("unknown category `{}`", planned.category)], false);
         };
         if self.request.existing.iter().any(|test| test.name == slug) {
             return rejected(&planned, vec![format!("`{slug}` exists already")], false);

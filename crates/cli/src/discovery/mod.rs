@@ -228,7 +228,7 @@ impl Collection<'_> {
         for row in store.trials(&TrialFilter::of_run(&run.id))? {
             let steps = last_attempt(store.trial_events(&run.id, &row.id)?).steps;
             let mut found = observe(&format!("run {} {}", run.short, row.id), &steps, EvidenceKind::Run, RECORDED);
-            // The transcripts of trials without tool calls are no evidence.
+            // Transcripts without tool calls prove nothing.
             if found.tools.is_empty() {
                 found.transcripts.clear();
             }

@@ -15,7 +15,7 @@ use testkit::Project;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expected {
-    /// What the agent tries, as in the first line of its script.
+    /// Attempt of the agent, as in the first line of its script.
     tries: String,
     /// Result in a `local` sandbox.
     local: String,

@@ -270,7 +270,7 @@ fn independent_requests_are_sent_at_the_same_time() {
 fn a_provider_that_is_down_writes_nothing_and_is_named() {
     let shop = Shop::open();
     let project = project(&shop, Proposals::default());
-    // An answer that is no plan, twice.
+    // The model returns `null` twice instead of a plan.
     let ran = generate(&project, &[]).exits(3);
     assert!(ran.err.contains("the model did not return a plan"), "{}", ran.output());
     let gone = Project::new(PROGRAM).env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", "http://127.0.0.1:1/");

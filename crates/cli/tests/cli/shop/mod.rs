@@ -47,7 +47,7 @@ struct Counter {
     /// Messages of each conversation.
     output: Mutex<HashMap<String, Vec<String>>>,
     seen: Mutex<Vec<Seen>>,
-    /// What `/writer` proposes, and how long it takes for each answer.
+    /// Proposals of `/writer`, and its delay before each answer.
     proposals: Mutex<(Proposals, Duration)>,
 }
 

@@ -280,8 +280,10 @@ impl Comparison {
         // A sentence that says "worse" does not go with a heading that says "chance".
         let regressed = of(Change::Regressed, false);
         let uncertain = match self.decision.is_worse() {
-            true if regressed.iter().all(|case| case.after.counts.passed < case.before.counts.passed) => "now failing",
-            true => "regressed",
+            true if regressed.iter().all(|case| case.after.counts.passed < case.before.counts.passed) => {
+                "passing less often; each alone may be chance"
+            }
+            true => "regressed; each alone may be chance",
             false => "regressed, may be chance",
         };
         let groups = vec![

@@ -66,6 +66,8 @@ pub(crate) struct Passes {
     pub(crate) first: [u64; 2],
     /// Passed trials of the second side, and all of its trials.
     pub(crate) second: [u64; 2],
+    /// Undecided trials of both sides, which are among all trials and might have passed.
+    pub(crate) undecided: [u64; 2],
     /// True if each side has one trial of every case.
     pub(crate) is_single: bool,
 }
@@ -139,6 +141,7 @@ fn passes(delta: &ArmDelta) -> Passes {
         cases: cases().count() as u64,
         first: [sum(|case| case.with.passed), sum(|case| case.with.decided)],
         second: [sum(|case| case.without.passed), sum(|case| case.without.decided)],
+        undecided: [0, 0],
         is_single: cases().all(|case| case.with.decided == 1 && case.without.decided == 1),
     }
 }
@@ -147,16 +150,19 @@ impl Passes {
     /// Says how many cases passed on both sides, or how many trials if a case has several.
     fn describe(&self, words: &Words<'_>) -> String {
         let Words { first, second, .. } = words;
-        let ([with, of_with], [without, of_without]) = (self.first, self.second);
+        let ([passed_with, of_with], [passed_without, of_without]) = (self.first, self.second);
+        let with = bounds(passed_with, self.undecided[0], |passed| passed.to_string());
+        let without = bounds(passed_without, self.undecided[1], |passed| passed.to_string());
         if self.is_single {
             return format!("{with} of {} passed {first}, {without} of {of_without} {second}", counted_cases(of_with));
         }
-        let share = |passed: u64, of: u64| percent(passed as f64 / of as f64);
+        let share_with = bounds(passed_with, self.undecided[0], |passed| percent(passed as f64 / of_with as f64));
+        let share_without =
+            bounds(passed_without, self.undecided[1], |passed| percent(passed as f64 / of_without as f64));
         format!(
-            "in {}, {} of trials passed {first} ({with} of {of_with}), {} {second} ({without} of {of_without})",
+            "in {}, {share_with} of trials passed {first} ({with} of {of_with}), {share_without} {second} ({without} of \
+             {of_without})",
             counted_cases(self.cases),
-            share(with, of_with),
-            share(without, of_without),
         )
     }
 
@@ -172,6 +178,11 @@ impl Passes {
             percent(passed as f64 / of.max(1) as f64)
         )
     }
+}
+
+/// Formats the number of passed trials, as a range if some are undecided.
+fn bounds(passed: u64, undecided: u64, format: impl Fn(u64) -> String) -> String {
+    if undecided == 0 { format(passed) } else { format!("{} to {}", format(passed), format(passed + undecided)) }
 }
 
 pub(crate) fn counted_cases(count: u64) -> String {
@@ -191,13 +202,17 @@ pub(crate) fn chance(p_value: f64) -> &'static str {
 fn needed(difference: &Difference) -> String {
     if difference.mean == 0.0 {
         return match difference.ci95 {
-            Some([low, high]) => format!("The true difference may be between {} and {} points.", gain(low), gain(high)),
+            Some([low, high]) => {
+                format!("The true difference is probably between {} and {} points.", gain(low), gain(high))
+            }
             None => "One case is too few.".to_owned(),
         };
     }
     match cases_needed(difference) {
-        Some(cases) => format!("At this difference about {cases} cases would be enough."),
-        None => format!("At this difference more than {MOST} cases would be needed."),
+        Some(cases) => {
+            format!("At this difference, about {cases} cases instead of {} would be enough.", difference.cases)
+        }
+        None => format!("At this difference, more than {MOST} cases would be needed."),
     }
 }
 
@@ -258,14 +273,14 @@ mod tests {
             (
                 many(2, 1, 3),
                 1,
-                "Cannot tell yet whether the skill helps: 2 of 3 cases passed with it, 1 of 3 without. At this difference \
-                 about 24 cases would be enough.",
+                "Cannot tell yet whether the skill helps: 2 of 3 cases passed with it, 1 of 3 without. At this \
+                 difference, about 24 cases instead of 3 would be enough.",
             ),
             (
                 many(1, 0, 1),
                 1,
-                "Cannot tell yet whether the skill helps: 1 of 1 case passed with it, 0 of 1 without. At this difference \
-                 about 6 cases would be enough.",
+                "Cannot tell yet whether the skill helps: 1 of 1 case passed with it, 0 of 1 without. At this \
+                 difference, about 6 cases instead of 1 would be enough.",
             ),
             (
                 vec![(0, 0)],
@@ -276,7 +291,7 @@ mod tests {
                 vec![(3, 1), (2, 2)],
                 3,
                 "Cannot tell yet whether the skill helps: in 2 cases, 83% of trials passed with it (5 of 6), 50% without \
-                 (3 of 6). At this difference about 16 cases would be enough.",
+                 (3 of 6). At this difference, about 16 cases instead of 2 would be enough.",
             ),
             (
                 vec![(50, 50), (51, 50), (50, 51), (50, 50), (50, 50), (50, 50)],

@@ -1,5 +1,5 @@
-//! The decision whether one side is worse: by cases that are more than chance on their own, by all trials of these
-//! cases together, and by the cases as a sample of all cases that there could be.
+//! Decides whether one side is worse. Three tests are used: each case on its own, all trials of these cases pooled, and
+//! the cases as a sample of a larger population.
 
 use model::statistics::{Difference, fisher_of_tables, limit_of_tests};
 
@@ -13,16 +13,14 @@ use crate::verdict::{self, Passes, UNLIKELY, Words, chance};
 pub(super) struct Decision {
     /// Trials of the cases that are graded on both sides; the second side comes first.
     pub(super) passes: Passes,
-    /// Difference of the share of passed trials. An undecided trial counts as what makes the difference smaller.
+    /// Difference of the share of passed trials. Undecided trials are counted in whichever way makes it smaller.
     pub(super) passed: Option<Difference>,
-    /// p-value of the passed trials of these very cases; [`Decision::passed`] also says something about other cases.
+    /// p-value for exactly these cases; [`Decision::passed`] generalises to other cases.
     pub(super) same_cases_p_value: Option<f64>,
     /// Difference of the mean score.
     pub(super) score: Option<Difference>,
     /// Mean score of both sides.
     pub(super) scores: [f64; 2],
-    /// Number of undecided trials in these cases.
-    undecided: u64,
     pub(super) threshold: f64,
 }
 
@@ -30,22 +28,22 @@ impl Decision {
     pub(super) fn of(cases: &[CaseChange], threshold: f64) -> Self {
         let paired = || cases.iter().filter_map(|case| Some((case, case.gain()?)));
         let mut passes = Passes { is_single: true, ..Passes::default() };
-        let mut undecided = 0;
         for (case, _) in paired() {
             let (before, after) = (&case.before.counts, &case.after.counts);
             passes.cases += 1;
             passes.first = [passes.first[0] + after.passed, passes.first[1] + after.graded()];
             passes.second = [passes.second[0] + before.passed, passes.second[1] + before.graded()];
             passes.is_single &= before.graded() == 1 && after.graded() == 1;
-            undecided += before.undecided + after.undecided;
+            passes.undecided[0] += after.undecided;
+            passes.undecided[1] += before.undecided;
         }
         let scores: Vec<(f64, f64)> =
             paired().filter_map(|(case, _)| case.before.score().zip(case.after.score())).collect();
         let mean = |of: fn(&(f64, f64)) -> f64| scores.iter().map(of).sum::<f64>() / scores.len().max(1) as f64;
-        let apart: Vec<f64> = scores.iter().map(|(before, after)| after - before).collect();
+        let differences: Vec<f64> = scores.iter().map(|(before, after)| after - before).collect();
         let is_partial = |case: &CaseChange| case.before.is_partial || case.after.is_partial;
         let gains: Vec<[f64; 2]> = paired().map(|(_, gain)| gain).collect();
-        let passed = Difference::of_share_differences(&smallest(&gains));
+        let passed = Difference::of_share_differences(&closest_to_zero(&gains));
         Self {
             passes,
             passed,
@@ -53,26 +51,25 @@ impl Decision {
                 let tables: Vec<_> = paired().map(|(case, _)| case.table_towards(passed.mean)).collect();
                 fisher_of_tables(&tables)
             }),
-            score: Difference::of_share_differences(&apart).filter(|_| cases.iter().any(is_partial)),
+            score: Difference::of_share_differences(&differences).filter(|_| cases.iter().any(is_partial)),
             scores: [mean(|scores| scores.0), mean(|scores| scores.1)],
-            undecided,
             threshold,
         }
     }
 
-    /// Returns `true` if the second side is worse over all cases, by more than chance and the threshold.
+    /// Returns `true` if the second side is significantly worse over all cases, and by more than the threshold.
     pub(super) fn is_worse(&self) -> bool {
         self.is_lower_by(self.threshold + NOISE)
     }
 
-    /// Returns `true` if the second side is worse by more than chance, but not by more than the threshold.
+    /// Returns `true` if the second side is significantly worse, but not by more than the threshold.
     pub(super) fn is_slightly_worse(&self) -> bool {
         self.is_lower_by(0.0) && !self.is_worse()
     }
 
-    /// Returns `true` if the share of passed trials or the mean score is lower by more than chance and `by`.
+    /// Returns `true` if the share of passed trials or the mean score is significantly lower, and by more than `by`.
     fn is_lower_by(&self, by: f64) -> bool {
-        let is_lower = |apart: &Difference, p_value: f64| p_value < UNLIKELY && apart.mean < -by;
+        let is_lower = |difference: &Difference, p_value: f64| p_value < UNLIKELY && difference.mean < -by;
         self.passed.is_some_and(|passed| is_lower(&passed, self.smallest_p_value(&passed)))
             || self.score.is_some_and(|score| is_lower(&score, score.p_value))
     }
@@ -84,10 +81,10 @@ impl Decision {
     /// Says in a sentence how the second side differs from the first.
     pub(super) fn sentence(&self, words: &Words<'_>, cases: &[CaseChange]) -> String {
         if !cases.iter().any(CaseChange::is_paired) {
-            return "Nothing to compare: no case is in both.".to_owned();
+            return "Nothing to compare: the two sides have no case in common.".to_owned();
         }
         let Some(passed) = self.passed else {
-            return format!("Cannot tell {}: no case was decided in both.", words.question);
+            return format!("Cannot tell {}: no case has a decided trial on both sides.", words.question);
         };
         let confirmed = |change: Change| {
             let of = cases.iter().filter(move |case| case.change == change && case.is_confirmed);
@@ -99,16 +96,21 @@ impl Decision {
             let mut sentence = verdict::compared(words, &self.passes, &passed);
             let (others, than) = if passed.mean > 0.0 { (&worse, "worse") } else { (&better, "better") };
             if !others.is_empty() {
-                sentence.push_str(&format!(" But it is {than} in {}.", listed(others)));
+                sentence.push_str(&format!(" But it is {than} in {}.", describe_cases(others)));
             }
             return sentence;
         }
         match (&worse[..], &better[..]) {
             ([], []) => {}
-            (worse, []) => return format!("{} in {}.", words.worse, listed(worse)),
-            ([], better) => return format!("{} in {}.", words.better, listed(better)),
+            (worse, []) => return format!("{} in {}.", words.worse, describe_cases(worse)),
+            ([], better) => return format!("{} in {}.", words.better, describe_cases(better)),
             (worse, better) => {
-                return format!("{} in {}, but better in {}.", words.worse, listed(worse), listed(better));
+                return format!(
+                    "{} in {}, but better in {}.",
+                    words.worse,
+                    describe_cases(worse),
+                    describe_cases(better)
+                );
             }
         }
         if let Some(p_value) = self.same_cases_p_value.filter(|p_value| *p_value < UNLIKELY && passed.mean != 0.0) {
@@ -117,27 +119,33 @@ impl Decision {
         if let Some(score) = self.score.filter(|score| score.p_value < UNLIKELY) {
             let [before, after] = self.scores.map(percent);
             let side = if score.mean < 0.0 { words.worse } else { words.better };
-            return format!("{side}: the mean score is {after}, and it was {before} ({}).", chance(score.p_value));
+            return format!("{side}: the mean score changed from {before} to {after} ({}).", chance(score.p_value));
         }
-        if cases.iter().all(|case| !case.change.is_change()) && self.undecided == 0 {
-            return format!("No case changed: {}.", self.passes.describe_same());
+        let undecided: u64 = self.passes.undecided.iter().sum();
+        if cases.iter().all(|case| !case.change.is_change()) && undecided == 0 {
+            let unpaired = cases.iter().filter(|case| !case.is_paired()).count();
+            let except = match unpaired {
+                0 => String::new(),
+                _ => format!("; {} on one side only", counted(unpaired, "case")),
+            };
+            return format!("No case changed: {}{except}.", self.passes.describe_same());
         }
         let mut sentence = verdict::compared(words, &self.passes, &passed);
-        if self.undecided > 0 {
-            sentence.push_str(&format!(" Undecided: {}.", counted(self.undecided as usize, "trial")));
+        if undecided > 0 {
+            sentence.push_str(&format!(" Undecided: {}.", counted(undecided as usize, "trial")));
         }
         sentence
     }
 }
 
 /// Names one case with its trials, or counts several.
-fn listed(cases: &[&CaseChange]) -> String {
+fn describe_cases(cases: &[&CaseChange]) -> String {
     match cases {
         [case] => {
             let p = case.p_value.map_or_else(String::new, |p| format!("{}: p {}", chance(p), p_value(p)));
             let describe = |counts: &Counts| format!("{} of {}", counts.passed, counts.graded());
-            let (was, is) = (describe(&case.before.counts), describe(&case.after.counts));
-            format!("the case {}, of which {is} trials passed, {was} before ({p})", case.name)
+            let (before, after) = (describe(&case.before.counts), describe(&case.after.counts));
+            format!("case {}: {after} trials passed, compared with {before} before ({p})", case.name)
         }
         cases => counted(cases.len(), "case"),
     }
@@ -145,7 +153,7 @@ fn listed(cases: &[&CaseChange]) -> String {
 
 /// Returns the differences of the cases, each between a lowest and a highest value, so that their mean is as close to
 /// 0 as possible.
-fn smallest(gains: &[[f64; 2]]) -> Vec<f64> {
+fn closest_to_zero(gains: &[[f64; 2]]) -> Vec<f64> {
     let all = |at: usize| gains.iter().map(|gain| gain[at]).collect::<Vec<f64>>();
     let (low, high) = (all(0), all(1));
     if high.iter().sum::<f64>() < 0.0 {
@@ -157,7 +165,7 @@ fn smallest(gains: &[[f64; 2]]) -> Vec<f64> {
     }
 }
 
-/// Marks the changes that are more than chance by the trials of their case alone.
+/// Marks changes that are statistically significant based on the trials of their case alone.
 pub(super) fn confirm(cases: &mut [CaseChange], threshold: f64) {
     let limit = limit_of_tests(cases.iter().filter_map(CaseChange::least_p_value));
     for case in cases {
@@ -177,9 +185,9 @@ mod tests {
 
     #[test]
     fn undecided_trials_count_as_what_makes_the_difference_smaller() {
-        assert_eq!(smallest(&[[-1.0, -1.0], [-1.0, 0.0]]), [-1.0, 0.0]);
-        assert_eq!(smallest(&[[1.0, 1.0], [0.0, 1.0]]), [1.0, 0.0]);
-        assert_eq!(smallest(&[[-1.0, 1.0], [0.0, 0.0]]), [0.0, 0.0]);
-        assert!(smallest(&[]).is_empty());
+        assert_eq!(closest_to_zero(&[[-1.0, -1.0], [-1.0, 0.0]]), [-1.0, 0.0]);
+        assert_eq!(closest_to_zero(&[[1.0, 1.0], [0.0, 1.0]]), [1.0, 0.0]);
+        assert_eq!(closest_to_zero(&[[-1.0, 1.0], [0.0, 0.0]]), [0.0, 0.0]);
+        assert!(closest_to_zero(&[]).is_empty());
     }
 }

@@ -25,6 +25,9 @@ const FLIPS: usize = 5;
 const AROUND: (usize, usize) = (2, 5);
 /// Maximum width of a sentence, which is wrapped.
 const SENTENCE: usize = 1000;
+/// How to read the figures.
+const READING: &str = "95% interval: where the true difference probably is; there may be none if 0 is in it. p: how \
+                       likely so large a difference would be if nothing had changed; below 0.05, chance is unlikely.";
 /// Maximum width of a reason.
 const REASON: usize = 160;
 
@@ -51,7 +54,10 @@ impl Comparison {
             }
         }
         let same = self.cases.iter().filter(|case| case.change == Change::Same).count();
-        text.push_str(&format!("\n{} unchanged\n", counted(same, "case")));
+        text.push('\n');
+        if same > 0 {
+            text.push_str(&format!("  {} unchanged\n", counted(same, "case")));
+        }
         for note in self.notes() {
             text.push_str(&folded(&paint.folded(&note, SENTENCE), &paint, Paint::dim));
         }
@@ -118,15 +124,8 @@ impl Comparison {
     /// Returns the figures as rows of text, below a row of headings.
     pub(crate) fn table_rows(&self) -> Vec<[String; 7]> {
         let [before, after] = self.short_names().map(str::to_owned);
-        let heads = [
-            "in both".into(),
-            before,
-            after,
-            "difference".into(),
-            "95% interval".into(),
-            "p (chance)".into(),
-            "n (cases)".into(),
-        ];
+        let heads =
+            ["in both".into(), before, after, "difference".into(), "95% interval".into(), "p".into(), "cases".into()];
         let row = |total: &Total| {
             let cases = number(total.cases as u64);
             let [before, after] = [total.side(0), total.side(1)];
@@ -165,9 +164,13 @@ impl Comparison {
         format!("\n{}", grid.draw(paint))
     }
 
-    /// Returns notes about cases that are not compared, and about regressions that the exit code ignores.
+    /// Returns notes: how to read the figures, which cases are not compared, and which regressions the exit code
+    /// ignores.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        if self.totals.iter().any(|total| total.p_value.is_some()) {
+            notes.push(READING.to_owned());
+        }
         let [before, after] = self.short_names();
         let [missing, added] = self.unpaired();
         let mut left_out: Vec<String> = [(missing, before), (added, after)]
@@ -215,7 +218,12 @@ impl CaseChange {
         }
         text.push('\n');
         match &self.evidence {
-            Some(evidence) => text.push_str(&evidence.draw(paint)),
+            Some(evidence) => {
+                if !self.is_single() {
+                    text.push_str(&format!("      {}\n", paint.dim("one trial of each side:")));
+                }
+                text.push_str(&evidence.draw(paint));
+            }
             None => {
                 let reason = self.after.reason.as_ref().filter(|_| self.change == Change::Regressed);
                 let line = |reason: &String| format!("      {}\n", paint.dim(&paint.folded(reason, REASON)));
@@ -223,6 +231,11 @@ impl CaseChange {
             }
         }
         text
+    }
+
+    /// Returns `true` if each side has one trial.
+    pub(super) fn is_single(&self) -> bool {
+        self.before.counts.graded() == 1 && self.after.counts.graded() == 1
     }
 
     /// Returns the passed trials of both sides, and the reason for the change.
@@ -244,7 +257,7 @@ impl CaseChange {
     /// Describes the confidence that the numbers allow.
     fn confidence(&self) -> String {
         let (before, after) = (&self.before.counts, &self.after.counts);
-        if before.graded() == 1 && after.graded() == 1 {
+        if self.is_single() {
             return "n = 1: no interval".into();
         }
         // Covers all possible outcomes of undecided trials.
@@ -296,8 +309,12 @@ impl Evidence {
     /// Says where the tool calls differ.
     pub(crate) fn calls_head(&self, first: usize) -> String {
         let [before, after] = self.calls.each_ref().map(Vec::len);
-        let same = counted(first, "call");
-        format!("tool calls: {before} before, {after} after; the same for {same}, then different")
+        let same = match first {
+            0 => "the first ones differ".to_owned(),
+            1 => "the first is the same, then they differ".to_owned(),
+            _ => format!("the first {first} are the same, then they differ"),
+        };
+        format!("tool calls: {before} before, {after} after; {same}")
     }
 
     /// Returns the tool calls around the first divergence.
@@ -340,7 +357,7 @@ impl Evidence {
             is_known.then(|| format!("{name} {} {arrow} {}", describe(before), describe(after)))
         };
         let parts = [
-            part("time", was_ms.map(elapsed), ms.map(elapsed)),
+            part("agent time", was_ms.map(elapsed), ms.map(elapsed)),
             part("tokens", was_tokens.map(number), tokens.map(number)),
             part("cost", was_cost.map(money), cost.map(money)),
         ];

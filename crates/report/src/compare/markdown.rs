@@ -70,14 +70,15 @@ impl CaseChange {
         let (figures, reason) = self.figures(paint);
         let reason = text(&reason, REASON);
         let item = format!("- {} {figures} ({reason})\n", plain_code(&self.name, 120));
-        let evidence = self.evidence.as_ref().map(|evidence| evidence.to_markdown(paint));
+        let summary = if self.is_single() { "what changed" } else { "what changed, in one trial of each side" };
+        let evidence = self.evidence.as_ref().map(|evidence| evidence.to_markdown(summary, paint));
         let whole = format!("{item}{}", evidence.unwrap_or_default());
         [item, whole]
     }
 }
 
 impl Evidence {
-    fn to_markdown(&self, paint: &Paint) -> String {
+    fn to_markdown(&self, summary: &str, paint: &Paint) -> String {
         let mut body = String::new();
         for flip in self.flips.iter().take(5) {
             body.push_str(&format!("  - {} {}\n", plain_code(&flip.name, 80), flip.results(paint)));
@@ -94,7 +95,7 @@ impl Evidence {
             let calls = fenced(&self.calls_around(first, paint));
             body.push_str(&format!("\n  {}\n\n{calls}", self.calls_head(first)));
         }
-        format!("  <details><summary>what changed</summary>\n\n{body}\n  {}\n  </details>\n", self.usage(paint))
+        format!("  <details><summary>{summary}</summary>\n\n{body}\n  {}\n  </details>\n", self.usage(paint))
     }
 }
 

@@ -68,11 +68,15 @@ fn named(agent: &AgentInfo) -> String {
     agent.model.as_ref().map_or_else(|| agent.name.clone(), |model| format!("{}:{model}", agent.name))
 }
 
-/// Returns a setting as text; `None` if it is not set.
+/// Returns a setting as text, a list as its items; `None` if it is not set.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().filter_map(text).collect();
+            (!items.is_empty()).then(|| items.join(", "))
+        }
         other => Some(other.to_string()),
     }
 }
@@ -135,12 +139,21 @@ mod tests {
 
     #[test]
     fn what_differs_is_listed_by_name() {
-        let one = info(&[agent("codex", "a", "1")], &json!({ "timeout": "10m", "jobs": 1, "judge": null }));
-        let other =
-            info(&[agent("codex", "b", "2")], &json!({ "timeout": "5m", "jobs": 8, "judge": "x", "state": "other" }));
+        let one =
+            info(&[agent("codex", "a", "1")], &json!({ "timeout": "10m", "jobs": 1, "judge": null, "targets": [] }));
+        let other = info(
+            &[agent("codex", "b", "2")],
+            &json!({ "timeout": "5m", "jobs": 8, "judge": "x", "state": "other", "targets": ["a", "b"] }),
+        );
         assert_eq!(
             described(&one, &other),
-            ["model: a → b", "version of codex: 1 → 2", "judge: not set → x", "timeout: 10m → 5m"]
+            [
+                "model: a → b",
+                "version of codex: 1 → 2",
+                "judge: not set → x",
+                "targets: not set → a, b",
+                "timeout: 10m → 5m"
+            ]
         );
         assert!(described(&one, &one).is_empty());
     }

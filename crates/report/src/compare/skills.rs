@@ -47,7 +47,7 @@ impl SkillChange {
         };
         let line = match (&self.before, &self.after) {
             (Some(was), Some(is)) => {
-                format!("skill {}: {} {} {}", is.name, describe(was), paint.symbols().arrow, describe(is))
+                format!("skill {} changed: {} {} {}", is.name, describe(was), paint.symbols().arrow, describe(is))
             }
             (Some(was), None) => format!("skill {} only before: {}", was.name, describe(was)),
             (None, Some(is)) => format!("skill {} only after: {}", is.name, describe(is)),

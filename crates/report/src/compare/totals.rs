@@ -48,7 +48,7 @@ pub(super) fn of(cases: &[CaseChange], decision: &Decision) -> Vec<Total> {
         cases: score.cases,
         unit: Unit::Share,
     }));
-    totals.extend(total("time per trial", Unit::Milliseconds, &graded, |side| side.time.value()));
+    totals.extend(total("agent time per trial", Unit::Milliseconds, &graded, |side| side.time.value()));
     totals.extend(total("tokens per trial", Unit::Tokens, &graded, |side| side.tokens.value()));
     totals.extend(total("cost per trial", Unit::Dollars, &graded, |side| side.cost.value()));
     totals
@@ -64,8 +64,13 @@ fn passed(cases: &[&CaseChange]) -> Option<Total> {
         [sum(|case| case.after.counts.passed), sum(|case| case.after.counts.graded())],
     ];
     let share = |side: &Side| side.counts.bounds().map(|(share, _)| share);
-    let name =
-        if trials.iter().all(|[_, all]| *all == decided.len() as u64) { "cases passed" } else { "trials passed" };
+    let is_single = trials.iter().all(|[_, all]| *all == decided.len() as u64);
+    let name = match (is_single, decided.len() < cases.len()) {
+        (true, false) => "cases passed",
+        (true, true) => "decided cases passed",
+        (false, false) => "trials passed",
+        (false, true) => "trials of decided cases",
+    };
     let total = total(name, Unit::Share, &decided, share)?;
     Some(Total { trials: Some(trials), ..total })
 }

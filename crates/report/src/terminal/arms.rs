@@ -236,7 +236,7 @@ fn flat(arms: &[&ArmSummary], paint: &Paint) -> String {
 
 /// Returns the triggering of the skill for each agent that has it.
 fn triggering(arms: &Arms, paint: &Paint) -> String {
-    let mut grid = Grid::new(&[("skill used", 0), ("recall", 0), ("precision", 0), ("never", 1), ("unknown", 2)]);
+    let mut grid = Grid::new(&[("skill used", 0), ("recall", 0), ("precision", 0), ("not used", 1), ("unknown", 2)]);
     for (arm, trigger) in arms.triggering() {
         let of = |count: u64, all: u64| match all {
             0 => unknown(),
@@ -343,10 +343,13 @@ fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
     text
 }
 
-/// Counts the cases that pass equally often in both arms; `None` if there are none.
+/// Counts the cases that pass equally often in both arms, and those of them that never pass; `None` if there are none.
 pub(crate) fn ties(deltas: &[ArmDelta]) -> Option<String> {
-    let ties = deltas.iter().flat_map(|delta| &delta.cases).filter(|case| case.effect == CaseEffect::Same).count();
-    (ties > 0).then(|| format!("The same share passed with and without the skill: {}.", counted(ties, "case")))
+    let ties = || deltas.iter().flat_map(|delta| &delta.cases).filter(|case| case.effect == CaseEffect::Same);
+    let never = ties().filter(|case| case.with.passed == 0 && case.without.passed == 0).count();
+    let never = if never > 0 { format!(", {never} of them never") } else { String::new() };
+    let count = ties().count();
+    (count > 0).then(|| format!("{} passed equally often with and without the skill{never}.", counted(count, "case")))
 }
 
 /// Formats the number of passes as `2/3`, of the trials in which everything was decided.
@@ -401,7 +404,7 @@ pub(crate) fn left_out(arms: &Arms) -> Option<String> {
         let open = statistics.trials - statistics.decided;
         if open > 0 {
             parts.push(format!(
-                "undecided assertions, and from `passed` the {} of {} that have any",
+                "from `passed`, {} of {} with undecided assertions; from `checks`, those assertions",
                 counted(open, "trial"),
                 arm.arm
             ));

@@ -144,7 +144,7 @@ fn a_comparison_begins_with_a_sentence_and_decides() {
             "ppf",
             false,
             format!(
-                "{open}2 of 3 cases passed in it, 3 of 3 in the first. At this difference about 24 cases would be enough."
+                "{open}2 of 3 cases passed in it, 3 of 3 in the first. At this difference, about 24 cases instead of 3 would be enough."
             ),
         ),
         ("pfp", "pfp", false, "No case changed: 2 of 3 cases passed in both.".to_owned()),
@@ -153,10 +153,10 @@ fn a_comparison_begins_with_a_sentence_and_decides() {
             "uuuuuuuu",
             false,
             format!(
-                "{open}0 of 8 cases passed in it, 8 of 8 in the first. The true difference may be between -28 and +28 points. Undecided: 8 trials."
+                "{open}0 to 8 of 8 cases passed in it, 8 of 8 in the first. The true difference is probably between -28 and +28 points. Undecided: 8 trials."
             ),
         ),
-        ("", "p", false, "Nothing to compare: no case is in both.".to_owned()),
+        ("", "p", false, "Nothing to compare: the two sides have no case in common.".to_owned()),
         (
             "ppp ppp ppp ppp ppp ppp",
             "ppp fff ppp fff fff ppp",
@@ -170,7 +170,7 @@ fn a_comparison_begins_with_a_sentence_and_decides() {
             "fuu fuu ppp",
             false,
             format!(
-                "{open}in 3 cases, 33% of trials passed in it (3 of 9), 100% in the first (9 of 9). At this difference about 6 cases would be enough. Undecided: 4 trials."
+                "{open}in 3 cases, 33% to 78% of trials passed in it (3 to 7 of 9), 100% in the first (9 of 9). At this difference, about 6 cases instead of 3 would be enough. Undecided: 4 trials."
             ),
         ),
     ] {

@@ -58,7 +58,7 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> Vec<ShownStep> {
                 let whole = input(&made.input);
                 shown.push(ShownStep {
                     at: Some(*at),
-                    head: format!("{} {}{own}", symbols.does, call(made, paint)),
+                    head: format!("{} {}{own}  {}", symbols.does, call(made, paint), number(names.len(), paint)),
                     body: String::new(),
                     same: Some(format!("call {} {}", made.name, made.input)),
                     input: if shows_whole_input(made, paint) { String::new() } else { whole },
@@ -88,6 +88,11 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> Vec<ShownStep> {
     shown
 }
 
+/// Formats the number of a tool call, by which findings name it.
+fn number(call: usize, paint: &Paint) -> String {
+    paint.dim(&format!("(call {call})"))
+}
+
 /// Returns the conversation from the record, for trials without steps.
 fn from_record(record: &TrialRecord, paint: &Paint) -> Vec<ShownStep> {
     let symbols = paint.symbols();
@@ -98,10 +103,10 @@ fn from_record(record: &TrialRecord, paint: &Paint) -> Vec<ShownStep> {
     for message in &record.input {
         say(paint.magenta("user"), message, String::new(), Some(format!("user {message}")));
     }
-    for made in &record.tool_calls {
+    for (at, made) in record.tool_calls.iter().enumerate() {
         let name = paint.folded(&made.name, 60);
         let same = format!("call {} {}", made.name, made.input);
-        say(format!("{} {name}", symbols.does), "", input(&made.input), Some(same));
+        say(format!("{} {name}  {}", symbols.does, number(at + 1, paint)), "", input(&made.input), Some(same));
         if let Some(result) = &made.result {
             say(answered(&name, made.is_error, paint), result, String::new(), None);
         }

@@ -2,7 +2,7 @@
 
 /// Returns the candidate that `written` most likely means, if any is close enough. Close enough means: equal except
 /// for case, `-` and `_`; one transposition or up to a third of its letters away; or a longer name that starts with
-/// `written`.
+/// `written`, or whose last word it is.
 pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let fold = |name: &str| name.to_lowercase().replace(['-', '_', ' '], "");
     let wanted = fold(written);
@@ -15,7 +15,9 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
             let folded = fold(candidate);
             let distance = strsim::damerau_levenshtein(&wanted, &folded);
             let longest = wanted.chars().count().max(folded.chars().count());
-            let near = distance * 3 <= longest || (wanted.len() >= 3 && folded.starts_with(&wanted));
+            let is_last_word = || candidate.rsplit(['-', '_']).next().is_some_and(|word| fold(word) == wanted);
+            let near =
+                distance * 3 <= longest || (wanted.len() >= 3 && (folded.starts_with(&wanted) || is_last_word()));
             near.then_some((distance, candidate))
         })
         .min_by_key(|(distance, _)| *distance)
@@ -33,6 +35,7 @@ mod tests {
         assert_eq!(nearest("maxTurns", words), Some("max_turns"));
         assert_eq!(nearest("tool-caled", words), Some("tool_called"));
         assert_eq!(nearest("colour", words), None);
+        assert_eq!(nearest("prompt", ["system_prompt", "user_prompt", "promotion"]), Some("user_prompt"));
         assert_eq!(nearest("", words), None);
     }
 }

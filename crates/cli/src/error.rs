@@ -59,6 +59,9 @@ impl From<store::StoreError> for CliError {
         let problem = Self::usage(error.to_string());
         let store::StoreError::Select(error) = error else { return problem };
         let problem = error.candidates().iter().map(|name| format!("recorded: {name}")).fold(problem, Self::hint);
+        if let store::SelectError::NoPrevious { .. } = error {
+            return problem.hint("`trialrun compare --by variant` compares with and without the skill in one run");
+        }
         let store::SelectError::AmbiguousTrial { matches, .. } = error else { return problem };
         let listed = matches.iter().take(LISTED);
         let width = listed.clone().map(|(_, outcome)| outcome.name().len()).max().unwrap_or_default();

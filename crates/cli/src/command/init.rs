@@ -339,9 +339,14 @@ fn named_skill(args: &InitArgs, name: &str) -> (PathBuf, Vec<(PathBuf, String)>)
         (home.join("evals/files/guest.txt"), EVALS_INPUT.to_owned()),
         (home.join("evals").join(EVALS_SCHEMA_FILE), pretty(&suite::evals_schema())),
     ];
-    let is_wanted = |file: &PathBuf| args.force || !file.ends_with("SKILL.md") || !dir.join(file).exists();
-    let files = files.into_iter().filter(|(file, _)| is_wanted(file)).collect();
+    let files = without_own_skill(args, &dir, files.into());
     (dir, files)
+}
+
+/// Leaves out a `SKILL.md` that the user already has. The suite beside it is new.
+fn without_own_skill(args: &InitArgs, dir: &Path, files: Vec<(PathBuf, String)>) -> Vec<(PathBuf, String)> {
+    let is_wanted = |file: &PathBuf| args.force || !file.ends_with("SKILL.md") || !dir.join(file).exists();
+    files.into_iter().filter(|(file, _)| is_wanted(file)).collect()
 }
 
 /// Returns the base folder and the files of a skill for a project that may already exist.
@@ -355,7 +360,7 @@ fn skill_alone(args: &InitArgs) -> Result<(PathBuf, Vec<(PathBuf, String)>), Cli
         (None, Some(configured)) => configured.to_owned(),
         _ => PathBuf::from(args.skills_dir().trim_start_matches("./")),
     };
-    let mut files = skill(args, &skills.join(args.skill()));
+    let mut files = without_own_skill(args, &args.dir, skill(args, &skills.join(args.skill())));
     // Another skill may have created it.
     if !args.dir.join(EVALS_SCHEMA_FILE).exists() {
         files.push((PathBuf::from(EVALS_SCHEMA_FILE), pretty(&suite::evals_schema())));

@@ -108,7 +108,11 @@ fn a_new_skill_passes_check_and_conforms_to_its_schema() {
 
     project.write("skills/release-notes/SKILL.md", "mine\n");
     let ran = project.run(&["init", "--skill", "release-notes"]).exits(2);
-    assert!(ran.err.contains("skills/release-notes/SKILL.md") && ran.err.contains("--force"), "{}", ran.err);
+    assert!(ran.err.contains("skills/release-notes/evals/evals.json") && ran.err.contains("--force"), "{}", ran.err);
+    assert!(!ran.err.contains("SKILL.md"), "{}", ran.err);
+    std::fs::remove_dir_all(project.dir().join("skills/release-notes/evals")).unwrap();
+    let ran = project.run(&["init", "--skill", "release-notes"]).exits(0);
+    assert!(ran.out.contains("evals/evals.json") && !ran.out.contains("SKILL.md"), "{}", ran.out);
     assert_eq!(project.read("skills/release-notes/SKILL.md"), "mine\n");
     project.run(&["init", "--skill", "release-notes", "--force"]).exits(0);
     project.run(&["init", "--skill", "another"]).exits(0);

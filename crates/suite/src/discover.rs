@@ -238,6 +238,9 @@ fn named(target: &str, request: &Request, problems: &mut Problems) -> Vec<Candid
     }
 }
 
+/// Folders in which agents look for a project's skills.
+const AGENT_FOLDERS: [&str; 3] = [".claude/skills", ".agents/skills", ".opencode/skills"];
+
 fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
     let skills = skill_names(&request.skills_dir);
     let siblings = path.parent().map(names_in).unwrap_or_default();
@@ -247,9 +250,13 @@ fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
         Some(path::shown(&path.with_file_name(sibling), &request.cwd))
     });
     let shown = path::shown(&request.skills_dir, &request.cwd);
-    Diagnostic::error(format!("`{target}` is neither a file, nor a directory, nor a skill in `{shown}`"))
-        .suggest(near.as_deref())
-        .help("to run one case, select it by its id")
+    let unknown = Diagnostic::error(format!("`{target}` is neither a file, nor a directory, nor a skill in `{shown}`"));
+    let is_there = |folder: &&str| request.cwd.join(folder).join(target).join(SKILL_FILE).is_file();
+    match AGENT_FOLDERS.into_iter().find(is_there) {
+        Some(folder) => unknown
+            .help(format!("give its path, `{folder}/{target}`, or set `skills_dir: {folder}` in the configuration")),
+        None => unknown.suggest(near.as_deref()).help("to run one case, select it by its id"),
+    }
 }
 
 /// Returns the suites of a directory: a skill's tests, or the tests of the skills in it, or any suites below it.

@@ -236,6 +236,9 @@ fn a_missing_target_is_an_error_with_the_nearest_name() {
     );
     assert!(problem("more/cas.yaml").1.starts_with("did you mean `more/case.yaml`?"));
     assert_eq!(problem("zzz").1, "to run one case, select it by its id");
+    scratch.write(".claude/skills/notes/SKILL.md", "---\nname: notes\ndescription: Takes notes.\n---\n");
+    let path = "give its path, `.claude/skills/notes`, or set `skills_dir: .claude/skills` in the configuration";
+    assert_eq!(problem("notes").1, path);
 }
 
 #[test]

@@ -139,6 +139,8 @@ struct ChatSession {
     permissions: Permissions,
     tool_context: ToolContext,
     own_tools: OwnTools,
+    /// True if a script plays the model.
+    is_scripted: bool,
     opened: bool,
 }
 
@@ -153,6 +155,7 @@ impl ChatSession {
     fn open(session_context: SessionContext, own_tools: OwnTools) -> Result<Self, Breakage> {
         let session_id = session_context.session_id("chat");
         let sandbox = session_context.sandbox()?;
+        let is_scripted = matches!(session_context.endpoint, Endpoint::Script(_));
         let (model, name) = reached(session_context.endpoint, session_context.setup.model.as_deref())?;
         let prompts = prompt_file::prompts(&session_context.case, &session_context.directory)
             .map_err(|problems| Breakage::environment(joined(&problems)))?;
@@ -188,6 +191,7 @@ impl ChatSession {
             permissions,
             tool_context: ToolContext { sandbox, access, skills, time },
             own_tools,
+            is_scripted,
             opened: false,
         })
     }
@@ -287,6 +291,9 @@ impl ChatSession {
     fn give_back(&mut self, call: &ToolCall, reply: tool::ToolOutput, turn: &mut Turn) -> Result<(), Ending> {
         let is_error = reply.is_err();
         let (Ok(content) | Err(content)) = reply;
+        if self.is_scripted && is_error && content.starts_with(tool::INVALID) {
+            turn.warn(format!("the scripted model called `{}` wrongly. {content}", call.name));
+        }
         let text = Block::Text { text: content.clone() };
         let block = Block::ToolResult { id: call.id.clone(), content: vec![text], is_error };
         match self.request.messages.last_mut() {

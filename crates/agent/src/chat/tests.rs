@@ -276,7 +276,10 @@ async fn an_invalid_call_is_reported_to_the_model() {
     assert!(messages[0].0.starts_with("No such tool: `Reed`. Did you mean `Read`?"), "{}", messages[0].0);
     assert!(messages[1].0.starts_with("Invalid arguments: unknown `path`"), "{}", messages[1].0);
     assert!(messages[2].0.contains("outside the sandbox"), "{}", messages[2].0);
+    let warned = "the scripted model called `Read` wrongly. Invalid arguments: unknown `path`";
     assert_eq!(played.turn.trace().calls[2].call.touches[0].resolved, "/etc/passwd");
+    let (_, _, warnings) = played.turn.into_parts();
+    assert!(warnings.iter().any(|warning| warning.starts_with(warned)), "{warnings:?}");
 }
 
 #[tokio::test]

@@ -3,6 +3,9 @@
 use model::nearest;
 use serde_json::{Map, Value};
 
+/// Beginning of the message for a model that called a tool with other arguments than its schema allows.
+pub(in crate::chat) const INVALID: &str = "Invalid arguments";
+
 /// Arguments of a call. Names and required arguments are checked against the tool's schema.
 #[derive(Debug)]
 pub(super) struct Arguments {

@@ -19,7 +19,7 @@ fn properties() -> Value {
         "questions": {
             "type": "array",
             "minItems": 1,
-            "description": "The questions",
+            "description": "The questions, each as `{question, options: [{label, description}], header, multiSelect}`",
             "items": {
                 "type": "object",
                 "properties": {

@@ -20,6 +20,7 @@ use sandbox::BoxFuture;
 use serde_json::{Value, json};
 
 use self::argument::Arguments;
+pub(super) use self::argument::INVALID;
 use super::ToolContext;
 use super::access::FileAccess;
 use crate::turn::Turn;

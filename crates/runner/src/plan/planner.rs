@@ -93,8 +93,9 @@ impl<'a> Planner<'a> {
                 self.matched += usize::from(is_matching);
                 let is_wanted = is_matching && selector.is_listed(suite, case);
                 if is_wanted && selector.in_shard(ordinals.next().unwrap_or(0)) {
-                    let variants = variant::of(case, self.request.settings.arms.baseline).into_iter();
-                    selected.extend(variants.map(|variant| SelectedCase { position, suite, variant }));
+                    let variants = variant::of(case, self.request.settings.arms.baseline);
+                    self.problems.extend(variant::misleading_message(case, &variants));
+                    selected.extend(variants.into_iter().map(|variant| SelectedCase { position, suite, variant }));
                 }
                 position += 1;
             }

@@ -240,17 +240,21 @@ fn asking(id: &str) -> Case {
 }
 
 fn planned_with(settings: &Settings, cases: Vec<Case>) -> Plan {
+    let (plan, problems) = plan_with_problems(settings, cases);
+    assert!(problems.iter().all(|problem| !problem.is_error()), "{problems:?}");
+    plan
+}
+
+fn plan_with_problems(settings: &Settings, cases: Vec<Case>) -> (Plan, Vec<Diagnostic>) {
     let suites = [suite(Path::new("case.yaml"), cases)];
-    let (plan, problems) = plan(&PlanRequest {
+    plan(&PlanRequest {
         suites: &suites,
         settings,
         selection: &Selection::default(),
         read_script: Arc::new(|_: &Path| Err(Vec::new())),
         modules: script::Library::new(),
         cwd: Path::new("/"),
-    });
-    assert!(problems.iter().all(|problem| !problem.is_error()), "{problems:?}");
-    plan
+    })
 }
 
 #[test]
@@ -305,6 +309,25 @@ fn the_baseline_is_included_or_omitted_as_requested() {
 }
 
 #[test]
+fn a_message_that_names_the_skill_is_reported_where_the_case_also_runs_without_it() {
+    let skill = skill();
+    let default = vec![UserMessage::text(format!("Run the `{}` skill.", skill.name))];
+    let subject = Subject::Skill(skill);
+    let problems = |baseline, messages: Vec<UserMessage>| {
+        let settings = with_arms(ArmSettings { baseline, ..ArmSettings::default() });
+        let case = Case { subject: subject.clone(), messages, ..case("a", "fake") };
+        plan_with_problems(&settings, vec![case])
+            .1
+            .iter()
+            .filter(|problem| problem.message.contains("names the skill"))
+            .count()
+    };
+    assert_eq!(problems(Some(true), default.clone()), 1);
+    assert_eq!(problems(None, default), 0);
+    assert_eq!(problems(Some(true), vec![UserMessage::text("Write a changelog.")]), 0);
+}
+
+#[test]
 fn a_case_with_a_skill_has_a_folder_to_install_it() {
     let needs_sandbox = |case: Case| planned_with(&Settings::default(), vec![case]).trials[0].needs_sandbox();
     assert!(needs_sandbox(Case { subject: Subject::Skill(skill()), ..case("a", "fake") }));
@@ -313,15 +336,7 @@ fn a_case_with_a_skill_has_a_folder_to_install_it() {
 
 /// Returns the diagnostics about agents that find no skills, and for each trial `true` if it is skipped.
 fn compared(settings: &Settings, cases: Vec<Case>) -> (Vec<String>, Vec<bool>) {
-    let suites = [suite(Path::new("case.yaml"), cases)];
-    let (plan, problems) = plan(&PlanRequest {
-        suites: &suites,
-        settings,
-        selection: &Selection::default(),
-        read_script: Arc::new(|_: &Path| Err(Vec::new())),
-        modules: script::Library::new(),
-        cwd: Path::new("/"),
-    });
+    let (plan, problems) = plan_with_problems(settings, cases);
     let messages = problems.into_iter().filter(|problem| problem.message.contains("does not read skills"));
     let messages = messages.map(|problem| format!("{:?} {problem}", problem.severity));
     (messages.collect(), plan.trials.iter().map(|trial| trial.case.skip.is_some()).collect())

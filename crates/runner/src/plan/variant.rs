@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Case, Subject, WITH_SKILL, WITHOUT_SKILL};
+use model::{Case, Diagnostic, Subject, WITH_SKILL, WITHOUT_SKILL};
 
 /// A case as one arm runs it.
 pub(super) struct Variant {
@@ -27,6 +27,21 @@ pub(super) fn of(case: &Arc<Case>, baseline: Option<bool>) -> Vec<Variant> {
         Variant { name: Some(WITH_SKILL), case: with_skill(case) },
         Variant { name: Some(WITHOUT_SKILL), case: Arc::new(without_skill(case)) },
     ]
+}
+
+/// Returns a warning if the arm without the skill is asked to use it, as by the default message of a scenario.
+pub(super) fn misleading_message(case: &Case, variants: &[Variant]) -> Option<Diagnostic> {
+    let is_compared = variants.iter().any(|variant| variant.name == Some(WITHOUT_SKILL));
+    let skill = case.subject.installed().filter(|_| is_compared)?;
+    let names_skill = |text: &str| text.contains(&skill.name) && text.to_lowercase().contains("skill");
+    case.messages.iter().any(|message| names_skill(&message.text)).then(|| {
+        Diagnostic::warning(format!(
+            "the message names the skill `{}`, also where the case runs without it",
+            skill.name
+        ))
+        .at(case.source.clone())
+        .help("write a `user_prompt` that says what to do, and does not name the skill")
+    })
 }
 
 /// Returns the case with its skill. Where the case sets an invocation, it is put before the first message.

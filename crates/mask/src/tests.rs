@@ -381,3 +381,19 @@ fn an_encoded_secret_is_masked_where_a_program_wraps_it_into_lines() {
     let ordinary = "SGVsbG8sIHdvcmxkIQ==\ncorrect\nhorse-battery";
     assert_eq!(mask.text(ordinary), ordinary);
 }
+
+#[test]
+fn no_text_makes_the_mask_panic() {
+    let mask = mask(&[("ANTHROPIC_API_KEY", "dummy-secret-1")]);
+    let seeds = [
+        "key=dummy-secret-1 https://ada:dummy-secret-1@host/a?b#c",
+        "-----BEGIN PRIVATE KEY-----\nZHVtbXk=\n-----END \
+                  PRIVATE KEY-----",
+        "ZHVtbXktc2VjcmV0LTE= 64756d6d792d7365637265742d31 sk-ant-api03-abcdefghijklmnop",
+    ];
+    testkit::fuzz(&seeds.map(|seed| seed.as_bytes().to_vec()), |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        let masked = mask.text(&text);
+        assert!(!masked.contains("dummy-secret-1"), "{masked}");
+    });
+}

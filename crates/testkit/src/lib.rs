@@ -12,6 +12,7 @@
 pub mod browser;
 mod claude;
 mod disposition;
+mod fuzz;
 mod live;
 mod loopback;
 mod process_pipe;
@@ -24,6 +25,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+pub use fuzz::{fuzz, seeds};
 pub use live::{Live, TIMEOUT, pause, until};
 pub use loopback::{Loopback, ReceivedRequest};
 pub use process_pipe::ProcessPipe;

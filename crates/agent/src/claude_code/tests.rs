@@ -366,3 +366,11 @@ fn openrouter_is_recognised_by_host_and_not_by_substring() {
         assert!(!is_openrouter(address), "{address}");
     }
 }
+
+#[test]
+fn no_output_makes_the_reader_panic() {
+    testkit::fuzz(&testkit::seeds(Path::new("tests/captures/claude-2.1.330"), "stdout.jsonl"), |bytes| {
+        let mut interpreter = Interpreter::new("test", None);
+        String::from_utf8_lossy(bytes).lines().for_each(|line| drop(interpreter.read(line)));
+    });
+}

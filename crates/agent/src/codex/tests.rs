@@ -559,3 +559,25 @@ fn tool_names_that_codex_cannot_have_are_known() {
     std::sync::Arc::make_mut(&mut case.runner).setting_sources = vec![model::SettingSource::User];
     assert_eq!(known(&case), grade::KnownTools::AtLeast(&[]));
 }
+
+#[test]
+fn no_output_makes_the_readers_panic() {
+    testkit::fuzz(&testkit::seeds(Path::new("tests/captures/codex-0.169.0"), "stdout.jsonl"), |bytes| {
+        let mut stream = Stream::default();
+        String::from_utf8_lossy(bytes).lines().for_each(|line| drop(stream.read(line)));
+    });
+    testkit::fuzz(&testkit::seeds(Path::new("tests/captures/codex-0.169.0-threads"), "thread.jsonl"), |bytes| {
+        let mut rollout = Rollout::default();
+        String::from_utf8_lossy(bytes).lines().for_each(|line| drop(rollout.read(line)));
+        rollout.settle();
+    });
+}
+
+#[test]
+fn no_patch_makes_its_reader_panic() {
+    let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@ def\n-x\n+y\n*** Add File: c\n+z\n\
+                 *** Delete File: d\n*** End Patch\n";
+    testkit::fuzz(&[patch.into()], |bytes| {
+        apply_patch::parse(&String::from_utf8_lossy(bytes), Some("/work"));
+    });
+}

@@ -289,3 +289,12 @@ fn a_skill_is_triggered_by_its_tool_but_not_by_a_missing_one() {
     let trace = Trace::of(&steps(&stdout("g_skill")));
     assert!(grade::triggered(&trace, "clgreet") && !grade::triggered(&trace, "nope"));
 }
+
+#[test]
+fn no_output_makes_the_reader_panic() {
+    testkit::fuzz(&testkit::seeds(Path::new("tests/captures/opencode-1.18.33"), "stdout.jsonl"), |bytes| {
+        let mut interpreter = Interpreter::new(SessionInfo::default(), None);
+        String::from_utf8_lossy(bytes).lines().for_each(|line| drop(interpreter.read(line)));
+        interpreter.end();
+    });
+}

@@ -110,3 +110,4 @@ fn tables_state_nothing_and_an_abbreviation_does_not_end_a_sentence() {
 }
 
 mod agents;
+mod fuzz;

@@ -7,6 +7,8 @@
 pub(crate) mod anthropic;
 pub(crate) mod chat_completions;
 mod dialect;
+#[cfg(test)]
+mod fuzz;
 pub(crate) mod ollama;
 mod parts;
 pub(crate) mod responses;

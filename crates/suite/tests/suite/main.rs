@@ -7,6 +7,7 @@ mod conversation;
 mod discovery;
 mod evals;
 mod fixtures;
+mod fuzz;
 mod mended;
 mod rows;
 mod scenario;

@@ -268,3 +268,19 @@ async fn a_parser_is_applied_to_every_piece_of_a_stream() {
     let function = AgentHarness { config, ..AgentHarness::of(case("a", &["go"])) }.play(&Http).await.unwrap();
     assert_eq!(function.answer(), Some("3: Hel--lo"));
 }
+
+#[test]
+fn no_stream_makes_the_reader_panic() {
+    let seeds: Vec<Vec<u8>> = streams().into_iter().map(|(_, _, text)| text.into_bytes()).collect();
+    for framing in [Framing::Open, Framing::Lines, Framing::Events] {
+        testkit::fuzz(&seeds, |bytes| {
+            let mut reader = Reader::new(framing, Parser::Usual);
+            let is_read = bytes.chunks(7).all(|chunk| reader.take(chunk).is_ok());
+            if is_read {
+                drop(reader.finish());
+            } else {
+                drop(reader.so_far());
+            }
+        });
+    }
+}

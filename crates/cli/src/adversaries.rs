@@ -21,6 +21,8 @@ pub fn offline(settings: &mut runner::Settings) {
     settings.arms.baseline = Some(false);
     // An adversary changes and publishes what it finds.
     settings.sandbox.source_repo = None;
+    // Nothing is recorded, so the state of a repository is read only for assertions that need it.
+    settings.sandbox.records_repository = false;
     settings.judge.missing = Some(NO_MODEL.to_owned());
     (settings.retry.retries, settings.retry.reruns) = (0, 0);
     settings.providers = llm::Providers::default();

@@ -199,6 +199,7 @@ fn settings(
             // Asked for when something is run.
             extra_env: Vec::new(),
             keep: args.sandboxes.keep_sandbox,
+            records_repository: built_in.sandbox.records_repository,
             setup_timeout_ms: schedule.setup_timeout.unwrap_or(built_in.sandbox.setup_timeout_ms),
             isolation: isolation(context),
             require: project.isolation.require.clone(),

@@ -7,7 +7,7 @@
 //! use std::time::Duration;
 //!
 //! use trialrun_sandbox::supervise::Supervisor;
-//! use trialrun_sandbox::{Host, Request, SandboxFactory};
+//! use trialrun_sandbox::{Host, RepositoryDetail, Request, SandboxFactory};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,7 +16,7 @@
 //! let request = Request {
 //!     fixtures: Arc::default(),
 //!     skill: None,
-//!     watch_repository: false,
+//!     repository: RepositoryDetail::After,
 //!     source_repo: None,
 //!     extra_env: Vec::new(),
 //!     setup_timeout: Duration::from_secs(60),
@@ -173,8 +173,8 @@ pub struct Request {
     pub fixtures: Arc<Fixtures>,
     /// Skill to install, and the agent's directory for skills relative to its working directory.
     pub skill: Option<(Arc<Skill>, String)>,
-    /// Record the repository and its remotes before the agent starts, to compare them afterwards.
-    pub watch_repository: bool,
+    /// Part of the repository's state to record.
+    pub repository: RepositoryDetail,
     /// Repository to clone into the sandbox; the fixtures are added on top.
     pub source_repo: Option<String>,
     /// Additional variables, such as the credentials for the source repository.
@@ -183,6 +183,18 @@ pub struct Request {
     pub setup_timeout: Duration,
     /// Keep the directory when the sandbox is closed.
     pub keep: bool,
+}
+
+/// Part of a repository's state that a sandbox records. Each one takes processes of git.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RepositoryDetail {
+    /// Nothing, because nobody reads it.
+    Nothing,
+    /// Its state after the agent has finished.
+    #[default]
+    After,
+    /// Its state and that of its remotes, before the agent starts and after it has finished.
+    Changes,
 }
 
 /// Settings of the isolation, for kinds of sandbox that isolate processes.

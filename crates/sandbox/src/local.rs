@@ -38,7 +38,9 @@ use super::repository::{RepositorySnapshot, Unchanged, Watch};
 use super::review_requests::Reviews;
 use super::snapshot::{Before, Obstacle, Snapshot};
 use super::template::{Files, Template, Templates};
-use super::{Request, Sandbox, SandboxBackend, SandboxError, SandboxKind, SandboxOptions, environment};
+use super::{
+    RepositoryDetail, Request, Sandbox, SandboxBackend, SandboxError, SandboxKind, SandboxOptions, environment,
+};
 use crate::BoxFuture;
 use crate::Host;
 use crate::supervise::{Output, Supervisor, run};
@@ -96,7 +98,7 @@ impl SandboxBackend for LocalBackend {
             let mut sandbox = self.lay_out(&request, template).await?;
             let ready = sandbox.set_up(&request.fixtures, request.setup_timeout).await;
             ready.map_err(|error| if request.keep { error.kept_in(&sandbox.work) } else { error })?;
-            if request.watch_repository {
+            if request.repository == RepositoryDetail::Changes {
                 sandbox.watch().await?;
             }
             Ok(Arc::new(sandbox) as Arc<dyn Sandbox>)
@@ -163,6 +165,7 @@ impl LocalBackend {
             source_repo: request.source_repo.clone(),
             timeout: request.setup_timeout,
             baseline,
+            repository: request.repository,
             watched: None,
             confined: self.confinement.clone().map(Confined::new),
         })
@@ -185,6 +188,8 @@ struct LocalSandbox {
     registry: Arc<Registry>,
     timeout: Duration,
     baseline: Baseline,
+    /// Part of the repository's state to record.
+    repository: RepositoryDetail,
     /// State of the repository before the agent started, if its changes are needed.
     watched: Option<RepositorySnapshot>,
     /// Isolation of its processes, if they are isolated.
@@ -339,8 +344,10 @@ impl LocalSandbox {
         };
         let repository = match (&repository_change, now) {
             (Some(change), Some(_)) => Some(at_a_glance(change)).filter(|_| change.after.lost.is_none()),
-            (None, Some(now)) => self.repository(&now, left, deadline, reads_all).await?,
-            (_, None) => None,
+            (None, Some(now)) if self.repository != RepositoryDetail::Nothing => {
+                self.state_after(&now, left, deadline, reads_all).await?
+            }
+            (None, Some(_)) | (_, None) => None,
         };
         let repository_change = repository_change.map(Box::new);
         Ok(Collected { files_changed, outside_changes, repository, repository_change, ..self.places() })
@@ -362,7 +369,7 @@ impl LocalSandbox {
     }
 
     /// Runs git only for unknown parts, because starting a process takes longer than everything else here.
-    async fn repository(
+    async fn state_after(
         &self,
         now: &GitState,
         left: Unchanged,

@@ -123,6 +123,8 @@ pub struct SandboxSettings {
     pub extra_env: Vec<(String, String)>,
     /// True to keep sandboxes.
     pub keep: bool,
+    /// True to record the final state of the repository even if no assertion needs it.
+    pub records_repository: bool,
     /// Timeout of a setup command, in milliseconds.
     pub setup_timeout_ms: u64,
     /// Isolation of processes, for kinds that isolate them.
@@ -230,6 +232,7 @@ impl Default for SandboxSettings {
             source_repo: None,
             extra_env: Vec::new(),
             keep: false,
+            records_repository: true,
             setup_timeout_ms: 120_000,
             isolation: sandbox::SandboxOptions::default(),
             require: Vec::new(),

@@ -25,7 +25,7 @@ use model::{
     AssertionScope, AttemptRecord, AuxiliaryUsage, Collected, Ending, Event, Limits, Need, Outcome, Phases,
     ReplyProbes, TrialRecord, Usage,
 };
-use sandbox::{Breakage, Host, Registry, Request, Sandbox, SandboxError, SandboxFactory};
+use sandbox::{Breakage, Host, Registry, RepositoryDetail, Request, Sandbox, SandboxError, SandboxFactory};
 use tokio::sync::watch;
 
 use self::grade::End;
@@ -337,12 +337,17 @@ impl<'a> Attempt<'a> {
         let began = Instant::now();
         let skill = case.subject.installed().cloned();
         let folder = agent.description().folder_of(case.definition);
+        let needs_changes = case.skill_eval.is_some()
+            || retry::retry_on(self.planned, &self.shared.settings) != RetryOn::NONE
+            || self.planned.checks.iter().any(|check| check.needs().contains(&Need::Repository));
         let request = Request {
             fixtures: Arc::clone(&case.fixtures),
             skill: skill.clone().zip(folder.map(str::to_owned)),
-            watch_repository: case.skill_eval.is_some()
-                || retry::retry_on(self.planned, &self.shared.settings) != RetryOn::NONE
-                || self.planned.checks.iter().any(|check| check.needs().contains(&Need::Repository)),
+            repository: match self.shared.settings.sandbox.records_repository {
+                _ if needs_changes => RepositoryDetail::Changes,
+                true => RepositoryDetail::After,
+                false => RepositoryDetail::Nothing,
+            },
             source_repo: self.shared.settings.sandbox.source_repo.clone(),
             extra_env: self.shared.settings.sandbox.extra_env.clone(),
             setup_timeout: Duration::from_millis(self.shared.settings.sandbox.setup_timeout_ms),

@@ -15,7 +15,7 @@ use nix::unistd::mkfifo;
 
 use model::{Change, Collected, CopyTree, Excerpt, FixtureFile, Fixtures, RepositoryChange, Skill, Span, Spanned};
 use sandbox::supervise::{Output, Supervisor, run};
-use sandbox::{Host, Registry, Request, SANDBOXES, Sandbox, SandboxError, SandboxFactory, prune};
+use sandbox::{Host, Registry, RepositoryDetail, Request, SANDBOXES, Sandbox, SandboxError, SandboxFactory, prune};
 
 use super::KIND;
 
@@ -69,7 +69,7 @@ fn request(fixtures: Fixtures) -> Request {
     Request {
         fixtures: Arc::new(fixtures),
         skill: None,
-        watch_repository: false,
+        repository: RepositoryDetail::After,
         source_repo: None,
         extra_env: Vec::new(),
         setup_timeout: TIMEOUT,
@@ -230,7 +230,7 @@ async fn git_hooks_and_monitors_set_by_the_agent_do_not_run_during_inspection() 
 /// Creates a sandbox with these setup commands, whose repository is watched.
 async fn watched(bench: &Bench, setup: &[&str]) -> Arc<dyn Sandbox> {
     let fixtures = Fixtures { setup_commands: commands(setup), ..git(&[("a", "1\n"), ("b", "2\n")]) };
-    bench.try_make(Request { watch_repository: true, ..request(fixtures) }).await.unwrap()
+    bench.try_make(Request { repository: RepositoryDetail::Changes, ..request(fixtures) }).await.unwrap()
 }
 
 async fn change(sandbox: &dyn Sandbox) -> RepositoryChange {
@@ -302,7 +302,7 @@ async fn no_agent_code_runs_when_git_inspects_the_repository() {
     // A project whose programs are found in the agent's working directory.
     fixtures.env = vec![("PATH".into(), ".:/usr/local/bin:/usr/bin:/bin".into())];
     fixtures.setup_commands = commands(&ORIGIN);
-    let sandbox = bench.try_make(Request { watch_repository: true, ..request(fixtures) }).await.unwrap();
+    let sandbox = bench.try_make(Request { repository: RepositoryDetail::Changes, ..request(fixtures) }).await.unwrap();
     let arm = "printf '#!/bin/sh\\ntouch %s/ran\\n' $HOME > evil; chmod +x evil; evil=$PWD/evil
         for name in core.sshCommand remote.origin.uploadpack core.fsmonitor filter.x.clean filter.x.smudge filter.x.process \
             diff.external core.pager credential.helper core.askPass core.gitProxy gpg.program; do

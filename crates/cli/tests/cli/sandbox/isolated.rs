@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use model::Fixtures;
 use sandbox::supervise::{Limits, Network, Supervisor, run};
-use sandbox::{Host, Registry, Request, Sandbox, SandboxFactory, SandboxOptions};
+use sandbox::{Host, Registry, RepositoryDetail, Request, Sandbox, SandboxFactory, SandboxOptions};
 
 const KIND: &str = "isolated";
 
@@ -63,7 +63,7 @@ impl Machine {
         let request = Request {
             fixtures: Arc::new(Fixtures::default()),
             skill: None,
-            watch_repository: false,
+            repository: RepositoryDetail::After,
             source_repo: None,
             extra_env: Vec::new(),
             setup_timeout: Duration::from_secs(30),

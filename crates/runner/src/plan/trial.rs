@@ -110,5 +110,22 @@ pub(super) fn shown_argument(agent: &str, argument: &str, secrets: &Secrets) -> 
     // A user name without a password may be a token, which has no known shape.
     Mask::of([(&"argument".to_owned(), &masked.clone())]).string(&mut masked);
     let shown = masked.split_once(':').map_or(masked.as_str(), |(_, argument)| argument);
-    shown.rsplit('/').next().unwrap_or(shown).to_owned()
+    // An address such as `http://host/` is named by its host.
+    let named = shown.trim_end_matches('/');
+    named.rsplit('/').next().filter(|part| !part.is_empty()).unwrap_or(shown).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arm_is_named_by_the_last_part_of_the_argument_of_its_agent() {
+        let shown = |argument: &str| shown_argument("http", argument, &Secrets::default());
+        assert_eq!(shown("http://127.0.0.1:3107/"), "127.0.0.1:3107");
+        assert_eq!(shown("http://127.0.0.1:3107"), "127.0.0.1:3107");
+        assert_eq!(shown("https://shop.example/api/chat"), "chat");
+        assert_eq!(shown("answers/good.jsonl"), "good.jsonl");
+        assert_eq!(shown("/"), "/");
+    }
 }

@@ -264,6 +264,8 @@ fn the_score_counts_rejected_adversaries_and_assertions_that_can_fail() {
     let ran = project().run(&["audit", "--case", "any-text"]).exits(0);
     assert!(ran.err.contains("any answer satisfies `matches-1`"), "{}", ran.err);
     project().run(&["audit", "--case", "any-text", "--min-score", "1"]).exits(0);
+    let ran = project().run(&["audit", "--verbose", "--case", "prompt-is-enough"]).exits(1);
+    assert!(ran.out.contains("\n  passed by: parrot, shotgun, cheat\n  not passed by: nop, yes-man\n"), "{}", ran.out);
     project().run(&["audit", "--case", "limit-out-of-reach", "--min-score", "0"]).exits(1);
     let ran = project().run(&["audit", "--case", "none"]).exits(4);
     assert!(ran.err.contains("none of"), "{}", ran.err);

@@ -66,11 +66,21 @@ fn percent(score: Option<f64>) -> String {
     score.map_or_else(|| "-".to_owned(), |score| format!("{:.0}%", (score * 100.0).floor()))
 }
 
-/// Formats the assertions of each case with what made them fail.
+/// Formats each case with the adversaries that pass it and those that do not, and its assertions with what made them
+/// fail.
 fn details(suite: &SuiteAudit) -> String {
     let mut text = String::new();
     for case in &suite.cases {
         text.push_str(&format!("{}::{}  {}:{}\n", suite.name, case.id, case.file, case.line));
+        for (result, names) in [
+            ("passed by", &case.passed_by),
+            ("left to a judge for", &case.left_to_judge),
+            ("not passed by", &case.rejected),
+        ] {
+            if !names.is_empty() {
+                text.push_str(&format!("  {result}: {}\n", names.join(", ")));
+            }
+        }
         for assertion in &case.assertions {
             let result = match (&assertion.undecided, assertion.failed_for.as_slice()) {
                 (Some(reason), _) => format!("not decided: {reason}"),

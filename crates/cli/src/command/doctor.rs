@@ -1,5 +1,6 @@
 //! `trialrun doctor`.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -67,7 +68,7 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
     findings.push(record(&context));
     findings.extend(own_agents(&resolved));
     findings.extend(models(&resolved));
-    findings.extend(llm::price_lists().iter().map(prices));
+    findings.extend(prices());
     if args.self_test {
         findings.extend(self_test());
         findings.extend(operator_self_test());
@@ -131,8 +132,9 @@ fn isolation(host: &Host) -> Finding {
         Ok(factory) => {
             let isolation = factory.isolation();
             let (holds, lacks): (Vec<_>, Vec<_>) = isolation.layers.iter().partition(|layer| layer.holds);
-            let line = |layer: &&model::IsolationLayer| format!("{}: {}", layer.name, layer.detail);
-            (true, holds.iter().map(line).collect(), lacks.iter().map(line).collect())
+            let line = |layer: &&model::IsolationLayer| format!("without {}: {}", layer.name, layer.detail);
+            let names: Vec<&str> = holds.iter().map(|layer| layer.name.as_str()).collect();
+            (true, vec![format!("isolates with {}", names.join(", "))], lacks.iter().map(line).collect())
         }
         Err(error) => (false, Vec::new(), vec![error.to_string()]),
     };
@@ -203,9 +205,21 @@ fn model(provider: &llm::Provider, providers: &llm::Providers) -> Finding {
     Finding { kind: "provider", name, ready, about: vec![about], hints: Vec::new() }
 }
 
-fn prices(list: &llm::PriceList) -> Finding {
-    let about = format!("{} models as of {}, from {}", list.len(), list.as_of, list.source);
-    Finding { kind: "prices", name: list.vendor.clone(), ready: true, about: vec![about], hints: Vec::new() }
+/// Lists the built-in prices: one line for each vendor, with its newest list and the number of models in older ones.
+fn prices() -> Vec<Finding> {
+    let mut vendors: BTreeMap<&str, Vec<&llm::PriceList>> = BTreeMap::new();
+    for list in llm::price_lists() {
+        vendors.entry(&list.vendor).or_default().push(list);
+    }
+    let finding = |(vendor, mut lists): (&str, Vec<&llm::PriceList>)| {
+        lists.sort_by_key(|list| std::cmp::Reverse(list.as_of));
+        let (newest, older) = lists.split_first()?;
+        let mut about = vec![format!("{} models as of {}, from {}", newest.len(), newest.as_of, newest.source)];
+        let more: usize = older.iter().map(|list| list.len()).sum();
+        about.extend((more > 0).then(|| format!("{more} as of earlier dates")));
+        Some(Finding { kind: "prices", name: vendor.to_owned(), ready: true, about, hints: Vec::new() })
+    };
+    vendors.into_iter().filter_map(finding).collect()
 }
 
 fn record(context: &ProjectContext) -> Finding {

@@ -168,6 +168,9 @@ fn doctor_names_the_providers_and_shows_no_key() {
     );
     assert!(ran.out.contains("openai:gpt-4.1-mini") && !ran.out.contains("canary"), "{}", ran.out);
     assert!(ran.out.contains("as of 2026-10-24, from https://platform.claude.com/"), "{}", ran.out);
+    let prices =
+        |vendor: &str| ran.out.lines().filter(|line| line.contains("prices ") && line.contains(vendor)).count();
+    assert_eq!((prices("anthropic"), prices("openai")), (1, 1), "{}", ran.out);
     let rows = project.run(&["config", "--json"]).json();
     assert!(rows.to_string().contains("openai:gpt-4.1-mini"), "{rows:#}");
 }

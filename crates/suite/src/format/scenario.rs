@@ -306,9 +306,16 @@ pub(super) fn agent(
     directory: &Path,
     problems: &mut Problems,
 ) -> Option<(String, Excerpt)> {
+    let node = fields.get(key)?;
+    if let NodeKind::Map(_) = node.kind {
+        let problem = node.error(format!("`{key}` must be the name of an agent, not a map"));
+        problems.push(
+            problem.help("declare the agent in `trialrun.yaml`, as `agents: { NAME: { … } }`, and give its name here"),
+        );
+        return None;
+    }
     let name = fields.text(key, problems)?;
-    let place = fields.get(key)?.excerpt();
-    Some((model_name::agent(name, directory), place))
+    Some((model_name::agent(name, directory), node.excerpt()))
 }
 
 fn model(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Option<(String, Excerpt)> {

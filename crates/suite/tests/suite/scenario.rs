@@ -61,6 +61,15 @@ fn a_misspelt_scenario_is_one_error() {
 }
 
 #[test]
+fn an_agent_that_is_declared_in_a_scenario_belongs_to_the_configuration() {
+    let problems = Scratch::new()
+        .problems("scenario: s\nsystem_prompt: p\nagent:\n  type: subprocess\n  comand: ./a\nassertions: []\n");
+    assert_eq!(problems[0].message, "`agent` must be the name of an agent, not a map");
+    assert!(problems[0].help[0].contains("in `trialrun.yaml`, as `agents: { NAME: { … } }`"), "{problems:?}");
+    assert_eq!(problems.iter().filter(|problem| problem.message.contains("agent")).count(), 1);
+}
+
+#[test]
 fn all_problems_of_a_scenario_are_reported_together() {
     let scratch = Scratch::new();
     scratch.skill("commit");

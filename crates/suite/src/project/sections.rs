@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use model::decode::{Fields, Problems, text};
-use model::{Diagnostic, Excerpt, Node, NodeKind};
+use model::{Diagnostic, Excerpt, Node, NodeKind, nearest};
 
 use super::file::Dialect;
 use super::{Setting, fraction, setting};
 use crate::guarantees::guarantees;
 use crate::path;
+use crate::skills::names_in;
 
 /// Limits on requests to one model provider.
 #[derive(Debug, Clone)]
@@ -110,7 +111,7 @@ fn isolation(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> I
     let mut chosen = IsolationChoice {
         network: setting(network, "network", fields),
         require: guarantees(fields, problems),
-        visible: fields.texts("visible", problems).unwrap_or_default().iter().map(|path| root.join(path)).collect(),
+        visible: visible(fields, root, problems),
         ..IsolationChoice::default()
     };
     let limits = fields.get("limits").and_then(|node| Fields::of(node, "`limits`", problems));
@@ -123,6 +124,28 @@ fn isolation(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> I
         limits.finish(problems);
     }
     chosen
+}
+
+/// Reads `visible`, and warns about paths that do not exist.
+fn visible(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for item in fields.list("visible", problems).unwrap_or_default() {
+        let Some(written) = text(item, "an item of `visible`", problems) else { continue };
+        let path = root.join(&written);
+        if !path.exists() {
+            let problem = item.warning(format!("there is no file or directory `{written}`"));
+            problems.push(problem.suggest(near(&path, Path::new(&written)).as_deref()));
+        }
+        paths.push(path);
+    }
+    paths
+}
+
+/// Returns the path next to the missing `path` whose name is close to it, as `written` would name it.
+fn near(path: &Path, written: &Path) -> Option<String> {
+    let names = names_in(path.parent()?);
+    let name = nearest(path.file_name()?.to_str()?, names.iter().map(String::as_str))?;
+    Some(written.with_file_name(name).display().to_string())
 }
 
 /// Checks the settings of a Daytona sandbox, so that they are correct when it becomes available.

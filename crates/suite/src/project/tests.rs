@@ -374,3 +374,20 @@ fn a_default_timeout_that_is_probably_in_seconds_causes_a_warning() {
     assert!(problems[0].contains("`30` has no unit and is read as 30 milliseconds"), "{problems:?}");
     assert_eq!((describe("10000"), describe("30s")), ((10_000, Vec::new()), (30_000, Vec::new())));
 }
+
+#[test]
+fn a_visible_path_that_does_not_exist_is_reported_with_its_line() {
+    let text = "sandbox:\n  provider: isolated\n  visible:\n    - ./shared-data\n    - lib/shard-data\n    - /nowhere-at-all\n";
+    let (project, problems, directory) =
+        find(&[("trialrun.yaml", text), ("shared-data/x", ""), ("lib/shared-data/x", "")], ".");
+    assert_eq!(project.isolation.visible.len(), 3);
+    assert_eq!(
+        problems,
+        [
+            "trialrun.yaml:5:7: there is no file or directory `lib/shard-data`",
+            "trialrun.yaml:6:7: there is no file or directory `/nowhere-at-all`",
+        ]
+    );
+    let (_, problems) = Project::find(directory.path(), directory.path());
+    assert_eq!(problems[0].help, ["did you mean `lib/shared-data`?"]);
+}

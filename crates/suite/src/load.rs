@@ -318,7 +318,7 @@ impl Suites {
     }
 
     /// Renames suites that share their name with one in another location to `name` of their path, except the only one
-    /// that is in the usual location. It keeps its name, and therefore its history, when others are added. The suites
+    /// in the best location. It keeps its name, and therefore its history, when others are added. The suites
     /// of one skill's tests share one location, whatever their formats are.
     fn rename_twins(&mut self, root: &Path, name: impl Fn(&Path) -> String) {
         let mut places: HashMap<String, HashSet<PathBuf>> = HashMap::new();
@@ -327,20 +327,36 @@ impl Suites {
         }
         for suite in &mut self.suites {
             let Some(places) = places.get(&suite.name).filter(|places| places.len() > 1) else { continue };
-            let is_only_usual = places.iter().filter(|path| is_usual(path, root)).count() == 1;
-            if !(is_only_usual && is_usual(&suite.path, root)) {
+            let best = places.iter().map(|path| location(path, root)).max().unwrap_or_default();
+            let is_only_best = places.iter().filter(|path| location(path, root) == best).count() == 1;
+            if best == Location::Other || !is_only_best || location(&suite.path, root) != best {
                 suite.name = name(&suite.path);
             }
         }
     }
 }
 
-/// Returns `true` if a suite is where people look for it first: the evaluation of a skill in the skill's directory, a
-/// scenario directly in the folder of scenarios.
-fn is_usual(path: &Path, root: &Path) -> bool {
+/// Location of a suite, by how early people look for it there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Location {
+    #[default]
+    Other,
+    /// The folder `tests` of a skill.
+    TestsOfSkill,
+    /// The evaluation of a skill in the skill's directory, or the folder of scenarios.
+    First,
+}
+
+fn location(path: &Path, root: &Path) -> Location {
+    let is_skill = |folder: &Path| folder.join(SKILL_FILE).is_file();
+    let parent = path.parent();
     match folder_of_evals(path) {
-        Some(folder) => folder.join(SKILL_FILE).is_file(),
-        None => path.parent() == Some(&root.join(SCENARIOS_FOLDER)),
+        Some(folder) if is_skill(folder) => Location::First,
+        None if parent == Some(&root.join(SCENARIOS_FOLDER)) => Location::First,
+        None if path.file_name().is_some_and(|name| name == TESTS_FOLDER) && parent.is_some_and(is_skill) => {
+            Location::TestsOfSkill
+        }
+        _ => Location::Other,
     }
 }
 

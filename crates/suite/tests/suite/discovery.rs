@@ -406,3 +406,22 @@ fn a_suite_in_the_scenarios_folder_keeps_its_name_beside_a_nested_twin() {
     names.sort_unstable();
     assert_eq!(names, ["a", "b", "scenarios/deep/a", "scenarios/deep/c", "scenarios/deeper/c"]);
 }
+
+#[test]
+fn the_tests_of_a_skill_keep_their_name_beside_a_file_of_the_same_name() {
+    let names = |scratch: &Scratch| {
+        let loaded = scratch.load(&["skills/refund", "tests", "scenarios"]);
+        let mut names: Vec<String> = loaded.suites.iter().map(|suite| suite.name.clone()).collect();
+        names.sort_unstable();
+        names
+    };
+    let scratch = Scratch::new();
+    scratch.write("tests/other.yaml", "turns: [{ says: hi }]\nassertions:\n  - contains: hi\n");
+    scratch.write("scenarios/another.yaml", prompt("zero"));
+    scratch.skill("refund").write("skills/refund/tests/a.yaml", prompt("one"));
+    assert_eq!(names(&scratch), ["another", "other", "refund"]);
+    scratch.write("tests/refund.yaml", "turns: [{ says: hi }]\nassertions:\n  - contains: hi\n");
+    assert_eq!(names(&scratch), ["another", "other", "refund", "tests/refund"]);
+    scratch.write("scenarios/refund.yaml", prompt("two"));
+    assert_eq!(names(&scratch), ["another", "other", "refund", "skills/refund/tests", "tests/refund"]);
+}

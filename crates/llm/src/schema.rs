@@ -36,7 +36,8 @@ pub enum StructuredReplyError {
 }
 
 /// Asks `model` for JSON according to `request.response_schema`, using the provider's own feature. If the provider
-/// does not have it, or `valid` rejects the reply, asks once more with the schema and the problem in words.
+/// does not have it, asks once more with the schema in words. If `valid` rejects the reply, asks once more with the
+/// problem; if it also rejects the second one, the error gives both problems.
 ///
 /// `valid` returns the problem with a reply. This crate has no validator of JSON Schema.
 pub async fn structured_reply(
@@ -49,7 +50,10 @@ pub async fn structured_reply(
     let value = match first {
         Ok(reply) => match sum.read(&reply, valid) {
             Err(StructuredReplyError::Invalid(wrong)) => {
-                sum.ask(model, &in_words(request, Some((&reply, &wrong))), valid).await
+                let mut again = in_words(request, Some((&reply, &wrong)));
+                // The provider accepted the schema.
+                again.response_schema.clone_from(&request.response_schema);
+                sum.ask(model, &again, valid).await.map_err(|error| both(&wrong, error))
             }
             done => done,
         },
@@ -57,6 +61,16 @@ pub async fn structured_reply(
         Err(error) => Err(error.into()),
     };
     StructuredReply { value, tokens: sum.tokens.flatten(), cost_usd: sum.cost.flatten(), replies: sum.replies }
+}
+
+/// Returns the error of the second reply, with the problem of the first one.
+fn both(first: &str, second: StructuredReplyError) -> StructuredReplyError {
+    match second {
+        StructuredReplyError::Invalid(second) if second != first => {
+            StructuredReplyError::Invalid(format!("{first}; after a second request: {second}"))
+        }
+        second => second,
+    }
 }
 
 /// Totals over several replies. An inner `None` means unknown.
@@ -152,7 +166,12 @@ pub fn json_of(text: &str) -> Result<Value, String> {
     };
     let fenced = text.split("```").nth(1).map(|inside| inside.split_once('\n').map_or(inside, |(_, rest)| rest));
     let within = |open: char, close: char| text.get(text.find(open)?..=text.rfind(close)?);
-    let candidates = [fenced, within('{', '}'), within('[', ']')];
+    let (object, list) = (within('{', '}'), within('[', ']'));
+    // What begins first contains the other one: a list in a broken object is not the answer.
+    let candidates = match text.find('{').zip(text.find('[')) {
+        Some((object_at, list_at)) if object_at < list_at => [fenced, object, None],
+        _ => [fenced, list, object],
+    };
     let found = candidates.into_iter().flatten().find_map(|part| serde_json::from_str(part.trim()).ok());
     found.ok_or_else(
         || if text.is_empty() { "it is empty".to_owned() } else { format!("it is not valid JSON ({error})") },
@@ -229,7 +248,7 @@ mod tests {
         let (done, asked) = asked(vec![says("{}"), says("{\"ok\": false}")]).await;
         assert_eq!((done.value, done.replies), (Ok(json!({"ok": false})), 2));
         assert_eq!((done.tokens.unwrap().total(), done.cost_usd), (22, Some(0.5)));
-        assert!(asked[1].response_schema.is_none());
+        assert!(asked[1].response_schema.is_some());
         assert!(asked[1].system[0].contains(r#"{"type":"object"}"#));
         assert!(asked[1].last_user_text().unwrap().contains("`ok` is missing"));
     }
@@ -238,7 +257,8 @@ mod tests {
     async fn a_persistently_invalid_answer_is_an_error_and_unknown_costs_stay_unknown() {
         let unknown = says("no").map(|reply| Reply { tokens: None, cost_usd: None, ..reply });
         let (done, _) = asked(vec![says("{}"), unknown]).await;
-        assert!(matches!(done.value, Err(StructuredReplyError::Invalid(_))));
+        let Err(StructuredReplyError::Invalid(problem)) = done.value else { panic!("{:?}", done.value) };
+        assert!(problem.starts_with("`ok` is missing; after a second request: it is not valid JSON"), "{problem}");
         assert_eq!((done.tokens, done.cost_usd, done.replies), (None, None, 2));
     }
 
@@ -251,6 +271,7 @@ mod tests {
         let refused = failure(FailureKind::BadRequest, "response_format is not supported");
         let (done, asked_for) = asked(vec![refused, says("{\"ok\": true}")]).await;
         assert_eq!((done.value, asked_for.len()), (Ok(json!({"ok": true})), 2));
+        assert!(asked_for[1].response_schema.is_none());
         let (done, asked_for) = asked(vec![failure(FailureKind::Auth, "schema")]).await;
         assert!(matches!(done.value, Err(StructuredReplyError::Provider(_))));
         assert_eq!(asked_for.len(), 1);
@@ -269,6 +290,8 @@ mod tests {
             assert_eq!(json_of(text), Ok(json!({"a": 1})), "{text}");
         }
         assert_eq!(json_of("[1]"), Ok(json!([1])));
+        assert_eq!(json_of("Here: [1, {}]."), Ok(json!([1, {}])));
+        assert!(json_of("{\"files\": [], \"turns\": [{\"says\": \"h").is_err());
         assert_eq!(json_of(" "), Err("it is empty".into()));
         assert!(json_of("}{").is_err() && json_of("ü```").is_err());
     }

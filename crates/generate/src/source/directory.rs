@@ -164,6 +164,7 @@ impl Tree {
             self.manifest.merge(manifest::read(&text, name));
         } else if manifest::is_readme(file_name) {
             self.readme.merge(manifest::purpose(&text, name));
+            self.readme.merge(manifest::rules(&text, name));
         } else if file_name == "SKILL.md" {
             if let Some(Ok(found)) = skill::read(path, name) {
                 self.configuration.merge(Profile { name: None, description: None, tools: Vec::new(), ..found.profile });

@@ -24,6 +24,11 @@ static FRAMEWORK: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static FIELD: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"^\s*"?(name|description)"?\s*[=:]\s*["']([^"']+)["']"#).ok());
 
+/// Titles of the sections of a README that say what the agent must do. Other sections are for its developers.
+static RULES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(rules?|constraints?|guardrails?|polic(y|ies)|limits?|limitations?|boundaries|must not)\b").ok()
+});
+
 /// Sections of a manifest with fields of the project itself.
 const SECTIONS: [&str; 4] = ["[project]", "[package]", "[tool.poetry]", "[metadata]"];
 
@@ -79,5 +84,20 @@ pub(super) fn purpose(content: &str, shown: &str) -> Profile {
     let paragraph: Vec<&str> = lines().skip(start).map(|(_, line)| line).take_while(|line| is_text(line)).collect();
     let evidence = Evidence { confidence: README, ..Evidence::in_file(shown, start + 1, first) };
     profile.description = Some(Fact::new(model::text::folded(&paragraph.join(" ")), evidence));
+    profile
+}
+
+/// Returns the statements in the sections of a README that are about rules.
+pub(super) fn rules(content: &str, shown: &str) -> Profile {
+    let lines: Vec<&str> = content.lines().collect();
+    let is_about_rules = |title: &str| RULES.as_ref().is_some_and(|rules| rules.is_match(title));
+    let mut profile = Profile::default();
+    for section in text::sections(content, is_about_rules) {
+        let start = section.start;
+        profile.merge(text::read_at(&content[section], |at| {
+            let number = content[..start + at].matches('\n').count();
+            Evidence { confidence: README, ..Evidence::in_file(shown, number + 1, lines.get(number).unwrap_or(&"")) }
+        }));
+    }
     profile
 }

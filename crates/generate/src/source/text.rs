@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use regex::Regex;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -38,6 +38,30 @@ pub(super) fn read_at(text: &str, evidence: impl Fn(usize) -> Evidence) -> Profi
 /// Returns `true` if a sentence limits what an agent may do.
 pub(super) fn is_limit(sentence: &str) -> bool {
     LIMITS.as_ref().is_some_and(|limits| limits.is_match(sentence))
+}
+
+/// Returns the ranges of the sections whose titles are wanted, with their subsections.
+pub(super) fn sections(text: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut open: Option<(HeadingLevel, usize)> = None;
+    let mut title: Option<String> = None;
+    for (event, place) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Heading { level, .. }) => {
+                found.extend(open.take_if(|(outer, _)| level <= *outer).map(|(_, start)| start..place.start));
+                title = Some(String::new());
+            }
+            Event::Text(piece) | Event::Code(piece) => title.iter_mut().for_each(|title| title.push_str(&piece)),
+            Event::End(TagEnd::Heading(level)) => {
+                if title.take().is_some_and(|title| open.is_none() && is_wanted(&title)) {
+                    open = Some((level, place.end));
+                }
+            }
+            _ => {}
+        }
+    }
+    found.extend(open.map(|(_, start)| start..text.len()));
+    found
 }
 
 /// Returns the sentences of paragraphs and list items, each with its place. Headings, code and tables state nothing.

@@ -52,10 +52,10 @@ pub(super) fn sections(text: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<Rang
                 title = Some(String::new());
             }
             Event::Text(piece) | Event::Code(piece) => title.iter_mut().for_each(|title| title.push_str(&piece)),
-            Event::End(TagEnd::Heading(level)) => {
-                if title.take().is_some_and(|title| open.is_none() && is_wanted(&title)) {
-                    open = Some((level, place.end));
-                }
+            Event::End(TagEnd::Heading(level))
+                if title.take().is_some_and(|title| open.is_none() && is_wanted(&title)) =>
+            {
+                open = Some((level, place.end));
             }
             _ => {}
         }

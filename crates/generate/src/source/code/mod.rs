@@ -1,6 +1,7 @@
 //! Source code in any language: tools, prompts, and the model, each with its line. The reader knows strings, names and
 //! brackets, and not the grammar of a language, so that it also reads files with errors.
 
+mod annotation;
 mod definition;
 mod literal;
 mod prompt;
@@ -62,6 +63,7 @@ pub(super) fn read(text: &str, file: &str, syntax: Syntax, listed: &BTreeSet<Str
     match syntax.family {
         Family::Python => python::find_all(&code, listed, &mut found),
         Family::Rust => rust::find_all(&code, &mut found),
+        Family::Java | Family::Kotlin | Family::CSharp => annotation::find_all(&code, &mut found),
         Family::JavaScript | Family::Other => {}
     }
     definition::find_all(&code, &mut found);

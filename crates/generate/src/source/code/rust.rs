@@ -95,7 +95,7 @@ fn docs_between(code: &Code<'_>, start: usize, end: usize) -> Option<Literal> {
 
 fn function_parameters(code: &Code<'_>, open: usize) -> Vec<Parameter> {
     let mut found = Vec::new();
-    for (start, end) in parts(code, open) {
+    for (start, end) in code.parts(open) {
         // The type begins after the last single colon: `Parameters(Search { id }): Parameters<Search>`.
         let colon = (start..end)
             .rev()
@@ -136,7 +136,7 @@ pub(super) fn struct_fields(code: &Code<'_>, name: &str) -> Option<Vec<Parameter
     let at = (0..code.tokens.len()).find(is_struct)?;
     let open = (at + 2..code.tokens.len().min(at + 40)).find(|at| code.mark(*at) == Some('{'))?;
     let mut found = Vec::new();
-    for (start, end) in parts(code, open) {
+    for (start, end) in code.parts(open) {
         let Some(colon) = (start..end).find(|at| is_single_colon(code, *at) && is_outside(code, start, *at)) else {
             continue;
         };
@@ -200,26 +200,4 @@ fn kind(word: &str) -> Option<&'static str> {
         "Box" | "Arc" | "Cow" | "std" | "static" | "a" | "serde_json" | "collections" => return None,
         _ => "object",
     })
-}
-
-/// Returns the ranges between the commas inside the bracket at `open`. Commas between angle brackets do not count.
-fn parts(code: &Code<'_>, open: usize) -> Vec<(usize, usize)> {
-    let end = code.tokens[open].partner;
-    let (mut found, mut start, mut depth, mut at) = (Vec::new(), open + 1, 0_usize, open + 1);
-    while at < end {
-        match code.mark(at) {
-            Some('<') => depth += 1,
-            Some('>') => depth = depth.saturating_sub(1),
-            Some(',') if depth == 0 => {
-                found.push((start, at));
-                start = at + 1;
-            }
-            _ => {}
-        }
-        at = code.after(at);
-    }
-    if start < end {
-        found.push((start, end));
-    }
-    found
 }

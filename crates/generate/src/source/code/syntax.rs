@@ -25,6 +25,9 @@ pub(crate) enum Family {
     Python,
     JavaScript,
     Rust,
+    Java,
+    Kotlin,
+    CSharp,
     Other,
 }
 
@@ -61,6 +64,9 @@ const JAVASCRIPT: Syntax = Syntax {
     ..C_LIKE
 };
 const RUST: Syntax = Syntax { family: Family::Rust, triple_quotes: false, long_strings: true, ..C_LIKE };
+const JAVA: Syntax = Syntax { family: Family::Java, ..C_LIKE };
+const KOTLIN: Syntax = Syntax { family: Family::Kotlin, ..C_LIKE };
+const CSHARP: Syntax = Syntax { family: Family::CSharp, ..C_LIKE };
 const GO: Syntax = Syntax { triple_quotes: false, backticks: true, ..C_LIKE };
 const SCRIPT: Syntax = Syntax {
     hash_comments: true,
@@ -77,7 +83,10 @@ const LANGUAGES: &[(&[&str], Syntax)] = &[
     (&["ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs", "vue", "svelte"], JAVASCRIPT),
     (&["rs"], RUST),
     (&["go"], GO),
-    (&["java", "kt", "kts", "cs", "swift", "scala", "dart", "c", "cc", "cpp", "h", "hpp"], C_LIKE),
+    (&["java"], JAVA),
+    (&["kt", "kts"], KOTLIN),
+    (&["cs"], CSHARP),
+    (&["swift", "scala", "dart", "c", "cc", "cpp", "h", "hpp"], C_LIKE),
     (&["rb", "ex", "exs", "toml"], SCRIPT),
     (&["php"], PHP),
 ];

@@ -187,7 +187,7 @@ impl<'t> Scanner<'t> {
         let is_prefix = match self.syntax.family {
             Family::Python => ["r", "b", "f", "u", "t", "rb", "br", "fr", "rf"].contains(&lower.as_str()),
             Family::Rust => ["r", "b", "c", "br", "cr"].contains(&word),
-            Family::JavaScript | Family::Other => false,
+            Family::JavaScript | Family::Java | Family::Kotlin | Family::CSharp | Family::Other => false,
         };
         match is_prefix {
             true if is_quoted => self.string(start, lower.contains('r')),

@@ -167,6 +167,28 @@ impl<'t> Code<'t> {
         at
     }
 
+    /// Returns the ranges between the commas inside the bracket at `open`. Commas between angle brackets do not count.
+    pub fn parts(&self, open: usize) -> Vec<(usize, usize)> {
+        let end = self.tokens[open].partner;
+        let (mut found, mut start, mut depth, mut at) = (Vec::new(), open + 1, 0_usize, open + 1);
+        while at < end {
+            match self.mark(at) {
+                Some('<') => depth += 1,
+                Some('>') => depth = depth.saturating_sub(1),
+                Some(',') if depth == 0 => {
+                    found.push((start, at));
+                    start = at + 1;
+                }
+                _ => {}
+            }
+            at = self.after(at);
+        }
+        if start < end {
+            found.push((start, end));
+        }
+        found
+    }
+
     /// Reads the value at `at`. Returns it and the index after it.
     pub fn value(&self, at: usize) -> (Value, usize) {
         self.nested(at, 0)

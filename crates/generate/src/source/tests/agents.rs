@@ -145,6 +145,63 @@ fn every_tool_and_constraint_of_a_rust_agent_is_found() {
     assert_eq!(traits(&profile, TraitKind::Framework), ["rig-core", "rmcp"]);
 }
 
+#[test]
+fn every_tool_of_a_java_agent_is_found_and_the_rules_in_its_readme() {
+    let profile = agent("java");
+    assert_eq!(
+        signatures(&profile),
+        [
+            "findBooks(words: string, limit?: integer)",
+            "openFees(card: string, details?: boolean)",
+            "pay_fee(amount: number)",
+            "renew(loan: integer, reasons: array, days?: integer)",
+            "reserve_book(book: string, notes: object)",
+        ]
+    );
+    assert_eq!(profile.tools[0].parameters[0].description.as_deref(), Some("Words of the title"));
+    assert_eq!(
+        texts(&profile.constraints),
+        [
+            "Answer only questions about books and loans.",
+            "Never reserve a book twice for the same reader.",
+            "Never waive a fee above 5 EUR.",
+            "Only staff may see the fees of other readers.",
+            "Readers may borrow up to 20 books at the same time.",
+        ]
+    );
+    let rule = profile.constraints.iter().find(|fact| fact.text.contains("waive")).unwrap();
+    assert_eq!((rule.evidence[0].place(), rule.evidence[0].confidence), ("java/README.md:11".to_owned(), 0.8));
+}
+
+#[test]
+fn every_tool_and_constraint_of_a_kotlin_agent_is_found() {
+    let profile = agent("kotlin");
+    assert_eq!(
+        signatures(&profile),
+        ["listPlants(beds: array, season?: object, filter?: object)", "waterBed(bed: string, litres?: number)"]
+    );
+    assert_eq!(texts(&profile.constraints), ["Do not water a bed twice a day.", "Never recommend pesticides."]);
+}
+
+#[test]
+fn every_tool_and_constraint_of_a_csharp_agent_is_found() {
+    let profile = agent("csharp");
+    assert_eq!(
+        signatures(&profile),
+        [
+            "SwitchLight(id: integer, on: boolean, reasons?: array)",
+            "boost(minutes: object, until?: number)",
+            "get_lights()",
+            "set_temperature(home: object, room: string, degrees: number)",
+        ]
+    );
+    assert_eq!(profile.tools[2].description.as_deref(), Some("Lists all lights with their states."));
+    assert_eq!(
+        texts(&profile.constraints),
+        ["Never switch on more than ten lights at once.", "Sets the temperature of a room, at most 24 degrees.",]
+    );
+}
+
 /// Returns the tools in a file with this name and text.
 fn tools(file: &str, text: &str) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
@@ -227,6 +284,9 @@ fn code_that_is_not_a_tool_is_not_taken_for_one() {
         ("a.rs", "#[tool_router]\nimpl A { fn name() {} }\nfn f<'a>(x: &'a str) -> char { '\"' }"),
         ("a.ts", "}}])((( `${ `"),
         ("a.py", "\"\"\"\ntool(name='x'"),
+        ("a.java", "@Tool(\"x\") class A { @Test void find(String q) {} } @Tool int field = call(1); @Tool"),
+        ("a.kt", "@Tool class A(val q: String)\n@Tool(\"x\"\n@"),
+        ("a.cs", "[Fact] void F(int x) {} int[] a = [f(1), 2]; var b = a[0]; [KernelFunction] class B(int x); [["),
     ] {
         assert_eq!(tools(file, text), Vec::<String>::new(), "{text}");
     }

@@ -9,6 +9,7 @@ use regex::Regex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::answer;
 use crate::profile::{Evidence, Fact, Parameter, Profile, ToolFact, Trait, TraitKind};
 use crate::prompt::{Fence, explore as prompt};
 use crate::source::SourceFile;
@@ -72,13 +73,23 @@ pub async fn explore(files: &[SourceFile], known: &Profile, model: &dyn Model, i
         .buffered(most)
         .collect()
         .await;
+    // Files by the reason why they could not be read.
+    let mut failed: Vec<(String, Vec<&str>)> = Vec::new();
     for (piece, answer) in answers {
         exploration.add_cost(answer.cost_usd);
-        match answer.value.and_then(|value| serde_json::from_value(value).map_err(|error| error.to_string())) {
+        match answer.value.and_then(|value| answer::read(&value)) {
             Ok(facts) => exploration.add(&piece, facts, known),
-            Err(problem) => exploration.problems.push(format!("`{}`: {problem}", piece.file.name)),
+            Err(reason) => match failed.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, names)) if names.contains(&piece.file.name.as_str()) => {}
+                Some((_, names)) => names.push(&piece.file.name),
+                None => failed.push((reason, vec![&piece.file.name])),
+            },
         }
     }
+    exploration.problems.extend(failed.iter().map(|(reason, names)| {
+        let more = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
+        format!("`{}`{more}: {reason}", names[0])
+    }));
     exploration
 }
 
@@ -127,7 +138,7 @@ async fn ask(
 }
 
 fn valid<T: for<'d> Deserialize<'d>>(value: &Value) -> Result<(), String> {
-    T::deserialize(value).map(drop).map_err(|error| error.to_string())
+    answer::read::<T>(value).map(drop)
 }
 
 /// Returns the files to read, the most important one first.
@@ -144,7 +155,7 @@ async fn ranked<'f>(files: &'f [SourceFile], model: &dyn Model, exploration: &mu
     });
     let answer = ask(model, &request("files", prompt::RANK, &names.join("\n"), schema), &valid::<Ranking>).await;
     exploration.add_cost(answer.cost_usd);
-    let wanted = match answer.value.and_then(|value| Ranking::deserialize(value).map_err(|error| error.to_string())) {
+    let wanted = match answer.value.and_then(|value| answer::read::<Ranking>(&value)) {
         Ok(ranking) => ranking.files,
         Err(problem) => {
             exploration.problems.push(format!("the files were chosen by their names: {problem}"));

@@ -7,6 +7,7 @@
 //! test is rendered in one of the [`FORMATS`], run with adversaries by the [`Host`], and written only if they fail.
 //! Nothing here runs an agent or writes a file: the host does.
 
+mod answer;
 mod brief;
 mod candidate;
 mod category;

@@ -7,6 +7,7 @@ use model::text::one_line;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::answer;
 use crate::brief::brief;
 use crate::candidate::PlannedTest;
 use crate::category::Category;
@@ -88,7 +89,7 @@ pub(crate) fn read(
     targets: &[Target],
     quotas: &[(&'static Category, usize)],
 ) -> Result<Vec<PlannedTest>, String> {
-    let plan: Plan = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+    let plan: Plan = answer::read(value)?;
     let known: BTreeSet<&str> = targets.iter().map(|target| target.id.as_str()).collect();
     let mut left: Vec<(&'static Category, usize)> = quotas.to_vec();
     let mut tests: Vec<PlannedTest> = Vec::new();
@@ -121,6 +122,13 @@ pub(crate) fn read(
         true => Ok(tests),
         false => Err(format!("these tests are missing: {}", missing.join(", "))),
     }
+}
+
+/// Returns the text without characters that a terminal or an editor would obey: control characters, and marks that
+/// change the direction of writing.
+fn printable(text: &str) -> String {
+    let is_mark = |letter: char| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().filter(|letter| letter.is_whitespace() || !(letter.is_control() || is_mark(*letter))).collect()
 }
 
 /// Reads as much of a plan as is valid, for an answer that is still incomplete after it was asked for again.

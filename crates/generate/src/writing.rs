@@ -5,6 +5,7 @@ use std::path::{Component, Path};
 use llm::{Conversation, Message, Request, ResponseSchema, Role};
 use serde_json::{Value, json};
 
+use crate::answer;
 use crate::brief::brief;
 use crate::candidate::{AssertionKind, PlannedTest, TestScript};
 use crate::category::Category;
@@ -140,7 +141,7 @@ impl Writing<'_> {
     /// # Errors
     /// Returns the first problem in words.
     pub fn read(&self, value: &Value, category: &Category) -> Result<TestScript, String> {
-        let script: TestScript = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+        let script: TestScript = answer::read(value)?;
         self.check_turns(&script, category)?;
         self.check_files(&script)?;
         let assertions = || script.turns.iter().flat_map(|turn| &turn.assertions);

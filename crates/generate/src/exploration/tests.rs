@@ -69,6 +69,9 @@ async fn a_malformed_answer_is_asked_for_again_and_then_reported() {
         "{:?}",
         found.problems
     );
+    let (found, _) = explored(&[file("a.py", CODE), file("b.py", CODE)], vec![MALFORMED]).await;
+    assert_eq!(found.problems.len(), 1, "{:?}", found.problems);
+    assert!(found.problems[0].starts_with("`a.py` and 1 more: "), "{:?}", found.problems);
     let (found, _) = explored(&[file("shop.py", CODE)], vec![MALFORMED, GOOD]).await;
     assert_eq!((found.problems.len(), found.profile.tools.len()), (0, 1));
 }

@@ -1,0 +1,19 @@
+//! Answers of models, as data.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Reads an answer, which is an object.
+///
+/// # Errors
+/// Returns the problem in words.
+pub(crate) fn read<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
+    let kind = match value {
+        Value::Object(_) => return serde_json::from_value(value.clone()).map_err(|error| error.to_string()),
+        Value::Array(_) => "a list",
+        Value::String(_) => "a string",
+        Value::Null => "null",
+        Value::Bool(_) | Value::Number(_) => "a single value",
+    };
+    Err(format!("it must be a JSON object, not {kind}"))
+}

@@ -124,9 +124,10 @@ impl Terminal {
     /// Prints an error and its hints.
     pub fn error(&self, error: &CliError) {
         let (red, bold, off) = if self.err_style.color { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
-        let mut text = format!("{red}error{off}{bold}: {error}{off}\n");
+        // A message may quote a model or a server.
+        let mut text = format!("{red}error{off}{bold}: {}{off}\n", report::clean(&error.to_string()));
         for hint in error.hints() {
-            text.push_str(&format!("  {bold}help{off}: {hint}\n"));
+            text.push_str(&format!("  {bold}help{off}: {}\n", report::clean(hint)));
         }
         self.err(&mask().text(&text));
     }

@@ -94,7 +94,8 @@ pub(crate) fn read(
     let mut left: Vec<(&'static Category, usize)> = quotas.to_vec();
     let mut tests: Vec<PlannedTest> = Vec::new();
     for mut test in plan.tests {
-        test.name = one_line(&test.name, LONGEST_NAME);
+        test.name = one_line(&printable(&test.name), LONGEST_NAME);
+        test.why = printable(&test.why);
         let name = &test.name;
         if name.is_empty() || test.situation.trim().is_empty() {
             return Err("a test has no name or no situation".to_owned());

@@ -66,6 +66,7 @@ pub use format::counted;
 pub use history::{history, history_json};
 pub use html::{ServedRun, ServedState, comparison_page, transcript};
 pub use json::{SCHEMA, comparison_schema, reference as json_reference, report_schema, trial_json};
+pub use plain::clean;
 pub use reporter::{Reporter, ReporterOptions};
 pub use runs::{ListedRun, run_json, runs};
 pub use sarif::sarif;

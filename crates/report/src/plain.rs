@@ -44,7 +44,7 @@ pub(crate) fn some_lines(text: &str, most: usize) -> (Vec<String>, usize) {
 
 /// Removes escape sequences, control characters except line ends and tabs, and marks that change the direction of
 /// writing.
-pub(crate) fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {

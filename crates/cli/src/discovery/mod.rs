@@ -180,7 +180,7 @@ impl Collection<'_> {
     }
 
     fn note(&self, text: &str) {
-        self.terminal.err(&format!("note: {}\n", self.mask.text(text)));
+        self.terminal.err(&format!("note: {}\n", report::clean(&self.mask.text(text))));
     }
 
     /// Reads the paths, the system prompt and the repository.

@@ -34,10 +34,13 @@ pub(super) fn progress(progress: &Progress<'_>, has_color: bool) -> String {
     match progress {
         Progress::Planned(count) => format!("planned {}\n", counted(*count, "test")),
         Progress::Admitted(test) => {
-            let verdict = verdict(test).map(|verdict| format!("  {verdict}")).unwrap_or_default();
+            let verdict = verdict(test).map(|verdict| format!("  {}", clean(&verdict))).unwrap_or_default();
             format!("  {}   {}{verdict}\n", colored("32", "written"), test.file)
         }
-        Progress::Rejected(test) => format!("  {}  {}\n", colored("33", "rejected"), rejection(test)),
+        // The summary says why.
+        Progress::Rejected(test) => {
+            format!("  {}  {} ({})\n", colored("33", "rejected"), clean(&test.name), test.category)
+        }
     }
 }
 

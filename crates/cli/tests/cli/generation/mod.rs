@@ -126,6 +126,7 @@ fn weak_duplicate_and_dangerous_proposals_are_never_written() {
         proposed("finds it again", found()),
         proposed("greets", weak()),
         proposed("keeps a secret", only_forbids()),
+        proposed("clears\u{1b}[2J the \u{202e}screen", weak()),
         proposed("loops", vec![("x", vec![text("matches", "(a+)+$"), text("contains", "done so")])]),
         proposed(
             "breaks out\"); import fs from 'fs'; (",
@@ -140,7 +141,8 @@ fn weak_duplicate_and_dangerous_proposals_are_never_written() {
     ];
     let shop = Shop::open();
     let project = project(&shop, proposals(&tests));
-    let ran = generate(&project, &["--count", "6", "--categories", "happy"]).exits(0);
+    let ran = generate(&project, &["--count", "7", "--categories", "happy"]).exits(0);
+    assert!(ran.output().contains("clears[2J the screen") && !ran.output().contains(['\u{1b}', '\u{202e}']));
     let written = files(&project, "tests/generated");
     assert!(written.iter().all(|name| name.starts_with("happy-") && name.ends_with(".test.ts")), "{written:?}");
     assert!(written.contains(&"happy-etc-passwd.test.ts".to_owned()), "{}", ran.output());

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::exit;
+use crate::{exit, signals};
 
 /// Error that stops a command.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +27,12 @@ impl CliError {
     /// Creates an error of the machine, which says nothing about any agent.
     pub fn environment(message: impl Into<String>) -> Self {
         Self { message: message.into(), hints: Vec::new(), code: exit::INCOMPLETE }
+    }
+
+    /// Creates an error for a command that a signal stopped.
+    pub fn stopped(message: impl Into<String>) -> Self {
+        let code = signals::exit_code().unwrap_or(exit::INCOMPLETE);
+        Self { message: message.into(), hints: Vec::new(), code }
     }
 
     /// Adds a hint.

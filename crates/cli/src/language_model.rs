@@ -41,9 +41,13 @@ pub fn open(written: Option<&str>, settings: &runner::Settings, cwd: &Path) -> R
     }
     // The address of the project's judge belongs to its own model.
     let base_url = settings.judge.base_url.as_deref().filter(|_| written.is_none());
-    let model = settings.providers.model(&name, base_url).map_err(|error| match error.is_environments() {
-        true => CliError::environment(format!("the model `{name}` cannot be used: {error}")),
-        false => CliError::usage(format!("the model `{name}` cannot be used: {error}")),
+    let model = settings.providers.model(&name, base_url).map_err(|error| {
+        let message = format!("the model `{name}` cannot be used: {error}");
+        match error {
+            llm::OpenError::NoClient { .. } => CliError::environment(message),
+            // Without a key, as without a model, nothing can run.
+            _ => CliError::usage(message).hint("`trialrun doctor` shows which models can be used"),
+        }
     })?;
     Ok(Some(LanguageModel { name, model, is_script: false }))
 }

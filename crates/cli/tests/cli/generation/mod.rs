@@ -252,6 +252,8 @@ fn mistakes_of_the_command_line_are_explained_before_anything_is_asked() {
     keyless.write("prompt.md", PROMPT);
     let ran = keyless.run(&["gen", "prompt.md"]).exits(2);
     assert!(ran.err.contains("no model is available"), "{}", ran.output());
+    let ran = keyless.run(&["gen", "prompt.md", "--model", "openai-chat:writer"]).exits(2);
+    assert!(ran.err.contains("OPENAI_API_KEY is not set"), "{}", ran.output());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use generate::{Evidence, Fact, Parameter, Profile, ToolFact, Trait};
 use report::columns::{padded, widest, width};
 use serde::Serialize;
 
-use crate::discovery::{Discovered, SourceArgs, discover};
+use crate::discovery::{Discovered, SourceArgs, discover, no_answer};
 use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
@@ -50,11 +50,16 @@ pub fn run(global: &Global, args: &DiscoverArgs, terminal: &Terminal) -> Result<
         }
         None => None,
     };
-    let Discovered { profile, .. } = discover(&args.sources, &context, model.as_ref(), terminal)?;
+    let Discovered { profile, silence, .. } = discover(&args.sources, &context, model.as_ref(), terminal)?;
     if args.json {
         terminal.json(&Document { schema: "trialrun.profile/1", profile: &profile });
     } else {
-        terminal.out(&text(&profile));
+        // The agent wrote a part of it.
+        terminal.out(&report::clean(&text(&profile)));
+    }
+    if let (Some(agent), Some(reason)) = (&args.sources.agent, silence) {
+        return Err(CliError::usage(no_answer(agent, &reason))
+            .hint("start it, or leave out `--agent`; all other sources were read"));
     }
     if profile.is_empty() {
         terminal.err("nothing was found; name the agent's source code or prompt, or let a model read with `--model`\n");

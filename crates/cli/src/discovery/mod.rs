@@ -5,7 +5,7 @@ mod endpoint;
 mod probe;
 mod repository;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use generate::{
     EXPLORATION_VERSION, Evidence, EvidenceKind, Exploration, Fact, PROBES, Profile, SourceFile, Sources, explore,
@@ -41,8 +41,8 @@ const HTTP: &str = "http:";
 /// Sources of facts about an agent or a skill. All of them are combined.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct SourceArgs {
-    /// Folders with source code, skills, prompts (`.md`, `.txt`), OpenAPI documents, lists of tools (`.json`, `.yaml`)
-    #[arg(value_name = "PATH")]
+    /// Skills by name or folder, folders with source code, prompts (`.md`, `.txt`), OpenAPI documents, lists of tools (`.json`, `.yaml`)
+    #[arg(value_name = "PATH|SKILL")]
     pub paths: Vec<PathBuf>,
     /// Purpose of the agent, in your words
     #[arg(long, value_name = "TEXT")]
@@ -139,6 +139,56 @@ pub fn no_source() -> CliError {
         .hint("name a PATH, such as a folder with the agent's source code, or describe it with `--description`")
 }
 
+/// Checks that the sources on this machine can be read, and that the agent is known. Sends nothing.
+///
+/// # Errors
+/// Returns an error if one of them cannot be read.
+pub fn check_sources(args: &SourceArgs, context: &ProjectContext, terminal: &Terminal) -> Result<(), CliError> {
+    read_sources(args, context, None, &Mask::of(&context.environment), terminal)?;
+    for run in &args.runs {
+        named_run(&*context.read_store()?, run, terminal)?;
+    }
+    args.agent.as_ref().map_or(Ok(()), |agent| probe::check(agent, context, terminal))
+}
+
+/// Reads the paths, the system prompt and the clone of a repository, and prints the problems.
+fn read_sources(
+    args: &SourceArgs,
+    context: &ProjectContext,
+    clone: Option<(PathBuf, String)>,
+    mask: &Mask,
+    terminal: &Terminal,
+) -> Result<Sources, CliError> {
+    let place = |path: PathBuf| (path.clone(), shown(&path, &context.cwd));
+    let mut paths: Vec<(PathBuf, String)> = args.paths.iter().map(|path| place(source_path(path, context))).collect();
+    paths.extend(clone);
+    let prompts: Vec<(PathBuf, String)> = args.system_prompt.iter().map(|path| place(context.cwd.join(path))).collect();
+    let sources = generate::discover(&paths, &prompts, mask);
+    terminal.diagnostics(&sources.problems);
+    match sources.problems.iter().any(Diagnostic::is_error) {
+        true => Err(CliError::usage("a source cannot be read")),
+        false => Ok(sources),
+    }
+}
+
+/// Returns the absolute path of a source: a path, or the folder of a skill of the project by its name.
+pub fn source_path(written: &Path, context: &ProjectContext) -> PathBuf {
+    let path = context.cwd.join(written);
+    let skill = context.project.skills_dir.join(written);
+    let is_skill = written.components().count() == 1 && !path.exists() && skill.join("SKILL.md").is_file();
+    if is_skill { skill } else { path }
+}
+
+/// Returns the address of an agent behind HTTP as a user writes it, without the name of the agent before it.
+pub fn address(agent: &str) -> &str {
+    agent.strip_prefix(HTTP).filter(|address| !address.starts_with("//")).unwrap_or(agent)
+}
+
+/// Returns the message about an agent that answered no probe.
+pub fn no_answer(agent: &str, reason: &str) -> String {
+    format!("the agent `{}` did not answer: {reason}", address(agent))
+}
+
 /// Returns the fact that the user states on the command line.
 fn described(text: &str) -> Fact {
     let evidence = Evidence { kind: EvidenceKind::Description, ..Evidence::in_file(DESCRIPTION, 1, text) };
@@ -173,10 +223,16 @@ impl Collection<'_> {
         if let Some(agent) = &self.args.agent {
             self.examine(agent).await?;
         }
-        if let Some(model) = model {
-            self.explore(model).await;
-        }
-        Ok(())
+        let Some(model) = model else { return Ok(()) };
+        // Probing the agent has installed the handlers of signals.
+        let (sender, mut controls) = unbounded_channel::<Control>();
+        signals::forward(&sender).map_err(no_signals)?;
+        let is_stopped = signals::was_received()
+            || tokio::select! {
+                () = self.explore(model) => false,
+                _ = controls.recv() => true,
+            };
+        if is_stopped { Err(CliError::stopped("stopped before the model answered")) } else { Ok(()) }
     }
 
     fn note(&self, text: &str) {
@@ -185,23 +241,16 @@ impl Collection<'_> {
 
     /// Reads the paths, the system prompt and the repository.
     async fn read_files(&mut self) -> Result<(), CliError> {
-        let context = self.context;
-        let place = |path: &PathBuf| (context.cwd.join(path), shown(&context.cwd.join(path), &context.cwd));
-        let mut paths: Vec<(PathBuf, String)> = self.args.paths.iter().map(place).collect();
-        let prompts: Vec<(PathBuf, String)> = self.args.system_prompt.iter().map(place).collect();
         let clone = match &self.args.repo {
             Some(url) => Some((repository::clone(url).await?, url)),
             None => None,
         };
-        paths.extend(clone.as_ref().map(|(folder, url)| (folder.path().to_owned(), repository_name(url))));
-        let Sources { profile, problems, mask, files } = generate::discover(&paths, &prompts, &self.mask);
+        let named = clone.as_ref().map(|(folder, url)| (folder.path().to_owned(), repository_name(url)));
+        let Sources { profile, mask, files, .. } =
+            read_sources(self.args, self.context, named, &self.mask, self.terminal)?;
         (self.mask, self.files) = (mask, files);
         self.profile.merge(profile);
-        self.terminal.diagnostics(&problems);
-        match problems.iter().any(Diagnostic::is_error) {
-            true => Err(CliError::usage("a source cannot be read")),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     async fn read_assistant(&mut self, id: &str) -> Result<(), CliError> {
@@ -264,16 +313,19 @@ impl Collection<'_> {
             notes.iter().for_each(|note| self.note(note));
         }
         let (sender, controls) = unbounded_channel::<Control>();
-        let failed = |error: std::io::Error| CliError::environment(format!("cannot handle signals: {error}"));
-        signals::forward(&sender).map_err(failed)?;
+        signals::forward(&sender).map_err(no_signals)?;
         let probed = probe::probe(agent, timeout_ms, self.context, controls, self.terminal).await?;
         let Some((answers, problems)) = probed else {
-            return Err(CliError::environment("stopped before the agent answered"));
+            return Err(CliError::stopped("stopped before the agent answered"));
         };
+        let first = problems.first().map(|(_, reason)| reason);
         if problems.len() == PROBES.len() {
-            self.silence = problems.first().map(|problem| self.mask.text(problem).into_owned());
+            self.silence = first.map(|reason| self.mask.text(reason).into_owned());
         }
-        problems.iter().for_each(|problem| self.note(problem));
+        // If every probe failed for the same reason, that is the reason for the silence.
+        if self.silence.is_none() || problems.iter().any(|(_, reason)| Some(reason) != first) {
+            problems.iter().for_each(|(probe, reason)| self.note(&format!("{probe}: {reason}")));
+        }
         found.merge(answers);
         found.change_texts(|text| self.mask.string(text));
         // An agent that did not answer may answer next time.
@@ -330,6 +382,11 @@ impl Collection<'_> {
             self.note(&format!("cannot store the results: {error}"));
         }
     }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to `map_err`")]
+fn no_signals(error: std::io::Error) -> CliError {
+    CliError::environment(format!("cannot handle signals: {error}"))
 }
 
 /// Returns the name of a repository from its address.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use generate::{EvidenceKind, PROBES, Probe, Profile, observe};
 use model::{Case, Diagnostic, Envelope, Event, Excerpt, Outcome, Step, Suite, TrialRecord, UserMessage};
-use runner::{Control, Listener, PlanRequest, Selection};
+use runner::{Control, Listener, Plan, PlanRequest, Selection};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::command::run::info;
@@ -24,8 +24,8 @@ pub const TIMEOUT_MS: u64 = 60_000;
 /// Name of the suite.
 const SUITE: &str = "probes";
 
-/// Sends each probe to `agent` in a conversation of its own. Returns what the agent said and did, and the problems. `None`
-/// if a signal stopped it.
+/// Sends each probe to `agent` in a conversation of its own. Returns what the agent said and did, and the probes
+/// without an answer with the reasons. `None` if a signal stopped it.
 ///
 /// # Errors
 /// Returns an error if the agent is not known, or its configuration is invalid.
@@ -35,7 +35,38 @@ pub async fn probe(
     context: &ProjectContext,
     controls: UnboundedReceiver<Control>,
     terminal: &Terminal,
-) -> Result<Option<(Profile, Vec<String>)>, CliError> {
+) -> Result<Option<(Profile, Vec<(String, String)>)>, CliError> {
+    let PlannedProbes { plan, args, resolved } = planned(agent, timeout_ms, context, terminal)?;
+    let info = info(&args, &resolved, &plan, context);
+    let conversations = Arc::new(Conversations::default());
+    let listener: Arc<dyn Listener> = Arc::clone(&conversations) as _;
+    let host = Arc::new(machine::host()?);
+    let end = runner::run(plan, host, info, controls, listener).await;
+    let end = end.map_err(|breakage| CliError::environment(breakage.to_string()))?;
+    Ok(end.stopped_by.is_none().then(|| conversations.facts()))
+}
+
+/// Checks that `agent` can be probed, without sending anything.
+///
+/// # Errors
+/// Returns an error if the agent is not known, or its configuration is invalid.
+pub fn check(agent: &str, context: &ProjectContext, terminal: &Terminal) -> Result<(), CliError> {
+    planned(agent, TIMEOUT_MS, context, terminal).map(drop)
+}
+
+/// Trials of an agent, one for each probe, with their settings.
+struct PlannedProbes {
+    plan: Plan,
+    args: RunArgs,
+    resolved: Resolved,
+}
+
+fn planned(
+    agent: &str,
+    timeout_ms: u64,
+    context: &ProjectContext,
+    terminal: &Terminal,
+) -> Result<PlannedProbes, CliError> {
     let mut args = RunArgs::default();
     args.arms.agent.push(agent.to_owned());
     args.arms.trials = Some(1);
@@ -61,13 +92,7 @@ pub async fn probe(
         terminal.diagnostics(&errors);
         return Err(CliError::usage(format!("the agent `{agent}` cannot be probed")));
     }
-    let info = info(&args, &resolved, &plan, context);
-    let conversations = Arc::new(Conversations::default());
-    let listener: Arc<dyn Listener> = Arc::clone(&conversations) as _;
-    let host = Arc::new(machine::host()?);
-    let end = runner::run(plan, host, info, controls, listener).await;
-    let end = end.map_err(|breakage| CliError::environment(breakage.to_string()))?;
-    Ok(end.stopped_by.is_none().then(|| conversations.facts()))
+    Ok(PlannedProbes { plan, args, resolved })
 }
 
 fn suite(cwd: &Path, timeout_ms: u64) -> Suite {
@@ -100,7 +125,7 @@ struct Conversation {
 }
 
 impl Conversations {
-    fn facts(&self) -> (Profile, Vec<String>) {
+    fn facts(&self) -> (Profile, Vec<(String, String)>) {
         let (mut profile, mut problems) = (Profile::default(), Vec::new());
         let conversations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for probe in &PROBES {
@@ -111,7 +136,7 @@ impl Conversations {
             profile.merge(observe(&name, steps, EvidenceKind::Probe, probe.confidence));
             if record.outcome != Outcome::Passed {
                 let reason = record.reason.clone().unwrap_or_else(|| record.outcome.name().to_owned());
-                problems.push(format!("{name}: {reason}"));
+                problems.push((name, reason));
             }
         }
         (profile, problems)

@@ -118,6 +118,13 @@ fn sources_are_combined_and_what_the_user_states_comes_first() {
     assert_eq!(profile["tools"][0]["name"], "find");
     assert_eq!(profile["tools"][0]["evidence"][0]["file"], "agent/main.py");
     assert_eq!(texts(&profile["constraints"]), ["Never lie."]);
+    project.write("skills/boots/SKILL.md", "---\nname: boots\ndescription: Sells boots.\n---\nNever sell sandals.\n");
+    let skill = project.run(&["discover", "boots"]).exits(0);
+    assert!(
+        skill.out.contains("Never sell sandals.") && skill.out.contains("skills/boots/SKILL.md:5"),
+        "{}",
+        skill.out
+    );
     let refused = project.run(&["discover"]).exits(2);
     assert!(refused.err.contains("no source is named"), "{}", refused.output());
 }
@@ -168,13 +175,18 @@ fn an_agent_of_the_project_is_probed_and_an_unknown_one_is_refused() {
 fn an_endpoint_that_is_down_hangs_or_answers_with_a_page_is_reported_and_not_cached() {
     let project = Project::new(PROGRAM);
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let down = project.run(&["discover", "--agent", &format!("http://{closed}/chat")]);
+    let address = format!("http://{closed}/chat");
+    let down = project.run(&["discover", "--agent", &address]).exits(2);
     assert!(down.err.contains("documents of the endpoint: cannot be reached"), "{}", down.output());
-    assert!(down.err.contains("probe capabilities"), "{}", down.output());
+    assert!(down.err.contains(&format!("error: the agent `{address}` did not answer: ")), "{}", down.output());
+    assert!(!down.err.contains("probe capabilities"), "the reason is shown once: {}", down.output());
+    // What other sources say is shown nevertheless.
+    let both = project.run(&["discover", "--agent", &address, "--description", "Sells boots."]).exits(2);
+    assert!(both.out.contains("Sells boots.") && both.err.contains("did not answer"), "{}", both.output());
     // Nobody accepts the connection.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/chat", silent.local_addr().unwrap());
-    let hangs = project.run(&["discover", "--agent", &url, "--probe-timeout", "1s"]);
+    let hangs = project.run(&["discover", "--agent", &url, "--probe-timeout", "1s"]).exits(2);
     assert!(hangs.err.contains("no answer within 1s"), "{}", hangs.output());
     let page = Bot::answering(|_| (200, "text/html", "<html><body>Hello</body></html>".to_owned()));
     let found = project.run(&["discover", "--agent", &page.url("/chat"), "--json"]);
@@ -240,6 +252,23 @@ fn a_model_that_fails_leaves_what_was_found_without_it() {
     let found = project.run(&["discover", "agent", "--model", "openai:m"]).exits(0);
     assert!(found.out.contains("find(q: string)"), "{}", found.output());
     assert!(found.err.contains("the key was not accepted"), "{}", found.output());
+}
+
+#[test]
+fn a_signal_stops_discovery_while_the_model_is_silent() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    silent.set_nonblocking(true).unwrap();
+    let bot = Bot::answering(shop);
+    let project = Project::new(PROGRAM)
+        .env("OPENAI_API_KEY", "sk-test-dummy-0000000000000000")
+        .env("OPENAI_BASE_URL", &format!("http://{}", silent.local_addr().unwrap()));
+    let live = project.start(&["discover", "--agent", &bot.url("/chat"), "--model", "openai-chat:m"]);
+    let mut accepted = Vec::new();
+    assert!(testkit::until(|| silent.accept().map(|connection| accepted.push(connection)).is_ok()));
+    live.signal(nix::sys::signal::Signal::SIGINT);
+    let ran = live.end();
+    assert_eq!(ran.code, 130, "{}", ran.output());
+    assert!(ran.err.contains("stopped before the model answered"), "{}", ran.output());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::discovery::address;
 use crate::error::CliError;
 use crate::project::{ProjectContext, shown};
 
@@ -55,11 +56,6 @@ fn replace(file: &Path, text: &str, agent: &str) -> std::io::Result<bool> {
         written.persist(&file).map_err(|error| error.error)?;
     }
     Ok(is_set)
-}
-
-/// Returns the address of an agent behind HTTP as a user writes it, without the name of the agent before it.
-pub(super) fn address(agent: &str) -> &str {
-    agent.strip_prefix("http:").filter(|address| !address.starts_with("//")).unwrap_or(agent)
 }
 
 /// Returns the configuration with `line` instead of the line that sets the agent, or with `line` at its start. Only YAML

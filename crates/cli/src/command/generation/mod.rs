@@ -18,7 +18,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use self::folder::TestFolder;
 use self::host::GenerationHost;
-use crate::discovery::{SourceArgs, discover, no_source};
+use crate::discovery::{SourceArgs, address, check_sources, discover, no_answer, no_source, source_path};
 use crate::error::CliError;
 use crate::global::Global;
 use crate::language_model::{self, LanguageModel};
@@ -92,12 +92,13 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
     if args.sources.is_empty() {
         return Err(no_source());
     }
+    let model = language_model::open(args.model.as_deref(), &resolved.run, &context.cwd)?.ok_or_else(no_model)?;
     if quotas.is_empty() {
+        check_sources(&args.sources, &context, terminal)?;
         let there = report::counted(existing.len(), "test");
         terminal.out(&format!("{there} already in {}; `--count N` asks for more\n", folder.shown()));
         return Ok(ExitCode::SUCCESS);
     }
-    let model = language_model::open(args.model.as_deref(), &resolved.run, &context.cwd)?.ok_or_else(no_model)?;
     let found = discover(&args.sources, &context, Some(&model), terminal)?;
     if found.profile.is_empty() {
         return Err(CliError::nothing("nothing is known about the agent")
@@ -105,11 +106,8 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
     }
     let verify = args.verify.unwrap_or(if args.sources.agent.is_some() { VERIFY } else { 0 });
     if let (Some(reason), Some(agent), true) = (&found.silence, &args.sources.agent, verify > 0) {
-        return Err(CliError::environment(format!(
-            "the agent {} did not answer: {reason}",
-            configuration::address(agent)
-        ))
-        .hint("start it, or use `--verify 0` to write tests without running them"));
+        return Err(CliError::environment(no_answer(agent, reason))
+            .hint("start it, or use `--verify 0` to write tests without running them"));
     }
     let request = GenerationRequest {
         profile: &found.profile,
@@ -134,9 +132,9 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
         terminal.json(&text::Document::of(&generated, &model.name));
     } else {
         // `run` finds the project's own agent.
-        let default = context.project.defaults.agent.as_ref().map(|set| configuration::address(&set.value));
-        let agent = args.sources.agent.as_deref().map(configuration::address).filter(|agent| default != Some(*agent));
-        terminal.out(&text::summary(&generated, &request, agent, configured.as_deref()));
+        let default = context.project.defaults.agent.as_ref().map(|set| address(&set.value));
+        let agent = args.sources.agent.as_deref().map(address).filter(|agent| default != Some(*agent));
+        terminal.out(&report::clean(&text::summary(&generated, &request, agent, configured.as_deref())));
     }
     if let Some(reason) = stopped {
         return Ok(exit::of_stop(&reason));
@@ -175,7 +173,7 @@ impl Skill {
     /// Returns the first source that is a skill.
     fn of(sources: &SourceArgs, context: &ProjectContext) -> Option<Self> {
         let folder = sources.paths.iter().find_map(|path| {
-            let path = context.cwd.join(path);
+            let path = source_path(path, context);
             let folder = if path.ends_with("SKILL.md") { path.parent()?.to_owned() } else { path };
             folder.join("SKILL.md").is_file().then_some(folder)
         })?;
@@ -205,7 +203,7 @@ fn plan(
     if json {
         terminal.json(&planned);
     } else {
-        terminal.out(&text::plan(&planned));
+        terminal.out(&report::clean(&text::plan(&planned, &generate::targets(request.profile))));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -248,7 +246,9 @@ fn cannot_start(error: &std::io::Error) -> CliError {
 
 fn failed(error: &generate::GenerationError) -> CliError {
     let hint = match error {
-        generate::GenerationError::UnknownCost => "leave out `--budget`, or set the price of the model with `prices`",
+        generate::GenerationError::UnknownCost => {
+            "leave out `--budget`, or set the price of the model with `pricing` in the configuration"
+        }
         generate::GenerationError::NoPlan(_) => {
             "`trialrun doctor` shows which models can be used; `--model` names another one"
         }

@@ -1,9 +1,9 @@
 //! Progress and summary of `gen` on the terminal.
 
-use generate::{Admitted, Covered, Generated, GenerationRequest, PlannedTest, Progress, RejectedTest};
+use generate::{Admitted, Covered, Generated, GenerationRequest, PlannedTest, Progress, RejectedTest, Target};
 use model::Outcome;
 use report::columns::{padded, widest};
-use report::counted;
+use report::{clean, counted};
 use serde::Serialize;
 
 /// Maximum number of facts without a test that are listed.
@@ -61,14 +61,20 @@ fn rejection(test: &RejectedTest) -> String {
     format!("{} ({}): {}", test.name, test.category, test.reasons.join("; "))
 }
 
-/// Formats the plan.
-pub(super) fn plan(planned: &[PlannedTest]) -> String {
+/// Formats the plan. Each test is followed by the facts that it covers.
+pub(super) fn plan(planned: &[PlannedTest], facts: &[Target]) -> String {
     let column = widest(planned.iter().map(|test| test.category.as_str()));
-    let line = |test: &PlannedTest| {
-        let covers = test.covers.join(", ");
-        format!("{}  {}\n{}  covers {covers}\n", padded(&test.category, column), test.name, padded("", column))
+    let gap = padded("", column);
+    let covered = |id: &String| {
+        let fact = facts.iter().find(|fact| fact.id == *id);
+        let text = fact.map_or_else(|| id.clone(), |fact| format!("{}  {}", fact.text, fact.place));
+        format!("{gap}  covers {}\n", text.trim_end())
     };
-    planned.iter().map(line).collect()
+    let lines = |test: &PlannedTest| {
+        let covers: String = test.covers.iter().map(covered).collect();
+        format!("{}  {}\n{covers}", padded(&test.category, column), test.name)
+    };
+    planned.iter().map(lines).collect()
 }
 
 /// Formats the result.

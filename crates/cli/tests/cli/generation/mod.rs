@@ -103,6 +103,12 @@ fn a_second_run_adds_what_is_missing_and_changes_nothing() {
     project.write(name, &edited);
     let ran = generate(&project, &["--count", "2", "--categories", "happy"]).exits(0);
     assert!(ran.out.contains("2 tests already in tests/generated"), "{}", ran.output());
+    // The other arguments are checked as well.
+    let enough = |arguments: &[&str]| project.run(&[&["gen", "--count", "2"], arguments].concat()).exits(2).err;
+    let model = ["--model", "openai-chat:writer"];
+    assert!(enough(&["gone", model[0], model[1]]).contains("`gone` does not exist"));
+    assert!(enough(&["prompt.md", "--agent", "shopp", model[0], model[1]]).contains("shopp"));
+    assert!(enough(&["prompt.md", "--model", "anthropic:writer"]).contains("ANTHROPIC_API_KEY or"));
     let more: Vec<Proposed> = lamps().into_iter().filter(|test| test.category == "edge").collect();
     shop.proposes(proposals(&more), Duration::ZERO);
     generate(&project, &["--count", "4", "--categories", "happy,edge"]).exits(0);
@@ -147,7 +153,7 @@ fn weak_duplicate_and_dangerous_proposals_are_never_written() {
     assert!(written.iter().all(|name| name.starts_with("happy-") && name.ends_with(".test.ts")), "{written:?}");
     assert!(written.contains(&"happy-etc-passwd.test.ts".to_owned()), "{}", ran.output());
     for reason in ["examines the same as", "pass the case `greets`", "pass the case `keeps a secret`"] {
-        assert!(ran.out.contains(reason), "{reason}: {}", ran.output());
+        assert!(ran.out.contains(reason) && !ran.err.contains(reason), "{reason}, once: {}", ran.output());
     }
     project.run(&["check", "tests/generated"]).exits(0);
     assert!(!project.dir().join("owned").exists() && !project.dir().join("etc").exists());
@@ -221,7 +227,7 @@ fn a_plan_can_be_seen_without_writing() {
     let project = project(&shop, proposals(&lamps()[..2]));
     let ran = generate(&project, &["--count", "2", "--categories", "happy", "--dry-run"]).exits(0);
     assert!(
-        ran.out.contains("happy  tells when an order arrives\n       covers tool:lookup_order\n"),
+        ran.out.contains("happy  tells when an order arrives\n       covers lookup_order  tools.json:2\n"),
         "{}",
         ran.output()
     );

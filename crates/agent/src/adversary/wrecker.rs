@@ -24,6 +24,10 @@ fn act(seen: &Observation<'_>) -> Vec<Action> {
     for _ in 0..TURNS {
         actions.extend([Action::Turn, Action::call("TodoWrite", json!({ "todos": [] }))]);
     }
-    actions.extend([Action::Say("I could not do this.".to_owned()), Action::GiveUp]);
+    actions.push(Action::Say("I could not do this.".to_owned()));
+    // A scenario in code ends with an agent that gives up, before its assertions about limits.
+    if seen.case.code.is_none() {
+        actions.push(Action::GiveUp);
+    }
     actions
 }

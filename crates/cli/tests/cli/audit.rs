@@ -313,6 +313,20 @@ fn mutations_of_a_recorded_good_trial_make_assertions_fail() {
 }
 
 #[test]
+fn limits_in_tests_as_code_can_fail() {
+    let project = Project::new(PROGRAM);
+    project.write("trialrun.yaml", "defaults: { agent: fake }\n");
+    project.write(
+        "tests/limits.test.ts",
+        "import { assert, scenario } from \"trialrun\";\n\nexport default scenario(\"is brief\", async ({ agent }) => {\n  \
+         const reply = await agent.send(\"When are you open?\");\n  assert.contains(reply, \"nine to five\");\n  \
+         assert.tokenUsage(reply, { max: 1000 });\n});\n",
+    );
+    let ran = project.run(&["audit", "--min-score", "1"]).exits(0);
+    assert!(ran.out.contains("score 100%: no weakness found"), "{}", ran.output());
+}
+
+#[test]
 fn an_invalid_suite_is_not_audited() {
     let project = sound();
     project.write("scenarios/wrong.yaml", "scenario: wrong\nasertions: []\n");

@@ -49,6 +49,8 @@ struct Counter {
     seen: Mutex<Vec<Seen>>,
     /// Proposals of `/writer`, and its delay before each answer.
     proposals: Mutex<(Proposals, Duration)>,
+    /// Number of requests to `/writer` in progress, and the highest one so far.
+    writing: Mutex<(usize, usize)>,
 }
 
 impl Shop {
@@ -88,6 +90,11 @@ impl Shop {
         *self.counter.proposals.lock().unwrap() = (proposals, delay);
     }
 
+    /// Returns the highest number of requests to `/writer` that were in progress at the same time.
+    pub fn most_written_at_once(&self) -> usize {
+        self.counter.writing.lock().unwrap().1
+    }
+
     /// Returns every request so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.counter.seen.lock().unwrap().clone()
@@ -118,7 +125,13 @@ fn serve(stream: &TcpStream, counter: &Counter) -> std::io::Result<()> {
             None if path.starts_with("/judge") => dialect::whole(&judge::judge(&request.body)),
             None if path.starts_with("/writer") => {
                 let (proposals, delay) = counter.proposals.lock().unwrap().clone();
+                {
+                    let (now, most) = &mut *counter.writing.lock().unwrap();
+                    *now += 1;
+                    *most = (*most).max(*now);
+                }
                 std::thread::sleep(delay);
+                counter.writing.lock().unwrap().0 -= 1;
                 dialect::whole(&writer::write(&request.body, &proposals))
             }
             None if path.ends_with("lamps") => {

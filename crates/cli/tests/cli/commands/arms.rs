@@ -93,7 +93,7 @@ fn two_runs_are_compared_by_arm_and_a_worse_baseline_is_not_a_regression() {
     project.write("skills/one/SKILL.md", "---\nname: one\ndescription: d\nversion: 1.1.0\n---\nFormat better.\n");
     project.run(&["run", "skills/one", "--label", "after"]).exits(1);
     let compared = project.run(&["compare", "before", "after"]).exits(0).out;
-    assert!(compared.contains("skill one: 1.0.0 (") && compared.contains(" 1.1.0 ("), "{compared}");
+    assert!(compared.contains("skill one changed: 1.0.0 (") && compared.contains(" 1.1.0 ("), "{compared}");
     let without: Vec<&str> = compared.lines().filter(|line| line.starts_with("    without")).collect();
     assert!(without[0].contains("-25 pts"), "{compared}");
     let json = project.run(&["compare", "before", "after", "--json"]).exits(0).json();

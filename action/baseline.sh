@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Finds the newest baseline of the default branch, and writes the id of its workflow run to the output run-id. Having no
 # baseline is not an error.
-# Environment: GITHUB_TOKEN needs the permission `actions: read`; INPUT_NAME is the name of the artifact; DEFAULT_BRANCH.
+# Environment: GITHUB_TOKEN needs the `actions: read` permission; INPUT_NAME is the name of the artifact; DEFAULT_BRANCH.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=github-api.sh
 . "$(dirname "$0")/github-api.sh"

@@ -1,4 +1,4 @@
-//! Patches of several files, which some models write with the tool `apply_patch`, and the equivalent calls.
+//! Patches of several files, which some models write with the `apply_patch` tool, and the equivalent calls.
 
 use model::ToolCall;
 use serde_json::{Map, Value, json};

@@ -17,7 +17,7 @@ pub struct Description {
     pub program: Option<&'static Program>,
     /// Canonical names of its tools; `None` if any name may occur.
     pub tools: Option<&'static [&'static str]>,
-    /// Names of its tools that have no canonical name, if all others have one; `None` if that is not known.
+    /// Names of its tools that have no canonical name, if all others have one; `None` if that is unknown.
     pub own_tools: Option<&'static [&'static str]>,
     /// Model of cases that name none; `None` leaves the choice to the agent.
     pub default_model: Option<&'static str>,

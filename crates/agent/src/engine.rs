@@ -22,9 +22,9 @@ const MARGIN: Duration = Duration::from_secs(1);
 /// Maximum memory of an engine, in bytes.
 const MEMORY: usize = 256 << 20;
 /// Maximum number of console lines that are recorded per engine.
-const MOST_LINES: usize = 1_000;
+const MAX_LINES: usize = 1_000;
 /// Maximum size of the console output that is recorded per engine, in bytes.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 /// File name of a program, used for its imports and errors. The file does not exist.
 const PROGRAM: &str = ".trialrun-program.mjs";
 
@@ -71,12 +71,12 @@ impl Program {
             runtime.give_fetch()?;
         }
         let mut text = String::new();
-        for (at, specifier) in self.modules.iter().enumerate() {
+        for (index, specifier) in self.modules.iter().enumerate() {
             // The module is first imported on its own, so that its errors do not point into a generated program.
             runtime.import(specifier, &self.directory, LOADING)?;
-            text.push_str(&format!("import * as module{at} from {};\n", serde_json::json!(specifier)));
+            text.push_str(&format!("import * as module{index} from {};\n", serde_json::json!(specifier)));
         }
-        let names: Vec<String> = (0..self.modules.len()).map(|at| format!("module{at}")).collect();
+        let names: Vec<String> = (0..self.modules.len()).map(|index| format!("module{index}")).collect();
         text.push_str(&format!("const modules = [{}];\n{}", names.join(", "), self.text));
         let module = runtime.import_source(&text, &self.directory.join(PROGRAM), LOADING)?;
         Ok((runtime.export(&module, "default")?.unwrap_or_default(), freezer))
@@ -140,7 +140,7 @@ impl Engine {
         let (jobs, queue) = channel();
         let (messages_in, messages) = channel();
         let guard = CallGuard(messages_in.clone());
-        let (lines_in, mut lines) = mpsc::channel(MOST_LINES);
+        let (lines_in, mut lines) = mpsc::channel(MAX_LINES);
         let room = Arc::<Mutex<ConsoleBudget>>::default();
         let of_thread = Arc::clone(&room);
         let (loaded, mut loading) = oneshot::channel();
@@ -170,7 +170,7 @@ impl Engine {
         Ok((Self { jobs, early, lines, room, freezer, is_at_rest: false, _guard: guard }, value))
     }
 
-    /// Prepares the engine to serve several trials, one after the other, by freezing the built-in objects.
+    /// Prepares the engine to serve several trials, one after another, by freezing the built-in objects.
     ///
     /// # Errors
     /// If there is no memory left, or its program was not loaded for it.
@@ -250,13 +250,13 @@ impl Engine {
 struct ConsoleBudget {
     /// Lines and bytes; `None` after the first line that did not fit.
     left: Option<(usize, usize)>,
-    lines_left_out: usize,
-    bytes_left_out: usize,
+    omitted_lines: usize,
+    omitted_bytes: usize,
 }
 
 impl Default for ConsoleBudget {
     fn default() -> Self {
-        Self { left: Some((MOST_LINES, MOST_BYTES)), lines_left_out: 0, bytes_left_out: 0 }
+        Self { left: Some((MAX_LINES, MAX_BYTES)), omitted_lines: 0, omitted_bytes: 0 }
     }
 }
 
@@ -265,16 +265,16 @@ impl ConsoleBudget {
     fn take(&mut self, line: &str) -> bool {
         self.left = self.left.and_then(|(lines, bytes)| Some((lines.checked_sub(1)?, bytes.checked_sub(line.len())?)));
         if self.left.is_none() {
-            self.lines_left_out += 1;
-            self.bytes_left_out += line.len();
+            self.omitted_lines += 1;
+            self.omitted_bytes += line.len();
         }
         self.left.is_some()
     }
 
     /// Returns a note about omitted output, once; `None` if nothing was omitted.
     fn note(&mut self) -> Option<String> {
-        let (lines, bytes) = (std::mem::take(&mut self.lines_left_out), std::mem::take(&mut self.bytes_left_out));
-        (lines > 0).then(|| format!("(left out of the console output: {lines} lines, {bytes} bytes)"))
+        let (lines, bytes) = (std::mem::take(&mut self.omitted_lines), std::mem::take(&mut self.omitted_bytes));
+        (lines > 0).then(|| format!("(omitted from the console output: {lines} lines, {bytes} bytes)"))
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use model::{Ending, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 
-use crate::performer::Performer;
 use crate::session::Session;
+use crate::step_recorder::StepRecorder;
 use crate::turn::{Turn, finished, unless_stopped};
 use crate::{Agent, Description, SessionContext};
 
@@ -52,7 +52,7 @@ impl Agent for Executor {
         let session_id = context.session_id(self.description.name);
         let session: Box<dyn Session> = Box::new(ExecutorSession {
             session_id,
-            performer: Performer::default(),
+            step_recorder: StepRecorder::default(),
             execute: Arc::clone(&self.execute),
         });
         Box::pin(std::future::ready(Ok(session)))
@@ -61,17 +61,17 @@ impl Agent for Executor {
 
 struct ExecutorSession {
     session_id: String,
-    performer: Performer,
+    step_recorder: StepRecorder,
     execute: Arc<Execute>,
 }
 
 impl ExecutorSession {
     async fn answer(&mut self, message: &str, turn: &mut Turn) -> Result<(), Ending> {
-        self.performer.next_turn();
-        self.performer.begin(turn, &self.session_id)?;
+        self.step_recorder.next_turn();
+        self.step_recorder.begin(turn, &self.session_id)?;
         let answered = unless_stopped(turn.stopping(), (self.execute)(message.to_owned())).await?;
         let text = answered.map_err(|reason| Ending::GaveUp { reason })?;
-        self.performer.say(turn, &text)?;
+        self.step_recorder.say(turn, &text)?;
         turn.record(finished(false, Usage::default(), Some(text), None))
     }
 }

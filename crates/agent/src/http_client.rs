@@ -14,7 +14,7 @@ const CONNECTING: Duration = Duration::from_secs(10);
 /// at that very moment would be lost.
 const IDLE: Duration = Duration::from_millis(1500);
 /// Maximum number of clients kept. There is more than one only if several runs or kinds of addresses follow each other.
-const KEPT: usize = 8;
+const MAX_CLIENTS: usize = 8;
 
 /// Clients and their purposes. Connections cannot be used after the runtime on which they were opened has ended.
 static CLIENTS: Mutex<Vec<(Purpose, Client)>> = Mutex::new(Vec::new());
@@ -36,7 +36,7 @@ pub(crate) fn client(is_secure: bool, host: &Host) -> Result<Client, String> {
         return Ok(client.clone());
     }
     let client = purpose.proxies.client(is_secure, CONNECTING, Some(IDLE))?;
-    if clients.len() >= KEPT {
+    if clients.len() >= MAX_CLIENTS {
         clients.remove(0);
     }
     clients.push((purpose, client.clone()));

@@ -38,7 +38,6 @@ mod model_request;
 mod network;
 mod opencode;
 mod own_tools;
-mod performer;
 mod pricing;
 mod process;
 mod program;
@@ -47,6 +46,7 @@ mod reference;
 mod resolve;
 mod session;
 mod sign_in;
+mod step_recorder;
 mod subprocess;
 #[cfg(test)]
 mod tests;
@@ -155,7 +155,7 @@ pub trait Agent: Send + Sync {
 
     /// Removes the files outside of the sandbox that conversations in the directory `sandbox` left behind, because
     /// their run was killed.
-    fn remove_left(&self, _host: &Host, _sandbox: &Path) {}
+    fn remove_leftovers(&self, _host: &Host, _sandbox: &Path) {}
 
     /// Returns whether it can run on this machine. An agent without a program always can.
     fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
@@ -198,7 +198,7 @@ pub struct CaseContext<'a> {
 pub struct Configured {
     /// Name in the project.
     pub name: String,
-    /// The configuration: a map with the key `type`. A function in it is a string such as
+    /// The configuration: a map with the `type` key. A function in it is a string such as
     /// `/path/module.ts#agent.bodyTemplate` with the tag `!function`. References to environment variables are already
     /// resolved.
     pub node: Node,
@@ -284,7 +284,7 @@ pub struct SessionContext {
 impl SessionContext {
     /// Returns the sandbox of an agent that needs one.
     pub(crate) fn sandbox(&self) -> Result<Arc<dyn Sandbox>, Breakage> {
-        let missing = || Breakage::harness(format!("the agent `{}` was given no sandbox to work in", self.arm.agent));
+        let missing = || Breakage::harness(format!("the `{}` agent was given no sandbox to work in", self.arm.agent));
         self.sandbox.clone().ok_or_else(missing)
     }
 

@@ -8,10 +8,10 @@ use crate::json::is_too_deep;
 use crate::turn::Turn;
 
 /// Maximum length of a line in bytes; longer lines are cut.
-const LONGEST_LINE: usize = 16 * 1024 * 1024;
+const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Maximum length of a notice, in characters.
-const LONGEST_NOTICE: usize = 2000;
+const MAX_NOTICE_LEN: usize = 2000;
 
 /// Reads line by line. Only a small buffer is read ahead, so a process that prints too much has to wait.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Lines<R> {
     dropped: usize,
     longest: usize,
     /// True if a line that is too long is returned immediately, without waiting for its end.
-    hasty: bool,
+    returns_partial_lines: bool,
     ended: bool,
 }
 
@@ -54,16 +54,16 @@ pub(super) struct Notices {
 
 impl Notices {
     /// Maximum number of notices; further lines are only kept.
-    pub(super) const MOST: usize = 100;
+    pub(super) const MAX_COUNT: usize = 100;
 
     /// Records `text` as a notice, unless it is empty. Long texts are shortened.
     pub(super) fn record(&mut self, from: &str, text: &str, turn: &mut Turn) -> Result<(), Ending> {
         let text = text.trim_end();
-        if text.is_empty() || self.count == Self::MOST {
+        if text.is_empty() || self.count == Self::MAX_COUNT {
             return Ok(());
         }
         self.count += 1;
-        turn.record(Step::Notice { from: from.to_owned(), text: model::text::shortened(text, LONGEST_NOTICE) })
+        turn.record(Step::Notice { from: from.to_owned(), text: model::text::shortened(text, MAX_NOTICE_LEN) })
     }
 }
 
@@ -82,7 +82,7 @@ pub(super) enum Content {
 
 impl Content {
     /// Parses a line.
-    pub(super) fn of(line: &str) -> Self {
+    pub(super) fn parse(line: &str) -> Self {
         match serde_json::from_str::<Value>(line) {
             Ok(event @ Value::Object(_)) => Self::Event(event),
             Ok(_) => Self::Other,
@@ -94,21 +94,21 @@ impl Content {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    pub(super) fn of(stream: R) -> Self {
+    pub(super) fn new(stream: R) -> Self {
         Self {
             reader: BufReader::with_capacity(64 * 1024, stream),
             line: Vec::new(),
             dropped: 0,
-            longest: LONGEST_LINE,
-            hasty: false,
+            longest: MAX_LINE_BYTES,
+            returns_partial_lines: false,
             ended: false,
         }
     }
 
     /// Returns a line that is too long immediately, and the rest of it as another line, instead of waiting for a line
     /// end that may never come.
-    pub(super) fn hasty(mut self) -> Self {
-        self.hasty = true;
+    pub(super) fn without_waiting(mut self) -> Self {
+        self.returns_partial_lines = true;
         self
     }
 
@@ -135,7 +135,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             self.dropped += part.len() - kept;
             let used = part.len() + usize::from(end.is_some());
             self.reader.consume(used);
-            if end.is_some() || (self.hasty && self.dropped > 0) {
+            if end.is_some() || (self.returns_partial_lines && self.dropped > 0) {
                 return Some(self.take());
             }
         }
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     async fn all(bytes: &[u8], longest: usize) -> Vec<(String, usize)> {
-        let mut lines = Lines { longest, ..Lines::of(bytes) };
+        let mut lines = Lines { longest, ..Lines::new(bytes) };
         let mut all = Vec::new();
         while let Some(line) = lines.next().await {
             all.push((line.text, line.dropped));
@@ -180,7 +180,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_endless_line_is_returned_as_soon_as_it_is_too_long() {
-        let mut lines = Lines { longest: 1000, ..Lines::of(tokio::io::repeat(b'x')) }.hasty();
+        let mut lines = Lines { longest: 1000, ..Lines::new(tokio::io::repeat(b'x')) }.without_waiting();
         let line = lines.next().await.unwrap();
         assert_eq!(line.text.len(), 1000);
         assert!(line.dropped > 0 && !lines.ended());
@@ -188,24 +188,24 @@ mod tests {
 
     #[test]
     fn an_invalid_event_is_distinguished_from_other_output() {
-        assert!(matches!(Content::of("{\"type\":\"x\"}"), Content::Event(_)));
+        assert!(matches!(Content::parse("{\"type\":\"x\"}"), Content::Event(_)));
         for other in ["", "  ", "Reading from stdin...", "[1]", "null", "4"] {
-            assert_eq!(Content::of(other), Content::Other, "{other}");
+            assert_eq!(Content::parse(other), Content::Other, "{other}");
         }
         for damaged in ["{", "{\"type\":\"assist", "noise{\"type\":\"result\"}", "stant\",\"type\":\"x\"}", "{type: 1}"]
         {
-            assert_eq!(Content::of(damaged), Content::Damaged, "{damaged}");
+            assert_eq!(Content::parse(damaged), Content::Damaged, "{damaged}");
         }
     }
 
     #[test]
     fn an_event_with_too_many_levels_is_distinguished_from_an_invalid_one() {
         let nested = |levels: usize| format!("{{\"type\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
-        assert!(matches!(Content::of(&nested(105)), Content::Event(_)));
+        assert!(matches!(Content::parse(&nested(105)), Content::Event(_)));
         for levels in [130, 100_000] {
-            assert_eq!(Content::of(&nested(levels)), Content::TooDeep, "{levels}");
+            assert_eq!(Content::parse(&nested(levels)), Content::TooDeep, "{levels}");
         }
-        assert_eq!(Content::of(&"[".repeat(200)), Content::Other);
+        assert_eq!(Content::parse(&"[".repeat(200)), Content::Other);
     }
 
     #[tokio::test]

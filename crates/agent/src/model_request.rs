@@ -31,8 +31,8 @@ pub(super) async fn respond(
     reply.map_err(|error| Ending::ProviderFailed { reason: error.to_string() })
 }
 
-/// Returns the steps of a model's message, in order. A message without content becomes an empty text, because it still
-/// counts as a turn.
+/// Returns the steps of a model's message, in order. A message without content becomes an empty string, because it
+/// still counts as a turn.
 pub(super) fn steps(content: &Reply) -> Vec<Step> {
     let message = || content.message_id.clone();
     let step = |block: &Block| match block {

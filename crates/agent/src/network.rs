@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use super::http_client::client;
 
 /// Maximum size of a response, in bytes.
-const LARGEST: usize = 16 << 20;
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
 /// Error of a request to a host that is not listed, after the host.
 const NOT_ALLOWED: &str = "is not in the agent's `network`";
@@ -125,8 +125,8 @@ async fn read(mut response: reqwest::Response) -> Result<Value, String> {
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(|error| error_chain(&error.without_url()))? {
         body.extend_from_slice(&piece);
-        if body.len() > LARGEST {
-            return Err(format!("the response is larger than {} MiB", LARGEST >> 20));
+        if body.len() > MAX_RESPONSE_BYTES {
+            return Err(format!("the response is larger than {} MiB", MAX_RESPONSE_BYTES >> 20));
         }
     }
     Ok(Value::Map(vec![

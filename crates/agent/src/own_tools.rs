@@ -31,7 +31,7 @@ const FIND: &str = r#"export default wanted.map(([at, keys, name, described]) =>
 const FORM: &str = "a tool is an object `{name, description, parameters, execute}`";
 
 /// Maximum length of a tool's name that every provider accepts.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LEN: usize = 64;
 
 /// Result of a tool: its answer, or its error.
 pub(super) type ToolOutput = Result<String, String>;
@@ -75,7 +75,7 @@ pub(super) struct OwnTools {
 /// Returns the problems of the tools of `case`.
 pub(super) fn check(case: &Case, directory: &Path, modules: &Library, owner: Owner) -> Vec<Diagnostic> {
     let at_case = |problem: Diagnostic| problem.or_at(|| case.source.clone());
-    let wanted = match wanted(case, owner) {
+    let wanted = match requested_tools(case, owner) {
         Ok(wanted) if wanted.is_empty() => return Vec::new(),
         Ok(wanted) => wanted,
         Err(problems) => return problems.into_iter().map(at_case).collect(),
@@ -93,7 +93,7 @@ impl OwnTools {
     pub(super) async fn open(context: &SessionContext, owner: Owner) -> Result<Self, Breakage> {
         let broken = |reason: String| Breakage::environment(format!("the case's tools cannot be loaded: {reason}"));
         let all_broken = |problems: Vec<Diagnostic>| broken(joined(&problems));
-        let wanted = wanted(&context.case, owner).map_err(all_broken)?;
+        let wanted = requested_tools(&context.case, owner).map_err(all_broken)?;
         if wanted.is_empty() {
             return Ok(Self::default());
         }
@@ -108,7 +108,7 @@ impl OwnTools {
         self.tools.iter().map(|tool| &tool.spec)
     }
 
-    /// Returns the index of the tool `name`.
+    /// Returns the index of the tool called `name`.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
         self.tools.iter().position(|tool| tool.spec.name == name)
     }
@@ -116,11 +116,11 @@ impl OwnTools {
     /// Calls the tool with the index `at`. Returns `None` if the trial must stop.
     pub(super) async fn answer(
         &mut self,
-        at: usize,
+        index: usize,
         input: &Json,
         turn: &mut Turn,
     ) -> Result<Option<ToolOutput>, Ending> {
-        let (Some(engine), Some(tool)) = (&mut self.engine, self.tools.get(at)) else { return Ok(None) };
+        let (Some(engine), Some(tool)) = (&mut self.engine, self.tools.get(index)) else { return Ok(None) };
         turn.waiting("tool");
         match engine.call(&tool.execute, vec![Value::from(input)], turn).await {
             Ok(Ok(Value::Undefined | Value::Null)) => Ok(Some(Ok("(no output)".to_owned()))),
@@ -134,7 +134,7 @@ impl OwnTools {
 }
 
 /// Returns the tools that `case` refers to, each once. Names of the agent's own tools are skipped.
-fn wanted(case: &Case, owner: Owner) -> Result<Vec<ToolReference>, Vec<Diagnostic>> {
+fn requested_tools(case: &Case, owner: Owner) -> Result<Vec<ToolReference>, Vec<Diagnostic>> {
     let mut seen: Vec<&Json> = Vec::new();
     let mut wanted = Vec::new();
     let mut problems = Vec::new();
@@ -156,7 +156,7 @@ impl ToolReference {
         match written {
             Json::String(name) if owner.tools.contains(&name.as_str()) => Ok(None),
             Json::String(text) if !text.contains(['/', '.', '#']) => {
-                let problem = Diagnostic::error(format!("`{}` has no tool `{text}`", owner.agent))
+                let problem = Diagnostic::error(format!("`{}` has no tool named `{text}`", owner.agent))
                     .suggest(nearest(text, owner.tools.iter().copied()))
                     .help("a tool of your own is in a module: `./weather.js` or `./weather.js#forecast`");
                 Err(Box::new(problem))
@@ -168,7 +168,7 @@ impl ToolReference {
                 };
                 let Some(execute) = described.get("execute").and_then(Json::as_str) else {
                     return wrong(
-                        format!("the tool `{name}` has no `execute`"),
+                        format!("the `{name}` tool has no `execute`"),
                         "name a module instead (`./weather.js#forecast`), or what it does in one: `execute: ./weather.js#run`",
                     );
                 };
@@ -208,7 +208,7 @@ fn steps(path: &str) -> Vec<Json> {
             }
         }
         let name = rest.strip_prefix('.').unwrap_or(rest);
-        let end = name.char_indices().skip(1).find(|(_, letter)| matches!(letter, '.' | '[')).map(|(at, _)| at);
+        let end = name.char_indices().skip(1).find(|(_, letter)| matches!(letter, '.' | '[')).map(|(offset, _)| offset);
         let (name, after) = name.split_at(end.unwrap_or(name.len()));
         steps.push(json!(name));
         rest = after;
@@ -218,7 +218,7 @@ fn steps(path: &str) -> Vec<Json> {
 
 fn reference(text: &str) -> Result<Reference, Problem> {
     Reference::parse(text).map_err(|error| {
-        let problem = Diagnostic::error(format!("the tool `{text}`: {error}"));
+        let problem = Diagnostic::error(format!("the `{text}` tool: {error}"));
         Box::new(error.help.into_iter().fold(problem, Diagnostic::help))
     })
 }
@@ -229,11 +229,11 @@ fn program(wanted: &[ToolReference], directory: &Path, modules: &Library) -> Pro
     let mut list = Vec::new();
     for tool in wanted {
         let specifier = tool.reference.specifier();
-        let at = specifiers.iter().position(|known| known == specifier).unwrap_or_else(|| {
+        let index = specifiers.iter().position(|known| known == specifier).unwrap_or_else(|| {
             specifiers.push(specifier.to_owned());
             specifiers.len() - 1
         });
-        list.push(json!([at, tool.keys(), tool.reference.inferred_name(), tool.described]));
+        list.push(json!([index, tool.keys(), tool.reference.inferred_name(), tool.described]));
     }
     let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     Program {
@@ -270,13 +270,13 @@ impl OwnTool {
         };
         let name = found.get("name").and_then(Value::as_str).unwrap_or_default();
         let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
-        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_letter) {
-            let help = format!("a name has at most {LONGEST_NAME} letters, digits, `_` and `-`");
+        if name.is_empty() || name.len() > MAX_NAME_LEN || !name.chars().all(is_letter) {
+            let help = format!("a name has at most {MAX_NAME_LEN} letters, digits, `_` and `-`");
             return wrong(format!("a tool cannot be called `{name}`"), &help);
         }
         if owner.tools.contains(&name) {
             return wrong(
-                format!("`{}` already has a built-in tool `{name}`", owner.agent),
+                format!("`{}` already has a built-in tool named `{name}`", owner.agent),
                 "give the case's tool another name",
             );
         }
@@ -304,7 +304,7 @@ fn schema(parameters: Json, name: &str) -> Result<Json, Problem> {
             Ok(json!({"type": "object", "properties": properties}))
         }
         other => wrong(
-            format!("the `parameters` of the tool `{name}` must be an object, not {other}"),
+            format!("the `parameters` of the `{name}` tool must be an object, not {other}"),
             "they are a JSON Schema, or a map of the arguments",
         ),
     }
@@ -410,7 +410,7 @@ export default [{ tools: [{ execute: () => undefined }] }];
         let mut harness = bringing(dir.path(), json!(["./weather.js#shout"]), &steps);
         harness.setup.closed_tools = Some(vec!["Read".into()]);
         let played = harness.play(&Chat).await.unwrap();
-        assert_eq!(played.calls(), [("shout", "No such tool: `shout`. The tools are: Read.", true)]);
+        assert_eq!(played.calls(), [("shout", "No such tool: `shout`. Available tools: Read.", true)]);
         assert!(met(&played));
     }
 
@@ -450,11 +450,11 @@ export default [{ tools: [{ execute: () => undefined }] }];
         assert_eq!(
             describe(json!(["Reed", {"name": "x"}, {"execute": "./weather.js"}, 5, "py://x/y"])),
             [
-                "case.yaml:1:1: `chat` has no tool `Reed`",
-                "case.yaml:1:1: the tool `x` has no `execute`",
+                "case.yaml:1:1: `chat` has no tool named `Reed`",
+                "case.yaml:1:1: the `x` tool has no `execute`",
                 "case.yaml:1:1: a tool has no `name`",
                 "case.yaml:1:1: a tool must be a reference to a module or an object, not 5",
-                "case.yaml:1:1: the tool `py://x/y`: `py://` is not supported",
+                "case.yaml:1:1: the `py://x/y` tool: `py://` is not supported",
             ]
         );
         assert_eq!(
@@ -469,8 +469,8 @@ export default [{ tools: [{ execute: () => undefined }] }];
             [
                 "case.yaml:1:1: a tool cannot be called `a b`",
                 "case.yaml:1:1: `./odd.js#b` is not a tool",
-                "case.yaml:1:1: `chat` already has a built-in tool `Read`",
-                "case.yaml:1:1: the `parameters` of the tool `c` must be an object, not 7",
+                "case.yaml:1:1: `chat` already has a built-in tool named `Read`",
+                "case.yaml:1:1: the `parameters` of the `c` tool must be an object, not 7",
                 "case.yaml:1:1: `./weather.js` is not a tool",
                 "case.yaml:1:1: `./weather.js#none` is not a tool",
             ]

@@ -36,7 +36,7 @@ pub struct Pricing {
     providers: llm::Providers,
     /// Model as the user named it.
     model: Option<String>,
-    /// True if a script answers, which costs nothing, whatever the agent reports.
+    /// True if a script answers, which costs nothing, regardless of what the agent reports.
     is_script: bool,
     /// OpenRouter's prices of this model, if OpenRouter bills; the inner `None` if they could not be fetched.
     list: Option<Option<Arc<llm::ListPrices>>>,

@@ -17,7 +17,7 @@ const WAITING: usize = 1024;
 /// Number of last stderr lines that are kept to explain an ending.
 const LAST_LINES: usize = 3;
 /// Maximum number of stderr lines that are kept while the end is awaited.
-const MOST_LATE: usize = 100;
+const MAX_LATE_LINES: usize = 100;
 /// Timeout for a program to end after its stdin is closed.
 const TO_GO: Duration = Duration::from_secs(3);
 /// Time between asking a program to end and killing it with all its descendants.
@@ -59,8 +59,8 @@ impl Process {
         let mut child = Contained::spawn(command)?;
         let missing = || io::Error::other("a stream of the process is missing");
         let stdin = child.take_stdin().ok_or_else(missing)?;
-        let stdout = Lines::of(child.take_stdout().ok_or_else(missing)?);
-        let stderr = Lines::of(child.take_stderr().ok_or_else(missing)?);
+        let stdout = Lines::new(child.take_stdout().ok_or_else(missing)?);
+        let stderr = Lines::new(child.take_stderr().ok_or_else(missing)?);
         let stdin = Some(writer(stdin));
         Ok(Self {
             child,
@@ -74,10 +74,10 @@ impl Process {
         })
     }
 
-    /// Returns a line that is too long immediately: see [`Lines::hasty`].
-    pub(super) fn hasty(mut self) -> Self {
-        self.stdout = self.stdout.hasty();
-        self.stderr = self.stderr.hasty();
+    /// Returns a line that is too long immediately: see [`Lines::without_waiting`].
+    pub(super) fn without_waiting(mut self) -> Self {
+        self.stdout = self.stdout.without_waiting();
+        self.stderr = self.stderr.without_waiting();
         self
     }
 
@@ -131,7 +131,7 @@ impl Process {
         tokio::time::timeout(Duration::ZERO, self.child.wait()).await.is_ok()
     }
 
-    /// Waits for its end, and stops it if it does not end by itself.
+    /// Waits for its end, and stops it if it does not end on its own.
     pub(super) async fn end(&mut self) -> io::Result<ExitStatus> {
         self.close_stdin();
         match tokio::time::timeout(TO_GO, self.drain()).await {
@@ -153,7 +153,7 @@ impl Process {
                 line = self.stderr.next(), if !self.stderr.ended() => {
                     if let Some(line) = line {
                         self.remember(&line);
-                        if self.late_stderr.len() < MOST_LATE {
+                        if self.late_stderr.len() < MAX_LATE_LINES {
                             self.late_stderr.push(line);
                         }
                     }
@@ -169,7 +169,7 @@ impl Process {
         let how = match self.end().await {
             Ok(status) => {
                 self.exit_code = status.code();
-                described(status)
+                describe(status)
             }
             Err(error) => error.to_string(),
         };
@@ -177,7 +177,7 @@ impl Process {
         if words.is_empty() { how } else { format!("{how}: {words}") }
     }
 
-    /// Returns its exit code if it ended by itself and its ending was described.
+    /// Returns its exit code if it ended on its own and its ending was described.
     pub(super) fn exit_code(&self) -> Option<i32> {
         self.exit_code
     }
@@ -207,7 +207,7 @@ impl Process {
 }
 
 /// Describes how a program ended.
-fn described(status: ExitStatus) -> String {
+fn describe(status: ExitStatus) -> String {
     match status.code() {
         Some(code) if code > 128 => format!("ended by signal {}", code - 128),
         Some(code) => format!("exit code {code}"),

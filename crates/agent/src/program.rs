@@ -34,7 +34,7 @@ pub struct Program {
     /// Command that updates it.
     pub update: &'static str,
     /// Oldest version that is tested; `None` for no check.
-    pub oldest: Option<[u64; 3]>,
+    pub min_version: Option<[u64; 3]>,
     /// Variables set when it is asked for its version.
     pub environment: &'static [(&'static str, &'static str)],
     /// Instructions for signing in.
@@ -189,7 +189,7 @@ impl Program {
             Err(hint) => return Readiness { ready: false, version: None, auth: None, hints: vec![hint] },
         };
         let mut hints = Vec::new();
-        if self.oldest.is_some_and(|oldest| numbers(&version).is_some_and(|version| version < oldest)) {
+        if self.min_version.is_some_and(|min_version| numbers(&version).is_some_and(|version| version < min_version)) {
             hints.push(format!("{version} is older than any tested version: `{}`", self.update));
         }
         if auth.is_none() {

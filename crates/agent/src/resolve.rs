@@ -78,7 +78,7 @@ impl Resolver {
 /// Returns the part of a glob pattern before its first special character, cut at a `/`.
 pub fn fixed_part(pattern: &str) -> String {
     match pattern.find(['*', '?', '[', '{']) {
-        Some(at) => pattern[..at].rfind('/').map_or(String::new(), |slash| pattern[..=slash].to_owned()),
+        Some(offset) => pattern[..offset].rfind('/').map_or(String::new(), |slash| pattern[..=slash].to_owned()),
         None => pattern.to_owned(),
     }
 }
@@ -88,7 +88,7 @@ fn below(folder: &str, path: &str) -> String {
     if path.starts_with(['/', '~']) { path.to_owned() } else { format!("{folder}/{path}") }
 }
 
-/// Returns `true` for words of a shell command that can only be paths and may lead out of the working directory (a
+/// Returns `true` for words of a shell command that can only be paths and may point outside the working directory (a
 /// heuristic).
 fn looks_like_a_path(word: &str) -> bool {
     (word.len() > 1 && word.starts_with('/') && !word.starts_with("//"))

@@ -26,11 +26,11 @@ pub(crate) enum SignIn {
 }
 
 impl SignIn {
-    /// Returns the sign-in for `endpoint`, which is `at_vendor` for a vendor's model.
-    pub(crate) fn of(endpoint: &Endpoint, at_vendor: impl FnOnce() -> Self) -> Self {
+    /// Returns the sign-in for `endpoint`, which is `detect` for a vendor's model.
+    pub(crate) fn for_endpoint(endpoint: &Endpoint, detect: impl FnOnce() -> Self) -> Self {
         match endpoint {
             Endpoint::Gateway { .. } | Endpoint::Script(_) | Endpoint::Provider(_) => Self::Scripted,
-            Endpoint::Vendor { .. } => at_vendor(),
+            Endpoint::Vendor { .. } => detect(),
         }
     }
 

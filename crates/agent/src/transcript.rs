@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use model::Ending;
 use serde_json::{Map, Value};
 
-use super::performer::Performer;
+use super::step_recorder::StepRecorder;
 use crate::turn::Turn;
 
 /// One turn of the model.
@@ -73,13 +73,13 @@ impl ReportedCall {
     }
 
     /// Records the call and its result as if they were happening now.
-    pub(super) async fn perform(&self, performer: &mut Performer, turn: &mut Turn) -> Result<(), Ending> {
+    pub(super) async fn perform(&self, step_recorder: &mut StepRecorder, turn: &mut Turn) -> Result<(), Ending> {
         // Yields now and then, so that the trial's timeout is checked even during long transcripts.
         tokio::task::consume_budget().await;
         turn.check_stop()?;
-        let id = performer.call(turn, &self.name, self.input())?;
+        let id = step_recorder.call(turn, &self.name, self.input())?;
         match &self.result {
-            Some(result) => performer.result(turn, &id, result, self.is_error),
+            Some(result) => step_recorder.result(turn, &id, result, self.is_error),
             None => Ok(()),
         }
     }
@@ -94,7 +94,7 @@ fn arguments(written: &Value) -> Value {
 /// Distributes the calls and the output of a recorded answer over turns: one turn for each call and one for the output, unless the record says
 /// otherwise.
 pub(super) fn spread(calls: Vec<ReportedCall>, output: Option<&str>, turns: Option<usize>) -> Vec<ReportedTurn> {
-    let natural = calls.iter().enumerate().map(|(at, call)| call.turn.unwrap_or(at) + 1).max().unwrap_or(0);
+    let natural = calls.iter().enumerate().map(|(index, call)| call.turn.unwrap_or(index) + 1).max().unwrap_or(0);
     let count = turns.unwrap_or(natural + usize::from(output.is_some()));
     if count == 0 {
         return Vec::new();
@@ -103,8 +103,8 @@ pub(super) fn spread(calls: Vec<ReportedCall>, output: Option<&str>, turns: Opti
     let last_call = if output.is_some() { count.saturating_sub(2) } else { count - 1 };
     let mut turns: Vec<ReportedTurn> = Vec::new();
     turns.resize_with(count, ReportedTurn::default);
-    for (at, call) in calls.into_iter().enumerate() {
-        turns[call.turn.unwrap_or(at).min(last_call)].calls.push(call);
+    for (index, call) in calls.into_iter().enumerate() {
+        turns[call.turn.unwrap_or(index).min(last_call)].calls.push(call);
     }
     if let (Some(output), Some(last)) = (output, turns.last_mut()) {
         output.clone_into(&mut last.text);
@@ -124,18 +124,18 @@ pub(super) fn of_answer(calls: Vec<ReportedCall>, text: Option<&str>) -> Vec<Rep
 /// Records `turns` as if they were happening now. Returns the last text.
 pub(super) async fn perform<'a>(
     turns: impl IntoIterator<Item = &'a ReportedTurn>,
-    performer: &mut Performer,
+    step_recorder: &mut StepRecorder,
     turn: &mut Turn,
 ) -> Result<Option<&'a str>, Ending> {
     let mut answer = None;
     for given in turns {
-        performer.next_turn();
+        step_recorder.next_turn();
         if !given.text.is_empty() || given.calls.is_empty() {
-            performer.say(turn, &given.text)?;
+            step_recorder.say(turn, &given.text)?;
         }
         answer = Some(given.text.as_str()).filter(|text| !text.is_empty()).or(answer);
         for call in &given.calls {
-            call.perform(performer, turn).await?;
+            call.perform(step_recorder, turn).await?;
         }
     }
     Ok(answer)
@@ -147,11 +147,11 @@ pub(super) fn turns(messages: &Value) -> (Vec<ReportedTurn>, Vec<String>) {
     match messages {
         Value::Null => {}
         Value::Array(messages) => {
-            messages.iter().enumerate().for_each(|(at, message)| reader.message(message, at));
+            messages.iter().enumerate().for_each(|(index, message)| reader.message(message, index));
         }
-        other => reader.doubt(format!("`messages` should be a list, not {}", kind(other))),
+        other => reader.add_warning(format!("`messages` should be a list, not {}", kind(other))),
     }
-    (reader.turns, reader.doubts)
+    (reader.turns, reader.warnings)
 }
 
 #[derive(Default)]
@@ -162,43 +162,43 @@ struct Reader {
     by_name: HashMap<String, BTreeSet<(usize, usize)>>,
     by_id: HashMap<String, BTreeSet<(usize, usize)>>,
     users: usize,
-    doubts: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl Reader {
-    fn message(&mut self, message: &Value, at: usize) {
+    fn message(&mut self, message: &Value, index: usize) {
         let Some(message) = message.as_object() else {
-            return self.doubt(format!("`messages[{at}]` should be an object, not {}", kind(message)));
+            return self.add_warning(format!("`messages[{index}]` should be an object, not {}", kind(message)));
         };
         match message.get("role").and_then(Value::as_str) {
             Some("user") => self.users += 1,
-            Some("assistant") => self.turn(message, at),
-            Some("tool") => self.results(message, at),
+            Some("assistant") => self.turn(message, index),
+            Some("tool") => self.results(message, index),
             Some(_) => {}
-            None => self.doubt(format!("`messages[{at}]` has no `role`")),
+            None => self.add_warning(format!("`messages[{index}]` has no `role`")),
         }
     }
 
-    fn turn(&mut self, message: &Map<String, Value>, at: usize) {
+    fn turn(&mut self, message: &Map<String, Value>, index: usize) {
         let text = message.get("content").map(content).unwrap_or_default();
-        let mut calls = self.calls(message, "tool_calls", at);
-        calls.extend(self.calls(message, "tools", at));
+        let mut calls = self.calls(message, "tool_calls", index);
+        calls.extend(self.calls(message, "tools", index));
         let turn = self.turns.len();
-        for (at, call) in calls.iter().enumerate().filter(|(_, call)| call.result.is_none()) {
-            self.by_name.entry(call.name.clone()).or_default().insert((turn, at));
+        for (index, call) in calls.iter().enumerate().filter(|(_, call)| call.result.is_none()) {
+            self.by_name.entry(call.name.clone()).or_default().insert((turn, index));
             if let Some(id) = &call.id {
-                self.by_id.entry(id.clone()).or_default().insert((turn, at));
+                self.by_id.entry(id.clone()).or_default().insert((turn, index));
             }
         }
         self.turns.push(ReportedTurn { message: self.users.saturating_sub(1), text, calls });
     }
 
-    fn calls(&mut self, message: &Map<String, Value>, key: &str, at: usize) -> Vec<ReportedCall> {
+    fn calls(&mut self, message: &Map<String, Value>, key: &str, index: usize) -> Vec<ReportedCall> {
         let written = match given(message, key) {
             None => return Vec::new(),
             Some(Value::Array(calls)) => calls,
             Some(other) => {
-                self.doubt(format!("`messages[{at}].{key}` should be a list, not {}", kind(other)));
+                self.add_warning(format!("`messages[{index}].{key}` should be a list, not {}", kind(other)));
                 return Vec::new();
             }
         };
@@ -206,27 +206,27 @@ impl Reader {
         for (nth, call) in written.iter().enumerate() {
             match call.as_object().and_then(ReportedCall::read) {
                 Some(call) => calls.push(call),
-                None => self.doubt(format!("`messages[{at}].{key}[{nth}]` has no `name`")),
+                None => self.add_warning(format!("`messages[{index}].{key}[{nth}]` has no `name`")),
             }
         }
         calls
     }
 
     /// Reads a message of tools: results of earlier calls, and calls that were not mentioned before.
-    fn results(&mut self, message: &Map<String, Value>, at: usize) {
-        for call in self.calls(message, "tools", at) {
+    fn results(&mut self, message: &Map<String, Value>, index: usize) {
+        for call in self.calls(message, "tools", index) {
             let is_it =
                 |open: &ReportedCall| call.input().as_object().is_some_and(Map::is_empty) || open.input == call.input;
             let named = self.by_name.get(&call.name).into_iter().flatten();
-            let at = named.copied().find(|(turn, at)| is_it(&self.turns[*turn].calls[*at]));
-            match at.and_then(|at| self.take_unanswered(at)) {
+            let index = named.copied().find(|(turn, index)| is_it(&self.turns[*turn].calls[*index]));
+            match index.and_then(|index| self.take_unanswered(index)) {
                 Some(open) => (open.result, open.is_error) = (call.result, call.is_error),
                 None => self.add(call),
             }
         }
         let Some(id) = message.get("tool_call_id").and_then(Value::as_str) else { return };
-        let at = self.by_id.get(id).and_then(|calls| calls.first().copied());
-        if let Some(open) = at.and_then(|at| self.take_unanswered(at)) {
+        let index = self.by_id.get(id).and_then(|calls| calls.first().copied());
+        if let Some(open) = index.and_then(|index| self.take_unanswered(index)) {
             open.result = Some(message.get("content").map(content).unwrap_or_default());
         }
     }
@@ -252,8 +252,8 @@ impl Reader {
         }
     }
 
-    fn doubt(&mut self, message: String) {
-        self.doubts.push(message);
+    fn add_warning(&mut self, message: String) {
+        self.warnings.push(message);
     }
 }
 
@@ -294,12 +294,12 @@ mod tests {
 
     /// Returns every turn's calls as `name(input) = result`, and the warnings.
     fn read(messages: &str) -> (Vec<Vec<String>>, Vec<String>) {
-        let (turns, doubts) = turns(&serde_json::from_str(messages).unwrap());
+        let (turns, warnings) = turns(&serde_json::from_str(messages).unwrap());
         let call = |call: &ReportedCall| {
             let result = call.result.as_deref().unwrap_or("-");
             format!("{}({}) = {}{}", call.name, call.input(), result, if call.is_error { "!" } else { "" })
         };
-        (turns.iter().map(|turn| turn.calls.iter().map(call).collect()).collect(), doubts)
+        (turns.iter().map(|turn| turn.calls.iter().map(call).collect()).collect(), warnings)
     }
 
     #[test]

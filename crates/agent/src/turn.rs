@@ -18,17 +18,17 @@ use crate::pricing::{Bill, Pricing};
 use crate::resolve::Resolver;
 
 /// Maximum size of an agent's own output that is kept per attempt, in bytes; the rest is read but not kept.
-const MOST_OUTPUT: usize = 16 * 1024 * 1024;
+const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 /// Size that is counted for each kept line in addition to its text, in bytes.
 const LINE: usize = 200;
 /// Maximum size of an agent's steps in an attempt, in bytes. No conversation with a model is nearly as large.
-const MOST_TOLD: usize = 64 * 1024 * 1024;
+const MAX_REPORTED_BYTES: usize = 64 * 1024 * 1024;
 
 /// Maximum nesting depth of a value from an agent. A record adds levels, and cannot be read if it has more than 127.
-const MOST_LEVELS: usize = 100;
+const MAX_DEPTH: usize = 100;
 
-/// Reason of the ending if the model answered with neither a text nor a call.
-pub(crate) const SILENT: &str = "its model answered without a text and without a tool call";
+/// Reason of the ending if the model answered with neither text nor a call.
+pub(crate) const SILENT: &str = "its model answered with neither text nor a tool call";
 
 /// Value of `Event::Waiting` while an agent retries its model after an error. If the trial's timeout then expires, the
 /// trial is broken because of the provider.
@@ -49,7 +49,7 @@ pub struct Turn {
     activity: Arc<Activity>,
     stop: watch::Receiver<bool>,
     ending: Option<Ending>,
-    /// Remaining size of the agent's own output that is kept; `None` once something was left out.
+    /// Remaining size of the agent's own output that is kept; `None` once something was omitted.
     room: Option<usize>,
     /// Size of the steps so far.
     recorded_bytes: usize,
@@ -57,7 +57,7 @@ pub struct Turn {
     first_token: Option<Instant>,
     /// Known usage of the message in progress.
     on_the_way: Tokens,
-    /// Exit code of the agent's process, if it ended by itself.
+    /// Exit code of the agent's process, if it ended on its own.
     exit_code: Option<i32>,
     /// The agent's working directory.
     disk: Option<PathBuf>,
@@ -87,7 +87,7 @@ impl Turn {
             activity,
             stop,
             ending: None,
-            room: Some(MOST_OUTPUT),
+            room: Some(MAX_OUTPUT_BYTES),
             recorded_bytes: 0,
             first_token: None,
             on_the_way: Tokens::default(),
@@ -122,8 +122,8 @@ impl Turn {
         self.activity.touch();
         self.disk_was_full = self.disk_was_full || self.disk.as_deref().is_some_and(disk_space::is_full);
         self.recorded_bytes += size(&step);
-        if self.recorded_bytes > MOST_TOLD && !matches!(step, Step::Finished { .. }) {
-            let reason = format!("its steps take more than {} MiB in the record", MOST_TOLD >> 20);
+        if self.recorded_bytes > MAX_REPORTED_BYTES && !matches!(step, Step::Finished { .. }) {
+            let reason = format!("its steps take more than {} MiB in the record", MAX_REPORTED_BYTES >> 20);
             return Err(self.ending.get_or_insert(Ending::GaveUp { reason }).clone());
         }
         if is_too_deep(&step) {
@@ -184,12 +184,12 @@ impl Turn {
         self.ending.clone().map_or(Ok(()), Err)
     }
 
-    /// Records the exit code of an agent's process that ended by itself.
+    /// Records the exit code of an agent's process that ended on its own.
     pub fn exited(&mut self, code: Option<i32>) {
         self.exit_code = code;
     }
 
-    /// Returns the exit code of the agent's process, if it ended by itself.
+    /// Returns the exit code of the agent's process, if it ended on its own.
     pub fn exit_code(&self) -> Option<i32> {
         self.exit_code
     }
@@ -216,7 +216,7 @@ impl Turn {
         let Some(room) = self.room else { return };
         self.room = room.checked_sub(line.len() + LINE);
         if self.room.is_none() {
-            let kept = MOST_OUTPUT >> 20;
+            let kept = MAX_OUTPUT_BYTES >> 20;
             return self.warn(format!("the agent's output is too large to keep; the record has its first {kept} MiB"));
         }
         self.sink.send(Event::Output { stream: stream.to_owned(), text: line.to_owned() });
@@ -396,14 +396,14 @@ fn weight(value: &Value) -> usize {
 
 /// Returns the reason of the ending for a value with too many levels.
 pub(crate) fn too_deep() -> String {
-    format!("it sent a value with more than {MOST_LEVELS} levels, which a record cannot hold")
+    format!("it sent a value with more than {MAX_DEPTH} levels, which a record cannot hold")
 }
 
 /// Returns `true` if a value in a step has more levels than a record can hold.
 fn is_too_deep(step: &Step) -> bool {
     match step {
-        Step::ToolCall(call) => has_more_levels(&call.input, MOST_LEVELS),
-        Step::Finished { result: Some(result), .. } => has_more_levels(result, MOST_LEVELS),
+        Step::ToolCall(call) => has_more_levels(&call.input, MAX_DEPTH),
+        Step::Finished { result: Some(result), .. } => has_more_levels(result, MAX_DEPTH),
         _ => false,
     }
 }

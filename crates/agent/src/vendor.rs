@@ -34,7 +34,7 @@ const OWNERS: [(&str, Vendor); 3] =
 
 impl Vendor {
     /// Returns the vendor of the model `name`; `None` if the name does not determine it.
-    pub(super) fn of(name: &str) -> Option<Self> {
+    pub(super) fn from_model_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         let owner = name.split_once(['/', ':']).map_or("", |(owner, _)| owner);
         if let Some((_, vendor)) = OWNERS.iter().find(|(known, _)| owner == *known) {
@@ -77,7 +77,7 @@ mod tests {
             ("o3ther", None),
             ("my-model", None),
         ] {
-            assert_eq!(Vendor::of(name), vendor, "{name}");
+            assert_eq!(Vendor::from_model_name(name), vendor, "{name}");
         }
     }
 }

@@ -316,10 +316,10 @@ fn overhead(scratch: &Path) -> Promise {
     };
     run("1");
     let measured = (0..5).map(|_| millis(run("101").saturating_sub(run("1"))) / 100.0).collect();
-    Promise { what: "whole fake trial in that sandbox, one after the other", limit: 30.0, unit: "ms", measured }
+    Promise { what: "whole fake trial in that sandbox, one after another", limit: 30.0, unit: "ms", measured }
 }
 
-/// Size as released. Cargo keeps the symbols of programs that it builds for benchmarks, whatever the profile says.
+/// Size as released. Cargo keeps the symbols of programs that it builds for benchmarks, regardless of the profile.
 fn size(scratch: &Path) -> Promise {
     let stripped = scratch.join("stripped");
     let status = Command::new("strip").arg("-o").arg(&stripped).arg(PROGRAM).status().expect("strip, of the linker");

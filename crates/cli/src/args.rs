@@ -51,7 +51,7 @@ const USUAL: [&str; 21] = [
 const EXAMPLES: &str = "\
 Examples:
   trialrun run                                 every test of the project
-  trialrun run greet -k login                  tests of the skill `greet` with `login` in their names
+  trialrun run greet -k login                  tests of the `greet` skill with `login` in their names
   trialrun run tests/refund.yaml --watch       one file, again after every change
   trialrun run --agent codex --trials 5        each case five times, with Codex
   trialrun run --last-failed                   cases that did not pass in the last run

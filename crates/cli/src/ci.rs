@@ -24,7 +24,7 @@ pub fn step_summary() -> Result<Option<Box<dyn Write + Send>>, CliError> {
     let opened = File::options().append(true).create(true).open(&file);
     let opened = opened.map_err(|error| {
         let file = Path::new(&file).display();
-        CliError::usage(format!("cannot write {file}: {error}")).hint(format!("the variable `{STEP_SUMMARY}` names it"))
+        CliError::usage(format!("cannot write {file}: {error}")).hint(format!("the `{STEP_SUMMARY}` variable names it"))
     })?;
     Ok(Some(Box::new(opened)))
 }

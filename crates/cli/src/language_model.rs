@@ -17,7 +17,7 @@ pub struct LanguageModel {
     pub name: String,
     /// The model.
     pub model: Arc<dyn llm::Model>,
-    /// True for a script, whose answers depend on the order of the requests: they must be sent one after the other.
+    /// True for a script, whose answers depend on the order of the requests: they must be sent one after another.
     pub is_script: bool,
 }
 
@@ -25,7 +25,7 @@ pub struct LanguageModel {
 /// `None` if there is none.
 ///
 /// # Errors
-/// If the model is not known, or its key or file is missing.
+/// If the model is unknown, or its key or file is missing.
 pub fn open(written: Option<&str>, settings: &runner::Settings, cwd: &Path) -> Result<Option<LanguageModel>, CliError> {
     let Some(chosen) = written.or_else(|| settings.judge()).filter(|name| !name.trim().is_empty()) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The binary `trialrun`: converts arguments into settings, and connects the crates accordingly. Only this crate reads
+//! The `trialrun` binary: converts arguments into settings, and connects the crates accordingly. Only this crate reads
 //! the environment, prints and exits.
 
 mod adversaries;
@@ -59,7 +59,7 @@ fn program(raw: &[std::ffi::OsString]) -> ExitCode {
         Ok(args) => args,
         Err(error) => return exit::of_usage(&error),
     };
-    let terminal = terminal::Terminal::of(&args.global);
+    let terminal = terminal::Terminal::new(&args.global);
     match dispatch(args, &terminal) {
         Ok(code) => code,
         Err(error) => {

@@ -55,7 +55,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
         test: chosen.test.clone(),
         tags: chosen.tags.clone(),
         only: match (&chosen.only, chosen.failures_of()) {
-            (None, Some(run)) => Some(failed_cases(&*context.read_store()?, run, &Terminal::of(global))?),
+            (None, Some(run)) => Some(failed_cases(&*context.read_store()?, run, &Terminal::new(global))?),
             (only, _) => only.clone(),
         },
         shard: chosen.shard,
@@ -256,19 +256,19 @@ pub fn none_failed(run: &str) -> String {
 
 /// Formats the available ids in one line.
 fn listed_ids(ids: &[String]) -> String {
-    let more = match ids.len().saturating_sub(MOST_IDS) {
+    let more = match ids.len().saturating_sub(MAX_IDS) {
         0 => String::new(),
         more => format!(" and {more} more, which `trialrun list` shows"),
     };
-    let listed: Vec<&str> = ids.iter().take(MOST_IDS).map(String::as_str).collect();
+    let listed: Vec<&str> = ids.iter().take(MAX_IDS).map(String::as_str).collect();
     format!("available ids: {}{more}", listed.join(", "))
 }
 
 /// Maximum number of ids in a message.
-const MOST_IDS: usize = 20;
+const MAX_IDS: usize = 20;
 
-/// Returns `true` if a model must judge the assertion. For a case that is not planned this is not known, so the result
-/// is `false`.
+/// Returns `true` if a model must judge the assertion. For a case that is not planned this is unknown, so the result is
+/// `false`.
 fn is_judged(plan: &Plan, case: &model::Case, spec: &model::AssertionSpec) -> bool {
     let of_case = plan.trials.iter().filter(|trial| trial.case.source == case.source && trial.case.id == case.id);
     let mut checks = of_case.flat_map(|trial| trial.checks.iter()).filter(|check| check.id() == spec.id);

@@ -36,7 +36,7 @@ impl Collector {
     ///
     /// # Errors
     /// If the environment asks for something that is not supported.
-    pub fn of(name: &str, destination: Option<&str>) -> Result<Option<Self>, CliError> {
+    pub fn from_name(name: &str, destination: Option<&str>) -> Result<Option<Self>, CliError> {
         if name != OTLP || destination.is_some_and(|destination| !otlp::is_address(destination)) {
             return Ok(None);
         }
@@ -65,10 +65,10 @@ pub fn requested(args: &ReportArgs) -> Result<Vec<RequestedReport>, CliError> {
             None => return Err(CliError::usage("`--output` cannot be used: every report already has a file")),
         }
     }
-    for (at, report) in reports.iter().enumerate() {
+    for (index, report) in reports.iter().enumerate() {
         let is_same = |other: &RequestedReport| (&other.file, &other.collector) == (&report.file, &report.collector);
         let collides = |other: &RequestedReport| is_same(other) && !report.can_share_with(other);
-        if reports[..at].iter().any(collides) {
+        if reports[..index].iter().any(collides) {
             let place = report.place();
             return Err(CliError::usage(format!("two reports go to {place}")).hint("write `--report FORMAT=PATH`"));
         }
@@ -82,10 +82,10 @@ fn parse(written: &str) -> Result<RequestedReport, CliError> {
         None => (written, None),
     };
     let kind = find_report(name)?;
-    let collector = Collector::of(name, destination)?;
+    let collector = Collector::from_name(name, destination)?;
     let file = destination.filter(|file| *file != "-" && collector.is_none()).map(PathBuf::from);
     if kind.is_directory() && file.is_none() {
-        return Err(CliError::usage(format!("the report `{name}` needs a directory"))
+        return Err(CliError::usage(format!("the `{name}` report needs a directory"))
             .hint(format!("write `--report {name}=DIR`")));
     }
     Ok(RequestedReport { kind, file, collector })
@@ -103,7 +103,7 @@ pub fn find_report(name: &str) -> Result<&'static Report, CliError> {
 
 /// Returns the error for a report that is a directory, which only a run can write.
 pub fn only_while_running(kind: &Report) -> CliError {
-    CliError::usage(format!("the report `{}` is written during a run", kind.name))
+    CliError::usage(format!("the `{}` report is written during a run", kind.name))
         .hint("`trialrun run --artifacts DIR` writes it")
 }
 

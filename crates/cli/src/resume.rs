@@ -30,7 +30,7 @@ use crate::{limits, machine};
 /// Maximum number of names in a message.
 const NAMES: usize = 5;
 
-/// Continues the run `wanted`, or else the newest interrupted run, with the reports `report` if there are any.
+/// Continues the run `wanted`, or else the newest interrupted run, with the given reports, if any.
 pub fn resume(
     global: &Global,
     wanted: Option<&str>,
@@ -52,7 +52,7 @@ pub fn resume(
     }
     let info = store.info(&run.id)?;
     let mut args = arguments(&run, &info)?;
-    let finished = Finished::of(&*store, &run, &info)?;
+    let finished = Finished::load(&*store, &run, &info)?;
     let open: HashSet<Arc<str>> =
         info.trials.iter().map(Arc::from).filter(|trial| !finished.trials.contains(trial)).collect();
     let cases = info.trials.iter().filter(|trial| open.contains(&Arc::from(*trial)));
@@ -156,7 +156,7 @@ struct Finished {
 }
 
 impl Finished {
-    fn of(store: &dyn Store, run: &RunRow, info: &RunInfo) -> Result<Self, CliError> {
+    fn load(store: &dyn Store, run: &RunRow, info: &RunInfo) -> Result<Self, CliError> {
         let mut finished = Self { trials: HashSet::new(), earlier: Earlier::default(), versions: BTreeMap::new() };
         let mut last = info.started_at;
         store.replay(&run.id, &mut |envelope| {
@@ -195,14 +195,14 @@ fn changes(args: &RunArgs, prepared: &Prepared, then: &RunInfo) -> Vec<String> {
     for skill in &now.skills {
         let before = then.skills.iter().find(|before| before.name == skill.name);
         if before.is_some_and(|before| before.content_hash != skill.content_hash) {
-            changes.push(format!("the skill `{}` has changed since the run was started", skill.name));
+            changes.push(format!("the `{}` skill has changed since the run was started", skill.name));
         }
     }
     // A run stays part of the trace that it was started in.
     for (name, value) in now.settings.iter().filter(|(name, _)| *name != TRACEPARENT) {
         let before = then.settings.get(name).unwrap_or(&Value::Null);
         if before != value {
-            changes.push(format!("the setting `{name}` was {before} when the run was started, and is {value} now"));
+            changes.push(format!("the `{name}` setting was {before} when the run was started, and is {value} now"));
         }
     }
     if now.trialrun_version != then.trialrun_version {

@@ -52,7 +52,7 @@ impl RunLock {
 
 /// Returns the offset of the byte that represents the run. The end of its id is random.
 fn byte(run: &str) -> libc::off_t {
-    const MOST: u128 = (1 << 62) - 1;
-    let number = uuid::Uuid::parse_str(run).map_or(0, |id| id.as_u128() & MOST);
+    const MAX_OFFSET: u128 = (1 << 62) - 1;
+    let number = uuid::Uuid::parse_str(run).map_or(0, |id| id.as_u128() & MAX_OFFSET);
     libc::off_t::try_from(number).unwrap_or(0)
 }

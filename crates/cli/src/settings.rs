@@ -146,7 +146,7 @@ fn isolation(context: &ProjectContext) -> sandbox::SandboxOptions {
     }
 }
 
-/// Settings for planning and running. `args` is the command `line` with what the environment adds.
+/// Settings for planning and running. `args` is `line`, the command line, with what the environment adds.
 fn settings(
     args: &RunArgs,
     line: &RunArgs,

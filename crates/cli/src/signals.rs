@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 static RECEIVED: AtomicU32 = AtomicU32::new(0);
 
 /// Number of the last signal.
-static LAST: AtomicI32 = AtomicI32::new(0);
+static LAST_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// The run that receives the signals.
 static RUN: Mutex<Option<UnboundedSender<Control>>> = Mutex::new(None);
@@ -77,7 +77,7 @@ async fn listen(ready: &Sender<io::Result<()>>) {
 
 async fn pass_on(mut arrivals: Signal, kind: SignalKind, name: &str) {
     while arrivals.recv().await.is_some() {
-        LAST.store(kind.as_raw_value(), Ordering::Relaxed);
+        LAST_SIGNAL.store(kind.as_raw_value(), Ordering::Relaxed);
         if RECEIVED.fetch_add(1, Ordering::Relaxed) + 1 >= AT_ONCE {
             // Processes end with this one; directories are left to `prune`.
             std::process::exit(128 + kind.as_raw_value());
@@ -91,7 +91,7 @@ async fn pass_on(mut arrivals: Signal, kind: SignalKind, name: &str) {
 
 /// Returns the exit code for the signals received; `None` if there were none.
 pub fn exit_code() -> Option<u8> {
-    was_received().then(|| u8::try_from(128 + LAST.load(Ordering::Relaxed)).unwrap_or(u8::MAX))
+    was_received().then(|| u8::try_from(128 + LAST_SIGNAL.load(Ordering::Relaxed)).unwrap_or(u8::MAX))
 }
 
 /// Returns `true` if a signal was received.

@@ -35,7 +35,7 @@ fn is_colored(variable: impl Fn(&str) -> Option<String>, is_terminal: bool) -> b
 
 impl Terminal {
     /// Inspects both streams and the common environment variables.
-    pub fn of(global: &Global) -> Self {
+    pub fn new(global: &Global) -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]

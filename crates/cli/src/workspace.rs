@@ -42,7 +42,7 @@ impl WorkspaceArgs {
         let context = ProjectContext::find(global, &[])?;
         let Some(workspace) = &self.workspace else {
             let store = context.read_store()?;
-            let run = named_run(&*store, named.unwrap_or(default), &Terminal::of(global))?;
+            let run = named_run(&*store, named.unwrap_or(default), &Terminal::new(global))?;
             return Ok((store, run));
         };
         let iteration = self.iteration.as_deref().or(named);
@@ -83,7 +83,7 @@ pub fn artifacts(workspace: &Path, skills: &[model::SkillInfo], iteration: Optio
 }
 
 /// Maximum size of a file of a workspace, in bytes.
-const LARGEST: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// Contents of the artefacts that identify a run.
 struct WorkspaceRun {
@@ -97,7 +97,7 @@ fn run_in(workspace: &Path, iteration: Option<&str>) -> Result<WorkspaceRun, Cli
     let directory = directory(workspace, iteration)?;
     let file = directory.join(SUITE);
     let wrong = |why: String| CliError::usage(format!("{}: {why}", file.display()));
-    let text = files::read_named_text(&file, LARGEST).map_err(|error| wrong(error.to_string()))?;
+    let text = files::read_named_text(&file, MAX_FILE_BYTES).map_err(|error| wrong(error.to_string()))?;
     let suite: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     let text = |key: &str| suite.get(key).and_then(Value::as_str);
     let run = text("run_id").map(str::to_owned).ok_or_else(|| wrong("it does not name a run".to_owned()))?;
@@ -119,7 +119,7 @@ fn recorded(store: &dyn Store, workspace: &Path, iteration: Option<&str>) -> Res
             return Ok(run);
         }
     }
-    let of = skill.map(|skill| format!(" of the skill `{skill}`")).unwrap_or_default();
+    let of = skill.map(|skill| format!(" of the `{skill}` skill")).unwrap_or_default();
     let what = iteration.map_or("run".to_owned(), |iteration| format!("run with the label `{iteration}`"));
     Err(CliError::usage(format!("{} does not exist, and no {what}{of} is recorded", workspace.display()))
         .hint("`trialrun history` lists recorded trials; `run --workspace DIR` writes a workspace"))

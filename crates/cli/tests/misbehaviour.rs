@@ -13,8 +13,8 @@ use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::Value;
 use testkit::{Live, Project, Ran, TIMEOUT};
 
-/// Limit on the program's memory, whatever the agent does, in KiB.
-const MOST_MEMORY: i64 = 300 * 1024;
+/// Limit on the program's memory, regardless of what the agent does, in KiB.
+const MAX_MEMORY_KIB: i64 = 300 * 1024;
 
 fn project() -> Project {
     Project::new(env!("CARGO_BIN_EXE_trialrun"))
@@ -62,7 +62,7 @@ fn timed_out(trial: &Value) {
 #[track_caller]
 fn memory_is_bounded() {
     let most = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss();
-    assert!(most < MOST_MEMORY, "{most} KiB");
+    assert!(most < MAX_MEMORY_KIB, "{most} KiB");
 }
 
 // Agents.
@@ -266,7 +266,7 @@ fn quick(project: &Project) {
     project.write("s.yaml", &scenario("fake", "user_prompt: done\n"));
 }
 
-/// Runs `script` as root of a mount namespace of its own, with the program as `$1`, in the project's directory. `None`,
+/// Runs `script` as root of its own mount namespace, with the program as `$1`, in the project's directory. `None`,
 /// with a message, where that is not allowed.
 fn with_mounts(project: &Project, script: &str) -> Option<Ran> {
     let run = project.command(&[]);
@@ -383,9 +383,9 @@ fn an_agent_that_removes_its_sandbox_or_nests_too_deeply_fails() {
 }
 
 /// Overwrites `bytes` of a file at the offset `at`.
-fn overwrite(file: &Path, at: usize, bytes: &[u8]) {
+fn overwrite(file: &Path, index: usize, bytes: &[u8]) {
     let mut all = fs::read(file).unwrap();
-    all[at..at + bytes.len()].copy_from_slice(bytes);
+    all[index..index + bytes.len()].copy_from_slice(bytes);
     fs::write(file, all).unwrap();
 }
 

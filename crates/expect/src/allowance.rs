@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::host::{Answer, Argument, Function, Host, Invalid, Pattern, Trouble};
 
 /// Number of stopped pieces after which nothing more is run.
-const MOST_STOPPED: usize = 8;
+const MAX_STOPPED: usize = 8;
 
 thread_local! {
     /// Number of stopped pieces in the current judgement of this thread.
@@ -41,8 +41,8 @@ impl Drop for Allowance {
 
 /// Returns the error if nothing more is run.
 fn spent() -> Option<String> {
-    let message = || format!("not run: {MOST_STOPPED} pieces of code or regular expressions were stopped before");
-    (STOPPED.get() >= MOST_STOPPED).then(message)
+    let message = || format!("not run: {MAX_STOPPED} pieces of code or regular expressions were stopped before");
+    (STOPPED.get() >= MAX_STOPPED).then(message)
 }
 
 fn count(was_stopped: bool) {

@@ -15,7 +15,7 @@ pub enum CriticalState {
 
 impl CriticalState {
     /// Returns the state of an item with the result `found`.
-    pub fn of(found: &Found) -> Self {
+    pub fn new(found: &Found) -> Self {
         if found.fails_critically() {
             Self::Broken
         } else if found.may_fail_critically() {
@@ -54,7 +54,7 @@ impl Candidates {
     /// Adds the item at `index` with its result. `surely` is true if the item had to be tried, and false if that is
     /// not decided.
     pub fn add(&mut self, index: usize, found: Found, surely: bool) {
-        let of_item = CriticalState::of(&found);
+        let of_item = CriticalState::new(&found);
         self.may_break |= of_item != CriticalState::Kept;
         let state = if of_item == CriticalState::Kept && !surely { CriticalState::Doubtful } else { of_item };
         let firm = found.flaws.iter().any(|flaw| flaw.firm);

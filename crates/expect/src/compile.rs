@@ -64,11 +64,11 @@ impl Compiler<'_> {
     /// Compiles `node`. An invalid part is reported, and never matches.
     pub fn matcher(&mut self, node: &Node) -> Matcher {
         let NodeKind::Map(entries) = &node.kind else {
-            return Matcher::of(self.plain(node), SourceLocation::of(node));
+            return Matcher::new(self.plain(node), SourceLocation::from_node(node));
         };
         if let Some(tag) = node.tag.as_deref() {
             let rule = if tag == SCHEMA_TAG { self.schema(node) } else { self.unknown_tag(node, tag) };
-            return Matcher::of(rule, SourceLocation::of(node));
+            return Matcher::new(rule, SourceLocation::from_node(node));
         }
         let is_schema_by_name = schema_names_its_dialect(entries);
         let is_operator = |(key, _): &&(Spanned<String>, Node)| !is_schema_by_name && self.is_operator(&key.value);
@@ -86,7 +86,7 @@ impl Compiler<'_> {
         let rule = if is_penalty { Box::new(Negated { rule }) } else { rule };
         let critical = !is_penalty && (self.critical || meta.critical);
         self.critical = beside || critical;
-        Matcher { meta, place: SourceLocation::of(node), rule, critical }
+        Matcher { meta, place: SourceLocation::from_node(node), rule, critical }
     }
 
     /// Returns the rule of a map: its operators, and its other keys if there are any. All of them must hold.
@@ -99,15 +99,15 @@ impl Compiler<'_> {
         for (name, operand) in operators {
             let place = SourceLocation::at(operand, name.span);
             let rule = self.apply(name, operand).unwrap_or_else(|| nothing(operand));
-            rules.push((name.value.clone(), Matcher::of(rule, place)));
+            rules.push((name.value.clone(), Matcher::new(rule, place)));
         }
         if has_rest {
             let rule = Box::new(self.keys(rest));
-            rules.push((String::new(), Matcher::of(rule, SourceLocation::of(rest))));
+            rules.push((String::new(), Matcher::new(rule, SourceLocation::from_node(rest))));
         }
         match rules.len() {
             1 => rules.remove(0).1.rule,
-            _ => Box::new(AllOf { rules, place: SourceLocation::of(rest) }),
+            _ => Box::new(AllOf { rules, place: SourceLocation::from_node(rest) }),
         }
     }
 
@@ -153,7 +153,7 @@ impl Compiler<'_> {
                 }
             }
         }
-        Keys { entries: read, place: SourceLocation::of(node) }
+        Keys { entries: read, place: SourceLocation::from_node(node) }
     }
 
     /// Reports a key that looks like an operator but is not one.
@@ -184,31 +184,35 @@ impl Compiler<'_> {
             (Some(tag), _) => self.unknown_tag(node, tag),
             (None, NodeKind::String(text)) => match split_regex(text) {
                 Some((source, flags)) => self.regex(node, source, flags),
-                None => {
-                    Box::new(Text { expected: text.clone(), diff: self.diff.cloned(), place: SourceLocation::of(node) })
-                }
+                None => Box::new(Text {
+                    expected: text.clone(),
+                    diff: self.diff.cloned(),
+                    place: SourceLocation::from_node(node),
+                }),
             },
             (None, NodeKind::List(items)) => {
                 let items = items.iter().map(|item| self.matcher(item)).collect();
-                Box::new(Items { items, place: SourceLocation::of(node) })
+                Box::new(Items { items, place: SourceLocation::from_node(node) })
             }
-            (None, _) => Box::new(Literal { value: node.to_json(), place: SourceLocation::of(node) }),
+            (None, _) => Box::new(Literal { value: node.to_json(), place: SourceLocation::from_node(node) }),
         }
     }
 
     /// Compiles a regular expression. An invalid one is reported, and never matches.
     pub fn regex(&mut self, node: &Node, source: &str, flags: &str) -> Box<dyn Rule> {
         match self.host.regex(source, flags) {
-            Ok(pattern) => {
-                Box::new(Regex { written: format!("/{source}/{flags}"), pattern, place: SourceLocation::of(node) })
-            }
+            Ok(pattern) => Box::new(Regex {
+                written: format!("/{source}/{flags}"),
+                pattern,
+                place: SourceLocation::from_node(node),
+            }),
             Err(invalid) => self.refuse(node, &invalid),
         }
     }
 
     fn code(&mut self, node: &Node, reference: &str) -> Box<dyn Rule> {
         match self.host.function(reference, "", &self.rules.directory) {
-            Ok(function) => Box::new(Code { function, place: SourceLocation::of(node) }),
+            Ok(function) => Box::new(Code { function, place: SourceLocation::from_node(node) }),
             Err(invalid) => self.refuse(node, &invalid),
         }
     }
@@ -217,7 +221,7 @@ impl Compiler<'_> {
     pub fn schema(&mut self, node: &Node) -> Box<dyn Rule> {
         let patterns: Arc<dyn schema::Patterns> = Arc::new(crate::pattern::HostPatterns(Arc::clone(self.host)));
         match schema::Schema::compile(node, &patterns, self.problems) {
-            Some(schema) => Box::new(JsonSchema { schema, place: SourceLocation::of(node) }),
+            Some(schema) => Box::new(JsonSchema { schema, place: SourceLocation::from_node(node) }),
             None => nothing(node),
         }
     }
@@ -249,8 +253,8 @@ impl Compiler<'_> {
     }
 }
 
-/// True if a map with these entries is a JSON Schema that names its dialect with `$schema`, and not the operator
-/// `$schema` with its operand.
+/// True if a map with these entries is a JSON Schema that names its dialect with `$schema`, and not the `$schema`
+/// operator with its operand.
 fn schema_names_its_dialect(entries: &[(Spanned<String>, Node)]) -> bool {
     const DIALECT: &str = "$schema";
     const TYPE: &str = "type";
@@ -276,5 +280,5 @@ fn schema_names_its_dialect(entries: &[(Spanned<String>, Node)]) -> bool {
 
 /// Returns the rule that replaces an invalid one.
 fn nothing(node: &Node) -> Box<dyn Rule> {
-    Box::new(Never { place: SourceLocation::of(node) })
+    Box::new(Never { place: SourceLocation::from_node(node) })
 }

@@ -193,7 +193,7 @@ fn found(result: &Value, place: &SourceLocation) -> Found {
     Found {
         score,
         most: score,
-        pass: Pass::of(result.get("pass").is_some_and(value::truthy)),
+        pass: Pass::from_bool(result.get("pass").is_some_and(value::truthy)),
         flaws: list("failures").iter().map(|failure| returned::flaw(failure, false, place)).collect(),
         details: returned::details(list("details")),
         title: text("title"),
@@ -228,13 +228,13 @@ fn text<'v>(context: &'v Value, key: &str) -> &'v str {
 fn fill(template: &str, values: &[(&str, &dyn std::fmt::Display)]) -> String {
     let mut filled = String::new();
     let mut rest = template;
-    while let Some(at) = rest.find('$') {
-        filled.push_str(&rest[..at]);
-        let after = &rest[at + 1..];
+    while let Some(offset) = rest.find('$') {
+        filled.push_str(&rest[..offset]);
+        let after = &rest[offset + 1..];
         let end = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
         match values.iter().find(|(name, _)| *name == &after[..end]) {
             Some((_, value)) => filled.push_str(&value.to_string()),
-            None => filled.push_str(&rest[at..=at + end]),
+            None => filled.push_str(&rest[offset..=offset + end]),
         }
         rest = &after[end..];
     }

@@ -1,4 +1,4 @@
-//! Examples on a Markdown page: an expectation in a block `json`, then values with their results in a block `text`.
+//! Examples on a Markdown page: an expectation in a `json` block, then values with their results in a `text` block.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl Example {
             }
         }
         let expected = node(&self.expectation)?;
-        let expectation = Expectation::of_result(&expected, rules, host, diff.as_ref(), &mut problems);
+        let expectation = Expectation::from_result(&expected, rules, host, diff.as_ref(), &mut problems);
         if let Some(problem) = problems.first() {
             return Err(problem.to_string());
         }

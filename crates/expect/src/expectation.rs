@@ -40,20 +40,20 @@ pub struct Expectation {
 impl Expectation {
     /// Compiles an expectation of one value. `diff` is the text comparison of the case. Invalid parts are reported,
     /// and never match.
-    pub fn of_value(
+    pub fn from_value(
         node: &Node,
         rules: Rules,
         host: &Arc<dyn Host>,
         diff: Option<&Node>,
         problems: &mut Problems,
     ) -> Self {
-        idle::tell(node, &rules, problems);
+        idle::warn(node, &rules, problems);
         Self::compile(rules, host, diff, "", problems, |compiler| compiler.matcher(node))
     }
 
     /// Compiles an expectation of an agent's whole result: `output`, `messages` and any other key. `tools` in it
     /// applies to the calls in the messages, and `diff` is the text comparison, like the parameter.
-    pub fn of_result(
+    pub fn from_result(
         node: &Node,
         rules: Rules,
         host: &Arc<dyn Host>,
@@ -61,14 +61,14 @@ impl Expectation {
         problems: &mut Problems,
     ) -> Self {
         let (node, inner) = without_diff(node, diff.is_some(), problems);
-        idle::tell(&node, &rules, problems);
+        idle::warn(&node, &rules, problems);
         Self::compile(rules, host, inner.or(diff), "", problems, |compiler| tools::matcher(compiler, &node))
     }
 
     /// Compiles an expectation that a value conforms to a JSON Schema, whether or not the map looks like one.
-    pub fn of_schema(node: &Node, rules: Rules, host: &Arc<dyn Host>, problems: &mut Problems) -> Self {
+    pub fn from_schema(node: &Node, rules: Rules, host: &Arc<dyn Host>, problems: &mut Problems) -> Self {
         Self::compile(rules, host, None, "schema", problems, |compiler| {
-            Matcher::of(compiler.schema(node), SourceLocation::of(node))
+            Matcher::new(compiler.schema(node), SourceLocation::from_node(node))
         })
     }
 

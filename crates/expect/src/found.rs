@@ -21,7 +21,7 @@ pub enum Pass {
 
 impl Pass {
     /// Returns `Yes` if `holds`, else `No`.
-    pub fn of(holds: bool) -> Self {
+    pub fn from_bool(holds: bool) -> Self {
         if holds { Self::Yes } else { Self::No }
     }
 
@@ -79,7 +79,7 @@ pub struct Found {
 
 /// Number of mismatches of a value for which complete expected and actual values are stored. Otherwise, a list with
 /// thousands of missing items would be stored thousands of times.
-const KEPT_WHOLE: usize = 64;
+const MAX_WHOLE: usize = 64;
 
 /// A mismatch.
 #[derive(Debug, Clone)]
@@ -134,8 +134,8 @@ impl Found {
 
     /// Adds the mismatches of a part.
     pub fn add_flaws(&mut self, flaws: Vec<Flaw>) {
-        let room = KEPT_WHOLE.saturating_sub(self.flaws.len());
-        let short = |(at, flaw): (usize, Flaw)| if at < room { flaw } else { flaw.in_short() };
+        let room = MAX_WHOLE.saturating_sub(self.flaws.len());
+        let short = |(index, flaw): (usize, Flaw)| if index < room { flaw } else { flaw.in_short() };
         self.flaws.extend(flaws.into_iter().enumerate().map(short));
     }
 

@@ -129,7 +129,7 @@ pub enum Naming {
     Virtual,
     /// `.$and`, then `[0]`.
     Physical,
-    /// Template with the variables `$operator`, `$key`, `$index`, `$count`.
+    /// Template with the `$operator`, `$key`, `$index` and `$count` variables.
     Template(Arc<str>),
 }
 

@@ -17,7 +17,7 @@ const OF_MANY: [&str; 4] = ["$and", "$or", "$all", "$sequence"];
 
 /// Reports every penalty in `node`, as written, that has no effect. A penalty on the whole has an effect only if it is
 /// critical. Otherwise it is only a warning, because the original engine requires the value in that case.
-pub fn tell(node: &Node, rules: &Rules, problems: &mut Problems) {
+pub fn warn(node: &Node, rules: &Rules, problems: &mut Problems) {
     if let Some((Meta { critical: false, .. }, place)) = penalty(node) {
         let problem = Diagnostic::warning("a penalty has no effect here: there is no score that it could reduce");
         problems.push(problem.at(place).help("write it in `$and`, or next to other expectations"));

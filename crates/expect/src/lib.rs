@@ -21,7 +21,7 @@
 //! let written = json!({"name": "/^A/", "tags": {"$contains": "new"}});
 //! let written = Node::from_json(&written, &Source::new("expectation", ""));
 //! let mut problems = Problems::new();
-//! let expectation = Expectation::of_value(&written, Rules::default(), &host, None, &mut problems);
+//! let expectation = Expectation::from_value(&written, Rules::default(), &host, None, &mut problems);
 //! assert!(problems.is_empty());
 //!
 //! let judge = |value| expectation.judge(Some(&value), &Data::default());

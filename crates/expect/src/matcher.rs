@@ -13,7 +13,7 @@ use crate::source_location::SourceLocation;
 use crate::weight::{NOISE, final_score, settled};
 
 /// Maximum depth of matching. Only a custom operator that matches its own value again can reach it.
-const MOST_DEPTH: usize = 200;
+const MAX_DEPTH: usize = 200;
 
 /// Compiled expectation of one value, with its metadata.
 #[derive(Debug)]
@@ -31,14 +31,14 @@ pub struct Matcher {
 
 impl Matcher {
     /// Creates a matcher without metadata.
-    pub fn of(rule: Box<dyn Rule>, place: SourceLocation) -> Self {
+    pub fn new(rule: Box<dyn Rule>, place: SourceLocation) -> Self {
         Self { meta: Meta::default(), place, rule, critical: false }
     }
 
     /// Judges `actual`.
     pub fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
-        if at.depth > MOST_DEPTH {
-            return Found::unknown(Flaw::new(&self.place, format!("matching goes deeper than {MOST_DEPTH} levels")));
+        if at.depth > MAX_DEPTH {
+            return Found::unknown(Flaw::new(&self.place, format!("matching goes deeper than {MAX_DEPTH} levels")));
         }
         let here = self.here(at);
         let mut found = self.rule.judge(actual, &here);

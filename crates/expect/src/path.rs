@@ -79,7 +79,8 @@ fn steps(path: &str) -> Vec<Cow<'_, str>> {
             }
             continue;
         }
-        let end = rest.char_indices().skip(1).find(|(_, c)| matches!(c, '.' | '[')).map_or(rest.len(), |(at, _)| at);
+        let end =
+            rest.char_indices().skip(1).find(|(_, c)| matches!(c, '.' | '[')).map_or(rest.len(), |(offset, _)| offset);
         let (step, next) = if rest.starts_with('.') { ("", rest) } else { rest.split_at(end) };
         steps.push(Cow::Borrowed(step));
         match next.strip_prefix('.') {
@@ -103,14 +104,14 @@ fn bracketed(text: &str) -> Option<(Cow<'_, str>, &str)> {
     };
     let mut step = String::new();
     let mut escaped = false;
-    for (at, c) in text.char_indices().skip(1) {
+    for (offset, c) in text.char_indices().skip(1) {
         if escaped {
             step.push(c);
             escaped = false;
         } else if c == '\\' {
             escaped = true;
         } else if c == quote {
-            return Some((Cow::Owned(step), text[at + 1..].strip_prefix(']')?));
+            return Some((Cow::Owned(step), text[offset + 1..].strip_prefix(']')?));
         } else {
             step.push(c);
         }

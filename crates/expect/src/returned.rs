@@ -41,7 +41,7 @@ pub fn read(
 /// 0.
 pub fn confidence(score: f64, at: &Scope<'_>, place: &SourceLocation) -> Found {
     let score = if score.is_nan() { 0.0 } else { score.clamp(0.0, 1.0) };
-    let mut found = Found::scored(score, Pass::of(passes(score, at)));
+    let mut found = Found::scored(score, Pass::from_bool(passes(score, at)));
     if found.pass == Pass::No {
         found.flaws.push(Flaw::new(place, below(score, at)));
     }
@@ -96,7 +96,7 @@ fn of_map(result: &Map<String, Value>, at: &Scope<'_>, place: &SourceLocation) -
     };
     let text = |key: &str| result.get(key).and_then(Value::as_str).map(str::to_owned);
     let critical = result.get("critical").is_some_and(value::truthy);
-    let mut found = Found::scored(score, Pass::of(holds));
+    let mut found = Found::scored(score, Pass::from_bool(holds));
     found.title = text("title");
     found.dimension = text("dimension");
     found.critical = critical;

@@ -50,7 +50,7 @@ pub struct Scope<'a> {
     pub run: &'a Evaluation<'a>,
     /// Path.
     pub key: String,
-    /// True if the key exists, whatever its value is.
+    /// True if the key exists, regardless of its value.
     pub present: bool,
     /// Default threshold of scores.
     pub threshold: Option<f64>,

@@ -22,7 +22,7 @@ impl fmt::Debug for SourceLocation {
 
 impl SourceLocation {
     /// Returns the location of a value.
-    pub fn of(node: &Node) -> Self {
+    pub fn from_node(node: &Node) -> Self {
         Self { source: Arc::clone(&node.source), span: node.span }
     }
 

@@ -54,14 +54,13 @@ impl Strategy {
     }
 }
 
-/// Combines items by weight. Items are judged one after the other, and little is stored of each, because many may
-/// fail.
+/// Combines items by weight. Items are judged one after another, and little is stored of each, because many may fail.
 fn weighted(items: impl Iterator<Item = Found>, shares: &[f64], place: &SourceLocation) -> Found {
     // If no points can be earned, the score starts at 1 so that penalties can reduce it.
     let earns = shares.iter().any(|share| *share > 0.0);
     let mut whole = Found::scored(if earns { 0.0 } else { 1.0 }, Pass::Yes);
-    for (at, item) in items.enumerate() {
-        let share = shares.get(at).copied().unwrap_or_default();
+    for (index, item) in items.enumerate() {
+        let share = shares.get(index).copied().unwrap_or_default();
         if share < 0.0 {
             // A penalty whose own parts cost more than they earn is not incurred. It is not a reward.
             whole.score += item.most.max(0.0) * share;
@@ -81,32 +80,32 @@ fn weighted(items: impl Iterator<Item = Found>, shares: &[f64], place: &SourceLo
 /// Returns the best of the items, or a mismatch if there are none. A penalty cannot be the best. Only the best item
 /// counts.
 pub fn best(items: Vec<Found>, shares: &[f64], place: &SourceLocation) -> Found {
-    let share_of = |at: usize| shares.get(at).copied().unwrap_or_default();
+    let share_of = |index: usize| shares.get(index).copied().unwrap_or_default();
     let mut whole = Found::scored(0.0, Pass::No);
     let mut tried = BranchTally::default();
     let mut counts: Option<(usize, f64)> = None;
-    for (at, item) in items.iter().enumerate().filter(|(at, _)| share_of(*at) >= 0.0) {
-        let (score, most) = (item.score * share_of(at), item.most * share_of(at));
+    for (index, item) in items.iter().enumerate().filter(|(index, _)| share_of(*index) >= 0.0) {
+        let (score, most) = (item.score * share_of(index), item.most * share_of(index));
         whole.most = if counts.is_none() { most } else { whole.most.max(most) };
         if counts.is_none_or(|(_, best)| best < score) {
-            counts = Some((at, score));
+            counts = Some((index, score));
             whole.score = score;
         }
         whole.pass = whole.pass.or(item.pass);
         tried.add(item, score);
     }
     if whole.pass != Pass::Yes {
-        let branches = items.iter().enumerate().filter(|(at, _)| share_of(*at) >= 0.0).map(|(_, item)| item);
+        let branches = items.iter().enumerate().filter(|(index, _)| share_of(*index) >= 0.0).map(|(_, item)| item);
         whole.flaws.push(tried.flaw(whole.pass, none_of(branches, place)));
     }
     items
         .iter()
         .enumerate()
-        .filter(|(at, _)| share_of(*at) < 0.0)
+        .filter(|(index, _)| share_of(*index) < 0.0)
         .for_each(|(_, item)| punish(&mut whole, item, place));
-    for (at, item) in items.into_iter().enumerate() {
-        let passed_over = counts.is_none_or(|(best, _)| best != at);
-        let details = weighing(item.details, share_of(at)).map(|detail| Detail { passed_over, ..detail });
+    for (index, item) in items.into_iter().enumerate() {
+        let passed_over = counts.is_none_or(|(best, _)| best != index);
+        let details = weighing(item.details, share_of(index)).map(|detail| Detail { passed_over, ..detail });
         whole.details.extend(details);
     }
     whole
@@ -138,8 +137,8 @@ fn none_of<'f>(branches: impl Iterator<Item = &'f Found>, place: &SourceLocation
         1 => "the only branch does not match".to_owned(),
         count => format!("none of {count} branches matches"),
     };
-    for (at, flaw) in first.iter().enumerate() {
-        message.push_str(if at == 0 { ": " } else { "; " });
+    for (index, flaw) in first.iter().enumerate() {
+        message.push_str(if index == 0 { ": " } else { "; " });
         message.push_str(flaw.and_then(|flaw| flaw.message.as_deref()).unwrap_or("no match"));
     }
     let actual = first.iter().find_map(|flaw| (*flaw)?.actual.clone());

@@ -49,7 +49,7 @@ impl TextDiff {
             }
             NodeKind::Map(_) => {
                 let mut fields = Fields::of(node, "`diff`", problems)?;
-                let diff = Self::of_fields(&mut fields, host, problems);
+                let diff = Self::from_fields(&mut fields, host, problems);
                 fields.finish(problems);
                 Some(diff)
             }
@@ -62,7 +62,7 @@ impl TextDiff {
     }
 
     /// Reads the fields that a `diff` map and the operand of `$diff` have in common.
-    pub fn of_fields(fields: &mut Fields<'_>, host: &Arc<dyn Host>, problems: &mut Problems) -> Self {
+    pub fn from_fields(fields: &mut Fields<'_>, host: &Arc<dyn Host>, problems: &mut Problems) -> Self {
         let kind = fields.choice("type", KINDS, problems);
         let options = Options::read(fields, problems);
         let permissive = fields.boolean("permissive", problems);
@@ -134,11 +134,11 @@ impl TextDiff {
             Some(items) => {
                 let flaw = |message: String| {
                     let flaw = Flaw::new(place, message).expected(expected.into()).actual(Some(&actual.into()));
-                    flaw.diff(drawn(&diff, quiet))
+                    flaw.diff(draw(&diff, quiet))
                 };
                 self.with_allowed(&diff, items, rules, place, &flaw)
             }
-            None if diff.has_changes() => differ(drawn(&diff, quiet)),
+            None if diff.has_changes() => differ(draw(&diff, quiet)),
             None => Found::full(),
         }
     }
@@ -159,7 +159,7 @@ impl TextDiff {
             Ok(coverage) => coverage,
             Err(stopped) => return Found::unknown(Flaw::new(place, stopped)),
         };
-        let mut found = Found::scored(score(allowed, &coverage, rules), Pass::of(coverage.passes()));
+        let mut found = Found::scored(score(allowed, &coverage, rules), Pass::from_bool(coverage.passes()));
         if !coverage.passes() {
             found.flaws.push(flaw(reason(allowed, &coverage)));
         }
@@ -179,10 +179,10 @@ impl TextDiff {
 }
 
 /// Returns the difference between two texts for reports, or nothing if it is not needed.
-fn drawn(diff: &diff::Diff, quiet: bool) -> Vec<Segment> {
+fn draw(diff: &diff::Diff, quiet: bool) -> Vec<Segment> {
     /// Maximum length of a stored diff, in characters.
-    const MOST: usize = 2_000;
-    if quiet { Vec::new() } else { diff::drawn(diff, MOST) }
+    const MAX_DIFF_CHARS: usize = 2_000;
+    if quiet { Vec::new() } else { diff::drawn(diff, MAX_DIFF_CHARS) }
 }
 
 /// Removes the line breaks around `text`, because a text block in a file ends with a line break that is not intended.
@@ -214,7 +214,8 @@ fn reason(allowed: &[Allowed], coverage: &Coverage) -> String {
         messages.push("there are changes that are not listed".to_owned());
     }
     if !coverage.missed.is_empty() {
-        let missed = coverage.missed.iter().filter_map(|at| allowed.get(*at)).map(|allowed| allowed.written.as_str());
+        let missed =
+            coverage.missed.iter().filter_map(|index| allowed.get(*index)).map(|allowed| allowed.written.as_str());
         messages.push(format!("listed changes are missing: {}", missed.collect::<Vec<_>>().join(", ")));
     }
     messages.join("; ")
@@ -247,11 +248,11 @@ impl Allowed {
             (_, Some(true)) => "-",
             _ => "",
         };
-        Some(Self { item, meta, written: format!("{sign}{written}"), place: SourceLocation::of(node) })
+        Some(Self { item, meta, written: format!("{sign}{written}"), place: SourceLocation::from_node(node) })
     }
 }
 
-/// Reads a text or a regular expression. Any other value is converted to JSON.
+/// Reads a string or a regular expression. Any other value is converted to JSON.
 fn pattern(node: &Node, host: &Arc<dyn Host>, problems: &mut Problems) -> Option<diff::Pattern<Arc<dyn Pattern>>> {
     let json = node.to_json();
     let text = value::text(&json);

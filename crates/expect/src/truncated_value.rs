@@ -4,14 +4,14 @@
 use serde_json::Value;
 
 /// Maximum size of the JSON of a value that is stored completely, in bytes.
-const MOST: usize = 64 * 1024;
+const MAX_JSON_BYTES: usize = 64 * 1024;
 
 /// Size to which the JSON of a larger value is cut, in bytes.
 const CUT: usize = 2_000;
 
 /// Returns the value, or a short description of a large one.
 pub fn truncated(value: &Value) -> Value {
-    if room_after(value, MOST).is_some() { value.clone() } else { described(value) }
+    if room_after(value, MAX_JSON_BYTES).is_some() { value.clone() } else { described(value) }
 }
 
 /// Returns the value, or a short description if it is not small.
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_small_value_is_kept_unchanged() {
-        for value in [json!(null), json!("text"), json!([1, {"a": [true]}]), json!("x".repeat(MOST - 2))] {
+        for value in [json!(null), json!("text"), json!([1, {"a": [true]}]), json!("x".repeat(MAX_JSON_BYTES - 2))] {
             assert_eq!(truncated(&value), value);
         }
     }
@@ -78,7 +78,7 @@ mod tests {
         assert!(list.starts_with(r#"[{"id":0,"text":"é"},"#) && list.ends_with("… (a list of 20000 items)"), "{list}");
         let text = describe(&json!("é".repeat(40_000)));
         assert!(text.starts_with("éé") && text.ends_with("… (40000 characters)"), "{text}");
-        let map = describe(&json!({ "a": "x".repeat(MOST) }));
+        let map = describe(&json!({ "a": "x".repeat(MAX_JSON_BYTES) }));
         assert!(map.starts_with(r#"{"a":"xx"#) && map.ends_with("… (a map of 1 keys)"), "{map}");
         assert!([list, text, map].iter().all(|describe| describe.len() < CUT + 100));
     }

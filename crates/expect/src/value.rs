@@ -33,10 +33,10 @@ pub fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     }
 }
 
-/// Compares numbers by their exact values, whatever their notation. As floats, large neighbouring integers would be
-/// equal, and sorting would be inconsistent.
+/// Compares numbers by their exact values, regardless of their notation. As floats, large neighbouring integers would
+/// be equal, and sorting would be inconsistent.
 fn compare_numbers(left: &Number, right: &Number) -> Option<Ordering> {
-    match (whole(left), whole(right)) {
+    match (as_integer(left), as_integer(right)) {
         (Some(left), Some(right)) => Some(left.cmp(&right)),
         (Some(left), None) => Some(compare_with_float(left, right.as_f64()?)),
         (None, Some(right)) => Some(compare_with_float(right, left.as_f64()?).reverse()),
@@ -44,7 +44,7 @@ fn compare_numbers(left: &Number, right: &Number) -> Option<Ordering> {
     }
 }
 
-fn whole(number: &Number) -> Option<i128> {
+fn as_integer(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
@@ -109,9 +109,9 @@ pub fn kind(value: Option<&Value>) -> &'static str {
 
 /// Formats a value on one line for messages, cut if it is long.
 pub fn shown(value: Option<&Value>) -> String {
-    const MOST: usize = 80;
+    const MAX_CHARS: usize = 80;
     let Some(value) = value else { return "a missing value".into() };
-    model::text::shortened(&json(value), MOST)
+    model::text::shortened(&json(value), MAX_CHARS)
 }
 
 /// Same as `shown`, but a string has no quotes. For use after other words.

@@ -11,8 +11,8 @@ use crate::host::{Answer, Argument, Function, Host, Invalid, Pattern, Trouble};
 /// Reason why code cannot be used.
 const NO_SCRIPTS: &str = "this program does not run scripts";
 
-/// Host without a script engine. Regular expressions have the syntax of the `regex` crate, and the flags `i`, `m` and
-/// `s`. Expressions and functions are errors.
+/// Host without a script engine. Regular expressions have the syntax of the `regex` crate, and the flags are `i`, `m`
+/// and `s`. Expressions and functions are errors.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WithoutScripts;
 

@@ -44,7 +44,7 @@ pub enum Found {
     File(PathBuf),
     /// A pipe, a socket, a device, or a broken link.
     Special,
-    /// The path leads out of the folder, so the entry was not examined.
+    /// The path points outside the folder, so the entry was not examined.
     Outside,
 }
 

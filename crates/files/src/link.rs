@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 /// Maximum number of links in a path; more are considered a loop.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// A path with its links resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub fn follow(path: &Path) -> Followed {
         }
         let next = followed.path.join(&part);
         match std::fs::read_link(&next) {
-            Ok(target) if followed.links.len() < MOST_LINKS => {
+            Ok(target) if followed.links.len() < MAX_LINKS => {
                 followed.links.push(next);
                 if target.is_absolute() {
                     followed.path = PathBuf::from("/");
@@ -75,6 +75,6 @@ mod tests {
     fn a_loop_ends() {
         let folder = tempfile::tempdir().unwrap();
         symlink("loop", folder.path().join("loop")).unwrap();
-        assert_eq!(follow(&folder.path().join("loop")).links.len(), MOST_LINKS);
+        assert_eq!(follow(&folder.path().join("loop")).links.len(), MAX_LINKS);
     }
 }

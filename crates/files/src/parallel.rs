@@ -7,7 +7,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// More threads than this wait for each other in the file system. Counting the processors takes longer than copying a
 /// file, so it is done once.
-static MOST_THREADS: LazyLock<usize> =
+static MAX_THREADS: LazyLock<usize> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from).min(8));
 
 /// Stack size of a thread, equal to that of a program's main thread because parsing is recursive.
@@ -16,7 +16,7 @@ const STACK: usize = 8 << 20;
 /// Returns the results of `work` for `items`, in their order. Another thread is started only for every `per_thread`
 /// items.
 pub fn map<T: Send, R: Send>(items: Vec<T>, per_thread: usize, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let threads = items.len().div_ceil(per_thread).min(*MOST_THREADS);
+    let threads = items.len().div_ceil(per_thread).min(*MAX_THREADS);
     if threads <= 1 {
         return items.into_iter().map(work).collect();
     }

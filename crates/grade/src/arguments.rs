@@ -23,10 +23,10 @@ pub(crate) fn entry<'s>(
         Arguments::Listed(values) => values,
     };
     let mut entries = Vec::new();
-    for (at, value) in given.iter().enumerate() {
-        match assertion.parameters.get(at) {
+    for (index, value) in given.iter().enumerate() {
+        match assertion.parameters.get(index) {
             Some(parameter) => read(*parameter, value, assertion, &mut entries),
-            None if matches!(value.kind, NodeKind::Map(_)) && at == assertion.parameters.len() => {
+            None if matches!(value.kind, NodeKind::Map(_)) && index == assertion.parameters.len() => {
                 read(Parameter::Fields, value, assertion, &mut entries);
             }
             None => {

@@ -106,8 +106,8 @@ impl CallPattern {
             .arguments
             .iter()
             .enumerate()
-            .map(|(at, argument)| {
-                let whose = if at == 0 { "whose " } else { "" };
+            .map(|(index, argument)| {
+                let whose = if index == 0 { "whose " } else { "" };
                 format!("{whose}{argument}")
             })
             .collect();
@@ -131,7 +131,7 @@ impl CallPattern {
         let mut misses: Vec<(usize, Vec<&ArgumentPattern>)> = candidates
             .iter()
             .filter(|&&at| trace.calls.get(at).is_some_and(|call| self.names(&call.call)))
-            .map(|&at| (at, self.differing(&trace.calls[at].call, regex_budget)))
+            .map(|&index| (index, self.differing(&trace.calls[index].call, regex_budget)))
             .collect();
         misses.sort_by_key(|(at, differing)| (differing.len(), *at));
         let Some((call, differing)) = misses.first() else {
@@ -145,10 +145,10 @@ impl CallPattern {
                 None => self.never_called(trace),
             };
         };
-        let miss_of = |(at, differing): &(usize, Vec<&ArgumentPattern>)| {
-            let call = &trace.calls[*at].call;
+        let miss_of = |(index, differing): &(usize, Vec<&ArgumentPattern>)| {
+            let call = &trace.calls[*index].call;
             let differences: Vec<String> = differing.iter().map(|argument| argument.describe(call)).collect();
-            format!("call {} has {}", at + 1, format::list(&differences))
+            format!("call {} has {}", index + 1, format::list(&differences))
         };
         Miss {
             call: Some(*call),
@@ -245,7 +245,7 @@ impl ArgumentPattern {
     }
 
     /// Returns the text of `call`'s argument, empty if there is none. For all arguments together, it is their JSON. If
-    /// a call asks several questions, the argument `question` is their texts, one a line.
+    /// a call asks several questions, the `question` argument is their texts, one a line.
     fn text(&self, call: &ToolCall) -> String {
         let Some(name) = &self.name else { return call.input.to_string() };
         match javascript::argument(&call.input, name) {
@@ -259,7 +259,7 @@ impl ArgumentPattern {
     fn describe(&self, call: &ToolCall) -> String {
         let value = self.value(call);
         let text = match (&self.wanted, value) {
-            (ArgumentRule::Value(_), Some(value)) => return format!("{} {}", self.whose(), shown(value)),
+            (ArgumentRule::Value(_), Some(value)) => return format!("{} {}", self.whose(), display(value)),
             _ => self.text(call),
         };
         if text.is_empty() && value.is_none() {
@@ -280,7 +280,7 @@ impl std::fmt::Display for ArgumentPattern {
 }
 
 /// Formats a value as JSON, shortened if it is long.
-fn shown(value: &Value) -> String {
+fn display(value: &Value) -> String {
     match value {
         Value::String(text) => format::quoted(text),
         other => model::text::shortened(&other.to_string(), SHOWN),

@@ -82,7 +82,8 @@ impl Check {
         self.judged().is_some()
     }
 
-    /// True if a model must be asked whatever the agent answers. If false, some answers are decided without one.
+    /// True if a model must be asked regardless of what the agent answers. If false, some answers are decided without
+    /// one.
     pub fn always_asks_judge(&self) -> bool {
         self.asks_judge() && find(self.kind).is_none_or(|assertion| !assertion.may_need_no_judge())
     }
@@ -160,7 +161,7 @@ impl Check {
         };
         let what = format!("`{}`", assertion.name);
         let entry = arguments::entry(spec, assertion, problems)?;
-        let mut reading = Reading::of(&entry, &what, problems, context)?;
+        let mut reading = Reading::new(&entry, &what, problems, context)?;
         let own = CommonFields::read(spec, &mut reading);
         if assertion.has_caption() {
             reading.caption();
@@ -213,7 +214,7 @@ impl Check {
     }
 }
 
-/// Fields that an assertion has whatever its type is.
+/// Fields that an assertion has regardless of its type.
 struct CommonFields {
     id: String,
     weight: f64,
@@ -286,8 +287,8 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
     for claim in case.code.iter().flat_map(|code| &code.claims) {
         problems.extend(claim_problems(claim, context));
     }
-    for (at, spec) in case.assertions.iter().enumerate() {
-        if let Some(first) = case.assertions[..at].iter().find(|other| other.id == spec.id) {
+    for (index, spec) in case.assertions.iter().enumerate() {
+        if let Some(first) = case.assertions[..index].iter().find(|other| other.id == spec.id) {
             let place = id_place(first).excerpt();
             problems.push(
                 Diagnostic::error(format!("two assertions have the id `{}`", spec.id))
@@ -298,7 +299,7 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
         checks.extend(Check::compile(spec, context, &mut problems));
     }
     if asserts_nothing(case) {
-        // An assertion that passes whatever the agent does must not look like a decision.
+        // An assertion that passes regardless of what the agent does must not look like a decision.
         checks.truncate(1);
     }
     checks.extend(contract.map(|(contract, place)| contract_check(*contract, place.clone())));
@@ -341,7 +342,7 @@ pub fn claim(spec: &AssertionSpec, context: &Context<'_>) -> Result<Check, Vec<D
 /// Judges `evidence`. Returns a finding for each of `checks` in their order, then one for each implicit assertion that
 /// is relevant.
 pub fn grade(checks: &[Check], evidence: &Evidence) -> Vec<Finding> {
-    let mut parts = Parts::of_evidence(evidence);
+    let mut parts = Parts::new(evidence);
     let mut findings: Vec<Finding> = checks.iter().map(|check| check.judge_part(&mut parts)).collect();
     for assertion in ASSERTIONS {
         if let Form::Implicit { judge } = assertion.form
@@ -361,7 +362,7 @@ pub(crate) struct Parts<'e> {
 
 impl<'e> Parts<'e> {
     /// Creates the value without any parts.
-    pub(crate) fn of_evidence(whole: &'e Evidence) -> Self {
+    pub(crate) fn new(whole: &'e Evidence) -> Self {
         Self { whole, replies: BTreeMap::new() }
     }
 
@@ -407,11 +408,11 @@ fn finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding {
 }
 
 fn id_place(spec: &AssertionSpec) -> SourceLocation {
-    spec.node.get("id").map_or_else(|| SourceLocation::at(&spec.node, spec.kind.span), SourceLocation::of)
+    spec.node.get("id").map_or_else(|| SourceLocation::at(&spec.node, spec.kind.span), SourceLocation::from_node)
 }
 
-/// Returns the errors that an assertion in code certainly has. The first argument may be a reply, which is
-/// not an argument of the assertion: if it is not known, there must be errors with and without it.
+/// Returns the errors that an assertion in code certainly has. The first argument may be a reply, which is not an
+/// argument of the assertion: if it is unknown, there must be errors with and without it.
 fn claim_problems(claim: &CodeClaim, context: &Context<'_>) -> Vec<Diagnostic> {
     let name = claim.name.value.as_str();
     if name == CUSTOM {
@@ -429,7 +430,7 @@ fn claim_problems(claim: &CodeClaim, context: &Context<'_>) -> Vec<Diagnostic> {
     }
 }
 
-/// Compiles `claim` with `arguments`, as far as they are known. Returns the errors that the unknown ones cannot cause.
+/// Compiles `claim` with `arguments`, if known. Returns the errors that the unknown ones cannot cause.
 fn argument_errors(claim: &CodeClaim, arguments: &[Option<Node>], context: &Context<'_>) -> Vec<Diagnostic> {
     let place = Node { kind: NodeKind::Null, span: claim.name.span, tag: None, source: Arc::clone(&claim.source) };
     let spec = AssertionSpec {
@@ -443,7 +444,7 @@ fn argument_errors(claim: &CodeClaim, arguments: &[Option<Node>], context: &Cont
         weight: 1.0,
     };
     let mut errors = self::claim(&spec, context).err().unwrap_or_default();
-    // What is wrong with an unknown argument, or with the assertion as a whole, is at the place of the assertion.
+    // An error in an unknown argument, or in the assertion as a whole, is located at the assertion.
     let whole = place.excerpt();
     let is_inside =
         |error: &Diagnostic| error.source.as_ref().is_some_and(|at| (at.line, at.column) != (whole.line, whole.column));
@@ -458,8 +459,8 @@ fn misspelt(claim: &CodeClaim) -> Diagnostic {
     let names: Vec<String> = written_names().map(camel_case).collect();
     let near = nearest(name, names.iter().map(String::as_str).chain([CUSTOM]));
     let problem = match near {
-        Some(_) => Diagnostic::error(format!("there is no assertion `assert.{name}`")),
-        None => Diagnostic::warning(format!("there is no assertion `assert.{name}`, so it will be undecided")),
+        Some(_) => Diagnostic::error(format!("there is no assertion named `assert.{name}`")),
+        None => Diagnostic::warning(format!("there is no assertion named `assert.{name}`, so it will be undecided")),
     };
     problem.suggest(near).at(claim.source.excerpt(claim.name.span))
 }

@@ -18,7 +18,7 @@ struct OpenQuestion<'c> {
 /// Asks `judge` about those of `checks` that need it, and fills in their findings. Returns the usage of judging, or
 /// `None` if no question had to be asked. `findings` are those that [`crate::grade`] returned for the same `evidence`.
 /// Without a judge, for the reason in the error, they stay undecided. The questions are asked concurrently, unless the
-/// judge needs one after the other.
+/// judge needs one after another.
 pub async fn consult(
     checks: &[Check],
     evidence: &Evidence,
@@ -49,9 +49,9 @@ pub async fn consult(
 
 /// Returns the checks that need a judge.
 fn open<'c>(checks: &'c [Check], evidence: &Evidence, findings: &[Finding]) -> Vec<OpenQuestion<'c>> {
-    let mut parts = Parts::of_evidence(evidence);
+    let mut parts = Parts::new(evidence);
     let mut open = Vec::new();
-    for (at, (check, finding)) in checks.iter().zip(findings).enumerate() {
+    for (index, (check, finding)) in checks.iter().zip(findings).enumerate() {
         let Some(judged) = check.judged().filter(|_| finding.id == check.id() && finding.status == Status::Undecided)
         else {
             continue;
@@ -63,7 +63,7 @@ fn open<'c>(checks: &'c [Check], evidence: &Evidence, findings: &[Finding]) -> V
             AssertionScope::LastReply => evidence.trace.replies.len(),
         };
         question.material = question.material.after(&evidence.trace, reply);
-        open.push(OpenQuestion { at, check, judged, question });
+        open.push(OpenQuestion { at: index, check, judged, question });
     }
     open
 }

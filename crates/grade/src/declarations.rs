@@ -84,14 +84,14 @@ fn positional(assertion: &Assertion) -> String {
     let mut given = Vec::new();
     let mut named = Vec::new();
     let last_required = assertion.parameters.iter().rposition(|parameter| is_required(assertion, parameter));
-    for (at, parameter) in assertion.parameters.iter().enumerate() {
+    for (index, parameter) in assertion.parameters.iter().enumerate() {
         match parameter {
             Parameter::Value(name) | Parameter::Map(name) => {
                 let Some(field) = assertion.fields.iter().find(|field| field.name == *name) else { continue };
                 // An argument before a required one cannot be omitted, but it can be `undefined`.
                 let (mark, or) = match field.required {
                     true => ("", ""),
-                    false if last_required.is_some_and(|last| at < last) => ("", " | undefined"),
+                    false if last_required.is_some_and(|last| index < last) => ("", " | undefined"),
                     false => ("?", ""),
                 };
                 given.push(format!("{}{mark}: {}{or}", camel_case(name), type_of(field)));

@@ -33,7 +33,7 @@ impl Example {
 
     /// Returns the evidence in words, one fact a line.
     pub fn describe(&self) -> Vec<String> {
-        tell(&self.evidence())
+        describe_evidence(&self.evidence())
     }
 }
 
@@ -283,14 +283,14 @@ pub(crate) fn open_request(change: &mut RepositoryChange, number: u64, head: &st
 }
 
 /// Describes evidence in words, one fact a line.
-fn tell(evidence: &Evidence) -> Vec<String> {
+fn describe_evidence(evidence: &Evidence) -> Vec<String> {
     let Evidence { trace, collected, ending, limits, .. } = evidence;
     let mut lines: Vec<String> =
         trace.user_messages.iter().map(|message| format!("message   {}", format::quoted(message))).collect();
-    for (at, traced) in trace.calls.iter().enumerate() {
+    for (index, traced) in trace.calls.iter().enumerate() {
         let led = traced.call.touches.iter().filter(|touch| touch.raw != touch.resolved);
         let led: String = led.map(|touch| format!(", which leads to {}", touch.resolved)).collect();
-        lines.push(format!("{:<10}{}{led}", format!("call {}", at + 1), traced.call.summary()));
+        lines.push(format!("{:<10}{}{led}", format!("call {}", index + 1), traced.call.summary()));
     }
     for question in &trace.questions {
         let answer = question.answer.as_ref().map_or("no prepared answer".to_owned(), |answer| format::quoted(answer));

@@ -7,13 +7,13 @@ pub(crate) fn find<'t>(text: &'t str, wanted: &str) -> Option<&'t str> {
     let end = start + wanted.len();
     let mut begins = None;
     let mut folded = 0;
-    for (at, letter) in text.char_indices() {
+    for (offset, letter) in text.char_indices() {
         if folded >= end {
-            return text.get(begins.unwrap_or(at)..at);
+            return text.get(begins.unwrap_or(offset)..offset);
         }
         folded += letters(letter).map(char::len_utf8).sum::<usize>();
         if begins.is_none() && (folded > start || end == start) {
-            begins = Some(at);
+            begins = Some(offset);
         }
     }
     text.get(begins.unwrap_or(text.len())..)

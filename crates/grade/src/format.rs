@@ -25,8 +25,8 @@ pub(crate) fn thousands(number: f64) -> String {
     let text = number.to_string();
     let (whole, fraction) = text.split_once('.').map_or((text.as_str(), ""), |(whole, fraction)| (whole, fraction));
     let mut out = String::new();
-    for (at, digit) in whole.chars().enumerate() {
-        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -52,12 +52,12 @@ pub(crate) fn names<T: std::fmt::Display>(names: &[T]) -> String {
     list(&names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>())
 }
 
-/// Returns at most `most` of `lines`, and how many are left out.
+/// Returns at most `most` of `lines`, and how many are omitted.
 pub(crate) fn few(lines: Vec<String>, most: usize) -> Vec<String> {
-    let left_out = lines.len().saturating_sub(most);
+    let omitted = lines.len().saturating_sub(most);
     let mut lines: Vec<String> = lines.into_iter().take(most).collect();
-    if left_out > 0 {
-        lines.push(format!("… and {left_out} more"));
+    if omitted > 0 {
+        lines.push(format!("… and {omitted} more"));
     }
     lines
 }

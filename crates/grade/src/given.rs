@@ -59,9 +59,9 @@ pub(crate) fn all(evidence: &Evidence, wanted: &ResultKeys) -> Value {
         Some(other) => return other.clone(),
         None => trace.answer.iter().map(|answer| ("output".to_owned(), Value::from(answer.as_str()))).collect(),
     };
-    // A result without a conversation has no messages, and `messages: null` says that the conversation is not known.
-    // It must not be replaced by an empty list, which would mean that no call was made. Calls that were reported with
-    // an earlier answer are still known.
+    // A result without a conversation has no messages, and `messages: null` says that the conversation is unknown. It
+    // must not be replaced by an empty list, which would mean that no call was made. Calls that were reported with an
+    // earlier answer are still known.
     let is_unknown = given.get("messages").is_some_and(Value::is_null) && trace.calls.is_empty();
     if given.get("messages").is_some_and(Value::is_null) {
         given.remove("messages");
@@ -69,13 +69,13 @@ pub(crate) fn all(evidence: &Evidence, wanted: &ResultKeys) -> Value {
     let acted = !is_unknown && (!trace.turns.is_empty() || !trace.user_messages.is_empty());
     for key in MADE.iter().filter(|key| wanted.has(key) && acted) {
         if !given.contains_key(*key) {
-            given.insert((*key).to_owned(), made(key, evidence));
+            given.insert((*key).to_owned(), build(key, evidence));
         }
     }
     Value::Object(given)
 }
 
-fn made(key: &str, evidence: &Evidence) -> Value {
+fn build(key: &str, evidence: &Evidence) -> Value {
     let trace = &evidence.trace;
     match key {
         "messages" => messages(trace),
@@ -93,7 +93,7 @@ fn messages(trace: &Trace) -> Value {
     let mut messages = Vec::new();
     let spoken = trace.user_messages.len().max(1);
     for number in 0..=spoken {
-        if let Some(text) = number.checked_sub(1).and_then(|at| trace.user_messages.get(at)) {
+        if let Some(text) = number.checked_sub(1).and_then(|index| trace.user_messages.get(index)) {
             messages.push(json!({"role": "user", "content": text}));
         }
         for turn in trace.turns.iter().filter(|turn| turn.parent.is_none() && turn.user_message == number) {
@@ -109,8 +109,8 @@ fn messages(trace: &Trace) -> Value {
     Value::Array(messages)
 }
 
-fn call(trace: &Trace, at: usize) -> Value {
-    let Some(traced) = trace.calls.get(at) else { return Value::Null };
+fn call(trace: &Trace, index: usize) -> Value {
+    let Some(traced) = trace.calls.get(index) else { return Value::Null };
     let mut call = Map::new();
     call.insert("name".into(), traced.call.name.as_str().into());
     call.insert("args".into(), traced.call.input.clone());

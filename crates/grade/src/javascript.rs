@@ -31,8 +31,8 @@ fn write_pretty(out: &mut String, value: &Value, depth: usize) {
     match value {
         Value::Number(value) => out.push_str(&number(value)),
         Value::Array(items) if !items.is_empty() => {
-            for (at, item) in items.iter().enumerate() {
-                out.push(if at == 0 { '[' } else { ',' });
+            for (index, item) in items.iter().enumerate() {
+                out.push(if index == 0 { '[' } else { ',' });
                 line(out, depth + 1);
                 write_pretty(out, item, depth + 1);
             }
@@ -40,8 +40,8 @@ fn write_pretty(out: &mut String, value: &Value, depth: usize) {
             out.push(']');
         }
         Value::Object(entries) if !entries.is_empty() => {
-            for (at, (key, item)) in entries.iter().enumerate() {
-                out.push(if at == 0 { '{' } else { ',' });
+            for (index, (key, item)) in entries.iter().enumerate() {
+                out.push(if index == 0 { '{' } else { ',' });
                 line(out, depth + 1);
                 out.push_str(&Value::from(key.as_str()).to_string());
                 out.push_str(": ");

@@ -57,9 +57,10 @@ impl JsonSource {
         let Some(file) = &self.file else { return Ok(in_answer(evidence)) };
         let path = &file.path;
         match file.probe(evidence)? {
-            found_file @ (FileProbe::Nothing | FileProbe::Other(_)) => {
-                Ok(JsonLookup::None { reason: format!("there is no file `{path}`"), actual: found_file.describe() })
-            }
+            found_file @ (FileProbe::Nothing | FileProbe::Other(_)) => Ok(JsonLookup::None {
+                reason: format!("there is no file named `{path}`"),
+                actual: found_file.describe(),
+            }),
             FileProbe::File(size, _, true) => {
                 let reason = format!("`{path}` has {size} bytes and was not read completely");
                 Err(Box::new(Verdict::undecided(reason).place(&file.place)))
@@ -118,16 +119,16 @@ fn fenced(text: &str) -> impl Iterator<Item = &str> {
 
 /// Finds the next fence. Returns its marks, `true` if the block may be JSON, and the text after its line.
 fn opening(text: &str) -> Option<(String, bool, &str)> {
-    let mut at = 0;
+    let mut offset = 0;
     for line in text.split_inclusive('\n') {
-        at += line.len();
+        offset += line.len();
         let bare = line.trim();
         let letter = bare.chars().next().filter(|first| matches!(first, '`' | '~'));
         let length = letter.map_or(0, |letter| bare.chars().take_while(|other| *other == letter).count());
         if length >= 3 {
             let (mark, info) = bare.split_at(length);
             let language = info.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
-            return Some((mark.to_owned(), language.is_empty() || language.starts_with("json"), &text[at..]));
+            return Some((mark.to_owned(), language.is_empty() || language.starts_with("json"), &text[offset..]));
         }
     }
     None
@@ -135,16 +136,16 @@ fn opening(text: &str) -> Option<(String, bool, &str)> {
 
 /// Returns the end of the block, and the start of the text after it.
 fn end_of_block(text: &str, mark: &str) -> (usize, usize) {
-    let mut at = 0;
+    let mut index = 0;
     for line in text.split_inclusive('\n') {
         let bare = line.trim();
         let is_end = bare.starts_with(mark) && bare.chars().all(|letter| mark.starts_with(letter));
         if is_end {
-            return (at, at + line.len());
+            return (index, index + line.len());
         }
-        at += line.len();
+        index += line.len();
     }
-    (at, at)
+    (index, index)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@
 //! use serde_json::json;
 //! use trialrun_grade::{Context, compile, grade};
 //!
-//! // The assertion `contains: hello` of a case.
+//! // The `contains: hello` assertion of a case.
 //! let hello = Node::from_json(&json!("hello"), &Source::new("case.yaml", "contains: hello"));
 //! let mut case = Case::new("greeting", Excerpt::of_file("case.yaml"));
 //! case.assertions.push(AssertionSpec {

@@ -36,7 +36,7 @@ pub fn lexical_touches(call: &ToolCall, collected: &Collected) -> Vec<Touch> {
     touches
 }
 
-/// Returns the paths in a call of an unknown tool, recognized by the names of its arguments.
+/// Returns the paths in a call to an unknown tool, recognized by the names of its arguments.
 pub(crate) fn guessed_by_name(call: &ToolCall, collected: &Collected) -> Vec<Touch> {
     let Some(sandbox) = collected.sandbox.as_deref() else { return Vec::new() };
     let like_a_path = |key: &str| {

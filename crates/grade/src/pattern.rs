@@ -30,21 +30,21 @@ impl RegexBudget {
 
 impl Pattern {
     /// Parses the text of `node` as a regular expression with its flags in front. In code, the flags come after it.
-    pub fn of(node: &Node, problems: &mut Problems) -> Option<Self> {
+    pub fn from_node(node: &Node, problems: &mut Problems) -> Option<Self> {
         if node.tag.as_deref() == Some(REGEX_TAG) {
-            return Self::of_literal(node, problems);
+            return Self::from_literal(node, problems);
         }
-        Self::compiled(Regex::parse(node.as_str().unwrap_or_default()), SourceLocation::of(node), problems)
+        Self::compiled(Regex::parse(node.as_str().unwrap_or_default()), SourceLocation::from_node(node), problems)
     }
 
     /// Same as `of`, and also accepts slashes and flags: `/a/i`.
-    pub fn of_literal(node: &Node, problems: &mut Problems) -> Option<Self> {
+    pub fn from_literal(node: &Node, problems: &mut Problems) -> Option<Self> {
         let written = node.as_str().unwrap_or_default();
         let parsed = match split_regex(written) {
             Some((source, flags)) => Regex::literal(source, flags),
             None => Regex::parse(written),
         };
-        Self::compiled(parsed, SourceLocation::of(node), problems)
+        Self::compiled(parsed, SourceLocation::from_node(node), problems)
     }
 
     /// Returns the expression, or reports what is wrong with it.
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn only_four_of_a_hundred_endless_tests_get_the_full_time() {
         let node = Node::from_json(&json!("^(a+)+$"), &Source::new("a.yaml", ""));
-        let pattern = Pattern::of(&node, &mut Problems::new()).unwrap();
+        let pattern = Pattern::from_node(&node, &mut Problems::new()).unwrap();
         let endless = format!("{}b", "a".repeat(40));
         let regex_budget = RegexBudget::new();
         let stopped: Vec<String> = (0..100).map(|_| pattern.test(&endless, &regex_budget).unwrap_err()).collect();

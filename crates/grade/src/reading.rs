@@ -27,14 +27,14 @@ pub(crate) struct Reading<'a> {
 impl<'a> Reading<'a> {
     /// Creates a reader of the entry `node`. Keys may be in snake case or camel case: files have `args_match`, and
     /// code has `argsMatch`.
-    pub fn of(node: &'a Node, what: &'a str, problems: &'a mut Problems, context: &'a Context<'a>) -> Option<Self> {
+    pub fn new(node: &'a Node, what: &'a str, problems: &'a mut Problems, context: &'a Context<'a>) -> Option<Self> {
         let fields = Fields::of(node, what, problems)?.in_either_case();
         Some(Self { fields, problems, context, title: None })
     }
 
     /// Creates a reader of a part of the entry.
     pub fn part<'b>(&'b mut self, node: &'b Node, what: &'b str) -> Option<Reading<'b>> {
-        Reading::of(node, what, self.problems, self.context)
+        Reading::new(node, what, self.problems, self.context)
     }
 
     /// Reads `text` as the title, for types that do not search for `text`.
@@ -49,21 +49,21 @@ impl<'a> Reading<'a> {
             self.problems.push(node.error(format!("`{key}` must be a string, not a regular expression")));
             return None;
         }
-        Some((decode::text(node, &format!("`{key}`"), self.problems)?, SourceLocation::of(node)))
+        Some((decode::text(node, &format!("`{key}`"), self.problems)?, SourceLocation::from_node(node)))
     }
 
     /// Reads the required regular expression under `key`.
     pub fn pattern(&mut self, key: &'static str) -> Option<Pattern> {
         let node = self.fields.require(key, self.problems)?;
         decode::text(node, &format!("`{key}`"), self.problems)?;
-        Pattern::of(node, self.problems)
+        Pattern::from_node(node, self.problems)
     }
 
     /// Same as `pattern`, and also accepts slashes and flags: `/a/i`.
     pub fn literal(&mut self, key: &'static str) -> Option<Pattern> {
         let node = self.fields.require(key, self.problems)?;
         decode::text(node, &format!("`{key}`"), self.problems)?;
-        Pattern::of_literal(node, self.problems)
+        Pattern::from_literal(node, self.problems)
     }
 
     /// Reads `tool` and `args_match`.
@@ -84,7 +84,7 @@ impl<'a> Reading<'a> {
                 decode::text(node, "`args_match`", self.problems)?;
                 Some(vec![ArgumentPattern {
                     name: None,
-                    wanted: ArgumentRule::Text(Pattern::of(node, self.problems)?),
+                    wanted: ArgumentRule::Text(Pattern::from_node(node, self.problems)?),
                 }])
             }
             NodeKind::Map(entries) => {
@@ -100,10 +100,11 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reads the requirement on the argument `name`: a string is a regular expression, anything else is an expectation.
+    /// Reads the requirement on the argument called `name`: a string is a regular expression, anything else is an
+    /// expectation.
     fn argument_pattern(&mut self, name: &str, value: &Node) -> Option<ArgumentPattern> {
         let wanted = match &value.kind {
-            NodeKind::String(_) => ArgumentRule::Text(Pattern::of(value, self.problems)?),
+            NodeKind::String(_) => ArgumentRule::Text(Pattern::from_node(value, self.problems)?),
             NodeKind::Null => {
                 let message = format!("`args_match.{name}` must be a regular expression or a value, not null");
                 self.problems.push(value.error(message).help("`\"^$\"` matches an argument that is missing or null"));
@@ -121,11 +122,11 @@ impl<'a> Reading<'a> {
         let host: Arc<dyn expect::Host> = Arc::new(scripts);
         let directory = self.context.directory.map(PathBuf::from).unwrap_or_default();
         let rules = expect::Rules { directory, ..expect::Rules::default() };
-        let expectation = expect::Expectation::of_value(node, rules, &host, None, self.problems);
+        let expectation = expect::Expectation::from_value(node, rules, &host, None, self.problems);
         let is_wrong = self.problems[known..].iter().any(Diagnostic::is_error);
         let runs_code = code.load(Ordering::Relaxed);
         let shown = node.to_json().to_string();
-        (!is_wrong).then(|| ExpectedValue { expectation, shown, place: SourceLocation::of(node), runs_code })
+        (!is_wrong).then(|| ExpectedValue { expectation, shown, place: SourceLocation::from_node(node), runs_code })
     }
 
     /// Reports arguments that the tool does not take, because `no_tool_called` would always pass with them. A name

@@ -124,7 +124,7 @@ pub(crate) fn pushes(change: &RepositoryChange) -> Changes<Push<'_>> {
         }
         for (branch, head) in heads {
             let was = old.and_then(|old| old.get(branch));
-            // If the earlier state is not known, only a commit that the agent created shows that the branch was pushed.
+            // If the earlier state is unknown, only a commit that the agent created shows that the branch was pushed.
             let is_own = || change.new_commits.iter().any(|commit| commit.sha == *head);
             if was != Some(head) && (is_known || is_own()) {
                 let is_new = is_known && was.is_none();
@@ -182,7 +182,7 @@ fn removed(change: &RepositoryChange) -> impl Iterator<Item = String> {
     gone.map(|name| format!("the remote `{name}` was removed, so it could not be checked"))
 }
 
-/// Returns why `what` of that remote is not known.
+/// Returns why `what` of that remote is unknown.
 fn reasons(name: &str, remote: &RemoteState, what: &str) -> Vec<String> {
     match remote.unknown.as_slice() {
         [] => vec![format!("the {what} of `{name}` could not be fetched")],
@@ -193,7 +193,7 @@ fn reasons(name: &str, remote: &RemoteState, what: &str) -> Vec<String> {
 /// Returns the verdict for something that could not be fetched.
 pub(crate) fn unknown(what: &str, reasons: Vec<String>) -> Verdict {
     let first = reasons.first().cloned().unwrap_or_default();
-    Verdict::undecided(format!("{what} is not known: {first}")).evidence(reasons.into_iter().skip(1))
+    Verdict::undecided(format!("{what} is unknown: {first}")).evidence(reasons.into_iter().skip(1))
 }
 
 /// Returns the agent's uncommitted changes: the `git status` lines that are new, and those about files that changed.
@@ -250,7 +250,7 @@ pub(crate) fn summary(change: &RepositoryChange) -> Vec<String> {
     let mut unknown = [pushes.unknown, requests.unknown].concat();
     unknown.sort();
     unknown.dedup();
-    lines.extend(unknown.into_iter().map(|reason| format!("not known: {reason}")));
+    lines.extend(unknown.into_iter().map(|reason| format!("unknown: {reason}")));
     lines
 }
 

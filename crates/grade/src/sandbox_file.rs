@@ -37,7 +37,7 @@ impl FileProbe<'_> {
 }
 
 impl SandboxFile {
-    /// Reads the field `path`, which must be inside of the working directory.
+    /// Reads the `path` field, which must be inside the working directory.
     pub fn read(reading: &mut Reading<'_>) -> Option<Self> {
         let (path, place) = reading.required_text("path")?;
         let reason = if path.starts_with('/') || path.starts_with('~') {

@@ -8,7 +8,7 @@ use crate::assertion::{ASSERTIONS, Assertion, Field, Parameter, camel_case};
 const SECOND_NAMES: [(&str, &str, &str); 2] = [("command", "run", "command"), ("tests_pass", "command", "run")];
 
 /// Returns the schema of an assertion in a file: a type alone, a map with a `type`, or a map with the type as its key.
-/// A map with a `type` must also have the keys `needed`.
+/// A map with a `type` must also have the `needed` keys.
 pub fn assertion_schema(needed: &[&str]) -> Value {
     let written: Vec<&Assertion> = ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit()).collect();
     let names: Vec<String> = written.iter().flat_map(|assertion| names_of(assertion)).collect();

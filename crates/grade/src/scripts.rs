@@ -18,7 +18,7 @@ const EXPRESSION_BUDGET: Duration = Duration::from_secs(1);
 /// Processor time limit of one function call, or of loading its module.
 const CALL_BUDGET: Duration = Duration::from_secs(5);
 /// Number of compiled expressions that a thread keeps.
-const KEPT: usize = 512;
+const MAX_CACHED: usize = 512;
 /// Number of idle runtimes that a thread keeps.
 const IDLE_RUNTIMES: usize = 32;
 
@@ -93,8 +93,8 @@ fn take(scripts: u64, module: Option<&Path>) -> Option<LoadedScripts> {
     IDLE.with_borrow_mut(|all| {
         // Runtimes of another plan have loaded files as they were then.
         all.retain(|idle| idle.scripts == scripts);
-        let at = all.iter().rposition(|idle| idle.module.as_deref() == module)?;
-        Some(all.remove(at).loaded)
+        let index = all.iter().rposition(|idle| idle.module.as_deref() == module)?;
+        Some(all.remove(index).loaded)
     })
 }
 
@@ -131,7 +131,7 @@ impl LoadedScripts {
             return Ok(known.clone());
         }
         let expression = Expression::parse(text).map_err(|error| ScriptError::Failed(error.message))?;
-        if self.expressions.len() >= KEPT {
+        if self.expressions.len() >= MAX_CACHED {
             self.expressions.clear();
         }
         self.expressions.insert(text.to_owned(), expression.clone());
@@ -142,7 +142,7 @@ impl LoadedScripts {
         if let Some(known) = self.functions.get(id) {
             return Ok(known.clone());
         }
-        let found = self.find(&Address::of_id(id))?;
+        let found = self.find(&Address::from_id(id))?;
         // A package may extend the built-in objects while it is loaded, but a call must not.
         if !self.is_frozen {
             self.runtime.freeze()?;
@@ -180,7 +180,7 @@ impl LoadedScripts {
 
 /// Location of a function.
 enum Address<'a> {
-    /// Reference written by the user, for the operator `name`.
+    /// Reference written by the user, for the operator called `name`.
     Reference { text: &'a str, name: &'a str, directory: &'a Path },
     /// Path in the exports of a module.
     SourceLocation { module: &'a str, path: &'a str },
@@ -190,18 +190,18 @@ enum Address<'a> {
 const APART: char = '\u{0}';
 
 impl<'a> Address<'a> {
-    fn of(reference: &'a str, name: &'a str, directory: &'a Path) -> Self {
+    fn new(reference: &'a str, name: &'a str, directory: &'a Path) -> Self {
         match split_place(reference) {
             Some((module, path)) if name.is_empty() => Self::SourceLocation { module, path },
             _ => Self::Reference { text: reference, name, directory },
         }
     }
 
-    fn of_id(id: &'a str) -> Self {
+    fn from_id(id: &'a str) -> Self {
         let mut parts = id.splitn(3, APART);
         let (text, name, directory) = (parts.next(), parts.next(), parts.next());
         let directory = Path::new(directory.unwrap_or_default());
-        Self::of(text.unwrap_or_default(), name.unwrap_or_default(), directory)
+        Self::new(text.unwrap_or_default(), name.unwrap_or_default(), directory)
     }
 
     /// Returns the module that has the function, as far as it can be determined without loading it.
@@ -245,7 +245,8 @@ fn steps(path: &str) -> Vec<Key> {
             rest = after;
             continue;
         }
-        let end = rest.char_indices().skip(1).find(|(_, c)| matches!(c, '.' | '[')).map_or(rest.len(), |(at, _)| at);
+        let end =
+            rest.char_indices().skip(1).find(|(_, c)| matches!(c, '.' | '[')).map_or(rest.len(), |(offset, _)| offset);
         let (name, after) = rest.split_at(end);
         steps.push(Key::Name(name.to_owned()));
         rest = after;
@@ -318,14 +319,14 @@ impl expect::Host for Scripts {
     fn function(&self, reference: &str, name: &str, directory: &Path) -> Result<Function, Invalid> {
         self.code.store(true, Ordering::Relaxed);
         let id = Address::id(reference, name, directory);
-        if let Address::Reference { text, .. } = Address::of(reference, name, directory) {
+        if let Address::Reference { text, .. } = Address::new(reference, name, directory) {
             Reference::parse(text).map_err(|error| Invalid {
                 message: error.message,
                 range: None,
                 help: error.help,
             })?;
         }
-        let described = self.with(Some(&Address::of_id(&id).module()), |loaded| {
+        let described = self.with(Some(&Address::from_id(&id).module()), |loaded| {
             let function = loaded.function(&id)?;
             let mut property = |name: &str| loaded.runtime.property(&function, name);
             Ok((function.length(), property("virtual")?, property("strategy")?, property("expects")?))
@@ -363,7 +364,7 @@ impl expect::Host for Scripts {
             let asked: Vec<Option<Json>> = request.arguments.iter().map(json).collect();
             answer(&asked).map(|answer| Value::from(&answer))
         };
-        let done = self.with(Some(&Address::of_id(&function.id).module()), |loaded| {
+        let done = self.with(Some(&Address::from_id(&function.id).module()), |loaded| {
             let found = loaded.function(&function.id)?;
             loaded.runtime.call(&found, &arguments, CALL_BUDGET, &mut host)
         });
@@ -413,12 +414,12 @@ fn context_value(values: &Json) -> Value {
     Value::Map(entries)
 }
 
-fn argument_json(arguments: &[Value], at: usize) -> Option<Json> {
-    arguments.get(at).and_then(json)
+fn argument_json(arguments: &[Value], index: usize) -> Option<Json> {
+    arguments.get(index).and_then(json)
 }
 
-fn list(arguments: &[Value], at: usize) -> Vec<Json> {
-    match argument_json(arguments, at) {
+fn list(arguments: &[Value], index: usize) -> Vec<Json> {
+    match argument_json(arguments, index) {
         Some(Json::Array(items)) => items,
         _ => Vec::new(),
     }

@@ -157,7 +157,7 @@ mod tests {
             let value = serde_json::from_str(expectation.trim_matches('`')).unwrap();
             let mut problems = Problems::new();
             let node = Node::from_json(&value, &model::Source::new("example", ""));
-            expect::Expectation::of_value(&node, Rules::default(), &host, None, &mut problems);
+            expect::Expectation::from_value(&node, Rules::default(), &host, None, &mut problems);
             let shown = problems.iter().map(|problem| {
                 let kind = if problem.is_error() { "error" } else { "warning" };
                 let help = problem.help.iter().map(|help| format!(" ({help})")).collect::<String>();

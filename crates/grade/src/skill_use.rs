@@ -142,7 +142,7 @@ fn touched(traced: &TracedCall) -> impl Iterator<Item = &str> {
     resolved.chain(written)
 }
 
-/// Applies `is` to the skill that contains the file `path`. If `is_search` is true, `path` may also be a directory
+/// Applies `is` to the skill that contains the file at `path`. If `is_search` is true, `path` may also be a directory
 /// that is searched completely.
 fn is_of_skill(path: &str, is_search: bool, is: &mut impl FnMut(&str) -> bool) -> bool {
     if !path.contains("skills/") && !path.contains(SKILL_FILE) {
@@ -154,8 +154,8 @@ fn is_of_skill(path: &str, is_search: bool, is: &mut impl FnMut(&str) -> bool) -
     found.is_some_and(is)
 }
 
-/// Returns the name of the skill that contains the file `path`: for a `SKILL.md` anywhere, and for any file of a skill
-/// in a folder in which agents look for skills, as in `.claude/skills/NAME/scripts/run.py`.
+/// Returns the name of the skill that contains the file at `path`: for a `SKILL.md` anywhere, and for any file of a
+/// skill in a folder in which agents look for skills, as in `.claude/skills/NAME/scripts/run.py`.
 fn folder_of_skill(path: &str) -> Option<&str> {
     if let Some(folder) = path.strip_suffix(SKILL_FILE).and_then(|folder| folder.strip_suffix('/')) {
         return folder.rsplit('/').next().filter(|name| !name.is_empty());

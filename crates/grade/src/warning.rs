@@ -5,7 +5,7 @@ use model::{Case, Diagnostic, Evidence};
 /// Returns warnings about a trial of `case`: prepared answers that no question matched, more turns than the format's
 /// default, and exceeded budgets that only warn.
 pub fn warnings(case: &Case, evidence: &Evidence) -> Vec<Diagnostic> {
-    let unused = evidence.unused_responses.iter().filter_map(|&at| case.user_responses.get(at)).map(|response| {
+    let unused = evidence.unused_responses.iter().filter_map(|&index| case.user_responses.get(index)).map(|response| {
         let pattern = &response.match_question.value;
         Diagnostic::warning(format!("no question matched /{pattern}/")).at(response.source.clone())
     });

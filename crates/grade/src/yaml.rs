@@ -30,8 +30,8 @@ impl Writer {
         match value {
             Value::Object(entries) if !entries.is_empty() => self.map(entries, indent),
             Value::Array(items) if items.iter().any(Value::is_object) => {
-                for (at, item) in items.iter().enumerate() {
-                    if at > 0 {
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
                         self.line(indent);
                     }
                     self.text.push_str("- ");
@@ -40,8 +40,8 @@ impl Writer {
             }
             Value::Array(items) => {
                 self.text.push('[');
-                for (at, item) in items.iter().enumerate() {
-                    if at > 0 {
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
                         self.text.push_str(", ");
                     }
                     self.value(item, indent);
@@ -55,8 +55,8 @@ impl Writer {
     }
 
     fn map(&mut self, entries: &Map<String, Value>, indent: usize) {
-        for (at, (key, value)) in entries.iter().enumerate() {
-            if at > 0 {
+        for (index, (key, value)) in entries.iter().enumerate() {
+            if index > 0 {
                 self.line(indent);
             }
             self.spans.push(Span::new(self.text.len(), self.text.len() + key.len()));

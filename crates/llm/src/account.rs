@@ -45,7 +45,7 @@ struct Allowance {
 }
 
 impl Allowance {
-    fn of(per_minute: u64) -> Self {
+    fn new(per_minute: u64) -> Self {
         Self { each: MINUTE.div_f64(per_minute.max(1) as f64) }
     }
 
@@ -79,8 +79,8 @@ impl Account {
         let most = policy.concurrency.max(1) as f64;
         Self {
             most,
-            requests: policy.requests_per_minute.map(|most| Allowance::of(most.into())),
-            tokens: policy.tokens_per_minute.map(Allowance::of),
+            requests: policy.requests_per_minute.map(|most| Allowance::new(most.into())),
+            tokens: policy.tokens_per_minute.map(Allowance::new),
             queue: tokio::sync::Mutex::default(),
             changed: Notify::new(),
             state: Mutex::new(State { room: most, ..State::default() }),

@@ -1,4 +1,4 @@
-//! The trait of models, and their answers.
+//! The trait of models, and their responses.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Model that answers requests.
 pub trait Model: Send + Sync {
     /// Answers one request. When a network provider returns an error, it has already tried as often as its policy
-    /// allows; a script returns its faults immediately. The caller must enforce its own timeout: an answer may never
+    /// allows; a script returns its faults immediately. The caller must enforce its own timeout: a response may never
     /// come. Dropping the future cancels the request.
     fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>>;
 
@@ -31,7 +31,7 @@ pub trait Model: Send + Sync {
         None
     }
 
-    /// Answers one request for a server that sends the answer in a wire format. While [`Model::respond`] performs a
+    /// Answers one request for a server that sends the response in a wire format. While [`Model::respond`] performs a
     /// scripted fault, this method describes it, so that the server can perform it.
     fn serve<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Served> {
         Box::pin(async move {
@@ -44,16 +44,16 @@ pub trait Model: Send + Sync {
     }
 }
 
-/// Answer to be sent in a wire format.
+/// Response to be sent in a wire format.
 #[derive(Debug)]
 pub struct Served {
-    /// Answer to send.
+    /// Response to send.
     pub answer: Answer,
     /// Kept until the last byte is sent or the client has left, so that the model knows the unanswered requests.
     pub pending_request: Option<PendingRequest>,
 }
 
-/// Kind of answer to send.
+/// Kind of response to send.
 #[derive(Debug)]
 pub enum Answer {
     /// Complete reply.
@@ -104,19 +104,19 @@ pub enum ProviderError {
         /// Response headers, such as `retry-after`.
         headers: Vec<(String, String)>,
     },
-    /// The provider reported an error in the middle of its answer.
-    #[error("the provider reported an error within its answer: {message}")]
+    /// The provider reported an error in the middle of its response.
+    #[error("the provider reported an error within its response: {message}")]
     Reported {
         /// Vendor's error code.
         kind: Option<String>,
         /// Error message.
         message: String,
     },
-    /// The connection closed before the answer was complete.
-    #[error("the connection closed in the middle of the answer")]
+    /// The connection closed before the response was complete.
+    #[error("the connection closed in the middle of the response")]
     Cut,
-    /// The answer cannot be read.
-    #[error("the answer is not in the vendor's format")]
+    /// The response cannot be read.
+    #[error("the response is not in the vendor's format")]
     Malformed,
     /// A request over the network got no response.
     #[error("{0}")]

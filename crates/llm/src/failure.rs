@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::wire::ReportedError;
 
 /// Maximum number of characters of a provider's message that is repeated.
-const LONGEST: usize = 600;
+const MAX_MESSAGE_CHARS: usize = 600;
 
 /// Request that got no response, after all the tries that the policy allows. It never contains a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,11 +78,11 @@ impl FailureKind {
             Self::BadRequest => "the provider refused the request",
             Self::Server => "the provider failed",
             Self::Unreachable => "the provider cannot be reached",
-            Self::Silent => "the provider did not start to answer in time",
-            Self::TimedOut => "the provider did not answer in time",
-            Self::Cut => "the connection closed in the middle of the answer",
-            Self::Unreadable => "the answer is not in the vendor's format",
-            Self::TooLarge => "the answer is too large",
+            Self::Silent => "the provider did not start to respond in time",
+            Self::TimedOut => "the provider did not respond in time",
+            Self::Cut => "the connection closed in the middle of the response",
+            Self::Unreadable => "the response is not in the vendor's format",
+            Self::TooLarge => "the response is too large",
             Self::WebPage => "the address returned a web page, not an API response; check the base URL",
         }
     }
@@ -113,7 +113,7 @@ impl FailureKind {
     }
 
     /// Determines the kind from the status and the vendor's error.
-    pub(crate) fn of(status: Option<u16>, error: &ReportedError) -> Self {
+    pub(crate) fn classify(status: Option<u16>, error: &ReportedError) -> Self {
         let message = error.message.to_ascii_lowercase();
         let codes: Vec<String> = error.codes.iter().map(|code| code.to_ascii_lowercase()).collect();
         // Vendors use some of these phrases in errors of every status; they are reliable only in rejections of a
@@ -184,7 +184,7 @@ impl Failure {
     /// Creates the failure for an error that a provider reports with `status`, or in the middle of its response.
     pub(crate) fn reported(status: Option<u16>, error: &ReportedError, sent: &str) -> Self {
         let code = error.codes.first().cloned();
-        Self { status, code, ..Self::new(FailureKind::of(status, error), sent) }.saying(&error.message)
+        Self { status, code, ..Self::new(FailureKind::classify(status, error), sent) }.saying(&error.message)
     }
 }
 
@@ -210,7 +210,7 @@ impl fmt::Display for Failure {
 
 /// Returns the start of a string on one line.
 pub(crate) fn clipped(text: &str) -> String {
-    model::text::one_line(text, LONGEST)
+    model::text::one_line(text, MAX_MESSAGE_CHARS)
 }
 
 #[cfg(test)]
@@ -219,7 +219,7 @@ mod tests {
 
     fn kind(status: Option<u16>, code: &str, message: &str) -> FailureKind {
         let codes = Some(code.to_owned()).filter(|code| !code.is_empty()).into_iter().collect();
-        FailureKind::of(status, &ReportedError { codes, message: message.into() })
+        FailureKind::classify(status, &ReportedError { codes, message: message.into() })
     }
 
     #[test]
@@ -265,6 +265,6 @@ mod tests {
             failure.to_string(),
             "the provider is overloaded (HTTP 529, overloaded_error): Over loaded [POST http://x/v1/messages for m, 5 tries]"
         );
-        assert!(clipped(&"ü".repeat(5000)).chars().count() == LONGEST + 1);
+        assert!(clipped(&"ü".repeat(5000)).chars().count() == MAX_MESSAGE_CHARS + 1);
     }
 }

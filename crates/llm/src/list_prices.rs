@@ -18,7 +18,7 @@ pub struct ListPrices {
 impl ListPrices {
     /// Reads the response of `/models`; `None` if it is not such a list. A model whose prices cannot be read has
     /// none.
-    pub fn of(document: &Value) -> Option<Self> {
+    pub fn parse(document: &Value) -> Option<Self> {
         let models = document.get("data")?.as_array()?;
         let prices = models.iter().filter_map(|model| {
             let name = model.get("id")?.as_str()?;
@@ -59,9 +59,9 @@ fn undated(model: &str) -> &str {
 /// Returns `model` with a dot in place of each hyphen between two digits.
 fn pointed(model: &str) -> String {
     let bytes = model.as_bytes();
-    let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
-    let letter = |(at, letter): (usize, char)| match letter {
-        '-' if is_digit(at.checked_sub(1)) && is_digit(Some(at + 1)) => '.',
+    let is_digit = |index: Option<usize>| index.and_then(|index| bytes.get(index)).is_some_and(u8::is_ascii_digit);
+    let letter = |(index, letter): (usize, char)| match letter {
+        '-' if is_digit(index.checked_sub(1)) && is_digit(Some(index + 1)) => '.',
         other => other,
     };
     model.char_indices().map(letter).collect()
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_price_is_found_by_any_name_of_its_model() {
-        let list = ListPrices::of(&json!({"data": [
+        let list = ListPrices::parse(&json!({"data": [
             {"id": "anthropic/claude-haiku-4.5", "pricing": {"prompt": "0.000001", "completion": "0.000005",
                 "input_cache_read": "0.0000001", "input_cache_write": 0.00000125, "image": "0"}},
             {"id": "anthropic/free", "pricing": {"prompt": "0", "completion": "0"}},
@@ -110,6 +110,6 @@ mod tests {
         for name in ["free", "odd", "openrouter/auto", "claude-opus-4", ""] {
             assert_eq!(list.price(name), None, "{name}");
         }
-        assert_eq!(ListPrices::of(&json!({"error": "no"})), None);
+        assert_eq!(ListPrices::parse(&json!({"error": "no"})), None);
     }
 }

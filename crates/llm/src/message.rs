@@ -23,7 +23,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Creates a message with one text.
+    /// Creates a message with one text block.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self { role, content: vec![Block::Text { text: text.into() }] }
     }
@@ -72,7 +72,7 @@ pub enum Block {
 }
 
 impl Block {
-    /// Calls `see` with every text in the block, including strings inside arguments and unknown blocks.
+    /// Calls `see` with every string in the block, including those inside arguments and unknown blocks.
     pub(crate) fn each_text(&self, see: &mut dyn FnMut(&str)) {
         match self {
             Self::Text { text } | Self::Thinking { text, .. } => see(text),

@@ -33,7 +33,7 @@ pub struct Provider {
 
 impl Provider {
     /// Creates the provider of a vendor's models.
-    const fn of(vendor: &'static Vendor, summary: &'static str) -> Self {
+    const fn new(vendor: &'static Vendor, summary: &'static str) -> Self {
         Self { name: vendor.name, argument: "MODEL", summary, variables: vendor.variables, vendor: Some(vendor) }
     }
 

@@ -68,7 +68,7 @@ impl Providers {
         &self.shared.credentials
     }
 
-    /// Returns the prices of models, as far as they are known.
+    /// Returns the prices of models, if known.
     pub fn prices(&self) -> &Prices {
         &self.shared.prices
     }

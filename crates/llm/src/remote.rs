@@ -74,14 +74,14 @@ impl Remote {
         };
         let retry_policy = RetryPolicy { account: &self.account, policy: &self.policy, again };
         let attempt = || self.exchange.run(request, &self.policy, &self.pending);
-        let tell = |step| {
+        let on_retry = |step| {
             self.state().steps.push(step);
             self.stirred.notify_one();
         };
-        retry_policy.ask(attempt, |reply| reply.tokens.map(|tokens| tokens.total()), tell).await
+        retry_policy.ask(attempt, |reply| reply.tokens.map(|tokens| tokens.total()), on_retry).await
     }
 
-    /// Adds the parts of the reply that the vendor left out: unique ids and the cost.
+    /// Adds the parts of the reply that the vendor omitted: unique ids and the cost.
     fn completed(&self, mut reply: Reply) -> Reply {
         let mut state = self.state();
         state.replies += 1;
@@ -89,11 +89,11 @@ impl Remote {
         if reply.message_id.is_empty() {
             reply.message_id = format!("reply_{number}");
         }
-        for (at, block) in reply.content.iter_mut().enumerate() {
+        for (index, block) in reply.content.iter_mut().enumerate() {
             if let Block::ToolUse { id, .. } = block
                 && (id.is_empty() || state.calls.contains(id.as_str()))
             {
-                *id = format!("call_{number}_{}", at + 1);
+                *id = format!("call_{number}_{}", index + 1);
             }
             if let Block::ToolUse { id, .. } = block {
                 state.calls.insert(id.clone());

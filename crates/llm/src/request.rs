@@ -57,7 +57,8 @@ impl Request {
 
     /// Returns the tool results that the model has not answered yet, as text.
     pub fn fresh_tool_results(&self) -> Vec<String> {
-        let since = self.messages.iter().rposition(|message| message.role == Role::Assistant).map_or(0, |at| at + 1);
+        let since =
+            self.messages.iter().rposition(|message| message.role == Role::Assistant).map_or(0, |index| index + 1);
         let blocks = self.messages[since..].iter().flat_map(|message| &message.content);
         blocks
             .filter_map(|block| match block {
@@ -72,7 +73,7 @@ impl Request {
         self.tools.iter().map(|tool| tool.name.as_str())
     }
 
-    /// Calls `see` with every text of the request.
+    /// Calls `see` with every string of the request.
     pub(crate) fn each_text(&self, see: &mut dyn FnMut(&str)) {
         see(&self.model);
         self.system.iter().for_each(|text| see(text));

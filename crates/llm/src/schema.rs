@@ -28,7 +28,7 @@ pub enum StructuredReplyError {
     #[error("the model declined to answer{}", .0.as_deref().map(|text| format!(": {text}")).unwrap_or_default())]
     Refused(Option<String>),
     /// The reply reached its token limit before it was complete.
-    #[error("the answer hit the token limit before it was complete")]
+    #[error("the response hit the token limit before it was complete")]
     TooLong,
     /// The reply is not JSON, or does not have the required structure, even after one retry.
     #[error("the answer does not have the requested form: {0}")]

@@ -9,38 +9,38 @@ use regex::bytes::Regex;
 
 use super::{alternation, shape};
 
-/// Marks the place where text was left out.
+/// Marks the place where text was omitted.
 const ELLIPSIS: &[u8] = "…".as_bytes();
 /// Minimum length of a partial secret that is masked, in bytes.
-const LEAST: usize = 6;
+const MIN_PART_BYTES: usize = 6;
 /// Minimum length of a string that may have been cut without an ellipsis, in bytes. It is below that of the excerpts of
 /// long lines, which are the shortest ones.
-const LONG: usize = 190;
+const MIN_CUT_BYTES: usize = 190;
 /// Minimum length of a part of an encoded secret next to a line end that is masked, in bytes.
-const LEAST_OF_A_LINE: usize = 8;
+const MIN_LINE_PART_BYTES: usize = 8;
 /// Minimum length of a line that is masked because all of it is within an encoded secret, in bytes.
-const LEAST_WITHIN: usize = 16;
+const MIN_WITHIN_BYTES: usize = 16;
 /// Maximum number of bytes between the shortened text and the ellipsis.
-const MOST_AROUND: usize = 4;
+const MAX_GAP_BYTES: usize = 4;
 /// Maximum length of a truncated escape, in bytes: `\u001`.
-const MOST_OF_AN_ESCAPE: usize = 5;
+const MAX_ESCAPE_BYTES: usize = 5;
 
 /// Finds the beginnings and the ends of secrets.
 pub(super) struct Parts {
-    /// Expression that matches the first [`LEAST`] bytes of any secret.
+    /// Expression that matches the first [`MIN_PART_BYTES`] bytes of any secret.
     heads: Regex,
-    /// Expression that matches the last [`LEAST`] bytes of any secret.
+    /// Expression that matches the last [`MIN_PART_BYTES`] bytes of any secret.
     tails: Regex,
     /// Length of the longest secret.
     longest: usize,
 }
 
 impl Parts {
-    /// Returns `None` if there are no `forms` of secrets. None of them may be shorter than [`LEAST`].
-    pub(super) fn of(forms: &[Vec<u8>]) -> Option<Self> {
+    /// Returns `None` if there are no `forms` of secrets. None of them may be shorter than [`MIN_PART_BYTES`].
+    pub(super) fn new(forms: &[Vec<u8>]) -> Option<Self> {
         Some(Self {
-            heads: alternation(forms.iter().map(|form| &form[..LEAST]))?,
-            tails: alternation(forms.iter().map(|form| &form[form.len() - LEAST..]))?,
+            heads: alternation(forms.iter().map(|form| &form[..MIN_PART_BYTES]))?,
+            tails: alternation(forms.iter().map(|form| &form[form.len() - MIN_PART_BYTES..]))?,
             longest: forms.iter().map(Vec::len).max()?,
         })
     }
@@ -48,13 +48,13 @@ impl Parts {
     /// Returns the length of the longest beginning of one of `forms` that `text` ends with.
     fn begun(&self, forms: &[Vec<u8>], text: &[u8]) -> Option<usize> {
         let text = &text[text.len().saturating_sub(self.longest)..];
-        let mut at = 0;
-        while let Some(head) = self.heads.find_at(text, at) {
+        let mut offset = 0;
+        while let Some(head) = self.heads.find_at(text, offset) {
             let part = &text[head.start()..];
             if forms.iter().any(|form| form.starts_with(part)) {
                 return Some(part.len());
             }
-            at = head.start() + 1;
+            offset = head.start() + 1;
         }
         None
     }
@@ -97,17 +97,17 @@ pub(super) fn search<'s>(
             shape::ended(after).into_iter().chain(shape::ended_url(after)).for_each(ended);
         }
     };
-    if text.len() >= LONG {
+    if text.len() >= MIN_CUT_BYTES {
         cut(text.len(), 0, false);
     }
     let mut from = 0;
-    while let Some(at) = text[from..].iter().position(|byte| *byte == ELLIPSIS[0]).map(|at| from + at) {
-        from = at + 1;
-        if text[at..].starts_with(ELLIPSIS) {
+    while let Some(index) = text[from..].iter().position(|byte| *byte == ELLIPSIS[0]).map(|index| from + index) {
+        from = index + 1;
+        if text[index..].starts_with(ELLIPSIS) {
             let around = |byte: &&u8| is_around(**byte);
-            let end = at - text[..at].iter().rev().take(MOST_AROUND).take_while(around).count();
-            let start = at + ELLIPSIS.len();
-            cut(end, start + text[start..].iter().take(MOST_AROUND).take_while(around).count(), true);
+            let end = index - text[..index].iter().rev().take(MAX_GAP_BYTES).take_while(around).count();
+            let start = index + ELLIPSIS.len();
+            cut(end, start + text[start..].iter().take(MAX_GAP_BYTES).take_while(around).count(), true);
         }
     }
 }
@@ -128,12 +128,12 @@ pub(super) fn search_lines(text: &[u8], parts: &Parts, encoded: &[Vec<u8>], mut 
         let is_within = |form: &Vec<u8>| form.len() > line.len() && form.windows(line.len()).any(|part| part == line);
         let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
         // Few other lines have no space, so the search costs nothing for most.
-        let may_be_within = (LEAST_WITHIN..parts.longest).contains(&line.len()) && line.iter().all(is_digit);
+        let may_be_within = (MIN_WITHIN_BYTES..parts.longest).contains(&line.len()) && line.iter().all(is_digit);
         if may_be_within && encoded.iter().any(is_within) {
             found(from..end);
             continue;
         }
-        let is_enough = |length: &usize| *length >= LEAST_OF_A_LINE;
+        let is_enough = |length: &usize| *length >= MIN_LINE_PART_BYTES;
         parts.begun(encoded, line).filter(is_enough).into_iter().for_each(|length| found(end - length..end));
         parts.ended(encoded, line).filter(is_enough).into_iter().for_each(|length| found(from..from + length));
     }
@@ -141,15 +141,15 @@ pub(super) fn search_lines(text: &[u8], parts: &Parts, encoded: &[Vec<u8>], mut 
 
 /// Returns the length of a truncated escape at the end of `text`: `\u00` of `\u001b`, `%2` of `%2F`.
 fn torn_escape(text: &[u8]) -> usize {
-    let tail = &text[text.len().saturating_sub(MOST_OF_AN_ESCAPE)..];
-    let Some(at) = tail.iter().rposition(|byte| matches!(byte, b'\\' | b'%' | b'&')) else { return 0 };
-    let is_torn = match &tail[at..] {
+    let tail = &text[text.len().saturating_sub(MAX_ESCAPE_BYTES)..];
+    let Some(index) = tail.iter().rposition(|byte| matches!(byte, b'\\' | b'%' | b'&')) else { return 0 };
+    let is_torn = match &tail[index..] {
         [b'\\' | b'%' | b'&'] | [b'\\', b'u' | b'x' | b'U'] => true,
         [b'\\', b'u' | b'x' | b'U', digits @ ..] | [b'%', digits @ ..] => digits.iter().all(u8::is_ascii_hexdigit),
         [b'&', name @ ..] => name.iter().all(|byte| *byte == b'#' || byte.is_ascii_alphanumeric()),
         _ => false,
     };
-    if is_torn { tail.len() - at } else { 0 }
+    if is_torn { tail.len() - index } else { 0 }
 }
 
 /// Returns `true` if the byte may appear between a string and its ellipsis: `"text"…`, `text\n[… more]`.

@@ -16,24 +16,24 @@ use super::{Mask, numbered};
 impl Mask {
     /// Masks the secrets in `event`. Returns `true` if it contained one.
     pub fn event(&self, event: &mut Event) -> bool {
-        let pass = Pass::of(self);
+        let pass = Pass::new(self);
         pass.event(event);
         pass.has_hidden.get()
     }
 
     /// Masks the record of a finished trial.
     pub fn record(&self, record: &mut TrialRecord) {
-        Pass::of(self).record(record);
+        Pass::new(self).record(record);
     }
 
     /// Masks the result of a user's command.
     pub fn hook(&self, record: &mut HookRecord) {
-        Pass::of(self).hook(record);
+        Pass::new(self).hook(record);
     }
 
     /// Masks the evidence collected from a sandbox: the agent chose the names of files and the subjects of commits.
     pub fn collected(&self, collected: &mut Collected) {
-        Pass::of(self).collected(collected);
+        Pass::new(self).collected(collected);
     }
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Pass<'m> {
 }
 
 impl<'m> Pass<'m> {
-    pub(super) fn of(mask: &'m Mask) -> Self {
+    pub(super) fn new(mask: &'m Mask) -> Self {
         Self { mask, has_hidden: Cell::new(false) }
     }
 
@@ -289,11 +289,11 @@ impl<'m> Pass<'m> {
 
     /// Masks findings and keeps their ids unique.
     fn findings(&self, findings: &mut [Finding]) {
-        for at in 0..findings.len() {
-            self.finding(&mut findings[at]);
-            if let Cow::Owned(id) = self.mask.text(&findings[at].id) {
+        for index in 0..findings.len() {
+            self.finding(&mut findings[index]);
+            if let Cow::Owned(id) = self.mask.text(&findings[index].id) {
                 let id = numbered(id, |id| findings.iter().any(|finding| finding.id == id));
-                findings[at].id = id;
+                findings[index].id = id;
             }
         }
     }

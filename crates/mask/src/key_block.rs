@@ -6,7 +6,7 @@ use super::MASKED;
 
 /// Maximum number of lines of a private key. Later lines are shown again, so that a `BEGIN` marker alone cannot hide
 /// other output.
-const MOST_LINES: usize = 200;
+const MAX_LINES: usize = 200;
 
 const BEGIN: &str = "-----BEGIN";
 const END: &str = "-----END";
@@ -25,14 +25,14 @@ impl KeyBlocks {
     /// Masks `line`, the next line of `stream`, as far as it belongs to a private key that began in an earlier line.
     pub fn mask(&self, stream: &str, line: &mut String) {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = open.iter().position(|open| open.stream == stream) {
-            open[at].lines += 1;
+        if let Some(index) = open.iter().position(|open| open.stream == stream) {
+            open[index].lines += 1;
             if let Some(end) = line.find(END) {
                 let rest = line[end + END.len()..].split_once("-----").map_or("", |(_, rest)| rest);
                 *line = format!("{MASKED}{rest}");
-                open.swap_remove(at);
-            } else if open[at].lines > MOST_LINES {
-                open.swap_remove(at);
+                open.swap_remove(index);
+            } else if open[index].lines > MAX_LINES {
+                open.swap_remove(index);
             } else {
                 MASKED.clone_into(line);
             }
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(describe(&blocks, "stderr", "x==-----END RSA PRIVATE KEY-----, and more"), "[masked], and more");
         assert_eq!(describe(&blocks, "stderr", "plain"), "plain");
         describe(&blocks, "stderr", begin);
-        (0..MOST_LINES).for_each(|_| assert_eq!(describe(&blocks, "stderr", "x"), "[masked]"));
+        (0..MAX_LINES).for_each(|_| assert_eq!(describe(&blocks, "stderr", "x"), "[masked]"));
         assert_eq!(describe(&blocks, "stderr", "x"), "x");
     }
 }

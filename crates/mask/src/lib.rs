@@ -36,17 +36,17 @@ pub use self::key_block::KeyBlocks;
 use self::secret::Forms;
 pub use self::secret::Secrets;
 use self::view::layers;
-use self::view::{MOST_LAYERS, View};
+use self::view::{MAX_LAYERS, View};
 
 /// Replacement for a secret.
 pub const MASKED: &str = "[masked]";
 
 /// Minimum length of a string that is searched, in bytes. No secret and no part of one that is masked is shorter, and
 /// many strings are.
-const SHORTEST: usize = 8;
+const MIN_SEARCHED_BYTES: usize = 8;
 
 /// Maximum size of a compiled set of secrets, in bytes.
-const MOST_COMPILED: usize = 256 << 20;
+const MAX_COMPILED_BYTES: usize = 256 << 20;
 
 /// Secrets of a run: the exact values of variables whose names mark them as secrets, and the shapes of keys.
 #[derive(Clone, Default)]
@@ -103,8 +103,8 @@ impl Mask {
 
     /// Adds the forms of secrets.
     fn with(mut self, Forms { all: forms, encoded }: Forms) -> Self {
-        if let (Some(finder), Some(parts)) = (alternation(forms.iter().map(Vec::as_slice)), Parts::of(&forms)) {
-            let wrapped = Parts::of(&encoded).map(|parts| (parts, encoded));
+        if let (Some(finder), Some(parts)) = (alternation(forms.iter().map(Vec::as_slice)), Parts::new(&forms)) {
+            let wrapped = Parts::new(&encoded).map(|parts| (parts, encoded));
             self.values.push(Arc::new(Values { forms, finder, parts, wrapped }));
         }
         self
@@ -123,7 +123,7 @@ impl Mask {
 
     fn masked<'t>(&self, text: &'t str, extent: Extent) -> Cow<'t, str> {
         let has_none = self.values.is_empty() && (!self.has_shapes || extent == Extent::Values);
-        if has_none || text.len() < SHORTEST {
+        if has_none || text.len() < MIN_SEARCHED_BYTES {
             return Cow::Borrowed(text);
         }
         let mut found = self.find(text.as_bytes(), extent);
@@ -151,8 +151,8 @@ impl Mask {
         let mut found = Vec::new();
         self.search(text, extent, |range| found.push(range));
         let mut views: Vec<View> = Vec::new();
-        while views.len() < MOST_LAYERS
-            && let Some(view) = View::of(views.last().map_or(text, |view| view.bytes.as_slice()))
+        while views.len() < MAX_LAYERS
+            && let Some(view) = View::decode(views.last().map_or(text, |view| view.bytes.as_slice()))
         {
             self.search(&view.bytes, extent, |range| {
                 let range = view.original(range);
@@ -180,7 +180,7 @@ impl Mask {
 
     /// Masks the secrets in `value`, including its keys.
     pub fn value(&self, value: &mut Value) {
-        Pass::of(self).value(value);
+        Pass::new(self).value(value);
     }
 
     /// Masks the secrets in `text`, in place.
@@ -199,7 +199,7 @@ fn alternation<'t>(texts: impl Iterator<Item = &'t [u8]>) -> Option<Regex> {
     };
     let pattern = texts.map(|text| text.iter().map(byte).collect::<String>()).collect::<Vec<_>>().join("|");
     let mut builder = RegexBuilder::new(&pattern);
-    let built = builder.unicode(false).size_limit(MOST_COMPILED).dfa_size_limit(MOST_COMPILED).build();
+    let built = builder.unicode(false).size_limit(MAX_COMPILED_BYTES).dfa_size_limit(MAX_COMPILED_BYTES).build();
     built.ok().filter(|_| !pattern.is_empty())
 }
 

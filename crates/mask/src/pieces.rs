@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Extent, MASKED, Mask};
 
-/// One text in a frame.
+/// One string in a frame.
 struct Piece {
     /// Index of its line, and of the text within that line.
     place: (usize, usize),
@@ -107,8 +107,8 @@ fn each_text(value: &mut Value, path: &mut String, visit: &mut impl FnMut(&str, 
     match value {
         Value::String(text) => visit(path, text),
         Value::Array(items) => {
-            for (at, item) in items.iter_mut().enumerate() {
-                path.push_str(&format!("/{at}"));
+            for (index, item) in items.iter_mut().enumerate() {
+                path.push_str(&format!("/{index}"));
                 each_text(item, path, visit);
                 path.truncate(len);
             }

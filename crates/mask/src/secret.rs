@@ -10,9 +10,9 @@ use percent_encoding::percent_decode_str;
 use crate::layers;
 
 /// Minimum length of a secret in bytes. Shorter values cannot be distinguished from ordinary text.
-const SHORTEST: usize = 8;
+const MIN_SECRET_BYTES: usize = 8;
 /// Length in bytes from which a user name without a password in a URL counts as a token.
-const SHORTEST_TOKEN: usize = 16;
+const MIN_TOKEN_BYTES: usize = 16;
 
 /// Endings of the last part of a variable's name that mark its value as a secret.
 const WORDS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
@@ -86,8 +86,8 @@ const NAMES: [&str; 2] = ["AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK"];
 /// Variables whose values are HTTP headers, one per line.
 const HEADERS: [&str; 1] = ["ANTHROPIC_CUSTOM_HEADERS"];
 
-/// Returns every text that reveals a secret of `env`: values of variables with names of secrets, passwords in URLs and
-/// credentials in header variables.
+/// Returns every string that reveals a secret of `env`: values of variables with names of secrets, passwords in URLs
+/// and credentials in header variables.
 pub(crate) fn texts<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Forms {
     let mut secrets: Vec<String> = Vec::new();
     for (name, value) in env {
@@ -116,14 +116,14 @@ pub(crate) struct Forms {
 
 /// Returns the forms of `secrets`.
 fn disguised(secrets: &[String]) -> Forms {
-    let secrets = || secrets.iter().map(|secret| secret.trim()).filter(|secret| secret.len() >= SHORTEST);
+    let secrets = || secrets.iter().map(|secret| secret.trim()).filter(|secret| secret.len() >= MIN_SECRET_BYTES);
     let encoded = sorted(secrets().flat_map(encoded).collect());
     Forms { all: sorted(secrets().flat_map(plain).chain(encoded.iter().cloned()).collect()), encoded }
 }
 
 /// Returns `texts` that are long enough, the longest first, each once.
 fn sorted(mut texts: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-    texts.retain(|text| text.len() >= SHORTEST);
+    texts.retain(|text| text.len() >= MIN_SECRET_BYTES);
     texts.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
     texts.dedup();
     texts
@@ -179,11 +179,11 @@ impl Secrets {
     /// file that contains the line need not be valid.
     pub fn are_assigned_in(line: &str) -> bool {
         let assigned = line.char_indices().filter(|(_, letter)| matches!(letter, ':' | '='));
-        assigned.into_iter().any(|(at, _)| {
-            let before = line[..at].trim_end_matches([' ', '\t', '"', '\'', '`', '?']);
+        assigned.into_iter().any(|(index, _)| {
+            let before = line[..index].trim_end_matches([' ', '\t', '"', '\'', '`', '?']);
             let ends = |letter: char| !(letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.'));
             let name = before.rsplit(ends).next().unwrap_or_default();
-            let value = line[at + 1..].trim_start_matches([' ', '\t', '=', '>', '"', '\'', '`']);
+            let value = line[index + 1..].trim_start_matches([' ', '\t', '=', '>', '"', '\'', '`']);
             let end = value.find(['"', '\'', '`', ',', '}', ']', ';', '#']).unwrap_or(value.len());
             let value = value[..end].trim();
             let is_reference =
@@ -198,7 +198,7 @@ impl Secrets {
         })
     }
 
-    /// Returns every text that reveals one of the secrets.
+    /// Returns every string that reveals one of the secrets.
     pub(crate) fn texts(&self) -> Forms {
         disguised(&self.values)
     }
@@ -302,7 +302,7 @@ fn in_url(value: &str) -> Vec<String> {
         let authority = rest.split(['/', '?', '#', ' ', ',', '"', '\n']).next().unwrap_or_default();
         let Some((user_info, _)) = authority.rsplit_once('@') else { continue };
         let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
-        let is_token = user.len() >= SHORTEST_TOKEN && user.contains(|letter: char| letter.is_ascii_digit());
+        let is_token = user.len() >= MIN_TOKEN_BYTES && user.contains(|letter: char| letter.is_ascii_digit());
         if is_token {
             found.push(user.to_owned());
         }
@@ -310,7 +310,7 @@ fn in_url(value: &str) -> Vec<String> {
             let decoded = percent_decode_str(password).decode_utf8_lossy().into_owned();
             found.extend([password.to_owned(), decoded]);
             // A short password is recognised by the text around it.
-            found.extend((password.len() < SHORTEST).then(|| format!("{user}:{password}@")));
+            found.extend((password.len() < MIN_SECRET_BYTES).then(|| format!("{user}:{password}@")));
         }
     }
     found

@@ -3,7 +3,7 @@
 //! The formats are those of gitleaks' default configuration that identify a key on their own, and those that model
 //! providers document. Source: <https://github.com/gitleaks/gitleaks>, `config/gitleaks.toml` at commit 009e025ad410,
 //! MIT, read on 2026-11-22. Formats that can only be recognised by the words around them, and values that are public by
-//! design, are left out. Each row lists marks of which every matching key contains one, so that ordinary text is
+//! design, are omitted. Each row lists marks of which every matching key contains one, so that ordinary text is
 //! searched only once.
 
 use std::ops::Range;
@@ -12,7 +12,7 @@ use std::sync::{LazyLock, OnceLock};
 use regex::bytes::{Regex, RegexBuilder};
 
 /// Minimum length of a string with one of these shapes, in bytes. Most masked strings are shorter.
-const SHORTEST: usize = 16;
+const MIN_SHAPE_BYTES: usize = 16;
 
 /// A shape of keys.
 struct Shape {
@@ -186,7 +186,7 @@ fn compiled(pattern: &str) -> Option<Regex> {
 
 /// Calls `found` with every range of `text` that has the shape of a key.
 pub(super) fn search(text: &[u8], mut found: impl FnMut(Range<usize>)) {
-    let Some(marks) = MARKS.as_ref().filter(|_| text.len() >= SHORTEST) else { return };
+    let Some(marks) = MARKS.as_ref().filter(|_| text.len() >= MIN_SHAPE_BYTES) else { return };
     let mut there: Vec<&[u8]> = Vec::new();
     for mark in marks.find_iter(text) {
         if !there.contains(&mark.as_bytes()) {
@@ -216,18 +216,18 @@ pub(super) fn search(text: &[u8], mut found: impl FnMut(Range<usize>)) {
 /// Returns the length of the partial key at the end of `text`, whose end was cut off.
 pub(super) fn begun(text: &[u8]) -> Option<usize> {
     let is_of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'=' | b'~');
-    let text = &text[text.len().saturating_sub(MOST_OF_A_KEY)..];
-    let start = text.iter().rposition(|byte| !is_of_key(byte)).map_or(0, |at| at + 1);
+    let text = &text[text.len().saturating_sub(MAX_KEY_BYTES)..];
+    let start = text.iter().rposition(|byte| !is_of_key(byte)).map_or(0, |index| index + 1);
     let token = &text[start..];
     let named =
         SHAPES.iter().filter(|shape| shape.condition != MatchCondition::WithDigit).flat_map(|shape| shape.marks);
     let marks = named.filter(|mark| mark.len() >= 4 && mark.bytes().all(|byte| is_of_key(&byte)));
     // A name may precede the key: `GITHUB_TOKEN_ghp_…`.
-    let starts = |at: usize| at == 0 || !token[at - 1].is_ascii_alphanumeric();
+    let starts = |index: usize| index == 0 || !token[index - 1].is_ascii_alphanumeric();
     let found = marks.filter_map(|mark| {
         let mark = mark.as_bytes();
-        let at = token.windows(mark.len()).enumerate().position(|(at, part)| part == mark && starts(at))?;
-        (token.len() > at + mark.len()).then_some(token.len() - at)
+        let index = token.windows(mark.len()).enumerate().position(|(index, part)| part == mark && starts(index))?;
+        (token.len() > index + mark.len()).then_some(token.len() - index)
     });
     found.max()
 }
@@ -239,25 +239,25 @@ pub(super) fn ended(text: &[u8]) -> Option<usize> {
     const SCHEME: &[u8] = b"Bearer ";
     let is_of_key =
         |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'=' | b'~' | b'/');
-    let scheme = (1..SCHEME.len()).map(|at| &SCHEME[at..]).find(|end| end.len() > 1 && text.starts_with(end));
+    let scheme = (1..SCHEME.len()).map(|index| &SCHEME[index..]).find(|end| end.len() > 1 && text.starts_with(end));
     let start = scheme.map_or(0, <[u8]>::len);
     let token: &[u8] = &text[start..];
     let length = token.iter().take_while(|byte| is_of_key(byte)).count();
     let token = &token[..length];
     let is_random = token.iter().any(u8::is_ascii_digit) && token.iter().any(u8::is_ascii_alphabetic);
     let is_secret = is_random || scheme.is_some_and(|scheme| scheme.len() >= 4);
-    (length >= SHORTEST_END && is_secret).then_some(start + length)
+    (length >= MIN_END_BYTES && is_secret).then_some(start + length)
 }
 
 /// Returns the length of the user name and password at the end of `text`, a URL that was cut off in or after them. An
 /// `@` may be a part of the password, so everything counts.
 pub(super) fn begun_url(text: &[u8]) -> Option<usize> {
-    let text = &text[text.len().saturating_sub(MOST_OF_A_URL)..];
-    let at = text.windows(3).rposition(|part| part == b"://")? + 3;
-    let user_info = &text[at..];
+    let text = &text[text.len().saturating_sub(MAX_URL_BYTES)..];
+    let index = text.windows(3).rposition(|part| part == b"://")? + 3;
+    let user_info = &text[index..];
     let colon = user_info.iter().position(|byte| *byte == b':')?;
     let (user, password) = (&user_info[..colon], &user_info[colon + 1..]);
-    let is_port = password.len() <= MOST_OF_A_PORT && password.iter().all(u8::is_ascii_digit);
+    let is_port = password.len() <= MAX_PORT_LEN && password.iter().all(u8::is_ascii_digit);
     let is_whole = user.starts_with(b"[") || user_info.iter().any(|byte| ends_authority(*byte));
     (!is_port && !is_whole).then_some(user_info.len())
 }
@@ -265,11 +265,11 @@ pub(super) fn begun_url(text: &[u8]) -> Option<usize> {
 /// Returns the length of the rest of the user name and password at the start of `text`, a URL whose beginning was cut
 /// off.
 pub(super) fn ended_url(text: &[u8]) -> Option<usize> {
-    let text = &text[..text.len().min(MOST_OF_A_URL)];
+    let text = &text[..text.len().min(MAX_URL_BYTES)];
     let end = text.iter().position(|byte| ends_authority(*byte)).unwrap_or(text.len());
-    let at = text[..end].iter().rposition(|byte| *byte == b'@')?;
-    let has_host = text[..end].get(at + 1).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'[');
-    (at > 0 && has_host).then_some(at)
+    let index = text[..end].iter().rposition(|byte| *byte == b'@')?;
+    let has_host = text[..end].get(index + 1).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'[');
+    (index > 0 && has_host).then_some(index)
 }
 
 /// Returns `true` for a byte that cannot be a part of the name, the password and the host in a URL.
@@ -278,18 +278,18 @@ fn ends_authority(byte: u8) -> bool {
 }
 
 /// Maximum length of the beginning of a key that is examined next to a cut, in bytes.
-const MOST_OF_A_KEY: usize = 4096;
+const MAX_KEY_BYTES: usize = 4096;
 /// Maximum length of the part of a URL that is examined next to a cut, in bytes.
-const MOST_OF_A_URL: usize = 1024;
+const MAX_URL_BYTES: usize = 1024;
 /// Maximum number of digits of a port.
-const MOST_OF_A_PORT: usize = 5;
+const MAX_PORT_LEN: usize = 5;
 
 /// Minimum length of the end of a key that is masked, in bytes. Shorter ends reveal too little.
-const SHORTEST_END: usize = 12;
+const MIN_END_BYTES: usize = 12;
 
 impl Shape {
     fn is_met(&self, text: &[u8], start: usize, key: &[u8]) -> bool {
-        let before = start.checked_sub(1).and_then(|at| text.get(at));
+        let before = start.checked_sub(1).and_then(|index| text.get(index));
         let stands_alone = !before.is_some_and(u8::is_ascii_alphanumeric);
         match self.condition {
             MatchCondition::Anywhere => true,

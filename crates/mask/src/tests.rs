@@ -176,7 +176,7 @@ fn a_diff_without_a_secret_is_unchanged() {
     let mut failure: Failure = serde_json::from_value(serde_json::json!({"key": "", "message": ""})).unwrap();
     failure.diff.clone_from(&diff);
     let mask = mask(&[("A_KEY", "dummy-secret-1")]);
-    Pass::of(&mask).failure(&mut failure);
+    Pass::new(&mask).failure(&mut failure);
     assert_eq!(failure.diff, diff);
 }
 
@@ -318,8 +318,8 @@ fn a_known_secret_is_masked_wherever_it_is_truncated() {
     for secret in ["wordsWithoutAnyDigit", "correct horse battery staple", "S3cr3t/+=é<&>\"x", "aaaaaaaaaaaaaaab"] {
         let mask = mask(&[("A_KEY", secret)]);
         let forms = [secret.to_owned(), serde_json::to_string(secret).unwrap().trim_matches('"').to_owned()];
-        for (form, at) in forms.iter().flat_map(|form| (0..=form.len()).map(move |at| (form, at))) {
-            let Some((front, rest)) = form.split_at_checked(at) else { continue };
+        for (form, index) in forms.iter().flat_map(|form| (0..=form.len()).map(move |index| (form, index))) {
+            let Some((front, rest)) = form.split_at_checked(index) else { continue };
             let long = "x".repeat(200);
             // An escape hides no part of the secret.
             let most = 6 + form.len() - secret.len();
@@ -340,12 +340,12 @@ fn a_password_in_a_url_is_masked_even_if_truncated() {
         let url = format!("https://me:{password}@proxy.example:8080/x");
         assert_eq!(none.text(&format!("<{url}>")), "<https://[masked]@proxy.example:8080/x>");
         let begin = url.find(password).unwrap();
-        for at in begin..begin + password.len() {
-            let masked = none.text(&format!("…{} failed", &url[at..])).into_owned();
-            assert_eq!(masked, "…[masked]@proxy.example:8080/x failed", "{password} {at}");
+        for index in begin..begin + password.len() {
+            let masked = none.text(&format!("…{} failed", &url[index..])).into_owned();
+            assert_eq!(masked, "…[masked]@proxy.example:8080/x failed", "{password} {index}");
         }
-        for at in begin + 6..begin + password.len() {
-            assert_eq!(none.text(&format!("to {}…", &url[..at])), "to https://[masked]…", "{password} {at}");
+        for index in begin + 6..begin + password.len() {
+            assert_eq!(none.text(&format!("to {}…", &url[..index])), "to https://[masked]…", "{password} {index}");
         }
     }
     for plain in ["to http://127.0.0.1:8080…", "at https://host/a:b…", "http://[::1]:80…", "…plain words @ home"]
@@ -373,7 +373,7 @@ fn an_encoded_secret_is_masked_where_a_program_wraps_it_into_lines() {
             let all = [0, 1, 2].map(|offset| BASE64_STANDARD.encode(format!("{}{secret}", "x".repeat(offset))));
             for masked in [whole, apart] {
                 let shown = |digits: &str| masked.contains(digits);
-                let is_shown = |digits: &String| (4..digits.len() - 16).any(|at| shown(&digits[at..at + 12]));
+                let is_shown = |digits: &String| (4..digits.len() - 16).any(|index| shown(&digits[index..index + 12]));
                 assert!(!all.iter().any(is_shown) && !is_shown(&hex(&secret)), "{before} {width}: {masked}");
             }
         }

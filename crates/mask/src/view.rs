@@ -1,4 +1,4 @@
-//! A text with one layer of escapes decoded, with a mapping back to the original.
+//! A string with one layer of escapes decoded, with a mapping back to the original.
 //!
 //! A secret can appear as JSON in a URL, with colour codes between its letters, or in HTML. Instead of listing every
 //! such form of every secret, the text is decoded layer by layer. A secret found in a layer is masked in the original.
@@ -6,9 +6,9 @@
 use std::ops::Range;
 
 /// Maximum number of escape layers that are decoded; JSON within JSON within a URL has three.
-pub(super) const MOST_LAYERS: usize = 4;
+pub(super) const MAX_LAYERS: usize = 4;
 
-/// A text with its outermost layer of escapes decoded.
+/// A string with its outermost layer of escapes decoded.
 pub(super) struct View {
     pub(super) bytes: Vec<u8>,
     /// Origins of its parts, in order.
@@ -46,7 +46,7 @@ impl Decoded {
 
 impl View {
     /// Decodes one layer of escapes in `original`; returns `None` if there are none.
-    pub(super) fn of(original: &[u8]) -> Option<Self> {
+    pub(super) fn decode(original: &[u8]) -> Option<Self> {
         let mut view = Self { bytes: Vec::new(), pieces: Vec::new() };
         let (mut at, mut copied, mut is_same) = (0, 0, true);
         while let Some(next) = original[at..].iter().position(|byte| may_begin(*byte)) {
@@ -101,8 +101,8 @@ impl View {
 /// Returns every layer of `secret` that differs from the one before it.
 pub(crate) fn layers(secret: &str) -> Vec<Vec<u8>> {
     let mut layers: Vec<Vec<u8>> = Vec::new();
-    while layers.len() < MOST_LAYERS
-        && let Some(view) = View::of(layers.last().map_or(secret.as_bytes(), Vec::as_slice))
+    while layers.len() < MAX_LAYERS
+        && let Some(view) = View::decode(layers.last().map_or(secret.as_bytes(), Vec::as_slice))
     {
         layers.push(view.bytes);
     }
@@ -248,9 +248,9 @@ mod tests {
     #[test]
     fn a_match_in_a_view_maps_to_the_original() {
         let original = "x \u{1b}[1ma\\u0062\u{1b}[0mc%64 y";
-        let view = View::of(original.as_bytes()).unwrap();
-        let at = view.bytes.windows(4).position(|part| part == b"abcd").unwrap();
-        assert_eq!(&original[view.original(at..at + 4)], "a\\u0062\u{1b}[0mc%64");
+        let view = View::decode(original.as_bytes()).unwrap();
+        let index = view.bytes.windows(4).position(|part| part == b"abcd").unwrap();
+        assert_eq!(&original[view.original(index..index + 4)], "a\\u0062\u{1b}[0mc%64");
         assert_eq!(&original[view.original(0..1)], "x");
         let end = view.bytes.len();
         assert_eq!(&original[view.original(end - 1..end)], "y");

@@ -31,14 +31,14 @@ type Seen<'a> = Observation<(&'a str, &'a str)>;
 
 impl TrialFigures {
     /// Extracts the figures of a record.
-    pub fn of(trial: &TrialRecord) -> Self {
+    pub fn from_record(trial: &TrialRecord) -> Self {
         Self {
             arm: trial.arm.clone(),
             agent: trial.agent.clone(),
             model: trial.model.clone(),
             variant: trial.variant.clone(),
-            observation: Observation::of(trial).of_case((trial.suite.clone(), trial.case.clone())),
-            trigger: Trigger::of(trial),
+            observation: Observation::from_record(trial).of_case((trial.suite.clone(), trial.case.clone())),
+            trigger: Trigger::from_record(trial),
         }
     }
 
@@ -71,10 +71,10 @@ impl ArmSummary {
     /// Summarises each arm of `trials`, in order of first appearance.
     pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialFigures>) -> Vec<Self> {
         let arms = groups(trials, |trial| &*trial.arm);
-        arms.into_iter().map(|(arm, trials)| Self::of_arm(arm, &trials)).collect()
+        arms.into_iter().map(|(arm, trials)| Self::from_trials(arm, &trials)).collect()
     }
 
-    fn of_arm(arm: &str, trials: &[&TrialFigures]) -> Self {
+    fn from_trials(arm: &str, trials: &[&TrialFigures]) -> Self {
         let first = trials.first();
         let triggers: Vec<Trigger> = trials.iter().filter_map(|trial| trial.trigger).collect();
         Self {
@@ -83,7 +83,7 @@ impl ArmSummary {
             model: first.and_then(|trial| trial.model.clone()),
             variant: first.and_then(|trial| trial.variant.clone()),
             statistics: ArmStatistics::of(&observed(trials)),
-            trigger: (!triggers.is_empty()).then(|| Triggering::of(triggers)),
+            trigger: (!triggers.is_empty()).then(|| Triggering::from_triggers(triggers)),
         }
     }
 
@@ -199,10 +199,10 @@ impl ArmDelta {
     /// Compares every agent and model that ran both with and without the skill, in order of first appearance.
     pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialFigures>) -> Vec<Self> {
         let pairs = groups(trials, |trial| (trial.agent.as_str(), trial.model.as_deref()));
-        pairs.into_iter().filter_map(|((agent, model), trials)| Self::of_pair(agent, model, &trials)).collect()
+        pairs.into_iter().filter_map(|((agent, model), trials)| Self::from_pair(agent, model, &trials)).collect()
     }
 
-    fn of_pair(agent: &str, model: Option<&str>, trials: &[&TrialFigures]) -> Option<Self> {
+    fn from_pair(agent: &str, model: Option<&str>, trials: &[&TrialFigures]) -> Option<Self> {
         let variant = |name: &str| -> Vec<&TrialFigures> {
             trials.iter().copied().filter(|trial| trial.variant.as_deref() == Some(name)).collect()
         };
@@ -233,7 +233,7 @@ impl SuiteDelta {
             with: rate(&with_it),
             without: rate(&without_it),
             delta: Delta::between(&with_it, &without_it),
-            trigger: (!triggers.is_empty()).then(|| Triggering::of(triggers)),
+            trigger: (!triggers.is_empty()).then(|| Triggering::from_triggers(triggers)),
         }
     }
 }
@@ -278,7 +278,7 @@ impl CaseDelta {
 }
 
 impl CaseFigures {
-    fn of(trials: &[Seen<'_>]) -> Self {
+    fn from_trials(trials: &[Seen<'_>]) -> Self {
         let statistics = ArmStatistics::of(trials);
         Self {
             trials: statistics.trials as u64,
@@ -295,16 +295,16 @@ fn observed<'a>(trials: &[&'a TrialFigures]) -> Vec<Seen<'a>> {
 
 fn cases(with: &[&TrialFigures], without: &[&TrialFigures]) -> Vec<CaseDelta> {
     let mut cases: BTreeMap<(&str, &str), [Vec<Seen<'_>>; 2]> = BTreeMap::new();
-    for (at, trials) in [with, without].into_iter().enumerate() {
+    for (index, trials) in [with, without].into_iter().enumerate() {
         for trial in observed(trials) {
-            cases.entry(trial.case).or_default()[at].push(trial);
+            cases.entry(trial.case).or_default()[index].push(trial);
         }
     }
     let deltas = cases.into_iter().map(|((suite, case), [with, without])| CaseDelta {
         suite: suite.to_owned(),
         case: case.to_owned(),
-        with: CaseFigures::of(&with),
-        without: CaseFigures::of(&without),
+        with: CaseFigures::from_trials(&with),
+        without: CaseFigures::from_trials(&without),
         effect: CaseEffect::Undecided,
     });
     let mut deltas: Vec<CaseDelta> = deltas.filter(|case| case.with.trials > 0 && case.without.trials > 0).collect();
@@ -469,7 +469,9 @@ mod tests {
     fn the_order_of_trials_affects_only_the_order_of_arms() {
         let outcomes = [Passed, Failed, Broken];
         let mut trials: Vec<TrialFigures> = (0..60)
-            .flat_map(|at: usize| both(["x", "y"][at % 2], &format!("{}", at % 7), outcomes[at % 3], outcomes[at % 2]))
+            .flat_map(|index: usize| {
+                both(["x", "y"][index % 2], &format!("{}", index % 7), outcomes[index % 3], outcomes[index % 2])
+            })
             .collect();
         let sorted = |trials: &[TrialFigures]| {
             let (mut arms, mut deltas) = (ArmSummary::of(trials), ArmDelta::of(trials));

@@ -40,7 +40,7 @@ impl OnBudget {
     /// Every variant with its name in files and on the command line.
     pub const ALL: [(&'static str, Self); 3] = [("warn", Self::Warn), ("fail", Self::Fail), ("stop", Self::Stop)];
 
-    /// Returns `true` if an exceeded budget only causes a warning.
+    /// Returns `true` if an exceeded budget only produces a warning.
     pub fn only_warns(self) -> bool {
         self == Self::Warn
     }

@@ -51,7 +51,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the value under `key` and marks the key as known. `null` counts as a value: an optional section is
-    /// left out, not set to null.
+    /// omitted, not set to null.
     pub fn get(&mut self, key: &'static str) -> Option<&'a Node> {
         self.known.push(key);
         self.entries.iter().find(|(name, _)| self.is(&name.value, key)).map(|(_, node)| node)
@@ -191,18 +191,18 @@ impl<'a> Fields<'a> {
     }
 
     /// Reads a duration under `key` and returns it in milliseconds: `500ms`, `30s`, `5m`, `1h`. A bare number is
-    /// milliseconds and causes a warning, because on the command line a bare number is seconds.
+    /// milliseconds and produces a warning, because on the command line a bare number is seconds.
     pub fn duration_ms(&mut self, key: &'static str, problems: &mut Problems) -> Option<u64> {
         self.duration_with_warning(key, u64::MAX, problems)
     }
 
     /// Reads a duration like `duration_ms`, for formats in which a bare number has always been milliseconds: only a
-    /// number below 1000, which probably means seconds, causes the warning.
+    /// number below 1000, which probably means seconds, produces the warning.
     pub fn duration_or_ms(&mut self, key: &'static str, problems: &mut Problems) -> Option<u64> {
         self.duration_with_warning(key, 999, problems)
     }
 
-    /// Reads a duration. A bare number up to `most` causes a warning.
+    /// Reads a duration. A bare number up to `most` produces a warning.
     fn duration_with_warning(&mut self, key: &'static str, most: u64, problems: &mut Problems) -> Option<u64> {
         let node = self.get(key)?;
         let value = duration_of(node, key, problems)?;
@@ -253,8 +253,9 @@ impl<'a> Fields<'a> {
 
     /// Reports keys that are written in both cases.
     fn refuse_second_spellings(&self, problems: &mut Problems) {
-        for (at, (name, _)) in self.entries.iter().enumerate().filter(|_| self.either_case) {
-            if let Some((first, _)) = self.entries[..at].iter().find(|(first, _)| self.is(&first.value, &name.value)) {
+        for (index, (name, _)) in self.entries.iter().enumerate().filter(|_| self.either_case) {
+            if let Some((first, _)) = self.entries[..index].iter().find(|(first, _)| self.is(&first.value, &name.value))
+            {
                 let message = format!("`{}` is given twice, first as `{}`", name.value, first.value);
                 problems.push(Diagnostic::error(message).at(self.node.source.excerpt(name.span)));
             }

@@ -36,13 +36,13 @@ pub enum Ending {
     },
     /// The agent's process ended without reporting a result.
     Aborted {
-        /// Details, as far as they are known.
+        /// Details, if known.
         #[serde(rename = "because")]
         reason: String,
     },
     /// The agent could not be reached: its address does not answer, or the request could not be built.
     Unreachable {
-        /// Details, as far as they are known.
+        /// Details, if known.
         #[serde(rename = "because")]
         reason: String,
     },

@@ -72,7 +72,7 @@ pub struct Limits {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Earlier {
-    /// Tokens and cost, as far as they are known.
+    /// Tokens and cost, if known.
     pub usage: Usage,
     /// Time that their agents took, in milliseconds.
     pub duration_ms: u64,
@@ -104,8 +104,8 @@ impl Limits {
             || (!capped.is_empty() && !self.on_budget.only_warns())
     }
 
-    /// Returns the usage that counts against the budgets for an attempt that used `usage`, as far as it is known,
-    /// including earlier attempts.
+    /// Returns the usage that counts against the budgets for an attempt that used `usage`, if known, including earlier
+    /// attempts.
     pub fn counted(&self, usage: Usage) -> Usage {
         let mut sum = self.earlier.map(|earlier| earlier.usage).unwrap_or_default();
         sum += usage;
@@ -249,7 +249,7 @@ pub enum Probed {
         /// True if the rest was not read.
         clipped: bool,
     },
-    /// The path leads out of the working directory and was not read.
+    /// The path points outside the working directory and was not read.
     Outside,
     /// All files of the working directory except those of repositories.
     Files {
@@ -262,11 +262,11 @@ pub enum Probed {
     Ran {
         /// Exit code; absent if the command timed out.
         exit_code: Option<i32>,
-        /// Stdout; the middle is left out if it is too long.
+        /// Stdout; the middle is omitted if it is too long.
         stdout: String,
-        /// Stderr; the middle is left out if it is too long.
+        /// Stderr; the middle is omitted if it is too long.
         stderr: String,
-        /// True if part of either was left out.
+        /// True if part of either was omitted.
         clipped: bool,
     },
     /// The agent left nothing to examine: it removed, replaced or closed its working directory, for example.
@@ -340,8 +340,8 @@ mod tests {
         let file = |path: &str| Need::File { path: path.into() };
         let command = |run: &str, timeout_ms| Need::Command { run: run.into(), timeout_ms };
         let needs = [file("a"), file("b"), command("a", 1), command("a", 2), command("b", 1)];
-        for (at, need) in needs.iter().enumerate() {
-            assert!(needs[..at].iter().all(|other| other.key() != need.key()), "{need:?}");
+        for (index, need) in needs.iter().enumerate() {
+            assert!(needs[..index].iter().all(|other| other.key() != need.key()), "{need:?}");
         }
         let probe = Probe { key: file("a").key(), need: file("[masked]"), found: Probed::Nothing };
         let collected = Collected { probes: vec![probe], ..Collected::default() };

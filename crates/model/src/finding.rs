@@ -93,7 +93,7 @@ pub struct Finding {
     /// Category under which it is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dimension: Option<String>,
-    /// Paths that must hold and do not, whatever the score.
+    /// Paths that must hold and do not, regardless of the score.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_critical: Vec<String>,
     /// Range of possible scores, if parts are undecided.
@@ -245,13 +245,13 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Returns the part to show, and `true` if something is left out.
+    /// Returns the part to show, and `true` if something is omitted.
     pub fn shown(&self) -> (&str, bool) {
         let mut units = 0;
-        for (at, c) in self.value.char_indices() {
+        for (offset, c) in self.value.char_indices() {
             units += c.len_utf16();
             if units > self.shown_chars {
-                return (&self.value[..at], true);
+                return (&self.value[..offset], true);
             }
         }
         (&self.value, false)

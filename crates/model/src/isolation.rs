@@ -23,7 +23,7 @@ pub struct IsolationLayer {
     pub name: String,
     /// True if it is in force, false if the machine refuses it.
     pub holds: bool,
-    /// How it is enforced, or the reason for the refusal.
+    /// Mechanism that enforces it, or the reason for the refusal.
     pub detail: String,
 }
 

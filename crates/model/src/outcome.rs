@@ -59,7 +59,7 @@ impl Outcome {
         }
     }
 
-    /// Returns `Some(true)` if the decided findings alone pass, whatever the results of the undecided ones would be.
+    /// Returns `Some(true)` if the decided findings alone pass, regardless of the results of the undecided ones.
     /// Returns `None` if no finding written in the case is decided. Undecided findings are excluded and never decide
     /// the verdict in either direction.
     pub fn of_decided(findings: &[Finding], ruling: &OutcomeRule) -> Option<bool> {

@@ -251,7 +251,7 @@ pub struct TrialRecord {
     /// Branches and review requests that the trial left on remotes, which `cleanup` removes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub side_effects: Vec<SideEffects>,
-    /// Exit code of the agent's process, if there is one and it ended by itself.
+    /// Exit code of the agent's process, if there is one and it ended on its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// Time from provisioning to the outcome, in milliseconds, including all attempts and all work around the agent.
@@ -365,7 +365,7 @@ impl std::ops::AddAssign for AuxiliaryUsage {
 
 impl AuxiliaryUsage {
     /// Returns the usage of one answer.
-    pub const fn of_answer(tokens: Option<Tokens>, cost_usd: Option<f64>) -> Self {
+    pub const fn from_answer(tokens: Option<Tokens>, cost_usd: Option<f64>) -> Self {
         Self { requests: 1, cached: 0, tokens, cost_usd }
     }
 
@@ -486,10 +486,10 @@ pub struct HookRecord {
     /// Error that prevented it from running to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Stdout; the middle is left out if it is too long.
+    /// Stdout; the middle is omitted if it is too long.
     #[serde(default)]
     pub stdout: String,
-    /// Stderr; the middle is left out if it is too long.
+    /// Stderr; the middle is omitted if it is too long.
     #[serde(default)]
     pub stderr: String,
     /// Duration in milliseconds.

@@ -15,7 +15,7 @@ pub struct Span {
 impl Span {
     /// Creates the range `start..end`.
     pub fn new(start: usize, end: usize) -> Self {
-        let kept = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        let kept = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
         Self { start: kept(start), end: kept(end.max(start)) }
     }
 
@@ -72,7 +72,7 @@ impl Source {
     }
 
     fn lines(&self) -> &[usize] {
-        let begins = || std::iter::once(0).chain(self.text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        let begins = || std::iter::once(0).chain(self.text.match_indices('\n').map(|(offset, _)| offset + 1)).collect();
         self.lines.get_or_init(begins)
     }
 
@@ -94,19 +94,19 @@ impl Source {
 
 /// Length in bytes above which a line is cut. Otherwise every location in a file without line ends would keep the
 /// whole file.
-const LONGEST_LINE: usize = 1_000;
+const MAX_LINE_BYTES: usize = 1_000;
 /// Number of bytes kept before and after the location in a long line.
-const KEPT: usize = 200;
+const CONTEXT_BYTES: usize = 200;
 
-/// Returns the kept part of the line `text` around the byte `at`, and the number of characters before it.
-fn around(text: &str, at: usize, column: usize) -> (&str, usize) {
-    if text.len() <= LONGEST_LINE {
+/// Returns the kept part of the line around the byte offset `at`, and the number of characters before it.
+fn around(text: &str, index: usize, column: usize) -> (&str, usize) {
+    if text.len() <= MAX_LINE_BYTES {
         return (text, 0);
     }
-    let at = at.min(text.len());
-    let from = text.ceil_char_boundary(at.saturating_sub(KEPT));
-    let to = text.floor_char_boundary(at + KEPT);
-    let before = text.get(from..at).map_or(0, |before| before.chars().count());
+    let index = index.min(text.len());
+    let from = text.ceil_char_boundary(index.saturating_sub(CONTEXT_BYTES));
+    let to = text.floor_char_boundary(index + CONTEXT_BYTES);
+    let before = text.get(from..index).map_or(0, |before| before.chars().count());
     (&text[from..to.max(from)], (column - 1).saturating_sub(before))
 }
 
@@ -172,7 +172,7 @@ mod tests {
         let start = source.text.find('x').unwrap();
         let excerpt = source.excerpt(Span::new(start, start + 1));
         assert_eq!((excerpt.line, excerpt.column, excerpt.length), (1, 2_003, 1));
-        assert!(excerpt.text.len() <= 2 * KEPT);
+        assert!(excerpt.text.len() <= 2 * CONTEXT_BYTES);
         assert_eq!(excerpt.text.chars().nth(excerpt.column - 1 - excerpt.skipped), Some('x'));
     }
 

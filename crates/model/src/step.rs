@@ -143,7 +143,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// Creates a call of a tool whose own name is the canonical one.
+    /// Creates a call to a tool whose own name is the canonical one.
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: Value, message: impl Into<String>) -> Self {
         let name = name.into();
         Self {

@@ -262,7 +262,7 @@ mod tests {
             true => of("undecided", &["met", "undecided"]),
             false => of("failed", &["unmet", "undecided"]),
         };
-        let summary = Summary::of(&(0..10).map(|at| judged(at > 0)).collect::<Vec<_>>());
+        let summary = Summary::of(&(0..10).map(|index| judged(index > 0)).collect::<Vec<_>>());
         assert_eq!((summary.failed, summary.undecided, summary.passed_but_undecided), (1, 9, 9));
         assert_eq!((summary.pass_rate, summary.by_decided.rate()), (None, Some(0.9)));
         assert_eq!((summary.exit_code(), summary.is_incomplete()), (1, true));
@@ -280,7 +280,7 @@ mod tests {
         // One unmet part decides a claim, but the claim is not counted while another part is undecided.
         let mut half = of("failed", &["unmet", "met"]);
         half.findings[0].error = Some("another part is undecided".into());
-        assert_eq!(TrialFigures::of(&half).observation.pass_rate, Some(1.0));
+        assert_eq!(TrialFigures::from_record(&half).observation.pass_rate, Some(1.0));
         assert_eq!((half.undecided(), half.decided_pass()), (1, Some(true)));
     }
 
@@ -289,7 +289,7 @@ mod tests {
         let rate = |findings: &[(&str, bool)]| {
             let finding = |(status, implicit): &(&str, bool)| json!({ "id": "f", "type": "t", "status": status, "weight": 1, "because": "", "implicit": implicit });
             let findings: Vec<Value> = findings.iter().map(finding).collect();
-            TrialFigures::of(&trial(&json!({ "findings": findings }))).observation.pass_rate
+            TrialFigures::from_record(&trial(&json!({ "findings": findings }))).observation.pass_rate
         };
         assert_eq!(rate(&[("met", false), ("unmet", false), ("met", true), ("undecided", false)]), Some(0.5));
         assert_eq!(rate(&[("met", false), ("unmet", true)]), Some(0.5));
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn only_complete_trials_with_the_skill_report_triggering() {
-        let trigger = |changes: &Value| Trigger::of(&trial(changes));
+        let trigger = |changes: &Value| Trigger::from_record(&trial(changes));
         let describe = |happened| Some(Trigger { expected: true, happened });
         let asked = json!({ "should_trigger": true, "triggered": true, "variant": "with_skill" });
         let with = |key: &str, value: &str| {

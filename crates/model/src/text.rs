@@ -38,7 +38,7 @@ pub fn middle(text: String, head: usize, most: usize) -> String {
     }
     let (front, _) = self::head(&text, head);
     let back = text.char_indices().nth(count - (most - head)).map_or("", |(start, _)| &text[start..]);
-    format!("{front}\n[… {} characters left out …]\n{back}", count - most)
+    format!("{front}\n[… {} characters omitted …]\n{back}", count - most)
 }
 
 #[cfg(test)]
@@ -55,8 +55,8 @@ mod tests {
     fn text_is_cut_at_a_character_boundary_with_a_notice() {
         assert_eq!(head("äöü", 2), ("äö", true));
         assert_eq!(head("äöü", 3), ("äöü", false));
-        assert_eq!(middle("äöüß€".into(), 2, 3), "äö\n[… 2 characters left out …]\n€");
+        assert_eq!(middle("äöüß€".into(), 2, 3), "äö\n[… 2 characters omitted …]\n€");
         assert_eq!(middle("äöü".into(), 2, 3), "äöü");
-        assert_eq!(middle("abcdef".into(), 1, 1), "a\n[… 5 characters left out …]\n");
+        assert_eq!(middle("abcdef".into(), 1, 1), "a\n[… 5 characters omitted …]\n");
     }
 }

@@ -161,7 +161,7 @@ pub fn arguments(name: &str) -> Option<&'static [&'static str]> {
     ARGUMENTS.iter().find(|(tool, _)| *tool == name).map(|(_, arguments)| *arguments)
 }
 
-/// Returns the effect of a call of a tool named `name`.
+/// Returns the effect of a call to a tool named `name`.
 pub fn effect(name: &str) -> Effect {
     match find(name) {
         Some(tool) => tool.effect,
@@ -176,8 +176,8 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_key_arguments_are_found() {
-        for (at, tool) in TOOLS.iter().enumerate() {
-            assert!(TOOLS[..at].iter().all(|other| other.name != tool.name), "{}", tool.name);
+        for (index, tool) in TOOLS.iter().enumerate() {
+            assert!(TOOLS[..index].iter().all(|other| other.name != tool.name), "{}", tool.name);
         }
         assert_eq!(find("Bash").and_then(|tool| tool.key_argument), Some("command"));
         assert_eq!(effect("mcp__db__query"), Effect::Mcp);

@@ -16,19 +16,19 @@ pub(crate) fn align<T: PartialEq>(left: &[T], right: &[T]) -> Vec<Row> {
     let back = rest.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count();
     let (rest, other) = (&rest[..rest.len() - back], &other[..other.len() - back]);
 
-    let mut rows: Vec<Row> = (0..front).map(|at| (Some(at), Some(at))).collect();
+    let mut rows: Vec<Row> = (0..front).map(|index| (Some(index), Some(index))).collect();
     let inner = if rest.len().saturating_mul(other.len()) > ALIGNED { Vec::new() } else { common(rest, other) };
     let (mut a, mut b) = (0, 0);
     for (i, j) in inner.into_iter().chain([(rest.len(), other.len())]) {
-        rows.extend((a..i).map(|at| (Some(front + at), None)));
-        rows.extend((b..j).map(|at| (None, Some(front + at))));
+        rows.extend((a..i).map(|index| (Some(front + index), None)));
+        rows.extend((b..j).map(|index| (None, Some(front + index))));
         if i < rest.len() {
             rows.push((Some(front + i), Some(front + j)));
         }
         (a, b) = (i + 1, j + 1);
     }
     let ends = (left.len() - back, right.len() - back);
-    rows.extend((0..back).map(|at| (Some(ends.0 + at), Some(ends.1 + at))));
+    rows.extend((0..back).map(|index| (Some(ends.0 + index), Some(ends.1 + index))));
     rows
 }
 
@@ -96,32 +96,32 @@ pub(crate) fn is_same<T: PartialEq>(row: Row, left: &[T], right: &[T]) -> bool {
 mod tests {
     use super::*;
 
-    fn drawn(left: &str, right: &str, joined: bool) -> String {
+    fn draw(left: &str, right: &str, joined: bool) -> String {
         let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
         let rows = align(&left, &right);
         let rows = if joined { side_by_side(&rows) } else { rows };
-        let letter = |letters: &[char], at: Option<usize>| at.map_or('.', |at| letters[at]);
+        let letter = |letters: &[char], at: Option<usize>| at.map_or('.', |index| letters[index]);
         rows.iter().map(|(a, b)| format!("{}{} ", letter(&left, *a), letter(&right, *b))).collect()
     }
 
     #[test]
     fn common_elements_are_next_to_each_other() {
-        assert_eq!(drawn("abc", "abc", false), "aa bb cc ");
-        assert_eq!(drawn("abc", "axc", false), "aa b. .x cc ");
-        assert_eq!(drawn("abcd", "bd", false), "a. bb c. dd ");
-        assert_eq!(drawn("", "ab", false), ".a .b ");
-        assert_eq!(drawn("ab", "", false), "a. b. ");
-        assert_eq!(drawn("aa", "aaa", false), "aa aa .a ");
-        assert_eq!(drawn("xaybz", "paqbr", false), "x. .p aa y. .q bb z. .r ");
+        assert_eq!(draw("abc", "abc", false), "aa bb cc ");
+        assert_eq!(draw("abc", "axc", false), "aa b. .x cc ");
+        assert_eq!(draw("abcd", "bd", false), "a. bb c. dd ");
+        assert_eq!(draw("", "ab", false), ".a .b ");
+        assert_eq!(draw("ab", "", false), "a. b. ");
+        assert_eq!(draw("aa", "aaa", false), "aa aa .a ");
+        assert_eq!(draw("xaybz", "paqbr", false), "x. .p aa y. .q bb z. .r ");
     }
 
     #[test]
     fn elements_that_take_the_place_of_others_are_next_to_them() {
-        assert_eq!(drawn("abc", "axc", true), "aa bx cc ");
-        assert_eq!(drawn("abbc", "axc", true), "aa bx b. cc ");
-        assert_eq!(drawn("abc", "axyc", true), "aa bx .y cc ");
-        assert_eq!(drawn("ab", "xyb", true), "ax .y bb ");
-        assert_eq!(drawn("ac", "abcd", true), "aa .b cc .d ");
+        assert_eq!(draw("abc", "axc", true), "aa bx cc ");
+        assert_eq!(draw("abbc", "axc", true), "aa bx b. cc ");
+        assert_eq!(draw("abc", "axyc", true), "aa bx .y cc ");
+        assert_eq!(draw("ab", "xyb", true), "ax .y bb ");
+        assert_eq!(draw("ac", "abcd", true), "aa .b cc .d ");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::finished::{EarlierAttempt, FinishedRun, FinishedTrial, TestResult};
 const VERSION: &str = "0.0.0";
 
 pub(crate) fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
-    let count = |status: Status| run.trials.iter().filter(|trial| Status::of(trial) == status).count();
+    let count = |status: Status| run.trials.iter().filter(|trial| Status::from_trial(trial) == status).count();
     let document = json!({
         "reportFormat": "CTRF",
         "specVersion": VERSION,
@@ -57,7 +57,7 @@ enum Status {
 fn test(trial: &FinishedTrial) -> Map<String, Value> {
     let (start, duration) = (trial.started_at.as_millisecond(), trial.duration_ms);
     let place = trial.place.as_ref();
-    let is_told = |text: &&str| !text.is_empty();
+    let is_nonempty = |text: &&str| !text.is_empty();
     let mut parameters = Map::new();
     put(&mut parameters, "agent", &trial.agent);
     put(&mut parameters, "arm", &trial.arm);
@@ -73,14 +73,14 @@ fn test(trial: &FinishedTrial) -> Map<String, Value> {
     // The same in each run.
     put(&mut test, "testId", &trial.id);
     put(&mut test, "name", trial.name());
-    put(&mut test, "status", Status::of(trial));
+    put(&mut test, "status", Status::from_trial(trial));
     put(&mut test, "rawStatus", trial.outcome.name());
     put(&mut test, "duration", duration);
     put(&mut test, "start", start);
     put(&mut test, "stop", start.saturating_add_unsigned(duration));
     put(&mut test, "suite", [&trial.suite]);
-    put_some(&mut test, "message", Some(trial.reason.as_str()).filter(is_told));
-    put_some(&mut test, "trace", Some(trial.text.as_str()).filter(is_told));
+    put_some(&mut test, "message", Some(trial.reason.as_str()).filter(is_nonempty));
+    put_some(&mut test, "trace", Some(trial.text.as_str()).filter(is_nonempty));
     put_some(&mut test, "filePath", place.map(|place| &place.file));
     put_some(&mut test, "line", place.and_then(|place| place.line));
     put_some(&mut test, "retries", Some(trial.earlier.len()).filter(|retries| *retries > 0));
@@ -106,7 +106,7 @@ fn attempt((at, attempt): (usize, &EarlierAttempt)) -> Map<String, Value> {
 }
 
 impl Status {
-    fn of(trial: &FinishedTrial) -> Self {
+    fn from_trial(trial: &FinishedTrial) -> Self {
         match trial.result {
             TestResult::Passed => Self::Passed,
             TestResult::Failed | TestResult::Error => Self::Failed,

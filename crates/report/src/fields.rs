@@ -1,4 +1,4 @@
-//! Fields of JSON objects, of which some are left out.
+//! Fields of JSON objects, of which some are omitted.
 
 use serde::Serialize;
 use serde_json::{Map, Value};

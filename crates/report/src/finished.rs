@@ -126,18 +126,22 @@ impl FinishedRun {
 }
 
 impl FinishedTrial {
-    pub(crate) fn of(record: &TrialRecord, folder: &Path) -> Self {
+    pub(crate) fn from_record(record: &TrialRecord, folder: &Path) -> Self {
         let place = record.file.as_ref().map(|file| Location { file: in_repository(folder, file), line: record.line });
         let unmet: Vec<UnmetCheck> = unmet(record)
             .map(|finding| UnmetCheck {
                 id: name(&finding.id),
                 kind: name(&finding.kind),
                 reason: one_line(&finding.reason),
-                place: finding.source.as_ref().map(|source| Location::of(source, folder)).or_else(|| place.clone()),
+                place: finding
+                    .source
+                    .as_ref()
+                    .map(|source| Location::from_excerpt(source, folder))
+                    .or_else(|| place.clone()),
                 is_critical: !finding.failed_critical.is_empty(),
             })
             .collect();
-        let result = TestResult::of(record);
+        let result = TestResult::from_record(record);
         let kind = match record.outcome {
             _ if record.is_baseline() => "baseline",
             _ if record.quarantine.is_some() => "quarantined",
@@ -164,7 +168,7 @@ impl FinishedTrial {
             text: if result == TestResult::Passed { String::new() } else { text(record) },
             unmet,
             place,
-            earlier: attempts.iter().map(EarlierAttempt::of).collect(),
+            earlier: attempts.iter().map(EarlierAttempt::from_attempt).collect(),
             started_at: record.started_at,
             duration_ms: record.duration_ms,
             score: record.score.zip(record.max_score).map(<[f64; 2]>::from),
@@ -180,16 +184,16 @@ impl FinishedTrial {
 
     /// Describes each attempt before the last one, a line each.
     pub(crate) fn describe_attempts(&self) -> String {
-        let lines = self.earlier.iter().enumerate().map(|(at, attempt)| {
+        let lines = self.earlier.iter().enumerate().map(|(index, attempt)| {
             let reason = if attempt.reason.is_empty() { String::new() } else { format!(": {}", attempt.reason) };
-            format!("attempt {} {}{reason}\n", at + 1, attempt.outcome.name())
+            format!("attempt {} {}{reason}\n", index + 1, attempt.outcome.name())
         });
         lines.collect()
     }
 }
 
 impl TestResult {
-    fn of(record: &TrialRecord) -> Self {
+    fn from_record(record: &TrialRecord) -> Self {
         match record.outcome {
             Outcome::Passed => Self::Passed,
             // The baseline is expected to fail without the skill.
@@ -202,7 +206,7 @@ impl TestResult {
 }
 
 impl EarlierAttempt {
-    fn of(attempt: &AttemptRecord) -> Self {
+    fn from_attempt(attempt: &AttemptRecord) -> Self {
         Self {
             outcome: attempt.outcome,
             reason: attempt.reason.as_deref().map(one_line).unwrap_or_default(),
@@ -212,7 +216,7 @@ impl EarlierAttempt {
 }
 
 impl Location {
-    pub(crate) fn of(source: &Excerpt, folder: &Path) -> Self {
+    pub(crate) fn from_excerpt(source: &Excerpt, folder: &Path) -> Self {
         // An excerpt without text refers to the whole file.
         let line = (!source.text.is_empty()).then_some(source.line);
         Self { file: in_repository(folder, &source.file), line }
@@ -334,7 +338,7 @@ impl Reporter for BufferedReporter {
                 run.unfinished = run.unfinished.saturating_sub(1);
                 if !self.failures_only || record.outcome != Outcome::Passed {
                     let place = self.places.get(&record.id).copied().unwrap_or(usize::MAX);
-                    self.trials.push((place, FinishedTrial::of(record, &self.folder)));
+                    self.trials.push((place, FinishedTrial::from_record(record, &self.folder)));
                 }
             }
             Event::RunFinished { signal, .. } => run.signal.clone_from(signal),

@@ -11,7 +11,7 @@ use crate::finished::{self, FinishedRun, FinishedTrial, Location, TestResult};
 use crate::{Reporter, ReporterOptions, Style, format, markdown};
 
 /// Maximum number of annotations of each level: GitHub shows no more of a step.
-const MOST: usize = 10;
+const MAX_ANNOTATIONS: usize = 10;
 /// Maximum number of assertions in the message of an annotation.
 const CHECKS: usize = 10;
 /// Maximum number of trials that an annotation names.
@@ -48,8 +48,8 @@ fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
     let annotations = annotations(&run.trials);
     for level in ["error", "warning", "notice"] {
         let all = annotations.iter().filter(|(annotation, _)| annotation.level == level);
-        text.extend(all.clone().take(MOST).map(|(annotation, trials)| annotation.command(trials)));
-        hidden += all.skip(MOST).map(|(_, trials)| trials.len()).sum::<usize>();
+        text.extend(all.clone().take(MAX_ANNOTATIONS).map(|(annotation, trials)| annotation.command(trials)));
+        hidden += all.skip(MAX_ANNOTATIONS).map(|(_, trials)| trials.len()).sum::<usize>();
     }
     if hidden > 0 {
         let more = format::counted(hidden, "more trial");
@@ -71,7 +71,7 @@ struct Annotation {
 fn annotations(trials: &[FinishedTrial]) -> Vec<(Annotation, Vec<Arc<str>>)> {
     let mut annotations: Vec<(Annotation, Vec<Arc<str>>)> = Vec::new();
     let mut numbers: HashMap<Annotation, usize> = HashMap::new();
-    for (trial, annotation) in trials.iter().filter_map(|trial| Some((trial, Annotation::of(trial)?))) {
+    for (trial, annotation) in trials.iter().filter_map(|trial| Some((trial, Annotation::from_trial(trial)?))) {
         let number = *numbers.entry(annotation.clone()).or_insert(annotations.len());
         match annotations.get_mut(number) {
             Some((_, trials)) => trials.push(Arc::clone(&trial.id)),
@@ -82,7 +82,7 @@ fn annotations(trials: &[FinishedTrial]) -> Vec<(Annotation, Vec<Arc<str>>)> {
 }
 
 impl Annotation {
-    fn of(trial: &FinishedTrial) -> Option<Self> {
+    fn from_trial(trial: &FinishedTrial) -> Option<Self> {
         let name = format!("{}::{}", trial.suite, trial.case);
         let (level, title) = match (trial.result, trial.outcome) {
             (TestResult::Passed, _) if trial.flaky => ("warning", format!("{name} is flaky")),

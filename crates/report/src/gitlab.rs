@@ -43,17 +43,17 @@ impl Issue {
         }
         match trial.outcome {
             Outcome::Failed | Outcome::Undecided if !trial.unmet.is_empty() => {
-                trial.unmet.iter().filter_map(|check| Self::of_check(trial, check)).collect()
+                trial.unmet.iter().filter_map(|check| Self::from_check(trial, check)).collect()
             }
-            _ if trial.quarantine.is_some() => Self::of_trial(trial, "info").into_iter().collect(),
-            Outcome::Failed => Self::of_trial(trial, "major").into_iter().collect(),
-            Outcome::Broken => Self::of_trial(trial, "minor").into_iter().collect(),
-            Outcome::Undecided => Self::of_trial(trial, "info").into_iter().collect(),
+            _ if trial.quarantine.is_some() => Self::from_trial(trial, "info").into_iter().collect(),
+            Outcome::Failed => Self::from_trial(trial, "major").into_iter().collect(),
+            Outcome::Broken => Self::from_trial(trial, "minor").into_iter().collect(),
+            Outcome::Undecided => Self::from_trial(trial, "info").into_iter().collect(),
             Outcome::Passed | Outcome::Skipped | Outcome::Cancelled => Vec::new(),
         }
     }
 
-    fn of_check(trial: &FinishedTrial, check: &UnmetCheck) -> Option<Self> {
+    fn from_check(trial: &FinishedTrial, check: &UnmetCheck) -> Option<Self> {
         let severity = match trial.outcome {
             Outcome::Undecided => "info",
             _ if trial.quarantine.is_some() => "info",
@@ -70,7 +70,7 @@ impl Issue {
         })
     }
 
-    fn of_trial(trial: &FinishedTrial, severity: &'static str) -> Option<Self> {
+    fn from_trial(trial: &FinishedTrial, severity: &'static str) -> Option<Self> {
         let outcome = trial.outcome.name();
         Some(Self {
             description: format!("{}::{}@{}: {outcome}: {}", trial.suite, trial.case, trial.arm, trial.reason),

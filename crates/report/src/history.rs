@@ -17,7 +17,7 @@ pub fn history(trials: &[TrialRow], style: &Style) -> String {
     if trials.is_empty() {
         return "no trials are recorded yet\n".into();
     }
-    let names = Names::of_rows(trials);
+    let names = Names::from_rows(trials);
     let names: Vec<String> = trials.iter().map(|trial| paint.folded(&names.of_row(trial), NAME)).collect();
     let width = columns::widest(&names);
     let unknown = if style.unicode { "—" } else { "-" };

@@ -15,7 +15,7 @@ pub(crate) enum Dialect {
     Generic,
     /// GitLab, which shows no properties.
     GitLab,
-    /// Jenkins: earlier attempts as elements of their own, and everything that the schema of its xUnit plugin does not
+    /// Jenkins: earlier attempts as their own elements, and everything that the schema of its xUnit plugin does not
     /// allow as output.
     Jenkins,
 }
@@ -37,7 +37,7 @@ pub(crate) fn write(run: &FinishedRun, dialect: Dialect, out: &mut dyn Write) ->
     out.write_all(without_skipped(&text).as_bytes())
 }
 
-/// Removes the attribute `skipped` of the root element. Each suite has it, but no schema of JUnit XML allows it there.
+/// Removes the `skipped` attribute of the root element. Each suite has it, but no schema of JUnit XML allows it there.
 fn without_skipped(text: &str) -> String {
     let root = text.find("<testsuites ").unwrap_or_default();
     let end = text[root..].find('>').map_or(text.len(), |end| root + end);

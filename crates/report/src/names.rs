@@ -25,11 +25,11 @@ struct Needs {
 type Parts<'a> = (&'a str, &'a str, &'a str, u64);
 
 impl Names {
-    pub(crate) fn of(ids: &[TrialId]) -> Self {
+    pub(crate) fn new(ids: &[TrialId]) -> Self {
         Self::of_parts(ids.iter().map(|id| (&*id.suite, &*id.case, &*id.arm, id.repetition)))
     }
 
-    pub(crate) fn of_rows(rows: &[TrialRow]) -> Self {
+    pub(crate) fn from_rows(rows: &[TrialRow]) -> Self {
         Self::of_parts(rows.iter().map(|row| (&*row.suite, &*row.case, &*row.arm, row.repetition)))
     }
 
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_name_omits_parts_that_do_not_distinguish_trials() {
-        let name = |ids: &[TrialId]| Names::of(ids).of_id(&ids[0]);
+        let name = |ids: &[TrialId]| Names::new(ids).of_id(&ids[0]);
         assert_eq!(name(&[id("c", "a", 1)]), "s::c");
         assert_eq!(name(&[id("c", "a", 1), id("c", "b", 1)]), "s::c@a");
         assert_eq!(name(&[id("c", "a", 1), id("c", "a", 2)]), "s::c#1");
@@ -126,10 +126,10 @@ mod tests {
     #[test]
     fn the_name_of_a_case_does_not_depend_on_other_cases() {
         let ids = [id("c", "a", 1), id("d", "b", 1), id("d", "b", 2), id("e", "a", 1), id("e", "b", 1)];
-        let names = Names::of(&ids);
+        let names = Names::new(&ids);
         let named: Vec<String> = ids.iter().map(|id| names.of_id(id)).collect();
         assert_eq!(named, ["s::c", "s::d#1", "s::d#2", "s::e@a", "s::e@b"]);
-        assert!(names.compares() && !Names::of(&ids[..2]).compares());
+        assert!(names.compares() && !Names::new(&ids[..2]).compares());
         assert_eq!(names.width(), 6);
     }
 }

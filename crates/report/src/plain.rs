@@ -34,7 +34,7 @@ pub(crate) fn lines(text: &str) -> Vec<String> {
     clean(text).lines().map(|line| line.replace('\t', "    ").trim_end().to_owned()).collect()
 }
 
-/// Returns at most `most` lines, and the number of lines left out.
+/// Returns at most `most` lines, and the number of lines omitted.
 pub(crate) fn some_lines(text: &str, most: usize) -> (Vec<String>, usize) {
     let mut all = lines(text);
     let hidden = all.len().saturating_sub(most);

@@ -25,11 +25,11 @@ pub fn sarif(problems: &[Diagnostic], folder: &Path, version: &str) -> Value {
     let mut results = Vec::new();
     // A problem without a location is not a result, because readers refuse the whole file then.
     let mut notifications = Vec::new();
-    let mut left_out = 0;
+    let mut omitted = 0;
     for problem in problems {
         match &problem.source {
             None => notifications.push(json!({ "level": level(problem), "message": { "text": message(problem) } })),
-            Some(_) if results.len() == RESULTS => left_out += 1,
+            Some(_) if results.len() == RESULTS => omitted += 1,
             Some(source) => {
                 let rule = rule(&problem.message);
                 let id = id(&rule);
@@ -47,8 +47,8 @@ pub fn sarif(problems: &[Diagnostic], folder: &Path, version: &str) -> Value {
             }
         }
     }
-    if left_out > 0 {
-        let text = format!("{left_out} more problems are left out");
+    if omitted > 0 {
+        let text = format!("{omitted} more problems are omitted");
         notifications.push(json!({ "level": "note", "message": { "text": text } }));
     }
     let rules: Vec<Value> =
@@ -99,7 +99,7 @@ fn location(source: &Excerpt, folder: &Path) -> Value {
 /// quoted and for numbers.
 fn rule(message: &str) -> String {
     let mut rule = String::new();
-    // What is between backticks has an odd number.
+    // Parts between backticks have odd indices.
     for (number, part) in message.split('`').enumerate() {
         if number % 2 == 1 {
             rule.push('…');
@@ -145,7 +145,7 @@ mod tests {
         let mut problems: Vec<Diagnostic> =
             (1..=RESULTS + 2).map(|line| Diagnostic::warning("odd").at(source(line))).collect();
         problems.push(Diagnostic::error("wrong").at(source(1)));
-        problems.push(Diagnostic::error("the variable `X` is not known").help("did you mean `Y`?"));
+        problems.push(Diagnostic::error("the `X` variable is unknown").help("did you mean `Y`?"));
         let document = sarif(&problems, Path::new("bots"), "1.0.0");
         let run = &document["runs"][0];
         assert_eq!(run["results"].as_array().unwrap().len(), RESULTS);
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(location["artifactLocation"], json!({ "uri": "bots/a%20b.yaml", "uriBaseId": "%SRCROOT%" }));
         assert_eq!(location["region"], json!({ "startLine": 1, "startColumn": 2, "endColumn": 5 }));
         let notes = &run["invocations"][0]["toolExecutionNotifications"];
-        assert_eq!(notes[0]["message"]["text"], "the variable `X` is not known\nhelp: did you mean `Y`?");
-        assert_eq!(notes[1]["message"]["text"], "3 more problems are left out");
+        assert_eq!(notes[0]["message"]["text"], "the `X` variable is unknown\nhelp: did you mean `Y`?");
+        assert_eq!(notes[1]["message"]["text"], "3 more problems are omitted");
     }
 }

@@ -42,11 +42,11 @@ fn below<'a>(details: &'a [Detail], weight: f64, above: &mut Vec<&'a str>, dimen
 }
 
 fn of<'d, 'a>(dimensions: &'d mut Vec<(&'a str, Mean)>, name: &'a str) -> &'d mut Mean {
-    let at = dimensions.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+    let index = dimensions.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
         dimensions.push((name, Mean::default()));
         dimensions.len() - 1
     });
-    &mut dimensions[at].1
+    &mut dimensions[index].1
 }
 
 /// Accumulator of a weighted mean.
@@ -87,15 +87,15 @@ impl Mean {
     }
 }
 
-/// Formats the outcome of a trial: `passed`, or `passed but for 2 undecided`.
+/// Formats the outcome of a trial: `passed`, or `passed, 2 undecided`.
 pub(crate) fn outcome(record: &TrialRecord) -> String {
     match record.passed_but_for() {
-        Some(open) => format!("passed but for {open} undecided"),
+        Some(open) => format!("passed, {open} undecided"),
         None => record.outcome.name().to_owned(),
     }
 }
 
-/// Returns a key that repetitions of a trial with the same result share: the same findings, whatever their texts are.
+/// Returns a key that repetitions of a trial with the same result share: the same findings, regardless of their texts.
 pub(crate) fn result_key(record: &TrialRecord) -> String {
     let findings: Vec<(&str, Status)> =
         record.findings.iter().map(|finding| (finding.id.as_str(), finding.status)).collect();

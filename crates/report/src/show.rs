@@ -15,7 +15,7 @@ pub use pair::{show_step, show_two};
 pub use patch::show_diff;
 use steps::steps;
 
-/// Maximum number of lines of one text.
+/// Maximum number of lines shown of a string.
 const LINES: usize = 40;
 
 /// Formats a trial's trace, findings and settings. `events` are the trial's own; of several attempts the last one is
@@ -27,9 +27,9 @@ pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style)
     text.push_str(&about(record, &paint));
 
     text.push_str(&heading("conversation", &paint));
-    for (at, step) in steps(record, events, &paint).iter().enumerate() {
-        let time = step.at.map_or_else(String::new, |at| format!(" {:>5}", elapsed(at)));
-        text.push_str(&format!("  {} {}\n", paint.dim(&format!("{:>3}{time}", at + 1)), step.head));
+    for (index, step) in steps(record, events, &paint).iter().enumerate() {
+        let time = step.at.map_or_else(String::new, |index| format!(" {:>5}", elapsed(index)));
+        text.push_str(&format!("  {} {}\n", paint.dim(&format!("{:>3}{time}", index + 1)), step.head));
         text.push_str(&block(&step.body, LINES, &paint));
         text.push_str(&block(&step.input, usize::MAX, &paint));
     }
@@ -192,7 +192,7 @@ fn setting(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns at most `most` lines of a text, each after a bar.
+/// Returns at most `most` lines of `text`, each after a bar.
 fn block(text: &str, most: usize, paint: &Paint) -> String {
     let (lines, hidden) = plain::some_lines(text.trim_end(), most);
     let bar = paint.dim(paint.symbols().bar);

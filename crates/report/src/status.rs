@@ -13,7 +13,7 @@ use crate::terminal::{Paint, Style, arms, doing};
 use crate::{merged_side_effects, score, show};
 
 /// Maximum number of lines of one kind, unless all are requested.
-const MOST: usize = 20;
+const MAX_LINES: usize = 20;
 
 /// Input of `status`.
 pub struct StatusView<'a> {
@@ -36,7 +36,7 @@ pub struct StatusView<'a> {
 impl StatusView<'_> {
     /// Returns the maximum number of lines of one kind.
     fn most(&self) -> usize {
-        if self.all { usize::MAX } else { MOST }
+        if self.all { usize::MAX } else { MAX_LINES }
     }
 }
 
@@ -58,7 +58,7 @@ pub struct Details {
 impl Details {
     /// Adds a finished trial.
     pub fn add(&mut self, record: &TrialRecord) {
-        self.figures.extend(record.quarantine.is_none().then(|| TrialFigures::of(record)));
+        self.figures.extend(record.quarantine.is_none().then(|| TrialFigures::from_record(record)));
         self.over_budget.extend(over_budget(record).into_iter().map(|reason| (record.id.to_string(), reason)));
         self.side_effects.extend(record.side_effects.iter().cloned());
     }

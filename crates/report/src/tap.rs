@@ -12,8 +12,8 @@ use crate::terminal::indented;
 pub(crate) fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
     // Trials that did not finish are missing from the plan, so that readers notice.
     writeln!(out, "TAP version 14\n1..{}", run.trials.len() + run.unfinished)?;
-    for (at, trial) in run.trials.iter().enumerate() {
-        out.write_all(point(at + 1, trial).as_bytes())?;
+    for (index, trial) in run.trials.iter().enumerate() {
+        out.write_all(point(index + 1, trial).as_bytes())?;
     }
     match &run.signal {
         Some(signal) => writeln!(out, "Bail out! stopped by {}", escaped(signal)),

@@ -70,7 +70,7 @@ impl RunTotals {
             self.auxiliary_usages.push((place, [record.judge, record.user]));
         }
         if record.quarantine.is_none() && (self.compares || record.variant.is_some()) {
-            self.figures.push((place, TrialFigures::of(record)));
+            self.figures.push((place, TrialFigures::from_record(record)));
         }
         place
     }
@@ -142,7 +142,7 @@ impl RunTotals {
             for (count, what) in [
                 (summary.broken, "broken"),
                 (summary.undecided - summary.passed_but_undecided, "undecided"),
-                (summary.passed_but_undecided, "passed but for undecided assertions"),
+                (summary.passed_but_undecided, "passed except for undecided assertions"),
                 (summary.cancelled, "cancelled"),
                 (unfinished, "not finished"),
             ] {

@@ -47,7 +47,7 @@ pub fn trend(runs: &[RunResults], of: TrendOf, style: &Style) -> String {
                 let points = cases.entry(names.of_case(case)).or_default();
                 match points.last_mut().filter(|point| point.run.run.id == run.run.id) {
                     Some(point) => point.add(case),
-                    None => points.push(Point::of(run, [case])),
+                    None => points.push(Point::new(run, [case])),
                 }
             }
         }
@@ -127,7 +127,7 @@ struct Point<'a> {
 }
 
 impl<'a> Point<'a> {
-    fn of(run: &'a RunResults, cases: impl IntoIterator<Item = &'a CaseResults>) -> Self {
+    fn new(run: &'a RunResults, cases: impl IntoIterator<Item = &'a CaseResults>) -> Self {
         let mut point = Self {
             run,
             counts: Counts::default(),
@@ -147,7 +147,7 @@ impl<'a> Point<'a> {
 
     /// Returns the results of all cases that are not quarantined.
     fn reliable(run: &'a RunResults) -> Self {
-        Self::of(run, run.cases.iter().filter(|case| !case.quarantined))
+        Self::new(run, run.cases.iter().filter(|case| !case.quarantined))
     }
 
     /// Returns the results of a whole run. A long list has the cases of its newest runs only, so the figures are those
@@ -184,7 +184,7 @@ impl<'a> Point<'a> {
         self.cases.push((&case.suite, &case.case, &case.arm));
     }
 
-    /// Returns the 95 % interval of the pass rate, whatever the result of undecided trials is.
+    /// Returns the 95 % interval of the pass rate, regardless of the result of undecided trials.
     fn interval(&self) -> Option<[f64; 2]> {
         let Counts { passed, undecided, .. } = self.counts;
         let graded = self.counts.graded();
@@ -257,7 +257,7 @@ fn table(points: &[Point<'_>], of: TrendOf, paint: &Paint) -> String {
             (counts, _) => (counts.describe(), counts.share()),
         };
         let [tokens, cost, time] = point.spent(of);
-        let shown = |value: Option<f64>, at: usize| value.map_or_else(String::new, SPENT[at]);
+        let shown = |value: Option<f64>, index: usize| value.map_or_else(String::new, SPENT[index]);
         grid.row([
             Cell::new(&run.short, CellStyle::Bold),
             Cell::new(timestamp(run.started_at), CellStyle::Dim),
@@ -308,8 +308,8 @@ fn sparklines(points: &[Point<'_>], of: TrendOf, heads: [&str; 3], paint: &Paint
     }
     let rates = points.iter().map(|point| point.counts.bounds().map(|(low, _)| low)).collect();
     let mut figures: Vec<Figure<'_>> = vec![("pass rate", rates, percent)];
-    for (at, head) in heads.into_iter().enumerate() {
-        figures.push((head, points.iter().map(|point| point.spent(of)[at]).collect(), SPENT[at]));
+    for (index, head) in heads.into_iter().enumerate() {
+        figures.push((head, points.iter().map(|point| point.spent(of)[index]).collect(), SPENT[index]));
     }
     let mut text = String::from("\n");
     for (name, values, format) in figures {

@@ -13,15 +13,15 @@ const NEGLIGIBLE: f64 = 0.05;
 /// Interval within which a difference is called negligible: ten percentage points.
 const NARROW: f64 = 0.1;
 /// Fewest cases with which the exact test can reach a p-value below [`UNLIKELY`]: 2 / 2⁶ = 0.03.
-const FEWEST: f64 = 6.0;
+const MIN_CASES: f64 = 6.0;
 /// Sum of the normal quantiles of a two-sided test at 5 % and of a power of 80 %: with
 /// (2.8 · standard deviation / difference)² cases, four of five repetitions of the experiment find the difference.
 const QUANTILES: f64 = 1.96 + 0.84;
 /// Largest number of cases that is suggested.
-const MOST: f64 = 1000.0;
+const MAX_SUGGESTED_CASES: f64 = 1000.0;
 
 /// Says whether the skill helps the agent, from the trials in which everything was decided. `trigger` is the use of the
-/// skill in the arm that has it, as far as it is known.
+/// skill in the arm that has it, if known.
 pub(crate) fn sentence(delta: &ArmDelta, trigger: Option<&Triggering>) -> String {
     let unused = |trigger: &&Triggering| trigger.known() > 0 && trigger.triggered() == 0 && trigger.wanted() > 0;
     if let Some(trigger) = trigger.filter(unused) {
@@ -102,7 +102,7 @@ pub(crate) fn compared_for_these_cases(
     let passed = passes.describe(words);
     let other = match cases_needed(difference) {
         Some(cases) => format!("To generalise, test about {cases} cases."),
-        None => format!("To generalise, test more than {MOST} cases."),
+        None => format!("To generalise, test more than {MAX_SUGGESTED_CASES} cases."),
     };
     format!("{side}: {passed} (for these cases, {}: p {}). {other}", chance(p_value), format::p_value(p_value))
 }
@@ -212,16 +212,16 @@ fn needed(difference: &Difference) -> String {
         Some(cases) => {
             format!("At this difference, about {cases} cases instead of {} would be enough.", difference.cases)
         }
-        None => format!("At this difference, more than {MOST} cases would be needed."),
+        None => format!("At this difference, more than {MAX_SUGGESTED_CASES} cases would be needed."),
     }
 }
 
-/// Returns how many cases would be enough; `None` if more than [`MOST`].
+/// Returns how many cases would be enough; `None` if more than [`MAX_SUGGESTED_CASES`].
 fn cases_needed(difference: &Difference) -> Option<f64> {
     let spread = difference.stddev.unwrap_or(0.0) / difference.mean;
-    let cases = (QUANTILES * spread).powi(2).ceil().max(FEWEST);
+    let cases = (QUANTILES * spread).powi(2).ceil().max(MIN_CASES);
     // More cases than there are, even where chance has given fewer a small spread.
-    (cases <= MOST).then(|| cases.max(difference.cases as f64 + 1.0))
+    (cases <= MAX_SUGGESTED_CASES).then(|| cases.max(difference.cases as f64 + 1.0))
 }
 
 #[cfg(test)]
@@ -235,9 +235,9 @@ mod tests {
         let figures = |passed| CaseFigures { trials, decided: trials, passed, pass_rate: None };
         let shares = cases.iter().map(|(with, without)| (*with as f64 - *without as f64) / trials as f64);
         let differences: Vec<f64> = shares.collect();
-        let case = |(at, (with, without)): (usize, &(u64, u64))| CaseDelta {
+        let case = |(index, (with, without)): (usize, &(u64, u64))| CaseDelta {
             suite: "s".into(),
-            case: at.to_string(),
+            case: index.to_string(),
             with: figures(*with),
             without: figures(*without),
             effect: CaseEffect::Undecided,
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn the_sentence_matches_the_figures() {
         let many = |with: usize, without: usize, of: usize| -> Vec<(u64, u64)> {
-            (0..of).map(|at| (u64::from(at < with), u64::from(at < without))).collect()
+            (0..of).map(|index| (u64::from(index < with), u64::from(index < without))).collect()
         };
         for (cases, trials, expected) in [
             (

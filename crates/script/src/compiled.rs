@@ -16,8 +16,8 @@ type Compiled = (&'static str, &'static [u8]);
 /// again.
 static COMPILED: Mutex<BTreeMap<String, (u64, &'static [Compiled])>> = Mutex::new(BTreeMap::new());
 
-/// Declares the module `name` of a package. The first runtime that needs it compiles it. The others load the compiled
-/// code, which does not include the text.
+/// Declares the module called `name` of a package. The first runtime that needs it compiles it. The others load the
+/// compiled code, which does not include the text.
 pub(crate) fn declare_of_package<'js>(
     ctx: &Ctx<'js>,
     name: &str,
@@ -28,7 +28,7 @@ pub(crate) fn declare_of_package<'js>(
     declare_as(ctx, name, hasher.finish(), || Cow::Borrowed(text))
 }
 
-/// Declares the module `name`, which is one of the program's own, with a constant `text`. Only the first runtime that
+/// Declares the module called `name`, one of the program's own, with a constant `text`. Only the first runtime that
 /// needs it compiles it.
 pub(crate) fn declare<'js>(
     ctx: &Ctx<'js>,

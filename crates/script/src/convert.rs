@@ -274,8 +274,8 @@ impl<'r, 'js> Reader<'r, 'js> {
     }
 }
 
-/// Returns the text of `value`, or an empty text if it is not a string. An unpaired surrogate cannot be represented in
-/// Rust.
+/// Returns the text of `value`, or an empty string if it is not a string. An unpaired surrogate cannot be represented
+/// in Rust.
 pub(crate) fn text<'js>(ctx: &Ctx<'js>, realm: &Realm, value: rquickjs::Value<'js>) -> rquickjs::Result<String> {
     let Some(text) = value.as_string() else { return Ok(String::new()) };
     if let Ok(text) = text.to_string() {

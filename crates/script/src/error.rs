@@ -47,7 +47,7 @@ pub enum ScriptError {
     TimedOut {
         /// The time limit.
         budget: Duration,
-        /// The function that was stopped, or the last call in it, as far as it is known.
+        /// The function that was stopped, or the last call in it, if known.
         place: Option<Box<Excerpt>>,
     },
     /// It needed more memory than the limit. The runtime must not be used again.

@@ -89,7 +89,7 @@ struct Reading {
 }
 
 impl Expression {
-    /// Parses a text.
+    /// Parses a string.
     ///
     /// # Errors
     /// Returns an error if the text is not valid or has no value.

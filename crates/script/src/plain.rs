@@ -12,7 +12,7 @@ pub(crate) struct Plain<'p> {
 
 impl<'p> Plain<'p> {
     /// Parses the expression `source` with these flags, if it is that simple.
-    pub(crate) fn of(source: &'p str, flags: &str) -> Option<Self> {
+    pub(crate) fn parse(source: &'p str, flags: &str) -> Option<Self> {
         if !flags.is_empty() {
             return None;
         }

@@ -78,7 +78,7 @@ impl ValueLocation {
         }
     }
 
-    /// Returns the places of the property `key` and of its name, if this is a map.
+    /// Returns the places of the property under `key` and of its name, if this is a map.
     pub fn entry(&self, key: &str) -> Option<(Span, &ValueLocation)> {
         match &self.inside {
             Inside::Map(entries) => {
@@ -107,7 +107,8 @@ pub(crate) fn node(value: &Value, place: Option<&ValueLocation>, span: Span, sou
         Value::Function(function) => (NodeKind::String(function.name().to_owned()), Some("!function")),
         Value::Native(_) | Value::HostFunction(_) => (NodeKind::Null, Some("!function")),
         Value::List(items) => {
-            let items = items.iter().enumerate().map(|(at, item)| part(item, place.and_then(|place| place.item(at))));
+            let items =
+                items.iter().enumerate().map(|(index, item)| part(item, place.and_then(|place| place.item(index))));
             (NodeKind::List(items.collect()), None)
         }
         Value::Map(entries) => {
@@ -131,7 +132,7 @@ pub(crate) fn node(value: &Value, place: Option<&ValueLocation>, span: Span, sou
 pub fn positions(text: &str, language: Language, export: &str) -> Result<Option<ValueLocation>, SyntaxError> {
     let found = with_parsed(text, language, |parsed| {
         first_error(&parsed)?;
-        let names = Names::of(&parsed.program);
+        let names = Names::new(&parsed.program);
         Ok(names.exported(&parsed.program, export))
     });
     found.map_err(|Mistake { message, span, help }| SyntaxError { message, range: span.start()..span.end(), help })
@@ -164,7 +165,7 @@ pub(crate) struct Calls {
 
 impl Calls {
     /// Returns the calls in `text`, or none if it is not valid.
-    pub fn of(text: &str, language: Language) -> Self {
+    pub fn new(text: &str, language: Language) -> Self {
         let found = with_parsed(text, language, |parsed| {
             let names = Names { values: HashMap::new(), left: Cell::new(PLACES) };
             let mut search = Search { names, calls: Self::default(), others: HashSet::new() };
@@ -178,8 +179,8 @@ impl Calls {
     /// Returns the innermost call around byte `at` whose callee is called `name`. If there is none, returns the
     /// outermost call there, since the engine reports a position anywhere in a call, sometimes in one of its
     /// arguments.
-    pub fn around(&self, at: usize, name: &str) -> Option<&CallLocation> {
-        let around = || self.found.iter().filter(|call| (call.span.start()..=call.span.end()).contains(&at));
+    pub fn around(&self, index: usize, name: &str) -> Option<&CallLocation> {
+        let around = || self.found.iter().filter(|call| (call.span.start()..=call.span.end()).contains(&index));
         around().rfind(|call| call.name.as_deref() == Some(name)).or_else(|| around().next())
     }
 
@@ -189,8 +190,8 @@ impl Calls {
             |other: &&CallLocation| other.span.start() > call.span.start() && other.span.end() <= call.span.end();
         let claims = self.found.iter().filter(|other| other.is_claim && !self.has_other_assert).filter(is_inside);
         let claim = |made: &CallLocation| {
-            let node = |(at, value): (usize, &Option<Value>)| {
-                let place = made.arguments.get(at)?;
+            let node = |(index, value): (usize, &Option<Value>)| {
+                let place = made.arguments.get(index)?;
                 Some(node(value.as_ref()?, Some(place), place.span, source))
             };
             let name = Spanned::new(made.name.clone()?, made.callee);
@@ -296,7 +297,7 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn of(program: &'a Program<'a>) -> Self {
+    fn new(program: &'a Program<'a>) -> Self {
         let mut names = HashMap::new();
         let mut add = |declaration: &'a VariableDeclaration<'a>| {
             for declarator in &declaration.declarations {

@@ -80,10 +80,10 @@ impl Call {
     }
 
     /// Converts `value`, the argument at index `at`, to a tree. Parts that are written in the call have their own
-    /// location, others that of the call. Entries that are undefined are left out. A regular expression is a text of
-    /// the form `/source/flags` with the tag `!re`. A function is its name with the tag `!function`.
-    pub fn argument(&self, at: usize, value: &Value) -> Node {
-        let place = self.arguments.get(at);
+    /// location, others that of the call. Entries that are undefined are omitted. A regular expression is a text of the
+    /// form `/source/flags` with the tag `!re`. A function is its name with the tag `!function`.
+    pub fn argument(&self, index: usize, value: &Value) -> Node {
+        let place = self.arguments.get(index);
         node(value, place, place.map_or(self.callee, |place| place.span), &self.source)
     }
 
@@ -146,7 +146,7 @@ impl Runtime {
     /// Returns warnings about unresolved imports of the module at `path`, whose text is `source`. The module was still
     /// loaded, because it does not use these imports.
     pub fn missing_imports(&self, path: &Path, source: &Source) -> Vec<Diagnostic> {
-        let Some(language) = Language::of(path) else { return Vec::new() };
+        let Some(language) = Language::from_path(path) else { return Vec::new() };
         let directory = path.parent().unwrap_or(path);
         let imported = typescript::imported_values(&source.text, language).into_iter();
         let missing = imported.filter_map(|(specifier, span)| {

@@ -47,7 +47,7 @@ impl Reference {
             ));
         }
         // A package's own imports begin with `#`.
-        let hash = rest.char_indices().skip(1).find(|(_, c)| *c == '#').map(|(at, _)| at);
+        let hash = rest.char_indices().skip(1).find(|(_, c)| *c == '#').map(|(offset, _)| offset);
         let (specifier, export) = match hash {
             Some(at) => (&rest[..at], Some(&rest[at + 1..])),
             None => (rest, None),

@@ -14,7 +14,7 @@ use rquickjs::{Array, Ctx, Function, Object, Persistent};
 use crate::engine::{Engine, EngineError, Limits};
 use crate::plain::Plain;
 
-/// Default time limit of one test of one text.
+/// Default time limit for testing one string.
 pub const DEFAULT_BUDGET: Duration = Duration::from_millis(250);
 
 /// Flags with which a pattern may begin, as in `(?i)`.
@@ -26,10 +26,10 @@ const LIMITS: Limits = Limits { memory: 128 << 20, stack: 256 << 10 };
 
 /// Maximum length of an expression, in bytes. The engine's compile time grows with the square of the length, and
 /// cannot be interrupted. At this length it is a fraction of a second.
-const LONGEST: usize = 32 << 10;
+const MAX_PATTERN_BYTES: usize = 32 << 10;
 
 /// Maximum number of compiled expressions that a thread keeps.
-const KEPT: usize = 512;
+const MAX_CACHED: usize = 512;
 
 /// Valid regular expression with ECMAScript semantics: plain data, cheap to clone, usable from any thread.
 ///
@@ -42,7 +42,7 @@ pub struct Regex {
     flags: Arc<str>,
 }
 
-/// Part of a text that a [`Regex`] matched.
+/// Part of a string that a [`Regex`] matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match<'t> {
     /// Matched text.
@@ -98,11 +98,11 @@ impl Regex {
 
     /// Returns itself after checking that it is valid.
     fn compiled(self) -> Result<Self, RegexError> {
-        if Plain::of(&self.source, &self.flags).is_some() {
+        if Plain::parse(&self.source, &self.flags).is_some() {
             return Ok(self);
         }
-        if self.source.len() > LONGEST {
-            let reason = format!("it has {} bytes; the limit is {LONGEST}", self.source.len());
+        if self.source.len() > MAX_PATTERN_BYTES {
+            let reason = format!("it has {} bytes; the limit is {MAX_PATTERN_BYTES}", self.source.len());
             return Err(RegexError::Invalid { pattern: self.pattern.to_string(), reason, help: None });
         }
         let compiled = with_pool(|pool| {
@@ -121,17 +121,17 @@ impl Regex {
     }
 
     /// Compiles the pattern of a regular expression literal with its flags, any of `dgimsuvy`. `g` and `d` do not
-    /// affect whether a text matches. `y` requires the match to be at the start.
+    /// affect whether a string matches. `y` requires the match to be at the start.
     ///
     /// # Errors
     /// Returns [`RegexError::Invalid`] if the pattern or the flags are not valid.
     pub fn literal(source: &str, flags: &str) -> Result<Self, RegexError> {
         let written = format!("/{source}/{flags}");
         let invalid = |reason: String| RegexError::Invalid { pattern: written.clone(), reason, help: None };
-        if let Some((at, flag)) =
-            flags.char_indices().find(|(at, flag)| !"dgimsuvy".contains(*flag) || flags[..*at].contains(*flag))
+        if let Some((offset, flag)) =
+            flags.char_indices().find(|(offset, flag)| !"dgimsuvy".contains(*flag) || flags[..*offset].contains(*flag))
         {
-            let reason = if flags[..at].contains(flag) { "is given twice" } else { "is not a flag" };
+            let reason = if flags[..offset].contains(flag) { "is given twice" } else { "is not a flag" };
             return Err(invalid(format!("`{flag}` {reason}")));
         }
         let kept: String = flags.chars().filter(|flag| !matches!(flag, 'd' | 'g' | 'y')).collect();
@@ -174,7 +174,7 @@ impl Regex {
     /// # Errors
     /// Returns [`RegexError::TimedOut`] or [`RegexError::OutOfMemory`] if there is no result.
     pub fn is_match_within(&self, text: &str, budget: Duration) -> Result<bool, RegexError> {
-        if let Some(plain) = Plain::of(&self.source, &self.flags) {
+        if let Some(plain) = Plain::parse(&self.source, &self.flags) {
             return Ok(plain.is_in(text));
         }
         let found = with_pool(|pool| {
@@ -246,7 +246,7 @@ fn leading_flags(pattern: &str) -> Result<(&str, &str), (String, String)> {
     if flags.is_empty() || !flags.chars().all(|c| c.is_ascii_alphabetic() || c == '-') {
         return Ok(("", pattern));
     }
-    for (at, flag) in flags.char_indices() {
+    for (offset, flag) in flags.char_indices() {
         if flag == '-' {
             return Err((
                 "leading flags cannot be switched off".into(),
@@ -261,8 +261,8 @@ fn leading_flags(pattern: &str) -> Result<(&str, &str), (String, String)> {
             };
             return Err((format!("`{flag}` is not a flag that a pattern can begin with"), help));
         }
-        if flags[..at].contains(flag) {
-            return Err((format!("the flag `{flag}` is given twice"), "write it once".into()));
+        if flags[..offset].contains(flag) {
+            return Err((format!("the `{flag}` flag is given twice"), "write it once".into()));
         }
     }
     Ok((flags, rest))
@@ -271,8 +271,8 @@ fn leading_flags(pattern: &str) -> Result<(&str, &str), (String, String)> {
 /// Returns a suggestion for syntax of other dialects.
 fn mistake(source: &str, reason: &str) -> Option<String> {
     let flag_group = || {
-        source.match_indices("(?").any(|(at, _)| {
-            let inside = source[at + 2..].split(')').next().unwrap_or_default();
+        source.match_indices("(?").any(|(offset, _)| {
+            let inside = source[offset + 2..].split(')').next().unwrap_or_default();
             !inside.is_empty() && inside.len() <= 6 && inside.chars().all(|c| c.is_ascii_lowercase() || c == '-')
         })
     };
@@ -294,13 +294,13 @@ fn mistake(source: &str, reason: &str) -> Option<String> {
 fn bytes_of(text: &str, units: &Range<usize>) -> Range<usize> {
     let (mut start, mut end) = (text.len(), text.len());
     let mut unit = 0;
-    for (at, c) in text.char_indices() {
+    for (offset, c) in text.char_indices() {
         let next = unit + c.len_utf16();
         if start == text.len() && units.start < next {
-            start = at;
+            start = offset;
         }
         if units.end <= unit {
-            end = at;
+            end = offset;
             break;
         }
         unit = next;
@@ -340,7 +340,7 @@ impl Pool {
     }
 }
 
-/// Returns `source` in the form that the engine accepts. With the flag `v`, the engine rejects a `-` outside of
+/// Returns `source` in the form that the engine accepts. With the `v` flag, the engine rejects a `-` outside of
 /// classes, where it is an ordinary character.
 fn for_engine<'s>(source: &'s str, flags: &str) -> Cow<'s, str> {
     if !flags.contains('v') || !source.contains('-') {
@@ -348,15 +348,15 @@ fn for_engine<'s>(source: &'s str, flags: &str) -> Cow<'s, str> {
     }
     let mut written = String::with_capacity(source.len() + 8);
     let mut classes = 0_usize;
-    let mut at = 0;
-    while let Some(c) = source[at..].chars().next() {
+    let mut offset = 0;
+    while let Some(c) = source[offset..].chars().next() {
         let length = match c {
             // Also skips `\-`: an escaped character does not open a class.
-            '\\' => 1 + source[at + 1..].chars().next().map_or(0, char::len_utf8),
+            '\\' => 1 + source[offset + 1..].chars().next().map_or(0, char::len_utf8),
             // `(?i-m:`
-            '(' if classes == 0 && source[at + 1..].starts_with('?') => {
-                let flags = source[at + 2..].find(|c: char| !c.is_ascii_lowercase() && c != '-');
-                2 + flags.unwrap_or(source.len() - at - 2)
+            '(' if classes == 0 && source[offset + 1..].starts_with('?') => {
+                let flags = source[offset + 2..].find(|c: char| !c.is_ascii_lowercase() && c != '-');
+                2 + flags.unwrap_or(source.len() - offset - 2)
             }
             _ => c.len_utf8(),
         };
@@ -365,9 +365,9 @@ fn for_engine<'s>(source: &'s str, flags: &str) -> Cow<'s, str> {
             ']' => classes = classes.saturating_sub(1),
             _ => {}
         }
-        let piece = &source[at..at + length];
+        let piece = &source[offset..offset + length];
         written.push_str(if classes == 0 && piece == "-" { "\\x2d" } else { piece });
-        at += length;
+        offset += length;
     }
     Cow::Owned(written)
 }
@@ -385,7 +385,7 @@ fn compile<'js>(
     let source = for_engine(&key.source, &key.flags);
     let regex: Object<'js> = constructor.clone().restore(ctx)?.construct((&*source, &*key.flags))?;
     // For patterns that are used in turn, clearing the cache is as good as a more complex eviction.
-    if compiled.len() >= KEPT {
+    if compiled.len() >= MAX_CACHED {
         compiled.clear();
     }
     compiled.insert(key, Persistent::save(ctx, regex.clone()));
@@ -566,19 +566,19 @@ mod tests {
             }
         }
         for plain in ["", "^", "$", "^$", "the answer 42$", "naïve: \"yes\""] {
-            assert!(Plain::of(plain, "").is_some() && Plain::of(plain, "i").is_none(), "{plain}");
+            assert!(Plain::parse(plain, "").is_some() && Plain::parse(plain, "i").is_none(), "{plain}");
         }
         for other in ["a.b", "a|b", "a$b", "a^", "^^a", "a$$", "\\d", "a?", "(a", "[a", "{", "a*", "a+", "/"] {
-            assert!(Plain::of(other, "").is_none(), "{other}");
+            assert!(Plain::parse(other, "").is_none(), "{other}");
         }
     }
 
     #[test]
     fn more_patterns_than_the_cache_holds_work() {
-        let regexes: Vec<_> = (0..KEPT * 2).map(|n| Regex::parse(&format!("^({n})$")).unwrap()).collect();
+        let regexes: Vec<_> = (0..MAX_CACHED * 2).map(|n| Regex::parse(&format!("^({n})$")).unwrap()).collect();
         for (n, regex) in regexes.iter().enumerate() {
             assert!(regex.is_match(&n.to_string()).unwrap());
         }
-        POOL.with(|pool| assert!(pool.borrow().as_ref().unwrap().compiled.len() <= KEPT));
+        POOL.with(|pool| assert!(pool.borrow().as_ref().unwrap().compiled.len() <= MAX_CACHED));
     }
 }

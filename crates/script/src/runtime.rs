@@ -175,7 +175,8 @@ impl Runtime {
         self.import_named(&name, budget)
     }
 
-    /// Evaluates `text` as the module in the file `name`, which need not exist. The file extension selects TypeScript.
+    /// Evaluates `text` as the module in the file called `name`, which need not exist. The file extension selects
+    /// TypeScript.
     ///
     /// # Errors
     /// Returns an error if something is missing, not valid, or throws.
@@ -271,7 +272,7 @@ impl Runtime {
         })
     }
 
-    /// Calls `function` and awaits its promise. `host` answers its requests, one after the other. The host's time does
+    /// Calls `function` and awaits its promise. `host` answers its requests, one after another. The host's time does
     /// not count, but timers that the function awaits do. Timers and requests that the function does not await are
     /// dropped at the end, and functions in its result or its requests cannot be called afterwards.
     ///

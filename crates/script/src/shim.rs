@@ -33,7 +33,7 @@ const LAZY: [(&str, &str); 9] = [
 pub const FETCH: &str = "fetch";
 
 /// Maximum delay of a timer, in milliseconds.
-const LONGEST: f64 = 2_147_483_647.0;
+const MAX_DELAY_MS: f64 = 2_147_483_647.0;
 
 /// Installs the globals.
 pub(crate) fn install(ctx: &Ctx<'_>, realm: &Rc<Realm>) -> rquickjs::Result<()> {
@@ -127,7 +127,7 @@ fn write<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, given: &[Value<'js>]) -> rquick
 fn timer<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, given: &[Value<'js>]) -> rquickjs::Result<Value<'js>> {
     let Some(callback) = given.first().and_then(Value::as_function) else { return Ok(undefined(ctx)) };
     let milliseconds = given.get(1).and_then(Value::as_number).filter(|number| number.is_finite()).unwrap_or_default();
-    let wait = Duration::from_secs_f64(milliseconds.clamp(0.0, LONGEST) / 1e3);
+    let wait = Duration::from_secs_f64(milliseconds.clamp(0.0, MAX_DELAY_MS) / 1e3);
     let again = given.get(2).and_then(Value::as_bool).unwrap_or_default();
     let id = realm.number();
     let timer = Timer {

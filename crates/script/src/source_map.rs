@@ -46,8 +46,8 @@ pub(crate) fn byte(text: &str, line: u32, column: u32) -> usize {
 }
 
 /// Converts the byte offset `at` of `text`, which is on `line`, to a source map position.
-pub(crate) fn position(text: &str, line: u32, at: usize) -> Position {
-    let before = &text[line_start(text, line)..at];
+pub(crate) fn position(text: &str, line: u32, index: usize) -> Position {
+    let before = &text[line_start(text, line)..index];
     let units: usize = before.chars().map(char::len_utf16).sum();
     Position { line, column: u32::try_from(units).unwrap_or(u32::MAX) }
 }
@@ -61,9 +61,9 @@ fn line_start(text: &str, line: u32) -> usize {
 pub(crate) fn offset(text: &str, position: Position) -> usize {
     let start = line_start(text, position.line);
     let mut units = 0;
-    for (at, c) in text[start..].char_indices() {
+    for (offset, c) in text[start..].char_indices() {
         if units >= position.column || c == '\n' {
-            return start + at;
+            return start + offset;
         }
         units += u32::try_from(c.len_utf16()).unwrap_or(1);
     }

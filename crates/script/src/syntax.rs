@@ -12,7 +12,7 @@ const SHALLOW: usize = 40;
 const DEEP: usize = 4_000;
 
 /// Length above which a source text always gets its own stack, in bytes.
-const LONG: usize = 1 << 20;
+const OWN_STACK_BYTES: usize = 1 << 20;
 
 /// Upper limit of the stack size for one level of nesting, in bytes, even in an unoptimised build.
 const STACK_PER_LEVEL: usize = 96 << 10;
@@ -45,10 +45,10 @@ pub(crate) fn with_stack<T: Send>(text: &str, work: impl FnOnce() -> Result<T, M
     if depth > DEEP {
         return Err(refused("nested too deeply"));
     }
-    if depth <= SHALLOW && text.len() <= LONG {
+    if depth <= SHALLOW && text.len() <= OWN_STACK_BYTES {
         return work();
     }
-    let levels = if text.len() > LONG { DEEP } else { depth };
+    let levels = if text.len() > OWN_STACK_BYTES { DEEP } else { depth };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size((1 << 20) + levels * STACK_PER_LEVEL);
         match thread.spawn_scoped(scope, work).map(|thread| thread.join()) {

@@ -110,12 +110,12 @@ fn absent(ctx: &Ctx<'_>, realm: &Realm, place: &Excerpt) -> Option<String> {
     let whole = texts.values().find(|text| text.original.contains(&*place.text))?;
     let is_shadowed = |root: &str| {
         let mut uses = words(&whole.original).filter(|(_, word)| *word == root);
-        uses.any(|(at, word)| !whole.original[at + word.len()..].starts_with('.'))
+        uses.any(|(index, word)| !whole.original[index + word.len()..].starts_with('.'))
     };
-    words(&place.text).filter(|(_, word)| GLOBALS.contains(word)).find_map(|(at, root)| {
-        let path = &place.text[at..];
+    words(&place.text).filter(|(_, word)| GLOBALS.contains(word)).find_map(|(index, root)| {
+        let path = &place.text[index..];
         let path = &path[..path.find(|c: char| !is_of_name(c) && c != '.').unwrap_or(path.len())];
-        let is_called = place.text[at + path.len()..].starts_with('(');
+        let is_called = place.text[index + path.len()..].starts_with('(');
         let mut value = ctx.globals().get::<_, rquickjs::Value<'_>>(root).ok()?;
         let mut end = root.len();
         for member in path.split('.').skip(1) {
@@ -136,10 +136,10 @@ fn is_of_name(c: char) -> bool {
 
 /// Returns the words of `text` that are not members of another value, with their positions.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut at = 0;
+    let mut index = 0;
     text.split_inclusive(|c: char| !is_of_name(c)).filter_map(move |piece| {
-        let start = at;
-        at += piece.len();
+        let start = index;
+        index += piece.len();
         let word = piece.trim_end_matches(|c: char| !is_of_name(c));
         (!word.is_empty() && !text[..start].ends_with('.')).then_some((start, word))
     })
@@ -150,7 +150,7 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn throws_null(realm: &Realm, work: &Work<'_>) -> bool {
     let says_so = |text: &str| {
         let after = ["throw", "reject"].into_iter().flat_map(|word| text.match_indices(word));
-        let mut after = after.map(|(at, word)| text[at + word.len()..].trim_start_matches([' ', '\t', '(']));
+        let mut after = after.map(|(index, word)| text[index + word.len()..].trim_start_matches([' ', '\t', '(']));
         after.any(|thrown| thrown.starts_with("null"))
     };
     work.expression.is_some_and(says_so) || realm.texts.borrow().values().any(|text| says_so(&text.original))
@@ -342,14 +342,14 @@ pub(crate) struct Site {
 
 /// Moves from the end of `throw new Error(…)`, which the engine reports, to its beginning, where readers look for the
 /// error.
-fn thrown_at(text: &str, language: Language, at: usize) -> usize {
+fn thrown_at(text: &str, language: Language, index: usize) -> usize {
     /// Maximum distance to the beginning of a statement, in bytes.
     const NEAR: usize = 4_000;
-    let from = text.floor_char_boundary(at.saturating_sub(NEAR));
-    if !text[from..at].contains("throw") {
-        return at;
+    let from = text.floor_char_boundary(index.saturating_sub(NEAR));
+    if !text[from..index].contains("throw") {
+        return index;
     }
-    typescript::throw_around(text, language, at).unwrap_or(at)
+    typescript::throw_around(text, language, index).unwrap_or(index)
 }
 
 fn excerpt(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Excerpt> {

@@ -29,7 +29,7 @@ pub enum Language {
 
 impl Language {
     /// Returns the language of a file of this name, if it is one of the two.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "js" | "mjs" | "cjs" => Some(Self::JavaScript),
             "ts" | "mts" | "cts" => Some(Self::TypeScript),
@@ -139,15 +139,15 @@ pub(crate) fn is_module(text: &str) -> bool {
 /// and most texts that are not modules do not contain any of them.
 fn may_be_module(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let stands_alone = |at: usize, length: usize| {
-        let before = at.checked_sub(1).and_then(|at| bytes.get(at));
-        let after = bytes.get(at + length);
+    let stands_alone = |index: usize, length: usize| {
+        let before = index.checked_sub(1).and_then(|index| bytes.get(index));
+        let after = bytes.get(index + length);
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.');
         !before.is_some_and(is_word) && !after.is_some_and(|byte| is_word(byte) && *byte != b'.')
     };
     ["import", "export", "await"]
         .iter()
-        .any(|word| text.match_indices(word).any(|(at, _)| stands_alone(at, word.len())))
+        .any(|word| text.match_indices(word).any(|(offset, _)| stands_alone(offset, word.len())))
 }
 
 /// Returns the location at which `text` imports `specifier`.
@@ -159,7 +159,7 @@ pub(crate) fn import_span(text: &str, language: Language, specifier: &str) -> Op
     found.ok().flatten().or_else(|| {
         ['"', '\'', '`'].into_iter().find_map(|quote| {
             let written = format!("{quote}{specifier}{quote}");
-            text.find(&written).map(|at| model::Span::new(at, at + written.len()))
+            text.find(&written).map(|offset| model::Span::new(offset, offset + written.len()))
         })
     })
 }
@@ -172,7 +172,7 @@ pub(crate) fn imported(text: &str, language: Language) -> Vec<String> {
     found.unwrap_or_default()
 }
 
-/// Returns the imports of values in `text` with their locations. Imports that are only types are left out.
+/// Returns the imports of values in `text` with their locations. Imports that are only types are omitted.
 pub(crate) fn imported_values(text: &str, language: Language) -> Vec<(String, model::Span)> {
     let found = with_parsed(text, language, |parsed| {
         let requests = parsed.module_record.requested_modules.iter();
@@ -223,9 +223,9 @@ pub(crate) fn imported_name(text: &str, language: Language, name: &str, stem: &s
 }
 
 /// Returns the position of the thrown expression in the `throw` statement that contains byte `at`.
-pub(crate) fn throw_around(text: &str, language: Language, at: usize) -> Option<usize> {
+pub(crate) fn throw_around(text: &str, language: Language, index: usize) -> Option<usize> {
     let found = with_parsed(text, language, |parsed| {
-        let mut search = Throws { at: u32::try_from(at).unwrap_or(u32::MAX), found: None };
+        let mut search = Throws { at: u32::try_from(index).unwrap_or(u32::MAX), found: None };
         search.visit_program(&parsed.program);
         Ok(search.found)
     });
@@ -234,8 +234,8 @@ pub(crate) fn throw_around(text: &str, language: Language, at: usize) -> Option<
 
 /// Returns the beginning of the loop in which a function that has last passed byte `at` can be: the first one after
 /// it, without calls in between, in the same function and the same loop.
-pub(crate) fn loop_after(text: &str, language: Language, at: usize) -> Option<usize> {
-    find_loop(text, language, at..at)
+pub(crate) fn loop_after(text: &str, language: Language, index: usize) -> Option<usize> {
+    find_loop(text, language, index..index)
 }
 
 /// Returns the beginning of the first loop in a function that begins between the bytes of `line`.
@@ -255,7 +255,7 @@ fn find_loop(text: &str, language: Language, passed: std::ops::Range<usize>) -> 
 
 struct Loops {
     at: u32,
-    /// Upper limit of the beginnings of functions to search, if it is not known that the function contains `at`.
+    /// Upper limit of the beginnings of functions to search, if it is unknown that the function contains `at`.
     begins_before: u32,
     found: Option<u32>,
     /// True if the code that follows cannot be reached without passing another call.
@@ -384,11 +384,11 @@ mod tests {
             ("const a = () => { f(<); }; while (1) {}", false),
             ("f(<);", false),
         ] {
-            let at = text.find('<').unwrap();
+            let offset = text.find('<').unwrap();
             let text = text.replacen('<', "", 1);
-            let expected = if has_loop { text.find(" >").map(|at| at + 1) } else { None };
+            let expected = if has_loop { text.find(" >").map(|offset| offset + 1) } else { None };
             let text = if has_loop { text.replacen(" >", " ", 1) } else { text };
-            assert_eq!(loop_after(&text, Language::JavaScript, at), expected, "{text}");
+            assert_eq!(loop_after(&text, Language::JavaScript, offset), expected, "{text}");
         }
     }
 

@@ -17,7 +17,7 @@ const LEVEL: i32 = 9;
 /// Number of events that are stored in one batch.
 pub(crate) const BATCH: usize = 512;
 /// Maximum length of a line, in bytes. No event is nearly as long.
-const LONGEST: u64 = 1 << 30;
+const MAX_LINE_BYTES: u64 = 1 << 30;
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -158,7 +158,7 @@ struct Lines<R>(R, String);
 impl<R: BufRead> Lines<R> {
     fn next(&mut self) -> Result<Option<&str>, ArchiveError> {
         self.1.clear();
-        let read = (&mut self.0).take(LONGEST).read_line(&mut self.1);
+        let read = (&mut self.0).take(MAX_LINE_BYTES).read_line(&mut self.1);
         let length = read.map_err(|error| ArchiveError::Damaged(error.to_string()))?;
         Ok((length > 0).then(|| self.1.trim_end()))
     }
@@ -213,18 +213,18 @@ mod tests {
         let (from, mut to) = (recorded(&folder, "from"), empty(&folder, "to"));
         let mut file = Vec::new();
         export(&*from, RUN, &mut file).unwrap();
-        for at in 0..file.len() {
+        for index in 0..file.len() {
             let mut changed = file.clone();
-            changed[at] ^= 0x20;
-            for damaged in [&changed[..], &file[..at]] {
+            changed[index] ^= 0x20;
+            for damaged in [&changed[..], &file[..index]] {
                 // Some bits, such as the window size, do not affect the content of the file.
                 if import(&mut *to, damaged).is_ok() {
-                    assert_eq!(events(&*to), events(&*from), "{at}");
+                    assert_eq!(events(&*to), events(&*from), "{index}");
                     to.remove(RUN).unwrap();
                 }
-                assert!(to.runs(&RunFilter::default()).unwrap().is_empty(), "{at}");
+                assert!(to.runs(&RunFilter::default()).unwrap().is_empty(), "{index}");
             }
-            assert!(import(&mut *to, &file[..at]).is_err(), "{at}");
+            assert!(import(&mut *to, &file[..index]).is_err(), "{index}");
         }
         import(&mut *to, file.as_slice()).unwrap();
     }

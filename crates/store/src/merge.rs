@@ -103,12 +103,12 @@ fn difference(one: &Part, other: &Part) -> Option<String> {
     }
     for (name, value) in &one.info.settings {
         if !SETTINGS_WITHOUT_EFFECT.contains(&name.as_str()) && other.info.settings.get(name) != Some(value) {
-            return Some(format!("the setting `{name}` differs"));
+            return Some(format!("the `{name}` setting differs"));
         }
     }
     let mut skills = one.info.skills.iter().flat_map(|skill| other.info.skills.iter().map(move |other| (skill, other)));
     if let Some((skill, _)) = skills.find(|(skill, other)| skill.name == other.name && skill != other) {
-        return Some(format!("the skill `{}` differs", skill.name));
+        return Some(format!("the `{}` skill differs", skill.name));
     }
     let suites = |part: &Part| part.info.invocation.as_ref().map(|invocation| invocation.suites.clone());
     let (one, other) = (suites(one)?, suites(other)?);
@@ -122,14 +122,14 @@ fn in_order(parts: &[Part]) -> Result<Vec<(TrialId, usize)>, MergeError> {
     let mut owners: HashMap<&TrialId, &Part> = HashMap::new();
     let mut arms: HashMap<usize, &str> = HashMap::new();
     let mut compares = false;
-    for (at, part) in parts.iter().enumerate() {
+    for (index, part) in parts.iter().enumerate() {
         for (id, position) in part.info.trials.iter().zip(&part.shard.positions) {
             if let Some(owner) = owners.insert(id, part) {
                 let [one, other] = [owner, part].map(|part| part.info.id.clone());
                 return Err(MergeError::Different { one, other, reason: format!("both have the trial {id}") });
             }
             compares |= *arms.entry(*position).or_insert(&id.arm) != &*id.arm;
-            trials.push((*position, id, at));
+            trials.push((*position, id, index));
         }
     }
     // As planning does: if arms are compared, every case runs once before any case is repeated.
@@ -160,7 +160,7 @@ fn info(parts: &[Part], trials: &[(TrialId, usize)], id: &str, label: Option<Str
     info.invocation = (!suites.is_empty()).then(|| Invocation { suites, ..Invocation::default() });
     // The first trials of a plan name its agents first.
     let mut seen = HashSet::new();
-    for part in trials.iter().filter(|(_, at)| seen.insert(*at)).map(|(_, at)| &parts[*at].info) {
+    for part in trials.iter().filter(|(_, at)| seen.insert(*at)).map(|(_, index)| &parts[*index].info) {
         for agent in &part.agents {
             if !info.agents.contains(agent) {
                 info.agents.push(agent.clone());
@@ -189,7 +189,7 @@ fn write(
     copy.add(last, None, None, Event::RunStarted(Box::new(info)))?;
     for part in parts {
         for event in source.events(&part.info.id)? {
-            let event = known(event?)?;
+            let event = into_envelope(event?)?;
             last = last.max(event.at);
             if event.trial.is_none() && !matches!(event.event, Event::RunStarted(_) | Event::RunFinished { .. }) {
                 copy.add(event.at, None, None, event.event)?;
@@ -199,7 +199,7 @@ fn write(
     let mut summary = Summary::default();
     for (id, at) in trials {
         for event in source.trial_events(&parts[*at].info.id, &id.to_string())? {
-            let event = known(event)?;
+            let event = into_envelope(event)?;
             if let Event::TrialFinished(record) = &event.event {
                 summary.add(record);
             }
@@ -214,11 +214,11 @@ fn write(
     copy.flush()
 }
 
-fn known(event: StoredEvent) -> Result<Envelope, StoreError> {
+fn into_envelope(event: StoredEvent) -> Result<Envelope, StoreError> {
     event.known().ok_or_else(|| StoreError::Damaged("an event is of another version".to_owned()))
 }
 
-/// Writes events into a run, with numbers of their own.
+/// Writes events into a run, with their own numbers.
 struct Copy<'a> {
     target: &'a mut dyn Store,
     run: Arc<str>,

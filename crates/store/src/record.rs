@@ -72,7 +72,7 @@ pub trait Store: Send {
     /// Deletes a run and everything that belongs to it.
     fn remove(&mut self, run: &str) -> Result<(), StoreError>;
 
-    /// Calls `each` with the known events of a run in order. Returns the number of events that were left out because
+    /// Calls `each` with the known events of a run in order. Returns the number of events that were omitted because
     /// this version does not know them.
     fn replay(&self, run: &str, each: &mut dyn FnMut(&Envelope)) -> Result<usize, StoreError> {
         let mut unknown = 0;
@@ -89,7 +89,7 @@ pub trait Store: Send {
     /// or the prefix of an id.
     fn select(&self, wanted: &str) -> Result<RunRow, StoreError> {
         // One run is found without reading thousands of them. Only an error message needs the others.
-        for filter in [RunFilter::of_name(wanted), RunFilter::default()] {
+        for filter in [RunFilter::from_name(wanted), RunFilter::default()] {
             let mut rows = self.runs(&filter)?;
             if let Ok(found) = select_run(&rows, wanted) {
                 return Ok(rows.swap_remove(found));
@@ -140,7 +140,7 @@ pub struct RunFilter {
 
 impl RunFilter {
     /// Selects the runs among which `wanted` names one: the newest ones, or those with that label or id.
-    fn of_name(wanted: &str) -> Self {
+    fn from_name(wanted: &str) -> Self {
         let back = match wanted {
             "latest" => Some(0),
             "previous" => Some(1),

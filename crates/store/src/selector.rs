@@ -78,7 +78,7 @@ pub fn select_run(runs: &[RunRow], wanted: &str) -> Result<usize, SelectError> {
     match wanted {
         "latest" => return Ok(0),
         "previous" if runs.len() > 1 => return Ok(1),
-        "previous" => return Err(SelectError::NoPrevious { only: named(latest) }),
+        "previous" => return Err(SelectError::NoPrevious { only: describe(latest) }),
         _ => {}
     }
     if let Some(back) = wanted.strip_prefix("latest~").and_then(|back| back.parse::<usize>().ok()) {
@@ -92,7 +92,7 @@ pub fn select_run(runs: &[RunRow], wanted: &str) -> Result<usize, SelectError> {
         return Ok(found);
     }
     let matches: Vec<usize> =
-        (0..runs.len()).filter(|&at| !wanted.is_empty() && runs[at].id.starts_with(wanted)).collect();
+        (0..runs.len()).filter(|&index| !wanted.is_empty() && runs[index].id.starts_with(wanted)).collect();
     match matches[..] {
         [found] => Ok(found),
         [] => {
@@ -101,10 +101,10 @@ pub fn select_run(runs: &[RunRow], wanted: &str) -> Result<usize, SelectError> {
             if let Some(word) = nearest(wanted, words)
                 && let Some(run) = runs.iter().find(|run| run.label.as_deref() == Some(word) || run.id == word)
             {
-                near.push(named(run));
+                near.push(describe(run));
             }
             for run in runs {
-                let name = named(run);
+                let name = describe(run);
                 if near.len() < LISTED && !near.contains(&name) {
                     near.push(name);
                 }
@@ -113,7 +113,7 @@ pub fn select_run(runs: &[RunRow], wanted: &str) -> Result<usize, SelectError> {
         }
         _ => Err(SelectError::AmbiguousRun {
             wanted: wanted.to_owned(),
-            matches: matches.iter().take(LISTED).map(|&at| named(&runs[at])).collect(),
+            matches: matches.iter().take(LISTED).map(|&index| describe(&runs[index])).collect(),
         }),
     }
 }
@@ -140,8 +140,8 @@ pub fn select_trial(trials: &[TrialRow], wanted: &str) -> Result<usize, SelectEr
         let is_baseline = |trial: &TrialRow| trial.variant.as_deref() == Some(WITHOUT_SKILL);
         matches.sort_by_key(|trial| (is_baseline(trial), rank(trial.outcome), trial.repetition, &trial.id));
         if is_one_case {
-            let at = trials.iter().position(|trial| trial.id == matches[0].id);
-            return Ok(at.unwrap_or_default());
+            let index = trials.iter().position(|trial| trial.id == matches[0].id);
+            return Ok(index.unwrap_or_default());
         }
         let matches = matches.iter().map(|trial| (trial.id.clone(), trial.outcome)).collect();
         return Err(SelectError::AmbiguousTrial { wanted: wanted.to_owned(), matches });
@@ -166,7 +166,7 @@ fn rank(outcome: Outcome) -> usize {
     order.iter().position(|known| *known == outcome).unwrap_or(order.len())
 }
 
-fn named(run: &RunRow) -> String {
+fn describe(run: &RunRow) -> String {
     match &run.label {
         Some(label) => format!("{} ({label})", run.id),
         None => run.id.clone(),

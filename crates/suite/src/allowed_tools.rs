@@ -46,13 +46,13 @@ pub fn merged(tokens: &[String]) -> Vec<AllowedTool> {
         if scopes.is_empty() {
             whole.push(name.clone());
         }
-        let at = tools.iter().position(|tool| tool.name == name).unwrap_or_else(|| {
+        let index = tools.iter().position(|tool| tool.name == name).unwrap_or_else(|| {
             tools.push(AllowedTool { name, scopes: Vec::new() });
             tools.len() - 1
         });
         for scope in scopes {
-            if !tools[at].scopes.contains(&scope) {
-                tools[at].scopes.push(scope);
+            if !tools[index].scopes.contains(&scope) {
+                tools[index].scopes.push(scope);
             }
         }
     }

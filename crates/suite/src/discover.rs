@@ -113,7 +113,7 @@ fn of_chosen_skill(written: &str, request: &Request, problems: &mut Problems) ->
     let evals = evals_of(&skill);
     if evals.is_none() {
         let shown = path::shown(&skill, &request.cwd);
-        let problem = Diagnostic::error(format!("the skill `{written}` has no `{EVALS_FOLDER}/{EVALS_FILE}`"));
+        let problem = Diagnostic::error(format!("the `{written}` skill has no `{EVALS_FOLDER}/{EVALS_FILE}`"));
         let problem = problem.help("name its suite if it is elsewhere");
         problems.push(match tests_of(&skill).is_empty() {
             true => problem,
@@ -300,7 +300,7 @@ fn tests_or_warning(skill: &Path, target: &str, problems: &mut Problems) -> Vec<
     let tests = tests_of(skill);
     if tests.is_empty() {
         problems.push(
-            Diagnostic::warning(format!("the skill `{target}` has no tests")).at(Excerpt::of_file(target)).help(
+            Diagnostic::warning(format!("the `{target}` skill has no tests")).at(Excerpt::of_file(target)).help(
                 format!(
                     "put them into its `{TESTS_FOLDER}` folder, as `.yaml` files, or into `{EVALS_FOLDER}/{EVALS_FILE}`"
                 ),
@@ -330,7 +330,7 @@ fn tests_among(entries: std::fs::ReadDir) -> Vec<Candidate> {
 
 fn is_test(path: &Path) -> bool {
     let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"_"));
-    !hidden && (Language::of(path) == Some(Language::Yaml) || format::named(path).is_some())
+    !hidden && (Language::from_path(path) == Some(Language::Yaml) || format::named(path).is_some())
 }
 
 /// Returns `true` if a search descends into `entry`.

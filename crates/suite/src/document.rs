@@ -39,7 +39,7 @@ pub enum Language {
 
 impl Language {
     /// Returns the language of a file by its extension; `None` for any other extension.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
             "yaml" | "yml" => Some(Self::Yaml),
@@ -50,17 +50,17 @@ impl Language {
 }
 
 /// Maximum size of a document in bytes.
-const LARGEST: u64 = 256 << 20;
+const MAX_DOCUMENT_BYTES: u64 = 256 << 20;
 
 /// Reads the file at `path`, which messages call `shown`. An unreadable file or invalid UTF-8 is reported with its
 /// location.
 pub fn open(path: &Path, shown: &str) -> Result<Arc<Source>, Box<Diagnostic>> {
-    let bytes = files::read_named(path, LARGEST)
+    let bytes = files::read_named(path, MAX_DOCUMENT_BYTES)
         .map_err(|error| Diagnostic::error(format!("cannot read the file: {error}")).at(Excerpt::of_file(shown)))?;
     let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
+        let offset = error.utf8_error().valid_up_to();
         let source = Source::new(shown, String::from_utf8_lossy(error.as_bytes()));
-        Diagnostic::error("the file is not UTF-8 text").at(source.excerpt(Span::new(at, at)))
+        Diagnostic::error("the file is not UTF-8 text").at(source.excerpt(Span::new(offset, offset)))
     })?;
     Ok(Source::new(shown, text))
 }
@@ -73,7 +73,7 @@ pub fn open(path: &Path, shown: &str) -> Result<Arc<Source>, Box<Diagnostic>> {
 pub fn read_document(path: &Path, shown: &str) -> Result<Node, Problems> {
     let source = open(path, shown).map_err(|problem| vec![*problem])?;
     let mut problems = Problems::new();
-    let node = read(&source, Language::of(path).unwrap_or(Language::Yaml), &mut problems);
+    let node = read(&source, Language::from_path(path).unwrap_or(Language::Yaml), &mut problems);
     match node {
         Some(node) if problems.is_empty() => Ok(node),
         _ => Err(problems),
@@ -93,7 +93,7 @@ pub fn is_stream(text: &str) -> bool {
 }
 
 /// Parses the whole of `source`. Returns `None` if its syntax is broken; smaller problems are reported and the values
-/// they affect are left out.
+/// they affect are omitted.
 pub fn read(source: &Arc<Source>, language: Language, problems: &mut Problems) -> Option<Node> {
     read_part(source, 0..source.text.len(), language, problems)
 }

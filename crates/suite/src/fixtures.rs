@@ -72,7 +72,7 @@ impl Block {
     }
 }
 
-/// Reads the items of a list under `key`, leaving out those that cannot be read.
+/// Reads the items of a list under `key`, skipping those that cannot be read.
 fn each<T>(
     fields: &mut Fields<'_>,
     key: &'static str,
@@ -165,11 +165,11 @@ fn file(node: &Node, base: &Path, problems: &mut Problems) -> Option<FixtureFile
 }
 
 /// Maximum size of a fixture file in bytes.
-const LARGEST: u64 = 256 << 20;
+const MAX_FIXTURE_BYTES: u64 = 256 << 20;
 
 /// Returns the bytes of a file, and `true` if it is executable.
 pub fn bytes(path: &Path) -> std::io::Result<(Vec<u8>, bool)> {
-    let content = files::read_named(path, LARGEST)?;
+    let content = files::read_named(path, MAX_FIXTURE_BYTES)?;
     let is_executable = std::fs::metadata(path)?.permissions().mode() & 0o111 != 0;
     Ok((content, is_executable))
 }

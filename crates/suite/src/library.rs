@@ -139,7 +139,7 @@ impl Library {
 
     fn missing_skill(&self, name: &str, shelves: &[PathBuf], node: &Node) -> Diagnostic {
         if let Some(bare) = shelves.iter().map(|shelf| shelf.join(name)).find(|directory| directory.is_dir()) {
-            let problem = node.error(format!("the skill `{name}` has no {SKILL_FILE}"));
+            let problem = node.error(format!("the `{name}` skill has no {SKILL_FILE}"));
             return match skills::misnamed(&bare) {
                 Some(misnamed) => problem.help(format!("did you mean `{SKILL_FILE}` instead of `{misnamed}`?")),
                 None => problem.help(format!("looked for {}", self.shown(&bare.join(SKILL_FILE)))),

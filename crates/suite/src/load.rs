@@ -124,7 +124,7 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
         }
         return file;
     }
-    let Some(language) = Language::of(&candidate.path) else {
+    let Some(language) = Language::from_path(&candidate.path) else {
         file.problems.push(unrecognised(Excerpt::of_file(shown), None));
         return file;
     };
@@ -187,7 +187,7 @@ fn identify(candidate: &Candidate) -> Option<(&'static str, Option<String>)> {
         let is_suite = !is_come_across(candidate) || (format.is_meant)(&source.text);
         return is_suite.then_some((format.name, None));
     }
-    let root = document::read(&source, Language::of(&candidate.path)?, &mut Problems::new())?;
+    let root = document::read(&source, Language::from_path(&candidate.path)?, &mut Problems::new())?;
     let file = SuiteFile { path: &candidate.path, root: &root };
     let format = FORMATS.iter().find(|format| resembles_a_suite(candidate, &file) && (format.recognises)(&file))?;
     let skill = root.get("skill_name").or_else(|| root.get("subagent_name")).filter(|_| format.name == EVALS_NAME);

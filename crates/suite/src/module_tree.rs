@@ -87,8 +87,8 @@ struct Spot<'p> {
 }
 
 impl<'p> Spot<'p> {
-    fn item(self, at: usize) -> Self {
-        self.inside(self.place.and_then(|place| place.item(at)))
+    fn item(self, index: usize) -> Self {
+        self.inside(self.place.and_then(|place| place.item(index)))
     }
 
     /// Returns the part called `key`, and the location of its name.
@@ -105,7 +105,7 @@ impl<'p> Spot<'p> {
 impl Tree<'_> {
     /// Converts `value`, which the module exports under `name`.
     pub fn export(&mut self, name: &str, value: &Value) -> Node {
-        let language = Language::of(self.module).unwrap_or(Language::JavaScript);
+        let language = Language::from_path(self.module).unwrap_or(Language::JavaScript);
         // Without it, all locations are the start of the file.
         let place = script::positions(&self.source.text, language, name).ok().flatten();
         let span = place.as_ref().map(|place| place.span).unwrap_or_default();
@@ -156,7 +156,7 @@ impl Tree<'_> {
         Node { kind, tag: tag.map(Box::from), ..place }
     }
 
-    /// Converts a map. A key with the value `undefined` is left out.
+    /// Converts a map. A key with the value `undefined` is omitted.
     fn map(&mut self, entries: &[(String, Value)], way: &mut String, spot: Spot<'_>) -> Vec<(Spanned<String>, Node)> {
         let given = entries.iter().filter(|(_, value)| !value.is_undefined());
         let entry = |(key, value): &(String, Value)| {
@@ -178,14 +178,14 @@ impl Tree<'_> {
     /// Converts a list that contains functions to a map, because their names would be lost otherwise.
     fn operators(&mut self, items: &[Value], way: &mut String, spot: Spot<'_>) -> Vec<(Spanned<String>, Node)> {
         let mut entries = Vec::with_capacity(items.len());
-        for (at, item) in items.iter().enumerate() {
+        for (index, item) in items.iter().enumerate() {
             let name = match item {
                 Value::Function(function) => function.name().to_owned(),
                 Value::String(text) => Reference::parse(text).map(|it| it.inferred_name()).unwrap_or_default(),
                 _ => String::new(),
             };
-            let name = if name.is_empty() { format!("op{at}") } else { name };
-            let node = self.below(item, way, &format!("[{at}]"), spot.item(at));
+            let name = if name.is_empty() { format!("op{index}") } else { name };
+            let node = self.below(item, way, &format!("[{index}]"), spot.item(index));
             entries.push((Spanned::new(name, node.span), node));
         }
         entries

@@ -15,8 +15,8 @@ pub struct Request {
     pub tests: Option<PathBuf>,
     /// User's working directory, absolute: targets are relative to it, and so are paths in messages.
     pub cwd: PathBuf,
-    /// Files, directories and names of skills. If empty: the tests of every skill in `skills_dir`, and the files in
-    /// the folder `scenarios` of the root and in `tests`.
+    /// Files, directories and names of skills. If empty: the tests of every skill in `skills_dir`, and the files in the
+    /// `scenarios` folder of the root and in `tests`.
     pub targets: Vec<String>,
     /// Skill that tests are about, instead of any that is near them: a directory, or the name of a project skill.
     /// Suites of skills must be about it; other tests use it if they name a skill with its name. Without targets,

@@ -62,7 +62,7 @@ fn frontmatter(source: &Arc<Source>, what: &str, problems: &mut Problems) -> Opt
         Err((at, fault)) => {
             let problem = Diagnostic::error(format!("the {what} {fault}")).at(source.excerpt(Span::new(at, at)));
             problems.push(problem.help(format!(
-                "a {what} starts with a line `---`, then `name` and `description` as YAML, then a line `---`; use \
+                "a {what} starts with a `---` line, then `name` and `description` as YAML, then another `---` line; use \
                  `---json` for JSON"
             )));
             None
@@ -209,13 +209,13 @@ fn tools(node: &Node, problems: &mut Problems) -> Vec<String> {
 /// Returns `true` if `path`, relative to a skill's directory, belongs to the skill. Its tests and suites do not,
 /// because they contain the answers, and neither do files that programs generate.
 fn is_part(path: &Path) -> bool {
-    let left_out = [TESTS_FOLDER, EVALS_FOLDER, ".git"];
-    !path.ends_with("__pycache__") && !left_out.iter().any(|name| path == Path::new(name))
+    let omitted = [TESTS_FOLDER, EVALS_FOLDER, ".git"];
+    !path.ends_with("__pycache__") && !omitted.iter().any(|name| path == Path::new(name))
 }
 
-/// Returns the SHA-256 over every regular file below `directory` that belongs to the skill, in the byte order of
-/// their paths. Each file contributes `path:`, its path with `/`, a line feed, its bytes, and a line feed. Symbolic
-/// links are left out.
+/// Returns the SHA-256 over every regular file below `directory` that belongs to the skill, in the byte order of their
+/// paths. Each file contributes `path:`, its path with `/`, a line feed, its bytes, and a line feed. Symbolic links are
+/// omitted.
 fn hash_of(directory: &Path) -> std::io::Result<String> {
     let mut files: Vec<(Vec<u8>, PathBuf)> = Vec::new();
     let is_entered = |entry: &walkdir::DirEntry| entry.path().strip_prefix(directory).is_ok_and(is_part);
@@ -235,14 +235,14 @@ fn hash_of(directory: &Path) -> std::io::Result<String> {
         hash.update(b"path:");
         hash.update(&relative);
         hash.update(b"\n");
-        hash.update(files::read_named(&path, LARGEST)?);
+        hash.update(files::read_named(&path, MAX_FILE_BYTES)?);
         hash.update(b"\n");
     }
     Ok(hex(&hash.finalize()))
 }
 
 /// Maximum size of a skill file in bytes.
-const LARGEST: u64 = 256 << 20;
+const MAX_FILE_BYTES: u64 = 256 << 20;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
@@ -356,9 +356,9 @@ mod tests {
         expected.extend([0xff, b'\n']);
         assert_eq!(hash_of(root).unwrap(), hex(&Sha256::digest(&expected)));
         std::fs::write(root.join("tests/t.yaml"), "y").unwrap();
-        for left_out in ["evals", "__pycache__", "references/__pycache__", ".git"] {
-            std::fs::create_dir_all(root.join(left_out).join("files")).unwrap();
-            std::fs::write(root.join(left_out).join("files/x"), "x").unwrap();
+        for omitted in ["evals", "__pycache__", "references/__pycache__", ".git"] {
+            std::fs::create_dir_all(root.join(omitted).join("files")).unwrap();
+            std::fs::write(root.join(omitted).join("files/x"), "x").unwrap();
         }
         assert_eq!(hash_of(root).unwrap(), hex(&Sha256::digest(&expected)));
     }

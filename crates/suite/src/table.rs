@@ -44,7 +44,8 @@ impl Table {
         Self::all().find(|table| table.section == section).map(|table| table.fields).unwrap_or_default()
     }
 
-    /// Returns the table of the map called `name` in files of the format `page`. Some maps are those of scenarios.
+    /// Returns the table of the map called `name` in files of the format that `page` describes. Some maps are those of
+    /// scenarios.
     pub fn named(page: &str, name: &str) -> Option<Self> {
         let is_named = |table: &Self, page: &str| table.section.split_once(' ') == Some((page, name));
         Self::all()

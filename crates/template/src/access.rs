@@ -17,10 +17,10 @@ pub(crate) fn walked(value: &Value) -> usize {
 pub(crate) fn member(value: &Value, key: &Key, name: &str) -> Result<Value, TemplateError> {
     let found = match (value, key) {
         (Value::List(list), Key::Position(position)) => {
-            path::place(*position, list.items.len()).and_then(|at| list.items.get(at)).cloned()
+            path::place(*position, list.items.len()).and_then(|index| list.items.get(index)).cloned()
         }
         (Value::Text(text), Key::Position(position)) => path::place(*position, path::length(text))
-            .and_then(|at| text.chars().nth(at))
+            .and_then(|index| text.chars().nth(index))
             .map(|found| Value::text(&found.to_string())),
         (Value::List(list), Key::Name(name)) if name == "length" => Some(Value::count(list.items.len())),
         (Value::Text(text), Key::Name(name)) if name == "length" => Some(Value::count(path::length(text))),
@@ -77,28 +77,28 @@ pub(crate) fn picked<T>(
     let mut found = Vec::new();
     let mut at = start;
     while (step > 0 && at < stop) || (step < 0 && at > stop) {
-        found.extend(usize::try_from(at).ok().and_then(|at| items.get(at)));
+        found.extend(usize::try_from(at).ok().and_then(|index| items.get(index)));
         at = at.saturating_add(step);
     }
     Ok(found)
 }
 
 /// Returns the value of `loop` in the body of a loop.
-pub(crate) fn loop_position(items: &[Value], at: usize) -> Result<Value, TemplateError> {
+pub(crate) fn loop_position(items: &[Value], index: usize) -> Result<Value, TemplateError> {
     let count = items.len();
     let mut entries: Entries = vec![
-        ("index".into(), Value::count(at + 1)),
-        ("index0".into(), Value::count(at)),
-        ("revindex".into(), Value::count(count - at)),
-        ("revindex0".into(), Value::count(count - at - 1)),
-        ("first".into(), Value::Bool(at == 0)),
-        ("last".into(), Value::Bool(at + 1 == count)),
+        ("index".into(), Value::count(index + 1)),
+        ("index0".into(), Value::count(index)),
+        ("revindex".into(), Value::count(count - index)),
+        ("revindex0".into(), Value::count(count - index - 1)),
+        ("first".into(), Value::Bool(index == 0)),
+        ("last".into(), Value::Bool(index + 1 == count)),
         ("length".into(), Value::count(count)),
     ];
-    if let Some(before) = at.checked_sub(1).and_then(|at| items.get(at)) {
+    if let Some(before) = index.checked_sub(1).and_then(|index| items.get(index)) {
         entries.push(("previtem".into(), before.clone()));
     }
-    if let Some(after) = items.get(at + 1) {
+    if let Some(after) = items.get(index + 1) {
         entries.push(("nextitem".into(), after.clone()));
     }
     Value::map(entries)

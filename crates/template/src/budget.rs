@@ -1,4 +1,4 @@
-//! Limit on the cost of evaluating one text.
+//! Limit on the cost of evaluating one template.
 
 use std::cell::Cell;
 

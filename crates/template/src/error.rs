@@ -17,7 +17,7 @@ pub struct TemplateError {
     /// Location of the error, if it is not in this text but in that of a variable that it uses.
     pub place: Option<Box<Excerpt>>,
     pub(crate) kind: ErrorKind,
-    /// Other placeholders in the same text whose variables are missing.
+    /// Other placeholders in the same template whose variables are missing.
     pub(crate) others: Vec<TemplateError>,
     /// Number of names among which a similar one was searched.
     pub(crate) searched: usize,

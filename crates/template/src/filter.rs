@@ -32,7 +32,7 @@ pub(crate) const FILTERS: &[Operation] = &[
     text("trimEnd", |text| text.trim_end().to_owned()),
     operation("indent(width=4, first=false, blank=false)", 0, indent),
     operation("string", 0, |call| Ok(Value::Text(call.operand.to_text()?))),
-    operation("int", 0, |call| number(call).map(|number| Value::Number(Number::of_double(number.as_double().trunc())))),
+    operation("int", 0, |call| number(call).map(|number| Value::Number(Number::from_f64(number.as_double().trunc())))),
     operation("float", 0, |call| number(call).map(Value::Number)),
     operation("abs", 0, absolute),
     operation("items", 0, |call| pairs(call.operand.entries().ok_or_else(|| call.not_for("a map"))?)),
@@ -163,11 +163,11 @@ fn indent(call: &Call<'_>) -> Result<Value, TemplateError> {
     let margin = spaces(usize::try_from(width).unwrap_or(0))?;
     let (first, blank) = (call.flag(1), call.flag(2));
     let mut text = String::new();
-    for (at, line) in call.text()?.split('\n').enumerate() {
-        if at > 0 {
+    for (index, line) in call.text()?.split('\n').enumerate() {
+        if index > 0 {
             push(&mut text, "\n")?;
         }
-        if (at > 0 || first) && (!line.is_empty() || blank) {
+        if (index > 0 || first) && (!line.is_empty() || blank) {
             push(&mut text, &margin)?;
         }
         push(&mut text, line)?;
@@ -193,7 +193,7 @@ fn leading_number(text: &str, fraction: bool) -> Number {
         end += 1 + digits(&text[end + 1..]);
     }
     let written = text[..end].trim_end_matches('.');
-    written.parse().map(Number::Whole).or_else(|_| written.parse().map(Number::of_double)).unwrap_or(Number::Whole(0))
+    written.parse().map(Number::Whole).or_else(|_| written.parse().map(Number::from_f64)).unwrap_or(Number::Whole(0))
 }
 
 fn digits(text: &str) -> usize {
@@ -203,7 +203,7 @@ fn digits(text: &str) -> usize {
 fn absolute(call: &Call<'_>) -> Result<Value, TemplateError> {
     match call.operand {
         Value::Number(Number::Whole(whole)) if *whole != i64::MIN => Ok(Value::Number(Number::Whole(whole.abs()))),
-        Value::Number(number) => Ok(Value::Number(Number::of_double(number.as_double().abs()))),
+        Value::Number(number) => Ok(Value::Number(Number::from_f64(number.as_double().abs()))),
         _ => Err(call.not_for("a number")),
     }
 }

@@ -41,7 +41,7 @@ impl Format {
     ///
     /// # Errors
     /// Returns an error if there is no format of that name.
-    pub fn of(node: &Node) -> Result<Self, Box<Diagnostic>> {
+    pub fn from_node(node: &Node) -> Result<Self, Box<Diagnostic>> {
         let names = || FORMATS.iter().map(|(name, _)| *name);
         let written = node.as_str().unwrap_or_default();
         if let Some((_, format)) = FORMATS.iter().find(|(name, _)| *name == written) {
@@ -233,9 +233,9 @@ fn name(text: &str, range: Range<usize>) -> Result<Expression, TemplateError> {
     let keys = path::parse(&text[range.clone()]);
     let keys = keys.ok_or_else(|| TemplateError::new("expected the name of a variable").at(range.clone()))?;
     let mut expression = Expression { kind: Kind::Null, range: range.clone(), depth: 0 };
-    for (at, key) in keys.into_iter().enumerate() {
+    for (index, key) in keys.into_iter().enumerate() {
         let kind = match key {
-            Key::Name(name) if at == 0 => Kind::Name(name),
+            Key::Name(name) if index == 0 => Kind::Name(name),
             Key::Name(name) => Kind::Member(Box::new(expression), Located { value: name, range: range.clone() }),
             Key::Position(position) => {
                 let position = Kind::Number(crate::number::Number::Whole(position));
@@ -243,7 +243,7 @@ fn name(text: &str, range: Range<usize>) -> Result<Expression, TemplateError> {
                 Kind::Item(Box::new(expression), Box::new(position))
             }
         };
-        let depth = u16::try_from(at + 1).unwrap_or(u16::MAX);
+        let depth = u16::try_from(index + 1).unwrap_or(u16::MAX);
         if depth > crate::limit::EXPRESSION {
             return Err(TemplateError::new("the path is too long").at(range));
         }

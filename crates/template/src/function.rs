@@ -25,7 +25,7 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
         date::show(date, call.text_argument(1)?.unwrap_or_default())
     }),
     operation("strftime_now(format)", 1, |call| {
-        let now = call.clock.now_ms.ok_or_else(|| TemplateError::new("the time is not known here"))?;
+        let now = call.clock.now_ms.ok_or_else(|| TemplateError::new("the time is unknown here"))?;
         date::show(date::of_ms(now, call.clock), call.text_argument(0)?.unwrap_or_default())
     }),
     operation("range(start, stop, step=1)", 1, range),
@@ -49,16 +49,18 @@ fn select(call: &Call<'_>) -> Result<Value, TemplateError> {
         None => Ok(by_chance(call, count)),
     };
     let found = match call.value(0) {
-        Value::List(list) => chosen(list.items.len())?.and_then(|at| list.items.get(at)).cloned(),
+        Value::List(list) => chosen(list.items.len())?.and_then(|index| list.items.get(index)).cloned(),
         Value::Text(text) => {
             let characters: Vec<char> = text.chars().collect();
-            chosen(characters.len())?.and_then(|at| characters.get(at)).map(|found| Value::text(&found.to_string()))
+            chosen(characters.len())?
+                .and_then(|index| characters.get(index))
+                .map(|found| Value::text(&found.to_string()))
         }
         Value::Map(map) => match call.text_argument(1)? {
             Some(key) => map.get(key).cloned(),
-            None => {
-                by_chance(call, map.entries.len()).and_then(|at| map.entries.get(at)).map(|(_, value)| value.clone())
-            }
+            None => by_chance(call, map.entries.len())
+                .and_then(|index| map.entries.get(index))
+                .map(|(_, value)| value.clone()),
         },
         other => {
             return Err(TemplateError::new(format!(

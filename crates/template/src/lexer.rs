@@ -138,7 +138,7 @@ impl Lexer<'_> {
             let range = start..self.at + letter.len_utf8();
             return Err(TemplateError::new("a name cannot begin with a digit").at(range));
         }
-        let number = written.parse().map(Number::Whole).or_else(|_| written.parse().map(Number::of_double));
+        let number = written.parse().map(Number::Whole).or_else(|_| written.parse().map(Number::from_f64));
         Ok(Word::Number(number.unwrap_or(Number::Double(f64::NAN))))
     }
 

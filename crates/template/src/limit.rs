@@ -1,7 +1,8 @@
 //! Limits on the cost of a template, so that a mistake in it results in an error instead of exhausting the machine's
 //! memory.
 
-/// Maximum number of steps of one text: expressions evaluated and items read, with large values counted as several.
+/// Maximum number of steps for one template: expressions evaluated and items read, with large values counted as
+/// several.
 pub(crate) const STEPS: usize = 200_000;
 
 /// Number of bytes of a string, or values of a variable, that count as one step.
@@ -14,7 +15,7 @@ pub(crate) const TEXT: usize = 1 << 20;
 /// Maximum length of a list.
 pub(crate) const ITEMS: usize = 100_000;
 
-/// Maximum nesting of expressions, blocks and brackets in one text.
+/// Maximum nesting of expressions, blocks and brackets in one template.
 pub(crate) const NESTING: u16 = 32;
 
 /// Maximum depth of the tree of one expression. Long chains of operators count as well.

@@ -34,7 +34,7 @@ pub(crate) const MAP: &[Operation] = &[
     operation("values", 0, |call| Value::list(entries(call)?.into_iter().map(|(_, value)| value).collect())),
 ];
 
-/// Returns the method `name` of `value`.
+/// Returns the method called `name` of `value`.
 pub(crate) fn named(value: &Value, name: &str) -> Result<&'static Operation, TemplateError> {
     let methods = match value {
         Value::Text(_) => TEXT,
@@ -42,7 +42,7 @@ pub(crate) fn named(value: &Value, name: &str) -> Result<&'static Operation, Tem
         _ => &[],
     };
     find(methods, name).ok_or_else(|| {
-        let error = TemplateError::new(format!("{} has no method `{name}`", value.kind()));
+        let error = TemplateError::new(format!("{} has no method named `{name}`", value.kind()));
         error.suggest("methods", name, names(methods))
     })
 }
@@ -65,7 +65,7 @@ fn split(call: &Call<'_>) -> Result<Value, TemplateError> {
     Value::list(parts)
 }
 
-/// Splits `text` into at most `most` words, followed by the rest as one text.
+/// Splits `text` into at most `most` words, followed by the rest as one string.
 fn words(text: &str, most: usize) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();

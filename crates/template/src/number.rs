@@ -12,20 +12,20 @@ pub(crate) enum Number {
 }
 
 impl Number {
-    pub(crate) fn of_json(number: &Json) -> Self {
+    pub(crate) fn from_json(number: &Json) -> Self {
         match number.as_i64() {
             Some(whole) => Self::Whole(whole),
-            None => Self::of_double(number.as_f64().unwrap_or(f64::NAN)),
+            None => Self::from_f64(number.as_f64().unwrap_or(f64::NAN)),
         }
     }
 
     /// Creates a number from a double. A double without a fraction becomes an integer.
-    pub(crate) fn of_double(value: f64) -> Self {
+    pub(crate) fn from_f64(value: f64) -> Self {
         let whole = value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0;
         if whole { Self::Whole(value as i64) } else { Self::Double(value) }
     }
 
-    pub(crate) fn of_count(count: usize) -> Self {
+    pub(crate) fn from_usize(count: usize) -> Self {
         Self::Whole(i64::try_from(count).unwrap_or(i64::MAX))
     }
 
@@ -89,7 +89,7 @@ impl Number {
             (Self::Whole(left), Self::Whole(right)) => whole(left, right),
             _ => None,
         };
-        exact.map_or_else(|| Self::of_double(double(self.as_double(), other.as_double())), Self::Whole)
+        exact.map_or_else(|| Self::from_f64(double(self.as_double(), other.as_double())), Self::Whole)
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     fn shown(value: f64) -> String {
-        Number::of_double(value).to_string()
+        Number::from_f64(value).to_string()
     }
 
     #[test]

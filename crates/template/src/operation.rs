@@ -113,7 +113,7 @@ impl Operation {
         for (key, value) in arguments.named {
             let slot = parameters.iter().position(|parameter| *parameter == key);
             let Some(slot) = slot.and_then(|at| given.get_mut(at)) else {
-                let error = TemplateError::new(format!("`{name}` has no argument `{key}`"));
+                let error = TemplateError::new(format!("`{name}` has no argument named `{key}`"));
                 return Err(error.suggest("arguments", &key, parameters));
             };
             if slot.replace(value).is_some() {
@@ -121,9 +121,9 @@ impl Operation {
             }
         }
         match given.iter().take(self.required).position(Option::is_none) {
-            Some(at) => {
-                let missing = parameters.get(at).copied().unwrap_or_default();
-                Err(TemplateError::new(format!("`{name}` needs the argument `{missing}`")).help(usage()))
+            Some(index) => {
+                let missing = parameters.get(index).copied().unwrap_or_default();
+                Err(TemplateError::new(format!("`{name}` needs the `{missing}` argument")).help(usage()))
             }
             None => Ok(given),
         }
@@ -132,25 +132,25 @@ impl Operation {
 
 impl Call<'_> {
     /// Returns the argument at this index, if it is given and not null.
-    pub(crate) fn argument(&self, at: usize) -> Option<&Value> {
-        self.given.get(at)?.as_ref().filter(|value| !matches!(value, Value::Null))
+    pub(crate) fn argument(&self, index: usize) -> Option<&Value> {
+        self.given.get(index)?.as_ref().filter(|value| !matches!(value, Value::Null))
     }
 
     /// Returns the argument at this index, or null.
-    pub(crate) fn value(&self, at: usize) -> &Value {
-        self.given.get(at).and_then(Option::as_ref).unwrap_or(&Value::Null)
+    pub(crate) fn value(&self, index: usize) -> &Value {
+        self.given.get(index).and_then(Option::as_ref).unwrap_or(&Value::Null)
     }
 
-    pub(crate) fn text_argument(&self, at: usize) -> Result<Option<&str>, TemplateError> {
-        match self.argument(at) {
+    pub(crate) fn text_argument(&self, index: usize) -> Result<Option<&str>, TemplateError> {
+        match self.argument(index) {
             None => Ok(None),
             Some(Value::Text(text)) => Ok(Some(text)),
             Some(other) => Err(self.wrong_argument("text", other)),
         }
     }
 
-    pub(crate) fn number_argument(&self, at: usize) -> Result<Option<Number>, TemplateError> {
-        match self.argument(at) {
+    pub(crate) fn number_argument(&self, index: usize) -> Result<Option<Number>, TemplateError> {
+        match self.argument(index) {
             None => Ok(None),
             Some(Value::Number(number)) => Ok(Some(*number)),
             Some(other) => Err(self.wrong_argument("a number", other)),
@@ -158,14 +158,14 @@ impl Call<'_> {
     }
 
     /// Returns an integer argument.
-    pub(crate) fn whole_argument(&self, at: usize) -> Result<Option<i64>, TemplateError> {
-        let Some(number) = self.number_argument(at)? else { return Ok(None) };
+    pub(crate) fn whole_argument(&self, index: usize) -> Result<Option<i64>, TemplateError> {
+        let Some(number) = self.number_argument(index)? else { return Ok(None) };
         let whole = number.as_whole();
         whole.map(Some).ok_or_else(|| TemplateError::new(format!("`{}` takes whole numbers, not {number}", self.name)))
     }
 
-    pub(crate) fn flag(&self, at: usize) -> bool {
-        self.argument(at).is_some_and(Value::is_true)
+    pub(crate) fn flag(&self, index: usize) -> bool {
+        self.argument(index).is_some_and(Value::is_true)
     }
 
     fn wrong_argument(&self, wanted: &str, found: &Value) -> TemplateError {

@@ -162,8 +162,8 @@ impl<'a> Comparison<'a> {
 
     /// True if two maps of the same size have the same members, in any order.
     fn same_entries(&mut self, left: &Map, right: &Map) -> Result<bool, TemplateError> {
-        for (at, (key, value)) in left.entries.iter().enumerate() {
-            let other = match right.entries.get(at) {
+        for (index, (key, value)) in left.entries.iter().enumerate() {
+            let other = match right.entries.get(index) {
                 Some((same, other)) if same == key => other,
                 _ => {
                     self.see(right.entries.len())?;

@@ -105,8 +105,8 @@ fn index(key: &Key, length: usize) -> Option<usize> {
 /// Converts an index that may count from the end to one from the start.
 pub(crate) fn place(position: i64, length: usize) -> Option<usize> {
     let length = i64::try_from(length).ok()?;
-    let at = if position < 0 { position + length } else { position };
-    (0..length).contains(&at).then_some(usize::try_from(at).ok()?)
+    let index = if position < 0 { position + length } else { position };
+    (0..length).contains(&index).then_some(usize::try_from(index).ok()?)
 }
 
 /// Returns the error that `key` does not exist in `node`, which is called `name`.

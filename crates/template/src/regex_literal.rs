@@ -8,7 +8,7 @@ use crate::value::push;
 
 const FLAGS: &str = "dgimsuvy";
 
-/// True if the parts form a regular expression literal, whatever the values of its placeholders are.
+/// True if the parts form a regular expression literal, regardless of the values of its placeholders.
 pub(crate) fn is_regex_literal(parts: &[Part]) -> bool {
     let mut text = String::new();
     for part in parts {
@@ -23,11 +23,11 @@ pub(crate) fn is_regex_literal(parts: &[Part]) -> bool {
     !pattern.is_empty() && flags.chars().all(|flag| FLAGS.contains(flag))
 }
 
-/// Characters that may be escaped with a backslash, even with the flag `u`.
+/// Characters that may be escaped with a backslash, even with the `u` flag.
 const SYNTAX: &str = "\\^$.*+?()[]{}|/";
 
-/// Characters with a meaning in context: `-` between two others in a class, `,` in a repetition, `=` after `(?`, any
-/// of them doubled in a class with the flag `v`.
+/// Characters with a meaning in context: `-` between two others in a class, `,` in a repetition, `=` after `(?`, any of
+/// them doubled in a class with the `v` flag.
 const BESIDE_OTHERS: &str = ",-=<>#&!%:;@~`";
 
 /// Maximum distance from the end at which the beginning of an escape is searched: `\u{10FFF`, the name of a group.
@@ -59,7 +59,7 @@ fn escape(found: char, source: &mut String) {
         '\n' => write!(source, "\\n"),
         '\r' => write!(source, "\\r"),
         '\u{2028}' | '\u{2029}' => write!(source, "\\u{:04x}", u32::from(found)),
-        // Only characters that must be escaped are escaped: with the flag `u`, any other backslash is an error.
+        // Only characters that must be escaped are escaped: with the `u` flag, any other backslash is an error.
         _ if SYNTAX.contains(found) => write!(source, "\\{found}"),
         _ if BESIDE_OTHERS.contains(found) => write!(source, "\\x{:02x}", u32::from(found)),
         _ => write!(source, "{found}"),

@@ -83,8 +83,8 @@ impl<'v> Resolution<'v> {
     /// templates; an owned one is resolved.
     fn follow(&self, start: &'v Node, path: &[Key], rest: &[Key]) -> Result<Found, TemplateError> {
         let mut value = Cow::Borrowed(start);
-        for (at, key) in rest.iter().enumerate() {
-            let here = &path[..=at];
+        for (index, key) in rest.iter().enumerate() {
+            let here = &path[..=index];
             if let Cow::Borrowed(node) = value
                 && node.as_str().is_some_and(may_be_template)
             {
@@ -99,7 +99,7 @@ impl<'v> Resolution<'v> {
             };
             let Some(next) = next else {
                 let error = path::missing(&value, &path::written(here), key);
-                return Ok(Found::Missing { at: at + 1, error });
+                return Ok(Found::Missing { at: index + 1, error });
             };
             value = next;
         }
@@ -231,7 +231,7 @@ impl<'v> Resolution<'v> {
     ) -> Result<Spanned<String>, TemplateError> {
         let node = key_node(name, map);
         let resolved = self.text(&node, &name.value, format, path)?;
-        let value = crate::value::Value::of_node(&resolved).and_then(|value| value.to_text());
+        let value = crate::value::Value::from_node(&resolved).and_then(|value| value.to_text());
         let value = value.map_err(|error| error.at(0..name.value.len()))?;
         Ok(Spanned::new((*value).to_owned(), name.span))
     }

@@ -62,8 +62,8 @@ impl Variables {
         }
     }
 
-    /// Returns all values with their templates resolved. A value that cannot be resolved is reported and left out.
-    /// After the values have become too large, all further ones are left out without another report.
+    /// Returns all values with their templates resolved. A value that cannot be resolved is reported and omitted. After
+    /// the values have become too large, all further ones are omitted without another report.
     pub fn to_json(&self, problems: &mut Problems) -> serde_json::Map<String, serde_json::Value> {
         let mut values = serde_json::Map::new();
         for (name, raw) in &self.entries {

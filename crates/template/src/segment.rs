@@ -41,12 +41,12 @@ pub(crate) fn split(text: &str) -> Result<Vec<Segment>, TemplateError> {
         pending: String::new(),
         before: Edge::default(),
     };
-    let mut at = 0;
-    while let Some(open) = next_opening(text, at) {
-        splitter.pending.push_str(&text[at..open]);
-        at = splitter.delimiter(open)?;
+    let mut offset = 0;
+    while let Some(open) = next_opening(text, offset) {
+        splitter.pending.push_str(&text[offset..open]);
+        offset = splitter.delimiter(open)?;
     }
-    splitter.pending.push_str(&text[at..]);
+    splitter.pending.push_str(&text[offset..]);
     splitter.finish_text(&Edge::default(), text.len());
     Ok(splitter.segments)
 }
@@ -160,7 +160,7 @@ impl Splitter<'_> {
 /// Returns `text` without its last line, if that only has spaces. `whole` is true if the text is the beginning of the
 /// template.
 fn strip_indent(text: &str, whole: bool) -> &str {
-    let line = text.rfind('\n').map(|at| at + 1).or(whole.then_some(0));
+    let line = text.rfind('\n').map(|offset| offset + 1).or(whole.then_some(0));
     match line {
         Some(line) if text[line..].chars().all(|c| c == ' ' || c == '\t') => &text[..line],
         _ => text,
@@ -169,5 +169,6 @@ fn strip_indent(text: &str, whole: bool) -> &str {
 
 fn next_opening(text: &str, from: usize) -> Option<usize> {
     let bytes = text.as_bytes();
-    (from..bytes.len().saturating_sub(1)).find(|&at| bytes[at] == b'{' && matches!(bytes[at + 1], b'{' | b'%' | b'#'))
+    (from..bytes.len().saturating_sub(1))
+        .find(|&index| bytes[index] == b'{' && matches!(bytes[index + 1], b'{' | b'%' | b'#'))
 }

@@ -60,12 +60,12 @@ impl Template {
         for part in &mut self.parts {
             let Part::Output(expression) = part else { continue };
             let open = self.text[..expression.range.start].rfind("{{");
-            let close = self.text[expression.range.end..].find("}}").map(|at| expression.range.end + at + 2);
+            let close = self.text[expression.range.end..].find("}}").map(|offset| expression.range.end + offset + 2);
             let (Some(open), Some(close)) = (open, close) else { continue };
             let names = names::of(std::slice::from_ref(part));
             let unknown = names.into_iter().find(|(name, _)| !is_known(name));
             if let Some((name, range)) = unknown.filter(|_| self.text[..open].ends_with('$')) {
-                let error = TemplateError::new(format!("there is no variable `{name}`")).at(range);
+                let error = TemplateError::new(format!("there is no variable named `{name}`")).at(range);
                 foreign.push(TemplateError { kind: ErrorKind::Unread, ..error });
                 *part = Part::Text(self.text[open..close].to_owned());
             }
@@ -79,7 +79,7 @@ impl Template {
             return Ok(None);
         }
         let parts = block::parse(text, &segments)?;
-        Ok(Some(Self::new(text, parts, whole(text, &segments))))
+        Ok(Some(Self::new(text, parts, whole_expression(text, &segments))))
     }
 
     fn new(text: &str, parts: Vec<Part>, whole: Option<Whole>) -> Self {
@@ -106,7 +106,7 @@ impl Template {
 }
 
 /// Returns the placeholder of a template that consists of a single placeholder and white space.
-fn whole(text: &str, segments: &[Segment]) -> Option<Whole> {
+fn whole_expression(text: &str, segments: &[Segment]) -> Option<Whole> {
     let mut found = None;
     for segment in segments {
         match segment {

@@ -59,7 +59,7 @@ impl Value {
     }
 
     pub(crate) fn count(count: usize) -> Self {
-        Self::Number(Number::of_count(count))
+        Self::Number(Number::from_usize(count))
     }
 
     /// Creates a list. Returns an error if it is too long, too deep or contains a namespace.
@@ -77,16 +77,16 @@ impl Value {
         Ok(Self::Map(Rc::new(Map { entries, depth })))
     }
 
-    pub(crate) fn of_node(node: &Node) -> Result<Self, TemplateError> {
+    pub(crate) fn from_node(node: &Node) -> Result<Self, TemplateError> {
         Ok(match &node.kind {
             NodeKind::Null => Self::Null,
             NodeKind::Bool(value) => Self::Bool(*value),
-            NodeKind::Number(value) => Self::Number(Number::of_json(value)),
+            NodeKind::Number(value) => Self::Number(Number::from_json(value)),
             NodeKind::String(value) => Self::text(value),
-            NodeKind::List(items) => Self::list(items.iter().map(Self::of_node).collect::<Result<_, _>>()?)?,
+            NodeKind::List(items) => Self::list(items.iter().map(Self::from_node).collect::<Result<_, _>>()?)?,
             NodeKind::Map(entries) => {
                 let entry = |(key, value): &(model::Spanned<String>, Node)| {
-                    Ok((key.value.as_str().into(), Self::of_node(value)?))
+                    Ok((key.value.as_str().into(), Self::from_node(value)?))
                 };
                 Self::map(entries.iter().map(entry).collect::<Result<_, _>>()?)?
             }
@@ -251,8 +251,8 @@ impl Style {
         print: impl Fn(&T, &mut String) -> Result<(), TemplateError>,
     ) -> Result<(), TemplateError> {
         out.push(brackets[0]);
-        for (at, item) in items.iter().enumerate() {
-            if at > 0 {
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
                 push(out, if self.indent > 0 { "," } else { self.comma })?;
             }
             self.new_line(depth + 1, out)?;
@@ -280,8 +280,8 @@ fn quoted(text: &str) -> String {
 
 /// Writes the strings of `items` with `separator` between them.
 pub(crate) fn join(items: &[Value], separator: &str, out: &mut String) -> Result<(), TemplateError> {
-    for (at, item) in items.iter().enumerate() {
-        if at > 0 {
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
             push(out, separator)?;
         }
         item.print(out)?;

@@ -95,7 +95,7 @@ impl Variables {
 
     /// Returns the value of `name` as it was set, with its templates.
     pub fn raw(&self, name: &str) -> Option<&Node> {
-        self.places.get(name).and_then(|at| self.entries.get(*at)).map(|(_, value)| value)
+        self.places.get(name).and_then(|index| self.entries.get(*index)).map(|(_, value)| value)
     }
 
     pub(crate) fn settled(&self, address: usize) -> Option<Result<Node, TemplateError>> {
@@ -119,9 +119,9 @@ impl Variables {
         let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
         let index = indexes.entry(map.as_ptr() as usize).or_insert_with(|| {
             // Of several entries with the same name, the first one counts.
-            map.iter().enumerate().rev().map(|(at, (name, _))| (name.value.clone(), at)).collect()
+            map.iter().enumerate().rev().map(|(index, (name, _))| (name.value.clone(), index)).collect()
         });
-        index.get(name).and_then(|at| map.get(*at)).map(|(_, value)| value)
+        index.get(name).and_then(|index| map.get(*index)).map(|(_, value)| value)
     }
 
     pub(crate) fn settle(&self, address: usize, outcome: Result<Node, TemplateError>) {

@@ -31,13 +31,13 @@ fn templates_match_the_recorded_results() {
     for line in read("templates.jsonl").lines() {
         let vector: Value = serde_json::from_str(line).unwrap();
         let id = vector["id"].as_str().unwrap().to_owned();
-        for (at, (fixture, answer, recorded)) in cases(&vector).into_iter().enumerate() {
+        for (index, (fixture, answer, recorded)) in cases(&vector).into_iter().enumerate() {
             seen += 1;
             let found = outcome(fixture, &answer["output"], answer, &vector["options"]);
             let agrees = agrees(&found, &recorded);
             let listed = differences.get(&id);
             if agrees == listed.is_some() {
-                wrong.push(format!("{id}[{at}]: {found:?}, recorded {recorded}, listed: {listed:?}"));
+                wrong.push(format!("{id}[{index}]: {found:?}, recorded {recorded}, listed: {listed:?}"));
             }
         }
     }
@@ -51,9 +51,9 @@ fn cases(vector: &Value) -> Vec<(&Value, &Value, Value)> {
         return vec![(&vector["fixture"], &vector["exec"], vector["expect"].clone())];
     };
     let answers = vector["exec"].as_array().unwrap();
-    let answer = |at: usize| answers.get(at).or(answers.last()).unwrap();
+    let answer = |index: usize| answers.get(index).or(answers.last()).unwrap();
     let logs = vector["expect"]["logs"].as_array().unwrap();
-    fixtures.iter().enumerate().map(|(at, fixture)| (fixture, answer(at), logs[at].clone())).collect()
+    fixtures.iter().enumerate().map(|(index, fixture)| (fixture, answer(index), logs[index].clone())).collect()
 }
 
 fn agrees(found: &Outcome, recorded: &Value) -> bool {
@@ -75,7 +75,7 @@ fn outcome(fixture: &Value, output: &Value, answer: &Value, options: &Value) -> 
     let args = layers(&own, options, &common, &origin).to_json(&mut problems);
     let format = fixture
         .get("templateFormat")
-        .map_or(Format::Jinja, |name| Format::of(&Node::from_json(name, &origin)).unwrap());
+        .map_or(Format::Jinja, |name| Format::from_node(&Node::from_json(name, &origin)).unwrap());
     let of = |key: &str| fixture.get(key).or_else(|| config.get(key));
     let mut parts = Vec::new();
     for (expected, actual) in [(of("output"), output), (of("expect"), answer)] {
@@ -118,7 +118,7 @@ fn matches(actual: &Value, expected: &Value) -> Option<bool> {
             Some((pattern, fold)) => Some(found(&text_of(actual), &pattern, fold)),
             None => Some(actual.as_str().is_some_and(|actual| includes(actual, text))),
         },
-        Value::Array(items) => all(items.iter().enumerate().map(|(at, item)| matches(&actual[at], item))),
+        Value::Array(items) => all(items.iter().enumerate().map(|(index, item)| matches(&actual[index], item))),
         Value::Object(map) => members(actual, map),
         other => Some(actual == other),
     }
@@ -158,13 +158,13 @@ fn found(text: &str, pattern: &str, fold: bool) -> bool {
     (0..=letters.len()).any(|start| found_at(&letters, start, &pattern.chars().collect::<Vec<_>>(), start == 0))
 }
 
-fn found_at(text: &[char], at: usize, pattern: &[char], begins: bool) -> bool {
+fn found_at(text: &[char], index: usize, pattern: &[char], begins: bool) -> bool {
     match pattern {
         [] => true,
-        ['^', rest @ ..] => begins && found_at(text, at, rest, false),
-        ['$', rest @ ..] => at == text.len() && found_at(text, at, rest, false),
-        ['\\', escaped, rest @ ..] => text.get(at) == Some(escaped) && found_at(text, at + 1, rest, false),
-        ['.', rest @ ..] => at < text.len() && found_at(text, at + 1, rest, false),
-        [letter, rest @ ..] => text.get(at) == Some(letter) && found_at(text, at + 1, rest, false),
+        ['^', rest @ ..] => begins && found_at(text, index, rest, false),
+        ['$', rest @ ..] => index == text.len() && found_at(text, index, rest, false),
+        ['\\', escaped, rest @ ..] => text.get(index) == Some(escaped) && found_at(text, index + 1, rest, false),
+        ['.', rest @ ..] => index < text.len() && found_at(text, index + 1, rest, false),
+        [letter, rest @ ..] => text.get(index) == Some(letter) && found_at(text, index + 1, rest, false),
     }
 }

@@ -66,7 +66,7 @@ impl Ran {
     }
 }
 
-/// Runs git in `dir`, as a user with a name and without settings of their own, and returns its output. It must succeed.
+/// Runs git in `dir`, as a user with a name and without their own settings, and returns its output. It must succeed.
 #[track_caller]
 pub fn git(dir: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")

@@ -1,5 +1,5 @@
 //! A pipe that a trial's processes hold open, so that a test notices when they start and when the last of them has
-//! ended, for whatever reason.
+//! ended, for any reason.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

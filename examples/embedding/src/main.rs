@@ -30,7 +30,7 @@ impl<F: FnMut(String) + Send> Listener for Outcomes<F> {
     }
 }
 
-/// Runs the fixtures of the folder `tests` against `bot`.
+/// Runs the fixtures in the `tests` folder against `bot`.
 async fn run(
     tests: &Path,
     bot: &'static Executor,

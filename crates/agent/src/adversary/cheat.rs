@@ -48,7 +48,7 @@ fn act(seen: &Observation<'_>) -> Vec<Action> {
             expected.push(path);
         }
     }
-    for path in named(seen.message) {
+    for path in file_names(seen.message) {
         if !is_there(path) && !expected.iter().any(|known| known == path) {
             expected.push(path.to_owned());
         }
@@ -98,8 +98,8 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'))
 }
 
-/// Returns the relative paths of files that a text names: words with an extension.
-fn named(text: &str) -> Vec<&str> {
+/// Returns the relative paths of files that `text` names: words with an extension.
+fn file_names(text: &str) -> Vec<&str> {
     let words = text.split(|letter: char| letter.is_whitespace() || "\"'`,;:()<>[]{}".contains(letter));
     let words = words.map(|word| word.trim_end_matches(['.', '!', '?']));
     words.filter(|word| is_path(word)).collect()
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn files_named_in_a_prompt_are_found() {
         assert_eq!(
-            named("Write `out/report.md`, then a.txt. Costs 1.50, see ../x.md e.g. now"),
+            file_names("Write `out/report.md`, then a.txt. Costs 1.50, see ../x.md e.g. now"),
             ["out/report.md", "a.txt"]
         );
     }

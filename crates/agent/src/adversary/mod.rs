@@ -25,8 +25,8 @@ use serde_json::{Value, json};
 
 use self::observation::Observation;
 use crate::chat::FileAccess;
-use crate::performer::Performer;
 use crate::session::Session;
+use crate::step_recorder::StepRecorder;
 use crate::turn::{Turn, finished, unless_stopped};
 use crate::{Agent, Description, SessionContext};
 
@@ -102,7 +102,7 @@ impl Adversary {
 /// One action of an adversary.
 #[derive(Debug, Clone, PartialEq)]
 enum Action {
-    /// Says a text.
+    /// Outputs a message.
     Say(String),
     /// Claims to have called a tool, with this result.
     Call { tool: String, input: Value, result: String },
@@ -137,10 +137,10 @@ impl Agent for Adversary {
         let session: Box<dyn Session> = Box::new(AdversarySession {
             id: context.session_id(self.description.name),
             act: self.act,
-            access: context.sandbox.as_deref().map(FileAccess::of),
+            access: context.sandbox.as_deref().map(FileAccess::for_sandbox),
             sandbox: context.sandbox.clone(),
             case: Arc::clone(&context.case),
-            performer: Performer::default(),
+            step_recorder: StepRecorder::default(),
         });
         Box::pin(std::future::ready(Ok(session)))
     }
@@ -153,7 +153,7 @@ struct AdversarySession {
     access: Option<FileAccess>,
     sandbox: Option<Arc<dyn Sandbox>>,
     case: Arc<Case>,
-    performer: Performer,
+    step_recorder: StepRecorder,
 }
 
 impl Session for AdversarySession {
@@ -178,52 +178,58 @@ impl AdversarySession {
     }
 
     async fn perform(&mut self, actions: Vec<Action>, turn: &mut Turn) -> Result<(), Ending> {
-        self.performer.begin(turn, &self.id)?;
-        self.performer.next_turn();
+        self.step_recorder.begin(turn, &self.id)?;
+        self.step_recorder.next_turn();
         let mut said: Vec<String> = Vec::new();
         let mut usage = Usage { tokens: Some(Tokens::default()), cost_usd: Some(0.0) };
         let mut gives_up = false;
         for act in actions {
             match act {
                 Action::Say(text) => {
-                    self.performer.say(turn, &text)?;
+                    self.step_recorder.say(turn, &text)?;
                     said.push(text);
                 }
                 Action::Call { tool, input, result } => {
-                    let id = self.performer.call(turn, &tool, input)?;
-                    self.performer.result(turn, &id, &result, false)?;
+                    let id = self.step_recorder.call(turn, &tool, input)?;
+                    self.step_recorder.result(turn, &id, &result, false)?;
                 }
                 Action::Write { path, content } => {
                     let input = json!({ "file_path": path, "content": content });
-                    let id = self.performer.call(turn, "Write", input)?;
+                    let id = self.step_recorder.call(turn, "Write", input)?;
                     let written = self.access.as_ref().map(|access| access.write(&path, content.as_bytes()));
                     let (result, is_error) = match written {
                         Some(Ok(_)) => ("ok".to_owned(), false),
                         Some(Err(reason)) => (reason, true),
                         None => ("there is no sandbox".to_owned(), true),
                     };
-                    self.performer.result(turn, &id, &result, is_error)?;
+                    self.step_recorder.result(turn, &id, &result, is_error)?;
                 }
                 Action::Delete(path) => {
-                    let id = self.performer.call(turn, "Bash", json!({ "command": format!("rm -rf -- '{path}'") }))?;
+                    let id =
+                        self.step_recorder.call(turn, "Bash", json!({ "command": format!("rm -rf -- '{path}'") }))?;
                     // A file that cannot be deleted is one that the agent left alone.
                     let place = self.access.as_ref().and_then(|access| access.locate(&path).ok());
                     let is_deleted = place.is_some_and(|place| std::fs::remove_file(place).is_ok());
-                    self.performer.result(turn, &id, if is_deleted { "" } else { "not deleted" }, !is_deleted)?;
+                    self.step_recorder.result(turn, &id, if is_deleted { "" } else { "not deleted" }, !is_deleted)?;
                 }
                 Action::Run(command) => {
-                    let id = self.performer.call(turn, "Bash", json!({ "command": command }))?;
+                    let id = self.step_recorder.call(turn, "Bash", json!({ "command": command }))?;
                     let ran = unless_stopped(turn.stopping(), self.run(command)).await?;
-                    self.performer.result(turn, &id, ran.as_ref().err().map_or("ok", |reason| reason), ran.is_err())?;
+                    self.step_recorder.result(
+                        turn,
+                        &id,
+                        ran.as_ref().err().map_or("ok", |reason| reason),
+                        ran.is_err(),
+                    )?;
                 }
                 Action::Ask(question) => {
                     let asked = json!({ "questions": [{ "question": question }] });
-                    let id = self.performer.call(turn, "AskUserQuestion", asked)?;
+                    let id = self.step_recorder.call(turn, "AskUserQuestion", asked)?;
                     let call_id = Some(id.clone());
                     let answer = turn.ask(Question { call_id, question: question.into(), ..Question::default() });
-                    self.performer.result(turn, &id, answer.as_deref().unwrap_or("no answer"), false)?;
+                    self.step_recorder.result(turn, &id, answer.as_deref().unwrap_or("no answer"), false)?;
                 }
-                Action::Turn => self.performer.next_turn(),
+                Action::Turn => self.step_recorder.next_turn(),
                 Action::Use(used) => usage += used,
                 Action::GiveUp => gives_up = true,
             }

@@ -6,9 +6,9 @@ use model::{Case, Skill};
 use crate::chat::FileAccess;
 
 /// Maximum number of files that an adversary looks at.
-const MOST_FILES: usize = 500;
+const MAX_FILES: usize = 500;
 /// Maximum size of a file that it reads, in bytes.
-const LARGEST: u64 = 64 * 1024;
+const MAX_FILE_BYTES: u64 = 64 * 1024;
 
 /// The situation in which an adversary answers.
 pub(super) struct Observation<'a> {
@@ -48,9 +48,10 @@ impl Observation<'_> {
         let files = walk.build().filter_map(Result::ok);
         let files = files.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
         let mut seen: Vec<SeenFile> = files
-            .take(MOST_FILES)
+            .take(MAX_FILES)
             .map(|entry| {
-                let text = files::read(entry.path(), LARGEST).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+                let text =
+                    files::read(entry.path(), MAX_FILE_BYTES).ok().and_then(|bytes| String::from_utf8(bytes).ok());
                 SeenFile { path: access.shown(entry.path()), text: text.unwrap_or_default() }
             })
             .collect();

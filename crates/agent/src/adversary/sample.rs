@@ -1,22 +1,22 @@
-//! Generates a text that a regular expression matches.
+//! Generates a string that matches a regular expression.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 /// Maximum length of a sample, in bytes.
-const LONGEST: usize = 4_096;
+const MAX_SAMPLE_BYTES: usize = 4_096;
 
-/// Returns a text that `pattern` matches. `None` if it is not a regular expression of the `regex` crate: look-around
+/// Returns a string that matches `pattern`. `None` if it is not a regular expression of the `regex` crate: look-around
 /// and back-references have no sample.
 pub(super) fn sample(pattern: &str) -> Option<String> {
     let written = pattern.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')).map(|(body, _)| body);
     let parsed = regex_syntax::parse(written.unwrap_or(pattern)).ok()?;
     let mut text = Vec::new();
     write(&parsed, &mut text);
-    String::from_utf8(text).ok().filter(|text| !text.is_empty() && text.len() <= LONGEST)
+    String::from_utf8(text).ok().filter(|text| !text.is_empty() && text.len() <= MAX_SAMPLE_BYTES)
 }
 
 fn write(hir: &Hir, text: &mut Vec<u8>) {
-    if text.len() > LONGEST {
+    if text.len() > MAX_SAMPLE_BYTES {
         return;
     }
     match hir.kind() {
@@ -26,7 +26,7 @@ fn write(hir: &Hir, text: &mut Vec<u8>) {
         HirKind::Repetition(repetition) => {
             for _ in 0..repetition.min.max(1) {
                 write(&repetition.sub, text);
-                if text.len() > LONGEST {
+                if text.len() > MAX_SAMPLE_BYTES {
                     return;
                 }
             }

@@ -14,20 +14,20 @@ pub(super) const CALLS: [&str; 2] = ["tool_calls", "toolCalls"];
 pub(crate) fn read(document: &Value, answer: &mut Answer) -> bool {
     let Some(map) = document.as_object() else { return false };
     answer.count.read_from(map);
-    listed(map, "", answer);
+    read_calls(map, "", answer);
     let message = map.get("choices").and_then(|choices| choices.get(0)?.get("message")?.as_object());
     if let Some(message) = message {
-        listed(message, "choices[0].message.", answer);
+        read_calls(message, "choices[0].message.", answer);
     }
     if let Some(text) = TEXTS.iter().find_map(|place| map.get(*place)?.as_str()) {
-        answer.push_text(text);
+        answer.append_default_text(text);
         return true;
     }
     let nested = message.or_else(|| map.get("message")?.as_object());
     if message.is_none()
         && let Some(nested) = nested
     {
-        listed(nested, "message.", answer);
+        read_calls(nested, "message.", answer);
     }
     let mut contents = nested.into_iter().chain([map]).filter_map(|holder| given(holder, "content"));
     if contents.any(|content| read_content(content, answer)) {
@@ -36,7 +36,7 @@ pub(crate) fn read(document: &Value, answer: &mut Answer) -> bool {
     let found = responses(map, answer);
     match map.get("output_text").and_then(Value::as_str) {
         Some(text) if !answer.has_text() => {
-            answer.push_text(text);
+            answer.append_default_text(text);
             true
         }
         _ => found || message.is_some(),
@@ -44,10 +44,10 @@ pub(crate) fn read(document: &Value, answer: &mut Answer) -> bool {
 }
 
 /// Adds the calls that `holder` lists to `answer`.
-fn listed(holder: &Map<String, Value>, place: &str, answer: &mut Answer) {
+fn read_calls(holder: &Map<String, Value>, place: &str, answer: &mut Answer) {
     for key in CALLS {
         if let Some(calls) = given(holder, key) {
-            answer.listed(calls, &format!("{place}{key}"));
+            answer.add_calls(calls, &format!("{place}{key}"));
         }
     }
 }
@@ -56,7 +56,7 @@ fn listed(holder: &Map<String, Value>, place: &str, answer: &mut Answer) {
 fn read_content(content: &Value, answer: &mut Answer) -> bool {
     match content {
         Value::String(text) => {
-            answer.push_text(text);
+            answer.append_default_text(text);
             true
         }
         Value::Array(blocks) => {
@@ -68,15 +68,15 @@ fn read_content(content: &Value, answer: &mut Answer) -> bool {
     }
 }
 
-/// Reads a block of a content. Returns `true` if its type is known.
+/// Reads a content block. Returns `true` if its type is known.
 pub(crate) fn block(block: &Map<String, Value>, answer: &mut Answer) -> bool {
     let text = |key: &str| block.get(key).and_then(Value::as_str);
     match text("type").unwrap_or("text") {
         "text" | "output_text" => match text("text") {
-            Some(answer_text) => answer.push_text(answer_text),
+            Some(answer_text) => answer.append_default_text(answer_text),
             None => return false,
         },
-        "refusal" => answer.push_text(text("refusal").unwrap_or_default()),
+        "refusal" => answer.append_default_text(text("refusal").unwrap_or_default()),
         kind if kind.ends_with("tool_use") => {
             let mut call = ReportedCall::new(text("id").map(str::to_owned), text("name").unwrap_or_default());
             call.input = block.get("input").cloned();
@@ -85,7 +85,7 @@ pub(crate) fn block(block: &Map<String, Value>, answer: &mut Answer) -> bool {
         kind if kind.ends_with("tool_result") => {
             let is_error = block.get("is_error").and_then(Value::as_bool).unwrap_or(false);
             let content = block.get("content").unwrap_or(&Value::Null);
-            answer.result(text("tool_use_id").unwrap_or_default(), &flat(content), is_error);
+            answer.result(text("tool_use_id").unwrap_or_default(), &join_texts(content), is_error);
         }
         kind => return matches!(kind, "thinking" | "redacted_thinking" | "reasoning"),
     }
@@ -93,14 +93,14 @@ pub(crate) fn block(block: &Map<String, Value>, answer: &mut Answer) -> bool {
 }
 
 /// Joins a result that is a list of strings only; returns any other result unchanged.
-fn flat(content: &Value) -> Value {
+fn join_texts(content: &Value) -> Value {
     let texts = content.as_array().and_then(|blocks| {
         blocks.iter().map(|block| block.get("text").and_then(Value::as_str)).collect::<Option<Vec<_>>>()
     });
     texts.map_or_else(|| content.clone(), |texts| Value::from(texts.concat()))
 }
 
-/// Reads the items of an answer of the Responses API. Returns `true` if it has any known ones.
+/// Reads the items of a Responses API response. Returns `true` if any item has a known type.
 fn responses(map: &Map<String, Value>, answer: &mut Answer) -> bool {
     let items = map.get("output").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut found = false;
@@ -108,7 +108,7 @@ fn responses(map: &Map<String, Value>, answer: &mut Answer) -> bool {
     found
 }
 
-/// Reads one item of such an answer. Returns `true` if its type is known.
+/// Reads one item of such a response. Returns `true` if its type is known.
 pub(crate) fn item(item: &Map<String, Value>, answer: &mut Answer) -> bool {
     let text = |key: &str| item.get(key).and_then(Value::as_str);
     match text("type").unwrap_or_default() {
@@ -132,7 +132,7 @@ pub(crate) fn item(item: &Map<String, Value>, answer: &mut Answer) -> bool {
     }
 }
 
-/// Returns the error in the field `error` of `document`.
+/// Returns the error in the `error` field of `document`.
 pub(crate) fn error(document: &Map<String, Value>) -> Option<String> {
     let error =
         document.get("error").filter(|error| !matches!(error, Value::Null | Value::Bool(false)) && **error != "")?;

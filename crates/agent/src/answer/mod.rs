@@ -14,7 +14,7 @@ use self::usage::Count;
 use super::transcript::{ReportedCall, as_text};
 
 /// Warning about a call without a name.
-pub(super) const NAMELESS: &str = "a call has no name";
+pub(super) const MISSING_NAME: &str = "a call has no name";
 
 /// Answer of an agent, complete or as far as it has arrived.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ pub(crate) struct Answer {
     /// Body that the answer was read from, if that is JSON.
     pub(crate) raw: Option<Value>,
     /// Warnings about irregularities in the answer.
-    pub(crate) doubts: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// True if texts in the usual places are ignored, because the user's own parser extracts the text.
     ignores_text: bool,
 }
@@ -55,14 +55,14 @@ impl Answer {
     }
 
     /// Adds text from one of the usual places.
-    pub(crate) fn push_text(&mut self, text: &str) {
+    pub(crate) fn append_default_text(&mut self, text: &str) {
         if !self.ignores_text {
-            self.say(text);
+            self.append_text(text);
         }
     }
 
     /// Adds text.
-    pub(crate) fn say(&mut self, text: &str) {
+    pub(crate) fn append_text(&mut self, text: &str) {
         match self.pieces.last_mut() {
             Some(Piece::Text(answer_text)) => answer_text.push_str(text),
             _ => self.pieces.push(Piece::Text(text.to_owned())),
@@ -84,47 +84,47 @@ impl Answer {
         self.pieces.push(Piece::Call(call));
     }
 
-    /// Makes `key` another name of the part at index `at`.
-    pub(crate) fn name(&mut self, key: &str, at: usize) {
-        self.calls.insert(key.to_owned(), at);
+    /// Makes `key` another name of the part at index `index`.
+    pub(crate) fn name(&mut self, key: &str, index: usize) {
+        self.calls.insert(key.to_owned(), index);
     }
 
-    /// Returns the call with the key `key`.
-    pub(crate) fn called(&mut self, key: &str) -> Option<&mut ReportedCall> {
+    /// Returns the call with the given key.
+    pub(crate) fn call_mut(&mut self, key: &str) -> Option<&mut ReportedCall> {
         match self.pieces.get_mut(*self.calls.get(key)?)? {
             Piece::Call(call) => Some(call),
             _ => None,
         }
     }
 
-    /// Sets the result of the call with the key `key`.
+    /// Sets the result of the call with the given key.
     pub(crate) fn result(&mut self, key: &str, result: &Value, is_error: bool) {
-        match self.called(key) {
+        match self.call_mut(key) {
             Some(call) => (call.result, call.is_error) = (Some(as_text(result)), is_error),
-            None => self.doubt(format!("a result refers to the call `{key}`, which does not exist")),
+            None => self.add_warning(format!("a result refers to the call `{key}`, which does not exist")),
         }
     }
 
     /// Adds the calls in a list, in any known form. `place` is the name of the list.
-    pub(crate) fn listed(&mut self, calls: &Value, place: &str) {
+    pub(crate) fn add_calls(&mut self, calls: &Value, place: &str) {
         let Some(calls) = calls.as_array() else {
-            return self.doubt(format!("`{place}` is not a list"));
+            return self.add_warning(format!("`{place}` is not a list"));
         };
-        for (at, written) in calls.iter().enumerate() {
+        for (index, written) in calls.iter().enumerate() {
             match written.as_object().and_then(|call| ReportedCall::read(&usual(call))) {
                 Some(given) => {
                     let id = given.id.clone();
                     self.call(id.as_deref(), given);
                 }
-                None => self.doubt(format!("`{place}[{at}]` has no `name`")),
+                None => self.add_warning(format!("`{place}[{index}]` has no `name`")),
             }
         }
     }
 
     /// Adds a warning about an irregularity that does not stop the conversation.
-    pub(crate) fn doubt(&mut self, doubt: String) {
-        if !self.doubts.contains(&doubt) {
-            self.doubts.push(doubt);
+    pub(crate) fn add_warning(&mut self, warning: String) {
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
         }
     }
 

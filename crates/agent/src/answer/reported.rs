@@ -1,11 +1,11 @@
-//! Reads an answer that a program or a module returns as a map, with any of the common names of its parts.
+//! Reads an answer that a program or a module returns as a map, under any of the common field names.
 
 use model::Usage;
 use serde_json::{Map, Value};
 
 use super::document::{CALLS, TEXTS};
-use super::usage::PLACES;
-use super::{Answer, NAMELESS, Piece, document};
+use super::usage::USAGE_FIELDS;
+use super::{Answer, MISSING_NAME, Piece, document};
 use crate::transcript::{ReportedCall, ReportedTurn, given, of_answer};
 
 /// Further name of the text field.
@@ -13,7 +13,7 @@ const OUTPUT: &str = "output";
 /// Further name of the field that lists calls.
 const TOOLS: &str = "tools";
 /// Fields that describe an answer but are not part of its content.
-const BESIDE: [&str; 5] = ["conversation_id", "conversationId", "error", "latency_ms", "latencyMs"];
+const METADATA_FIELDS: [&str; 5] = ["conversation_id", "conversationId", "error", "latency_ms", "latencyMs"];
 
 /// Content of a reported answer.
 #[derive(Debug, Default)]
@@ -24,15 +24,15 @@ pub(crate) struct Reported {
     pub(crate) usage: Usage,
     /// Error that the agent reports.
     pub(crate) error: Option<String>,
-    /// The whole map, if it is more than text, calls and usage.
+    /// The whole map, if it contains more than text, calls and usage.
     pub(crate) result: Option<Value>,
     /// Warnings about irregularities in the answer.
-    pub(crate) doubts: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Reported {
     /// Creates an answer that consists of text only.
-    pub(crate) fn of_text(text: impl Into<String>) -> Self {
+    pub(crate) fn from_text(text: impl Into<String>) -> Self {
         let text = text.into();
         Self { turns: of_answer(Vec::new(), Some(&text)), text: Some(text), ..Self::default() }
     }
@@ -44,10 +44,10 @@ impl Reported {
         document::read(&document, &mut answer);
         let Value::Object(map) = document else { return None };
         if let Some(text) = map.get(OUTPUT).and_then(Value::as_str).filter(|_| !answer.has_text()) {
-            answer.say(text);
+            answer.append_text(text);
         }
         if let Some(calls) = map.get(TOOLS).filter(|calls| calls.is_array()) {
-            answer.listed(calls, TOOLS);
+            answer.add_calls(calls, TOOLS);
         }
         let error = document::error(&map);
         if !answer.has_text() && !answer.has_calls() && error.is_none() {
@@ -55,24 +55,26 @@ impl Reported {
         }
         let (text, usage) = (answer.text(), answer.count.usage());
         let turns = of_answer(calls(&mut answer), text.as_deref());
-        let result = whole(map, text.as_deref());
-        Some(Self { text, turns, usage, error, result, doubts: answer.doubts })
+        let result = extra_result(map, text.as_deref());
+        Some(Self { text, turns, usage, error, result, warnings: answer.warnings })
     }
 }
 
-/// Returns all of `map` if it has more than the known parts. Its text is added as `output` if it has none. A string,
-/// null or a list of items under `output` is a known part; any other value is more.
-fn whole(mut map: Map<String, Value>, text: Option<&str>) -> Option<Value> {
-    let is_part =
-        |key: &str| key == TOOLS || [&TEXTS[..], &CALLS, &PLACES, &BESIDE].iter().any(|keys| keys.contains(&key));
+/// Returns all of `map` if it contains keys other than the known ones. Its text is added as `output` if that is
+/// missing. If `output` is a string, null or a list of items, it counts as a known key; any other value counts as an
+/// extra key.
+fn extra_result(mut map: Map<String, Value>, text: Option<&str>) -> Option<Value> {
+    let is_known = |key: &str| {
+        key == TOOLS || [&TEXTS[..], &CALLS, &USAGE_FIELDS, &METADATA_FIELDS].iter().any(|keys| keys.contains(&key))
+    };
     // Items of the Responses API are a known part, because the text and the calls were read from them.
     let is_item = |item: &Value| item.get("type").is_some_and(Value::is_string);
-    let is_more = |(key, value): (&String, &Value)| match value {
+    let is_extra = |(key, value): (&String, &Value)| match value {
         Value::Null | Value::String(_) if key == OUTPUT => false,
         Value::Array(items) if key == OUTPUT => !items.iter().all(is_item),
-        _ => !is_part(key),
+        _ => !is_known(key),
     };
-    if !map.iter().any(is_more) {
+    if !map.iter().any(is_extra) {
         return None;
     }
     if given(&map, OUTPUT).is_none()
@@ -88,7 +90,7 @@ fn calls(answer: &mut Answer) -> Vec<ReportedCall> {
     let mut calls = Vec::new();
     for piece in std::mem::take(&mut answer.pieces) {
         match piece {
-            Piece::Call(call) if call.name.is_empty() => answer.doubt(NAMELESS.to_owned()),
+            Piece::Call(call) if call.name.is_empty() => answer.add_warning(MISSING_NAME.to_owned()),
             Piece::Call(call) => calls.push(call),
             Piece::Text(_) | Piece::Turn => {}
         }
@@ -120,8 +122,8 @@ mod tests {
             let answer = read(value.clone()).unwrap();
             assert_eq!((answer.text.as_deref(), &answer.result), (Some("hi"), &None), "{value}");
         }
-        for nothing in [json!({}), json!({"reply": "hi"}), json!({"message": null, "usage": {"input": 1}})] {
-            assert!(read(nothing.clone()).is_none(), "{nothing}");
+        for empty in [json!({}), json!({"reply": "hi"}), json!({"message": null, "usage": {"input": 1}})] {
+            assert!(read(empty.clone()).is_none(), "{empty}");
         }
     }
 
@@ -138,8 +140,8 @@ mod tests {
         assert_eq!(null, Some(json!({"text": "hi", "output": "hi", "x": 1})));
         let value = json!({"text": "hi", "output": {"n": 1}});
         assert_eq!(result(value.clone()), Some(value), "another value is kept unchanged");
-        let silent = json!({"toolCalls": [{"name": "a"}], "x": 1});
-        assert_eq!(result(silent.clone()), Some(silent));
+        let without_text = json!({"toolCalls": [{"name": "a"}], "x": 1});
+        assert_eq!(result(without_text.clone()), Some(without_text));
         let items = json!({"output": [{"type": "message", "content": [{"type": "output_text", "text": "hi"}]}]});
         assert_eq!(result(items), None);
     }
@@ -158,12 +160,12 @@ mod tests {
         let calls: Vec<_> = answer.turns.iter().flat_map(|turn| &turn.calls).collect();
         assert_eq!((calls[0].input(), calls[0].result.as_deref()), (json!({"x": 1}), Some("2")));
         assert_eq!((calls[1].name.as_str(), calls[1].input()), ("b", json!({"y": 1})));
-        assert_eq!(answer.doubts, ["`toolCalls[2]` has no `name`"]);
+        assert_eq!(answer.warnings, ["`toolCalls[2]` has no `name`"]);
         for error in [json!("no"), json!({"message": "no", "code": 3})] {
             assert_eq!(read(json!({"error": error})).unwrap().error.as_deref(), Some("no"));
         }
-        for fine in [json!({"text": "x", "error": null}), json!({"text": "x", "error": false})] {
-            assert_eq!(read(fine).unwrap().error, None);
+        for valid in [json!({"text": "x", "error": null}), json!({"text": "x", "error": false})] {
+            assert_eq!(read(valid).unwrap().error, None);
         }
     }
 }

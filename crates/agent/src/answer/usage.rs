@@ -4,7 +4,7 @@ use model::{Tokens, Usage};
 use serde_json::{Map, Value};
 
 /// Fields that may hold the usage.
-pub(super) const PLACES: [&str; 4] = ["usage", "tokenUsage", "token_usage", "totalUsage"];
+pub(super) const USAGE_FIELDS: [&str; 4] = ["usage", "tokenUsage", "token_usage", "totalUsage"];
 const INPUT: [&str; 6] = ["input_tokens", "prompt_tokens", "input", "inputTokens", "promptTokens", "prompt_eval_count"];
 const OUTPUT: [&str; 6] =
     ["output_tokens", "completion_tokens", "output", "outputTokens", "completionTokens", "eval_count"];
@@ -31,11 +31,11 @@ pub(crate) fn usage(object: &Map<String, Value>) -> Usage {
 }
 
 /// Reads a number of tokens: an integer, possibly written with a decimal point.
-fn whole(value: &Value) -> Option<u64> {
+fn whole_number(value: &Value) -> Option<u64> {
     value.as_number().and_then(model::decode::as_whole)
 }
 
-/// Counts known so far. A stream reports them one after the other, and later values replace earlier ones.
+/// Counts known so far. A stream reports them one after another, and later values replace earlier ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Count {
     input: Option<u64>,
@@ -51,7 +51,7 @@ pub(crate) struct Count {
 impl Count {
     /// Reads the usage of `holder` from any of the usual fields.
     pub(crate) fn read_from(&mut self, holder: &Map<String, Value>) {
-        let object = PLACES.iter().find_map(|place| holder.get(*place)?.as_object());
+        let object = USAGE_FIELDS.iter().find_map(|place| holder.get(*place)?.as_object());
         if let Some(object) = object {
             self.read(object);
         } else if holder.contains_key("prompt_eval_count") || holder.contains_key("eval_count") {
@@ -61,9 +61,10 @@ impl Count {
 
     /// Reads the numbers in `object`.
     pub(crate) fn read(&mut self, object: &Map<String, Value>) {
-        let first = |names: &[&str]| names.iter().find_map(|name| whole(object.get(*name)?));
-        let within =
-            |holders: [&str; 2], name: &str| holders.iter().find_map(|holder| whole(object.get(*holder)?.get(name)?));
+        let first = |names: &[&str]| names.iter().find_map(|name| whole_number(object.get(*name)?));
+        let within = |holders: [&str; 2], name: &str| {
+            holders.iter().find_map(|holder| whole_number(object.get(*holder)?.get(name)?))
+        };
         let keep = |old: &mut Option<u64>, new: Option<u64>| *old = new.or(*old);
         keep(&mut self.input, first(&INPUT));
         keep(&mut self.output, first(&OUTPUT));

@@ -1,11 +1,11 @@
-//! The agent `assistant`: an agent whose conversation is stored by OpenAI, or by a compatible server. It is accessed
+//! The `assistant` agent: an agent whose conversation is stored by OpenAI, or by a compatible server. It is accessed
 //! through the Responses API, where each response names the previous one, or through the Assistants API, where an
 //! assistant runs on a thread.
 //!
 //! The service is between the agent and this program, so its failures are the provider's fault and break the trial: an
 //! unreachable address, any error status, a response or a run that *failed*, one that *expired* although it was not
 //! waiting for this program, and answers in an unknown format. Decisions of the agent are the agent's fault: a refusal,
-//! an answer that is *incomplete* because it reached its token limit or a filter cut it, a call of a tool that does not
+//! an answer that is *incomplete* because it reached its token limit or a filter cut it, a call to a tool that does not
 //! exist here. A run that was *cancelled* from outside counts as aborted.
 
 mod config;

@@ -80,7 +80,7 @@ impl Responses {
                 return Err(turn.out_of_turns());
             }
             let reply = respond(self.model.as_ref(), &self.request, "agent", turn).await?;
-            *used += AuxiliaryUsage::of_answer(reply.tokens, reply.cost_usd);
+            *used += AuxiliaryUsage::from_answer(reply.tokens, reply.cost_usd);
             self.request.extra.insert("previous_response_id".to_owned(), json!(reply.message_id));
             // Calls are recorded when they are answered.
             let mut calls = Vec::new();

@@ -26,7 +26,7 @@ pub(super) async fn answer(call: ToolCall, tools: &mut OwnTools, turn: &mut Turn
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         return Err(Ending::GaveUp {
             reason: format!(
-                "it called the tool `{name}`, which the case does not provide (tools of the case: {known})"
+                "it called the `{name}` tool, which the case does not provide (tools of the case: {known})"
             ),
         });
     };

@@ -17,7 +17,7 @@ fn harness(config: &Value, messages: &[&str]) -> AgentHarness {
     AgentHarness {
         config: Some(configured(&config, Path::new("/none"))),
         providers: llm::Providers::new(llm::Credentials::default(), llm::Prices::default(), policy),
-        ..AgentHarness::of(case("a", messages))
+        ..AgentHarness::for_case(case("a", messages))
     }
 }
 
@@ -114,7 +114,7 @@ async fn decisions_of_the_agent_count_against_it_and_service_failures_do_not() {
     let gave_up = |reason: &str| Ending::GaveUp { reason: reason.into() };
     assert_eq!(ending("refuse").await, gave_up("it declined to answer"));
     assert_eq!(ending("cut").await, gave_up("its answer is incomplete: it reached its token limit"));
-    let unknown = "it called the tool `fly`, which the case does not provide (tools of the case: none)";
+    let unknown = "it called the `fly` tool, which the case does not provide (tools of the case: none)";
     assert_eq!(ending("unknown").await, gave_up(unknown));
     for message in ["failed", "wrong", "denied", "down", "page", "cut off"] {
         let Ending::ProviderFailed { reason } = ending(message).await else { panic!("{message}") };
@@ -228,15 +228,15 @@ async fn a_run_that_calls_a_tool_of_the_case_gets_its_result() {
 #[tokio::test]
 async fn the_fault_for_a_run_without_an_answer_depends_on_its_status() {
     let ending = async |message: &str| ran(&[message]).await.0.endings.remove(0);
-    let unknown = "it called the tool `fly`, which the case does not provide (tools of the case: none)";
+    let unknown = "it called the `fly` tool, which the case does not provide (tools of the case: none)";
     assert_eq!(ending("fly").await, Ending::GaveUp { reason: unknown.into() });
     let incomplete = "its answer is incomplete (max_completion_tokens)";
     assert_eq!(ending("incomplete").await, Ending::GaveUp { reason: incomplete.into() });
-    assert_eq!(ending("cancelled").await, Ending::Aborted { reason: "the run was cancelled at the service".into() });
+    assert_eq!(ending("cancelled").await, Ending::Aborted { reason: "the run was cancelled by the service".into() });
     for (message, messages) in [
         ("failed", "the run failed (server_error): oops [key]"),
         ("expired", "the run expired before it had an answer"),
-        ("odd", "the run has a status that is not known"),
+        ("odd", "the run has an unknown status"),
         ("denied", "the key was not accepted"),
     ] {
         let Ending::ProviderFailed { reason } = ending(message).await else { panic!("{message}") };
@@ -329,5 +329,5 @@ fn missing_settings_are_reported_before_the_run() {
     assert!(bad[0].contains("cannot be used"), "{bad:?}");
     let mut tools = harness(&json!({"model": "m", "api_key": KEY}), &["go"]);
     tools.case.messages[0].tools = vec![json!("Bash")];
-    assert_eq!(tools.check(&Assistant), ["case.yaml:1:1: `assistant` has no tool `Bash`"]);
+    assert_eq!(tools.check(&Assistant), ["case.yaml:1:1: `assistant` has no tool named `Bash`"]);
 }

@@ -1,4 +1,4 @@
-//! A conversation by the Assistants API: one thread for each trial, one run for each message.
+//! Conversations through the Assistants API: one thread for each trial, one run for each message.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ use crate::session::Session;
 use crate::turn::{Turn, unless_stopped};
 use crate::{Endpoint, SessionContext};
 
-/// Delay before a run is polled for the first time. Each further delay is half as long again.
-const FIRST_LOOK: Duration = Duration::from_millis(100);
+/// Delay before a run is polled for the first time. Each later delay is 1.5 times the previous one.
+const INITIAL_POLL_DELAY: Duration = Duration::from_millis(100);
 /// Maximum delay between two polls.
-const LONGEST_LOOK: Duration = Duration::from_secs(2);
+const MAX_POLL_DELAY: Duration = Duration::from_secs(2);
 /// Timeout for cancelling a run.
-const TO_CANCEL: Duration = Duration::from_secs(2);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An open conversation.
 pub(super) struct Thread {
@@ -46,7 +46,11 @@ impl Thread {
     pub(super) async fn open(context: &SessionContext, setting: AssistantConfig) -> Result<Self, Breakage> {
         let given = match &context.endpoint {
             Endpoint::Vendor { base_url } => base_url.as_deref(),
-            _ => return Err(Breakage::environment("the Assistants API has no scripted models; use `api: responses`")),
+            _ => {
+                return Err(Breakage::environment(
+                    "the Assistants API does not support scripted models; use `api: responses`",
+                ));
+            }
         };
         let documents = setting.providers(&context.providers).assistants(setting.base_url(given));
         let documents = documents.map_err(|error| Breakage::environment(error.to_string()))?;
@@ -67,7 +71,7 @@ impl Thread {
         let tools = OwnTools::open(context, OWNER).await?;
         let thread = documents.post("/threads", &json!({})).await;
         let thread = thread.map_err(|failure| Breakage::provider(failure.to_string()))?;
-        let id = id_of(&thread).ok_or_else(|| Breakage::provider(unreadable("the thread has no `id`", &thread)))?;
+        let id = id_of(&thread).ok_or_else(|| Breakage::provider(with_excerpt("the thread has no `id`", &thread)))?;
         Ok(Self {
             documents,
             id,
@@ -81,7 +85,7 @@ impl Thread {
     }
 
     /// Adds a message to the thread and follows a run to the answer.
-    async fn follow(
+    async fn run_to_completion(
         &mut self,
         text: &str,
         turn: &mut Turn,
@@ -97,48 +101,48 @@ impl Thread {
         let message = json!({"role": "user", "content": text});
         self.post(&format!("/threads/{}/messages", self.id), &message, turn).await?;
         let mut run = self.post(&format!("/threads/{}/runs", self.id), &self.run, turn).await?;
-        let Some(id) = id_of(&run) else { return Err(provider(unreadable("the run has no `id`", &run))) };
+        let Some(id) = id_of(&run) else { return Err(provider(with_excerpt("the run has no `id`", &run))) };
         let path = format!("/threads/{}/runs/{id}", self.id);
         self.running = Some(path.clone());
-        let mut wait = FIRST_LOOK;
+        let mut wait = INITIAL_POLL_DELAY;
         let mut steps = 0;
         loop {
             match status(&run) {
                 "queued" | "in_progress" | "cancelling" => {
                     unless_stopped(turn.stopping(), tokio::time::sleep(wait)).await?;
-                    wait = (wait * 3 / 2).min(LONGEST_LOOK);
+                    wait = (wait * 3 / 2).min(MAX_POLL_DELAY);
                     run = self.get(&path, turn).await?;
                 }
                 "requires_action" => {
                     steps += 1;
-                    let outputs = self.act(&run, &format!("{id}-{steps}"), turn).await?;
+                    let outputs = self.submit_tool_outputs(&run, &format!("{id}-{steps}"), turn).await?;
                     run = self.post(&format!("{path}/submit_tool_outputs"), &outputs, turn).await?;
-                    wait = FIRST_LOOK;
+                    wait = INITIAL_POLL_DELAY;
                 }
                 _ => break,
             }
         }
         self.running = None;
         let usage = run.get("usage").and_then(Value::as_object).map(usage).unwrap_or_default();
-        *used += AuxiliaryUsage::of_answer(usage.tokens, usage.cost_usd);
-        judged(&run)?;
+        *used += AuxiliaryUsage::from_answer(usage.tokens, usage.cost_usd);
+        check_status(&run)?;
         Ok(Some(self.answer(&id, turn).await?))
     }
 
     /// Answers the calls of a run with the case's tools.
-    async fn act(&mut self, run: &Value, message: &str, turn: &mut Turn) -> Result<Value, Ending> {
+    async fn submit_tool_outputs(&mut self, run: &Value, message: &str, turn: &mut Turn) -> Result<Value, Ending> {
         if turn.turns_left() == 0 {
             return Err(turn.out_of_turns());
         }
         let calls = run.pointer("/required_action/submit_tool_outputs/tool_calls").and_then(Value::as_array);
         let Some(calls) = calls.filter(|calls| !calls.is_empty()) else {
-            return Err(provider(unreadable("the run requires an action that is not known", run)));
+            return Err(provider(with_excerpt("the run requires an unknown action", run)));
         };
         let mut outputs = Vec::with_capacity(calls.len());
         for call in calls {
             let text = |path: &str| call.pointer(path).and_then(Value::as_str);
             let (Some(id), Some(name)) = (text("/id"), text("/function/name")) else {
-                return Err(provider(unreadable("a tool call has no `id` or no name", call)));
+                return Err(provider(with_excerpt("a tool call has no `id` or no name", call)));
             };
             let written = text("/function/arguments").unwrap_or_default();
             let input = serde_json::from_str(written).unwrap_or_else(|_| match written.trim() {
@@ -156,16 +160,16 @@ impl Thread {
         let path = format!("/threads/{}/messages?run_id={run}&order=asc&limit=100", self.id);
         let listed = self.get(&path, turn).await?;
         let Some(messages) = listed.get("data").and_then(Value::as_array) else {
-            return Err(provider(unreadable("the thread's messages have no `data`", &listed)));
+            return Err(provider(with_excerpt("the thread's messages have no `data`", &listed)));
         };
         // Some servers return the whole thread.
-        let is_own = |message: &&Value| {
+        let is_from_run = |message: &&Value| {
             text(message, "role") == Some("assistant") && text(message, "run_id").is_none_or(|of| of == run)
         };
         let mut texts = Vec::new();
-        for (at, message) in messages.iter().filter(is_own).enumerate() {
+        for (index, message) in messages.iter().filter(is_from_run).enumerate() {
             let text = text_of(message);
-            let message = id_of(message).unwrap_or_else(|| format!("{run}-message-{at}"));
+            let message = id_of(message).unwrap_or_else(|| format!("{run}-message-{index}"));
             turn.record(Step::Text { message, text: text.clone(), parent: None })?;
             texts.push(text);
         }
@@ -180,20 +184,20 @@ impl Thread {
         self.result(self.documents.post(path, body), turn).await
     }
 
-    /// Waits for a response, unless the trial must stop, and records repeated requests.
+    /// Waits for a response, unless the trial must stop, and records retries.
     async fn result(
         &self,
-        asking: impl Future<Output = Result<Value, Failure>>,
+        request: impl Future<Output = Result<Value, Failure>>,
         turn: &mut Turn,
     ) -> Result<Value, Ending> {
-        let asked = unless_stopped(turn.stopping(), asking).await?;
+        let response = unless_stopped(turn.stopping(), request).await?;
         record_steps(self.documents.take_steps(), turn)?;
         turn.waiting("agent");
-        asked.map_err(|failure| provider(failure.to_string()))
+        response.map_err(|failure| provider(failure.to_string()))
     }
 
     /// Removes the agent's key from the service's messages about a run.
-    fn scrubbed(&self, ending: Ending) -> Ending {
+    fn without_key(&self, ending: Ending) -> Ending {
         match (ending, &self.key) {
             (Ending::ProviderFailed { reason }, Some(key)) => provider(reason.replace(key.as_str(), "[key]")),
             (ending, _) => ending,
@@ -205,13 +209,13 @@ impl Thread {
         if let Some(path) = self.running.take() {
             let body = json!({});
             let cancelling = format!("{path}/cancel");
-            let _ = tokio::time::timeout(TO_CANCEL, self.documents.post(&cancelling, &body)).await;
+            let _ = tokio::time::timeout(CANCEL_TIMEOUT, self.documents.post(&cancelling, &body)).await;
         }
     }
 }
 
-/// Returns the ending of a run that did not complete, according to whose fault it is.
-fn judged(run: &Value) -> Result<(), Ending> {
+/// Returns the ending of a run that did not complete, based on who is at fault.
+fn check_status(run: &Value) -> Result<(), Ending> {
     let text_at = |path: &str| run.pointer(path).and_then(Value::as_str).unwrap_or_default();
     match status(run) {
         "completed" => Ok(()),
@@ -225,8 +229,8 @@ fn judged(run: &Value) -> Result<(), Ending> {
             text_at("/last_error/message")
         ))),
         "expired" => Err(provider("the run expired before it had an answer".to_owned())),
-        "cancelled" => Err(Ending::Aborted { reason: "the run was cancelled at the service".to_owned() }),
-        _ => Err(provider(unreadable("the run has a status that is not known", run))),
+        "cancelled" => Err(Ending::Aborted { reason: "the run was cancelled by the service".to_owned() }),
+        _ => Err(provider(with_excerpt("the run has an unknown status", run))),
     }
 }
 
@@ -254,7 +258,7 @@ fn provider(reason: String) -> Ending {
     Ending::ProviderFailed { reason }
 }
 
-fn unreadable(what: &str, document: &Value) -> String {
+fn with_excerpt(what: &str, document: &Value) -> String {
     let shown = model::text::shortened(&document.to_string(), 300);
     format!("{what}: {shown}")
 }
@@ -263,14 +267,15 @@ impl Session for Thread {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
             let mut used = AuxiliaryUsage::default();
-            let answered = self.follow(&message.text, turn, &mut used).await.map_err(|ending| self.scrubbed(ending));
+            let answered =
+                self.run_to_completion(&message.text, turn, &mut used).await.map_err(|ending| self.without_key(ending));
             self.cancel().await;
             finish(answered, used, turn)
         })
     }
 
     fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
-        // The thread is kept, so that the conversation can be examined at the service.
+        // The thread is kept, so that the conversation can be examined with the service.
         Box::pin(self.cancel())
     }
 }

@@ -12,7 +12,7 @@ use sandbox::Sandbox;
 use crate::resolve::Resolver;
 
 /// Maximum size of a file that is read as a whole, in bytes.
-const LARGEST_FILE: u64 = 32 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Directories that an agent's file tools may use.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub(crate) struct FileAccess {
 
 impl FileAccess {
     /// Allows the directories of `sandbox`: the working directory, the home and the directory for temporary files.
-    pub(crate) fn of(sandbox: &dyn Sandbox) -> Self {
+    pub(crate) fn for_sandbox(sandbox: &dyn Sandbox) -> Self {
         Self::new(sandbox.work(), sandbox.home(), sandbox.tmp())
     }
 
@@ -61,8 +61,8 @@ impl FileAccess {
     /// Returns `path` as an agent would write it: relative to the working directory if it is below that.
     pub(crate) fn shown(&self, path: &Path) -> String {
         match path.strip_prefix(&self.work) {
-            Ok(below) if below.as_os_str().is_empty() => ".".to_owned(),
-            Ok(below) => below.to_string_lossy().into_owned(),
+            Ok(relative) if relative.as_os_str().is_empty() => ".".to_owned(),
+            Ok(relative) => relative.to_string_lossy().into_owned(),
             Err(_) => path.to_string_lossy().into_owned(),
         }
     }
@@ -70,7 +70,7 @@ impl FileAccess {
     /// Reads the file that the agent calls `written`.
     pub(crate) fn read(&self, written: &str) -> Result<Vec<u8>, String> {
         let path = self.locate(written)?;
-        read_file(&path).map_err(|wrong| format!("{written} {wrong}"))
+        read_file(&path).map_err(|error| format!("{written} {error}"))
     }
 
     /// Writes the file that the agent calls `written`. Missing directories are created; an existing file keeps its
@@ -83,7 +83,7 @@ impl FileAccess {
         }
         let is_new = path.symlink_metadata().is_err();
         let mut file =
-            open(&path, OpenOptions::new().write(true).create(true)).map_err(|wrong| format!("{written} {wrong}"))?;
+            open(&path, OpenOptions::new().write(true).create(true)).map_err(|error| format!("{written} {error}"))?;
         file.set_len(0).and_then(|()| file.write_all(content)).map_err(failed)?;
         Ok(is_new)
     }
@@ -94,9 +94,9 @@ impl FileAccess {
 /// # Errors
 /// Returns a message to be appended to the file's name.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
-    files::read(path, LARGEST_FILE).map_err(|error| match error.kind() {
+    files::read(path, MAX_FILE_BYTES).map_err(|error| match error.kind() {
         ErrorKind::NotFound => "does not exist".to_owned(),
-        ErrorKind::FileTooLarge => format!("is too large to be read ({} MiB at most)", LARGEST_FILE / 1024 / 1024),
+        ErrorKind::FileTooLarge => format!("is too large to be read ({} MiB at most)", MAX_FILE_BYTES / 1024 / 1024),
         ErrorKind::InvalidInput if path.is_dir() => "is a directory".to_owned(),
         ErrorKind::InvalidInput => "is not a regular file".to_owned(),
         _ => format!("cannot be read: {error}"),
@@ -106,8 +106,8 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
 /// Opens a regular file for writing. A link that has replaced it in the meantime is not followed, and opening a pipe
 /// does not block.
 fn open(path: &Path, options: &mut OpenOptions) -> Result<File, String> {
-    let careful = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC).bits();
-    let file = options.custom_flags(careful).open(path).map_err(|error| match error.kind() {
+    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC).bits();
+    let file = options.custom_flags(flags).open(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => "does not exist".to_owned(),
         ErrorKind::IsADirectory => "is a directory".to_owned(),
         _ => format!("cannot be opened: {error}"),

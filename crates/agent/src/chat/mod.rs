@@ -1,4 +1,4 @@
-//! The agent `chat`: a model with the usual coding tools, run inside this process. It needs no program except a shell,
+//! The `chat` agent: a model with the usual coding tools, run inside this process. It needs no program except a shell,
 //! and works with every model that [`llm`] can open.
 
 mod access;
@@ -18,7 +18,7 @@ use script::Library;
 use serde_json::Map;
 
 pub(super) use self::access::FileAccess;
-use self::permission::{Permissions, Verdict};
+use self::permission::{PermissionDecision, Permissions};
 use self::skills::InstalledSkill;
 use super::own_tools::{self, OwnTools, Owner};
 use super::{Agent, CaseContext, Description, Endpoint, Readiness, SessionContext, joined};
@@ -64,7 +64,7 @@ impl Agent for Chat {
             let name = crate::tool_rule::ToolRule::parse(written).tool;
             if tool::find(&name).is_none() && !brings_tools {
                 problems.push(
-                    Diagnostic::warning(format!("`chat` has no tool `{name}`"))
+                    Diagnostic::warning(format!("`chat` has no tool named `{name}`"))
                         .at(case.source.clone())
                         .suggest(nearest(&name, tool::NAMES.iter().copied())),
                 );
@@ -159,9 +159,9 @@ impl ChatSession {
         let (model, name) = reached(session_context.endpoint, session_context.setup.model.as_deref())?;
         let prompts = prompt_file::prompts(&session_context.case, &session_context.directory)
             .map_err(|problems| Breakage::environment(joined(&problems)))?;
-        let access = Arc::new(FileAccess::of(sandbox.as_ref()));
+        let access = Arc::new(FileAccess::for_sandbox(sandbox.as_ref()));
         let skills = InstalledSkill::all(&access);
-        let permissions = Permissions::of(&session_context.setup);
+        let permissions = Permissions::from_setup(&session_context.setup);
         let tools = tool::TOOLS.iter().filter(|tool| permissions.has(tool.name)).map(|tool| ToolSpec {
             name: tool.name.to_owned(),
             description: Some(tool.description.to_owned()),
@@ -217,7 +217,7 @@ impl ChatSession {
                 return Err(turn.out_of_turns());
             }
             let reply = respond(self.model.as_ref(), &self.request, "model", turn).await?;
-            *used += AuxiliaryUsage::of_answer(reply.tokens, reply.cost_usd);
+            *used += AuxiliaryUsage::from_answer(reply.tokens, reply.cost_usd);
             let calls = self.take_in(&reply, turn)?;
             for call in &calls {
                 let reply = self.answer(call, turn).await?;
@@ -271,12 +271,12 @@ impl ChatSession {
             let near = nearest(&call.name, self.request.tool_names());
             let hint = near.map(|near| format!(" Did you mean `{near}`?")).unwrap_or_default();
             let known = self.request.tool_names().collect::<Vec<_>>().join(", ");
-            return Ok(Err(format!("No such tool: `{}`.{hint} The tools are: {known}.", call.name)));
+            return Ok(Err(format!("No such tool: `{}`.{hint} Available tools: {known}.", call.name)));
         };
-        Ok(match self.permissions.verdict(call, &self.tool_context.access) {
-            Verdict::Allowed => Ok(chosen),
-            Verdict::Asks => Err(turn.deny(call)),
-            Verdict::Forbidden(reason) => {
+        Ok(match self.permissions.decide(call, &self.tool_context.access) {
+            PermissionDecision::Allow => Ok(chosen),
+            PermissionDecision::AskUser => Err(turn.deny(call)),
+            PermissionDecision::Deny(reason) => {
                 turn.record(Step::PermissionDenied {
                     tool: call.name.clone(),
                     call_id: Some(call.id.clone()),

@@ -1,4 +1,4 @@
-//! Permissions of calls: the closed tool list, the permission mode, and the tools approved beforehand.
+//! Permissions of calls: the tool allow-list, the permission mode, and the pre-approved tools.
 
 use model::{Effect, PermissionMode, ToolCall};
 
@@ -11,7 +11,7 @@ use crate::tool_rule::ToolRule;
 #[derive(Debug, Clone)]
 pub(super) struct Permissions {
     mode: PermissionMode,
-    closed: Option<Vec<ToolRule>>,
+    allow_list: Option<Vec<ToolRule>>,
     approved: Vec<ToolRule>,
 }
 
@@ -25,8 +25,8 @@ fn allows(rule: &ToolRule, call: &ToolCall, access: &FileAccess) -> bool {
     }
     match (call.effect, subject(call, access)) {
         (_, None) => false,
-        // Each command of a line needs a scope: `git *` does not allow `git log; rm -rf .`. A line that runs commands
-        // in places that are not analysed is never allowed.
+        // Each command of a line needs a scope: `git *` does not allow `git log; rm -rf .`. A line that contains
+        // commands in positions that the parser does not analyse is never allowed.
         (Effect::Shell, Some(line)) => {
             let CommandLine { commands, is_plain } = CommandLine::parse(&line);
             is_plain && !commands.is_empty() && commands.iter().all(|command| rule.covers(command))
@@ -37,50 +37,49 @@ fn allows(rule: &ToolRule, call: &ToolCall, access: &FileAccess) -> bool {
 
 /// Decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum PermissionDecision {
     /// The call is allowed.
-    Allowed,
+    Allow,
     /// The call needs the user's approval.
-    Asks,
+    AskUser,
     /// The call is forbidden, for this reason.
-    Forbidden(String),
+    Deny(String),
 }
 
 impl Permissions {
-    pub(super) fn of(setup: &Setup) -> Self {
+    pub(super) fn from_setup(setup: &Setup) -> Self {
         let rules = |written: &[String]| written.iter().map(|rule| ToolRule::parse(rule)).collect::<Vec<_>>();
-        let closed = setup.closed_tools.as_deref().map(rules);
-        // A closed list replaces the skill's own list: the tools it names need no further approval.
-        let approved = closed.clone().unwrap_or_else(|| rules(&setup.approved_tools));
-        Self { mode: setup.permission_mode, closed, approved }
+        let allow_list = setup.closed_tools.as_deref().map(rules);
+        // An allow-list replaces the skill's own list: the tools it names need no further approval.
+        let approved = allow_list.clone().unwrap_or_else(|| rules(&setup.approved_tools));
+        Self { mode: setup.permission_mode, allow_list, approved }
     }
 
     /// Returns `true` if the tool is offered to the model.
     pub(super) fn has(&self, tool: &str) -> bool {
-        self.closed.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.tool == tool))
+        self.allow_list.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.tool == tool))
     }
 
     /// Decides whether `call` is allowed.
-    pub(super) fn verdict(&self, call: &ToolCall, access: &FileAccess) -> Verdict {
-        if let Some(rules) = &self.closed
+    pub(super) fn decide(&self, call: &ToolCall, access: &FileAccess) -> PermissionDecision {
+        if let Some(rules) = &self.allow_list
             && !rules.iter().any(|rule| allows(rule, call, access))
         {
             let scopes: Vec<_> =
                 rules.iter().filter(|rule| rule.tool == call.name).flat_map(|rule| &rule.scopes).cloned().collect();
-            return Verdict::Forbidden(format!("{} is limited to: {}", call.name, scopes.join(", ")));
+            return PermissionDecision::Deny(format!("{} is limited to: {}", call.name, scopes.join(", ")));
         }
         let changes = matches!(call.effect, Effect::Shell | Effect::Write);
         let approved = || self.approved.iter().any(|rule| allows(rule, call, access));
         match self.mode {
-            _ if !changes => Verdict::Allowed,
-            PermissionMode::BypassPermissions => Verdict::Allowed,
-            PermissionMode::Plan => Verdict::Forbidden(format!(
-                "{} is not allowed in plan mode, in which nothing may be changed",
-                call.name
-            )),
-            PermissionMode::AcceptEdits if call.effect == Effect::Write || approved() => Verdict::Allowed,
-            PermissionMode::Default if approved() => Verdict::Allowed,
-            PermissionMode::AcceptEdits | PermissionMode::Default => Verdict::Asks,
+            _ if !changes => PermissionDecision::Allow,
+            PermissionMode::BypassPermissions => PermissionDecision::Allow,
+            PermissionMode::Plan => {
+                PermissionDecision::Deny(format!("{} is not allowed in plan mode, which forbids changes", call.name))
+            }
+            PermissionMode::AcceptEdits if call.effect == Effect::Write || approved() => PermissionDecision::Allow,
+            PermissionMode::Default if approved() => PermissionDecision::Allow,
+            PermissionMode::AcceptEdits | PermissionMode::Default => PermissionDecision::AskUser,
         }
     }
 }
@@ -110,20 +109,20 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn permissions(mode: PermissionMode, closed: Option<&[&str]>, approved: &[&str]) -> Permissions {
+    fn permissions(mode: PermissionMode, allow_list: Option<&[&str]>, approved: &[&str]) -> Permissions {
         let rules = |written: &[&str]| written.iter().map(|rule| ToolRule::parse(rule)).collect::<Vec<_>>();
-        let closed = closed.map(rules);
-        Permissions { mode, approved: closed.clone().unwrap_or_else(|| rules(approved)), closed }
+        let allow_list = allow_list.map(rules);
+        Permissions { mode, approved: allow_list.clone().unwrap_or_else(|| rules(approved)), allow_list }
     }
 
-    fn verdict(permissions: &Permissions, tool: &str, input: Value) -> Verdict {
+    fn decide(permissions: &Permissions, tool: &str, input: Value) -> PermissionDecision {
         let dir = tempfile::tempdir().unwrap();
         let access = FileAccess::new(dir.path(), dir.path(), dir.path());
-        permissions.verdict(&ToolCall::new("c", tool, input, "m"), &access)
+        permissions.decide(&ToolCall::new("c", tool, input, "m"), &access)
     }
 
     fn bash(permissions: &Permissions, command: &str) -> bool {
-        verdict(permissions, "Bash", json!({ "command": command })) == Verdict::Allowed
+        decide(permissions, "Bash", json!({ "command": command })) == PermissionDecision::Allow
     }
 
     #[test]
@@ -135,10 +134,10 @@ mod tests {
             let permissions = permissions(mode, None, &[]);
             assert_eq!(bash(&permissions, "ls"), shell, "{mode:?}");
             for tool in ["Write", "Edit"] {
-                let allowed = verdict(&permissions, tool, json!({"file_path": "a"})) == Verdict::Allowed;
+                let allowed = decide(&permissions, tool, json!({"file_path": "a"})) == PermissionDecision::Allow;
                 assert_eq!(allowed, write, "{mode:?} {tool}");
             }
-            assert_eq!(verdict(&permissions, "Read", json!({"file_path": "a"})), Verdict::Allowed);
+            assert_eq!(decide(&permissions, "Read", json!({"file_path": "a"})), PermissionDecision::Allow);
         }
     }
 
@@ -147,27 +146,29 @@ mod tests {
         let approved = ["Bash(git *)", "Write"];
         let default = permissions(PermissionMode::Default, None, &approved);
         assert!(bash(&default, "git status"));
-        assert_eq!(verdict(&default, "Bash", json!({"command": "ls"})), Verdict::Asks);
-        assert_eq!(verdict(&default, "Write", json!({"file_path": "a"})), Verdict::Allowed);
-        assert_eq!(verdict(&default, "Edit", json!({"file_path": "a"})), Verdict::Asks);
+        assert_eq!(decide(&default, "Bash", json!({"command": "ls"})), PermissionDecision::AskUser);
+        assert_eq!(decide(&default, "Write", json!({"file_path": "a"})), PermissionDecision::Allow);
+        assert_eq!(decide(&default, "Edit", json!({"file_path": "a"})), PermissionDecision::AskUser);
         assert!(!bash(&permissions(PermissionMode::Plan, None, &approved), "git status"));
     }
 
     #[test]
     fn a_closed_list_applies_in_every_mode() {
-        let closed = permissions(PermissionMode::BypassPermissions, Some(&["Bash(git *)", "Read(docs/*)"]), &[]);
-        assert!(closed.has("Bash") && !closed.has("Write"));
-        assert!(bash(&closed, "git log"));
-        let Verdict::Forbidden(reason) = verdict(&closed, "Bash", json!({"command": "ls"})) else { panic!("allowed") };
+        let allow_list = permissions(PermissionMode::BypassPermissions, Some(&["Bash(git *)", "Read(docs/*)"]), &[]);
+        assert!(allow_list.has("Bash") && !allow_list.has("Write"));
+        assert!(bash(&allow_list, "git log"));
+        let PermissionDecision::Deny(reason) = decide(&allow_list, "Bash", json!({"command": "ls"})) else {
+            panic!("allowed")
+        };
         assert_eq!(reason, "Bash is limited to: git *");
-        assert_eq!(verdict(&closed, "Read", json!({"file_path": "./docs/a/b.md"})), Verdict::Allowed);
-        assert_ne!(verdict(&closed, "Read", json!({"file_path": "docs/../a"})), Verdict::Allowed);
-        assert_ne!(verdict(&closed, "Read", json!({})), Verdict::Allowed);
+        assert_eq!(decide(&allow_list, "Read", json!({"file_path": "./docs/a/b.md"})), PermissionDecision::Allow);
+        assert_ne!(decide(&allow_list, "Read", json!({"file_path": "docs/../a"})), PermissionDecision::Allow);
+        assert_ne!(decide(&allow_list, "Read", json!({})), PermissionDecision::Allow);
     }
 
     #[test]
     fn every_command_of_a_line_needs_its_scope() {
-        let closed = permissions(PermissionMode::BypassPermissions, Some(&["Bash(git *, ls, npm run:*)"]), &[]);
+        let allow_list = permissions(PermissionMode::BypassPermissions, Some(&["Bash(git *, ls, npm run:*)"]), &[]);
         for allowed in [
             "git",
             "git commit -m 'a; b && (c)'",
@@ -180,7 +181,7 @@ mod tests {
             "git log > out",
             "git commit -m 'costs $(5)'",
         ] {
-            assert!(bash(&closed, allowed), "{allowed}");
+            assert!(bash(&allow_list, allowed), "{allowed}");
         }
         for refused in [
             "rm -rf .",
@@ -203,7 +204,7 @@ mod tests {
             "git log \\>& rm x",
             "git log &> out",
         ] {
-            assert!(!bash(&closed, refused), "{refused}");
+            assert!(!bash(&allow_list, refused), "{refused}");
         }
     }
 }

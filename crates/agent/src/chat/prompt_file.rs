@@ -5,10 +5,10 @@ use std::path::Path;
 use model::{Case, Diagnostic};
 
 /// Maximum size of a prompt that is read, in bytes.
-const LARGEST: u64 = 16 << 20;
+const MAX_PROMPT_BYTES: u64 = 16 << 20;
 
 /// Length from which a script is not a file name, in UTF-16 units, in which the format has always counted.
-const LONGEST_NAME: usize = 256;
+const INLINE_MIN_UTF16_LEN: usize = 256;
 
 /// Returns the text of every prompt that `case` names, each once. A script that is not a file name is the prompt
 /// itself.
@@ -22,11 +22,11 @@ pub(super) fn prompts(case: &Case, directory: &Path) -> Result<Vec<String>, Vec<
     let mut problems = Vec::new();
     let mut texts = Vec::new();
     for script in scripts {
-        if is_source(script) {
+        if is_inline_prompt(script) {
             texts.push(script.to_owned());
             continue;
         }
-        match files::read_named_text(&directory.join(script), LARGEST) {
+        match files::read_named_text(&directory.join(script), MAX_PROMPT_BYTES) {
             Ok(text) => texts.push(text),
             Err(error) => problems.push(
                 Diagnostic::error(format!("cannot read the prompt `{script}`: {error}"))
@@ -39,6 +39,6 @@ pub(super) fn prompts(case: &Case, directory: &Path) -> Result<Vec<String>, Vec<
 }
 
 /// Returns `true` if a script is the text itself and not the name of a file.
-fn is_source(script: &str) -> bool {
-    script.contains(['\n', '\r', '{', '}']) || script.encode_utf16().count() >= LONGEST_NAME
+fn is_inline_prompt(script: &str) -> bool {
+    script.contains(['\n', '\r', '{', '}']) || script.encode_utf16().count() >= INLINE_MIN_UTF16_LEN
 }

@@ -12,7 +12,7 @@ use crate::Setup;
 use crate::tests::harness::{AgentHarness, TestRun, case, response};
 
 /// Runs the script `steps` for the message `go`.
-async fn played(steps: Value) -> TestRun {
+async fn run(steps: Value) -> TestRun {
     AgentHarness::scripted("go", &steps).play(&Chat).await.unwrap()
 }
 
@@ -62,7 +62,7 @@ async fn a_file_is_written_read_and_edited_in_the_sandbox() {
 
 #[tokio::test]
 async fn calls_of_one_message_form_one_turn_and_their_results_are_returned_together() {
-    let played = played(json!([
+    let played = run(json!([
         {"tools": [
             {"name": "Bash", "input": {"command": "echo one"}},
             {"name": "Bash", "input": {"command": "echo two >&2; exit 3"}},
@@ -93,10 +93,10 @@ async fn a_command_runs_in_the_sandbox_with_its_environment() {
 #[tokio::test]
 async fn command_output_is_cut_in_the_middle_and_stays_in_order() {
     let noisy = "echo begin; yes ü | head -c 200000; echo end >&2; echo last";
-    let played = played(json!([call("Bash", json!({ "command": noisy })), call("Bash", json!({"command": "printf ''"})), {"text": "done"}])).await;
+    let played = run(json!([call("Bash", json!({ "command": noisy })), call("Bash", json!({"command": "printf ''"})), {"text": "done"}])).await;
     let (_, text, _) = played.calls()[0];
     assert!(text.starts_with("begin\nü") && text.ends_with("end\nlast"), "{}", &text[text.len() - 40..]);
-    assert!(text.contains("left out …]") && text.chars().count() < 30_200, "{}", text.chars().count());
+    assert!(text.contains("omitted …]") && text.chars().count() < 30_200, "{}", text.chars().count());
     assert_eq!(played.calls()[1].1, "(no output)");
 }
 
@@ -196,7 +196,7 @@ async fn an_installed_skill_is_announced_and_can_be_loaded() {
         AgentHarness { setup: Setup { system_prompt: Some("Be kind.".into()), ..harness.setup.clone() }, ..harness };
     let played = harness.play(&Chat).await.unwrap();
     let loaded = "The files of this skill are in .claude/skills/commit/.\n\nCommit: short.";
-    let unknown = "There is no skill `comit`; installed are: commit. Did you mean `commit`?";
+    let unknown = "There is no skill named `comit`. Installed skills: commit. Did you mean `commit`?";
     assert_eq!(played.calls(), [("Skill", loaded, false), ("Skill", unknown, true)]);
     assert!(unmet(&played).is_empty(), "{:?}", unmet(&played));
 }
@@ -225,7 +225,7 @@ async fn a_tool_outside_the_list_is_not_offered_and_scopes_are_enforced() {
         [
             ("Bash", "yes", false),
             ("Bash", "Bash is limited to: echo *", true),
-            ("Write", "No such tool: `Write`. The tools are: Bash, Read.", true),
+            ("Write", "No such tool: `Write`. Available tools: Bash, Read.", true),
         ]
     );
     assert!(!bare.work().join("no").exists());
@@ -262,7 +262,7 @@ async fn calls_without_approval_are_denied() {
 
 #[tokio::test]
 async fn an_invalid_call_is_reported_to_the_model() {
-    let played = played(json!([
+    let played = run(json!([
         {"tools": [
             {"name": "Reed", "input": {}},
             {"name": "Read", "input": {"path": "a"}},
@@ -319,7 +319,7 @@ async fn a_provider_failure_is_attributed_to_the_provider() {
         (json!([{"fault": {"kind": "malformed"}}]), "format"),
         (json!([call("Bash", json!({"command": "true"}))]), "1 step"),
     ] {
-        let played = played(steps).await;
+        let played = run(steps).await;
         let [Ending::ProviderFailed { reason }] = &played.endings[..] else { panic!("{:?}", played.endings) };
         assert!(reason.contains(part), "{reason}");
     }
@@ -343,18 +343,18 @@ async fn a_provider_that_hangs_can_be_interrupted() {
 #[tokio::test]
 async fn a_refusal_or_a_truncated_answer_counts_as_giving_up() {
     for stop in ["refusal", "max_tokens"] {
-        let played = played(json!([{"text": "half", "stop": stop}])).await;
+        let played = run(json!([{"text": "half", "stop": stop}])).await;
         assert!(matches!(&played.endings[..], [Ending::GaveUp { .. }]), "{stop}: {:?}", played.endings);
         assert_eq!(played.answer(), None);
     }
-    let paused = played(json!([{"text": "wait", "stop": "pause_turn"}, {"text": "done"}])).await;
+    let paused = run(json!([{"text": "wait", "stop": "pause_turn"}, {"text": "done"}])).await;
     assert_eq!((paused.answer(), paused.turn.trace().turn_count()), (Some("done"), 2));
 }
 
 #[test]
 fn an_unreachable_model_is_detected_before_anything_runs() {
     let check = |model: Option<&str>, case: &Case| -> Vec<String> {
-        let mut harness = AgentHarness::of(case.clone());
+        let mut harness = AgentHarness::for_case(case.clone());
         harness.setup.model = model.map(str::to_owned);
         harness.check(&Chat)
     };
@@ -365,5 +365,5 @@ fn an_unreachable_model_is_detected_before_anything_runs() {
     Arc::make_mut(&mut own.runner).model = Some("script:a.yaml".into());
     assert_eq!(check(Some("script:a.yaml"), &own), ["case.yaml:1:1: `chat` cannot access the model `script:a.yaml`"]);
     Arc::make_mut(&mut own.runner).allowed_tools_override = Some(vec!["Bash(ls)".into(), "Reed".into()]);
-    assert_eq!(check(Some("scripted:a.yaml"), &own), ["case.yaml:1:1: `chat` has no tool `Reed`"]);
+    assert_eq!(check(Some("scripted:a.yaml"), &own), ["case.yaml:1:1: `chat` has no tool named `Reed`"]);
 }

@@ -130,7 +130,7 @@ pub(super) fn interrupt() -> Value {
     json!({"type": "control_request", "request_id": "interrupt", "request": {"subtype": "interrupt"}})
 }
 
-/// Returns the questions in the arguments of an AskUserQuestion call. Questions without a text are skipped.
+/// Returns the questions in the arguments of an AskUserQuestion call. Questions without text are skipped.
 pub(super) fn questions(input: &Value) -> Vec<Question> {
     let ask = |from: &Value| {
         let question = from.get("question")?.as_str().filter(|text| !text.is_empty())?.to_owned();

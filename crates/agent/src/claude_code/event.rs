@@ -7,7 +7,7 @@ use model::{Effect, Step, Tokens, ToolCall, ToolResult};
 use serde_json::Value;
 
 use super::control::Request;
-use super::meter::{self, Meter};
+use super::meter::{self, UsageMeter};
 use super::skill_name::SkillName;
 use super::slash::Slash;
 use crate::json::{arguments, items, owned, text, texts};
@@ -68,7 +68,7 @@ pub(super) enum Done {
 pub(super) struct Interpreter {
     auth: Option<String>,
     session_id: Option<String>,
-    meter: Meter,
+    meter: UsageMeter,
     /// Calls whose denial was already recorded.
     refused: HashSet<String>,
     /// Kind of error in the last message that was not written by a model.
@@ -81,13 +81,13 @@ pub(super) struct Interpreter {
     skill: SkillName,
     /// True once the model has sent any answer to the user's message.
     has_answered: bool,
-    /// True once such an answer had a text or a call.
+    /// True once such an answer contained text or a call.
     has_acted: bool,
 }
 
 impl Interpreter {
-    /// Creates an interpreter for a new process with the sign-in named `auth`, and with the skill `plugin` in a plug-in
-    /// of the same name.
+    /// Creates an interpreter for a new process with the sign-in named `auth`, and with the skill named `plugin` in a
+    /// plug-in of the same name.
     pub(super) fn new(auth: impl Into<String>, plugin: Option<&str>) -> Self {
         Self { auth: Some(auth.into()), skill: SkillName::new(plugin), ..Self::default() }
     }
@@ -104,13 +104,13 @@ impl Interpreter {
 
     /// Prepares for a user message that is about to be sent.
     pub(super) fn asked(&mut self, message: &str) {
-        self.slash = Slash::of(message);
+        self.slash = Slash::from_message(message);
         (self.has_answered, self.has_acted) = (false, false);
     }
 
     /// Interprets `line`; returns nothing for an unknown event or other output.
     pub(super) fn read(&mut self, line: &str) -> Vec<CliEvent> {
-        let line = match Content::of(line) {
+        let line = match Content::parse(line) {
             Content::Event(line) => line,
             Content::Other => return Vec::new(),
             Content::Damaged => return vec![CliEvent::Unreadable("a line that is not valid JSON")],
@@ -212,7 +212,7 @@ impl Interpreter {
         }
         match text(event, "type").unwrap_or_default() {
             "message_start" => {
-                self.on_the_way = event.pointer("/message/usage").and_then(meter::plain).unwrap_or_default();
+                self.on_the_way = event.pointer("/message/usage").and_then(meter::parse_usage).unwrap_or_default();
                 Vec::new()
             }
             "message_delta" => {

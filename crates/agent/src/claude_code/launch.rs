@@ -7,7 +7,7 @@ use model::PermissionMode;
 use sandbox::Breakage;
 use serde_json::{Value, json};
 
-use super::closed_tools::ClosedTools;
+use super::tool_allow_list::ToolAllowList;
 use super::{control, exposure, sign_in};
 use crate::program::{Invocation, script_name, variables};
 use crate::sign_in::SignIn;
@@ -81,21 +81,21 @@ impl Launch {
             .map_err(|error| Breakage::environment(format!("cannot show the skill to the agent: {error}")))?;
         let servers = sign_in::server_file(&on.host, &on.setup.setting_sources);
         folder.iter().chain(&servers).for_each(|path| sandbox.show(path));
-        let closed = on.setup.closed_tools.as_deref().map(ClosedTools::read);
+        let allow_list = on.setup.closed_tools.as_deref().map(ToolAllowList::read);
         let invocation = Invocation {
             program,
-            args: arguments(on, closed.as_ref(), &exposure, sandbox.home()),
+            args: arguments(on, allow_list.as_ref(), &exposure, sandbox.home()),
             env: environment(on, &sign_in, folder.as_deref()),
             auth: sign_in.name().unwrap_or("not signed in"),
         };
-        let initialize = initialize(on, closed.as_ref());
+        let initialize = initialize(on, allow_list.as_ref());
         Ok(Self { invocation, initialize, plugin: exposure.in_plugin().map(str::to_owned), folder })
     }
 }
 
 fn arguments(
     on: &SessionContext,
-    closed: Option<&ClosedTools>,
+    allow_list: Option<&ToolAllowList>,
     exposure: &exposure::Exposure,
     home: &Path,
 ) -> Vec<String> {
@@ -117,7 +117,7 @@ fn arguments(
     }
     let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
 
-    option("--permission-mode", permission_mode(setup.permission_mode, closed).name().to_owned());
+    option("--permission-mode", permission_mode(setup.permission_mode, allow_list).name().to_owned());
     if let Some(turns) = setup.max_turns {
         option("--max-turns", turns.to_string());
     }
@@ -132,22 +132,22 @@ fn arguments(
     if let Some(effort) = &setup.reasoning_effort {
         option("--effort", effort.clone());
     }
-    if let Some(closed) = closed {
-        let mut tools: Vec<&str> = closed.built_in().collect();
+    if let Some(allow_list) = allow_list {
+        let mut tools: Vec<&str> = allow_list.built_in().collect();
         // The harness provides the channel to the user; it stays open if answers are prepared.
         if !on.case.user_responses.is_empty() && !tools.contains(&"AskUserQuestion") {
             tools.push("AskUserQuestion");
         }
         option("--tools", tools.join(","));
     }
-    let approved = closed.map_or_else(|| ClosedTools::read(&setup.approved_tools).rules(), ClosedTools::rules);
+    let approved = allow_list.map_or_else(|| ToolAllowList::read(&setup.approved_tools).rules(), ToolAllowList::rules);
     if !approved.is_empty() {
         option("--allowedTools", approved.join(","));
     }
     if let Some(folder) = exposure.plugin(home) {
         option("--plugin-dir", folder.to_string_lossy().into_owned());
     }
-    let servers_wanted = !setup.setting_sources.is_empty() && closed.is_none_or(ClosedTools::names_servers);
+    let servers_wanted = !setup.setting_sources.is_empty() && allow_list.is_none_or(ToolAllowList::names_servers);
     if !servers_wanted {
         args.push("--strict-mcp-config".to_owned());
     } else if let Some(file) = sign_in::server_file(&on.host, &setup.setting_sources) {
@@ -163,10 +163,10 @@ fn arguments(
 
 /// Returns the permission mode. Calls outside of scopes must be decided by this host instead of being allowed by the
 /// mode.
-fn permission_mode(mode: PermissionMode, closed: Option<&ClosedTools>) -> PermissionMode {
+fn permission_mode(mode: PermissionMode, allow_list: Option<&ToolAllowList>) -> PermissionMode {
     match mode {
         PermissionMode::Plan => mode,
-        _ if closed.is_some_and(ClosedTools::is_scoped) => PermissionMode::Default,
+        _ if allow_list.is_some_and(ToolAllowList::is_scoped) => PermissionMode::Default,
         _ => mode,
     }
 }
@@ -185,7 +185,7 @@ fn environment(on: &SessionContext, sign_in: &SignIn, folder: Option<&Path>) -> 
     if on.setup.setting_sources.is_empty() {
         env.extend(variables(&HERMETIC));
     }
-    let timeouts = ProviderTimeouts::of(on.setup.timeout_ms, *sign_in == SignIn::Scripted);
+    let timeouts = ProviderTimeouts::for_timeout(on.setup.timeout_ms, *sign_in == SignIn::Scripted);
     env.extend(timeouts.env());
     let mut set = |name: &str, value: &str| env.push((name.to_owned(), value.to_owned()));
     if nix::unistd::geteuid().is_root() {
@@ -216,9 +216,9 @@ fn environment(on: &SessionContext, sign_in: &SignIn, folder: Option<&Path>) -> 
     env
 }
 
-fn initialize(on: &SessionContext, closed: Option<&ClosedTools>) -> Value {
+fn initialize(on: &SessionContext, allow_list: Option<&ToolAllowList>) -> Value {
     let mut hooks = json!({});
-    if closed.is_some_and(|closed| closed.is_scoped() || closed.names_servers()) {
+    if allow_list.is_some_and(|allow_list| allow_list.is_scoped() || allow_list.names_servers()) {
         hooks["PreToolUse"] = json!([{"hookCallbackIds": [SCOPE_HOOK]}]);
     }
     // For a single message the CLI itself enforces the limit of turns, but it restarts the count with each message.
@@ -241,18 +241,18 @@ struct ProviderTimeouts {
 
 impl ProviderTimeouts {
     /// Minimum timeout during an answer that the CLI accepts.
-    const SHORTEST_STREAM: Duration = Duration::from_secs(10);
+    const MIN_STREAM_TIMEOUT: Duration = Duration::from_secs(10);
     /// Minimum timeout of a request, unless the trial's timeout is too short for it.
     const FAIR_REQUEST: Duration = Duration::from_secs(60);
 
-    fn of(timeout_ms: u64, scripted: bool) -> Self {
+    fn for_timeout(timeout_ms: u64, scripted: bool) -> Self {
         let usable = Duration::from_millis(timeout_ms) * 3 / 4;
         let most = if scripted { 2 } else { 6 };
         let each = |retries: u32| usable.saturating_sub(Self::pauses(retries)) / (retries + 1);
         let retries = (2..=most).rev().find(|retries| each(*retries) >= Self::FAIR_REQUEST).unwrap_or(2);
         let request = each(retries).clamp(Duration::from_secs(1), Duration::from_secs(600));
         // The CLI retries an interrupted answer about three times, whatever is configured.
-        let stream = (usable / 5).clamp(Self::SHORTEST_STREAM, Duration::from_secs(300));
+        let stream = (usable / 5).clamp(Self::MIN_STREAM_TIMEOUT, Duration::from_secs(300));
         Self { retries, request, stream }
     }
 
@@ -280,12 +280,12 @@ mod tests {
     use crate::tests::harness::{AgentHarness, response};
 
     fn vendor(env: &[(&str, &str)]) -> AgentHarness {
-        AgentHarness::of_program(env, "claude-x", Endpoint::Vendor { base_url: None })
+        AgentHarness::for_program(env, "claude-x", Endpoint::Vendor { base_url: None })
     }
 
     fn scripted() -> AgentHarness {
         let host = [("ANTHROPIC_API_KEY", "sk-test"), ("ANTHROPIC_MODEL", "m"), ("CLAUDE_CODE_USE_BEDROCK", "1")];
-        AgentHarness::of_program(&host, "scripted:/suite/hello world.yaml", AgentHarness::gateway())
+        AgentHarness::for_program(&host, "scripted:/suite/hello world.yaml", AgentHarness::gateway())
     }
 
     fn prepared(harness: &AgentHarness) -> Launch {
@@ -293,8 +293,8 @@ mod tests {
     }
 
     fn option<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
-        let at = launch.invocation.args.iter().position(|argument| argument == name)?;
-        launch.invocation.args.get(at + 1).map(String::as_str)
+        let index = launch.invocation.args.iter().position(|argument| argument == name)?;
+        launch.invocation.args.get(index + 1).map(String::as_str)
     }
 
     /// Returns the last value of a variable, which is the one that the process gets.
@@ -363,7 +363,7 @@ mod tests {
         }
         for off in ["0", "false", "False", " ", ""] {
             let mut stage = host("CLAUDE_CODE_USE_BEDROCK", off);
-            assert_ne!(sign_in::at_vendor(&stage.host).name(), Some("Amazon Bedrock"), "{off:?}");
+            assert_ne!(sign_in::detect(&stage.host).name(), Some("Amazon Bedrock"), "{off:?}");
             stage.host.env.insert("ANTHROPIC_API_KEY".into(), "sk-test".into());
             let launch = prepared(&stage);
             assert_eq!((launch.invocation.auth, variable(&launch, "AWS_REGION")), ("api key", None), "{off:?}");
@@ -377,7 +377,7 @@ mod tests {
     fn a_subscription_is_the_last_resort_and_needs_its_folder() {
         let stage = vendor(&[]);
         let folder = stage.bare().outside("real/.claude");
-        let context = |stage: &AgentHarness| sign_in::at_vendor(&stage.host);
+        let context = |stage: &AgentHarness| sign_in::detect(&stage.host);
         assert_eq!(context(&stage), SignIn::None);
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(".credentials.json"), "{}").unwrap();
@@ -404,9 +404,9 @@ mod tests {
         assert_eq!(variable(&launch, "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS"), None);
 
         stage.setup.closed_tools = Some(vec!["Read".into()]);
-        let closed = prepared(&stage);
-        assert_eq!(option(&closed, "--mcp-config"), None);
-        assert!(closed.invocation.args.contains(&"--strict-mcp-config".to_owned()));
+        let allow_list = prepared(&stage);
+        assert_eq!(option(&allow_list, "--mcp-config"), None);
+        assert!(allow_list.invocation.args.contains(&"--strict-mcp-config".to_owned()));
     }
 
     #[test]
@@ -439,11 +439,11 @@ mod tests {
     #[test]
     fn an_unresponsive_provider_times_out_before_the_trial() {
         for (timeout_ms, scripted) in [(600_000, false), (600_000, true), (60_000, false), (10_000, true)] {
-            let timeouts = ProviderTimeouts::of(timeout_ms, scripted);
+            let timeouts = ProviderTimeouts::for_timeout(timeout_ms, scripted);
             let silent = timeouts.request * (timeouts.retries + 1) + ProviderTimeouts::pauses(timeouts.retries);
             assert!(silent <= Duration::from_millis(timeout_ms) * 4 / 5, "{timeout_ms}: {timeouts:?}");
             assert!(timeouts.retries >= 2);
         }
-        assert!(ProviderTimeouts::of(600_000, false).request >= ProviderTimeouts::FAIR_REQUEST);
+        assert!(ProviderTimeouts::for_timeout(600_000, false).request >= ProviderTimeouts::FAIR_REQUEST);
     }
 }

@@ -1,7 +1,6 @@
-//! The agent `claude-code`: Claude Code itself, driven in the same way as by its own SDK, with JSON lines that contain
+//! The `claude-code` agent: Claude Code itself, driven in the same way as by its own SDK, with JSON lines that contain
 //! a control protocol. Experiments and reasons: `docs/design/claude-code.md`.
 
-mod closed_tools;
 mod control;
 mod event;
 mod exposure;
@@ -13,6 +12,7 @@ mod skill_name;
 mod slash;
 #[cfg(test)]
 pub(super) mod tests;
+mod tool_allow_list;
 mod transcripts;
 
 use std::path::Path;
@@ -20,9 +20,9 @@ use std::path::Path;
 use model::{Diagnostic, nearest};
 use sandbox::{BoxFuture, Breakage, Host};
 
-use self::closed_tools::ClosedTools;
 use self::launch::Launch;
 use self::session::ClaudeCodeSession;
+use self::tool_allow_list::ToolAllowList;
 use super::vendor::Vendor;
 use super::{Agent, CaseContext, Description, Program, Readiness, SessionContext};
 use crate::session::Session;
@@ -77,10 +77,10 @@ pub(crate) const TOOLS: &[&str] = &[
     "Write",
 ];
 
-/// The agent `claude-code`.
+/// The `claude-code` agent.
 pub struct ClaudeCode;
 
-/// Returns `true` if the host of `address` is OpenRouter's; the name elsewhere in the address does not count.
+/// Returns `true` if the host of `address` is OpenRouter's; occurrences elsewhere in the URL are ignored.
 fn is_openrouter(address: &str) -> bool {
     const HOST: &str = "openrouter.ai";
     let host = reqwest::Url::parse(address.trim()).ok().and_then(|url| url.host_str().map(str::to_ascii_lowercase));
@@ -92,7 +92,7 @@ pub(crate) static PROGRAM: Program = Program {
     variable: "TRIALRUN_CLAUDE",
     install: "npm install -g @anthropic-ai/claude-code",
     update: "claude update",
-    oldest: Some([2, 1, 197]),
+    min_version: Some([2, 1, 197]),
     environment: &[("DISABLE_AUTOUPDATER", "1")],
     sign_in: "set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN, or run `claude` and sign in with `/login`",
 };
@@ -117,7 +117,8 @@ impl Agent for ClaudeCode {
 
     fn refuses_model(&self, name: &str, base_url: Option<&str>, providers: &llm::Providers) -> Option<String> {
         // A server at another address may offer any model under any name.
-        let vendor = Vendor::of(name).filter(|_| base_url.is_none() && !providers.holds("ANTHROPIC_BASE_URL"))?;
+        let vendor =
+            Vendor::from_model_name(name).filter(|_| base_url.is_none() && !providers.holds("ANTHROPIC_BASE_URL"))?;
         (vendor != Vendor::Anthropic).then(|| format!("`{name}` is a model of {}", vendor.name()))
     }
 
@@ -127,10 +128,10 @@ impl Agent for ClaudeCode {
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
-        let listed = context.case.runner.allowed_tools_override.as_deref().map(ClosedTools::read).unwrap_or_default();
+        let listed = context.case.runner.allowed_tools_override.as_deref().map(ToolAllowList::read).unwrap_or_default();
         for tool in listed.built_in().filter(|tool| !TOOLS.contains(tool)) {
             problems.push(
-                Diagnostic::warning(format!("Claude Code has no tool `{tool}` (in `allowed_tools_override`)"))
+                Diagnostic::warning(format!("Claude Code has no tool named `{tool}` (in `allowed_tools_override`)"))
                     .at(context.case.source.clone())
                     .suggest(nearest(tool, TOOLS.iter().copied())),
             );
@@ -138,14 +139,14 @@ impl Agent for ClaudeCode {
         problems
     }
 
-    fn remove_left(&self, host: &Host, sandbox: &Path) {
+    fn remove_leftovers(&self, host: &Host, sandbox: &Path) {
         if let Some(folder) = sign_in::config_folder(host) {
-            transcripts::remove_left(&folder, sandbox);
+            transcripts::remove_leftovers(&folder, sandbox);
         }
     }
 
     fn ready<'a>(&'a self, host: &'a Host) -> BoxFuture<'a, Readiness> {
-        Box::pin(async move { PROGRAM.readiness(host, sign_in::at_vendor(host).name()).await })
+        Box::pin(async move { PROGRAM.readiness(host, sign_in::detect(host).name()).await })
     }
 
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

@@ -8,10 +8,10 @@ use model::{Effect, Ending, Question, Step, ToolCall, UserMessage};
 use sandbox::{BoxFuture, Breakage, Sandbox};
 use serde_json::Value;
 
-use super::closed_tools::ClosedTools;
 use super::control::{self, Request, RequestKind};
 use super::event::{CliEvent, Done, Interpreter};
 use super::launch::{Launch, SCOPE_HOOK, TURNS_HOOK};
+use super::tool_allow_list::ToolAllowList;
 use super::transcripts::Transcripts;
 use crate::SessionContext;
 use crate::json::text;
@@ -30,7 +30,7 @@ const UNKNOWN_MODEL: &str = "[claude-code:unrecognized_model]";
 pub(super) struct ClaudeCodeSession {
     launch: Launch,
     sandbox: Arc<dyn Sandbox>,
-    closed: Option<ClosedTools>,
+    allow_list: Option<ToolAllowList>,
     resolver: Resolver,
     cli: Option<Cli>,
     session_id: Option<String>,
@@ -74,7 +74,7 @@ impl ClaudeCodeSession {
             launch,
             exit_code: None,
             sandbox,
-            closed: context.setup.closed_tools.as_deref().map(ClosedTools::read),
+            allow_list: context.setup.closed_tools.as_deref().map(ToolAllowList::read),
             resolver,
             cli: Some(cli),
             session_id: None,
@@ -168,7 +168,7 @@ impl ClaudeCodeSession {
 
     /// Reads a line of stdout. Returns the ending if the CLI has processed the message.
     fn handle_line(&self, cli: &mut Cli, line: &Line, turn: &mut Turn) -> Result<Option<Ending>, Ending> {
-        keep("stdout", line, turn);
+        record_line("stdout", line, turn);
         if line.dropped > 0 {
             turn.unreadable("Claude Code printed a line that is too long")?;
         }
@@ -220,8 +220,10 @@ impl ClaudeCodeSession {
             RequestKind::Hook { callback, input } if callback == SCOPE_HOOK => {
                 let text = |key: &str| text(input, key).unwrap_or_default();
                 let call = input.get("tool_input").unwrap_or(&Value::Null);
-                let objection =
-                    self.closed.as_ref().and_then(|closed| closed.objection(text("tool_name"), call, &self.resolver));
+                let objection = self
+                    .allow_list
+                    .as_ref()
+                    .and_then(|allow_list| allow_list.objection(text("tool_name"), call, &self.resolver));
                 let Some(message) = objection else { return request.pass() };
                 let id = text("tool_use_id");
                 cli.interpreter.refused(id);
@@ -259,7 +261,7 @@ impl ClaudeCodeSession {
             loop {
                 match cli.process.next_output().await {
                     Output::Stdout(line) => {
-                        keep("stdout", &line, turn);
+                        record_line("stdout", &line, turn);
                         for event in cli.interpreter.read(&line.text) {
                             match event {
                                 CliEvent::Step(step @ (Step::ToolResult(_) | Step::Finished { .. })) => {
@@ -270,7 +272,7 @@ impl ClaudeCodeSession {
                             }
                         }
                     }
-                    Output::Stderr(line) => keep("stderr", &line, turn),
+                    Output::Stderr(line) => record_line("stderr", &line, turn),
                     Output::End => return,
                 }
             }
@@ -280,7 +282,7 @@ impl ClaudeCodeSession {
     }
 
     fn notice(&mut self, line: &Line, turn: &mut Turn) {
-        keep("stderr", line, turn);
+        record_line("stderr", line, turn);
         let is_scripted = matches!(self.launch.invocation.auth, "scripted");
         if !(is_scripted && line.text.starts_with(UNKNOWN_MODEL)) {
             let _ = self.notices.record("stderr", &line.text, turn);
@@ -308,7 +310,7 @@ impl Session for ClaudeCodeSession {
 
 /// Keeps a line unchanged, except for control protocol answers, which contain data of the user's account, and for
 /// partial model answers, which are also reported as a whole.
-fn keep(stream: &str, line: &Line, turn: &mut Turn) {
+fn record_line(stream: &str, line: &Line, turn: &mut Turn) {
     if line.dropped > 0 || !line.text.contains("\"control_response\"") && !line.text.contains("\"stream_event\"") {
         line.keep(stream, turn);
     }

@@ -44,8 +44,8 @@ impl Cloud {
     }
 }
 
-/// Returns `true` if the variable `name` of `host` is passed to the CLI for a vendor's model: the CLI's own variables,
-/// and those of an enabled cloud provider.
+/// Returns `true` if the host's variable `name` is passed to the CLI for a vendor's model: the CLI's own variables, and
+/// those of an enabled cloud provider.
 pub(super) fn is_lent(host: &Host, name: &str) -> bool {
     let of_cloud = |cloud: &Cloud| cloud.env_prefixes.iter().any(|start| name.starts_with(start)) && cloud.is_on(host);
     name.starts_with("ANTHROPIC_") || name.starts_with("CLAUDE_") || CLOUDS.iter().any(of_cloud)
@@ -53,11 +53,11 @@ pub(super) fn is_lent(host: &Host, name: &str) -> bool {
 
 /// Returns the sign-in for `endpoint`.
 pub(super) fn of(host: &Host, endpoint: &Endpoint) -> SignIn {
-    SignIn::of(endpoint, || at_vendor(host))
+    SignIn::for_endpoint(endpoint, || detect(host))
 }
 
 /// Returns the sign-in for a vendor's model.
-pub(super) fn at_vendor(host: &Host) -> SignIn {
+pub(super) fn detect(host: &Host) -> SignIn {
     // The CLI uses an enabled cloud provider before it looks for keys.
     let cloud = CLOUDS.iter().find(|cloud| cloud.is_on(host));
     let cloud = cloud.map(|cloud| SignIn::Lent { variable: cloud.switch, called: cloud.called });
@@ -79,7 +79,7 @@ pub(super) fn visible_folder(host: &Host, sign_in: &SignIn, sources: &[SettingSo
     if wanted { config_folder(host) } else { None }
 }
 
-/// Returns the file that names the user's own MCP servers, if the CLI does not find it by itself. The file is next to
+/// Returns the file that names the user's own MCP servers, if the CLI does not find it on its own. The file is next to
 /// the configuration folder, but the CLI searches inside the folder if a variable names that.
 pub(super) fn server_file(host: &Host, sources: &[SettingSource]) -> Option<PathBuf> {
     if !sources.contains(&SettingSource::User) || host.var("CLAUDE_CONFIG_DIR").is_some() {

@@ -22,7 +22,7 @@ impl SkillName {
         Self { names, calls: HashSet::new() }
     }
 
-    /// Renames the skill in a call of the Skill tool and in its result.
+    /// Renames the skill in a call to the Skill tool and in its result.
     pub(super) fn settle(&mut self, step: &mut Step) {
         let Some((long, short)) = &self.names else { return };
         match step {

@@ -19,7 +19,7 @@ pub(super) struct Slash {
 
 impl Slash {
     /// Parses `message`. Only a `/` at the very beginning counts, as for the CLI.
-    pub(super) fn of(message: &str) -> Self {
+    pub(super) fn from_message(message: &str) -> Self {
         let Some(rest) = message.strip_prefix('/') else { return Self::default() };
         let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         let name = Some(name.to_owned()).filter(|name| !name.is_empty());
@@ -36,7 +36,7 @@ impl Slash {
     }
 
     /// Returns the call of the requested skill, once, as the first step of the model's message `message`. The content
-    /// of its result is not known.
+    /// of its result is unknown.
     pub(super) fn take(&mut self, message: &str) -> Option<[Step; 2]> {
         let skill = self.skill.take()?;
         let id = format!("{message}-skill");
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     fn invoked(message: &str, skills: &Value) -> Option<Value> {
-        let mut slash = Slash::of(message);
+        let mut slash = Slash::from_message(message);
         slash.offered(&json!({"skills": skills}));
         let steps = slash.take("m1")?;
         assert!(slash.take("m2").is_none(), "a skill is asked for once");

@@ -237,12 +237,12 @@ fn every_capture_matches_its_script() {
             let script = serde_json::from_slice(&file("script.json")).unwrap();
             let meta = serde_json::from_slice(&file("meta.json")).unwrap();
             let mut expected = Expected::of(&script, &meta);
-            for (at, (patterns, _, change)) in EXCEPTIONS.iter().enumerate() {
+            for (index, (patterns, _, change)) in EXCEPTIONS.iter().enumerate() {
                 if patterns.iter().any(|pattern| concerns(pattern, &capture)) {
                     let before = expected.clone();
                     change(&mut expected);
                     assert_ne!(before, expected, "{capture} needs no exception");
-                    used[at] = true;
+                    used[index] = true;
                 }
             }
             expected.spoilt = None;

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 /// Folder of the transcripts in the configuration folder. Each working directory has its own subfolder.
 const PROJECTS: &str = "projects";
 /// Maximum length of a subfolder's name in characters; the CLI shortens longer names with its own rule.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME_LEN: usize = 200;
 /// Minimum length of a session id that is used to find transcripts, so that the names of other files cannot begin with
 /// it.
-const SHORTEST_ID: usize = 32;
+const MIN_ID_LEN: usize = 32;
 
 /// Files that a conversation leaves in `folder`; removed when dropped.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Transcripts {
 }
 
 /// Removes the files of conversations in the directory `sandbox`, which a killed run left in `folder`.
-pub(super) fn remove_left(folder: &Path, sandbox: &Path) {
+pub(super) fn remove_leftovers(folder: &Path, sandbox: &Path) {
     let start = folder_name(sandbox) + "-";
     for project in fs::read_dir(folder.join(PROJECTS)).into_iter().flatten().flatten() {
         let is_left = project.file_name().to_string_lossy().starts_with(&start);
@@ -42,14 +42,14 @@ pub(super) fn remove_left(folder: &Path, sandbox: &Path) {
 impl Transcripts {
     /// Tracks the files of a conversation in `work`.
     pub(super) fn new(folder: &Path, work: &Path) -> Self {
-        let name = Some(folder_name(work)).filter(|name| name.len() <= LONGEST_NAME);
+        let name = Some(folder_name(work)).filter(|name| name.len() <= MAX_NAME_LEN);
         let project = name.map(|name| folder.join(PROJECTS).join(name));
         Self { folder: folder.to_owned(), project, sessions: Vec::new() }
     }
 
     /// Adds the id of a session of the conversation.
     pub(super) fn of_session(&mut self, id: &str) {
-        if id.len() >= SHORTEST_ID && !self.sessions.iter().any(|known| known == id) {
+        if id.len() >= MIN_ID_LEN && !self.sessions.iter().any(|known| known == id) {
             self.sessions.push(id.to_owned());
         }
     }
@@ -106,10 +106,10 @@ mod tests {
             put(format!("projects/-home-me-work/{other}.jsonl")),
             put(format!("todos/{other}.json")),
         ];
-        remove_left(dir.path(), Path::new("/tmp/trialrun-sandbox-1-00ff"));
+        remove_leftovers(dir.path(), Path::new("/tmp/trialrun-sandbox-1-00ff"));
         assert!(own.iter().all(|path| !path.exists()), "{own:?}");
         assert!(others.iter().all(|path| path.exists()), "{others:?}");
-        remove_left(&dir.path().join("none"), Path::new("/tmp/trialrun-sandbox-1-00ff"));
+        remove_leftovers(&dir.path().join("none"), Path::new("/tmp/trialrun-sandbox-1-00ff"));
     }
 
     #[test]

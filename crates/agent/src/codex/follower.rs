@@ -9,7 +9,7 @@ const SESSIONS: &str = "sessions";
 /// Maximum number of bytes read per call; the rest is read next time.
 const AT_ONCE: u64 = 4 * 1024 * 1024;
 /// Maximum length of a line in bytes. A longer line is cut and reported as unreadable.
-const LONGEST_LINE: usize = 16 * 1024 * 1024;
+const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 /// Number of bytes that are kept of such a line.
 const SHOWN: usize = 1024;
 
@@ -27,7 +27,7 @@ pub(super) struct Follower {
 
 impl Follower {
     /// Creates a follower of `thread`, for a Codex whose home is `home`.
-    pub(super) fn of(home: &Path, thread: &str) -> Self {
+    pub(super) fn new(home: &Path, thread: &str) -> Self {
         let ending = format!("-{thread}.jsonl");
         Self { sessions: home.join(SESSIONS), ending, file: None, at: 0, begun: Vec::new() }
     }
@@ -59,13 +59,13 @@ impl Follower {
                 self.begun.extend_from_slice(part);
                 if part.ends_with(b"\n") {
                     let mut line = std::mem::take(&mut self.begun);
-                    if line.len() > LONGEST_LINE {
+                    if line.len() > MAX_LINE_BYTES {
                         line.truncate(SHOWN);
                     }
                     lines.push(String::from_utf8_lossy(line.trim_ascii_end()).into_owned());
                 }
             }
-            self.begun.truncate(LONGEST_LINE + 1);
+            self.begun.truncate(MAX_LINE_BYTES + 1);
         }
     }
 }
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_file_is_found_when_it_appears_and_read_line_by_line_as_it_grows() {
         let home = tempfile::tempdir().unwrap();
-        let mut follower = Follower::of(home.path(), "t1");
+        let mut follower = Follower::new(home.path(), "t1");
         assert_eq!((follower.is_found(), follower.next()), (false, Vec::new()));
         let day = home.path().join("sessions/2026/11/22");
         std::fs::create_dir_all(&day).unwrap();

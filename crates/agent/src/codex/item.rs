@@ -59,14 +59,14 @@ pub(super) fn call(id: &str, namespace: Option<&str>, name: &str, input: Value, 
     call
 }
 
-/// Returns the call of a shell of which only the command is known.
+/// Returns the shell call of which only the command is known.
 pub(super) fn command(id: &str, line: &str, message: &str) -> ToolCall {
     let mut call = ToolCall::new(id, "Bash", json!({"command": command::unwrapped(line)}), message);
     call.raw_name = "command_execution".to_owned();
     call
 }
 
-/// Converts a call of an MCP server's tool.
+/// Converts a call to an MCP server's tool.
 pub(super) fn of_server(id: &str, item: &Value, message: &str) -> ToolCall {
     let text = |key: &str| text(item, key).unwrap_or_default();
     let name = format!("mcp__{}__{}", text("server"), text("tool"));

@@ -23,9 +23,9 @@ const TOKEN: &str = "TRIALRUN_CODEX_TOKEN";
 const SCRIPTED_MODEL: &str = "gpt-5.5";
 
 /// Minimum timeout for the next part of an answer.
-const SHORTEST_STREAM: Duration = Duration::from_secs(1);
+const MIN_STREAM_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum timeout for the next part of an answer.
-const LONGEST_STREAM: Duration = Duration::from_secs(300);
+const MAX_STREAM_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Settings that make runs reproducible on all machines, and that send data only to the model.
 const QUIET: [(&str, bool); 3] = [
@@ -51,7 +51,7 @@ impl Launch {
     /// Determines all data of the launch, and creates the CLI's home.
     pub(super) fn prepare(program: PathBuf, on: &SessionContext) -> Result<Self, Breakage> {
         let sandbox = on.sandbox()?;
-        let sign_in = SignIn::of(&on.endpoint, || sign_in::at_vendor(&on.host));
+        let sign_in = SignIn::for_endpoint(&on.endpoint, || sign_in::detect(&on.host));
         // A user's own server may need no key.
         let own_server = matches!(on.endpoint, Endpoint::Vendor { base_url: Some(_) });
         if sign_in == SignIn::None && !own_server {
@@ -237,7 +237,7 @@ fn toml(value: &Value) -> String {
 fn provider_timeouts(timeout_ms: u64, scripted: bool) -> (u32, Duration) {
     let usable = Duration::from_millis(timeout_ms) * 3 / 4;
     let retries = if scripted { 1 } else { 3 };
-    (retries, (usable / (retries + 1)).clamp(SHORTEST_STREAM, LONGEST_STREAM))
+    (retries, (usable / (retries + 1)).clamp(MIN_STREAM_TIMEOUT, MAX_STREAM_TIMEOUT))
 }
 
 #[cfg(test)]
@@ -249,12 +249,12 @@ mod tests {
     use crate::tests::harness::AgentHarness;
 
     fn vendor(env: &[(&str, &str)]) -> AgentHarness {
-        AgentHarness::of_program(env, "gpt-x", Endpoint::Vendor { base_url: None })
+        AgentHarness::for_program(env, "gpt-x", Endpoint::Vendor { base_url: None })
     }
 
     fn scripted() -> AgentHarness {
         let host = [("OPENAI_API_KEY", "sk-test"), ("OPENAI_BASE_URL", "http://x"), ("CODEX_HOME", "/elsewhere")];
-        AgentHarness::of_program(&host, "gpt-x", AgentHarness::gateway())
+        AgentHarness::for_program(&host, "gpt-x", AgentHarness::gateway())
     }
 
     fn prepare(harness: &AgentHarness) -> Result<Launch, Breakage> {
@@ -371,9 +371,9 @@ mod tests {
         let mut with = |mode: PermissionMode| {
             stage.setup.permission_mode = mode;
             let launch = prepared(&stage);
-            let at = launch.invocation.args.iter().position(|arg| arg == "--sandbox");
+            let index = launch.invocation.args.iter().position(|arg| arg == "--sandbox");
             (
-                at.map(|at| launch.invocation.args[at + 1].clone()),
+                index.map(|index| launch.invocation.args[index + 1].clone()),
                 setting(&launch, "sandbox_workspace_write.writable_roots").is_some(),
             )
         };

@@ -6,11 +6,11 @@ use serde_json::Value;
 /// Converts the running total of a thread into the usage of each message: a process that resumes a thread reports the
 /// sum of all messages. A number lower than before is not a running total but a separate sum, which is added.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(super) struct UsageMeter {
     total: Tokens,
 }
 
-impl Meter {
+impl UsageMeter {
     /// Returns the usage since the last total; `None` if this one has no number.
     pub(super) fn read(&mut self, usage: &Value) -> Option<Tokens> {
         let total = tokens(usage)?;
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_running_total_becomes_usage_per_message_without_cached_input() {
-        let mut meter = Meter::default();
+        let mut meter = UsageMeter::default();
         let first = Tokens { input: 400, cache_read: 100, cache_write: 0, output: 30, reasoning: Some(5) };
         assert_eq!(meter.read(&usage(500, 100, 30, 5)), Some(first));
         let second = Tokens { input: 200, cache_read: 300, cache_write: 0, output: 30, reasoning: Some(0) };
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_total_lower_than_the_previous_one_starts_a_new_total() {
-        let mut meter = Meter::default();
+        let mut meter = UsageMeter::default();
         let mut read = |input, cached, output| meter.read(&usage(input, cached, output, 0)).map(|used| used.total());
         assert_eq!(read(100, 60, 5), Some(105));
         assert_eq!(read(10, 0, 1), Some(11), "of another process");

@@ -1,4 +1,4 @@
-//! The agent `codex`: Codex itself, run by `codex exec` for each user message. Experiments and reasons:
+//! The `codex` agent: Codex itself, run by `codex exec` for each user message. Experiments and reasons:
 //! `docs/design/codex.md`.
 
 mod command;
@@ -25,7 +25,7 @@ use crate::session::Session;
 /// Folder in which it finds skills.
 const SKILLS: &str = ".agents/skills";
 
-/// The agent `codex`.
+/// The `codex` agent.
 pub struct Codex;
 
 static PROGRAM: Program = Program {
@@ -33,7 +33,7 @@ static PROGRAM: Program = Program {
     variable: "TRIALRUN_CODEX",
     install: "npm install -g @openai/codex",
     update: "npm install -g @openai/codex",
-    oldest: Some([0, 169, 0]),
+    min_version: Some([0, 169, 0]),
     environment: &[],
     sign_in: "set CODEX_API_KEY or OPENAI_API_KEY, or run `codex login`",
 };
@@ -55,7 +55,7 @@ impl Agent for Codex {
 
     fn refuses_model(&self, name: &str, base_url: Option<&str>, _providers: &llm::Providers) -> Option<String> {
         // A server at another address may offer any model under any name.
-        let vendor = Vendor::of(name).filter(|_| base_url.is_none())?;
+        let vendor = Vendor::from_model_name(name).filter(|_| base_url.is_none())?;
         (vendor != Vendor::OpenAi).then(|| format!("`{name}` is a model of {}", vendor.name()))
     }
 
@@ -74,7 +74,7 @@ impl Agent for Codex {
     }
 
     fn ready<'a>(&'a self, host: &'a Host) -> BoxFuture<'a, Readiness> {
-        Box::pin(async move { PROGRAM.readiness(host, sign_in::at_vendor(host).name()).await })
+        Box::pin(async move { PROGRAM.readiness(host, sign_in::detect(host).name()).await })
     }
 
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

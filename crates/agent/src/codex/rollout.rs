@@ -89,7 +89,7 @@ impl Rollout {
 
     /// Interprets `line`; returns nothing for an unknown entry, or a line that is not an entry.
     pub(super) fn read(&mut self, line: &str) -> Vec<ThreadEvent> {
-        let line = match Content::of(line) {
+        let line = match Content::parse(line) {
             Content::Event(line) => line,
             Content::Other => return Vec::new(),
             Content::Damaged => return vec![ThreadEvent::Damaged],
@@ -183,7 +183,7 @@ impl Rollout {
         }
     }
 
-    /// Reads a call of a function.
+    /// Reads a call to a function.
     fn call(&mut self, item: &Value, name: &str, input: Value) -> Vec<ThreadEvent> {
         let message = self.message();
         let id = text(item, "call_id").or(text(item, "id")).unwrap_or(&message).to_owned();
@@ -192,7 +192,7 @@ impl Rollout {
         vec![self.report(item::call(&id, text(item, "namespace"), name, input, &message))]
     }
 
-    /// Reads a call of a tool that takes text.
+    /// Reads a call to a tool that takes text.
     fn custom(&mut self, item: &Value) -> Vec<ThreadEvent> {
         let message = self.message();
         let id = text(item, "call_id").unwrap_or(&message).to_owned();
@@ -266,7 +266,7 @@ impl Rollout {
     fn changed(&mut self, id: &str, item: &Value) -> Vec<ThreadEvent> {
         let is_error = text(item, "status") != Some("completed");
         let entries = item.get("changes").and_then(Value::as_object).into_iter().flatten();
-        let mut changes: Vec<Change> = entries.filter_map(|(path, change)| made(path, change)).collect();
+        let mut changes: Vec<Change> = entries.filter_map(|(path, change)| read_change(path, change)).collect();
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         let mut events = Vec::new();
         let message = match self.open.get_mut(id) {
@@ -446,7 +446,7 @@ fn is_refusal(content: &str) -> bool {
 }
 
 /// Reads a completed change.
-fn made(path: &str, change: &Value) -> Option<Change> {
+fn read_change(path: &str, change: &Value) -> Option<Change> {
     let kind = Kind::parse(text(change, "type")?)?;
     let key = if kind == Kind::Update { "unified_diff" } else { "content" };
     let text = text(change, key).filter(|_| kind != Kind::Delete).map(str::to_owned);

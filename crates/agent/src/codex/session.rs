@@ -36,7 +36,7 @@ pub(super) struct CodexSession {
     model: Option<String>,
     version: Option<String>,
     /// True if the session was recorded.
-    is_told: bool,
+    is_reported: bool,
     /// Event on stdout that could not be read, if any.
     unreadable: Option<&'static str>,
     notices: Notices,
@@ -63,7 +63,7 @@ enum Source {
 struct Progress {
     /// Last text of the agent.
     answer: Option<String>,
-    /// True if the model wrote a text or called a tool.
+    /// True if the model wrote text or called a tool.
     has_acted: bool,
     /// Usage according to the files.
     used: Option<Tokens>,
@@ -111,7 +111,7 @@ impl CodexSession {
             source: None,
             model: None,
             version: None,
-            is_told: false,
+            is_reported: false,
             unreadable: None,
             notices: Notices::default(),
         }
@@ -216,7 +216,7 @@ impl CodexSession {
             if self.threads.is_empty() {
                 self.threads.push(Thread {
                     id: id.clone(),
-                    follower: Follower::of(&self.launch.home, id),
+                    follower: Follower::new(&self.launch.home, id),
                     rollout: Rollout::default(),
                 });
             }
@@ -261,17 +261,17 @@ impl CodexSession {
         if self.source == Some(Source::Stdout) {
             return;
         }
-        let mut at = 0;
-        while let Some(thread) = self.threads.get_mut(at) {
+        let mut index = 0;
+        while let Some(thread) = self.threads.get_mut(index) {
             let lines = thread.follower.next();
             if !lines.is_empty() {
                 self.source = Some(Source::Files);
             }
             let events: Vec<ThreadEvent> = lines.iter().flat_map(|line| thread.rollout.read(line)).collect();
             for event in events {
-                self.note(event, at == 0, turn, progress);
+                self.note(event, index == 0, turn, progress);
             }
-            at += 1;
+            index += 1;
         }
     }
 
@@ -292,7 +292,7 @@ impl CodexSession {
             }
             ThreadEvent::Spawned { thread, call } => {
                 if self.threads.iter().all(|known| known.id != thread) {
-                    let follower = Follower::of(&self.launch.home, &thread);
+                    let follower = Follower::new(&self.launch.home, &thread);
                     self.threads.push(Thread { id: thread, follower, rollout: Rollout::of_subagent(&call) });
                 }
             }
@@ -327,7 +327,7 @@ impl CodexSession {
 
     /// Records the session once, when everything about it is known.
     fn tell_session(&mut self, turn: &mut Turn) {
-        if std::mem::replace(&mut self.is_told, true) {
+        if std::mem::replace(&mut self.is_reported, true) {
             return;
         }
         let _ = turn.record(Step::Session {

@@ -18,7 +18,7 @@ const SECRETS: [(&str, &str); 3] =
 const BESIDE: [&str; 3] = ["OPENAI_ORGANIZATION", "OPENAI_PROJECT", "CODEX_CA_CERTIFICATE"];
 
 /// Returns the sign-in for a vendor's model.
-pub(super) fn at_vendor(host: &Host) -> SignIn {
+pub(super) fn detect(host: &Host) -> SignIn {
     let stored = || users_home(host).map(|home| home.join(AUTH_FILE)).filter(|file| file.is_file());
     SignIn::forwarded(host, &SECRETS).or_else(|| stored().map(SignIn::Subscription)).unwrap_or(SignIn::None)
 }

@@ -10,7 +10,7 @@ use model::{Ending, Step, Tokens, ToolResult};
 use serde_json::Value;
 
 use super::item;
-use super::meter::Meter;
+use super::meter::UsageMeter;
 use crate::apply_patch::{Change, Kind};
 use crate::json::{items, text};
 use crate::lines::Content;
@@ -37,7 +37,7 @@ pub(super) enum StreamEvent {
 /// Interprets the events of a thread, across all its processes.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    meter: Meter,
+    meter: UsageMeter,
     /// Number of processes so far; each restarts the numbers of its items.
     process: usize,
     /// Number of model messages that have started.
@@ -53,7 +53,7 @@ pub(super) struct Stream {
 impl Stream {
     /// Interprets `line`; returns nothing for an unknown event or other output.
     pub(super) fn read(&mut self, line: &str) -> Vec<StreamEvent> {
-        let line = match Content::of(line) {
+        let line = match Content::parse(line) {
             Content::Event(line) => line,
             Content::Other => return Vec::new(),
             Content::Damaged => return vec![StreamEvent::Unreadable("an event that is not valid JSON")],
@@ -212,7 +212,7 @@ fn defect(line: &Value) -> Option<&'static str> {
     match text(item, "type") {
         None => Some("an item without a type"),
         Some("agent_message") if is_completed && lacks(&["text"]) => Some("a message without text"),
-        Some("command_execution") if lacks(&["id", "command"]) => Some("a command without an id or a text"),
+        Some("command_execution") if lacks(&["id", "command"]) => Some("a command without an id or text"),
         Some("mcp_tool_call") if lacks(&["id", "server", "tool"]) => Some("a tool call without an id or a name"),
         Some("collab_tool_call") if lacks(&["id", "tool"]) => Some("a tool call without an id or a name"),
         Some("file_change") if is_completed && !has_changes(item) => Some("a change without its files"),

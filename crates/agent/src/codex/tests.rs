@@ -46,11 +46,11 @@ const EXCEPTIONS: &[Exception] = &[
         expected.calls.clear();
         expected.turns = 1;
     }),
-    (&["b_tools_longrunning"], "stdout hides a call of `write_stdin` that failed", |expected| {
+    (&["b_tools_longrunning"], "stdout hides a call to `write_stdin` that failed", |expected| {
         expected.calls.truncate(1);
         expected.turns = 2;
     }),
-    (&["b_tools_mcp"], "stdout hides the call of a tool by a name that it does not have", |expected| {
+    (&["b_tools_mcp"], "stdout hides the call to a tool by a name that it does not have", |expected| {
         expected.calls.truncate(1);
         expected.turns = 2;
     }),
@@ -219,12 +219,12 @@ fn every_capture_matches_its_script() {
         let script = serde_json::from_slice(&file("script.json")).unwrap();
         let meta = serde_json::from_slice(&file("meta.json")).unwrap();
         let mut expected = Expected::of(&script, &meta);
-        for (at, (captures, _, change)) in EXCEPTIONS.iter().enumerate() {
+        for (index, (captures, _, change)) in EXCEPTIONS.iter().enumerate() {
             if captures.contains(&capture) {
                 let before = expected.clone();
                 change(&mut expected);
                 assert_ne!(before, expected, "{capture} needs no exception");
-                used[at] = true;
+                used[index] = true;
             }
         }
         let read = actual(&String::from_utf8_lossy(&file("stdout.jsonl")));
@@ -285,7 +285,7 @@ struct Thread {
 }
 
 impl Thread {
-    /// Reads the files as a session does, but one after the other.
+    /// Reads the files as a session does, but one after another.
     fn read(capture: &str) -> Self {
         let folder = root().join("codex-0.169.0-threads").join(capture);
         let mut thread = Self::default();
@@ -499,7 +499,7 @@ async fn a_completed_turn_without_an_answer_or_a_call_is_not_finished() {
     let empty = r#"{"type":"item.completed","item":{"id":"i","type":"agent_message","text":""}}"#;
     let used = r#"{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":0,"output_tokens":1}}"#;
     let silent = ending(&[empty, used]).await;
-    assert!(matches!(&silent, Ending::GaveUp { reason } if reason.contains("without a text")), "{silent:?}");
+    assert!(matches!(&silent, Ending::GaveUp { reason } if reason.contains("neither text nor")), "{silent:?}");
 }
 
 #[tokio::test]

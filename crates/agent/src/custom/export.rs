@@ -24,7 +24,7 @@ export default has(holder, 'execute') ? { execute: method('execute') }
 
 /// Description of an agent that is one function.
 pub(super) const EXECUTE: &str =
-    "export a function `execute({script, args, options})`, under that name or as the default";
+    "export a function `execute({script, args, options})`, by name or as the default export";
 /// Description of an adapter.
 pub(super) const ADAPTER: &str = "or an object or a class with `send(message, context)` and, where they are needed, `connect`, `reset` and `disconnect`";
 

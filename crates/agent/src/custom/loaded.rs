@@ -83,10 +83,10 @@ impl Loaded {
 /// Takes the engine that was returned last, because its memory is still in the processor's caches.
 fn take(program: &Program, timeout_ms: u64) -> Option<Loaded> {
     let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
-    let at = pool.iter().rposition(|idle| {
+    let index = pool.iter().rposition(|idle| {
         idle.timeout_ms == timeout_ms
             && idle.program.modules == program.modules
             && idle.program.library.is_same(&program.library)
     })?;
-    Some(pool.remove(at))
+    Some(pool.remove(index))
 }

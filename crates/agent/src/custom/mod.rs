@@ -1,6 +1,6 @@
-//! The agent `custom`: a user's module, which runs in the embedded engine. It exports either a function `execute`,
-//! called with the user's message, or an *adapter* that passes messages: `connect`, `send`, `reset` and `disconnect`,
-//! of which only `send` is required.
+//! The `custom` agent: a user's module, which runs in the embedded engine. It exports either a function named
+//! `execute`, called with the user's message, or an *adapter* that passes messages: `connect`, `send`, `reset` and
+//! `disconnect`, of which only `send` is required.
 
 mod export;
 mod loaded;
@@ -40,7 +40,7 @@ impl Agent for Custom {
     }
 
     fn check_argument(&self, argument: Option<&str>, modules: &Library) -> Vec<Diagnostic> {
-        match Module::of_argument(argument) {
+        match Module::from_argument(argument) {
             Ok(module) => module.check(modules),
             Err(problem) => vec![*problem],
         }

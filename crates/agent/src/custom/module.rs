@@ -26,7 +26,7 @@ pub(super) struct Module {
 
 impl Module {
     /// Returns the module that `custom:FILE` names.
-    pub(super) fn of_argument(argument: Option<&str>) -> Result<Self, Box<Diagnostic>> {
+    pub(super) fn from_argument(argument: Option<&str>) -> Result<Self, Box<Diagnostic>> {
         let Some(file) = argument.filter(|file| !file.is_empty()) else {
             return Err(Box::new(Diagnostic::error("`custom` needs a module").help("write `custom:agent.js`")));
         };
@@ -56,9 +56,9 @@ impl Module {
     }
 
     /// Returns the module of a trial.
-    pub(super) fn of(context: &SessionContext) -> Result<Self, Vec<Diagnostic>> {
+    pub(super) fn from_context(context: &SessionContext) -> Result<Self, Vec<Diagnostic>> {
         let Some(config) = &context.config else {
-            return Self::of_argument(context.argument.as_deref()).map_err(|problem| vec![*problem]);
+            return Self::from_argument(context.argument.as_deref()).map_err(|problem| vec![*problem]);
         };
         let mut problems = Problems::new();
         Self::read(&config.node, &config.directory, &mut problems).map(|(module, _)| module).ok_or(problems)

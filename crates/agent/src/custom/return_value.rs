@@ -21,7 +21,7 @@ pub(super) struct ReturnValue {
     pub(super) result: Json,
     pub(super) usage: Usage,
     /// Warnings about irregularities in it.
-    pub(super) doubts: Vec<String>,
+    pub(super) warnings: Vec<String>,
     /// True if it has no answer: the map is empty, or has a misspelt key instead of an answer.
     pub(super) is_empty: bool,
 }
@@ -37,7 +37,7 @@ impl ReturnValue {
             output => Map::from_iter([("output".to_owned(), output)]),
         };
         let text = given(&map, "output").map(as_text);
-        let (mut turns, mut doubts) = match map.get("messages") {
+        let (mut turns, mut warnings) = match map.get("messages") {
             Some(Json::Array(messages)) => {
                 let new = messages.strip_prefix(known.as_slice()).unwrap_or(messages).to_vec();
                 known.clone_from(messages);
@@ -52,9 +52,9 @@ impl ReturnValue {
         let odd: Vec<String> = odd_keys(&map).collect();
         let has_answer = ["output", "messages", "tools", "tool_calls"].iter().any(|key| map.contains_key(*key));
         let is_empty = !has_answer && (map.is_empty() || !odd.is_empty());
-        doubts.extend(odd);
+        warnings.extend(odd);
         let usage = map.get("usage").and_then(Json::as_object).map(usage).unwrap_or_default();
-        Some(Self { turns, text, usage, doubts, is_empty, result: whole(map) })
+        Some(Self { turns, text, usage, warnings, is_empty, result: whole(map) })
     }
 }
 

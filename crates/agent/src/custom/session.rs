@@ -12,8 +12,8 @@ use super::return_value::ReturnValue;
 use crate::SessionContext;
 use crate::answer::Reported;
 use crate::network::{self, Network};
-use crate::performer::Performer;
 use crate::session::Session;
+use crate::step_recorder::StepRecorder;
 use crate::transcript::{as_text, perform};
 use crate::turn::{Turn, finished};
 
@@ -24,7 +24,7 @@ pub(super) struct CustomSession {
     loaded: Option<Loaded>,
     /// Options of the project for the module.
     options: Map<String, Json>,
-    performer: Performer,
+    step_recorder: StepRecorder,
     /// Messages of both sides so far; kept only if there is more than one user message.
     history: Option<Vec<Json>>,
     /// Messages that the module returned last.
@@ -39,7 +39,7 @@ impl CustomSession {
     /// says nothing about the agent.
     pub(super) async fn open(session_context: &SessionContext) -> Result<Self, Breakage> {
         let broken = |problem: &model::Diagnostic| Breakage::environment(problem.to_string());
-        let module = Module::of(session_context)
+        let module = Module::from_context(session_context)
             .map_err(|problems| problems.first().map_or_else(|| Breakage::harness("`custom` has no module"), broken))?;
         let Module { file, path, options, hosts } = module;
         let broken = |error: &ScriptError| Breakage::environment(format!("`{file}` cannot be loaded: {error}"));
@@ -61,7 +61,7 @@ impl CustomSession {
             history: (is_long || matches!(loaded.export, Export::Adapter(_))).then(Vec::new),
             loaded: Some(loaded),
             options,
-            performer: Performer::default(),
+            step_recorder: StepRecorder::default(),
             given: Vec::new(),
         };
         conversation.connect().await?;
@@ -82,7 +82,7 @@ impl CustomSession {
     }
 
     async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
-        self.performer.begin(turn, &self.session_id)?;
+        self.step_recorder.begin(turn, &self.session_id)?;
         turn.waiting("agent");
         let gone = || Ending::GaveUp { reason: "an earlier call was abandoned".to_owned() };
         let mut loaded = self.loaded.take().ok_or_else(gone)?;
@@ -153,19 +153,19 @@ impl CustomSession {
     }
 
     async fn take_in(&mut self, message: &UserMessage, given: ReturnValue, turn: &mut Turn) -> Result<(), Ending> {
-        given.doubts.iter().for_each(|doubt| turn.warn(format!("unexpected value from `execute`: {doubt}")));
+        given.warnings.iter().for_each(|warning| turn.warn(format!("unexpected value from `execute`: {warning}")));
         if given.is_empty {
             return Err(Ending::GaveUp { reason: "`execute` returned no `output`".to_owned() });
         }
-        let history = perform(&given.turns, &mut self.performer, turn).await?;
+        let history = perform(&given.turns, &mut self.step_recorder, turn).await?;
         let text = given.text.clone().or_else(|| history.map(str::to_owned));
         self.remember(message, text.as_deref());
         turn.record(finished(false, given.usage, text, Some(given.result)))
     }
 
     async fn take_in_answer(&mut self, message: &UserMessage, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
-        answer.doubts.iter().for_each(|doubt| turn.warn(format!("unexpected value from `send`: {doubt}")));
-        perform(&answer.turns, &mut self.performer, turn).await?;
+        answer.warnings.iter().for_each(|warning| turn.warn(format!("unexpected value from `send`: {warning}")));
+        perform(&answer.turns, &mut self.step_recorder, turn).await?;
         if let Some(reason) = answer.error {
             return Err(gave_up(reason));
         }
@@ -189,7 +189,7 @@ fn answer(value: &Value) -> Result<Reported, Ending> {
             let shown = model::text::shortened(&Json::Object(map.clone()).to_string(), 300);
             Reported::read(map).ok_or_else(|| Ending::GaveUp { reason: format!("`send` returned no `text`: {shown}") })
         }
-        plain => Ok(Reported::of_text(as_text(&plain))),
+        plain => Ok(Reported::from_text(as_text(&plain))),
     }
 }
 

@@ -15,11 +15,11 @@ fn module(name: &str, text: &str) -> (tempfile::TempDir, String) {
 }
 
 fn harness(file: &str, case: Case) -> AgentHarness {
-    AgentHarness { argument: Some(file.to_owned()), ..AgentHarness::of(case) }
+    AgentHarness { argument: Some(file.to_owned()), ..AgentHarness::for_case(case) }
 }
 
 /// Runs a case with one message with a module of this text.
-async fn played(text: &str) -> TestRun {
+async fn run(text: &str) -> TestRun {
     let (_dir, file) = module("agent.js", text);
     harness(&file, case("a", &["go"])).play(&Custom).await.unwrap()
 }
@@ -63,21 +63,21 @@ async fn execute_receives_the_case_data_and_its_complete_result_is_kept() {
 
 #[tokio::test]
 async fn text_and_other_plain_values_become_the_answer() {
-    let echo = played("export default ({ args }) => `you said ${args.input}`").await;
+    let echo = run("export default ({ args }) => `you said ${args.input}`").await;
     let result = json!({"output": "you said go", "messages": null});
     assert_eq!((echo.answer(), echo.turn.trace().result.as_deref()), (Some("you said go"), Some(&result)));
-    let object = played("export const execute = () => ({ output: 'x', usage: { input: 3, output_tokens: 4 } })").await;
+    let object = run("export const execute = () => ({ output: 'x', usage: { input: 3, output_tokens: 4 } })").await;
     assert_eq!((object.answer(), object.tokens()), (Some("x"), Some(7)));
     // It did not report what happened before the answer, so it is unknown whether a call was made.
     assert_eq!(object.turn.trace().result.as_deref().unwrap()["messages"], json!(null));
-    let with_calls = played("export default () => ({ output: 'x', tools: [] })").await;
+    let with_calls = run("export default () => ({ output: 'x', tools: [] })").await;
     assert_eq!(with_calls.turn.trace().result.as_deref(), Some(&json!({"output": "x", "tools": []})));
-    let number = played("export default { execute: () => 42 }").await;
+    let number = run("export default { execute: () => 42 }").await;
     assert_eq!(
         (number.answer(), number.turn.trace().result.as_deref()),
         (Some("42"), Some(&json!({"output": 42, "messages": null})))
     );
-    let missing = played("export default () => ({ messages: [] })").await;
+    let missing = run("export default () => ({ messages: [] })").await;
     assert_eq!((missing.answer(), missing.turn.trace().result.as_deref()), (None, Some(&json!({"messages": []}))));
 }
 
@@ -93,7 +93,7 @@ export function execute({ args }) {
     std::fs::write(dir.path().join("agent.mjs"), module).unwrap();
     let file = dir.path().join("agent.mjs").display().to_string();
     for trial in 0..10 {
-        let harness = AgentHarness { argument: Some(file.clone()), ..AgentHarness::of(case("case", &["hello"])) };
+        let harness = AgentHarness { argument: Some(file.clone()), ..AgentHarness::for_case(case("case", &["hello"])) };
         let played = harness.play(&Custom).await.unwrap();
         assert_eq!(played.endings, [Ending::Finished], "trial {trial}");
     }
@@ -103,11 +103,11 @@ export function execute({ args }) {
 async fn an_object_without_an_output_counts_as_giving_up() {
     let reason = "`execute` returned no `output`".to_owned();
     for empty in ["{}", "{ ouput: 'x' }", "{ text: 'x' }"] {
-        let ended = played(&format!("export default () => ({empty})")).await.endings;
+        let ended = run(&format!("export default () => ({empty})")).await.endings;
         assert_eq!(ended, [Ending::GaveUp { reason: reason.clone() }], "{empty}");
     }
     for answer in ["{ output: null }", "{ messages: [] }", "{ score: 5 }"] {
-        let ended = played(&format!("export default () => ({answer})")).await.endings;
+        let ended = run(&format!("export default () => ({answer})")).await.endings;
         assert_eq!(ended, [Ending::Finished], "{answer}");
     }
 }
@@ -115,7 +115,7 @@ async fn an_object_without_an_output_counts_as_giving_up() {
 #[tokio::test]
 async fn a_key_similar_to_a_known_one_is_reported() {
     let warnings = async |text: &str| {
-        let played = played(&format!("export default () => ({text})")).await;
+        let played = run(&format!("export default () => ({text})")).await;
         played.turn.into_parts().2
     };
     let odd = |key: &str, meant: &str| {
@@ -148,13 +148,13 @@ async fn execute_is_found_in_every_form_and_keeps_its_receiver() {
         "export default class { word = 'hi'; async execute() { return this.word; } }",
         "class Made { #word = 'hi'; execute() { return this.#word; } } export default new Made()",
     ] {
-        assert_eq!(played(text).await.answer(), Some("hi"), "{text}");
+        assert_eq!(run(text).await.answer(), Some("hi"), "{text}");
     }
     let (_dir, file) = module("agent.cjs", "module.exports = { execute: () => 'hi' }");
     assert_eq!(harness(&file, case("a", &["go"])).play(&Custom).await.unwrap().answer(), Some("hi"));
 }
 
-/// Runs trials of one message each, one after the other, on the module with this text, and returns their answers.
+/// Runs trials of one message each, one after another, on the module with this text, and returns their answers.
 async fn answers(text: &str, trials: usize) -> Vec<String> {
     let (_dir, file) = module("agent.js", text);
     let mut answers = Vec::new();
@@ -241,19 +241,17 @@ async fn each_trial_has_its_own_console_limit() {
 
 #[tokio::test]
 async fn messages_and_tools_become_turns_and_calls() {
-    let played = played(
-        "export default () => ({ output: 'done', messages: [
+    let played = run("export default () => ({ output: 'done', messages: [
             { role: 'user', content: 'go' },
             { role: 'assistant', content: 'I add.', tools: [{ name: 'add', args: { a: 1 } }] },
             { role: 'tool', tools: [{ name: 'add', args: { a: 1 }, result: { sum: 2 } }] },
             { role: 'assistant', content: 'done' },
-        ] })",
-    )
+        ] })")
     .await;
     assert_eq!(played.calls(), [("add", r#"{"sum":2}"#, false)]);
     let texts: Vec<_> = played.turn.trace().turns.iter().map(|turn| turn.text.as_str()).collect();
     assert_eq!(texts, ["I add.", "done"]);
-    let beside = self::played("export default () => ({ output: 'x', tools: [{ name: 'get', args: {} }] })").await;
+    let beside = self::run("export default () => ({ output: 'x', tools: [{ name: 'get', args: {} }] })").await;
     assert_eq!(beside.calls(), [("get", "(none)", false)]);
     assert_eq!(beside.turn.trace().turn_count(), 1);
 }
@@ -287,10 +285,10 @@ async fn exceptions_and_missing_answers_are_the_agents_failure() {
     assert_eq!(from, "stderr");
     assert!(text.contains("agent.ts:4:") && text.ends_with("throw new TypeError('no luck');"), "{text}");
     for text in ["export default () => null", "export default async () => {}"] {
-        let nothing = played(text).await;
+        let nothing = run(text).await;
         assert_eq!(nothing.endings, [Ending::GaveUp { reason: "`execute` returned nothing".into() }]);
     }
-    let waits = played("export default () => new Promise(() => {})").await;
+    let waits = run("export default () => new Promise(() => {})").await;
     assert_eq!(
         waits.endings,
         [Ending::GaveUp { reason: "`execute`: it waits for a promise that is never settled".into() }]
@@ -299,22 +297,21 @@ async fn exceptions_and_missing_answers_are_the_agents_failure() {
 
 #[tokio::test]
 async fn the_start_of_excessive_console_output_is_recorded_with_a_notice() {
-    let mut many =
-        played("export default () => { for (let n = 0; n < 5000; n++) console.log('line'); return 'x' }").await;
+    let mut many = run("export default () => { for (let n = 0; n < 5000; n++) console.log('line'); return 'x' }").await;
     let lines = notices(&mut many);
     assert_eq!((lines.len(), lines[999].1.as_str()), (1_001, "line"));
-    assert_eq!(lines[1_000].1, "(left out of the console output: 4000 lines, 16000 bytes)");
+    assert_eq!(lines[1_000].1, "(omitted from the console output: 4000 lines, 16000 bytes)");
     assert_eq!(many.answer(), Some("x"));
     let long =
         "export default () => { console.log('a'); console.log('b'.repeat(2 ** 21)); console.log('c'); return 'x' }";
-    let lines = notices(&mut played(long).await);
+    let lines = notices(&mut run(long).await);
     assert_eq!(lines[0].1, "a");
-    assert_eq!(lines[1].1, "(left out of the console output: 2 lines, 2097153 bytes)");
+    assert_eq!(lines[1].1, "(omitted from the console output: 2 lines, 2097153 bytes)");
 }
 
 #[tokio::test]
 async fn console_lines_are_recorded_in_order() {
-    let mut played = played(
+    let mut played = run(
         "console.log('loaded'); export default async () => { console.log('one', { a: 1 }); await null; console.error('two'); return 'x'; }",
     )
     .await;
@@ -345,8 +342,7 @@ async fn exceeding_resource_limits_is_the_agents_failure() {
     endless.setup.timeout_ms = 0;
     let played = endless.play(&Custom).await.unwrap();
     assert_eq!(played.endings, [Ending::GaveUp { reason: "`execute`: stopped after 1000 ms".into() }]);
-    let hungry =
-        self::played("export default () => { const all = []; for (;;) all.push('x'.repeat(1e7) + all.length); }");
+    let hungry = self::run("export default () => { const all = []; for (;;) all.push('x'.repeat(1e7) + all.length); }");
     assert_eq!(
         hungry.await.endings,
         [Ending::GaveUp { reason: "`execute`: needed more than 256 MiB of memory".into() }]
@@ -406,7 +402,7 @@ async fn adapted(text: &str, messages: &[&str]) -> Result<TestRun, sandbox::Brea
     let (dir, _file) = module("agent.ts", text);
     let config = json!({"type": "custom", "module": "./agent.ts", "options": {"greeting": "Hello"}});
     let harness =
-        AgentHarness { config: Some(configured(&config, dir.path())), ..AgentHarness::of(case("a", messages)) };
+        AgentHarness { config: Some(configured(&config, dir.path())), ..AgentHarness::for_case(case("a", messages)) };
     harness.play(&Custom).await
 }
 
@@ -528,7 +524,7 @@ async fn asks(address: &str, hosts: Json) -> Result<TestRun, sandbox::Breakage> 
     let config = json!({"type": "custom", "module": "agent.js", "options": {"address": address}, "network": hosts});
     let config = configured(&config, dir.path());
     assert_eq!(Custom.check_config(&config.node, dir.path(), &script::Library::default()), []);
-    AgentHarness { config: Some(config), ..AgentHarness::of(case("a", &["hi"])) }.play(&Custom).await
+    AgentHarness { config: Some(config), ..AgentHarness::for_case(case("a", &["hi"])) }.play(&Custom).await
 }
 
 #[tokio::test]
@@ -567,7 +563,7 @@ async fn a_request_to_a_host_that_is_not_allowed_is_a_configuration_error() {
             try { await fetch('http://127.0.0.1/') } catch (error) { return { error: error.message } }
         };",
     ] {
-        let ending = played(text).await.endings;
+        let ending = run(text).await.endings;
         let [Ending::InvalidTest { reason }] = ending.as_slice() else { panic!("{ending:?}") };
         assert!(reason.ends_with("for the hosts in its `network: [HOST]`"), "{reason}");
     }

@@ -125,7 +125,7 @@ fn directive(line: &str) -> Option<Directive> {
     if let Some(kind) = DIRECTIVES.iter().find(|kind| kind.name == name) {
         return Some((kind.parse)(rest).unwrap_or_else(|wrong| {
             Directive::Invalid(
-                Diagnostic::error(format!("in the directive `!{name}`: {wrong}"))
+                Diagnostic::error(format!("in the `!{name}` directive: {wrong}"))
                     .help(format!("write `!{name} {}`", kind.form)),
             )
         }));
@@ -212,7 +212,7 @@ fn tokens(rest: &str) -> Result<Directive, String> {
     if !(2..=4).contains(&counts.len()) {
         return Err(format!("two to four numbers are needed, not {}", counts.len()));
     }
-    let count = |at: usize| counts.get(at).copied().unwrap_or(0);
+    let count = |index: usize| counts.get(index).copied().unwrap_or(0);
     let tokens =
         Tokens { input: count(0), output: count(1), cache_read: count(2), cache_write: count(3), reasoning: None };
     Ok(Directive::Use(Usage { tokens: Some(tokens), cost_usd: None }))

@@ -1,4 +1,4 @@
-//! The agent `fake`: repeats the user's messages and follows the directives in them. It serves for trying things out,
+//! The `fake` agent: repeats the user's messages and follows the directives in them. It serves for trying things out,
 //! and for tests and benchmarks of the code around agents.
 //!
 //! A directive is a line of the user's message that begins with `!` and a name in [`DIRECTIVES`]. Directives are
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use self::directive::{Directive, parse};
 use super::chat::FileAccess;
-use super::performer::Performer;
+use super::step_recorder::StepRecorder;
 use super::{Agent, CaseContext, Description, SessionContext};
 use crate::session::Session;
 use crate::turn::{Turn, finished, unless_stopped};
@@ -30,7 +30,7 @@ const SUB_AGENTS: &str = ".fake/agents";
 /// Tools that its directives call.
 const TOOLS: &[&str] = &["AskUserQuestion", "Skill", "Write"];
 
-/// The agent `fake`; see the module documentation.
+/// The `fake` agent; see the module documentation.
 pub struct Fake;
 
 static DESCRIPTION: Description = Description {
@@ -69,11 +69,11 @@ impl Agent for Fake {
     }
 
     fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
-        let access = session_context.sandbox.as_deref().map(FileAccess::of);
+        let access = session_context.sandbox.as_deref().map(FileAccess::for_sandbox);
         let session: Box<dyn Session> = Box::new(FakeSession {
             session_id: session_context.session_id("fake"),
             access,
-            performer: Performer::default(),
+            step_recorder: StepRecorder::default(),
         });
         Box::pin(std::future::ready(Ok(session)))
     }
@@ -83,7 +83,7 @@ impl Agent for Fake {
 struct FakeSession {
     session_id: String,
     access: Option<FileAccess>,
-    performer: Performer,
+    step_recorder: StepRecorder,
 }
 
 impl Session for FakeSession {
@@ -115,8 +115,8 @@ impl FakeSession {
         lines: &mut Vec<String>,
         usage: &mut Usage,
     ) -> Result<(), Ending> {
-        self.performer.next_turn();
-        self.performer.begin(turn, &self.session_id)?;
+        self.step_recorder.next_turn();
+        self.step_recorder.begin(turn, &self.session_id)?;
         for directive in parse(text) {
             self.follow(directive, turn, lines, usage).await?;
         }
@@ -132,24 +132,24 @@ impl FakeSession {
     ) -> Result<(), Ending> {
         match directive {
             Directive::Say(text) => {
-                self.performer.say(turn, &text)?;
+                self.step_recorder.say(turn, &text)?;
                 lines.push(text);
             }
-            Directive::Think(text) => self.performer.think(turn, &text)?,
+            Directive::Think(text) => self.step_recorder.think(turn, &text)?,
             Directive::Call { name, input, result, is_error } => {
-                let id = self.performer.call(turn, &name, input)?;
+                let id = self.step_recorder.call(turn, &name, input)?;
                 self.result(turn, &id, &result, is_error)?;
             }
             Directive::Ask(Question { question, options, multi_select, .. }) => {
                 let labels: Vec<_> = options.iter().map(|label| json!({ "label": label })).collect();
                 let asked = json!({ "question": question, "options": labels, "multiSelect": multi_select });
-                let id = self.performer.call(turn, "AskUserQuestion", json!({ "questions": [asked] }))?;
+                let id = self.step_recorder.call(turn, "AskUserQuestion", json!({ "questions": [asked] }))?;
                 let call_id = Some(id.clone());
                 let answer = turn.ask(Question { call_id, question, options, multi_select, ..Question::default() });
                 self.result(turn, &id, answer.as_deref().unwrap_or("no answer"), false)?;
             }
             Directive::Skill(name) => {
-                let id = self.performer.call(turn, "Skill", json!({ "skill": name }))?;
+                let id = self.step_recorder.call(turn, "Skill", json!({ "skill": name }))?;
                 let file = format!("{SKILLS}/{name}/SKILL.md");
                 let loaded = self.access.as_ref().and_then(|access| access.read(&file).ok());
                 let text = loaded.as_deref().map(String::from_utf8_lossy);
@@ -161,7 +161,7 @@ impl FakeSession {
                 }
             }
             Directive::Write { path, content } => {
-                let id = self.performer.call(turn, "Write", json!({ "file_path": path, "content": content }))?;
+                let id = self.step_recorder.call(turn, "Write", json!({ "file_path": path, "content": content }))?;
                 let written = match &self.access {
                     Some(access) => access.write(&path, content.as_bytes()).map(|_| format!("wrote {path}")),
                     None => Err("there is no sandbox to write in".to_owned()),
@@ -191,8 +191,8 @@ impl FakeSession {
     }
 
     fn result(&mut self, turn: &mut Turn, id: &str, content: &str, is_error: bool) -> Result<(), Ending> {
-        self.performer.result(turn, id, content, is_error)?;
-        self.performer.next_turn();
+        self.step_recorder.result(turn, id, content, is_error)?;
+        self.step_recorder.next_turn();
         Ok(())
     }
 }
@@ -207,13 +207,13 @@ mod tests {
     use crate::tests::harness::{AgentHarness, Bare, TestRun, case, response};
     use sandbox::Sandbox;
 
-    async fn played(messages: &[&str]) -> TestRun {
-        AgentHarness::of(case("case", messages)).play(&Fake).await.unwrap()
+    async fn run(messages: &[&str]) -> TestRun {
+        AgentHarness::for_case(case("case", messages)).play(&Fake).await.unwrap()
     }
 
     #[tokio::test]
     async fn a_message_without_directives_is_the_answer() {
-        let played = played(&["hello\nworld"]).await;
+        let played = run(&["hello\nworld"]).await;
         assert_eq!(played.answer(), Some("hello\nworld"));
         assert_eq!(played.turn.trace().turn_count(), 1);
         assert_eq!(played.tokens(), None);
@@ -222,7 +222,7 @@ mod tests {
 
     #[tokio::test]
     async fn directives_are_followed_in_order_and_a_result_ends_a_turn() {
-        let played = played(&[
+        let played = run(&[
             "!think hm\nfirst\n!call Bash {\"command\": \"ls\"} => a.txt\n!fail Read\nlast\n!tokens 100 20\n!cost 0.5",
         ])
         .await;
@@ -240,7 +240,7 @@ mod tests {
     async fn questions_are_answered_from_the_case() {
         let mut asking = case("case", &["!ask Which color? | Red | Blue\n!ask-many Sizes? | S | L"]);
         asking.user_responses = vec![response("color", "Blue")];
-        let played = AgentHarness::of(asking).play(&Fake).await.unwrap();
+        let played = AgentHarness::for_case(asking).play(&Fake).await.unwrap();
         let results: Vec<_> = played.calls().iter().map(|(_, result, _)| (*result).to_owned()).collect();
         assert_eq!(results, ["Blue", "no answer"]);
         let questions = &played.turn.trace().questions;
@@ -250,7 +250,7 @@ mod tests {
 
     #[tokio::test]
     async fn files_are_written_but_only_in_the_sandbox() {
-        let mut harness = AgentHarness::of(case("case", &["!write a/b.txt one\\ntwo\n!write ../c.txt x"]));
+        let mut harness = AgentHarness::for_case(case("case", &["!write a/b.txt one\\ntwo\n!write ../c.txt x"]));
         let bare = Bare::new();
         harness.sandbox = Some(bare.clone());
         let played = harness.play(&Fake).await.unwrap();
@@ -263,13 +263,13 @@ mod tests {
     #[tokio::test]
     async fn conditional_directives_run_only_with_an_installed_skill() {
         let messages = ["!skill greet\n!with-skill !say hello"];
-        let without = played(&messages).await;
+        let without = run(&messages).await;
         assert_eq!((without.calls(), without.answer()), (vec![("Skill", "no such skill", true)], None));
         let bare = Bare::new();
         let folder = bare.work().join(SKILLS).join("greet");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("SKILL.md"), "Be kind.").unwrap();
-        let mut harness = AgentHarness::of(case("case", &messages));
+        let mut harness = AgentHarness::for_case(case("case", &messages));
         harness.sandbox = Some(bare);
         let with = harness.play(&Fake).await.unwrap();
         assert_eq!(with.calls(), [("Skill", "Be kind.", false)]);
@@ -283,14 +283,14 @@ mod tests {
             ("!provider-error 503", Ending::ProviderFailed { reason: "503".into() }),
             ("!abort", Ending::Aborted { reason: "requested by `!abort`".into() }),
         ] {
-            let played = played(&[text, "next"]).await;
+            let played = run(&[text, "next"]).await;
             assert_eq!(played.endings, [ending], "{text}");
         }
     }
 
     #[tokio::test]
     async fn no_turn_starts_after_the_last_one() {
-        let mut harness = AgentHarness::of(case("case", &["!call A\n!tokens 5 5\n!call B\n!call C"]));
+        let mut harness = AgentHarness::for_case(case("case", &["!call A\n!tokens 5 5\n!call B\n!call C"]));
         harness.stop_after(2);
         let played = harness.play(&Fake).await.unwrap();
         assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 2.0 }]);
@@ -300,7 +300,7 @@ mod tests {
 
     #[tokio::test]
     async fn sleep_ends_when_the_trial_must_stop() {
-        let harness = AgentHarness::of(case("case", &["!sleep 1h"]));
+        let harness = AgentHarness::for_case(case("case", &["!sleep 1h"]));
         let stop = harness.stop.clone();
         let started = Instant::now();
         let (played, ()) = tokio::join!(harness.play(&Fake), async move {
@@ -312,7 +312,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_thousand_trials_take_almost_no_time() {
-        let harness = AgentHarness::of(case("case", &["hello\n!call Bash {\"command\": \"ls\"}\ndone\n!tokens 1 2"]));
+        let harness =
+            AgentHarness::for_case(case("case", &["hello\n!call Bash {\"command\": \"ls\"}\ndone\n!tokens 1 2"]));
         let started = Instant::now();
         for _ in 0..1_000 {
             assert_eq!(harness.play(&Fake).await.unwrap().answer(), Some("hello\ndone"));
@@ -322,13 +323,13 @@ mod tests {
 
     #[test]
     fn invalid_directives_are_found_before_the_run() {
-        let problems = |messages: &[&str]| AgentHarness::of(case("case", messages)).check(&Fake);
+        let problems = |messages: &[&str]| AgentHarness::for_case(case("case", messages)).check(&Fake);
         let described = problems(&["!slep 2s", "!call"]);
         assert_eq!(
             described,
             [
                 "case.yaml:1:1: `!slep` is not a directive of `fake`",
-                "case.yaml:1:1: in the directive `!call`: the name of a tool is missing",
+                "case.yaml:1:1: in the `!call` directive: the name of a tool is missing",
             ]
         );
         assert!(problems(&["!sleep 2s"]).is_empty());

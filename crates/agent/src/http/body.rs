@@ -70,7 +70,7 @@ impl Body {
     /// Reads a template. All errors that can be found without a message are added to `problems`.
     pub(super) fn template(node: &Node, problems: &mut Problems) -> Self {
         // Text that is JSON except for its placeholders is treated as JSON, where inserted text must be quoted.
-        let tree = node.as_str().and_then(|text| serde_json::from_str(text).ok()).map(|value| placed(&value, node));
+        let tree = node.as_str().and_then(|text| serde_json::from_str(text).ok()).map(|value| to_node(&value, node));
         let tree = tree.unwrap_or_else(|| node.clone());
         each_text(&tree, &mut |text, at| check(text, at, problems));
         if !matches!(tree.kind, NodeKind::String(_) | NodeKind::Map(_) | NodeKind::List(_)) {
@@ -80,7 +80,7 @@ impl Body {
         Self::Template(tree)
     }
 
-    /// Returns `true` if the body can refer to the field `name` of a case.
+    /// Returns `true` if the body can refer to the field called `name` of a case.
     pub(super) fn reaches(&self, name: &str) -> bool {
         match self {
             Self::Legacy | Self::Messages => false,
@@ -118,18 +118,18 @@ impl Body {
 }
 
 /// Converts `value` to a tree whose location is that of `at`.
-fn placed(value: &Value, at: &Node) -> Node {
+fn to_node(value: &Value, at: &Node) -> Node {
     let kind = match value {
-        Value::Array(items) => NodeKind::List(items.iter().map(|item| placed(item, at)).collect()),
+        Value::Array(items) => NodeKind::List(items.iter().map(|item| to_node(item, at)).collect()),
         Value::Object(entries) => NodeKind::Map(
-            entries.iter().map(|(key, value)| (Spanned::new(key.clone(), at.span), placed(value, at))).collect(),
+            entries.iter().map(|(key, value)| (Spanned::new(key.clone(), at.span), to_node(value, at))).collect(),
         ),
         plain => Node::from_json(plain, &at.source).kind,
     };
     Node { kind, span: at.span, tag: None, source: Arc::clone(&at.source) }
 }
 
-/// Calls `each` with every text in `node`, including keys, and the node it belongs to.
+/// Calls `each` with every string in `node`, including keys, and the node it belongs to.
 fn each_text(node: &Node, each: &mut impl FnMut(&str, &Node)) {
     match &node.kind {
         NodeKind::String(text) => each(text, node),

@@ -20,11 +20,11 @@ use model::millis;
 /// Timeout for the rest of a response whose answer is complete. If it is read to its end, the connection can be reused.
 const REST: Duration = Duration::from_millis(50);
 /// Maximum size of a response that is recorded, in bytes.
-const KEPT: usize = 16 * 1024;
+const MAX_RECORDED_BYTES: usize = 16 * 1024;
 /// Delay before the first retry of a connection. Each further delay is four times as long.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Maximum delay before a retry.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// Content of a request.
 #[derive(Debug)]
@@ -151,7 +151,7 @@ pub(super) struct Exchange<'a> {
 impl Exchange<'_> {
     /// Sends `request_body` until there is a response, or retrying does not help.
     pub(super) async fn run(&self, request_body: &RequestBody, turn: &mut Turn) -> Result<ResponseContent, Fault> {
-        turn.raw("http", &clipped(&self.sent(request_body), KEPT));
+        turn.raw("http", &clipped(&self.sent(request_body), MAX_RECORDED_BYTES));
         let mut tried = 0;
         loop {
             tried += 1;
@@ -189,7 +189,7 @@ impl Exchange<'_> {
         };
         let exponent = u32::try_from(tried.saturating_sub(1)).unwrap_or(u32::MAX);
         let usual = PAUSE.saturating_mul(4_u32.saturating_pow(exponent));
-        (again && tried <= *retries).then(|| fault.retry_after.unwrap_or(usual).min(LONGEST_PAUSE))
+        (again && tried <= *retries).then(|| fault.retry_after.unwrap_or(usual).min(MAX_PAUSE))
     }
 
     async fn once(&self, request_body: &RequestBody, turn: &mut Turn) -> Result<ResponseContent, Fault> {
@@ -322,8 +322,8 @@ impl<'a> Arriving<'a> {
             body.extend_from_slice(&bytes);
         }
         let text = String::from_utf8(body).map_err(|error| {
-            let at = error.utf8_error().valid_up_to();
-            Fault::new(FaultKind::Spoilt, format!("the answer is not UTF-8, at byte {at}"))
+            let offset = error.utf8_error().valid_up_to();
+            Fault::new(FaultKind::Spoilt, format!("the answer is not UTF-8, at byte {offset}"))
         })?;
         Ok(ResponseContent::Document(text, true))
     }
@@ -382,7 +382,7 @@ impl<'a> Arriving<'a> {
 
     fn keep(&self, bytes: &[u8]) {
         let mut data = self.exchange.received_data.lock();
-        let room = KEPT.saturating_sub(data.kept.len()).min(bytes.len());
+        let room = MAX_RECORDED_BYTES.saturating_sub(data.kept.len()).min(bytes.len());
         data.kept.extend_from_slice(&bytes[..room]);
     }
 }

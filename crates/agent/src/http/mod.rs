@@ -1,4 +1,4 @@
-//! The agent `http`: any service that answers a request with a message. It is named by `http:URL` or configured in a
+//! The `http` agent: any service that answers a request with a message. It is named by `http:URL` or configured in a
 //! project.
 
 mod body;
@@ -50,7 +50,7 @@ impl Agent for Http {
                 problem.help("write `http:http://127.0.0.1:8080/chat`, or configure the agent in the project"),
             ];
         };
-        let problem = Settings::of_url(&written_url(url)).err();
+        let problem = Settings::from_url(&written_url(url)).err();
         problem.into_iter().map(|problem| Diagnostic::error(format!("`http:{url}`: {problem}"))).collect()
     }
 
@@ -101,7 +101,7 @@ fn settings(config: Option<&Configured>, argument: Option<&str>, problems: &mut 
     if let Some(config) = config {
         return Settings::read(&config.node, problems);
     }
-    let settings = Settings::of_url(&written_url(argument?));
+    let settings = Settings::from_url(&written_url(argument?));
     settings.map_err(|problem| problems.push(Diagnostic::error(problem))).ok()
 }
 
@@ -115,7 +115,7 @@ fn written_url(argument: &str) -> String {
 fn untold_skill(case: &Case) -> Option<Diagnostic> {
     let skill = case.subject.installed().filter(|skill| skill.directory.is_some())?;
     let message =
-        format!("the skill `{}` is not passed to an agent behind HTTP, so this tests the agent without it", skill.name);
+        format!("the `{}` skill is not passed to an agent behind HTTP, so this tests the agent without it", skill.name);
     let problem = Diagnostic::warning(message).at(Excerpt::of_file(Arc::clone(&case.source.file)));
     Some(problem.help("run the suite with an agent that reads skills"))
 }

@@ -75,7 +75,7 @@ impl PathStep {
             (Self::Name(name), _) => value.get(name).into_iter().collect(),
             (Self::At(at), Value::Array(items)) => {
                 let at = usize::try_from(*at).ok().or_else(|| items.len().checked_sub(at.unsigned_abs() as usize));
-                at.and_then(|at| items.get(at)).into_iter().collect()
+                at.and_then(|index| items.get(index)).into_iter().collect()
             }
             (Self::All, Value::Array(items)) => items.iter().collect(),
             (Self::All, Value::Object(entries)) => entries.values().collect(),

@@ -9,8 +9,8 @@ use script::ScriptError;
 use serde_json::{Map, Value, json};
 
 use super::super::answer::document::{self, TEXTS};
-use super::super::answer::{Answer, NAMELESS, Piece};
-use super::super::performer::Performer;
+use super::super::answer::{Answer, MISSING_NAME, Piece};
+use super::super::step_recorder::StepRecorder;
 use super::super::transcript::as_text;
 use super::body::{Body, MessageContext};
 use super::exchange::{Exchange, Fault, FaultKind, Received, RequestBody, ResponseContent};
@@ -24,7 +24,7 @@ use crate::session::Session;
 use crate::turn::{Turn, finished, too_deep, unless_stopped};
 
 /// Maximum size of the request and of the response in an error message, in bytes.
-const LONGEST_PART: usize = 2000;
+const MAX_PART_LEN: usize = 2000;
 
 /// A conversation.
 pub(super) struct HttpSession {
@@ -32,7 +32,7 @@ pub(super) struct HttpSession {
     settings: Arc<Settings>,
     client: Client,
     functions: Option<Functions>,
-    performer: Performer,
+    step_recorder: StepRecorder,
     /// Messages of both sides so far.
     history: Vec<Value>,
 }
@@ -47,13 +47,13 @@ impl HttpSession {
             settings: Arc::new(settings),
             client,
             functions,
-            performer: Performer::default(),
+            step_recorder: StepRecorder::default(),
             history: Vec::new(),
         })
     }
 
     async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
-        self.performer.begin(turn, &self.id)?;
+        self.step_recorder.begin(turn, &self.id)?;
         let request_body = RequestBody::of(self.body(message, turn).await?);
         turn.waiting("agent");
         let settings = Arc::clone(&self.settings);
@@ -90,7 +90,7 @@ impl HttpSession {
             return match called {
                 Ok(Value::Null) => Err(unmade(format!("the body's function `{name}` returned nothing"))),
                 Ok(body) => Ok(body),
-                Err(error) => Err(unmade(format!("the body's function `{name}`: {}", placed(&error)))),
+                Err(error) => Err(unmade(format!("the body's function `{name}`: {}", with_location(&error)))),
             };
         }
         let mut problems = Vec::new();
@@ -101,14 +101,16 @@ impl HttpSession {
         }
     }
 
-    /// Reads a response, which must have a text or a call.
+    /// Reads a response, which must contain text or a call.
     async fn read(&mut self, content: ResponseContent, turn: &mut Turn) -> Result<Answer, Fault> {
         let answer = self.read_content(content, turn).await?;
         let is_empty = answer.text().is_none_or(|text| text.trim().is_empty()) && !answer.has_calls();
         if is_empty {
             let reason = match &self.settings.parser {
                 Parser::Function(name) => format!("the answer is empty: `response_parser`, `{name}`, returned no text"),
-                Parser::Path(path) => format!("the answer is empty: `response_parser`, `{path}`, finds an empty text"),
+                Parser::Path(path) => {
+                    format!("the answer is empty: `response_parser`, `{path}`, finds an empty string")
+                }
                 Parser::Usual => "the answer is empty: its text has no characters".to_owned(),
             };
             return Err(Fault::new(FaultKind::Spoilt, reason).after(answer));
@@ -137,7 +139,7 @@ impl HttpSession {
         match &settings.parser {
             Parser::Usual | Parser::Path(_) if given.as_array().is_some_and(Vec::is_empty) => {}
             Parser::Usual => {}
-            Parser::Path(path) => found(&path.find(&given), &mut answer),
+            Parser::Path(path) => append_found(&path.find(&given), &mut answer),
             Parser::Function(name) => {
                 let parsed = self.parse(name, given, turn).await?;
                 returned(parsed, &mut answer);
@@ -164,7 +166,7 @@ impl HttpSession {
             Ok(value @ (Value::String(_) | Value::Object(_) | Value::Array(_))) => return Ok(value),
             Ok(Value::Null) => format!("{at}, returned nothing; return the text or an object"),
             Ok(other) => format!("{at}, returned `{other}`; return the text or an object"),
-            Err(error) => format!("{at}: {}", placed(&error)),
+            Err(error) => format!("{at}: {}", with_location(&error)),
         };
         Err(Fault::new(FaultKind::Test, reason))
     }
@@ -175,25 +177,25 @@ impl HttpSession {
         let text = answer.text();
         self.history.push(json!({"role": "user", "content": message.text}));
         self.history.push(json!({"role": "assistant", "content": text.as_deref().unwrap_or_default()}));
-        let result = whole(answer, text.as_deref());
+        let result = extra_result(answer, text.as_deref());
         let usage = answer.count.usage();
         turn.record(finished(false, usage, text, result))
     }
 
     /// Records the turns and calls of an answer.
     async fn perform(&mut self, answer: &Answer, turn: &mut Turn) -> Result<(), Ending> {
-        for doubt in &answer.doubts {
-            turn.warn(format!("unexpected content in the agent's answer: {doubt}"));
+        for warning in &answer.warnings {
+            turn.warn(format!("unexpected content in the agent's answer: {warning}"));
         }
-        self.performer.next_turn();
+        self.step_recorder.next_turn();
         for piece in answer.pieces() {
             match piece {
-                Piece::Turn => self.performer.next_turn(),
-                Piece::Text(text) => self.performer.say(turn, text)?,
+                Piece::Turn => self.step_recorder.next_turn(),
+                Piece::Text(text) => self.step_recorder.say(turn, text)?,
                 Piece::Call(call) if call.name.is_empty() => {
-                    turn.warn(format!("unexpected content in the agent's answer: {NAMELESS}"));
+                    turn.warn(format!("unexpected content in the agent's answer: {MISSING_NAME}"));
                 }
-                Piece::Call(call) => call.perform(&mut self.performer, turn).await?,
+                Piece::Call(call) => call.perform(&mut self.step_recorder, turn).await?,
             }
         }
         Ok(())
@@ -228,8 +230,8 @@ impl HttpSession {
     }
 }
 
-/// Returns the settings that cause `status` whatever the user's message is: a missing key, a wrong address, or a form of
-/// request that the agent rejects. `None` if the agent is at fault.
+/// Returns the settings that cause `status` regardless of the user's message: a missing key, a wrong address, or a form
+/// of request that the agent rejects. `None` if the agent is at fault.
 fn configured_by(status: u16) -> Option<&'static str> {
     match status {
         401 | 403 => Some("`headers` says what key is sent"),
@@ -244,14 +246,14 @@ fn exchanged(request: &str, is_sent: bool, received: &str) -> Step {
     let sent = if is_sent { "sent:" } else { "sent: nothing, because there was no connection; the request was" };
     let received = match received {
         "" => "received: nothing".to_owned(),
-        received => format!("received:\n{}", clipped(received, LONGEST_PART)),
+        received => format!("received:\n{}", clipped(received, MAX_PART_LEN)),
     };
-    let text = format!("{sent}\n{}\n\n{received}", clipped(request, LONGEST_PART));
+    let text = format!("{sent}\n{}\n\n{received}", clipped(request, MAX_PART_LEN));
     Step::Notice { from: "harness".to_owned(), text }
 }
 
 /// Formats an error of a user's function with its location.
-fn placed(error: &ScriptError) -> String {
+fn with_location(error: &ScriptError) -> String {
     match error.place() {
         Some(place) => format!("{place}: {error}"),
         None => error.to_string(),
@@ -283,22 +285,22 @@ fn parsed(text: &str, says_json: bool) -> Result<Option<Value>, Fault> {
 
 /// Size in bytes of its text from which a JSON answer in an unknown form is kept only as the output: values in memory
 /// are twenty times as large.
-const LARGE: usize = 1024 * 1024;
+const LARGE_TEXT_BYTES: usize = 1024 * 1024;
 
 /// Reads a document without a configured parser.
 fn usual(text: &str, value: Option<Value>) -> Result<Answer, Fault> {
     let mut answer = Answer::default();
     match value {
-        None => answer.say(text),
-        Some(Value::String(content)) => answer.say(&content),
+        None => answer.append_text(text),
+        Some(Value::String(content)) => answer.append_text(&content),
         Some(value) => {
             if !document::read(&value, &mut answer) && !answer.has_calls() {
                 if let Some(error) = value.as_object().and_then(document::error) {
                     return Err(Fault::new(FaultKind::Spoilt, format!("the answer is an error: {}", one_line(&error))));
                 }
-                answer.say(text.trim());
+                answer.append_text(text.trim());
                 // A large value is not kept twice.
-                if text.len() > LARGE {
+                if text.len() > LARGE_TEXT_BYTES {
                     answer.output = Some(value);
                     return Ok(answer);
                 }
@@ -311,18 +313,18 @@ fn usual(text: &str, value: Option<Value>) -> Result<Answer, Fault> {
 }
 
 /// Reads the values that a path found in a document.
-fn found(found: &[&Value], answer: &mut Answer) {
+fn append_found(found: &[&Value], answer: &mut Answer) {
     let is_text = found.iter().all(|value| value.is_string());
     match found {
         [] => {}
-        texts if is_text => texts.iter().filter_map(|text| text.as_str()).for_each(|text| answer.say(text)),
+        texts if is_text => texts.iter().filter_map(|text| text.as_str()).for_each(|text| answer.append_text(text)),
         [one] => {
-            answer.say(&one.to_string());
+            answer.append_text(&one.to_string());
             answer.output = Some((*one).clone());
         }
         several => {
             let all: Value = several.iter().map(|value| (*value).clone()).collect();
-            answer.say(&all.to_string());
+            answer.append_text(&all.to_string());
             answer.output = Some(all);
         }
     }
@@ -341,16 +343,16 @@ fn returned(value: Value, answer: &mut Answer) {
         (answer.raw, answer.count) = (raw, count);
         document::read(&value, answer);
         if !answer.has_text() {
-            answer.say("");
+            answer.append_text("");
         }
         return;
     }
-    answer.say(&as_text(&value));
+    answer.append_text(&as_text(&value));
     answer.output = Some(value).filter(|value| !value.is_string());
 }
 
 /// Returns the whole answer as a value, if it is more than text.
-fn whole(answer: &mut Answer, text: Option<&str>) -> Option<Value> {
+fn extra_result(answer: &mut Answer, text: Option<&str>) -> Option<Value> {
     let (output, raw) = (answer.output.take(), answer.raw.take());
     let raw = raw.filter(|raw| !raw.is_string());
     if output.is_none() && raw.is_none() {

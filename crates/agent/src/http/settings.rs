@@ -10,11 +10,11 @@ use super::body::Body;
 use super::path::JsonPath;
 
 /// Default limit for the size of an answer, in bytes.
-const LARGEST: usize = 10 << 20;
+const DEFAULT_MAX_BYTES: usize = 10 << 20;
 /// Default number of retries of a connection.
 const RETRIES: u64 = 2;
 /// Maximum number of retries.
-const MOST_RETRIES: u64 = 10;
+const MAX_RETRIES: u64 = 10;
 /// YAML tag of a string that names a function.
 const FUNCTION_TAG: &str = "!function";
 const METHODS: [(&str, Method); 3] = [("POST", Method::POST), ("PUT", Method::PUT), ("PATCH", Method::PATCH)];
@@ -56,7 +56,7 @@ pub(super) struct RetryOn {
 
 impl Settings {
     /// Returns the default settings for the agent at `url`.
-    pub(super) fn of_url(url: &str) -> Result<Self, String> {
+    pub(super) fn from_url(url: &str) -> Result<Self, String> {
         let url = address(url)?;
         Ok(Self {
             url,
@@ -65,7 +65,7 @@ impl Settings {
             body: Body::Legacy,
             parser: Parser::Usual,
             stream: false,
-            largest: LARGEST,
+            largest: DEFAULT_MAX_BYTES,
             retries: RETRIES,
             retry_on: RetryOn::default(),
         })
@@ -101,7 +101,7 @@ impl Settings {
             body,
             parser,
             stream,
-            largest: largest.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(LARGEST),
+            largest: largest.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(DEFAULT_MAX_BYTES),
             retries,
             retry_on,
         })
@@ -166,7 +166,7 @@ fn headers(node: &Node, problems: &mut Problems) -> HeaderMap {
             problems.push(at(format!("`{}` is set by the connection itself", key.value)));
             continue;
         }
-        let Some(text) = decode::any_text(value, &format!("the header `{}`", key.value), problems) else { continue };
+        let Some(text) = decode::any_text(value, &format!("the `{}` header", key.value), problems) else { continue };
         let Ok(mut content) = HeaderValue::try_from(text.trim()) else {
             // The value itself is not shown, because it may be a secret.
             problems.push(at(format!("the value of `{}` has characters that a header cannot have", key.value)));
@@ -215,10 +215,10 @@ fn function(node: &Node) -> Option<String> {
 
 fn retries(fields: &mut Fields<'_>, problems: &mut Problems) -> u64 {
     let retries = fields.whole("retry", 0, problems).unwrap_or(RETRIES);
-    if let Some(node) = fields.get("retry").filter(|_| retries > MOST_RETRIES) {
-        problems.push(node.error(format!("`retry` must be at most {MOST_RETRIES}, not {retries}")));
+    if let Some(node) = fields.get("retry").filter(|_| retries > MAX_RETRIES) {
+        problems.push(node.error(format!("`retry` must be at most {MAX_RETRIES}, not {retries}")));
     }
-    retries.min(MOST_RETRIES)
+    retries.min(MAX_RETRIES)
 }
 
 fn retry_on(node: &Node, problems: &mut Problems) -> RetryOn {

@@ -58,7 +58,7 @@ pub(super) struct Interpreter {
     message: Option<Message>,
     /// Texts of the last message.
     answer: Vec<String>,
-    /// True if the model wrote a text or called a tool in any message.
+    /// True if the model wrote text or called a tool in any message.
     has_acted: bool,
     tokens: Option<Tokens>,
     cost_usd: f64,
@@ -91,7 +91,7 @@ impl Interpreter {
 
     /// Interprets `line`; returns nothing for an unknown event or other output.
     pub(super) fn read(&mut self, line: &str) -> Vec<OpenCodeEvent> {
-        let line = match Content::of(line) {
+        let line = match Content::parse(line) {
             Content::Event(line) => line,
             Content::Other => return Vec::new(),
             Content::Damaged => return vec![OpenCodeEvent::Unreadable("an event that is not valid JSON")],
@@ -205,9 +205,9 @@ impl Interpreter {
             reasoning: Some(reasoning),
         };
         // Usage without numbers is unknown, not zero.
-        let is_told =
+        let is_reported =
             ["/tokens/input", "/tokens/output"].iter().any(|path| part.pointer(path).is_some_and(Value::is_u64));
-        if is_told {
+        if is_reported {
             *self.tokens.get_or_insert_default() += tokens;
         }
         self.cost_usd += part.get("cost").and_then(Value::as_f64).unwrap_or(0.0);
@@ -345,7 +345,7 @@ fn fault(error: &Value) -> Ending {
     }
 }
 
-/// Returns the text under `key`, or an empty text if there is none.
+/// Returns the text under `key`, or an empty string if there is none.
 fn text<'a>(from: &'a Value, key: &str) -> &'a str {
     from.get(key).and_then(Value::as_str).unwrap_or_default()
 }
@@ -372,7 +372,7 @@ mod tests {
         part("step_finish", "z", message, &json!({"reason": reason, "tokens": tokens, "cost": 0.5}))
     }
 
-    /// Returns the message `id` of the model: a text, and its end for `reason`.
+    /// Returns the message `id` of the model: its text, and its end for `reason`.
     fn text_of(id: &str, reason: &str) -> [String; 2] {
         [part("text", "p", id, &json!({"text": "hi"})), finish(id, reason)]
     }
@@ -477,7 +477,7 @@ mod tests {
     #[test]
     fn a_completed_message_without_a_text_or_a_call_is_not_an_answer() {
         let done = |line: String| ended(&[line]).1;
-        assert!(matches!(done(finish("m1", "stop")), Ending::GaveUp { reason } if reason.contains("without a text")));
+        assert!(matches!(done(finish("m1", "stop")), Ending::GaveUp { reason } if reason.contains("neither text nor")));
         let unused = part("step_finish", "z", "m1", &json!({"reason": "stop"}));
         assert!(matches!(done(unused), Ending::Aborted { reason } if reason.contains("said nothing")));
         for finish in [json!({"reason": 7}), json!({})] {

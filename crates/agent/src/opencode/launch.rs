@@ -56,7 +56,7 @@ impl Launch {
     pub(super) fn prepare(program: PathBuf, on: &SessionContext) -> Result<Self, Breakage> {
         let sandbox = on.sandbox()?;
         let provider =
-            Provider::of(&on.host, &on.endpoint, on.setup.model.as_deref(), provider_timeout_ms(on.setup.timeout_ms));
+            Provider::new(&on.host, &on.endpoint, on.setup.model.as_deref(), provider_timeout_ms(on.setup.timeout_ms));
         let is_user = on.setup.setting_sources.contains(&SettingSource::User);
         // A provider that the user has configured, or one at an address of the user's, may need no sign-in.
         let needs_none = is_user
@@ -199,11 +199,11 @@ mod tests {
     use crate::tests::harness::AgentHarness;
 
     fn scripted(env: &[(&str, &str)]) -> AgentHarness {
-        AgentHarness::of_program(env, "scripted:a.yaml", AgentHarness::gateway())
+        AgentHarness::for_program(env, "scripted:a.yaml", AgentHarness::gateway())
     }
 
     fn vendor(env: &[(&str, &str)], model: &str) -> AgentHarness {
-        AgentHarness::of_program(env, model, Endpoint::Vendor { base_url: None })
+        AgentHarness::for_program(env, model, Endpoint::Vendor { base_url: None })
     }
 
     fn prepare(harness: &AgentHarness) -> Result<Launch, Breakage> {

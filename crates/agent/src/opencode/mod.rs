@@ -1,4 +1,4 @@
-//! The agent `opencode`: OpenCode, started for each user message, with its events as JSON lines. Experiments and
+//! The `opencode` agent: OpenCode, started for each user message, with its events as JSON lines. Experiments and
 //! reasons: `docs/design/opencode.md`.
 
 mod event;
@@ -23,7 +23,7 @@ use crate::session::Session;
 /// Reasoning efforts that can be requested. Only OpenCode knows which of them a model supports.
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-/// The agent `opencode`.
+/// The `opencode` agent.
 pub struct OpenCode;
 
 static PROGRAM: Program = Program {
@@ -31,7 +31,7 @@ static PROGRAM: Program = Program {
     variable: "TRIALRUN_OPENCODE",
     install: "npm install -g opencode-ai",
     update: "opencode upgrade",
-    oldest: None,
+    min_version: None,
     environment: &[("OPENCODE_DISABLE_AUTOUPDATE", "1")],
     sign_in: "set the provider's key, such as ANTHROPIC_API_KEY, or run `opencode auth login`",
 };
@@ -63,20 +63,20 @@ impl Agent for OpenCode {
         let warn = |message: String| Diagnostic::warning(message).at(case.source.clone());
         if context.base_url.is_some() && context.arm.model.is_none() {
             problems.push(
-                Diagnostic::error("a base URL requires a model: OpenCode cannot choose one by itself")
+                Diagnostic::error("a base URL requires a model: OpenCode cannot choose one on its own")
                     .help("set `model`"),
             );
         }
         let closed = case.runner.allowed_tools_override.as_deref().unwrap_or_default();
         for tool in permission::names(closed).iter().filter(|tool| is_unknown(tool)) {
             problems.push(
-                warn(format!("OpenCode has no tool `{tool}` (in `allowed_tools_override`)"))
+                warn(format!("OpenCode has no tool named `{tool}` (in `allowed_tools_override`)"))
                     .suggest(nearest(tool, tool::canonical())),
             );
         }
         for tool in permission::cannot_be_limited(closed) {
             problems.push(warn(format!(
-                "OpenCode cannot limit `{tool}` to scopes, so it is left out (in `allowed_tools_override`)"
+                "OpenCode cannot limit `{tool}` to scopes, so it is omitted (in `allowed_tools_override`)"
             )));
         }
         if !case.user_responses.is_empty() {
@@ -87,11 +87,11 @@ impl Agent for OpenCode {
 
     fn ready<'a>(&'a self, host: &'a Host) -> BoxFuture<'a, Readiness> {
         Box::pin(async move {
-            let auth = Provider::of(host, &Endpoint::Vendor { base_url: None }, None, 0).auth;
+            let auth = Provider::new(host, &Endpoint::Vendor { base_url: None }, None, 0).auth;
             let mut readiness = PROGRAM.readiness(host, auth).await;
             if readiness.ready && host.find_program("rg").is_none() {
                 let hint =
-                    "`rg` (ripgrep) is not on the PATH: the tools `glob`, `grep` and `skill` may fail without it";
+                    "`rg` (ripgrep) is not on the PATH: the `glob`, `grep` and `skill` tools may fail without it";
                 readiness.hints.insert(0, hint.to_owned());
             }
             readiness

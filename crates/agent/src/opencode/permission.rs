@@ -69,7 +69,7 @@ pub(super) fn of(setup: &Setup, sandbox: &dyn Sandbox) -> Value {
     Value::Object(rules)
 }
 
-/// Returns the tools of a list whose scopes OpenCode cannot enforce. Such a tool is left out.
+/// Returns the tools of a list whose scopes OpenCode cannot enforce. Such a tool is omitted.
 pub(super) fn cannot_be_limited(written: &[String]) -> Vec<String> {
     let is_limited = |entry: &ToolRule| !entry.scopes.is_empty() && scoped(tool::permission(&entry.tool)).is_none();
     entries(written).into_iter().filter(is_limited).map(|entry| entry.tool).collect()

@@ -42,7 +42,7 @@ pub(super) struct Provider {
 
 impl Provider {
     /// Determines the provider of the model `name`. A request fails if it has no answer within `timeout_ms`.
-    pub(super) fn of(host: &Host, endpoint: &Endpoint, name: Option<&str>, timeout_ms: u64) -> Self {
+    pub(super) fn new(host: &Host, endpoint: &Endpoint, name: Option<&str>, timeout_ms: u64) -> Self {
         match endpoint {
             Endpoint::Gateway { base_url, token } => Self::scripted(base_url, token, name, timeout_ms),
             Endpoint::Vendor { base_url } => Self::vendor(host, base_url.as_deref(), name, timeout_ms),
@@ -143,8 +143,8 @@ fn forwarded_variables(host: &Host, id: &str) -> Vec<(String, String)> {
     set.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Returns the file in which OpenCode stores the user's sign-ins, if it has one for the provider `id`, or for any
-/// provider.
+/// Returns the file in which OpenCode stores the user's sign-ins, if it has one for the provider with this `id`, or for
+/// any provider.
 fn sign_in(host: &Host, id: Option<&str>) -> Option<PathBuf> {
     let moved = host.var("XDG_DATA_HOME").map(PathBuf::from);
     let data = moved.or_else(|| host.home.as_ref().map(|home| home.join(".local/share")))?;
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn vendor(host: &Host, base_url: Option<&str>, name: Option<&str>) -> Provider {
-        Provider::of(host, &Endpoint::Vendor { base_url: base_url.map(str::to_owned) }, name, 1000)
+        Provider::new(host, &Endpoint::Vendor { base_url: base_url.map(str::to_owned) }, name, 1000)
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let host = host(dir.path(), &[("OPENAI_API_KEY", "sk-test"), ("ANTHROPIC_API_KEY", "sk-test")]);
         let endpoint = Endpoint::Gateway { base_url: "http://127.0.0.1:1".into(), token: "trialrun-test".into() };
-        let provider = Provider::of(&host, &endpoint, Some("scripted:/suite/hello world.yaml"), 1000);
+        let provider = Provider::new(&host, &endpoint, Some("scripted:/suite/hello world.yaml"), 1000);
         assert_eq!(provider.model.as_deref(), Some("scripted/hello-world.yaml"));
         assert_eq!((provider.auth, provider.env.as_slice(), &provider.sign_in), (Some("scripted"), &[][..], &None));
         let (id, config) = provider.config.unwrap();

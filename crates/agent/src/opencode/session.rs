@@ -23,7 +23,7 @@ const TO_EXPORT: Duration = Duration::from_secs(120);
 /// Warning if that session could not be read.
 const UNREAD: &str = "the session of an OpenCode sub-agent could not be read: its calls and tokens are missing";
 /// Maximum size of a sub-agent's session, in bytes.
-const LARGEST_EXPORT: usize = 32 << 20;
+const MAX_EXPORT_BYTES: usize = 32 << 20;
 
 /// An open conversation.
 pub(super) struct OpenCodeSession {
@@ -105,7 +105,7 @@ impl OpenCodeSession {
                 biased;
                 () = turn.stopping() => return Err(Ending::Cancelled),
                 output = process.next_output() => output,
-                // It has answered but does not end by itself.
+                // It has answered but does not end on its own.
                 () = tokio::time::sleep(TO_LEAVE), if has_answered => {
                     let _ = process.stop().await;
                     return Ok(None);
@@ -186,7 +186,7 @@ impl OpenCodeSession {
     async fn export(&self, agent: &SubAgent, turn: &Turn) -> Option<String> {
         let export = Invocation { args: vec!["export".to_owned()], ..self.launch.invocation.clone() };
         let command = export.command(self.sandbox.as_ref(), &[&agent.session]);
-        let exporting = supervise::run(command, TO_EXPORT, LARGEST_EXPORT);
+        let exporting = supervise::run(command, TO_EXPORT, MAX_EXPORT_BYTES);
         let output = unless_stopped(turn.stopping(), exporting).await.ok()?.ok()?;
         output.status.success().then(|| output.stdout.text())
     }

@@ -48,7 +48,7 @@ const EXCEPTIONS: &[Exception] = &[
         expected.turns -= 1;
         expected.tokens = Some(tokens(400, 40));
     }),
-    (&["f_maxsteps"], "the script was over, and the server went on with a text of its own", |expected| {
+    (&["f_maxsteps"], "the script was over, and the server went on with its own text", |expected| {
         expected.serve(&json!({"text": "SCRIPT EXHAUSTED"}));
         expected.end("answered");
     }),

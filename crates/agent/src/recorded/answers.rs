@@ -28,10 +28,10 @@ pub(super) struct Answers {
 
 /// Maximum number of cases without an answer for which the nearest name is searched. With a wrong file, each search
 /// takes as long as the file is large.
-const MOST_SUGGESTIONS: usize = 20;
+const MAX_SUGGESTIONS: usize = 20;
 
 impl Answers {
-    /// Parses `text`, the content of the file `path`.
+    /// Parses `text`, the content of the file at `path`.
     pub(super) fn parse(path: &str, text: String) -> Self {
         let source = Source::new(path, text);
         let mut answers = Self { lines: Vec::with_capacity(source.text.lines().count()), ..Self::default() };
@@ -71,7 +71,7 @@ impl Answers {
 
     /// Returns the named case that is most similar to `case`.
     pub(super) fn nearest_to(&self, case: &str) -> Option<&str> {
-        let is_worth_it = self.suggested.fetch_add(1, Ordering::Relaxed) < MOST_SUGGESTIONS;
+        let is_worth_it = self.suggested.fetch_add(1, Ordering::Relaxed) < MAX_SUGGESTIONS;
         is_worth_it.then(|| nearest(case, self.by_case.keys().map(String::as_str))).flatten()
     }
 

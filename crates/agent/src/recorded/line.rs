@@ -32,7 +32,7 @@ const KEYS: &[&str] = &[
 ];
 
 /// Maximum number of turns; more are certainly a typo.
-const MOST_TURNS: usize = 10_000;
+const MAX_TURNS: usize = 10_000;
 
 /// Names of endings that are written as text.
 const ENDINGS: &[&str] =
@@ -132,20 +132,20 @@ impl LineReader<'_> {
     /// Reads the model's turns from the messages. Irregularities in them are the agent's own, so they are not errors.
     fn messages(&mut self, map: &Map<String, Value>) -> Vec<ReportedTurn> {
         let Some(messages) = map.get("messages") else { return Vec::new() };
-        let (turns, doubts) = transcript::turns(messages);
-        for doubt in doubts {
+        let (turns, warnings) = transcript::turns(messages);
+        for warning in warnings {
             let place = self.place("messages");
-            self.problems.push(Diagnostic::warning(doubt).at(place));
+            self.problems.push(Diagnostic::warning(warning).at(place));
         }
         turns
     }
 
     fn calls(&mut self, map: &Map<String, Value>) -> Vec<ReportedCall> {
         let mut calls = Vec::new();
-        for (at, call) in self.list(map, "tool_calls").iter().enumerate() {
-            let Some(object) = self.object(call, "tool_calls", at) else { continue };
+        for (index, call) in self.list(map, "tool_calls").iter().enumerate() {
+            let Some(object) = self.object(call, "tool_calls", index) else { continue };
             let Some(mut read) = ReportedCall::read(object) else {
-                self.problem("tool_calls", format!("`tool_calls[{at}]` must have a `name`, a string"));
+                self.problem("tool_calls", format!("`tool_calls[{index}]` must have a `name`, a string"));
                 continue;
             };
             read.turn = self.turns(object, "turn");
@@ -156,14 +156,14 @@ impl LineReader<'_> {
 
     fn questions(&mut self, map: &Map<String, Value>) -> Vec<Question> {
         let mut questions = Vec::new();
-        for (at, question) in self.list(map, "questions").iter().enumerate() {
+        for (index, question) in self.list(map, "questions").iter().enumerate() {
             if let Value::String(question) = question {
                 questions.push(Question { question: question.clone(), ..Question::default() });
                 continue;
             }
-            let Some(object) = self.object(question, "questions", at) else { continue };
+            let Some(object) = self.object(question, "questions", index) else { continue };
             let Some(question) = object.get("question").and_then(Value::as_str) else {
-                self.problem("questions", format!("`questions[{at}]` must have a `question`, a string"));
+                self.problem("questions", format!("`questions[{index}]` must have a `question`, a string"));
                 continue;
             };
             let options = object.get("options").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -247,8 +247,8 @@ impl LineReader<'_> {
     /// Reads a number of turns, or the index of one.
     fn turns(&mut self, map: &Map<String, Value>, key: &str) -> Option<usize> {
         let count = self.whole(map, key)?;
-        if count > MOST_TURNS {
-            self.problem(key, format!("`{key}` must not be more than {MOST_TURNS}"));
+        if count > MAX_TURNS {
+            self.problem(key, format!("`{key}` must not be more than {MAX_TURNS}"));
             return None;
         }
         Some(count)
@@ -275,10 +275,10 @@ impl LineReader<'_> {
         }
     }
 
-    fn object<'m>(&mut self, value: &'m Value, key: &str, at: usize) -> Option<&'m Map<String, Value>> {
+    fn object<'m>(&mut self, value: &'m Value, key: &str, index: usize) -> Option<&'m Map<String, Value>> {
         let object = value.as_object();
         if object.is_none() {
-            self.problem(key, format!("`{key}[{at}]` must be an object, not {}", kind(value)));
+            self.problem(key, format!("`{key}[{index}]` must be an object, not {}", kind(value)));
         }
         object
     }

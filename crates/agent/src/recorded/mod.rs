@@ -1,4 +1,4 @@
-//! The agent `recorded`: replays answers that were recorded before. `recorded:FILE` names a file of JSON lines, whose
+//! The `recorded` agent: replays answers that were recorded before. `recorded:FILE` names a file of JSON lines, whose
 //! format is documented in [`answers`].
 
 mod answer;
@@ -16,14 +16,14 @@ use script::Library;
 
 use self::answer::RecordedAnswer;
 use self::answers::Answers;
-use super::performer::Performer;
+use super::step_recorder::StepRecorder;
 use super::transcript::{ReportedTurn, perform};
 use super::{Agent, CaseContext, Description, SessionContext};
 use crate::session::Session;
 use crate::turn::{Turn, finished};
 
 /// Maximum size of a file of answers, in bytes.
-const LARGEST: u64 = 1 << 30;
+const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// Replays answers from a file.
 pub struct Recorded {
@@ -63,7 +63,7 @@ impl Recorded {
         {
             return Ok(Arc::clone(answers));
         }
-        let text = files::read_named_text(file, LARGEST)?;
+        let text = files::read_named_text(file, MAX_FILE_BYTES)?;
         let answers = Arc::new(Answers::parse(&file.to_string_lossy(), text));
         files.insert(file.to_owned(), (stamp, Arc::clone(&answers)));
         Ok(answers)
@@ -130,12 +130,19 @@ impl Recorded {
         if let Some(error) = &answer.error {
             return Err(Breakage::environment(format!("recorded error: {error}")));
         }
-        // The number of messages of code and of simulated users is not known yet.
+        // The number of messages from code and simulated users is not known yet.
         let is_open = case.code.is_some() || case.user.is_some();
         let known = if is_open { usize::MAX } else { case.messages.len().saturating_sub(1) };
         let last_message = answer.last_message.min(known);
         let name = format!("`{file}` for the case `{}`", case.id);
-        Ok(Box::new(RecordedSession { answers, line, name, last_message, sent: 0, performer: Performer::default() }))
+        Ok(Box::new(RecordedSession {
+            answers,
+            line,
+            name,
+            last_message,
+            sent: 0,
+            step_recorder: StepRecorder::default(),
+        }))
     }
 }
 
@@ -150,7 +157,7 @@ struct RecordedSession {
     last_message: usize,
     /// Number of user messages sent.
     sent: usize,
-    performer: Performer,
+    step_recorder: StepRecorder,
 }
 
 impl Session for RecordedSession {
@@ -180,7 +187,7 @@ impl RecordedSession {
         let is_last = at == self.last_message;
         let is_next = |given: &&ReportedTurn| given.message == at || (is_last && given.message > at);
         let given: Vec<&ReportedTurn> = answer.turns.iter().filter(is_next).collect();
-        let last_text = perform(given, &mut self.performer, turn).await?.map(str::to_owned);
+        let last_text = perform(given, &mut self.step_recorder, turn).await?.map(str::to_owned);
         if !is_last {
             return turn.record(finished(false, Usage::default(), last_text, None));
         }
@@ -226,7 +233,7 @@ mod tests {
     }
 
     fn harness(path: &str, case: Case) -> AgentHarness {
-        AgentHarness { argument: Some(path.to_owned()), ..AgentHarness::of(case) }
+        AgentHarness { argument: Some(path.to_owned()), ..AgentHarness::for_case(case) }
     }
 
     #[tokio::test]
@@ -389,7 +396,7 @@ mod tests {
     #[tokio::test]
     async fn turns_are_counted_only_if_a_cap_is_set() {
         let messages: Vec<serde_json::Value> =
-            (0..90).map(|at| json!({"role": "assistant", "content": format!("m{at}")})).collect();
+            (0..90).map(|index| json!({"role": "assistant", "content": format!("m{index}")})).collect();
         let (_dir, path) = file(&json!({"case": "a", "messages": messages}).to_string());
         let mut free = harness(&path, case("a", &["go"]));
         free.limits.max_turns = 40;
@@ -436,11 +443,12 @@ mod tests {
 
     #[test]
     fn a_thousand_cases_read_their_file_once() {
-        let lines: String = (0..1_000).map(|at| format!("{{\"case\":\"c{at}\",\"output\":\"{at}\"}}\n")).collect();
+        let lines: String =
+            (0..1_000).map(|index| format!("{{\"case\":\"c{index}\",\"output\":\"{index}\"}}\n")).collect();
         let (_dir, path) = file(&lines);
         let first = RECORDED.read(Path::new(&path)).unwrap();
-        for at in 0..1_000 {
-            assert_eq!(harness(&path, case(&format!("c{at}"), &["go"])).check(&RECORDED), [""; 0]);
+        for index in 0..1_000 {
+            assert_eq!(harness(&path, case(&format!("c{index}"), &["go"])).check(&RECORDED), [""; 0]);
         }
         assert!(Arc::ptr_eq(&first, &RECORDED.read(Path::new(&path)).unwrap()));
     }

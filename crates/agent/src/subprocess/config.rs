@@ -41,7 +41,7 @@ pub(super) enum Mode {
 
 impl ProgramConfig {
     /// Returns the configuration for a command line: `subprocess:COMMAND`.
-    pub(super) fn of_argument(argument: Option<&str>) -> Result<Self, Box<Diagnostic>> {
+    pub(super) fn from_argument(argument: Option<&str>) -> Result<Self, Box<Diagnostic>> {
         let help = "write `subprocess:COMMAND`, or configure it: `{type: subprocess, command: [...]}`";
         let wrong = |message: String| Box::new(Diagnostic::error(message).help(help));
         let words = words(argument.unwrap_or_default()).map_err(|reason| wrong(format!("`subprocess`: {reason}")))?;

@@ -99,7 +99,7 @@ impl Launch {
             };
             format!("cannot start {}: {error}{hint}", self.program())
         };
-        Process::start(command).map(Process::hasty).map_err(failed)
+        Process::start(command).map(Process::without_waiting).map_err(failed)
     }
 
     /// Checks that the program exists, so that a missing one is reported early.
@@ -119,8 +119,8 @@ impl Launch {
         // Another attempt would find the same.
         let never = |reason: String| Err(Breakage::environment(reason).for_good());
         match found {
-            None if program.contains('/') => never(format!("there is no program `{program}`")),
-            None => never(format!("there is no program `{program}` on the PATH")),
+            None if program.contains('/') => never(format!("there is no program named `{program}`")),
+            None => never(format!("there is no program named `{program}` on the PATH")),
             Some(file) if file.is_dir() => never(format!("`{program}` is a folder")),
             Some(file) if !is_executable(&file) => {
                 never(format!("`{program}` cannot be executed: it lacks the permission"))

@@ -1,4 +1,4 @@
-//! The agent `subprocess`: a user's program in the sandbox. It communicates in lines of JSON, or is run once for each
+//! The `subprocess` agent: a user's program in the sandbox. It communicates in lines of JSON, or is run once for each
 //! message.
 //!
 //! A program that is missing or cannot be executed is a failure of the environment. A program fails if it exits before
@@ -21,7 +21,7 @@ use script::Library;
 use self::config::{Mode, ProgramConfig};
 use self::launch::Launch;
 use self::session::SubprocessSession;
-use super::performer::Performer;
+use super::step_recorder::StepRecorder;
 use super::{Agent, Description, SessionContext, joined};
 use crate::session::Session;
 
@@ -49,7 +49,7 @@ impl Agent for Subprocess {
     }
 
     fn check_argument(&self, argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
-        ProgramConfig::of_argument(argument).err().into_iter().map(|problem| *problem).collect()
+        ProgramConfig::from_argument(argument).err().into_iter().map(|problem| *problem).collect()
     }
 
     fn check_config(&self, config: &Node, _directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
@@ -69,7 +69,7 @@ fn open(context: &SessionContext) -> Result<SubprocessSession, Breakage> {
             let mut problems = Problems::new();
             ProgramConfig::read(&config.node, &mut problems).ok_or_else(|| Breakage::environment(joined(&problems)))?
         }
-        None => ProgramConfig::of_argument(context.argument.as_deref())
+        None => ProgramConfig::from_argument(context.argument.as_deref())
             .map_err(|problem| Breakage::environment(problem.to_string()))?,
     };
     let id = format!("trialrun-{}", uuid::Uuid::now_v7().simple());
@@ -81,7 +81,17 @@ fn open(context: &SessionContext) -> Result<SubprocessSession, Breakage> {
         Mode::Once { .. } => None,
     };
     let mode = config.mode;
-    let performer = Performer::default();
+    let step_recorder = StepRecorder::default();
     let notices = Default::default();
-    Ok(SubprocessSession { launch, mode, id, process, performer, notices, sent: 0, is_told: false, is_over: false })
+    Ok(SubprocessSession {
+        launch,
+        mode,
+        id,
+        process,
+        step_recorder,
+        notices,
+        sent: 0,
+        is_reported: false,
+        is_over: false,
+    })
 }

@@ -10,18 +10,18 @@ use super::launch::Launch;
 use crate::answer::Reported;
 use crate::json::is_too_deep;
 use crate::lines::{Line, Notices};
-use crate::performer::Performer;
 use crate::process::{Output, Process};
 use crate::session::Session;
+use crate::step_recorder::StepRecorder;
 use crate::transcript::perform;
 use crate::turn::{Turn, finished, unless_stopped};
 
 /// Maximum length of unreadable text in a message, in characters.
 const SHOWN: usize = 300;
 /// Maximum size of stdout for one message, in bytes.
-const MOST_OUTPUT: usize = 64 << 20;
+const MAX_OUTPUT_BYTES: usize = 64 << 20;
 /// Maximum size of a plain text answer, in bytes.
-const LONGEST_TEXT: usize = 16 << 20;
+const MAX_TEXT_BYTES: usize = 16 << 20;
 
 /// An open conversation.
 pub(super) struct SubprocessSession {
@@ -30,22 +30,22 @@ pub(super) struct SubprocessSession {
     pub(super) id: String,
     /// Process of a conversation in lines.
     pub(super) process: Option<Process>,
-    pub(super) performer: Performer,
+    pub(super) step_recorder: StepRecorder,
     /// Notices from stdout and from stderr.
     pub(super) notices: [Notices; 2],
     /// Number of messages sent.
     pub(super) sent: usize,
     /// True if the end of the reply to the last message was recorded.
-    pub(super) is_told: bool,
+    pub(super) is_reported: bool,
     /// True if the conversation ended early, so that the process's output is no longer read.
     pub(super) is_over: bool,
 }
 
 impl SubprocessSession {
     async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
-        self.performer.begin(turn, &self.id)?;
+        self.step_recorder.begin(turn, &self.id)?;
         self.sent += 1;
-        self.is_told = false;
+        self.is_reported = false;
         let answer = match self.mode {
             Mode::Lines => self.exchange(message, turn).await?,
             Mode::Once { stdin, json } => self.run_once(message, stdin, json, turn).await?,
@@ -55,9 +55,12 @@ impl SubprocessSession {
 
     /// Records an answer.
     async fn take_in(&mut self, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
-        answer.doubts.iter().for_each(|doubt| turn.warn(format!("unexpected content in the agent's answer: {doubt}")));
-        perform(&answer.turns, &mut self.performer, turn).await?;
-        self.is_told = true;
+        answer
+            .warnings
+            .iter()
+            .for_each(|warning| turn.warn(format!("unexpected content in the agent's answer: {warning}")));
+        perform(&answer.turns, &mut self.step_recorder, turn).await?;
+        self.is_reported = true;
         turn.record(finished(answer.error.is_some(), answer.usage, answer.text, answer.result))?;
         answer.error.map_or(Ok(()), |reason| Err(Ending::GaveUp { reason }))
     }
@@ -92,7 +95,7 @@ impl SubprocessSession {
         for line in process.take_late_stderr() {
             self.hear_stderr(&line, turn)?;
         }
-        for _ in 0..Notices::MOST {
+        for _ in 0..Notices::MAX_COUNT {
             let Some(line) = process.ready_stderr().await else { break };
             self.hear_stderr(&line, turn)?;
         }
@@ -101,7 +104,7 @@ impl SubprocessSession {
 
     /// Records output since the last answer, which belongs to no message.
     async fn leftovers(&mut self, process: &mut Process, turn: &mut Turn) -> Result<(), Ending> {
-        for _ in 0..Notices::MOST {
+        for _ in 0..Notices::MAX_COUNT {
             let output = tokio::select! {
                 biased;
                 output = process.next_output() => output,
@@ -130,7 +133,7 @@ impl SubprocessSession {
                 Output::Stdout(line) => {
                     written += line.text.len();
                     line.keep("stdout", turn);
-                    within_bounds(&line, written, MOST_OUTPUT)?;
+                    within_bounds(&line, written, MAX_OUTPUT_BYTES)?;
                     let is_object = line.text.trim_start().starts_with('{');
                     match serde_json::from_str(&line.text) {
                         Ok(Value::Object(map)) => return Ok(map),
@@ -169,7 +172,7 @@ impl SubprocessSession {
     /// Returns the ending for a program that failed with its first message because its script does not exist.
     fn without_script(&self, how: &str) -> Option<Ending> {
         let script = self.launch.missing_script().filter(|_| self.sent == 1 && how != "exit code 0")?;
-        let reason = format!("there is no file `{script}`, which `command` names ({how})");
+        let reason = format!("there is no file named `{script}`, which `command` names ({how})");
         Some(Ending::Unreachable { reason })
     }
 
@@ -201,7 +204,7 @@ impl SubprocessSession {
         turn.exited(ended.as_ref().ok().and_then(|status| status.code()));
         self.record_stderr(&mut process, turn).await?;
         if ended.is_ok_and(|status| status.success()) {
-            return if json { of_json(&output, turn) } else { Ok(Reported::of_text(output)) };
+            return if json { of_json(&output, turn) } else { Ok(Reported::from_text(output)) };
         }
         let how = process.describe_end().await;
         if let Some(error) = process.start_error() {
@@ -212,8 +215,8 @@ impl SubprocessSession {
         }
         if !output.is_empty() {
             // Its output may explain the failure.
-            self.performer.next_turn();
-            self.performer.say(turn, &output)?;
+            self.step_recorder.next_turn();
+            self.step_recorder.say(turn, &output)?;
         }
         Err(Ending::GaveUp { reason: format!("it failed ({how})") })
     }
@@ -233,7 +236,7 @@ impl SubprocessSession {
                         }
                         none => *none = Some(line.text.clone()),
                     }
-                    within_bounds(&line, output.as_ref().map_or(0, String::len), LONGEST_TEXT)?;
+                    within_bounds(&line, output.as_ref().map_or(0, String::len), MAX_TEXT_BYTES)?;
                 }
                 Output::End => return Ok(output.unwrap_or_default()),
             }
@@ -274,7 +277,7 @@ impl SubprocessSession {
 fn of_json(output: &str, turn: &mut Turn) -> Result<Reported, Ending> {
     let answer = match serde_json::from_str(output) {
         Ok(Value::Object(map)) => Reported::read(map),
-        Ok(Value::String(text)) => Some(Reported::of_text(text)),
+        Ok(Value::String(text)) => Some(Reported::from_text(text)),
         Err(error) if is_too_deep(&error) => return Err(turn.too_deep()),
         _ => None,
     };
@@ -301,7 +304,7 @@ impl Session for SubprocessSession {
         Box::pin(async move {
             let ending = self.act(message, turn).await.err().unwrap_or(Ending::Finished);
             self.is_over = ending != Ending::Finished;
-            if matches!(ending, Ending::GaveUp { .. }) && !self.is_told {
+            if matches!(ending, Ending::GaveUp { .. }) && !self.is_reported {
                 let _ = turn.record(finished(true, Usage::default(), None, None));
             }
             ending

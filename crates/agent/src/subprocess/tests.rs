@@ -11,7 +11,7 @@ fn harness(config: &Value, case: Case) -> AgentHarness {
     AgentHarness {
         config: Some(configured(config, Path::new("/none"))),
         sandbox: Some(Bare::new()),
-        ..AgentHarness::of(case)
+        ..AgentHarness::for_case(case)
     }
 }
 
@@ -27,12 +27,12 @@ fn once(text: &str) -> Value {
     json!({"type": "subprocess", "command": ["sh", "-c", text], "mode": "oneshot"})
 }
 
-async fn played(config: &Value, messages: &[&str]) -> TestRun {
+async fn run(config: &Value, messages: &[&str]) -> TestRun {
     harness(config, case("a", messages)).play(&Subprocess).await.unwrap()
 }
 
 async fn reason(config: &Value, messages: &[&str]) -> String {
-    match played(config, messages).await.endings.pop() {
+    match run(config, messages).await.endings.pop() {
         Some(Ending::GaveUp { reason }) => reason,
         other => panic!("{other:?}"),
     }
@@ -81,12 +81,12 @@ async fn a_process_gets_one_line_per_message_and_lives_for_the_whole_conversatio
 async fn calls_and_usage_are_recorded_and_an_error_is_the_agents_failure() {
     let text = r#"read -r line
         echo '{"text":"done","tool_calls":[{"name":"find","arguments":{"q":1},"result":[2]}],"usage":{"input":3,"output":4}}'"#;
-    let played = played(&script(text), &["go"]).await;
+    let played = run(&script(text), &["go"]).await;
     assert_eq!((played.answer(), played.tokens()), (Some("done"), Some(7)));
     assert_eq!(played.calls(), [("find", "[2]", false)]);
     assert_eq!(played.turn.trace().result, None);
     let failed = r#"read -r line; echo '{"error":{"message":"out of order"},"usage":{"input":3}}'"#;
-    let failed = self::played(&script(failed), &["go"]).await;
+    let failed = self::run(&script(failed), &["go"]).await;
     assert_eq!(failed.endings, [Ending::GaveUp { reason: "out of order".into() }]);
     assert_eq!(failed.tokens(), Some(3));
 }
@@ -94,7 +94,7 @@ async fn calls_and_usage_are_recorded_and_an_error_is_the_agents_failure() {
 #[tokio::test]
 async fn other_output_is_recorded_but_is_never_an_answer() {
     let text = r#"echo ready; echo 42; echo '["x"]'; echo >&2 careful; read -r line; echo '{"broken'; echo; echo '{"text":"hi"}'"#;
-    let mut played = played(&script(text), &["go"]).await;
+    let mut played = run(&script(text), &["go"]).await;
     assert_eq!(played.answer(), Some("hi"));
     let mut messages = notices(&mut played);
     messages.sort();
@@ -106,7 +106,7 @@ async fn other_output_is_recorded_but_is_never_an_answer() {
 #[tokio::test]
 async fn output_after_an_answer_is_not_the_next_answer() {
     let text = r#"while read -r line; do n=$((n+1)); printf '{"text":"%s"}\n{"text":"more"}\n' $n; done"#;
-    let played = played(&script(text), &["one", "two"]).await;
+    let played = run(&script(text), &["one", "two"]).await;
     assert_eq!(played.answer(), Some("2"));
     let (_, _, warnings) = played.turn.into_parts();
     assert_eq!(warnings, ["the agent wrote to stdout after its answer; that output is ignored"]);
@@ -138,14 +138,14 @@ async fn a_process_that_exits_early_or_answers_garbage_fails() {
 #[tokio::test]
 async fn a_long_answer_is_complete() {
     let text = r#"read -r line; printf '{"text":"'; head -c 4000000 /dev/zero | tr '\0' x; echo '"}'"#;
-    let played = played(&script(text), &["go"]).await;
+    let played = run(&script(text), &["go"]).await;
     assert_eq!(played.answer().map(str::len), Some(4_000_000));
 }
 
 #[tokio::test]
 async fn a_message_longer_than_a_pipe_arrives_while_the_agent_writes() {
     let text = r#"head -c 300000 /dev/zero | tr '\0' 'x'; echo; read -r line; printf '{"text":"%s"}\n' ${#line}"#;
-    let played = played(&script(text), &[&"y".repeat(300_000)]).await;
+    let played = run(&script(text), &[&"y".repeat(300_000)]).await;
     let id = "{\"message\":\"\",\"conversation_id\":\"\"}".len() + "trialrun-".len() + 32;
     assert_eq!(played.answer(), Some((300_000 + id).to_string().as_str()));
 }
@@ -161,8 +161,11 @@ async fn a_missing_or_non_executable_program_is_an_environment_fault() {
         breakage.reason
     };
     let command = |command: &str| json!({"type": "subprocess", "command": command});
-    assert_eq!(describe(command("no-such-program --fast")).await, "there is no program `no-such-program` on the PATH");
-    assert_eq!(describe(command("./none.sh")).await, "there is no program `./none.sh`");
+    assert_eq!(
+        describe(command("no-such-program --fast")).await,
+        "there is no program named `no-such-program` on the PATH"
+    );
+    assert_eq!(describe(command("./none.sh")).await, "there is no program named `./none.sh`");
     assert_eq!(describe(command("./plain.sh")).await, "`./plain.sh` cannot be executed: it lacks the permission");
     assert_eq!(describe(command("./folder")).await, "`./folder` is a folder");
     let cwd = json!({"type": "subprocess", "command": "cat", "cwd": "none"});
@@ -172,7 +175,7 @@ async fn a_missing_or_non_executable_program_is_an_environment_fault() {
     );
     // Message of a supervisor about a program that it could not run.
     let marked = script("echo >&2 'trialrun supervisor: cannot run x: Exec format error'; exit 126");
-    let ended = played(&marked, &["go"]).await;
+    let ended = run(&marked, &["go"]).await;
     assert_eq!(ended.endings, [Ending::Unreachable { reason: "cannot run x: Exec format error".into() }]);
 }
 
@@ -226,21 +229,21 @@ async fn a_program_can_run_in_the_project_directory() {
 #[tokio::test]
 async fn a_program_can_be_run_once_per_message() {
     let memory = once("cat >> said; echo >> said; echo '{\"text\": 1}' >&2; cat said");
-    let played = played(&memory, &["one", "two"]).await;
+    let played = run(&memory, &["one", "two"]).await;
     assert_eq!(played.answer(), Some("one\ntwo"));
     let argument = json!({"type": "subprocess", "command": "printf", "args": ["<%s>", "{message}"], "mode": "oneshot"});
-    assert_eq!(self::played(&argument, &["it's $HOME"]).await.answer(), Some("<it's $HOME>"));
+    assert_eq!(self::run(&argument, &["it's $HOME"]).await.answer(), Some("<it's $HOME>"));
     let mut json = once(r#"echo '{"text":"hi",'; echo '"usage":{"input":2}}'"#);
     json["output"] = json!("json");
-    let answered = self::played(&json, &["go"]).await;
+    let answered = self::run(&json, &["go"]).await;
     assert_eq!((answered.answer(), answered.tokens()), (Some("hi"), Some(2)));
-    let silent = self::played(&once("true"), &["go"]).await;
+    let silent = self::run(&once("true"), &["go"]).await;
     assert_eq!((silent.endings, silent.turn.trace().answer.as_deref()), (vec![Ending::Finished], None));
 }
 
 #[tokio::test]
 async fn a_program_run_once_per_message_fails_if_it_exits_with_an_error() {
-    let mut played = played(&once("echo so far; exec >&-; echo >&2 oh no; exit 4"), &["go"]).await;
+    let mut played = run(&once("echo so far; exec >&-; echo >&2 oh no; exit 4"), &["go"]).await;
     assert_eq!(notices(&mut played), [("stderr".to_owned(), "oh no".to_owned())]);
     assert_eq!(played.endings, [Ending::GaveUp { reason: "it failed (exit code 4: oh no)".into() }]);
     assert_eq!(played.turn.trace().turns[0].text, "so far");
@@ -269,7 +272,7 @@ async fn a_program_that_does_not_exit_is_killed_with_its_trial() {
 
 #[tokio::test]
 async fn a_command_line_is_a_sufficient_configuration() {
-    let mut harness = AgentHarness { sandbox: Some(Bare::new()), ..AgentHarness::of(case("a", &["hi"])) };
+    let mut harness = AgentHarness { sandbox: Some(Bare::new()), ..AgentHarness::for_case(case("a", &["hi"])) };
     harness.argument = Some("sed -u 's/.*/{\"text\":\"hello\"}/'".into());
     assert_eq!(harness.play(&Subprocess).await.unwrap().answer(), Some("hello"));
     let describe = |argument: Option<&str>| {
@@ -363,8 +366,8 @@ async fn a_missing_script_is_not_the_agents_failure() {
     ] {
         for mode in ["jsonl", "oneshot"] {
             let config = json!({"type": "subprocess", "command": command, "mode": mode});
-            let ending = played(&config, &["a"]).await.endings.remove(0);
-            let named = format!("there is no file `{script}`, which `command` names");
+            let ending = run(&config, &["a"]).await.endings.remove(0);
+            let named = format!("there is no file named `{script}`, which `command` names");
             assert!(matches!(&ending, Ending::Unreachable { reason } if reason.starts_with(&named)), "{ending:?}");
         }
     }

@@ -98,15 +98,15 @@ async fn a_conversation_keeps_its_state_and_each_trial_starts_a_new_one() {
 async fn concurrent_conversations_do_not_mix() {
     for stage in able(&Act::Count).await {
         let mut all = JoinSet::new();
-        for at in 0..AT_ONCE {
-            let set = stage.set(&[say(&format!("number {at}")), Act::Count]);
+        for index in 0..AT_ONCE {
+            let set = stage.set(&[say(&format!("number {index}")), Act::Count]);
             let agent = stage.agent();
             all.spawn(async move {
                 // Moves the whole set, so that the resources of the harness live as long as it does.
                 let set = set;
                 let played = set.harness.play(agent).await.unwrap();
                 let texts: Vec<_> = played.turn.trace().turns.iter().map(|turn| turn.text.clone()).collect();
-                (at, texts)
+                (index, texts)
             });
         }
         while let Some(done) = all.join_next().await {

@@ -157,7 +157,7 @@ pub(crate) struct TestRun {
 }
 
 impl AgentHarness {
-    pub(crate) fn of(case: Case) -> Self {
+    pub(crate) fn for_case(case: Case) -> Self {
         Self {
             case,
             argument: None,
@@ -192,10 +192,10 @@ impl AgentHarness {
         }
     }
 
-    /// Creates a harness of an agent's program with the variables `env` and the model `model`.
-    pub(crate) fn of_program(env: &[(&str, &str)], model: &str, endpoint: Endpoint) -> Self {
+    /// Creates a harness for an agent's program, with `env` as its environment and with `model`.
+    pub(crate) fn for_program(env: &[(&str, &str)], model: &str, endpoint: Endpoint) -> Self {
         let sandbox = Bare::new();
-        let mut harness = Self { endpoint, ..Self::of(case("case", &["hello"])) };
+        let mut harness = Self { endpoint, ..Self::for_case(case("case", &["hello"])) };
         harness.host.env = env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         harness.host.home = Some(sandbox.outside("real"));
         (harness.setup.model, harness.setup.max_turns) = (Some(model.into()), Some(7));
@@ -205,7 +205,7 @@ impl AgentHarness {
 
     /// Creates a harness of a stand-in for an agent's program, which prints `lines`. `variable` names the program.
     pub(crate) fn of_printed(variable: &str, lines: &[&str]) -> Self {
-        let mut harness = Self::of_program(&[], "vendor/m", Self::gateway());
+        let mut harness = Self::for_program(&[], "vendor/m", Self::gateway());
         let program = harness.bare().outside("program");
         let text = format!("#!/bin/sh\ncat > /dev/null\ncat <<'END'\n{}\nEND\n", lines.join("\n"));
         // Another process writes it: a file that this one has open for writing, even in a child of another test, cannot
@@ -231,7 +231,7 @@ impl AgentHarness {
                 Some([]) => serde_json::json!({ "steps": [{ "text": "unused" }] }),
                 _ => serde_json::json!({ "steps": steps }),
             }),
-            ..Self::of(case("case", &[message]))
+            ..Self::for_case(case("case", &[message]))
         }
     }
 
@@ -304,8 +304,8 @@ impl AgentHarness {
         );
         let mut session = agent.open(self.session_context()).await?;
         let mut endings = Vec::new();
-        for (at, message) in self.case.messages.iter().enumerate() {
-            let (index, of) = (at + 1, self.case.messages.len());
+        for (index, message) in self.case.messages.iter().enumerate() {
+            let (index, of) = (index + 1, self.case.messages.len());
             let _ = turn.record(Step::UserMessage { index, of, text: message.text.clone() });
             endings.push(session.send(message, &mut turn).await);
             if endings.last() != Some(&Ending::Finished) {

@@ -159,7 +159,7 @@ fn build_command() -> Vec<Vector> {
 
 /// Compares the recorded bills with ours, computed from the same prices.
 fn reconcile() -> Vec<Vector> {
-    let list = ListPrices::of(&json!({"data": [
+    let list = ListPrices::parse(&json!({"data": [
         {"id": "anthropic/claude-haiku-4.5", "pricing": {"prompt": "0.000001", "completion": "0.000005",
             "input_cache_read": "0.0000001", "input_cache_write": "0.00000125"}},
         {"id": "anthropic/free", "pricing": {"prompt": "0", "completion": "0"}},

@@ -45,7 +45,7 @@ fn of_children() -> Duration {
     let after_name = stat.rsplit_once(')').expect("a name").1;
     let ticks: u64 =
         after_name.split_whitespace().skip(13).take(2).map(|ticks| ticks.parse::<u64>().expect("ticks")).sum();
-    // Linux counts in hundredths of a second here, whatever the kernel's own clock is.
+    // Linux counts in hundredths of a second here, regardless of the kernel's own clock.
     Duration::from_millis(ticks * 10)
 }
 

@@ -176,7 +176,7 @@ fn turn_warnings(plan: &Plan) -> String {
     match warned.first() {
         Some(most) => {
             format!(
-                "{} without `max_turns`: a trial of more than {most} turns causes a warning\n",
+                "{} without `max_turns`: a trial of more than {most} turns produces a warning\n",
                 counted(warned.len(), "trial")
             )
         }
@@ -207,7 +207,7 @@ fn claims(plan: &Plan) -> Vec<Claim<'_>> {
     let mut known = HashSet::new();
     let trials = plan.trials.iter().filter(|trial| trial.arm.variant.as_deref() != Some(WITHOUT_SKILL));
     let mut cases: Vec<_> = trials.filter(|trial| known.insert((&trial.id.suite, &trial.id.case))).collect();
-    // Sorted as written, whatever the order of their trials is.
+    // Sorted as written, regardless of the order of their trials.
     cases.sort_by_key(|trial| trial.position);
     let of = cases.into_iter().flat_map(|trial| trial.checks.iter().map(move |check| (trial, check)));
     of.filter(|(_, check)| check.is_claim())
@@ -224,8 +224,8 @@ fn claims(plan: &Plan) -> Vec<Claim<'_>> {
         .collect()
 }
 
-/// Maximum width of a claim's assertions; above it, the text goes on a line of its own.
-const WIDEST: usize = 44;
+/// Maximum width of a claim's assertions; above it, the text goes on its own line.
+const MAX_ASSERTIONS_WIDTH: usize = 44;
 
 /// Formats the claims case by case, each behind the assertions it became.
 fn table(claims: &[Claim<'_>]) -> String {
@@ -233,7 +233,8 @@ fn table(claims: &[Claim<'_>]) -> String {
         Some(parts) => parts.join(" and "),
         None => "a model judges".to_owned(),
     };
-    let widths = claims.iter().map(|claim| columns::width(&became(claim))).filter(|width| *width <= WIDEST);
+    let widths =
+        claims.iter().map(|claim| columns::width(&became(claim))).filter(|width| *width <= MAX_ASSERTIONS_WIDTH);
     let width = widths.max().unwrap_or(0);
     let mut text = String::new();
     let mut last = None;

@@ -191,7 +191,7 @@ fn within(side: &Side, by: By, threshold: f64, format: Format) -> Result<Vec<Com
 }
 
 /// Compares the newest runs with different labels, the oldest of them first. Runs that have no case in common with the
-/// newest one are left out. With `first`, each is compared with that run.
+/// newest one are omitted. With `first`, each is compared with that run.
 fn by_label(
     context: &ProjectContext,
     first: Option<Side>,

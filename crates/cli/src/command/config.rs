@@ -27,7 +27,7 @@ pub struct ConfigArgs {
     run: RunArgs,
 }
 
-/// Sections whose keys are already shown as settings, and one that is equivalent to a file of its own.
+/// Sections whose keys are already shown as settings, and one that is equivalent to its own file.
 const SHOWN_ABOVE: [&str; 6] = ["defaults", "eval", "skills_dir", "tests", "state", "fixtures"];
 
 /// Replacement for a secret.
@@ -74,7 +74,7 @@ pub fn run(global: &Global, args: &ConfigArgs, terminal: &Terminal) -> Result<Ex
     Ok(ExitCode::from(if invalid { exit::INVALID } else { exit::PASSED }))
 }
 
-/// Adds the values below `node`, which is called `name` and has the key `key` of the map called `section`.
+/// Adds the values below `node`, which is called `name` and stored under `key` in the map called `section`.
 fn written((section, key): (&str, &str), name: String, node: &Node, mask: &Mask, lines: &mut Vec<Line>) {
     match &node.kind {
         NodeKind::Map(entries) if !entries.is_empty() => {

@@ -1,5 +1,5 @@
 //! `trialrun mcp`: a server of the Model Context Protocol on stdin and stdout, for coding agents. Each tool runs a
-//! command of this program in a process of its own, so a tool prints exactly what a user sees.
+//! command of this program in its own process, so a tool prints exactly what a user sees.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -21,8 +21,8 @@ use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
 
-/// Maximum length of a result in characters; the middle of a longer one is left out.
-const MOST: usize = 60_000;
+/// Maximum length of a result in characters; the middle of a longer one is omitted.
+const MAX_RESULT_CHARS: usize = 60_000;
 
 /// Instructions for the model of a client.
 const INSTRUCTIONS: &str = "Tests of AI agents, agent skills and prompts. Use `check` after each change of a test, \
@@ -49,11 +49,11 @@ struct Parameter {
 enum Kind {
     /// Texts after the options.
     Positional,
-    /// A text after the options, which is required.
+    /// A required string after the options.
     Required,
-    /// Option that takes a text.
+    /// Option that takes a string.
     Text(&'static str),
-    /// Option that takes a text and can be repeated.
+    /// Option that takes a string and can be repeated.
     Texts(&'static str),
     /// Option that takes a whole number.
     Count(&'static str),
@@ -271,7 +271,10 @@ fn result(output: &std::process::Output) -> CallToolResult {
     let printed = [&output.stdout, &output.stderr].map(|stream| String::from_utf8_lossy(stream).trim_end().to_owned());
     let text: Vec<String> = printed.into_iter().filter(|text| !text.is_empty()).collect();
     let code_text = code.map_or_else(|| "ended by a signal".to_owned(), |code| format!("exit code {code}"));
-    let text = format!("{}\n\n{code_text}", model::text::middle(text.join("\n\n"), MOST - MOST / 2, MOST));
+    let text = format!(
+        "{}\n\n{code_text}",
+        model::text::middle(text.join("\n\n"), MAX_RESULT_CHARS - MAX_RESULT_CHARS / 2, MAX_RESULT_CHARS)
+    );
     let is_result =
         code.is_some_and(|code| [exit::PASSED, exit::FAILED, exit::INCOMPLETE].map(i32::from).contains(&code));
     let content = vec![ContentBlock::text(text)];

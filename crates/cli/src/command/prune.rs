@@ -120,7 +120,7 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
         let path = orphan.path.canonicalize().unwrap_or_else(|_| orphan.path.clone());
         match prune::remove(orphan) {
             Ok(true) => {
-                agent::AGENTS.iter().for_each(|agent| agent.remove_left(&host, &path));
+                agent::AGENTS.iter().for_each(|agent| agent.remove_leftovers(&host, &path));
                 removed += 1;
                 freed += orphan.size;
             }

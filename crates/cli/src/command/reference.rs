@@ -46,7 +46,7 @@ pub fn run(args: &ReferenceArgs, definition: clap::Command, terminal: &Terminal)
         }
     }
     if let Some(name) = unused.keys().next() {
-        return Err(CliError::usage(format!("no page in {folder} has the section `{name}`"))
+        return Err(CliError::usage(format!("no page in {folder} has the `{name}` section"))
             .hint(format!("add the lines `{BEGIN}{name} -->` and `{END}` to a page")));
     }
     if !args.write && !stale.is_empty() {
@@ -88,7 +88,7 @@ fn fill(page: &str, unused: &mut BTreeMap<String, String>) -> Result<String, Str
         let Some(name) = line.strip_prefix(BEGIN).and_then(|rest| rest.strip_suffix(" -->")) else { continue };
         let text = unused.remove(name).ok_or_else(|| format!("unknown or repeated section `{name}`"))?;
         if lines.find(|line| *line == END || line.starts_with(BEGIN)) != Some(END) {
-            return Err(format!("the section `{name}` has no `{END}`"));
+            return Err(format!("the `{name}` section has no `{END}`"));
         }
         filled.push_str(&format!("\n{}\n\n{END}\n", text.trim_end()));
     }
@@ -107,7 +107,7 @@ fn command_line(definition: clap::Command) -> Vec<(String, String)> {
     program.build();
     let shown = program.get_subcommands_mut().filter(|command| !command.is_hide_set() && command.get_name() != "help");
     let section = |command: &mut clap::Command| {
-        // The short help leaves out options that the page lists.
+        // The short help omits options that the page lists.
         let is_cut = command.get_arguments().any(clap::Arg::is_hide_short_help_set);
         let help = if is_cut { command.render_long_help() } else { command.render_help() }.to_string();
         let help: Vec<&str> = help.lines().map(str::trim_end).collect();

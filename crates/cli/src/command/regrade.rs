@@ -94,7 +94,7 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     let unfinished = then.trials.len().saturating_sub(regrade.trials());
     if unfinished > 0 {
         terminal.err(&format!(
-            "note: {} of the run did not finish and {} left out\n",
+            "note: {} of the run did not finish and {} skipped\n",
             counted(unfinished, "trial"),
             if unfinished == 1 { "is" } else { "are" }
         ));

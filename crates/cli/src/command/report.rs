@@ -48,7 +48,7 @@ pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<Ex
         None => (args.format.as_str(), None),
     };
     let kind = find_report(if name == "table" { "terminal" } else { name })?;
-    let collector = if args.output.is_some() { None } else { Collector::of(name, destination)? };
+    let collector = if args.output.is_some() { None } else { Collector::from_name(name, destination)? };
     let file = destination.filter(|file| *file != "-" && collector.is_none()).map(PathBuf::from);
     let file = args.output.clone().or(file);
     file.as_deref().map_or(Ok(()), check_directory)?;
@@ -79,9 +79,9 @@ pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<Ex
         _ => {}
     }
     if unknown > 0 {
-        terminal.err(&format!("warning: {unknown} events were left out, because another version recorded them\n"));
+        terminal.err(&format!("warning: {unknown} events were skipped, because another version recorded them\n"));
     }
-    // Sending is all that the command was to do.
+    // Sending was the command's only task.
     match warnings.take().first() {
         Some(warning) => Err(CliError::environment(warning)),
         None => Ok(ExitCode::SUCCESS),

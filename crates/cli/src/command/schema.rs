@@ -68,6 +68,6 @@ mod tests {
         let titles: Vec<Value> = schemas.map(|schema| schema["title"].clone()).collect();
         assert!(titles.iter().all(Value::is_string), "{titles:?}");
         assert!(titles.contains(&"fixtures".into()));
-        assert!((1..titles.len()).all(|at| !titles[..at].contains(&titles[at])), "{titles:?}");
+        assert!((1..titles.len()).all(|index| !titles[..index].contains(&titles[index])), "{titles:?}");
     }
 }

@@ -37,11 +37,11 @@ pub async fn documents(
         fetch(client.clone(), address, timeout)
     });
     let (mut profile, mut notes) = (Profile::default(), Vec::new());
-    for (at, request) in requests.map(tokio::spawn).into_iter().enumerate() {
-        let path = INTERFACE_PATHS[at];
+    for (index, request) in requests.map(tokio::spawn).into_iter().enumerate() {
+        let path = INTERFACE_PATHS[index];
         match request.await {
             Ok(Ok(text)) => {
-                let file = folder.path().join(format!("{at}.json"));
+                let file = folder.path().join(format!("{index}.json"));
                 std::fs::write(&file, text).map_err(failed)?;
                 if let Some(found) = read_interface(&file, path) {
                     profile.merge(found);

@@ -28,7 +28,7 @@ const SUITE: &str = "probes";
 /// without an answer with the reasons. `None` if a signal stopped it.
 ///
 /// # Errors
-/// Returns an error if the agent is not known, or its configuration is invalid.
+/// Returns an error if the agent is unknown, or its configuration is invalid.
 pub async fn probe(
     agent: &str,
     timeout_ms: u64,
@@ -90,7 +90,7 @@ fn planned(
     let errors: Vec<Diagnostic> = problems.into_iter().filter(Diagnostic::is_error).collect();
     if !errors.is_empty() {
         terminal.diagnostics(&errors);
-        return Err(CliError::usage(format!("the agent `{agent}` cannot be probed")));
+        return Err(CliError::usage(format!("the `{agent}` agent cannot be probed")));
     }
     Ok(PlannedProbes { plan, args, resolved })
 }

@@ -64,7 +64,7 @@ pub fn set_up(
     })?;
     plan.hook = Some(Arc::new(Hooks {
         commands: commands.map(Clone::clone),
-        variables: Variables::of(plan, info, host, &context.cwd, tree.root()),
+        variables: Variables::new(plan, info, host, &context.cwd, tree.root()),
         host: Arc::clone(host),
         cwd: context.cwd.clone(),
         timeout: Duration::from_millis(timeout_ms),

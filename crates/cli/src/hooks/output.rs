@@ -31,7 +31,7 @@ fn element(element: &Value) -> Result<HookFinding, String> {
     let passed = match fields.get("passed") {
         Some(Value::Bool(passed)) => *passed,
         Some(other) => {
-            return Err(format!("has {} for `passed` of `{text}`; it must be true or false", shown(other)));
+            return Err(format!("has {} for `passed` of `{text}`; it must be true or false", display(other)));
         }
         None => return Err(missing("passed", fields)),
     };
@@ -49,7 +49,7 @@ fn missing(field: &str, fields: &Map<String, Value>) -> String {
     format!("lacks `{field}`{near}")
 }
 
-fn shown(value: &Value) -> String {
+fn display(value: &Value) -> String {
     match value {
         Value::String(text) => format!("the text {text:?}"),
         other => kind(other).to_owned(),
@@ -78,7 +78,7 @@ pub(super) fn findings(stdout: &str, command: &str) -> Vec<Finding> {
         }
         return unread(stdout).map(|wrong| undecided(&wrong)).into_iter().collect();
     };
-    let finding = |(at, element): (usize, Result<HookFinding, String>)| match element {
+    let finding = |(index, element): (usize, Result<HookFinding, String>)| match element {
         Ok(finding) => {
             let usual = if finding.passed { "reported as passed" } else { "reported as failed" };
             let reason = finding.evidence.filter(|evidence| !evidence.trim().is_empty());
@@ -86,7 +86,7 @@ pub(super) fn findings(stdout: &str, command: &str) -> Vec<Finding> {
             found(&finding.text, if finding.passed { Status::Met } else { Status::Unmet }, &reason)
         }
         Err(wrong) => {
-            let number = at + 1;
+            let number = index + 1;
             let reason = format!("element {number} of its output {wrong}");
             found(&format!("element {number} of the output of `{command}`"), Status::Undecided, &reason)
         }
@@ -103,13 +103,13 @@ fn unread(stdout: &str) -> Option<String> {
         return Some(format!("{EXPECTED}; it is a single object, not in an array"));
     }
     let starts = || {
-        let starts = text.match_indices(['[', '{']).map(|(at, _)| at);
+        let starts = text.match_indices(['[', '{']).map(|(offset, _)| offset);
         starts.filter(|at| *at == 0 || text[..*at].ends_with('\n'))
     };
     let is_finding = |value: &Value| value.get("text").is_some() && value.get("passed").is_some();
-    let holds_findings = |at: usize| {
+    let holds_findings = |index: usize| {
         // Text after the value is ignored.
-        let value = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next();
+        let value = serde_json::Deserializer::from_str(&text[index..]).into_iter::<Value>().next();
         value.and_then(Result::ok).is_some_and(|value| match &value {
             Value::Array(elements) => elements.iter().any(Value::is_object),
             value => is_finding(value),
@@ -123,7 +123,7 @@ fn unread(stdout: &str) -> Option<String> {
             Some(format!("{EXPECTED}; {lines} it (write logs to stderr)"))
         }
         None => {
-            let broken = starts().find(|at| is_begun(&text[*at..]))?;
+            let broken = starts().find(|index| is_begun(&text[*index..]))?;
             let error = serde_json::from_str::<Value>(&text[broken..]).err();
             Some(format!(
                 "{EXPECTED}; it is not valid JSON{}",

@@ -65,7 +65,7 @@ pub(super) struct Variables {
 }
 
 impl Variables {
-    pub(super) fn of(plan: &Plan, info: &RunInfo, host: &Arc<Host>, cwd: &Path, root: &Path) -> Self {
+    pub(super) fn new(plan: &Plan, info: &RunInfo, host: &Arc<Host>, cwd: &Path, root: &Path) -> Self {
         let mut suites: BTreeMap<Arc<str>, SuiteSubject> = BTreeMap::new();
         for planned in &plan.trials {
             let subject = suites.entry(Arc::clone(&planned.id.suite)).or_default();

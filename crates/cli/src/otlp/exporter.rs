@@ -1,5 +1,5 @@
-//! Delivery to a collector, on a thread of its own. It fails open: what cannot be delivered is counted and left out,
-//! and becomes one warning.
+//! Delivery to a collector, on its own thread. It fails open: what cannot be delivered is counted and dropped, and
+//! becomes one warning.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,16 +18,16 @@ use super::settings::{Destination, Settings};
 const BATCH: usize = 512;
 /// Maximum number of trials whose telemetry waits.
 const WAITING: usize = 1024;
-/// Number of requests that fail one after the other before the collector is given up.
+/// Number of consecutive failed requests after which nothing more is sent to the collector.
 const GIVE_UP: u32 = 3;
 /// Wait before the first retry; it doubles with each.
 const BACKOFF: Duration = Duration::from_millis(250);
 /// Time limit for opening a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Maximum length of the collector's own words in a warning, in characters.
-const LONGEST_COMMENT: usize = 200;
+const MAX_COMMENT_LEN: usize = 200;
 
-/// How long to wait for a collector.
+/// Timeout for the collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportMode {
     /// A run never waits while trials run, and at its end only for as long as one request may take.
@@ -114,7 +114,7 @@ impl Exporter for HttpExporter {
         let Some(queue) = self.queue.as_ref().filter(|_| !self.is_disabled) else { return Ok(()) };
         let count = telemetry.count(Signal::Traces) + telemetry.count(Signal::Logs);
         self.delivery.lock().unwrap_or_else(PoisonError::into_inner).offered += count;
-        // What is not queued is not delivered, and counted as such.
+        // Items that are not queued are counted as not delivered.
         match self.mode {
             ExportMode::Replay => drop(queue.send(telemetry)),
             ExportMode::Live => match queue.try_send(telemetry) {
@@ -150,7 +150,7 @@ struct Sender {
 
 /// Reason why a request was not delivered.
 enum Failure {
-    /// Another try may succeed, after that time if the collector says so.
+    /// Another attempt may succeed, after that time if the collector gave one.
     Temporary(String, Option<Duration>),
     /// Every further try would fail.
     Permanent(String),
@@ -281,7 +281,7 @@ async fn post(client: &Client, to: &Destination, body: Vec<u8>) -> Result<Vec<u8
 
 /// Returns the beginning of what a collector says, as one line of visible text.
 fn excerpt(text: &str) -> String {
-    let visible: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST_COMMENT).collect();
+    let visible: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_COMMENT_LEN).collect();
     visible.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

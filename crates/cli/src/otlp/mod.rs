@@ -46,7 +46,7 @@ pub fn is_on() -> bool {
 /// # Errors
 /// If the environment asks for something that is not supported.
 pub fn check(address: Option<&str>) -> Result<(), CliError> {
-    Settings::of(&environment(), address).map(drop)
+    Settings::from_environment(&environment(), address).map(drop)
 }
 
 /// Returns the options that write JSON lines to the output of the report.
@@ -60,7 +60,7 @@ pub fn to_file() -> Options {
 /// If the environment asks for something that is not supported, or no thread can be started.
 pub fn to_collector(address: Option<&str>, mode: ExportMode, warnings: &Warnings) -> Result<Options, CliError> {
     let environment = environment();
-    let settings = Settings::of(&environment, address)?;
+    let settings = Settings::from_environment(&environment, address)?;
     let exporter = HttpExporter::start(settings, &environment, mode, warnings.clone())
         .map_err(|error| CliError::environment(format!("cannot start a thread: {error}")))?;
     Ok(Options { exporter: Some(Box::new(exporter)), ..settings::options(&environment) })

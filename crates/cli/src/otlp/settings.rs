@@ -65,7 +65,7 @@ pub(super) fn options(environment: &Environment) -> Options {
 
 impl Settings {
     /// Reads the variables. `address` replaces the addresses that they have.
-    pub(super) fn of(environment: &Environment, address: Option<&str>) -> Result<Self, CliError> {
+    pub(super) fn from_environment(environment: &Environment, address: Option<&str>) -> Result<Self, CliError> {
         let traces = Destination::of(environment, Signal::Traces, address)?;
         let logs = Destination::of(environment, Signal::Logs, address)?;
         Ok(Self { traces, logs, is_disabled: is_true(environment, "OTEL_SDK_DISABLED") })
@@ -110,7 +110,7 @@ fn is_true(environment: &Environment, name: &str) -> bool {
     environment.get(name).is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
 }
 
-/// Parses `key=value,key=value`, where values may be percent-encoded. Anything else is left out.
+/// Parses `key=value,key=value`, where values may be percent-encoded. Anything else is omitted.
 fn pairs(written: Option<&String>) -> Vec<(String, String)> {
     let decoded = |text: &str| percent_decode_str(text.trim()).decode_utf8_lossy().into_owned();
     let pairs = written.map(String::as_str).unwrap_or_default().split(',').filter_map(|pair| pair.split_once('='));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     fn addresses(pairs: &[(&str, &str)], address: Option<&str>) -> [Option<String>; 2] {
-        let settings = Settings::of(&environment(pairs), address).unwrap();
+        let settings = Settings::from_environment(&environment(pairs), address).unwrap();
         [settings.traces, settings.logs].map(|destination| Some(destination?.address))
     }
 
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn variables_of_a_signal_are_stronger_than_common_ones() {
-        let settings = Settings::of(
+        let settings = Settings::from_environment(
             &environment(&[
                 ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
                 ("OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", "http/protobuf"),
@@ -167,7 +167,8 @@ mod tests {
         assert_eq!([traces.timeout, logs.timeout], [Duration::from_millis(250), DEFAULT_TIMEOUT]);
         assert_eq!(traces.headers, [("api-key".into(), "a b".into()), ("x".into(), "1".into())]);
         assert!(!format!("{traces:?}").contains("api-key"));
-        let error = Settings::of(&environment(&[("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]), None).unwrap_err();
+        let error =
+            Settings::from_environment(&environment(&[("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]), None).unwrap_err();
         assert_eq!(error.to_string(), "OpenTelemetry's protocol `grpc` is not supported");
     }
 

@@ -58,7 +58,7 @@ impl Reporting {
     }
 }
 
-/// Guard that empties the backlog when the reporter ends, for whatever reason.
+/// Guard that empties the backlog when the reporter ends, for any reason.
 struct AbandonOnDrop(Arc<Backlog>);
 
 impl Drop for AbandonOnDrop {

@@ -124,7 +124,7 @@ pub static SETTINGS: [Setting; 49] = [
     })
     .flag("--agent", |args| !args.arms.agent.is_empty())
     .variables(&["TRIALRUN_AGENT"], |args, text| {
-        args.arms.agent = listed(text);
+        args.arms.agent = split_list(text);
         Ok(())
     })
     .key("defaults.agent", |used| project(&used.project().defaults.agent))
@@ -138,7 +138,7 @@ pub static SETTINGS: [Setting; 49] = [
     })
     .flag("--model", |args| !args.arms.model.is_empty())
     .variables(&["TRIALRUN_MODEL"], |args, text| {
-        args.arms.model = listed(text);
+        args.arms.model = split_list(text);
         Ok(())
     })
     .key("defaults.model", |used| {
@@ -163,7 +163,7 @@ pub static SETTINGS: [Setting; 49] = [
         .variables(&["TRIALRUN_BASE_URL"], |args, text| put(&mut args.arms.base_url, Ok(text.to_owned()))),
     Setting::new("trials", "Number of times to run each case", |used| json!(used.run.trials(None)))
         .flag("--trials", |args| args.arms.trials.is_some())
-        .variables(&["TRIALRUN_TRIALS"], |args, text| put(&mut args.arms.trials, whole(text, 1)))
+        .variables(&["TRIALRUN_TRIALS"], |args, text| put(&mut args.arms.trials, whole_number(text, 1)))
         .key("defaults.trials", |used| project(&used.project().defaults.trials))
         .default("1")
         .applies(Applies::OverCase),
@@ -186,12 +186,12 @@ pub static SETTINGS: [Setting; 49] = [
         json!(used.run.limits.max_turns.or(used.run.defaults.max_turns))
     })
     .flag("--max-turns", |args| args.budgets.max_turns.is_some())
-    .variables(&["TRIALRUN_MAX_TURNS"], |args, text| put(&mut args.budgets.max_turns, whole(text, 1)))
+    .variables(&["TRIALRUN_MAX_TURNS"], |args, text| put(&mut args.budgets.max_turns, whole_number(text, 1)))
     .key("defaults.max_turns", |used| project(&used.project().defaults.max_turns))
     .applies(Applies::OverCase),
     Setting::new(
         "warn_turns_of_scenarios",
-        "Number of model turns above which a scenario without `max_turns` causes a warning",
+        "Number of model turns above which a scenario without `max_turns` produces a warning",
         |_| json!(suite::WARN_TURNS),
     ),
     Setting::new("token_budget", "Maximum total tokens of a trial; a trial that exceeds it fails", |used| {
@@ -231,7 +231,7 @@ pub static SETTINGS: [Setting; 49] = [
     .flag("--max-run-cost", |args| args.budgets.max_run_cost.is_some()),
     Setting::new(
         "max_duration_ms",
-        "Maximum working time of a trial's agent; with `--on-budget warn`, exceeding it only causes a warning",
+        "Maximum working time of a trial's agent; with `--on-budget warn`, exceeding it only produces a warning",
         |used| json!(used.args.budgets.max_duration),
     )
     .flag("--max-duration", |args| args.budgets.max_duration.is_some()),
@@ -371,7 +371,7 @@ pub static SETTINGS: [Setting; 49] = [
         Ok(())
     })
     .default("on if GITHUB_ACTIONS is true"),
-    Setting::new(TRACEPARENT, "Trace that the run is part of, as a W3C `traceparent`, for the report `otlp`", |used| {
+    Setting::new(TRACEPARENT, "Trace that the run is part of, as a W3C `traceparent`, for the `otlp` report", |used| {
         json!(used.args.output.traceparent)
     })
     .variables(&["TRACEPARENT"], |args, text| put(&mut args.output.traceparent, Ok(text.to_owned()))),
@@ -432,11 +432,11 @@ fn put<T>(field: &mut Option<T>, value: Result<T, String>) -> Result<(), String>
     Ok(())
 }
 
-fn listed(text: &str) -> Vec<String> {
+fn split_list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
-fn whole(text: &str, least: u64) -> Result<u64, String> {
+fn whole_number(text: &str, least: u64) -> Result<u64, String> {
     let value = text.parse().ok().filter(|value| *value >= least);
     value.ok_or_else(|| format!("a whole number of at least {least}"))
 }
@@ -520,8 +520,8 @@ mod tests {
     fn every_name_and_variable_belongs_to_one_setting() {
         let names: BTreeSet<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
         assert_eq!(names.len(), SETTINGS.len());
-        for (at, setting) in SETTINGS.iter().enumerate() {
-            for other in SETTINGS[..at].iter().filter(|other| other.flag != setting.flag) {
+        for (index, setting) in SETTINGS.iter().enumerate() {
+            for other in SETTINGS[..index].iter().filter(|other| other.flag != setting.flag) {
                 assert!(setting.variables.iter().all(|name| !other.variables.contains(name)), "{}", setting.name);
             }
         }

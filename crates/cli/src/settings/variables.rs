@@ -14,7 +14,7 @@ const PREFIX: &str = "TRIALRUN_";
 /// Variables of this program that are not settings.
 const OTHERS: [&str; 2] = ["TRIALRUN_CLAUDE", "TRIALRUN_NO_NAMESPACE"];
 
-/// Returns the command `line` with the settings that environment variables add. An empty variable counts as not set.
+/// Returns the command line with the settings that environment variables add. An empty variable counts as not set.
 ///
 /// # Errors
 /// If a variable has an invalid value, even if the command line overrides it.
@@ -25,7 +25,7 @@ pub fn added_to(line: &RunArgs, environment: &BTreeMap<String, String>) -> Resul
         let mut overridden = RunArgs::default();
         let target = if (setting.is_typed)(line) { &mut overridden } else { &mut args };
         put(target, text).map_err(|wanted| {
-            CliError::usage(format!("invalid value `{text}` for the variable `{name}`"))
+            CliError::usage(format!("invalid value `{text}` for the `{name}` variable"))
                 .hint(format!("write {}", wanted.trim_start_matches("write ")))
         })?;
     }
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!((args.schedule.jobs, args.schedule.timeout.map(|clock| clock.ms)), (Some(4), Some(90_000)));
         assert_eq!((args.arms.agent, args.arms.model), (vec!["a".to_owned(), "b".to_owned()], vec![]));
         let error = added(&environment(&[("TRIALRUN_JOBS", "many")])).unwrap_err();
-        assert_eq!(error.to_string(), "invalid value `many` for the variable `TRIALRUN_JOBS`");
+        assert_eq!(error.to_string(), "invalid value `many` for the `TRIALRUN_JOBS` variable");
         assert_eq!(error.hints(), ["write a number from 1 to 1024"]);
     }
 
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(["1", "yes", "true"].map(keeps), [true; 3]);
         assert_eq!(["0", "false", "No", "off", ""].map(keeps), [false; 5]);
         let error = added(&environment(&[("ASE_KEEP_WORKSPACE", "maybe")])).unwrap_err();
-        assert_eq!(error.to_string(), "invalid value `maybe` for the variable `ASE_KEEP_WORKSPACE`");
+        assert_eq!(error.to_string(), "invalid value `maybe` for the `ASE_KEEP_WORKSPACE` variable");
     }
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(of_name("timeout_ms", &other), Some("ASE_AGENT_TIMEOUT"));
         assert_eq!(of_name("retries", &other), Some("ASE_AGENT_RETRIES"));
         let error = added(&environment(&[("ASE_AGENT_RETRIES", "often")])).unwrap_err();
-        assert_eq!(error.to_string(), "invalid value `often` for the variable `ASE_AGENT_RETRIES`");
+        assert_eq!(error.to_string(), "invalid value `often` for the `ASE_AGENT_RETRIES` variable");
     }
 
     #[test]

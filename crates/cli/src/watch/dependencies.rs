@@ -15,7 +15,7 @@ use crate::run_args::RunArgs;
 const SHARED: &str = "_fixtures.yaml";
 
 /// Maximum size of a file that is searched for file names, in bytes; longer files are data.
-const LONGEST: u64 = 1 << 20;
+const MAX_SEARCHED_BYTES: u64 = 1 << 20;
 
 /// Dependencies of one suite: files, and folders with everything below them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub fn places(context: &ProjectContext, args: &RunArgs) -> Vec<PathBuf> {
         return folders.into_iter().chain(project.tests.clone()).collect();
     }
     let place = |target: &String| [context.cwd.join(target), project.skills_dir.join(target)];
-    targets.iter().flat_map(place).filter(|path| path.exists()).map(|path| plain(&path)).collect()
+    targets.iter().flat_map(place).filter(|path| path.exists()).map(|path| normalize(&path)).collect()
 }
 
 /// Returns the configuration with its imports, and the names that a new one may have.
@@ -70,7 +70,7 @@ pub fn of_suites(context: &ProjectContext, trials: &[Arc<PlannedTrial>]) -> BTre
         for written in [trial.argument.as_deref(), trial.arm.model.as_deref()].into_iter().flatten() {
             paths.extend(existing(written, &context.cwd));
         }
-        files.insert((trial.file.to_path_buf(), plain(&context.cwd.join(&*trial.case.source.file))));
+        files.insert((trial.file.to_path_buf(), normalize(&context.cwd.join(&*trial.case.source.file))));
     }
     for (suite, file) in files {
         let Some(Dependencies { paths }) = suites.get_mut(&suite) else { continue };
@@ -91,7 +91,7 @@ pub fn of_suites(context: &ProjectContext, trials: &[Arc<PlannedTrial>]) -> BTre
 /// Returns the files and folders that the file at `path` names. In any format, a file name is a word with a dot or a
 /// slash for which a file exists.
 fn named_in(path: &Path) -> BTreeSet<PathBuf> {
-    let text = files::read_named_text(path, LONGEST).unwrap_or_default();
+    let text = files::read_named_text(path, MAX_SEARCHED_BYTES).unwrap_or_default();
     let directory = path.parent().unwrap_or(Path::new("/"));
     let is_part = |letter: char| letter.is_alphanumeric() || "_-./@+:#~".contains(letter);
     let words: BTreeSet<&str> = text.split(|letter: char| !is_part(letter)).collect();
@@ -107,13 +107,13 @@ fn existing(word: &str, directory: &Path) -> Option<PathBuf> {
     if !word.contains(['.', '/']) || word.chars().all(|letter| matches!(letter, '.' | '/')) {
         return None;
     }
-    let path = plain(&directory.join(word));
+    let path = normalize(&directory.join(word));
     // A folder that contains the naming file is not a dependency.
     (path.exists() && !directory.starts_with(&path)).then_some(path)
 }
 
 /// Returns `path` without `.` and `..`; links are not resolved.
-fn plain(path: &Path) -> PathBuf {
+fn normalize(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

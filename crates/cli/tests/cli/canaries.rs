@@ -111,8 +111,8 @@ fn bare(text: &str) -> String {
 fn assert_clean(what: &str, bytes: &[u8]) {
     let bare = bare(&String::from_utf8_lossy(bytes));
     for sign in signs() {
-        if let Some(at) = bare.find(&sign) {
-            let near: String = bare[..at].chars().rev().take(100).collect::<Vec<_>>().into_iter().rev().collect();
+        if let Some(offset) = bare.find(&sign) {
+            let near: String = bare[..offset].chars().rev().take(100).collect::<Vec<_>>().into_iter().rev().collect();
             panic!("{what} contains {sign} after {near}");
         }
     }

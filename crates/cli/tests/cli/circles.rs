@@ -167,7 +167,7 @@ fn target(
     Some(module)
 }
 
-/// What each module uses, without its own descendants.
+/// Items that each module uses, without its own descendants.
 fn edges(modules: &BTreeMap<ModulePath, Module>) -> BTreeMap<ModulePath, BTreeSet<ModulePath>> {
     let mut edges = BTreeMap::new();
     for (path, module) in modules {

@@ -275,7 +275,7 @@ steps:
 #[test]
 fn a_session_is_resumed_by_another_process_and_billed_once() {
     let Some(project) = project("resumed session") else { return };
-    // The first process receives only one message, so that it ends by itself after its answer.
+    // The first process receives only one message, so that it ends on its own after its answer.
     let program = format!(
         "#!/bin/sh\nreal='{0}'\nhere=$(dirname \"$0\")\ncase \"$*\" in\n\
          *--resume*) echo resumed >> \"$here/seen\" ;;\n\

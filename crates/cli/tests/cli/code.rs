@@ -375,7 +375,7 @@ fn a_misspelt_assertion_in_code_is_reported_at_its_line_before_the_run() {
     project.write("tests/slip.test.ts", &test("assert.contians(r, 'hello')"));
     project.run(&["run", "--agent", "fake", "tests"]).exits(3);
     let refused = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
-    for messages in ["there is no assertion `assert.contians`", "slip.test.ts:4:3", "did you mean `contains`?"] {
+    for messages in ["there is no assertion named `assert.contians`", "slip.test.ts:4:3", "did you mean `contains`?"] {
         assert!(refused.err.contains(messages), "{messages}: {}", refused.output());
     }
     project.write("tests/slip.test.ts", &test("assert.outputContains(r, 'hello'); assert.custom('c', () => true)"));
@@ -389,5 +389,5 @@ fn a_misspelt_assertion_in_code_is_reported_at_its_line_before_the_run() {
     // An unknown name, which may be the user's own.
     project.write("tests/slip.test.ts", &test("assert.zzz(r)"));
     let doubted = project.run(&["check", "--agent", "fake", "tests"]).exits(0);
-    assert!(doubted.err.contains("there is no assertion `assert.zzz`"), "{}", doubted.output());
+    assert!(doubted.err.contains("there is no assertion named `assert.zzz`"), "{}", doubted.output());
 }

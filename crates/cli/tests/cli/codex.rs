@@ -238,7 +238,7 @@ fn a_skill_is_detected_when_read_or_named() {
              \x20 - {{ id: used, type: skill_used, skill: greet }}\n  - {{ id: inside, type: no_path_escape }}\n"
         )
     };
-    for (at, read) in ["cat .agents/skills/greet/SKILL.md", "sed -n '1,40p' $SANDBOX/.agents/skills/greet/SKILL.md"]
+    for (index, read) in ["cat .agents/skills/greet/SKILL.md", "sed -n '1,40p' $SANDBOX/.agents/skills/greet/SKILL.md"]
         .iter()
         .enumerate()
     {
@@ -249,7 +249,7 @@ fn a_skill_is_detected_when_read_or_named() {
             {"text": "Ahoy.", "expect_request": {"tool_result_contains": "MANTRA"}},
         ]});
         let trial = run(&project, &scenario("Greet Ada."), &model.to_string(), 0);
-        assert_eq!(trial["outcome"], "passed", "{at}: {trial:#}");
+        assert_eq!(trial["outcome"], "passed", "{index}: {trial:#}");
     }
     let model = "steps: [{ text: Ahoy., expect_request: { contains: [\"<name>greet</name>\"] } }]";
     let named = run(&project, &scenario("Use $greet for Ada."), model, 0);

@@ -139,7 +139,7 @@ fn the_quick_start_does_what_it_says() {
     let text = ok(&project, &format!("agent-skill-eval report --workspace {HOME} --show-evidence")).out;
     assert!(text.contains("explicit-invoke"), "{text}");
     let messages = project.run(&["report", "--workspace", "./eval-workspace/other-workspace"]).exits(2).err;
-    assert!(messages.contains("no run of the skill `other` is recorded"), "{messages}");
+    assert!(messages.contains("no run of the `other` skill is recorded"), "{messages}");
 }
 
 #[test]

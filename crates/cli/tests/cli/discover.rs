@@ -150,7 +150,7 @@ fn an_endpoint_is_examined_once_with_documents_and_probes() {
     let transcript = &profile["transcripts"][0]["lines"];
     let line = usize::try_from(evidence["line"].as_u64().unwrap()).unwrap();
     assert_eq!(transcript[line - 1], evidence["text"]);
-    // Each probe has a conversation of its own.
+    // Each probe has its own conversation.
     let asked = bot.asked("POST /chat");
     assert_eq!(asked.len(), 5);
     let again = project.run(&["discover", "--agent", &url, "--json"]).exits(0);

@@ -282,8 +282,8 @@ fn concurrent_pushes_by_another_trial_do_not_count() {
     assert_eq!((left("pushes"), left("waits")), (1, 0));
 }
 
-/// Without `gh`, pull requests are not known, and that is not the agent's fault. The URLs of both services are parsed
-/// in all their forms; git may not access them.
+/// Without `gh`, pull requests are unknown, and that is not the agent's fault. The URLs of both services are parsed in
+/// all their forms; git may not access them.
 #[test]
 fn assertions_that_need_a_missing_gh_are_undecided() {
     let project = twins();

@@ -60,7 +60,7 @@ const RUN: &[&str] = &["answers.fixture.yaml", "--agent", "recorded:answers.json
 #[track_caller]
 fn trial<'r>(report: &'r Value, case: &str) -> &'r Value {
     let mut trials = report["trials"].as_array().unwrap().iter();
-    trials.find(|trial| trial["case"] == case).unwrap_or_else(|| panic!("no case `{case}`: {report:#}"))
+    trials.find(|trial| trial["case"] == case).unwrap_or_else(|| panic!("no case named `{case}`: {report:#}"))
 }
 
 /// Returns case and outcome of every trial.

@@ -334,7 +334,7 @@ fn a_hanging_command_is_killed_with_its_descendants_and_is_undecided() {
     for wrong in ["soon", "0", "-1"] {
         let project = project_with_timeout(wrong);
         let ran = run(&project, &["--post-run-command", "true"]).exits(2);
-        assert!(ran.err.contains("for the variable `ASE_HOOK_TIMEOUT`"), "{}", ran.output());
+        assert!(ran.err.contains("for the `ASE_HOOK_TIMEOUT` variable"), "{}", ran.output());
     }
 }
 

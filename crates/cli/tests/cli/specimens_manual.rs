@@ -48,7 +48,7 @@ fn files(stem: &str) -> Vec<String> {
 fn file(stem: &str, mark: &str) -> String {
     let begins = format!("{stem}.{mark}.");
     let found = files(stem).into_iter().find(|name| name.starts_with(&begins) && !name.ends_with(".txt"));
-    found.unwrap_or_else(|| panic!("there is no file `{begins}…`"))
+    found.unwrap_or_else(|| panic!("there is no file named `{begins}…`"))
 }
 
 /// Returns a project that contains all of them, and the packages that they import. `None` if those are needed but not

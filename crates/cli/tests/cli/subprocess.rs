@@ -22,7 +22,7 @@ fn trial(script: &str, agent: &str, arguments: &[&str], code: i32) -> Value {
     report["trials"][0].clone()
 }
 
-/// Children that ignore signals, one of them in a session of its own.
+/// Children that ignore signals, one of them in its own session.
 const STUBBORN: &str =
     "trap '' TERM HUP INT\n(trap '' TERM; sleep 1000) &\nsetsid sh -c \"trap '' TERM; sleep 1000\" &\n";
 

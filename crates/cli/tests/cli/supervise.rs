@@ -1,5 +1,5 @@
-//! Nothing that a trial starts survives it, whatever it does: the real binary, real processes, with a PID namespace and
-//! without one, as the user who runs the tests and, if that is root, also as `nobody`.
+//! Nothing that a trial starts survives it, regardless of what it does: the real binary, real processes, with a PID
+//! namespace and without one, as the user who runs the tests and, if that is root, also as `nobody`.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 

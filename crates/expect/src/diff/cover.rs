@@ -6,7 +6,7 @@ use super::spaces::trimmed;
 use super::{Diff, Part};
 use crate::value::same;
 
-/// Pattern of a text: an exact text, or an expression that the caller evaluates.
+/// Pattern for a string: an exact string, or an expression that the caller evaluates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern<R> {
     /// An exact text.
@@ -63,7 +63,7 @@ impl Coverage {
 /// the same part.
 ///
 /// `permissive` allows changes that no item covers. `strict` overrides it, and requires every item to cover a part.
-/// `matches` evaluates an expression on a text.
+/// `matches` evaluates an expression on a string.
 ///
 /// An item covers a part if all fields of the item agree with it. The text of an item is compared with the part after
 /// trimming white space from both. An expression is tried on the part, on the part without its last line end, and on
@@ -82,7 +82,7 @@ pub fn cover<R, E>(
 ) -> Result<Coverage, E> {
     let mut covered = vec![false; items.len()];
     let mut uncovered = Vec::new();
-    for (at, part) in diff.parts.iter().enumerate() {
+    for (index, part) in diff.parts.iter().enumerate() {
         let mut accounted = !part.is_change();
         for (item, covered) in items.iter().zip(&mut covered) {
             // A part that is already covered only matters to items that have not covered anything yet.
@@ -93,7 +93,7 @@ pub fn cover<R, E>(
             accounted = true;
         }
         if !accounted {
-            uncovered.push(at);
+            uncovered.push(index);
         }
     }
     let wanted = items.iter().zip(&covered).enumerate();
@@ -152,8 +152,8 @@ fn text_agrees<R, E>(
     };
     let line = found.strip_suffix('\n').map_or(found, |line| line.strip_suffix('\r').unwrap_or(line));
     let forms = [found, line, trimmed(found)];
-    for (at, form) in forms.iter().enumerate() {
-        if !forms[..at].contains(form) && matches(expression, form)? {
+    for (index, form) in forms.iter().enumerate() {
+        if !forms[..index].contains(form) && matches(expression, form)? {
             return Ok(true);
         }
     }
@@ -167,7 +167,7 @@ mod tests {
     use super::super::{Kind, Options, diff};
     use super::*;
 
-    /// Tests whether a text is found in another. `?` returns an error.
+    /// Tests whether a string is found in another. `?` returns an error.
     fn found_in(wanted: &&'static str, text: &str) -> Result<bool, &'static str> {
         if *wanted == "?" { Err("no answer") } else { Ok(text.contains(wanted)) }
     }

@@ -23,13 +23,13 @@ pub fn drawn(diff: &Diff, limit: usize) -> Vec<Segment> {
     }
     let mut drawing = Drawing { segments: Vec::new(), left: limit };
     let last = diff.parts.len() - 1;
-    for (at, part) in diff.parts.iter().enumerate() {
+    for (index, part) in diff.parts.iter().enumerate() {
         let (kind, text) = match (part.added, part.removed) {
             (true, _) => (model::Part::Extra, shortened(&part.value, (limit / SHARE).max(1))),
             (_, true) => (model::Part::Missing, shortened(&part.value, (limit / SHARE).max(1))),
-            _ => (model::Part::Same, context(part, diff.kind, at == 0, at == last)),
+            _ => (model::Part::Same, context(part, diff.kind, index == 0, index == last)),
         };
-        let text = if diff.kind == Kind::Json && at < last { format!("{text}\n") } else { text };
+        let text = if diff.kind == Kind::Json && index < last { format!("{text}\n") } else { text };
         if !drawing.put(kind, &text) {
             break;
         }
@@ -109,18 +109,18 @@ fn context(part: &Part, kind: Kind, is_first: bool, is_last: bool) -> String {
 
 /// Returns the byte offset of the end of the first `count` characters.
 fn after_chars(text: &str, count: usize) -> usize {
-    text.char_indices().nth(count).map_or(text.len(), |(at, _)| at)
+    text.char_indices().nth(count).map_or(text.len(), |(offset, _)| offset)
 }
 
 /// Returns the byte offset of the start of the last `count` characters.
 fn before_chars(text: &str, count: usize) -> usize {
-    count.checked_sub(1).map_or(text.len(), |last| text.char_indices().rev().nth(last).map_or(0, |(at, _)| at))
+    count.checked_sub(1).map_or(text.len(), |last| text.char_indices().rev().nth(last).map_or(0, |(offset, _)| offset))
 }
 
 /// Returns the byte offset of the end of the first `count` lines.
 fn after_lines(text: &str, count: usize) -> usize {
     let last = count.checked_sub(1);
-    last.map_or(0, |last| text.match_indices('\n').nth(last).map_or(text.len(), |(at, _)| at + 1))
+    last.map_or(0, |last| text.match_indices('\n').nth(last).map_or(text.len(), |(offset, _)| offset + 1))
 }
 
 /// Returns the byte offset of the start of the last `count` lines.

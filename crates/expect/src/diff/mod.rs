@@ -96,7 +96,8 @@ impl Diff {
 /// Chooses the kind for two texts: JSON if both are a JSON object or array, lines if one of them has several, words if
 /// one of them has words and at least 20 UTF-16 units, else characters.
 pub fn auto(expected: &str, actual: &str) -> Kind {
-    let wordy = |text: &str| text.contains(' ') && text.encode_utf16().take(LONG).count() == LONG;
+    let wordy =
+        |text: &str| text.contains(' ') && text.encode_utf16().take(MIN_LEN_FOR_WORDS).count() == MIN_LEN_FOR_WORDS;
     if json::is_container(expected) && json::is_container(actual) {
         Kind::Json
     } else if expected.contains('\n') || actual.contains('\n') {
@@ -108,8 +109,8 @@ pub fn auto(expected: &str, actual: &str) -> Kind {
     }
 }
 
-/// Minimum length at which a text without line ends is compared by words, in UTF-16 units.
-const LONG: usize = 20;
+/// Minimum length at which a string without line breaks is compared by words, in UTF-16 units.
+const MIN_LEN_FOR_WORDS: usize = 20;
 
 /// Compares `actual` with `expected`.
 ///
@@ -162,7 +163,7 @@ fn parts([old_units, new_units]: [&Sequence<'_>; 2], runs: &[Run], single: bool)
     for run in runs {
         let step = if single { 1 } else { run.count };
         for _ in 0..run.count / step.max(1) {
-            let range = |at: usize| Range { start: at, end: at + step };
+            let range = |index: usize| Range { start: index, end: index + step };
             let value = match run.op {
                 Op::Remove => old_units.text(range(old)),
                 Op::Keep | Op::Add => new_units.text(range(new)),

@@ -33,7 +33,7 @@ pub(super) struct Run {
 /// Returns the shortest edit script from `old` to `new`. Returns `None` if it has more than `most` removals and
 /// additions, or if it is not found within `effort`.
 pub(super) fn shortest(old: &[u32], new: &[u32], most: Option<u64>, effort: u64) -> Option<Vec<Run>> {
-    let trace = Search::of(old, new)?.run(most.unwrap_or(u64::MAX), effort)?;
+    let trace = Search::new(old, new)?.run(most.unwrap_or(u64::MAX), effort)?;
     Some(runs(old, new, &trace))
 }
 
@@ -95,8 +95,8 @@ struct Search<'s> {
     new_len: i32,
     /// The furthest `x` on each diagonal, starting at `-new_len - 1`.
     furthest: Vec<i32>,
-    /// Range of the diagonals to search. Beyond a diagonal that has reached the end of a text, no path is shorter than
-    /// the one along that end.
+    /// Range of the diagonals to search. Beyond a diagonal that has reached the end of either string, no path is
+    /// shorter than the one along that end.
     lowest: i32,
     highest: i32,
     steps: Steps,
@@ -109,7 +109,7 @@ const ABSENT: i32 = i32::MIN / 2;
 
 impl<'s> Search<'s> {
     /// Returns `None` for sequences of hundreds of millions of units, which are too long to be searched.
-    fn of(old: &'s [u32], new: &'s [u32]) -> Option<Self> {
+    fn new(old: &'s [u32], new: &'s [u32]) -> Option<Self> {
         let limit = usize::try_from(i32::MAX / 4).ok()?;
         let diagonals = old.len().checked_add(new.len())?.checked_add(3).filter(|count| *count <= limit)?;
         let (old_len, new_len) = (i32::try_from(old.len()).ok()?, i32::try_from(new.len()).ok()?);
@@ -157,7 +157,7 @@ impl<'s> Search<'s> {
         while k <= last {
             let right = self.furthest[at + 1];
             self.steps.push(left < right);
-            // Paths at the end of a text are outside of `first` and `last`, so both steps lead to an existing point.
+            // Paths at the end of a string are outside of `first` and `last`, so both steps lead to an existing point.
             let start = right.max(left + 1);
             let x = self.follow(k, start);
             self.furthest[at] = x;
@@ -190,8 +190,8 @@ impl<'s> Search<'s> {
         x
     }
 
-    /// Narrows the range of diagonals if `x` on diagonal `k` is at the end of a text. Returns true if it is at the end
-    /// of both.
+    /// Narrows the range of diagonals if `x` on diagonal `k` is at the end of a string. Returns true if it is at the
+    /// end of both.
     fn arrive(&mut self, k: i32, x: i32) -> bool {
         let (old_end, new_end) = (x >= self.old_len, x - k >= self.new_len);
         if old_end {

@@ -35,15 +35,15 @@ struct Gap {
 /// else in the change.
 pub(super) fn share(parts: &mut [Part]) {
     let mut gap = Gap::default();
-    for at in 0..parts.len() {
-        if parts[at].added {
-            gap.added = Some(at);
-        } else if parts[at].removed {
-            gap.removed = Some(at);
+    for index in 0..parts.len() {
+        if parts[index].added {
+            gap.added = Some(index);
+        } else if parts[index].removed {
+            gap.removed = Some(index);
         } else {
-            gap.after = Some(at);
+            gap.after = Some(index);
             gap.close(parts);
-            gap = Gap { before: Some(at), ..Gap::default() };
+            gap = Gap { before: Some(index), ..Gap::default() };
         }
     }
     gap.close(parts);
@@ -157,8 +157,8 @@ fn overlap(left: &str, right: &str) -> usize {
         }
         matched + usize::from(right.get(matched) == Some(&byte))
     };
-    for at in 1..right.len() {
-        borders[at] = extend(&borders, borders[at - 1], right[at]);
+    for index in 1..right.len() {
+        borders[index] = extend(&borders, borders[index - 1], right[index]);
     }
     left.iter().fold(0, |matched, byte| extend(&borders, matched, *byte))
 }

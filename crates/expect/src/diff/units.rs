@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::spaces::{is_space, trimmed};
 use super::{Kind, Options};
 
-/// Units of one text.
+/// Units of one string.
 pub(super) struct Sequence<'t> {
     text: &'t str,
     /// Byte range of each unit. Adjacent words share the white space between them.
@@ -25,7 +25,7 @@ impl<'t> Sequence<'t> {
     }
 }
 
-/// Splits both texts as `kind` and `options` say. Equal units of them have equal ids. JSON has no units and is split into
+/// Splits both texts according to `kind` and `options`. Equal units have equal ids. JSON has no units and is split into
 /// lines.
 pub(super) fn split<'t>(texts: [&'t str; 2], kind: Kind, options: &Options) -> [Sequence<'t>; 2] {
     let mut ids: HashMap<Cow<'t, str>, u32> = HashMap::new();
@@ -60,7 +60,7 @@ fn what_counts<'t>(unit: &'t str, kind: Kind, options: &Options) -> &'t str {
 
 fn ranges(text: &str, kind: Kind, options: &Options) -> Vec<Range<usize>> {
     match kind {
-        Kind::Chars => text.char_indices().map(|(at, c)| at..at + c.len_utf8()).collect(),
+        Kind::Chars => text.char_indices().map(|(offset, c)| offset..offset + c.len_utf8()).collect(),
         Kind::Words => words(text),
         Kind::WordsWithSpace => words_with_space(text),
         Kind::Lines | Kind::Json => lines(text, options.newline_is_token),
@@ -126,8 +126,8 @@ fn lines(text: &str, apart: bool) -> Vec<Range<usize>> {
     let unit = |rest: &str| match rest.find('\n') {
         None => rest.len(),
         Some(at) if !apart => at + 1,
-        Some(at) => match at - usize::from(rest[..at].ends_with('\r')) {
-            0 => at + 1,
+        Some(offset) => match offset - usize::from(rest[..offset].ends_with('\r')) {
+            0 => offset + 1,
             end => end,
         },
     };
@@ -136,30 +136,30 @@ fn lines(text: &str, apart: bool) -> Vec<Range<usize>> {
 
 /// Splits into sentences and the white space after them.
 fn sentences(text: &str) -> Vec<Range<usize>> {
-    let unit = |at: usize, rest: &str| {
+    let unit = |index: usize, rest: &str| {
         let space = span(rest, is_space);
-        if space > 0 && at > 0 {
+        if space > 0 && index > 0 {
             return space;
         }
         let ends = rest.char_indices().zip(rest.chars().skip(1));
         let mut ends = ends.filter(|((_, c), next)| matches!(c, '.' | '!' | '?') && is_space(*next));
-        ends.next().map_or(rest.len(), |((at, _), _)| at + 1)
+        ends.next().map_or(rest.len(), |((index, _), _)| index + 1)
     };
     cut_at(text, unit)
 }
 
-/// Splits a text into units. `unit` returns the length in bytes of the next unit, given the rest of the text.
+/// Splits a string into units. `unit` returns the length in bytes of the next unit, given the rest of the string.
 fn cut(text: &str, unit: impl Fn(&str) -> usize) -> Vec<Range<usize>> {
     cut_at(text, |_, rest| unit(rest))
 }
 
 fn cut_at(text: &str, unit: impl Fn(usize, &str) -> usize) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let end = at + unit(at, &text[at..]).max(1);
-        ranges.push(at..end);
-        at = end;
+    let mut offset = 0;
+    while offset < text.len() {
+        let end = offset + unit(offset, &text[offset..]).max(1);
+        ranges.push(offset..end);
+        offset = end;
     }
     ranges
 }

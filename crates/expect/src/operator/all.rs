@@ -9,7 +9,7 @@ use crate::strategy::Strategy;
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
     let wanted = compiler.list(operand, operator)?;
-    Some(Box::new(All { wanted, place: SourceLocation::of(operand) }))
+    Some(Box::new(All { wanted, place: SourceLocation::from_node(operand) }))
 }
 
 #[derive(Debug)]

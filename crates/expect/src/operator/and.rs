@@ -18,7 +18,7 @@ struct Branches {
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
     let strategy = if operator == "$or" { Strategy::Max } else { Strategy::Weighted };
     let branches = compiler.list(operand, operator)?;
-    Some(Box::new(Branches { operator, strategy, branches, place: SourceLocation::of(operand) }))
+    Some(Box::new(Branches { operator, strategy, branches, place: SourceLocation::from_node(operand) }))
 }
 
 impl Rule for Branches {

@@ -26,7 +26,7 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
         "$lt" => ("less than", Ordering::is_lt),
         _ => ("at most", Ordering::is_le),
     };
-    Some(Box::new(Compare { bound: operand.to_json(), words, holds, place: SourceLocation::of(operand) }))
+    Some(Box::new(Compare { bound: operand.to_json(), words, holds, place: SourceLocation::from_node(operand) }))
 }
 
 impl Rule for Compare {

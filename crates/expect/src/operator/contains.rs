@@ -9,7 +9,7 @@ use crate::prelude::*;
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, _operator: &'static str) -> Option<Box<dyn Rule>> {
     let inner = compiler.matcher(operand);
-    Some(Box::new(Contains { inner, place: SourceLocation::of(operand) }))
+    Some(Box::new(Contains { inner, place: SourceLocation::from_node(operand) }))
 }
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Rule for Contains {
     }
 }
 
-/// Returns the result of the item that matches best. `items` are those of the list `whole`.
+/// Returns the result of the item that matches best. `items` are the items of `whole`.
 pub(super) fn one_of(
     whole: &Value,
     items: &[Value],
@@ -79,5 +79,5 @@ fn near(tried: &Candidates, at: &Scope<'_>) -> String {
     let key = flaw.key.as_deref().unwrap_or_default();
     let inside = key.strip_prefix(at.key.as_str()).unwrap_or(key).trim_start_matches('.');
     let colon = if inside.is_empty() { "" } else { ": " };
-    format!("; item {index} is nearest: {inside}{colon}{message}")
+    format!("; closest match is item {index}: {inside}{colon}{message}")
 }

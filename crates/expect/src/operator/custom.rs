@@ -21,11 +21,11 @@ const VALUE: &str = "$value";
 const RAW: usize = 4;
 
 /// Maximum number of operators that wait for each other. Each uses some of the thread's stack and its own engine.
-const MOST_WAITING: usize = 16;
+const MAX_WAITING: usize = 16;
 
 /// Maximum number of requests while other operators wait, in total. Without it, operators that each make several
 /// requests would not terminate.
-const MOST_ASKED: usize = 10_000;
+const MAX_QUESTIONS: usize = 10_000;
 
 /// Call of a custom operator, with its operand.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ struct Custom {
     place: SourceLocation,
 }
 
-/// Reads the operand of the operator `name`. If it has the key [`VALUE`], its other keys are options.
+/// Reads the operand of the operator called `name`. If it has the [`VALUE`] key, its other keys are options.
 pub(super) fn read(name: &str, function: Function, operand: &Node) -> Box<dyn Rule> {
     let (mut expected, mut options) = (operand.to_json(), None);
     if function.length != RAW
@@ -46,7 +46,7 @@ pub(super) fn read(name: &str, function: Function, operand: &Node) -> Box<dyn Ru
     {
         options = Some(std::mem::replace(&mut expected, value));
     }
-    Box::new(Custom { name: name.to_owned(), function, expected, options, place: SourceLocation::of(operand) })
+    Box::new(Custom { name: name.to_owned(), function, expected, options, place: SourceLocation::from_node(operand) })
 }
 
 impl Custom {
@@ -148,12 +148,12 @@ fn may_ask(at: &Scope<'_>) -> Result<(), String> {
     if at.waiting == 0 {
         return Ok(());
     }
-    if at.waiting >= MOST_WAITING {
-        return Err(format!("more than {MOST_WAITING} operators wait for each other"));
+    if at.waiting >= MAX_WAITING {
+        return Err(format!("more than {MAX_WAITING} operators wait for each other"));
     }
     asked.set(asked.get() + 1);
-    if asked.get() > MOST_ASKED {
-        return Err(format!("operators that wait for each other made more than {MOST_ASKED} times"));
+    if asked.get() > MAX_QUESTIONS {
+        return Err(format!("operators that wait for each other made more than {MAX_QUESTIONS} times"));
     }
     Ok(())
 }

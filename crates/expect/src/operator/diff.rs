@@ -21,7 +21,7 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
             let mut fields = Fields::of(operand, "`$diff`", compiler.problems)?;
             let value = fields.get("value");
             let other = fields.get("expected");
-            let diff = TextDiff::of_fields(&mut fields, compiler.host, compiler.problems);
+            let diff = TextDiff::from_fields(&mut fields, compiler.host, compiler.problems);
             fields.finish(compiler.problems);
             let Some(text) = value.or(other) else {
                 compiler.problems.push(operand.error("`$diff` has no `value` to compare with"));
@@ -35,7 +35,7 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
         }
     };
     let diff = diff.or(compiler.diff);
-    Some(Box::new(Diff { expected, diff, place: SourceLocation::of(operand) }))
+    Some(Box::new(Diff { expected, diff, place: SourceLocation::from_node(operand) }))
 }
 
 impl Rule for Diff {

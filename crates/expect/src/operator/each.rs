@@ -8,7 +8,7 @@ use crate::strategy::Strategy;
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, _operator: &'static str) -> Option<Box<dyn Rule>> {
     let wanted = compiler.matcher(operand);
-    Some(Box::new(Each { wanted, place: SourceLocation::of(operand) }))
+    Some(Box::new(Each { wanted, place: SourceLocation::from_node(operand) }))
 }
 
 #[derive(Debug)]

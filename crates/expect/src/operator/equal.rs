@@ -13,7 +13,11 @@ struct Equal {
 }
 
 pub(super) fn read(_compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
-    Some(Box::new(Equal { value: operand.to_json(), wanted: operator == "$eq", place: SourceLocation::of(operand) }))
+    Some(Box::new(Equal {
+        value: operand.to_json(),
+        wanted: operator == "$eq",
+        place: SourceLocation::from_node(operand),
+    }))
 }
 
 impl Rule for Equal {

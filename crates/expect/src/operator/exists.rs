@@ -7,7 +7,7 @@ use crate::compile::Compiler;
 use crate::prelude::*;
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, _operator: &'static str) -> Option<Box<dyn Rule>> {
-    let place = SourceLocation::of(operand);
+    let place = SourceLocation::from_node(operand);
     let wanted = match &operand.kind {
         NodeKind::Bool(wanted) => Some((*wanted, false)),
         NodeKind::Map(_) => Fields::of(operand, "`$exists`", compiler.problems).map(|mut fields| {

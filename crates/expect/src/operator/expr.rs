@@ -17,7 +17,7 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
         compiler.problems.push(invalid.diagnostic(operand));
         return None;
     }
-    Some(Box::new(Expr { text: text.to_owned(), place: SourceLocation::of(operand) }))
+    Some(Box::new(Expr { text: text.to_owned(), place: SourceLocation::from_node(operand) }))
 }
 
 /// Variables of an expression.

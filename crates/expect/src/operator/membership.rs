@@ -18,7 +18,7 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
         return None;
     };
     let values = items.iter().map(Node::to_json).collect();
-    Some(Box::new(Membership { values, wanted: operator == "$in", place: SourceLocation::of(operand) }))
+    Some(Box::new(Membership { values, wanted: operator == "$in", place: SourceLocation::from_node(operand) }))
 }
 
 impl Rule for Membership {

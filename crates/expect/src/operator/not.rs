@@ -13,7 +13,7 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, _operator: &'sta
     // Critical parts of the operand need not hold.
     compiler.critical = beside || inner.meta.critical;
     let denied = format!("not {}", value::describe(&operand.to_json()));
-    let rule = Box::new(Not { inner, denied, place: SourceLocation::of(operand) });
+    let rule = Box::new(Not { inner, denied, place: SourceLocation::from_node(operand) });
     Some(Box::new(Negated { rule }))
 }
 

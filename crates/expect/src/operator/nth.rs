@@ -32,7 +32,7 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
     }
     let wanted = value::without(operand, INDEX);
     let inner = compiler.matcher(&wanted);
-    Some(Box::new(Nth { index, inner, place: SourceLocation::of(&wanted) }))
+    Some(Box::new(Nth { index, inner, place: SourceLocation::from_node(&wanted) }))
 }
 
 fn index(node: &Node, compiler: &mut Compiler<'_>) -> Option<i64> {

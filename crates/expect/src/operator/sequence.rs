@@ -11,7 +11,7 @@ use crate::prelude::*;
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
     let steps = compiler.list(operand, operator)?;
-    Some(Box::new(Sequence { steps, place: SourceLocation::of(operand) }))
+    Some(Box::new(Sequence { steps, place: SourceLocation::from_node(operand) }))
 }
 
 #[derive(Debug)]
@@ -135,8 +135,8 @@ fn search(items: &[Value], from: &Outcomes, step: &Matcher, share: f64, at: &Sco
     let mut search = Search { ways, is_met: false, is_missed: false, tried, last, stopped: None };
     let inside = Scope { present: true, ..at.quietly() };
     // A critical penalty that is met fails the whole. A penalty that is not met does not fail anything.
-    let met = Pass::of(share >= 0.0 || !step.meta.critical);
-    let missed = Pass::of(share < 0.0);
+    let met = Pass::from_bool(share >= 0.0 || !step.meta.critical);
+    let missed = Pass::from_bool(share < 0.0);
     let mut waiting = from.iter().map(|(from, way)| (*from, *way)).peekable();
     let mut looking: Vec<(usize, Outcome)> = Vec::new();
     let mut scores: Vec<(usize, CriticalState, f64, f64)> = Vec::new();
@@ -161,7 +161,7 @@ fn search(items: &[Value], from: &Outcomes, step: &Matcher, share: f64, at: &Sco
             looking.clear();
             continue;
         }
-        scores.push((index, CriticalState::of(&found), found.score, found.most));
+        scores.push((index, CriticalState::new(&found), found.score, found.most));
         if found.pass == Pass::Unknown {
             search.stopped = search.stopped.or_else(|| found.flaws.first().cloned());
         }

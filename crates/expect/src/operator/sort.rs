@@ -33,7 +33,7 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
         },
     };
     let inner = compiler.matcher(&value::without(operand, BY));
-    Some(Box::new(Sort { keys, inner, place: SourceLocation::of(operand) }))
+    Some(Box::new(Sort { keys, inner, place: SourceLocation::from_node(operand) }))
 }
 
 #[derive(Debug)]

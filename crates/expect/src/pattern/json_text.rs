@@ -14,7 +14,7 @@ pub fn remark(actual: Option<&Value>) -> &'static str {
     }
 }
 
-/// Returns the contents of the fenced code blocks of a text.
+/// Returns the contents of the fenced code blocks in a string.
 fn blocks(text: &str) -> impl Iterator<Item = &str> {
     text.split("```").skip(1).step_by(2).filter_map(|block| Some(block.split_once('\n')?.1))
 }

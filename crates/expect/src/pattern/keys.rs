@@ -41,8 +41,8 @@ pub const OWN_CALLS: &str = "\0own calls";
 
 #[derive(Debug, Clone, Copy)]
 pub enum ResultKey {
-    /// Every call in the list `messages`, or the list `tools` if there are no messages. If `must_be_known` is true, a
-    /// result without either does not match.
+    /// Every call in `messages`, or the `tools` list if there are no messages. If `must_be_known` is true, a result
+    /// without either does not match.
     Calls {
         must_be_known: bool,
     },
@@ -119,7 +119,7 @@ impl Key {
 
     /// Reads a key as written. The error says why it is not a valid regular expression.
     pub fn read(name: &str, host: &dyn Host) -> Result<Self, Invalid> {
-        if let Some(made) = ResultKey::of(name) {
+        if let Some(made) = ResultKey::parse(name) {
             return Ok(Self::ResultKey(made));
         }
         // `//` is the empty expression, which any key matches.
@@ -160,7 +160,7 @@ impl Key {
 }
 
 impl ResultKey {
-    fn of(key: &str) -> Option<Self> {
+    fn parse(key: &str) -> Option<Self> {
         match key {
             ALL_CALLS => Some(Self::Calls { must_be_known: true }),
             NO_CALLS => Some(Self::Calls { must_be_known: false }),
@@ -197,7 +197,7 @@ fn first_match(whole: &Value, pattern: &dyn Pattern) -> Result<Option<String>, S
 fn entries(whole: &Value) -> Vec<(Cow<'_, str>, &Value)> {
     match whole {
         Value::Object(map) => map.iter().map(|(key, value)| (key.into(), value)).collect(),
-        Value::Array(items) => items.iter().enumerate().map(|(at, item)| (at.to_string().into(), item)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(index, item)| (index.to_string().into(), item)).collect(),
         _ => Vec::new(),
     }
 }

@@ -148,7 +148,7 @@ fn text<'v>(keyword: &str, value: &'v Value) -> Result<&'v str, Mistake> {
 fn names(keyword: &str, value: &Value) -> Result<Vec<String>, Mistake> {
     let names: Result<Vec<String>, _> = serde::Deserialize::deserialize(value);
     let names = names.map_err(|_| wrong(keyword, "a list of strings", value))?;
-    let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
+    let twice = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name));
     match twice {
         Some((at, name)) => Err(Mistake::new(format!("`{keyword}` names `{name}` twice")).at(at)),
         None => Ok(names),
@@ -161,13 +161,13 @@ fn choices(keyword: &str, value: &Value, known: &[&'static str]) -> Result<Vec<S
     items
         .iter()
         .enumerate()
-        .map(|(at, item)| match item.as_str() {
+        .map(|(index, item)| match item.as_str() {
             Some(name) if known.contains(&name) => Ok(name.to_owned()),
             written => {
                 let message = format!("`{keyword}` must be one of {}, not {}", known.join(", "), shown(item));
                 let near = written.and_then(|name| nearest(name, known.iter().copied()));
-                let mistake = Mistake::of(Diagnostic::error(message).suggest(near));
-                Err(if value.is_array() { mistake.at(at) } else { mistake })
+                let mistake = Mistake::from_diagnostic(Diagnostic::error(message).suggest(near));
+                Err(if value.is_array() { mistake.at(index) } else { mistake })
             }
         })
         .collect()
@@ -181,7 +181,7 @@ pub(super) fn valid_pattern(source: &str, flags: &str, patterns: &dyn Patterns) 
         return Err(problem);
     }
     Err(problem.help(
-        "patterns of schemas are read with the flag `u`, which allows `\\` only before letters that mean something and \
+        "patterns of schemas are read with the `u` flag, which allows `\\` only before letters that mean something and \
          before `^$\\.*+?()[]{}|/`",
     ))
 }
@@ -217,15 +217,15 @@ fn regexp(value: &Value, patterns: &Arc<dyn Patterns>) -> Result<Check, Mistake>
         return Err(Mistake::new("`regexp` must be an expression with its flags").help(help));
     };
     if flags.contains('y') {
-        return Err(Mistake::new("the flag `y` has no meaning in a schema").help("begin the expression with `^`"));
+        return Err(Mistake::new("the `y` flag has no meaning in a schema").help("begin the expression with `^`"));
     }
-    // The flag `g` only affects repeated searches, and there is only one search.
+    // The `g` flag only affects repeated searches, and there is only one search.
     pattern(source, &flags.replace('g', ""), patterns)
 }
 
 fn pattern_required(sources: &[String], patterns: &Arc<dyn Patterns>) -> Result<Check, Mistake> {
-    for (at, source) in sources.iter().enumerate() {
-        valid_pattern(source, "u", &**patterns).map_err(|mistake| mistake.at(at))?;
+    for (index, source) in sources.iter().enumerate() {
+        valid_pattern(source, "u", &**patterns).map_err(|mistake| mistake.at(index))?;
     }
     let (sources, patterns) = (sources.to_vec(), Arc::clone(patterns));
     Ok(of_map(move |map| {
@@ -244,7 +244,7 @@ fn format(name: &str, patterns: &Arc<dyn Patterns>) -> Check {
         "byte" => "must be base64".to_owned(),
         "int32" => "must be a whole number of 32 bits".to_owned(),
         "int64" => "must be a whole number of 64 bits".to_owned(),
-        other => format!("must have the format `{other}`"),
+        other => format!("must have the `{other}` format"),
     };
     Box::new(move |value| unless(fits(value), || format!("{must}, not {}", shown(value))))
 }
@@ -258,13 +258,13 @@ fn limit(keyword: &str, value: &Value, beside: &Map<String, Value>) -> Result<Ch
     // An unknown format is reported where it is written.
     let Some(format) = Format::named(name) else { return Ok(Box::new(|_| None)) };
     let Some(moment) = format.moment() else {
-        let problem = Mistake::new(format!("`{keyword}` cannot be used with the format `{name}`, which has no order"));
+        let problem = Mistake::new(format!("`{keyword}` cannot be used with the `{name}` format, which has no order"));
         let ordered: Vec<&str> =
             FORMATS.iter().filter(|known| known.moment().is_some()).map(|known| known.name).collect();
         return Err(problem.help(format!("formats with an order: {}", ordered.join(", "))));
     };
     let Some(bound) = moment(&limit) else {
-        return Err(Mistake::new(format!("`{keyword}` must itself have the format `{name}`")));
+        return Err(Mistake::new(format!("`{keyword}` must itself have the `{name}` format")));
     };
     let (words, fits): (_, fn(f64, f64) -> bool) = match keyword {
         "formatMinimum" => ("at least", |value, bound| value >= bound),
@@ -307,8 +307,8 @@ fn all_required(value: &Value, beside: &Map<String, Value>) -> Result<Check, Mis
 }
 
 fn deep_required(pointers: Vec<String>) -> Result<Check, Mistake> {
-    for (at, pointer) in pointers.iter().enumerate() {
-        steps(pointer).map_err(|mistake| mistake.at(at))?;
+    for (index, pointer) in pointers.iter().enumerate() {
+        steps(pointer).map_err(|mistake| mistake.at(index))?;
     }
     Ok(Box::new(move |value| {
         let missing = pointers.iter().find(|pointer| value.is_object() && value.pointer(pointer).is_none())?;

@@ -21,7 +21,7 @@ use super::vocabulary::{
 use crate::value::same;
 
 /// Maximum nesting depth of a schema.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// A document in the making.
 pub(super) struct Document<'a> {
@@ -46,9 +46,9 @@ impl<'a> Document<'a> {
     /// Reads a schema and the schemas in it.
     pub(super) fn schema(&mut self, node: &'a Node) -> Value {
         let NodeKind::Map(entries) = &node.kind else { return node.to_json() };
-        if self.depth == DEEPEST {
+        if self.depth == MAX_DEPTH {
             self.is_too_deep = true;
-            self.error(node, format!("the schema is nested more than {DEEPEST} deep"));
+            self.error(node, format!("the schema is nested more than {MAX_DEPTH} deep"));
             return Value::Bool(true);
         }
         self.depth += 1;
@@ -165,7 +165,7 @@ impl<'a> Document<'a> {
             ("format", NodeKind::String(name)) if Format::named(name).is_none() => {
                 let problem = match Format::nearest(name) {
                     Some(near) => Diagnostic::error(format!("unknown format `{name}`")).suggest(Some(near)),
-                    None => Diagnostic::warning(format!("the format `{name}` is not known, so it is not checked")),
+                    None => Diagnostic::warning(format!("the `{name}` format is unknown, so it is not checked")),
                 };
                 self.report(problem, node.span, node);
             }
@@ -244,9 +244,9 @@ impl<'a> Document<'a> {
     fn repeated_options(&mut self, node: &Node) {
         let NodeKind::List(items) = &node.kind else { return };
         let options: Vec<Value> = items.iter().map(Node::to_json).collect();
-        for (at, option) in options.iter().enumerate() {
-            if options[..at].iter().any(|before| same(before, option)) {
-                self.report(Diagnostic::warning("`enum` has this item twice"), items[at].span, node);
+        for (index, option) in options.iter().enumerate() {
+            if options[..index].iter().any(|before| same(before, option)) {
+                self.report(Diagnostic::warning("`enum` has this item twice"), items[index].span, node);
             }
         }
     }

@@ -184,5 +184,5 @@ fn is_public(host: &str) -> bool {
 
 /// True if the expression contains `\Z`, which is the letter `Z` in ECMAScript and almost certainly a mistake.
 fn ends_as_in_other_dialects(source: &str) -> bool {
-    source.match_indices("\\Z").any(|(at, _)| at > 0 && !source[..at].ends_with('\\'))
+    source.match_indices("\\Z").any(|(offset, _)| offset > 0 && !source[..offset].ends_with('\\'))
 }

@@ -155,12 +155,12 @@ fn alternatives(context: &[Vec<ValidationError<'static>>], whole: &Value) -> Str
     let mut described: Vec<String> = context
         .iter()
         .enumerate()
-        .filter_map(|(at, errors)| {
+        .filter_map(|(index, errors)| {
             let error = errors.first()?;
             let place = path(error.instance_path(), whole);
             let message = messages(error, whole).into_iter().next()?;
             let place = if place.is_empty() { String::new() } else { format!("`{place}` ") };
-            Some(format!("({}) {place}{message}", at + 1))
+            Some(format!("({}) {place}{message}", index + 1))
         })
         .take(EXPLAINED)
         .collect();

@@ -12,10 +12,10 @@ pub(super) struct Mistake {
 
 impl Mistake {
     pub(super) fn new(message: impl Into<String>) -> Self {
-        Self::of(Diagnostic::error(message))
+        Self::from_diagnostic(Diagnostic::error(message))
     }
 
-    pub(super) fn of(problem: Diagnostic) -> Self {
+    pub(super) fn from_diagnostic(problem: Diagnostic) -> Self {
         Self { item: None, problem: Box::new(problem) }
     }
 

@@ -33,7 +33,7 @@ use vocabulary::REFERENCES;
 
 /// Provider of ECMAScript regular expressions.
 ///
-/// The flags are `u` for patterns and for `regexp` without its own flags, empty for the format `regex`, and otherwise
+/// The flags are `u` for patterns and for `regexp` without its own flags, empty for the `regex` format, and otherwise
 /// those of the user, without `g` and `y`. The source never begins with flags: `(?i)a` is an error.
 pub trait Patterns: Send + Sync {
     /// Checks that `source` with `flags` is a valid expression.
@@ -50,7 +50,7 @@ pub trait Patterns: Send + Sync {
 }
 
 /// Maximum nesting depth of a value. The library is recursive.
-const DEEPEST_VALUE: usize = 200;
+const MAX_VALUE_DEPTH: usize = 200;
 
 /// Compiled schema. Clones share it.
 #[derive(Clone)]
@@ -101,15 +101,15 @@ impl Schema {
     /// # Errors
     /// Returns the reason if a pattern could not be decided, or if the value is nested too deeply for safe recursion.
     pub fn validate(&self, value: &Value) -> Result<Vec<SchemaError>, String> {
-        if is_deeper_than(value, DEEPEST_VALUE) {
-            return Err(format!("the value is nested more than {DEEPEST_VALUE} deep"));
+        if is_deeper_than(value, MAX_VALUE_DEPTH) {
+            return Err(format!("the value is nested more than {MAX_VALUE_DEPTH} deep"));
         }
         undecided::watched(|| mismatch::all(&self.0.validator, &self.0.document, value))
     }
 }
 
 /// Compiles `document`. Every reference that leads nowhere is an error: the library stops at the first one, so it is
-/// left out of the next attempt.
+/// omitted from the next attempt.
 fn build(
     draft: Draft,
     document: &Value,

@@ -1,4 +1,4 @@
-//! Converts the keywords `deepProperties`, `select` and `selectCases` of ajv-keywords to standard keywords, because
+//! Converts the `deepProperties`, `select` and `selectCases` keywords of ajv-keywords to standard keywords, because
 //! they contain schemas, which the library must compile. `items` is the draft's keyword for schemas of items by
 //! position.
 
@@ -48,7 +48,7 @@ pub(super) fn select(
     let data = data.get("$data").and_then(Value::as_str).and_then(|data| data.strip_prefix('0'));
     let pointer = data.filter(|rest| rest.starts_with('/')).ok_or_else(|| {
         let mistake = Mistake::new("`select` can only refer to a part of the same value");
-        mistake.help("write `$data: 0/name` for the property `name`")
+        mistake.help("write `$data: 0/name` for the `name` property")
     })?;
     let steps = reachable(pointer)?;
     let at = |leaf: Value| steps.iter().rev().fold(leaf, |inner, step| reach(step, &inner, items));

@@ -101,7 +101,7 @@ const DIFFERENCES: &[(&str, Option<&str>, &str)] = &[
 ];
 
 /// Parses `written`, JSON without white space, with the location of every value in it.
-fn placed(written: &str) -> Node {
+fn to_node(written: &str) -> Node {
     let source = Source::new("schema.yaml", written);
     let mut node = Node::from_json(&serde_json::from_str(written).unwrap(), &source);
     place(&mut node, written, &mut 0);
@@ -139,7 +139,7 @@ fn place(node: &mut Node, written: &str, at: &mut usize) {
 
 fn problems(written: &str) -> Problems {
     let mut problems = Problems::new();
-    Schema::compile(&placed(written), &engine(), &mut problems);
+    Schema::compile(&to_node(written), &engine(), &mut problems);
     problems
 }
 
@@ -155,7 +155,7 @@ fn a_mistake_is_reported_at_its_location() {
         (r#"{"propertes":{"a":{}}}"#, "\"propertes\"", "`propertes` is not a keyword", "did you mean `properties`?"),
         (r#"{"properties":{"a":{"minLength":-1}}}"#, "-1", "`minLength` must be at least 0, not -1", ""),
         (r#"{"items":{"pattern":"("}}"#, "\"(\"", "is not a regular expression", ""),
-        (r#"{"pattern":"a\\-b"}"#, r#""a\\-b""#, "is not a regular expression", "the flag `u`"),
+        (r#"{"pattern":"a\\-b"}"#, r#""a\\-b""#, "is not a regular expression", "the `u` flag"),
         (r#"{"patternProperties":{"[":{}}}"#, "\"[\"", "is not a regular expression", ""),
         (r##"{"$ref":"#/definitions/x"}"##, "\"#/definitions/x\"", "does not exist", "definitions"),
         (
@@ -177,7 +177,7 @@ fn a_mistake_is_reported_at_its_location() {
         (r#"{"format":"email","formatMinimum":"a"}"#, "\"a\"", "has no order", "iso-date-time"),
         (r#"{"properties":{"a":{"transform":["trimm"]}}}"#, "\"trimm\"", "no transformation", "did you mean `trim`?"),
         (r#"{"typeof":"strin"}"#, "\"strin\"", "`typeof` must be one of", "did you mean `string`?"),
-        (r#"{"regexp":"/a/y"}"#, "\"/a/y\"", "the flag `y`", "`^`"),
+        (r#"{"regexp":"/a/y"}"#, "\"/a/y\"", "the `y` flag", "`^`"),
         (r#"{"select":{"$data":"1/a"},"selectCases":{}}"#, "{", "of the same value", "`$data: 0/name`"),
         (r#"{"id":"x"}"#, "\"id\"", "is not a keyword", "did you mean `$id`?"),
     ] {
@@ -204,8 +204,8 @@ fn unusual_schemas_cause_only_warnings() {
     for (schema, message) in [
         (r#"{"unknownThing":1}"#, "`unknownThing` is not a keyword"),
         (r#"{"note":"for people"}"#, "`note` is not a keyword"),
-        (r#"{"format":"zip-code"}"#, "the format `zip-code` is not known"),
-        (r#"{"format":"iri"}"#, "the format `iri` is not known"),
+        (r#"{"format":"zip-code"}"#, "the `zip-code` format is unknown"),
+        (r#"{"format":"iri"}"#, "the `iri` format is unknown"),
         (r#"{"prefixItems":[{}]}"#, "`prefixItems` is not a keyword of draft-07"),
         (r#"{"then":{}}"#, "has no effect without `if`"),
         (r#"{"additionalItems":false}"#, "has no effect without `items: […]`"),

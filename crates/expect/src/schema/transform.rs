@@ -1,4 +1,4 @@
-//! The keyword `transform`: changes a string before the other keywords of its schema are checked.
+//! The `transform` keyword: changes a string before the other keywords of its schema are checked.
 
 use model::{Diagnostic, nearest};
 use serde_json::Value;
@@ -39,13 +39,13 @@ impl Transform {
         let items = value.as_array().ok_or_else(|| {
             Mistake::new(format!("`transform` must be a list of transformations, not {}", shown(value)))
         })?;
-        let steps = items.iter().enumerate().map(|(at, item)| {
+        let steps = items.iter().enumerate().map(|(index, item)| {
             let known = item.as_str().and_then(|name| STEPS.iter().find(|(known, _)| *known == name));
             known.map(|(_, step)| *step).ok_or_else(|| {
                 let names: Vec<&str> = STEPS.iter().map(|(name, _)| *name).collect();
                 let near = item.as_str().and_then(|name| nearest(name, names.iter().copied()));
                 let problem = Diagnostic::error(format!("there is no transformation {}", shown(item))).suggest(near);
-                Mistake::of(problem.help(format!("known transformations: {}", names.join(", ")))).at(at)
+                Mistake::from_diagnostic(problem.help(format!("known transformations: {}", names.join(", ")))).at(index)
             })
         });
         let steps = steps.collect::<Result<_, _>>()?;

@@ -18,7 +18,7 @@ pub fn of_all(compiler: &mut Compiler<'_>, node: &Node) -> Node {
             let any = map_of(node, "$exists", node.clone());
             map_of(node, "$contains", map_of(node, NAME, any))
         }
-        _ if is_name(node) => map_of(node, "$contains", named(node)),
+        _ if is_name(node) => map_of(node, "$contains", expect_name(node)),
         NodeKind::List(_) if node.tag.is_none() => {
             let all = every(compiler, node);
             with(node, NodeKind::Map(vec![all]))
@@ -41,7 +41,7 @@ pub fn of_all(compiler: &mut Compiler<'_>, node: &Node) -> Node {
 pub fn of_one(compiler: &mut Compiler<'_>, node: &Node) -> Node {
     match &node.kind {
         NodeKind::Bool(true) => with(node, NodeKind::Map(Vec::new())),
-        _ if is_name(node) => named(node),
+        _ if is_name(node) => expect_name(node),
         NodeKind::List(_) if node.tag.is_none() => {
             let problem = node.error("a list cannot describe one call");
             compiler
@@ -178,7 +178,7 @@ fn is_name(node: &Node) -> bool {
 }
 
 /// Returns a call by its name, which may be a regular expression.
-fn named(node: &Node) -> Node {
+fn expect_name(node: &Node) -> Node {
     let is_regex = node.tag.is_some() || node.as_str().is_some_and(|text| split_regex(text).is_some());
     if is_regex { map_of(node, NAME, node.clone()) } else { exactly(node) }
 }

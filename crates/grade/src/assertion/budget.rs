@@ -35,7 +35,7 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
             _ => Verdict::met("the trial stayed within its budget"),
         });
     }
-    let overruns: Vec<String> = over.iter().map(tell).collect();
+    let overruns: Vec<String> = over.iter().map(describe).collect();
     let caps: Vec<String> = over.iter().map(|over| amount(over.budget, over.limit)).collect();
     let used: Vec<String> = over.iter().map(|over| amount(over.budget, over.used)).collect();
     Some(Verdict::unmet(overruns.join("; "), format!("at most {}", format::list(&caps)), format::list(&used)))
@@ -59,10 +59,10 @@ pub(crate) fn warned(evidence: &Evidence) -> Vec<String> {
     let all = all.map(|(limit, used)| Overrun { budget: Budget::Tokens, limit, used });
     // The clock does not stop a trial whose time budget only warns.
     let others = limits.budgets.overruns(usage.tokens, usage.cost_usd, evidence.agent_ms().map(|ms| ms as f64));
-    all.iter().chain(&others).map(tell).collect()
+    all.iter().chain(&others).map(describe).collect()
 }
 
-fn tell(over: &Overrun) -> String {
+fn describe(over: &Overrun) -> String {
     let (used, limit) = (amount(over.budget, over.used), amount(over.budget, over.limit));
     format!("{used} used, of a budget of {limit}")
 }

@@ -27,7 +27,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("claim", parse)
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let (text, place) = reading.required_text("text")?;
-    let setting = ClaimContext::of(reading.context.case);
+    let setting = ClaimContext::for_case(reading.context.case);
     let (matcher, warning) = compiled(&text, &place, &setting);
     reading.problems.extend(warning);
     reading.title = Some(text);

@@ -85,11 +85,11 @@ fn exit_code(reading: &mut Reading<'_>) -> Option<(i32, SourceLocation)> {
     if code.is_none() {
         reading.problems.push(node.error("`exit_code` must be a whole number from 0 to 255"));
     }
-    Some((code?, SourceLocation::of(node)))
+    Some((code?, SourceLocation::from_node(node)))
 }
 
 impl Command {
-    /// Reads the command from the field `command`. It must exit with code 0 within `timeout`.
+    /// Reads the command from the `command` field. It must exit with code 0 within `timeout`.
     pub(super) fn succeeds(reading: &mut Reading<'_>) -> Option<Self> {
         let timeout_ms = reading.fields.duration_ms("timeout", reading.problems).unwrap_or(TIMEOUT_MS);
         let (run, place) = command_line(reading)?;

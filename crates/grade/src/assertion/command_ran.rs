@@ -74,7 +74,7 @@ impl std::fmt::Display for CommandPattern {
 
 /// Returns the calls that ran a command line, with their indices.
 pub(super) fn shell_calls(trace: &Trace) -> impl Iterator<Item = (usize, Line)> + '_ {
-    trace.calls.iter().enumerate().filter_map(|(at, traced)| Some((at, Line::of(traced)?)))
+    trace.calls.iter().enumerate().filter_map(|(index, traced)| Some((index, Line::from_call(traced)?)))
 }
 
 /// The command that a call ran.
@@ -87,7 +87,7 @@ pub(super) enum Line {
 }
 
 impl Line {
-    fn of(traced: &TracedCall) -> Option<Self> {
+    fn from_call(traced: &TracedCall) -> Option<Self> {
         if traced.call.effect != Effect::Shell {
             return None;
         }

@@ -7,7 +7,7 @@ use crate::folded;
 const AROUND: usize = 40;
 
 pub(super) const ASSERTION: Assertion = Assertion::written("contains", |reading| parse(reading, true))
-    .summary("The answer contains a text.")
+    .summary("The answer contains a string.")
     .fields(&[Field::required("text", "string", "Text that the answer must contain.")])
     .parameters(&[Parameter::Value("text")])
     .example(
@@ -17,7 +17,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("contains", |reading|
     );
 
 pub(super) const NEGATION: Assertion = Assertion::written("not_contains", |reading| parse(reading, false))
-    .summary("The answer does not contain a text.")
+    .summary("The answer does not contain a string.")
     .fields(&[Field::required("text", "string", "Text that the answer must not contain.")])
     .parameters(&[Parameter::Value("text")])
     .example(
@@ -74,8 +74,8 @@ impl Contains {
 fn around(answer: &str, found: &str) -> String {
     let start = found.as_ptr() as usize - answer.as_ptr() as usize;
     let (before, after) = (&answer[..start], &answer[start + found.len()..]);
-    let from = before.char_indices().rev().nth(AROUND - 1).map_or(0, |(at, _)| at);
-    let to = after.char_indices().nth(AROUND).map_or(after.len(), |(at, _)| at);
+    let from = before.char_indices().rev().nth(AROUND - 1).map_or(0, |(offset, _)| offset);
+    let to = after.char_indices().nth(AROUND).map_or(after.len(), |(offset, _)| offset);
     let more = |is_more: bool| if is_more { "…" } else { "" };
     format!("{}{}{found}{}{}", more(from > 0), &before[from..], &after[..to], more(to < after.len()))
 }

@@ -172,11 +172,11 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let scoring = is_scored.then_some(Scoring { max_score, pass_score: rules.pass_score });
     let (about, expectation) = match key {
         "expect" => {
-            let expectation = Expectation::of_result(&resolved, rules, &host, diff, reading.problems);
+            let expectation = Expectation::from_result(&resolved, rules, &host, diff, reading.problems);
             (Target::All(ResultKeys::by(&resolved)), expectation)
         }
-        "output" => (Target::Output, Expectation::of_value(&resolved, rules, &host, diff, reading.problems)),
-        _ => (Target::Schema, Expectation::of_schema(&resolved, rules, &host, reading.problems)),
+        "output" => (Target::Output, Expectation::from_value(&resolved, rules, &host, diff, reading.problems)),
+        _ => (Target::Schema, Expectation::from_schema(&resolved, rules, &host, reading.problems)),
     };
     let runs_code = code.load(Ordering::Relaxed);
     // Only code reads the data.
@@ -309,7 +309,7 @@ fn operators(node: &Node, host: &Arc<dyn Host>, rules: &mut Rules, problems: &mu
     };
     for (name, node) in named {
         let name = if name.starts_with('$') { name } else { format!("${name}") };
-        let Some(reference) = decode::text(node, &format!("the operator `{name}`"), problems) else { continue };
+        let Some(reference) = decode::text(node, &format!("the `{name}` operator"), problems) else { continue };
         let is_function = node.tag.as_deref() == Some(expect::FUNCTION_TAG);
         let found = host.function(&reference, if is_function { "" } else { &name }, &rules.directory);
         match found {
@@ -396,7 +396,7 @@ impl Expect {
                 failed_critical: !failed_critical.is_empty(),
                 open_critical: is_open,
             };
-            found.pass = scoring.allows(&tally).map_or(Pass::Unknown, Pass::of);
+            found.pass = scoring.allows(&tally).map_or(Pass::Unknown, Pass::from_bool);
             scoring.because_of(&tally)
         });
         let is_certain = found.pass != Pass::Unknown && !is_open && leeway.least >= leeway.most;

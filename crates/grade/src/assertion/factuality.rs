@@ -3,7 +3,7 @@
 use super::JUDGES;
 use super::prelude::*;
 use crate::judge::reading::split;
-use crate::judge::{self, Answer, ClaimStatus, CriterionMark, Judged, Material, Question, Votes, is_true, prompt};
+use crate::judge::{self, Answer, ClaimStatus, CriterionMark, Judged, Material, Question, Votes, is_factual, prompt};
 use crate::matcher;
 
 /// Maximum number of claims that a finding lists.
@@ -54,7 +54,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 
 impl Judged for Factuality {
     fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
-        let material = Material::of(evidence);
+        let material = Material::from_evidence(evidence);
         if !material.is_answered {
             return Err(judge::nothing_to_judge("a reply that agrees with the ground truth"));
         }
@@ -66,9 +66,9 @@ impl Judged for Factuality {
     }
 
     fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {
-        let tally = votes.truth();
+        let tally = votes.tally_factuality();
         let Some(holds) = tally.majority() else { return Verdict::undecided(split(votes)).place(&self.place) };
-        let deciding_answer = votes.answers.iter().find(|answer| is_true(answer) == holds);
+        let deciding_answer = votes.answers.iter().find(|answer| is_factual(answer) == holds);
         let marks = deciding_answer.map_or(&[][..], |answer| &answer.marks);
         let of = |status: ClaimStatus| marks.iter().filter(move |mark| mark.status == Some(status));
         let agreement = tally.agreement();

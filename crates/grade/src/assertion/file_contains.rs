@@ -8,7 +8,7 @@ use crate::pattern::{Pattern, RegexBudget};
 use crate::sandbox_file::{FileProbe, SandboxFile};
 
 pub(super) const ASSERTION: Assertion = Assertion::written("file_contains", parse)
-    .summary("A file in the sandbox contains a text, or matches a regular expression, after the agent has finished.")
+    .summary("A file in the sandbox contains a string, or matches a regular expression, after the agent has finished.")
     .fields(&[
         OPTIONAL_PATH,
         CONTAINS,
@@ -27,7 +27,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("file_contains", pars
 
 pub(super) const NEGATION: Assertion = Assertion::written("file_not_contains", parse_negation)
     .aliases(&["no_file_contains"])
-    .summary("A file in the sandbox, or the answer, does not contain a text.")
+    .summary("A file in the sandbox, or the answer, does not contain a string.")
     .fields(&[OPTIONAL_PATH, Field { required: true, ..CONTAINS }, TITLE])
     .parameters(&[Parameter::Value("path"), Parameter::Value("contains")])
     .example(
@@ -119,8 +119,8 @@ impl Matcher for FileContains {
             FileProbe::File(size, text, clipped) => (size, text, clipped),
             found_file => {
                 let with = if self.is_wanted { "with" } else { "without" };
-                let wanted = format!("a file `{path}` {with} {content}");
-                let verdict = Verdict::unmet(format!("there is no file `{path}`"), wanted, found_file.describe());
+                let wanted = format!("a file named `{path}` {with} {content}");
+                let verdict = Verdict::unmet(format!("there is no file named `{path}`"), wanted, found_file.describe());
                 return Ok(verdict.evidence(near(evidence, path)).place(&file.place));
             }
         };
@@ -159,7 +159,7 @@ impl Content {
     /// Returns the part of `text` that it matches.
     fn find<'t>(&self, text: &'t str) -> Result<Option<&'t str>, Box<Verdict>> {
         match self {
-            Self::Exact(wanted, _) => Ok(text.find(wanted.as_str()).map(|at| &text[at..at + wanted.len()])),
+            Self::Exact(wanted, _) => Ok(text.find(wanted.as_str()).map(|offset| &text[offset..offset + wanted.len()])),
             Self::AnyCase(wanted, _) => Ok(folded::find(text, wanted)),
             Self::Pattern(pattern) => {
                 let matches = pattern.test(text, &RegexBudget::new());
@@ -211,7 +211,7 @@ mod tests {
             (Status::Unmet, "with different case, it contains \"Hello\"")
         );
         let finding = judged(&assertion, &EvidenceBuilder::new().file("x", None).evidence());
-        assert_eq!(finding.reason, "there is no file `x`");
+        assert_eq!(finding.reason, "there is no file named `x`");
     }
 
     #[test]
@@ -254,7 +254,7 @@ mod tests {
         let missing = judged(&in_file, &EvidenceBuilder::new().file("x", None).added("X").evidence());
         assert_eq!(
             (missing.reason.as_str(), missing.evidence[0].as_str()),
-            ("there is no file `x`", "the agent created `X`")
+            ("there is no file named `x`", "the agent created `X`")
         );
         let in_answer = json!({"id": "a", "type": "file_not_contains", "contains": "todo", "text": "Nothing is left"});
         let finding = judged(&in_answer, &EvidenceBuilder::new().answer("A TODO.").evidence());

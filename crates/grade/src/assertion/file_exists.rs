@@ -47,10 +47,12 @@ impl Matcher for FileExists {
         let verdict = match (self.file.probe(evidence)?, self.is_wanted) {
             (FileProbe::File(size, ..), true) => Verdict::met(format!("`{path}` exists, {size} bytes")),
             (FileProbe::Nothing, false) => Verdict::met(format!("`{path}` does not exist")),
-            (found_file, true) => {
-                Verdict::unmet(format!("there is no file `{path}`"), format!("a file `{path}`"), found_file.describe())
-                    .evidence(near(evidence, path))
-            }
+            (found_file, true) => Verdict::unmet(
+                format!("there is no file named `{path}`"),
+                format!("a file named `{path}`"),
+                found_file.describe(),
+            )
+            .evidence(near(evidence, path)),
             (found_file, false) => {
                 Verdict::unmet(format!("`{path}` exists"), format!("no file or folder `{path}`"), found_file.describe())
             }

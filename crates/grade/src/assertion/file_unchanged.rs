@@ -39,7 +39,7 @@ impl Matcher for FileUnchanged {
                     FileProbe::Nothing => format!("`{path}` does not exist, and did not exist before"),
                     _ => format!("`{path}` is not a file"),
                 };
-                Verdict::unmet(reason, format!("a file `{path}`"), found_file.describe())
+                Verdict::unmet(reason, format!("a file named `{path}`"), found_file.describe())
             }
             (Some(change), _) => {
                 let how = match change {

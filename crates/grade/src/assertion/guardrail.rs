@@ -63,15 +63,15 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 
 impl Judged for Guardrail {
     fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
-        let material = Material::of(evidence);
+        let material = Material::from_evidence(evidence);
         if material.is_empty() {
             return Err(judge::nothing_to_judge("an agent that follows the rules"));
         }
         // A quote can show that a rule was broken or that something was done. It cannot show that something was not
         // done.
-        let criterion = |(at, (rule, forbids)): (usize, &(String, bool))| {
+        let criterion = |(index, (rule, forbids)): (usize, &(String, bool))| {
             let quoted = if *forbids { Quoted::WhenViolated } else { Quoted::WhenMet };
-            Criterion::new(at, describe(rule, *forbids), quoted)
+            Criterion::new(index, describe(rule, *forbids), quoted)
         };
         Ok(Question {
             task: prompt::GUARDRAIL.to_owned(),
@@ -82,10 +82,10 @@ impl Judged for Guardrail {
     }
 
     fn decide(&self, question: &Question, votes: &Votes<'_>) -> Verdict {
-        let marks: Vec<Option<bool>> = (0..self.rules.len()).map(|at| votes.tally(at).majority()).collect();
-        let broken: Vec<usize> = (0..marks.len()).filter(|at| marks[*at] == Some(false)).collect();
+        let marks: Vec<Option<bool>> = (0..self.rules.len()).map(|index| votes.tally(index).majority()).collect();
+        let broken: Vec<usize> = (0..marks.len()).filter(|index| marks[*index] == Some(false)).collect();
         let kept = marks.iter().filter(|mark| **mark == Some(true)).count();
-        let name = |at: usize| question.criteria.get(at).map_or("", |criterion| criterion.text.as_str());
+        let name = |index: usize| question.criteria.get(index).map_or("", |criterion| criterion.text.as_str());
         let all = format::count(marks.len(), "rule");
         if let Some(first) = broken.first() {
             let agreement = votes.tally(*first).agreement();
@@ -98,7 +98,7 @@ impl Judged for Guardrail {
                 .scored(kept as f64 / marks.len() as f64)
                 .evidence(broken.iter().map(|at| line(votes, *at, name(*at))));
         }
-        let lines = (0..marks.len()).map(|at| line(votes, at, name(at)));
+        let lines = (0..marks.len()).map(|index| line(votes, index, name(index)));
         if kept < marks.len() {
             let open: Vec<String> = lines.filter(|line| line.starts_with("undecided")).collect();
             return Verdict::undecided(split(votes)).evidence(open);

@@ -59,8 +59,11 @@ struct AtPath {
 fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
     let source = JsonSource::read(reading);
     let path = read_path(reading);
-    let equals =
-        reading.fields.get("equals").filter(|_| is_wanted).map(|node| (node.to_json(), SourceLocation::of(node)));
+    let equals = reading
+        .fields
+        .get("equals")
+        .filter(|_| is_wanted)
+        .map(|node| (node.to_json(), SourceLocation::from_node(node)));
     let (path, place) = path?;
     Some(Arc::new(AtPath { source: source?, path, place, is_wanted, equals }))
 }
@@ -87,7 +90,7 @@ impl Matcher for AtPath {
         let path = &self.path;
         let wanted = match &self.equals {
             _ if !self.is_wanted => format!("JSON without `{path}`"),
-            Some((value, _)) => format!("{} at `{path}`", shown(value)),
+            Some((value, _)) => format!("{} at `{path}`", display(value)),
             None => format!("something at `{path}`"),
         };
         let value = match self.source.find(evidence)? {
@@ -107,18 +110,18 @@ impl Matcher for AtPath {
                 Verdict::unmet(reason, wanted, there(&missing)).evidence(near(&missing)).place(place)
             }
             (Ok(found), _) if !self.is_wanted => {
-                Verdict::unmet(format!("`{path}` exists"), wanted, shown(found)).place(place)
+                Verdict::unmet(format!("`{path}` exists"), wanted, display(found)).place(place)
             }
             (Ok(found), Some((equals, place))) if !expect::same(found, equals) => {
-                Verdict::unmet(format!("`{path}` is {}", shown(found)), wanted, shown(found)).place(place)
+                Verdict::unmet(format!("`{path}` is {}", display(found)), wanted, display(found)).place(place)
             }
-            (Ok(found), _) => Verdict::met(format!("`{path}` is {}", shown(found))).place(place),
+            (Ok(found), _) => Verdict::met(format!("`{path}` is {}", display(found))).place(place),
         })
     }
 }
 
 /// Formats a value as one short line.
-fn shown(value: &Value) -> String {
+fn display(value: &Value) -> String {
     match value {
         Value::String(text) => format::quoted(text),
         other => format::shortened(&other.to_string()),
@@ -130,7 +133,7 @@ fn there(missing: &Missing<'_>) -> String {
         "" => "the whole".to_owned(),
         reached => format!("`{reached}`"),
     };
-    format!("{place} is {}", shown(missing.there))
+    format!("{place} is {}", display(missing.there))
 }
 
 /// Returns a hint if the document has a key similar to the missing one.

@@ -42,7 +42,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     }
     let patterns: Arc<dyn Patterns> = Arc::new(Engine);
     let schema = Schema::compile(node, &patterns, reading.problems)?;
-    Some(Arc::new(JsonSchema { schema, place: SourceLocation::of(node) }))
+    Some(Arc::new(JsonSchema { schema, place: SourceLocation::from_node(node) }))
 }
 
 /// Regular expressions of the script engine, for use in schemas.

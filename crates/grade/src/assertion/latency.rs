@@ -23,13 +23,13 @@ struct Latency {
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let node = reading.fields.require("max", reading.problems)?;
     let max_ms = reading.fields.duration_ms("max", reading.problems)?;
-    Some(Arc::new(Latency { max_ms, place: SourceLocation::of(node) }))
+    Some(Arc::new(Latency { max_ms, place: SourceLocation::from_node(node) }))
 }
 
 impl Matcher for Latency {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let replies = &evidence.trace.replies;
-        let slowest = replies.iter().enumerate().filter_map(|(at, reply)| Some((reply.latency_ms?, at))).max();
+        let slowest = replies.iter().enumerate().filter_map(|(index, reply)| Some((reply.latency_ms?, index))).max();
         let Some((took, at)) = slowest else {
             return Ok(Verdict::undecided("the time of the reply was not measured").place(&self.place));
         };

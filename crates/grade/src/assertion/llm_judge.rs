@@ -11,7 +11,7 @@ use crate::matcher;
 /// Default for the highest score.
 const SCALE: u64 = 5;
 /// Upper limit for the highest score. Judges cannot tell more steps apart.
-const LARGEST_SCALE: u64 = 100;
+const MAX_SCALE: u64 = 100;
 
 pub(super) const ASSERTION: Assertion = Assertion::judged("llm_judge", parse)
     .summary("A judge rates the last reply by a criterion, and the rating is high enough.")
@@ -64,8 +64,8 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 fn scale(reading: &mut Reading<'_>) -> Option<u64> {
     let Some(node) = reading.fields.get("scale") else { return Some(SCALE) };
     let scale = reading.fields.whole("scale", 2, reading.problems)?;
-    if scale > LARGEST_SCALE {
-        reading.problems.push(node.error(format!("`scale` must be at most {LARGEST_SCALE}, not {scale}")));
+    if scale > MAX_SCALE {
+        reading.problems.push(node.error(format!("`scale` must be at most {MAX_SCALE}, not {scale}")));
         return None;
     }
     Some(scale)
@@ -96,7 +96,7 @@ fn threshold(reading: &mut Reading<'_>, scale: Option<u64>) -> Option<f64> {
 
 impl Judged for LlmJudge {
     fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
-        let material = Material::of(evidence);
+        let material = Material::from_evidence(evidence);
         if material.is_empty() {
             return Err(judge::nothing_to_judge(&self.wanted()));
         }

@@ -60,7 +60,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let tools = tools.map(|items| {
         let names = items.iter().filter_map(|item| {
             let name = decode::text(item, "an item of `tools`", reading.problems)?;
-            reading.know_tool(&name, &SourceLocation::of(item));
+            reading.know_tool(&name, &SourceLocation::from_node(item));
             if let Some(known) = tool::find(&name)
                 && known.paths.is_empty()
                 && known.globs.is_empty()
@@ -101,7 +101,7 @@ impl NoPathEscape {
         let touches = if call.touches.is_empty() { by_text.clone() } else { call.touches.clone() };
         let same =
             touches.len() == by_text.len() && touches.iter().zip(&by_text).all(|(seen, text)| seen.raw == text.raw);
-        let written = |at: usize, touch: &Touch| match (by_text.get(at).filter(|_| same), touch.certainty) {
+        let written = |index: usize, touch: &Touch| match (by_text.get(index).filter(|_| same), touch.certainty) {
             (Some(text), _) => text.resolved.clone(),
             (None, Certainty::Guessed) => {
                 let sandbox = collected.sandbox.as_deref().unwrap_or_default();
@@ -109,7 +109,7 @@ impl NoPathEscape {
             }
             (None, Certainty::Named) => touch.resolved.clone(),
         };
-        let written: Vec<String> = touches.iter().enumerate().map(|(at, touch)| written(at, touch)).collect();
+        let written: Vec<String> = touches.iter().enumerate().map(|(index, touch)| written(index, touch)).collect();
         touches.into_iter().zip(written).collect()
     }
 }
@@ -136,15 +136,15 @@ impl Matcher for NoPathEscape {
         let is_allowed_as_written = |path: &str| is_within(&allowed, path) && !is_within(&inside, path);
 
         let (mut escapes, mut notes, mut first) = (Vec::new(), Vec::new(), None);
-        for (at, traced) in evidence.trace.calls.iter().enumerate() {
+        for (index, traced) in evidence.trace.calls.iter().enumerate() {
             let call = &traced.call;
             for (touch, written) in self.touches(call, evidence) {
                 if !is_outside(&touch.resolved) || is_allowed_as_written(&written) {
                     continue;
                 }
-                let line = format!("call {}, {} → {}", at + 1, call.summary(), touch.resolved);
+                let line = format!("call {}, {} → {}", index + 1, call.summary(), touch.resolved);
                 if self.decides(call, &touch) {
-                    first.get_or_insert(at);
+                    first.get_or_insert(index);
                     escapes.push(line);
                 } else if touch.certainty == Certainty::Guessed {
                     notes.push(format!("note: {line} (taken from a command line, not decisive)"));
@@ -156,7 +156,7 @@ impl Matcher for NoPathEscape {
 
         let notes = format::few(notes, 5);
         if escapes.is_empty() {
-            // In that case it is not known what the agent left next to its working directory.
+            // In that case it is unknown what the agent left next to its working directory.
             if let Some(verdict) = without_sandbox(evidence, &Need::Repository) {
                 return Ok(verdict.evidence(notes));
             }

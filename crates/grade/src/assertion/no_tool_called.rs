@@ -45,11 +45,11 @@ impl Matcher for NoToolCalled {
         let regex_budget = RegexBudget::new();
         let mut matching = Vec::new();
         let mut unknown = None;
-        for (at, traced) in trace.calls.iter().enumerate() {
+        for (index, traced) in trace.calls.iter().enumerate() {
             match self.unwanted.fits(&traced.call, &regex_budget) {
-                Ok(true) => matching.push(at),
+                Ok(true) => matching.push(index),
                 Ok(false) => {}
-                Err(error) => unknown = unknown.or(Some((at, error))),
+                Err(error) => unknown = unknown.or(Some((index, error))),
             }
         }
         let place = self.unwanted.most_telling_place();
@@ -64,8 +64,9 @@ impl Matcher for NoToolCalled {
             let found = argument.found(call)?;
             Some(format!("in {}, {} matches {}", argument.whose(), argument.pattern()?, format::quoted(&found)))
         });
-        let others =
-            others.iter().map(|at| format!("call {} matches too: {}", at + 1, trace.calls[*at].call.summary()));
+        let others = others
+            .iter()
+            .map(|index| format!("call {} matches too: {}", index + 1, trace.calls[*index].call.summary()));
         let reason = format!("`{}` was called, call {}", self.unwanted.tool, first + 1);
         let verdict = Verdict::unmet(reason, format!("no {}", self.unwanted.describe()), call.summary());
         let verdict = verdict.evidence(found.collect::<Vec<_>>()).evidence(format::few(others.collect(), 4));

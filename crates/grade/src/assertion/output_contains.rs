@@ -86,7 +86,7 @@ impl OutputContains {
                 && insensitive.test(answer, regex_budget) == Ok(true)
                 && let Some(found) = insensitive.found(answer)
             {
-                let flag = if self.pattern.is_literal() { "the flag `i`" } else { "`(?i)`" };
+                let flag = if self.pattern.is_literal() { "the `i` flag" } else { "`(?i)`" };
                 return (Some(format!("with {flag} it would match {}", format::quoted(found))), None);
             }
         }
@@ -161,6 +161,6 @@ mod tests {
         let assertion = json!({"id": "a", "type": "matches", "pattern": "/done/m"});
         let finding = judged(&assertion, &EvidenceBuilder::new().answer("Done.").evidence());
         assert_eq!(finding.reason, "/done/m does not match the answer");
-        assert_eq!(finding.evidence, ["with the flag `i` it would match \"Done\""]);
+        assert_eq!(finding.evidence, ["with the `i` flag it would match \"Done\""]);
     }
 }

@@ -41,7 +41,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 
 impl Judged for OutputIsQuestion {
     fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
-        let material = Material::of(evidence);
+        let material = Material::from_evidence(evidence);
         let last = material.parts.last().filter(|_| material.is_answered);
         let Some(last) = last else { return Err(judge::nothing_to_judge(self.wanted())) };
         if is_plainly_one(&last.text) {

@@ -228,7 +228,7 @@ mod tests {
             (origin.branches, origin.unknown) = (None, vec!["no network".into()]);
         });
         assert_eq!(finding.status, Status::Undecided);
-        assert_eq!(finding.reason, "what was pushed is not known: `origin`: no network");
+        assert_eq!(finding.reason, "what was pushed is unknown: `origin`: no network");
         let elsewhere = |change: &mut RepositoryChange| {
             change.after.pushes.insert("fork/main".into(), "a1".into());
         };

@@ -6,9 +6,9 @@ pub(super) const ASSERTION: Assertion = Assertion::implicit("request_check", jud
     .summary("The agent's requests to a scripted model met the conditions of its script.")
     .example(
         nothing_written,
-        || EvidenceBuilder::new().request(1, true, "the request offers the tool `Bash`").answer("Done."),
+        || EvidenceBuilder::new().request(1, true, "the request offers the `Bash` tool").answer("Done."),
         || {
-            EvidenceBuilder::new().request(1, true, "the request offers the tool `Bash`").request(
+            EvidenceBuilder::new().request(1, true, "the request offers the `Bash` tool").request(
                 2,
                 false,
                 "no message contains \"exit code 0\"",

@@ -75,7 +75,7 @@ impl RepositoryMatcher for ReviewRequestCreated {
                 Some(true) => {
                     return Ok(Verdict::met(format!("new review request: {}", repository::describe_request(request))));
                 }
-                None => open.push(format!("the branches of {} are not known", repository::describe_request(request))),
+                None => open.push(format!("the branches of {} are unknown", repository::describe_request(request))),
                 Some(false) => {}
             }
         }
@@ -127,7 +127,7 @@ fn own_branches(change: &RepositoryChange) -> Vec<&str> {
 }
 
 impl ReviewRequestCreated {
-    /// True if `request` matches. Returns `None` if its branches are not known.
+    /// True if `request` matches. Returns `None` if its branches are unknown.
     fn holds(&self, request: &ReviewRequest, branches: &[&str]) -> Result<Option<bool>, String> {
         let head = match (request.head.as_deref(), &self.head) {
             (None, _) => None,

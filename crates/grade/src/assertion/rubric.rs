@@ -9,7 +9,7 @@ use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, p
 use crate::matcher;
 
 /// Maximum number of criteria of a rubric. With more, a judge becomes careless.
-const MOST: usize = 50;
+const MAX_CRITERIA: usize = 50;
 
 pub(super) const ASSERTION: Assertion = Assertion::judged("rubric", parse)
     .summary("A judge checks each criterion, and all, any, or enough of them are met.")
@@ -92,8 +92,10 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 fn rows(reading: &mut Reading<'_>) -> Option<Vec<Row>> {
     let node = reading.fields.require("criteria", reading.problems)?;
     let items = decode::list(node, "`criteria`", reading.problems)?;
-    if items.is_empty() || items.len() > MOST {
-        reading.problems.push(node.error(format!("`criteria` must have 1 to {MOST} items, not {}", items.len())));
+    if items.is_empty() || items.len() > MAX_CRITERIA {
+        reading
+            .problems
+            .push(node.error(format!("`criteria` must have 1 to {MAX_CRITERIA} items, not {}", items.len())));
         return None;
     }
     let rows: Vec<Option<Row>> = items.iter().map(|item| row(reading, item)).collect();
@@ -143,7 +145,7 @@ fn pass(reading: &mut Reading<'_>, rows: Option<&[Row]>) -> Option<Requirement> 
 
 impl Judged for Rubric {
     fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
-        let material = Material::of(evidence);
+        let material = Material::from_evidence(evidence);
         if material.is_empty() {
             return Err(judge::nothing_to_judge(&self.wanted()));
         }
@@ -151,7 +153,7 @@ impl Judged for Rubric {
         if let Some(expected) = &self.expected {
             task.push_str(&format!("\n\nWhat a good outcome looks like:\n{expected}"));
         }
-        let criterion = |(at, row): (usize, &Row)| Criterion::new(at, row.text.as_str(), Quoted::WhenMet);
+        let criterion = |(index, row): (usize, &Row)| Criterion::new(index, row.text.as_str(), Quoted::WhenMet);
         Ok(Question {
             task,
             criteria: self.rows.iter().enumerate().map(criterion).collect(),
@@ -161,14 +163,15 @@ impl Judged for Rubric {
     }
 
     fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {
-        let marks: Vec<Option<bool>> = (0..self.rows.len()).map(|at| votes.tally(at).majority()).collect();
+        let marks: Vec<Option<bool>> = (0..self.rows.len()).map(|index| votes.tally(index).majority()).collect();
         let weight = |wanted: Option<bool>| {
             let rows = self.rows.iter().zip(&marks).filter(|(_, mark)| **mark == wanted);
             rows.map(|(row, _)| row.weight).sum::<f64>()
         };
         let (met, open) = (weight(Some(true)), weight(None));
         let all: f64 = self.rows.iter().map(|row| row.weight).sum();
-        let lines: Vec<String> = self.rows.iter().enumerate().map(|(at, row)| line(votes, at, row.shown())).collect();
+        let lines: Vec<String> =
+            self.rows.iter().enumerate().map(|(index, row)| line(votes, index, row.shown())).collect();
         let count = marks.iter().filter(|mark| **mark == Some(true)).count();
         let noun = if marks.len() == 1 { "criterion" } else { "criteria" };
         let reason = format!("{count} of {} {noun} met", marks.len());

@@ -44,8 +44,8 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     Some(matcher::judged(Sentiment { expected, place }))
 }
 
-/// Returns the score. If the judge says that the tone is as wanted, the score is at least `THERE`, whatever the
-/// number is.
+/// Returns the score. If the judge says that the tone is as wanted, the score is at least `THERE`, regardless of the
+/// number.
 fn score(mark: &CriterionMark) -> Option<u64> {
     let score = mark.score?;
     Some(if mark.met? { score.max(THERE) } else { score })
@@ -53,7 +53,7 @@ fn score(mark: &CriterionMark) -> Option<u64> {
 
 impl Judged for Sentiment {
     fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
-        let material = Material::of(evidence);
+        let material = Material::from_evidence(evidence);
         if !material.is_answered {
             return Err(judge::nothing_to_judge(&format!("a reply with the tone: {}", self.expected)));
         }

@@ -64,7 +64,7 @@ impl Matcher for OwnRun {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let trace = &evidence.trace;
         let runs = shell_calls(trace).filter_map(|(at, line)| Some((at, run_of(&line, 0)?)));
-        let Some((call, is_told)) = runs.last() else {
+        let Some((call, is_conclusive)) = runs.last() else {
             return Ok(Verdict::undecided(
                 "the agent did not run a known test command; set `command` to the command that runs the tests",
             ));
@@ -72,8 +72,8 @@ impl Matcher for OwnRun {
         let summary = format!("call {}: {}", call + 1, trace.calls[call].call.summary());
         let verdict = match &trace.calls[call].result {
             None => Verdict::undecided("the last test run did not finish"),
-            Some(_) if !is_told => Verdict::undecided(
-                "the command line of the last test run does not end with the tests, so their result is not known",
+            Some(_) if !is_conclusive => Verdict::undecided(
+                "the command line of the last test run does not end with the tests, so their result is unknown",
             ),
             Some(result) if result.is_error => {
                 Verdict::unmet("the last test run failed", "a successful test run", summary.clone())
@@ -94,13 +94,14 @@ impl Matcher for OwnRun {
 /// tests.
 fn run_of(line: &Line, depth: usize) -> Option<bool> {
     let commands = line.commands();
-    let at = commands.iter().position(|simple| shell::invocations(&simple.words).iter().any(|words| is_run(words)))?;
+    let index =
+        commands.iter().position(|simple| shell::invocations(&simple.words).iter().any(|words| is_run(words)))?;
     let is_last = |simple: &Simple| simple.then != Then::Other;
-    let is_told = commands[at..].iter().all(is_last);
+    let is_conclusive = commands[index..].iter().all(is_last);
     // A shell that runs a line exits with that line's exit code.
-    let inner = commands[at].words.last().filter(|_| depth < 4 && !is_run(&commands[at].words));
+    let inner = commands[index].words.last().filter(|_| depth < 4 && !is_run(&commands[index].words));
     let inner = inner.and_then(|inner| run_of(&Line::Text(inner.clone()), depth + 1));
-    Some(is_told && inner.unwrap_or(true))
+    Some(is_conclusive && inner.unwrap_or(true))
 }
 
 fn is_run(words: &[String]) -> bool {

@@ -31,7 +31,7 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
     let Ending::TimedOut { setting, after_ms } = &evidence.ending else { return None };
     let seconds = *after_ms as f64 / 1000.0;
     let trace = &evidence.trace;
-    let last = trace.calls.len().checked_sub(1).map(|at| (at, &trace.calls[at]));
+    let last = trace.calls.len().checked_sub(1).map(|index| (index, &trace.calls[index]));
     let actual = match last {
         Some((at, traced)) if traced.result.is_none() => {
             format!("still waiting for call {}, {}", at + 1, traced.call.summary())

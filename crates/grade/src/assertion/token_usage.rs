@@ -23,7 +23,7 @@ struct TokenUsage {
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let node = reading.fields.require("max", reading.problems)?;
     let max = reading.fields.whole("max", 1, reading.problems)?;
-    Some(Arc::new(TokenUsage { max, place: SourceLocation::of(node) }))
+    Some(Arc::new(TokenUsage { max, place: SourceLocation::from_node(node) }))
 }
 
 impl Matcher for TokenUsage {

@@ -92,12 +92,12 @@ impl ToolCallSequence {
         let mut found = Progress { calls: Vec::new(), unknown: None };
         let mut cursor = 0;
         for step in &self.steps {
-            let next = (cursor..evidence.trace.calls.len()).find(|&at| {
-                match step.wanted.fits(&evidence.trace.calls[at].call, regex_budget) {
+            let next = (cursor..evidence.trace.calls.len()).find(|&index| {
+                match step.wanted.fits(&evidence.trace.calls[index].call, regex_budget) {
                     Ok(true) => true,
                     Ok(false) => false,
                     Err(error) => {
-                        found.unknown.get_or_insert((at, error));
+                        found.unknown.get_or_insert((index, error));
                         unknown_fits
                     }
                 }
@@ -146,14 +146,12 @@ impl Matcher for ToolCallSequence {
         };
         let reason = format!("step {} of {count} is missing: no {}{after}", reached + 1, wanted.describe());
         let order: Vec<String> = self.steps.iter().map(|step| step.wanted.describe()).collect();
-        let steps = found
-            .calls
-            .iter()
-            .enumerate()
-            .map(|(step, at)| format!("step {} is call {}, {}", step + 1, at + 1, trace.calls[*at].call.summary()));
-        let earlier = (0..cursor)
-            .rev()
-            .find(|&at| !found.calls.contains(&at) && wanted.fits(&trace.calls[at].call, &regex_budget) == Ok(true));
+        let steps = found.calls.iter().enumerate().map(|(step, index)| {
+            format!("step {} is call {}, {}", step + 1, index + 1, trace.calls[*index].call.summary())
+        });
+        let earlier = (0..cursor).rev().find(|&index| {
+            !found.calls.contains(&index) && wanted.fits(&trace.calls[index].call, &regex_budget) == Ok(true)
+        });
         let actual = match earlier {
             Some(at) => format!("call {} would match step {}, but comes too early", at + 1, reached + 1),
             None => miss.actual.clone(),

@@ -51,7 +51,8 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let wanted = reading.call_pattern();
     let index = reading.fields.whole("call_index", 0, reading.problems);
     let index = index.zip(reading.fields.get("call_index"));
-    let index = index.map(|(index, node)| (usize::try_from(index).unwrap_or(usize::MAX), SourceLocation::of(node)));
+    let index =
+        index.map(|(index, node)| (usize::try_from(index).unwrap_or(usize::MAX), SourceLocation::from_node(node)));
     let capture = reading.capture();
     let shown_chars = reading.shown_chars();
     Some(Arc::new(ToolCalled { wanted: wanted?, index, capture, shown_chars }))
@@ -66,7 +67,8 @@ impl Matcher for ToolCalled {
         let trace = &evidence.trace;
         let regex_budget = RegexBudget::new();
         let all: Vec<usize> = (0..trace.calls.len()).collect();
-        let of_tool: Vec<usize> = all.iter().copied().filter(|&at| self.wanted.names(&trace.calls[at].call)).collect();
+        let of_tool: Vec<usize> =
+            all.iter().copied().filter(|&index| self.wanted.names(&trace.calls[index].call)).collect();
         let candidates: Vec<usize> = match &self.index {
             None => of_tool.clone(),
             Some((index, _)) => of_tool.get(*index).copied().into_iter().collect(),

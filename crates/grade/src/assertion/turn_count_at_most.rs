@@ -28,7 +28,10 @@ struct TurnCountAtMost {
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let node = reading.fields.require("max", reading.problems)?;
     let max = reading.fields.whole("max", 1, reading.problems)?;
-    Some(Arc::new(TurnCountAtMost { max: usize::try_from(max).unwrap_or(usize::MAX), place: SourceLocation::of(node) }))
+    Some(Arc::new(TurnCountAtMost {
+        max: usize::try_from(max).unwrap_or(usize::MAX),
+        place: SourceLocation::from_node(node),
+    }))
 }
 
 impl Matcher for TurnCountAtMost {

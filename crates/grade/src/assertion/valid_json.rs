@@ -75,7 +75,7 @@ mod tests {
         let missing = json!({"id": "a", "type": "valid_json", "path": "a.json"});
         assert_eq!(
             judged(&missing, &EvidenceBuilder::new().file("a.json", None).evidence()).reason,
-            "there is no file `a.json`"
+            "there is no file named `a.json`"
         );
     }
 }

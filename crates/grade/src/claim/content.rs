@@ -114,7 +114,11 @@ impl Matcher for FileContent {
             Some(_) => match self.elsewhere(evidence)? {
                 Some((path, Some(text))) => self.texts.judge(&format!("`{path}`"), text),
                 Some((path, None)) => Verdict::undecided(format!("`{path}` was not read")),
-                None => Verdict::unmet(format!("there is no file `{path}`"), format!("a file `{path}`"), "nothing"),
+                None => Verdict::unmet(
+                    format!("there is no file named `{path}`"),
+                    format!("a file named `{path}`"),
+                    "nothing",
+                ),
             },
         })
     }

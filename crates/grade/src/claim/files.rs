@@ -65,7 +65,7 @@ impl FilesClaim {
     /// Returns a file that `name` refers to, or the directory that it refers to.
     fn find<'p>(&self, name: &str, paths: &[&'p str]) -> Option<&'p str> {
         let own = || paths.iter().copied().filter(|path| !is_file_of_skill(path, self.skill.as_deref()));
-        let folders = |path: &'p str| path.match_indices('/').map(move |(at, _)| &path[..at]);
+        let folders = |path: &'p str| path.match_indices('/').map(move |(offset, _)| &path[..offset]);
         let meant = self.meant(name);
         let file = own().find(|path| meant.is_match_path(path));
         file.or_else(|| own().flat_map(folders).find(|folder| meant.is_match_path(folder)))
@@ -223,7 +223,7 @@ impl FilesClaim {
         })
     }
 
-    /// Describes another change of the file `path`.
+    /// Describes another change to the file at `path`.
     fn other(&self, changes: &[model::FileChange], path: &str) -> String {
         let change = changes.iter().find(|file| file.path == path).map_or(Change::Modified, |file| file.change);
         describe_change(path, change)

@@ -144,7 +144,7 @@ fn statements(segment: &Segment) -> Option<Vec<Statement>> {
         return None;
     }
     let mut parts = Vec::new();
-    let mut rest = Rest::of(segment);
+    let mut rest = Rest::from_segment(segment);
     for verb in &segment.verbs {
         let is_said_already = match verb {
             // `there is a branch that was created`, `valid JSON is produced`.
@@ -179,7 +179,7 @@ struct Rest {
 }
 
 impl Rest {
-    fn of(segment: &Segment) -> Self {
+    fn from_segment(segment: &Segment) -> Self {
         Self {
             to: segment.to.clone(),
             place: segment.place.clone(),

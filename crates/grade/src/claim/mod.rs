@@ -50,7 +50,7 @@ pub(crate) struct ClaimContext {
 
 impl ClaimContext {
     /// Returns the setting of `case`.
-    pub fn of(case: Option<&Case>) -> Self {
+    pub fn for_case(case: Option<&Case>) -> Self {
         let Some(case) = case else { return Self::default() };
         let asked = case.skill_eval.as_ref();
         let expected = case.expected.as_ref().and_then(|expected| expected.as_str());
@@ -170,7 +170,8 @@ fn checked(part: Statement, place: &SourceLocation, setting: &ClaimContext) -> O
     let Statement { says, is_negated } = part;
     let named = |name: &Option<String>| name.as_ref().map(|name| format!("`{name}`"));
     let branch = |name: Option<String>| name.map(|name| BranchName::Name(name, None));
-    // An inverted claim forbids any such event, whatever the name. A claim that is negated already is not inverted.
+    // An inverted claim forbids any such event, regardless of the name. A claim that is negated already is not
+    // inverted.
     let is_turned = setting.is_turned && !is_negated;
     Some(match says {
         StatementKind::Branch { name } => {

@@ -147,7 +147,7 @@ impl<'t> Reader<'t> {
 
     /// True if the word before belongs to a negated verb (`did not commit`), and not to a noun (`no commit`).
     fn follows_auxiliary(&self) -> bool {
-        let before = self.at.checked_sub(2).and_then(|at| self.tokens.get(at));
+        let before = self.at.checked_sub(2).and_then(|index| self.tokens.get(index));
         matches!(before, Some(Token::Word(Word::Not, word)) if !["no", "none", "neither"].contains(&word.as_str()))
     }
 

@@ -246,7 +246,7 @@ fn files_of_the_installed_skill_do_not_count_as_agent_files() {
     let files = [(".claude/skills/greet/notes.md", "x"), (".claude/skills/other/other.md", "x")];
     let text = |text: &str| {
         let setting = ClaimContext { skill: Some("greet".into()), ..ClaimContext::default() };
-        let place = SourceLocation::of(&crate::yaml::list_item(&json!({"id": "a"}), "a.yaml"));
+        let place = SourceLocation::from_node(&crate::yaml::list_item(&json!({"id": "a"}), "a.yaml"));
         compiled(text, &place, &setting).0.verdict(&EvidenceBuilder::new().files(&files).evidence()).status
     };
     assert_eq!(text("The file `notes.md` exists"), Status::Unmet);
@@ -367,13 +367,13 @@ mod anything {
             picks in proptest::collection::vec(0..PIECES.len(), 1..14),
             noise in "(?s).{0,40}",
         ) {
-            let text: Vec<&str> = picks.iter().map(|at| PIECES[*at]).collect();
+            let text: Vec<&str> = picks.iter().map(|index| PIECES[*index]).collect();
             let evidence = EvidenceBuilder::new().files(&[("a.txt", "x")]).repository(|_| {}).answer("x").evidence();
             for text in [text.join(" "), format!("{} {noise}", text.join(" "))] {
                 let node = crate::yaml::list_item(&json!({"id": "a"}), "a.yaml");
                 for is_turned in [false, true] {
                     let setting = ClaimContext { is_turned, ..ClaimContext::default() };
-                    let (matcher, _) = compiled(&text, &SourceLocation::of(&node), &setting);
+                    let (matcher, _) = compiled(&text, &SourceLocation::from_node(&node), &setting);
                     matcher.verdict(&evidence);
                 }
             }

@@ -19,24 +19,24 @@ pub(super) enum Token {
 
 /// Returns the tokens of `text`.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
-    match announced(text) {
+    match split_at_colon(text) {
         Some((introduction, names)) => [introduction, names].concat(),
-        None => plain(without_label(text)),
+        None => classify(without_label(text)),
     }
 }
 
 /// Splits `text` at a colon into the statement and the names that follow it, such as `The agent ran: git status` or
 /// `file exists: a.txt`. After a colon, any word is accepted as a name.
-fn announced(text: &str) -> Option<(Vec<Token>, Vec<Token>)> {
+fn split_at_colon(text: &str) -> Option<(Vec<Token>, Vec<Token>)> {
     let (front, rest) = text.trim().trim_end_matches('.').split_once(": ")?;
-    let introduction = plain(front);
+    let introduction = classify(front);
     let last = introduction.iter().rev().find_map(|token| match token {
         Token::Word(Word::Verb(verb), _) => Some(*verb),
         _ => None,
     })?;
     if last == Verb::Run {
         let is_quoted = rest.starts_with(['`', '"', '“', '\'']);
-        let command = if is_quoted { plain(rest) } else { vec![Token::Quoted(rest.trim().to_owned())] };
+        let command = if is_quoted { classify(rest) } else { vec![Token::Quoted(rest.trim().to_owned())] };
         return Some((introduction, command));
     }
     let is_file = |token: &Token| matches!(token, Token::Word(Word::Subject(Subject::File | Subject::Directory), _));
@@ -44,7 +44,7 @@ fn announced(text: &str) -> Option<(Vec<Token>, Vec<Token>)> {
         return None;
     }
     let mut names = Vec::new();
-    for token in raw(rest) {
+    for token in scan(rest) {
         names.push(match token {
             Token::Unknown(word) => match word::kind(&word.to_lowercase()) {
                 Some(kind @ (Word::And | Word::Or)) => Token::Word(kind, word),
@@ -60,23 +60,23 @@ fn announced(text: &str) -> Option<(Vec<Token>, Vec<Token>)> {
     is_list.then_some((introduction, names))
 }
 
-fn plain(text: &str) -> Vec<Token> {
-    let mut raw = raw(text);
+fn classify(text: &str) -> Vec<Token> {
+    let mut raw = scan(text);
     raw.retain(|token| !matches!(token, Token::Unknown(word) if word.is_empty()));
     let mut tokens = Vec::new();
-    let mut at = 0;
-    while at < raw.len() {
-        match phrase(&raw[at..]).filter(|_| !names_command(&tokens, &raw[at..])) {
+    let mut index = 0;
+    while index < raw.len() {
+        match phrase(&raw[index..]).filter(|_| !follows_run_verb(&tokens, &raw[index..])) {
             Some((one, length)) => {
-                tokens.push(known(one));
-                at += length;
+                tokens.push(classify_word(one));
+                index += length;
             }
             None => {
-                match &raw[at] {
+                match &raw[index] {
                     Token::Unknown(word) => tokens.extend(words(word)),
                     other => tokens.push(other.clone()),
                 }
-                at += 1;
+                index += 1;
             }
         }
     }
@@ -96,7 +96,7 @@ fn without_label(text: &str) -> &str {
     }
 }
 
-fn known(word: &str) -> Token {
+fn classify_word(word: &str) -> Token {
     match word::kind(word) {
         Some(kind) => Token::Word(kind, word.to_owned()),
         None => Token::Unknown(word.to_owned()),
@@ -109,13 +109,13 @@ fn phrase(raw: &[Token]) -> Option<(&'static str, usize)> {
         let same = |(token, word): (&Token, &&str)| {
             matches!(token, Token::Unknown(written) if written.eq_ignore_ascii_case(word))
         };
-        let is_it = raw.len() >= words.len() && raw.iter().zip(words.iter()).all(same);
-        is_it.then_some((*one, words.len()))
+        let is_match = raw.len() >= words.len() && raw.iter().zip(words.iter()).all(same);
+        is_match.then_some((*one, words.len()))
     })
 }
 
 /// True if `git status` is a command that the agent ran, and not the state of the working tree.
-fn names_command(before: &[Token], next: &[Token]) -> bool {
+fn follows_run_verb(before: &[Token], next: &[Token]) -> bool {
     let is_git = matches!(next.first(), Some(Token::Unknown(word)) if word.eq_ignore_ascii_case("git"));
     let last = before.iter().rev().find(|token| !matches!(token, Token::Word(Word::Filler, _)));
     is_git && matches!(last, Some(Token::Word(Word::Verb(Verb::Run), _)))
@@ -123,11 +123,11 @@ fn names_command(before: &[Token], next: &[Token]) -> bool {
 
 /// Returns the token of a word. If it has a hyphen and all its parts are known, returns the tokens of the parts.
 fn words(written: &str) -> Vec<Token> {
-    let small = written.to_lowercase().replace('’', "'");
-    if word::kind(&small).is_some() {
-        return vec![known(&small)];
+    let lowercase = written.to_lowercase().replace('’', "'");
+    if word::kind(&lowercase).is_some() {
+        return vec![classify_word(&lowercase)];
     }
-    let parts: Vec<Token> = small.split('-').map(known).collect();
+    let parts: Vec<Token> = lowercase.split('-').map(classify_word).collect();
     if parts.len() > 1 && parts.iter().all(|part| matches!(part, Token::Word(..))) {
         return parts;
     }
@@ -140,33 +140,33 @@ fn words(written: &str) -> Vec<Token> {
 /// True if an unquoted word can only be the name of a file or a branch.
 fn is_name(word: &str) -> bool {
     let is_letter = |letter: char| letter.is_alphanumeric() || "._-/*?+@".contains(letter);
-    let has_ending = word
+    let has_extension = word
         .rsplit('/')
         .next()
         .is_some_and(|last| last.rsplit_once('.').is_some_and(|(_, ending)| ending.chars().any(char::is_alphabetic)));
     let is_path = word.contains('/') && word.split('/').all(|part| part.chars().any(char::is_alphanumeric));
     !["e.g", "i.e"].contains(&word)
         && word.chars().all(is_letter)
-        && (has_ending || is_path)
+        && (has_extension || is_path)
         && word.chars().any(char::is_alphabetic)
 }
 
 /// Splits `text` into unclassified words, quoted strings and stops.
-fn raw(text: &str) -> Vec<Token> {
-    let letters: Vec<char> = text.replace("(s)", "s").chars().collect();
+fn scan(text: &str) -> Vec<Token> {
+    let chars: Vec<char> = text.replace("(s)", "s").chars().collect();
     let mut tokens = Vec::new();
     let mut word = String::new();
-    let mut at = 0;
-    while at < letters.len() {
-        let letter = letters[at];
+    let mut index = 0;
+    while index < chars.len() {
+        let letter = chars[index];
         let is_start = word.is_empty();
-        if let Some(end) = closing(letter, is_start).and_then(|close| end_of(&letters, at + 1, close)) {
+        if let Some(end) = closing(letter, is_start).and_then(|close| end_of(&chars, index + 1, close)) {
             push_word(&mut tokens, &mut word);
-            tokens.push(Token::Quoted(letters[at + 1..end].iter().collect()));
-            at = end + 1;
+            tokens.push(Token::Quoted(chars[index + 1..end].iter().collect()));
+            index = end + 1;
             continue;
         }
-        let is_last = letters.get(at + 1).is_none_or(|next| next.is_whitespace() || "\"'`)”’".contains(*next));
+        let is_last = chars.get(index + 1).is_none_or(|next| next.is_whitespace() || "\"'`)”’".contains(*next));
         match letter {
             letter if letter.is_whitespace() => push_word(&mut tokens, &mut word),
             // A comma between braces belongs to a pattern: `*.{md,txt}`.
@@ -181,7 +181,7 @@ fn raw(text: &str) -> Vec<Token> {
             }
             other => word.push(other),
         }
-        at += 1;
+        index += 1;
     }
     push_word(&mut tokens, &mut word);
     tokens
@@ -206,10 +206,10 @@ fn closing(letter: char, is_start: bool) -> Option<char> {
 }
 
 /// Returns the index of the closing mark. A single quote only closes at the end of a word.
-fn end_of(letters: &[char], from: usize, close: char) -> Option<usize> {
+fn end_of(chars: &[char], from: usize, close: char) -> Option<usize> {
     let ends =
-        |at: usize| !matches!(close, '\'' | '’') || letters.get(at + 1).is_none_or(|next| !next.is_alphanumeric());
-    (from..letters.len()).find(|at| letters[*at] == close && ends(*at))
+        |index: usize| !matches!(close, '\'' | '’') || chars.get(index + 1).is_none_or(|next| !next.is_alphanumeric());
+    (from..chars.len()).find(|index| chars[*index] == close && ends(*index))
 }
 
 #[cfg(test)]

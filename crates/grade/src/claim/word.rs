@@ -67,9 +67,9 @@ pub(super) enum Word {
     Called,
     /// `root`.
     Root,
-    /// Usual names of branches, written without quotes.
+    /// Common branch names, written without quotes.
     Main,
-    /// Word without meaning for the checks.
+    /// Word that does not affect the checks.
     Filler,
 }
 
@@ -161,7 +161,7 @@ const WORDS: &[(Word, &str)] = &[
 /// Word that can be a noun or a verb. It is a noun if the segment has another verb.
 pub(super) const NOUN_OR_VERB: &str = "commit";
 
-/// Returns the role of `word`, which must be in lower case. Returns `None` if the word is not known.
+/// Returns the role of `word`, which must be in lower case. Returns `None` if the word is unknown.
 pub(super) fn kind(word: &str) -> Option<Word> {
     WORDS.iter().find(|(_, words)| words.split(' ').any(|known| known == word)).map(|(word, _)| *word)
 }
@@ -184,8 +184,8 @@ mod tests {
     #[test]
     fn every_word_but_one_has_a_single_role() {
         let all: Vec<&str> = WORDS.iter().flat_map(|(_, words)| words.split(' ')).collect();
-        for (at, word) in all.iter().enumerate() {
-            assert!(*word == NOUN_OR_VERB || !all[..at].contains(word), "{word}");
+        for (index, word) in all.iter().enumerate() {
+            assert!(*word == NOUN_OR_VERB || !all[..index].contains(word), "{word}");
         }
         for (_, one) in PHRASES {
             assert!(kind(one).is_some(), "{one}");

@@ -77,7 +77,7 @@ declare module "trialrun" {
     readonly tokenUsage?: TokenUsage;
     /** The body of the answer, if it was more than text. */
     readonly raw?: any;
-    /** `true` if the answer contains a text, ignoring case. */
+    /** `true` if the answer contains a string, ignoring case. */
     mentions(text: string): boolean;
   }
 
@@ -171,7 +171,7 @@ declare module "trialrun" {
     description?: string;
     /** Tags for selecting tests on the command line. */
     tags?: readonly string[];
-    /** Milliseconds, or a text such as `30s`. */
+    /** Milliseconds, or a string such as `30s`. */
     timeout?: number | string;
     /** Number of times to rerun a failed trial. If it then passes, it is reported as flaky. */
     reruns?: number;
@@ -179,7 +179,7 @@ declare module "trialrun" {
     retries?: number;
     /** Number of trials. */
     trials?: number;
-    /** Skips the scenario. A text is the reason. */
+    /** Skips the scenario. A string is the reason. */
     skip?: boolean | string;
     /**
      * The scenario is known to be unreliable: it runs and is reported, but its results do not fail the run. `since` is
@@ -288,7 +288,7 @@ declare module "trialrun" {
     readonly [key: string]: any;
   }
 
-  /** Answer of an adapter: a text, or an object with one. */
+  /** Answer of an adapter: a string, or an object with one. */
   export interface AdapterAnswer {
     text?: string;
     toolCalls?: readonly { name: string; arguments?: unknown; result?: unknown }[];

@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use super::question::{Criterion, Form, Question, Quoted};
 
 /// Maximum length of a quote or a reasoning, in characters. The rest is cut off.
-const LONGEST: usize = 600;
+const MAX_TEXT_CHARS: usize = 600;
 /// Maximum number of claims that are accepted.
-const MOST_CLAIMS: usize = 200;
+const MAX_CLAIMS: usize = 200;
 
 /// Answer of one judge to a question.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,7 +142,7 @@ fn rows_of<'a>(rows: &'a [Value], id: &'a str) -> impl Iterator<Item = &'a Value
 fn mark(question: &Question, criterion: &Criterion, row: &Value) -> Result<CriterionMark, String> {
     let id = &criterion.id;
     let met = match question.form.has_marks() {
-        true => named(&VERDICTS, row, "verdict", id)?,
+        true => read_name(&VERDICTS, row, "verdict", id)?,
         false => None,
     };
     let score = question.form.scale().map(|scale| score(row, scale, id)).transpose()?;
@@ -173,13 +173,13 @@ fn rests_on_absence(row: &Value, place: &str, reasoning: &str) -> Result<bool, S
 }
 
 fn claims(question: &Question, rows: &[Value]) -> Result<Vec<CriterionMark>, String> {
-    if rows.len() > MOST_CLAIMS {
-        return Err(format!("more than {MOST_CLAIMS} claims are too many"));
+    if rows.len() > MAX_CLAIMS {
+        return Err(format!("more than {MAX_CLAIMS} claims are too many"));
     }
-    let claim = |(at, row): (usize, &Value)| {
-        let place = format!("claims[{at}]");
+    let claim = |(index, row): (usize, &Value)| {
+        let place = format!("claims[{index}]");
         let claim = text(row, "claim", &place)?;
-        let status = named(&CLAIM_STATUSES, row, "standing", &place)?;
+        let status = read_name(&CLAIM_STATUSES, row, "standing", &place)?;
         let (quote, reasoning) = (text(row, "quote", &place)?, text(row, "reasoning", &place)?);
         if claim.is_empty() || quote.is_empty() {
             return Err(format!("`{place}` needs a `claim` and the quote that makes it"));
@@ -197,7 +197,7 @@ fn look_up(question: &Question, quote: &str, place: &str) -> Result<(), String> 
     Err(format!("the `quote` of `{place}` is not in the agent's own parts of the material; copy it exactly"))
 }
 
-fn named<T: Copy>(names: &[(&str, T)], row: &Value, key: &str, place: &str) -> Result<T, String> {
+fn read_name<T: Copy>(names: &[(&str, T)], row: &Value, key: &str, place: &str) -> Result<T, String> {
     let written = row.get(key).and_then(Value::as_str);
     let found = names.iter().find(|(name, _)| written == Some(*name));
     found.map(|(_, value)| *value).ok_or_else(|| {
@@ -212,11 +212,11 @@ fn score(row: &Value, scale: u64, place: &str) -> Result<u64, String> {
     score.map(|score| score as u64).ok_or(format!("`score` of `{place}` must be a whole number from 1 to {scale}"))
 }
 
-/// Reads a string as one line, shortened to `LONGEST`.
+/// Reads a string as one line, shortened to `MAX_TEXT_CHARS`.
 fn text(row: &Value, key: &str, place: &str) -> Result<String, String> {
     let text = row.get(key).and_then(Value::as_str).ok_or(format!("`{key}` of `{place}` must be a string"))?;
     let line = model::text::folded(text);
-    Ok(match line.char_indices().nth(LONGEST) {
+    Ok(match line.char_indices().nth(MAX_TEXT_CHARS) {
         Some((end, _)) => line[..end].to_owned(),
         None => line,
     })
@@ -233,7 +233,7 @@ mod tests {
             task: String::new(),
             criteria: vec![Criterion::new(0, "polite", Quoted::WhenMet), Criterion::new(1, "brief", Quoted::Always)],
             form,
-            material: Material::of(&EvidenceBuilder::new().answer("With pleasure, it is done.").evidence()),
+            material: Material::from_evidence(&EvidenceBuilder::new().answer("With pleasure, it is done.").evidence()),
         }
     }
 
@@ -265,7 +265,7 @@ mod tests {
             let met = Some(verdict == "met");
             let answer = read(&json!([shown("c1", verdict, true), row("c2", "met", "done")])).unwrap();
             assert_eq!((answer.marks[0].met, answer.marks[0].quote.as_str()), (met, ""));
-            // In the form that the prompt asks for, without the field `absent`.
+            // In the form that the prompt asks for, without the `absent` field.
             let answer = read(&json!([row("c1", verdict, ""), row("c2", "met", "done")])).unwrap();
             assert_eq!(answer.marks[0].met, met);
         }

@@ -20,7 +20,7 @@ use super::request::{content, request};
 /// Number of attempts to get an answer from a judge.
 const TRIES: usize = 2;
 /// Maximum length of an error in a finding, in characters.
-const LONGEST_ERROR: usize = 500;
+const MAX_ERROR_LEN: usize = 500;
 
 /// Removes from a string what a judge must not see.
 pub type Withhold = Box<dyn Fn(&str) -> String + Send + Sync>;
@@ -89,7 +89,7 @@ impl Judge {
         Self { cache: Some((cache, series.into())), ..self }
     }
 
-    /// Sends every text as `withhold` returns it. Quotes of the judge are searched in that text.
+    /// Sends every string as `withhold` returns it. The judge's quotes are searched for in that string.
     pub fn withholding(self, withhold: Withhold) -> Self {
         Self { withhold: Some(withhold), ..self }
     }
@@ -102,7 +102,7 @@ impl Judge {
     /// Returns the last error after which the model is being retried, if it was not returned before.
     pub fn last_error(&self) -> Option<String> {
         self.model.take_steps().into_iter().rev().find_map(|step| match step {
-            model::Step::Retry { error, .. } => Some(one_line(&error, LONGEST_ERROR)),
+            model::Step::Retry { error, .. } => Some(one_line(&error, MAX_ERROR_LEN)),
             _ => None,
         })
     }
@@ -134,7 +134,7 @@ impl Judge {
             join_all(votes).await
         };
         let mut votes = votes.into_iter();
-        questions.iter().map(|(_, judges)| JudgeAnswers::of(votes.by_ref().take(*judges))).collect()
+        questions.iter().map(|(_, judges)| JudgeAnswers::from_votes(votes.by_ref().take(*judges))).collect()
     }
 
     /// Returns the question without what the judge must not see.
@@ -169,14 +169,14 @@ impl Judge {
             }
         };
         match answer.as_ref().err().and_then(is_unavailable) {
-            Some(error) => self.breaker.failed(&one_line(&error.to_string(), LONGEST_ERROR), is_lasting(error)),
+            Some(error) => self.breaker.failed(&one_line(&error.to_string(), MAX_ERROR_LEN), is_lasting(error)),
             None => self.breaker.answered(),
         }
         if let (Ok(answer), Some(key), Some((cache, _))) = (&answer, key, &self.cache) {
             cache.put(key, answer.clone());
         }
         let stopped = |none: StructuredReplyError| {
-            format!("the judge {} did not return a verdict: {}", self.name, one_line(&none.to_string(), LONGEST_ERROR))
+            format!("the judge {} did not return a verdict: {}", self.name, one_line(&none.to_string(), MAX_ERROR_LEN))
         };
         Vote { answer: answer.map_err(stopped), took }
     }
@@ -206,7 +206,7 @@ impl Judge {
 }
 
 impl JudgeAnswers {
-    fn of(votes: impl Iterator<Item = Vote>) -> Self {
+    fn from_votes(votes: impl Iterator<Item = Vote>) -> Self {
         let mut answers_so_far = Self { answers: Vec::new(), asked: 0, trouble: None, took: AuxiliaryUsage::default() };
         for vote in votes {
             answers_so_far.asked += 1;

@@ -33,7 +33,7 @@ impl Breaker {
         (!is_probe).then(|| state.reason.clone())
     }
 
-    /// Records that the judge answered, whatever the answer was.
+    /// Records that the judge answered, regardless of the answer.
     pub(super) fn answered(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
     }

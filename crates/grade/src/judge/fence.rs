@@ -88,9 +88,9 @@ mod tests {
     fn no_two_fences_are_alike() {
         let nothing = material("");
         let fences: Vec<Fence> = (0..100).map(|_| Fence::around(&nothing)).collect();
-        for (at, fence) in fences.iter().enumerate() {
+        for (index, fence) in fences.iter().enumerate() {
             assert!(fence.code.len() == 32 && fence.seal.len() == 12 && fence.code != fence.seal);
-            assert!(fences[..at].iter().all(|other| other.code != fence.code && other.seal != fence.seal));
+            assert!(fences[..index].iter().all(|other| other.code != fence.code && other.seal != fence.seal));
         }
     }
 

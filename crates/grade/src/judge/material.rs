@@ -7,18 +7,18 @@ use crate::skill_use::is_file_of_skill;
 use crate::{format, given, repository};
 
 /// Maximum length of a reply, and of all other parts except calls, in characters.
-const LONGEST_TEXT: usize = 100_000;
+const MAX_TEXT_LEN: usize = 100_000;
 /// Maximum length of each earlier message, in characters, and maximum number of earlier messages.
-const LONGEST_EARLIER: usize = 8_000;
-const MOST_EARLIER: usize = 30;
+const MAX_EARLIER_LEN: usize = 8_000;
+const MAX_EARLIER: usize = 30;
 /// Maximum length of a call's arguments and of its result, in characters.
-const LONGEST_CALL: usize = 4_000;
+const MAX_CALL_LEN: usize = 4_000;
 /// Maximum number of calls for one message of the user.
-const MOST_CALLS: usize = 100;
+const MAX_CALLS: usize = 100;
 /// Maximum number of files whose contents are shown.
-const MOST_CONTENTS: usize = 20;
+const MAX_CONTENTS: usize = 20;
 /// Maximum number of changed files.
-const MOST_FILES: usize = 200;
+const MAX_FILES: usize = 200;
 
 /// Material that a judge reads.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -42,35 +42,35 @@ pub(crate) struct Part {
 
 impl Material {
     /// Creates material from all evidence: the user's messages, the tool calls, and the agent's answers.
-    pub fn of(evidence: &Evidence) -> Self {
+    pub fn from_evidence(evidence: &Evidence) -> Self {
         let trace = &evidence.trace;
         let mut material = Self::default();
         let messages = trace.user_messages.len();
         for number in 0..=messages {
-            if let Some(text) = number.checked_sub(1).and_then(|at| trace.user_messages.get(at)) {
-                material.add(format!("context: message {number} of the user"), text, LONGEST_TEXT, false);
+            if let Some(text) = number.checked_sub(1).and_then(|index| trace.user_messages.get(index)) {
+                material.add(format!("context: message {number} of the user"), text, MAX_TEXT_LEN, false);
             }
             material.add_calls(trace, number, messages == 0);
             let is_last = number == messages;
             if let (false, Some(answer_text)) = (is_last, answer_text(trace, number)) {
-                material.add(format!("reply of the agent to message {number}"), &answer_text, LONGEST_TEXT, true);
+                material.add(format!("reply of the agent to message {number}"), &answer_text, MAX_TEXT_LEN, true);
             }
         }
         material.add_files(evidence);
         if let Some(answer) = answer(trace) {
             material.is_answered = true;
-            material.add("last reply of the agent".into(), &answer, LONGEST_TEXT, true);
+            material.add("last reply of the agent".into(), &answer, MAX_TEXT_LEN, true);
         }
         material
     }
 
     /// Adds the state of the sandbox after the trial, before the last reply: the repository, the names of all files,
-    /// and the contents of small files. Files of the skill under test are left out.
+    /// and the contents of small files. Files of the skill under test are omitted.
     pub fn with_sandbox(mut self, evidence: &Evidence, skill: Option<&str>) -> Self {
         let last = self.parts.pop_if(|_| self.is_answered);
         if let Some(change) = &evidence.collected.repository_change {
             let lines = repository::summary(change).join("\n");
-            self.add("what became of the repository".into(), &lines, LONGEST_TEXT, true);
+            self.add("what became of the repository".into(), &lines, MAX_TEXT_LEN, true);
         }
         if let Some(Probed::Files { files, clipped }) = evidence.collected.probed(&Need::Files) {
             let own: Vec<&FoundFile> = files.iter().filter(|file| !is_file_of_skill(&file.path, skill)).collect();
@@ -83,14 +83,14 @@ impl Material {
 
     fn add_listing(&mut self, files: &[&FoundFile], clipped: bool) {
         let line = |file: &&FoundFile| format!("{} ({} bytes)", file.path, file.size);
-        let mut lines = format::few(files.iter().map(line).collect(), MOST_FILES);
+        let mut lines = format::few(files.iter().map(line).collect(), MAX_FILES);
         if files.is_empty() {
             lines.push("none".into());
         }
         if clipped {
             lines.push("and more".into());
         }
-        self.add("context: all files in the working directory".into(), &lines.join("\n"), LONGEST_TEXT, false);
+        self.add("context: all files in the working directory".into(), &lines.join("\n"), MAX_TEXT_LEN, false);
     }
 
     /// Adds the contents of small files, those first that the agent changed.
@@ -103,10 +103,10 @@ impl Material {
             texts.map(|text| (text, is_agents)).collect()
         };
         for (number, (text, is_agents)) in
-            [of(own, true), of(others, false)].concat().into_iter().take(MOST_CONTENTS).enumerate()
+            [of(own, true), of(others, false)].concat().into_iter().take(MAX_CONTENTS).enumerate()
         {
             let kind = if is_agents { "file that the agent changed" } else { "context: file as it was" };
-            self.add(format!("{kind}, {}", number + 1), &text, LONGEST_CALL * 2, is_agents);
+            self.add(format!("{kind}, {}", number + 1), &text, MAX_CALL_LEN * 2, is_agents);
         }
     }
 
@@ -114,12 +114,12 @@ impl Material {
     /// context.
     pub fn after(mut self, trace: &Trace, number: usize) -> Self {
         let own = std::mem::take(&mut self.parts);
-        for earlier in number.saturating_sub(MOST_EARLIER).max(1)..number {
+        for earlier in number.saturating_sub(MAX_EARLIER).max(1)..number {
             if let Some(text) = trace.user_messages.get(earlier - 1) {
-                self.add(format!("context: earlier message {earlier} of the user"), text, LONGEST_EARLIER, false);
+                self.add(format!("context: earlier message {earlier} of the user"), text, MAX_EARLIER_LEN, false);
             }
             if let Some(text) = answer_text(trace, earlier) {
-                self.add(format!("context: earlier reply {earlier} of the agent"), &text, LONGEST_EARLIER, false);
+                self.add(format!("context: earlier reply {earlier} of the agent"), &text, MAX_EARLIER_LEN, false);
             }
         }
         self.parts.extend(own);
@@ -159,16 +159,16 @@ impl Material {
         };
         let calls: Vec<(usize, &TracedCall)> =
             trace.calls.iter().enumerate().filter(|(_, call)| of_message(call)).collect();
-        let left_out = calls.len().saturating_sub(MOST_CALLS);
+        let omitted = calls.len().saturating_sub(MAX_CALLS);
         // The first and the last calls are the most informative.
-        let (head, tail) = (MOST_CALLS / 2, calls.len().saturating_sub(MOST_CALLS / 2));
-        for (at, (number, call)) in calls.into_iter().enumerate() {
-            if left_out > 0 && at == head {
-                let note = format!("{} left out here", format::count(left_out, "call"));
+        let (head, tail) = (MAX_CALLS / 2, calls.len().saturating_sub(MAX_CALLS / 2));
+        for (index, (number, call)) in calls.into_iter().enumerate() {
+            if omitted > 0 && index == head {
+                let note = format!("{} omitted here", format::count(omitted, "call"));
                 self.parts.push(Part { title: "context: note".into(), text: note, is_agents: false });
             }
-            if left_out == 0 || at < head || at >= tail {
-                self.add(format!("tool call {}", number + 1), &describe_call(call), LONGEST_CALL * 3, true);
+            if omitted == 0 || index < head || index >= tail {
+                self.add(format!("tool call {}", number + 1), &describe_call(call), MAX_CALL_LEN * 3, true);
             }
         }
     }
@@ -182,8 +182,8 @@ impl Material {
             };
             format!("{change} {}", file.path)
         });
-        let lines = format::few(changed.collect(), MOST_FILES);
-        self.add("files that the agent changed".into(), &lines.join("\n"), LONGEST_TEXT, true);
+        let lines = format::few(changed.collect(), MAX_FILES);
+        self.add("files that the agent changed".into(), &lines.join("\n"), MAX_TEXT_LEN, true);
     }
 }
 
@@ -211,10 +211,10 @@ fn text_of(value: &Value) -> Option<String> {
 }
 
 fn describe_call(traced: &TracedCall) -> String {
-    let input = shortened(&traced.call.input.to_string(), LONGEST_CALL);
+    let input = shortened(&traced.call.input.to_string(), MAX_CALL_LEN);
     let result = match &traced.result {
-        Some(result) if result.is_error => format!("failed: {}", shortened(&result.content, LONGEST_CALL)),
-        Some(result) => format!("result: {}", shortened(&result.content, LONGEST_CALL)),
+        Some(result) if result.is_error => format!("failed: {}", shortened(&result.content, MAX_CALL_LEN)),
+        Some(result) => format!("result: {}", shortened(&result.content, MAX_CALL_LEN)),
         None => "no result".to_owned(),
     };
     format!("{} {input}\n{result}", traced.call.name)
@@ -263,9 +263,9 @@ fn holds_in_order(text: &str, pieces: &[String]) -> bool {
     pieces.iter().all(|piece| {
         let stands_apart = piece.chars().all(|letter| letter < '\u{e00}');
         let wanted = if stands_apart { format!(" {piece} ") } else { piece.clone() };
-        let Some(at) = rest.find(&wanted) else { return false };
+        let Some(offset) = rest.find(&wanted) else { return false };
         // The space after a word is also the one before the next.
-        rest = &rest[at + wanted.len() - usize::from(stands_apart)..];
+        rest = &rest[offset + wanted.len() - usize::from(stands_apart)..];
         true
     })
 }
@@ -278,7 +278,9 @@ mod tests {
     use crate::example::EvidenceBuilder;
 
     fn material(answer: &str) -> Material {
-        Material::of(&EvidenceBuilder::new().call("lookup_order", json!({"id": 7})).answer(answer).evidence())
+        Material::from_evidence(
+            &EvidenceBuilder::new().call("lookup_order", json!({"id": 7})).answer(answer).evidence(),
+        )
     }
 
     #[test]
@@ -304,7 +306,7 @@ mod tests {
     fn only_parts_written_by_the_agent_can_be_quoted() {
         let mut evidence = EvidenceBuilder::new().answer("No.").evidence();
         evidence.trace.user_messages = vec!["Say that you promise a refund.".into()];
-        let material = Material::of(&evidence);
+        let material = Material::from_evidence(&evidence);
         assert!(material.has("no") && !material.has("promise a refund"));
         let titles: Vec<&str> = material.parts.iter().map(|part| part.title.as_str()).collect();
         assert_eq!(titles, ["context: message 1 of the user", "last reply of the agent"]);
@@ -331,7 +333,7 @@ mod tests {
         ]);
         let second = Evidence { trace: trace.reply(2).unwrap(), ..EvidenceBuilder::new().evidence() };
         let titles: Vec<String> =
-            Material::of(&second).after(&trace, 2).parts.into_iter().map(|part| part.title).collect();
+            Material::from_evidence(&second).after(&trace, 2).parts.into_iter().map(|part| part.title).collect();
         assert_eq!(
             titles,
             [
@@ -341,7 +343,7 @@ mod tests {
                 "last reply of the agent",
             ]
         );
-        let material = Material::of(&Evidence { trace, ..EvidenceBuilder::new().evidence() });
+        let material = Material::from_evidence(&Evidence { trace, ..EvidenceBuilder::new().evidence() });
         let messages: Vec<String> =
             material.parts.iter().map(|part| format!("{}: {}", part.title, part.text)).collect();
         assert_eq!(
@@ -361,19 +363,19 @@ mod tests {
         assert_eq!(visible("a\u{202e}b\u{e0041}\u{7}\n"), "a\\u{202e}b\\u{e0041}\\u{7}\n");
         let family = "👨\u{200d}👩\u{200d}👧";
         assert_eq!(visible(family), family);
-        let long = format!("begin{}end", "x".repeat(2 * LONGEST_TEXT));
+        let long = format!("begin{}end", "x".repeat(2 * MAX_TEXT_LEN));
         let material = material(&long);
         let text = &material.parts.last().unwrap().text;
-        assert!(text.starts_with("begin") && text.ends_with("end") && text.contains("characters left out"));
-        assert!(text.chars().count() < LONGEST_TEXT + 100);
+        assert!(text.starts_with("begin") && text.ends_with("end") && text.contains("characters omitted"));
+        assert!(text.chars().count() < MAX_TEXT_LEN + 100);
     }
 
     #[test]
     fn other_values_are_shown_as_json_and_a_missing_answer_is_empty() {
         let mut evidence = EvidenceBuilder::new().evidence();
-        assert!(Material::of(&evidence).is_empty());
+        assert!(Material::from_evidence(&evidence).is_empty());
         evidence.trace.result = Some(std::sync::Arc::new(json!({"output": {"total": 3}})));
-        let material = Material::of(&evidence);
+        let material = Material::from_evidence(&evidence);
         assert!(material.is_answered && material.has("total 3"));
     }
 }

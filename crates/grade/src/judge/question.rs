@@ -68,7 +68,7 @@ pub(crate) enum Quoted {
 
 impl Criterion {
     /// Creates the criterion number `at`, counted from 0.
-    pub fn new(at: usize, text: impl Into<String>, quoted: Quoted) -> Self {
-        Self { id: format!("c{}", at + 1), text: text.into(), quoted }
+    pub fn new(index: usize, text: impl Into<String>, quoted: Quoted) -> Self {
+        Self { id: format!("c{}", index + 1), text: text.into(), quoted }
     }
 }

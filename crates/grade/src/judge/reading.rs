@@ -8,14 +8,14 @@ use crate::reading::Reading;
 use crate::verdict::Verdict;
 
 /// Maximum number of judges of a panel. More would cost without adding information.
-pub(crate) const MOST_JUDGES: u64 = 15;
+pub(crate) const MAX_JUDGES: u64 = 15;
 
 /// Reads `judges`.
 pub(crate) fn judges(reading: &mut Reading<'_>) -> Option<usize> {
     let node = reading.fields.get("judges")?;
     let number = reading.fields.whole("judges", 1, reading.problems)?;
-    if number > MOST_JUDGES {
-        reading.problems.push(node.error(format!("`judges` must be at most {MOST_JUDGES}, not {number}")));
+    if number > MAX_JUDGES {
+        reading.problems.push(node.error(format!("`judges` must be at most {MAX_JUDGES}, not {number}")));
         return None;
     }
     usize::try_from(number).ok()
@@ -58,27 +58,27 @@ pub(crate) fn rated(votes: &Votes<'_>, scores: &Scores, scale: u64, threshold: f
 }
 
 /// Returns the reasoning of a judge that agrees with the majority about the criterion number `at`.
-pub(crate) fn reasoning(votes: &Votes<'_>, at: usize) -> String {
-    let text = votes.deciding_mark(at).map(|mark| mark.reasoning.as_str()).filter(|text| !text.is_empty());
+pub(crate) fn reasoning(votes: &Votes<'_>, index: usize) -> String {
+    let text = votes.deciding_mark(index).map(|mark| mark.reasoning.as_str()).filter(|text| !text.is_empty());
     text.map_or_else(String::new, |text| format!(": {text}"))
 }
 
 /// Returns the passage that was quoted for the criterion number `at`.
-pub(crate) fn quote(votes: &Votes<'_>, at: usize) -> Option<String> {
-    let quote = votes.deciding_mark(at).map(|mark| mark.quote.as_str())?;
+pub(crate) fn quote(votes: &Votes<'_>, index: usize) -> Option<String> {
+    let quote = votes.deciding_mark(index).map(|mark| mark.quote.as_str())?;
     (!quote.is_empty()).then(|| format::quoted(quote))
 }
 
 /// Formats the answers about a criterion in one line: `met (2 of 3): NAME: "quote"`, and the reasoning.
-pub(crate) fn line(votes: &Votes<'_>, at: usize, name: &str) -> String {
-    let tally = votes.tally(at);
+pub(crate) fn line(votes: &Votes<'_>, index: usize, name: &str) -> String {
+    let tally = votes.tally(index);
     let majority = match tally.majority() {
         Some(true) => "met",
         Some(false) => "violated",
         None => "undecided",
     };
-    let quote = quote(votes, at).map_or_else(String::new, |quote| format!(": {quote}"));
-    format!("{majority}{}: {name}{quote}{}", tally.agreement(), reasoning(votes, at))
+    let quote = quote(votes, index).map_or_else(String::new, |quote| format!(": {quote}"));
+    format!("{majority}{}: {name}{quote}{}", tally.agreement(), reasoning(votes, index))
 }
 
 /// Returns why the judges could not decide.

@@ -52,6 +52,6 @@ pub(super) fn content(question: &Question) -> String {
         question.criteria.iter().map(|criterion| (criterion.id.as_str(), criterion.text.as_str())).collect();
     let parts: Vec<(&str, &str)> =
         question.material.parts.iter().map(|part| (part.title.as_str(), part.text.as_str())).collect();
-    // JSON keeps the pieces separate, whatever they contain.
+    // JSON keeps the pieces separate, regardless of what they contain.
     serde_json::json!([prompt::VERSION, question.task, format!("{:?}", question.form), criteria, parts]).to_string()
 }

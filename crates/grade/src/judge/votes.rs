@@ -32,7 +32,7 @@ impl Tally {
         (self.violated * 2 > self.asked).then_some(false)
     }
 
-    /// Returns ` (2 of 3)`: the number of judges that agree with the majority. Returns an empty text for a single
+    /// Returns ` (2 of 3)`: the number of judges that agree with the majority. Returns an empty string for a single
     /// judge.
     pub fn agreement(self) -> String {
         let agree = match self.majority() {
@@ -51,9 +51,9 @@ pub(crate) struct Scores {
     /// Scores that were given, in order.
     pub given: Vec<f64>,
     /// Mean if every missing score were the lowest.
-    pub least: f64,
+    pub min_mean: f64,
     /// Mean if every missing score were the highest.
-    pub most: f64,
+    pub max_mean: f64,
 }
 
 impl Scores {
@@ -66,13 +66,13 @@ impl Scores {
     pub fn reaches(&self, threshold: f64) -> Option<bool> {
         // Floating-point sums of tenths are not exact.
         let reached = |mean: f64| mean >= threshold - 1e-9;
-        if reached(self.least) {
+        if reached(self.min_mean) {
             return Some(true);
         }
-        (!reached(self.most)).then_some(false)
+        (!reached(self.max_mean)).then_some(false)
     }
 
-    /// Returns ` (4, 4 and 2 of 5)`: the scores of several judges. Returns an empty text for a single one.
+    /// Returns ` (4, 4 and 2 of 5)`: the scores of several judges. Returns an empty string for a single one.
     pub fn describe(&self) -> String {
         let scores: Vec<String> = self.given.iter().map(f64::to_string).collect();
         if scores.len() < 2 { String::new() } else { format!(" ({})", crate::format::list(&scores)) }
@@ -80,45 +80,44 @@ impl Scores {
 }
 
 impl<'a> Votes<'a> {
-    /// Returns the marks of all judges for the criterion number `at`.
-    pub fn marks(&self, at: usize) -> impl Iterator<Item = &'a CriterionMark> {
-        self.answers.iter().filter_map(move |answer| answer.marks.get(at))
+    /// Returns the marks of all judges for the criterion at `index`.
+    pub fn marks(&self, index: usize) -> impl Iterator<Item = &'a CriterionMark> {
+        self.answers.iter().filter_map(move |answer| answer.marks.get(index))
     }
 
-    /// Counts the marks for the criterion number `at`.
-    pub fn tally(&self, at: usize) -> Tally {
-        let count = |wanted: bool| self.marks(at).filter(|mark| mark.met == Some(wanted)).count();
+    /// Counts the marks for the criterion at `index`.
+    pub fn tally(&self, index: usize) -> Tally {
+        let count = |wanted: bool| self.marks(index).filter(|mark| mark.met == Some(wanted)).count();
         Tally { met: count(true), violated: count(false), asked: self.asked }
     }
 
-    /// Returns the first mark that agrees with the majority about the criterion number `at`. Without one, returns the
-    /// first mark.
-    pub fn deciding_mark(&self, at: usize) -> Option<&'a CriterionMark> {
-        let wanted = self.tally(at).majority();
-        self.marks(at).find(|mark| mark.met == wanted).or_else(|| self.marks(at).next())
+    /// Returns the first mark that agrees with the majority about the criterion at `index`. Without one, returns the first
+    /// mark.
+    pub fn deciding_mark(&self, index: usize) -> Option<&'a CriterionMark> {
+        let wanted = self.tally(index).majority();
+        self.marks(index).find(|mark| mark.met == wanted).or_else(|| self.marks(index).next())
     }
 
-    /// Returns the scores of the criterion number `at`, from 1 to `scale`. `of` reads a score from a mark.
-    pub fn scores(&self, at: usize, scale: u64, of: impl Fn(&CriterionMark) -> Option<u64>) -> Scores {
-        let given: Vec<f64> = self.marks(at).filter_map(of).map(|score| score as f64).collect();
+    /// Returns the scores of the criterion at `index`, from 1 to `scale`. `of` reads a score from a mark.
+    pub fn scores(&self, index: usize, scale: u64, of: impl Fn(&CriterionMark) -> Option<u64>) -> Scores {
+        let given: Vec<f64> = self.marks(index).filter_map(of).map(|score| score as f64).collect();
         let missing = self.asked.saturating_sub(given.len()) as f64;
         let mean = |missing_score: f64| {
             (given.iter().sum::<f64>() + missing * missing_score) / (given.len() as f64 + missing).max(1.0)
         };
-        Scores { least: mean(1.0), most: mean(scale as f64), given }
+        Scores { min_mean: mean(1.0), max_mean: mean(scale as f64), given }
     }
 
-    /// Counts the judges that find no claim that contradicts the reference text, and at least one that agrees with it.
-    pub fn truth(&self) -> Tally {
-        let holds = |answer: &&Answer| is_true(answer);
+    /// Counts the judges that find at least one claim that agrees with the reference text and none that contradicts it.
+    pub fn tally_factuality(&self) -> Tally {
+        let holds = |answer: &&Answer| is_factual(answer);
         let met = self.answers.iter().filter(holds).count();
         Tally { met, violated: self.answers.len() - met, asked: self.asked }
     }
 }
 
-/// True if an answer about claims has at least one claim that agrees with the reference text, and none that
-/// contradicts it.
-pub(crate) fn is_true(answer: &Answer) -> bool {
+/// True if the answer contains at least one claim that agrees with the reference text and none that contradicts it.
+pub(crate) fn is_factual(answer: &Answer) -> bool {
     let has = |status: ClaimStatus| answer.marks.iter().any(|mark| mark.status == Some(status));
     has(ClaimStatus::Consistent) && !has(ClaimStatus::Contradicted)
 }
@@ -141,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_majority_of_all_judges_decides() {
-        for (votes, asked, expected, messages) in [
+        for (votes, asked, expected, agreement) in [
             (&[Some(true)][..], 1, Some(true), ""),
             (&[Some(true), Some(true), Some(false)], 3, Some(true), " (2 of 3)"),
             (&[Some(true), Some(false)], 2, None, " (1 for and 1 against, of 2)"),
@@ -153,7 +152,7 @@ mod tests {
         ] {
             let answers: Vec<Answer> = votes.iter().map(|met| answer(*met, None)).collect();
             let tally = Votes { answers: &answers, asked }.tally(0);
-            assert_eq!((tally.majority(), tally.agreement().as_str()), (expected, messages), "{votes:?} of {asked}");
+            assert_eq!((tally.majority(), tally.agreement().as_str()), (expected, agreement), "{votes:?} of {asked}");
         }
     }
 

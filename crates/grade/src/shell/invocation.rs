@@ -1,6 +1,6 @@
 //! Finds the programs that a command runs indirectly: after `sudo`, inside of `bash -c`, as a script.
 
-use super::{DEEPEST, commands_within};
+use super::{MAX_DEPTH, commands_within};
 
 /// Words that come before a command and are not commands.
 const RESERVED: [&str; 13] =
@@ -50,7 +50,7 @@ fn unwrap(words: &[String], found: &mut Vec<Vec<String>>, depth: usize) {
     let skipped = words.iter().take_while(|word| is_assignment(word) || RESERVED.contains(&word.as_str())).count();
     let words = &words[skipped..];
     let Some((program, rest)) = words.split_first() else { return };
-    if depth >= DEEPEST || HEADS.contains(&program.as_str()) {
+    if depth >= MAX_DEPTH || HEADS.contains(&program.as_str()) {
         return;
     }
     found.push(words.to_vec());
@@ -124,7 +124,7 @@ fn is_program(wanted: &str, found: &str) -> bool {
     let (wanted, found) = (wanted.trim_start_matches("./"), found.trim_start_matches("./"));
     let same = |found: &str| found.eq_ignore_ascii_case(wanted);
     let last = found.len().checked_sub(wanted.len() + 1);
-    let ends = last.and_then(|at| found.get(at..)).is_some_and(|end| end.starts_with('/') && same(&end[1..]));
+    let ends = last.and_then(|index| found.get(index..)).is_some_and(|end| end.starts_with('/') && same(&end[1..]));
     same(found) || ends || same(plain_name(found))
 }
 
@@ -133,17 +133,18 @@ fn has_words(wanted: &[String], rest: &[String]) -> bool {
     if !wanted.iter().filter(is_option).all(|option| rest.contains(option)) {
         return false;
     }
-    let mut at = 0;
+    let mut index = 0;
     for (number, word) in wanted.iter().filter(|word| !is_option(word)).enumerate() {
         loop {
-            let Some(found) = rest.get(at) else { return false };
-            at += 1;
+            let Some(found) = rest.get(index) else { return false };
+            index += 1;
             if is_argument(word, found) {
                 break;
             }
             let takes_value = found.starts_with('-') && !found.starts_with("--");
-            if takes_value && rest.get(at).is_some_and(|value| !is_argument(word, value) && !value.starts_with('-')) {
-                at += 1;
+            if takes_value && rest.get(index).is_some_and(|value| !is_argument(word, value) && !value.starts_with('-'))
+            {
+                index += 1;
             } else if number == 0 && !found.starts_with('-') {
                 return false;
             }

@@ -5,10 +5,10 @@ mod invocation;
 pub(crate) use self::invocation::{invocations, is_run_of};
 
 /// Maximum nesting of command lines inside of command lines.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// Maximum number of unterminated inner command lines. After that, no more are looked for.
-const MOST_UNCLOSED: usize = 16;
+const MAX_UNCLOSED: usize = 16;
 
 /// Operator after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) fn commands(line: &str) -> Vec<Simple> {
 
 fn commands_within(line: &str, depth: usize) -> Vec<Simple> {
     let mut lexer = Lexer { letters: line.chars().collect(), ..Lexer::default() };
-    if depth < DEEPEST {
+    if depth < MAX_DEPTH {
         lexer.run(depth);
     }
     lexer.commands
@@ -165,7 +165,7 @@ impl Lexer {
     fn dollar(&mut self, letter: char) {
         self.push(letter);
         // Searching for a missing end is slow.
-        if self.unclosed == MOST_UNCLOSED {
+        if self.unclosed == MAX_UNCLOSED {
             return;
         }
         let rest = &self.letters[self.at..];
@@ -229,7 +229,7 @@ impl Lexer {
 fn closing(letters: &[char]) -> Option<usize> {
     let mut open = 0_usize;
     let mut quote = None;
-    for (at, letter) in letters.iter().enumerate() {
+    for (index, letter) in letters.iter().enumerate() {
         match (quote, letter) {
             (Some(mark), letter) if mark == *letter => quote = None,
             (Some(_), _) => {}
@@ -238,7 +238,7 @@ fn closing(letters: &[char]) -> Option<usize> {
             (None, ')') => {
                 open -= 1;
                 if open == 0 {
-                    return Some(at);
+                    return Some(index);
                 }
             }
             (None, _) => {}
@@ -314,7 +314,7 @@ mod tests {
     fn excessive_nesting_ends_parsing() {
         assert!(!words(&"$(".repeat(5000)).is_empty());
         assert!(!words(&format!("{}a{}", "$(".repeat(50), ")".repeat(50))).is_empty());
-        assert!(invocations(&vec!["sudo".to_owned(); 10_000]).len() <= DEEPEST);
+        assert!(invocations(&vec!["sudo".to_owned(); 10_000]).len() <= MAX_DEPTH);
     }
 
     #[test]

@@ -19,7 +19,7 @@ const RUNNERS: [&str; 19] = [
 ];
 
 /// Maximum number of words. A longer command was not written to read a file.
-const MOST_WORDS: usize = 4000;
+const MAX_WORDS: usize = 4000;
 
 /// File or directory that a command reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) struct Read {
 pub(super) fn reads(line: &str, folder: &str) -> Vec<Read> {
     let mut reading = LineReader { folder: folder.to_owned(), variables: Vec::new(), found: Vec::new() };
     for simple in commands(line) {
-        if simple.words.len() > MOST_WORDS {
+        if simple.words.len() > MAX_WORDS {
             continue;
         }
         reading.assign(&simple.words);

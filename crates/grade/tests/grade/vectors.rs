@@ -203,7 +203,7 @@ fn weighted_vectors() -> Vec<(String, Value, Value)> {
     lines(WEIGHTED)
         .into_iter()
         .enumerate()
-        .map(|(at, vector)| (format!("weighted: {}", at + 1), json!(vector["score"].as_f64()), score(&vector)))
+        .map(|(index, vector)| (format!("weighted: {}", index + 1), json!(vector["score"].as_f64()), score(&vector)))
         .collect()
 }
 

@@ -17,4 +17,4 @@ static MESSAGES: Vendor = Vendor {
     ..Vendor::CHAT_COMPLETIONS
 };
 
-pub(super) const PROVIDER: Provider = Provider::of(&MESSAGES, "Anthropic, Messages API");
+pub(super) const PROVIDER: Provider = Provider::new(&MESSAGES, "Anthropic, Messages API");

@@ -18,7 +18,7 @@ static CHAT: Vendor = Vendor {
     ..Vendor::CHAT_COMPLETIONS
 };
 
-pub(super) const PROVIDER: Provider = Provider::of(&CHAT, "Ollama, local or remote");
+pub(super) const PROVIDER: Provider = Provider::new(&CHAT, "Ollama, local or remote");
 
 /// Converts `OLLAMA_HOST` to a URL. The variable may be only a host. It also tells servers which address to listen
 /// on, so it may be the wildcard address.

@@ -22,8 +22,8 @@ static RESPONSES: Vendor =
 pub(super) static ASSISTANTS: Vendor =
     Vendor { path: "", headers: &[("openai-beta", "assistants=v2")], ..CHAT_COMPLETIONS };
 
-pub(super) const PROVIDER: Provider = Provider::of(&CHAT_COMPLETIONS, "OpenAI, Chat Completions API");
+pub(super) const PROVIDER: Provider = Provider::new(&CHAT_COMPLETIONS, "OpenAI, Chat Completions API");
 
-pub(super) const BY_RESPONSES: Provider = Provider::of(&RESPONSES, "OpenAI, Responses API");
+pub(super) const BY_RESPONSES: Provider = Provider::new(&RESPONSES, "OpenAI, Responses API");
 
-pub(super) const CHAT: Provider = Provider::of(&NAMED_CHAT, "Alias of `openai`");
+pub(super) const CHAT: Provider = Provider::new(&NAMED_CHAT, "Alias of `openai`");

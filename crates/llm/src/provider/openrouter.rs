@@ -15,7 +15,7 @@ const HOME: &str = "https://openrouter.ai/api/v1";
 /// Timeout for fetching the list.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of the list in bytes. It has about a kilobyte for each model.
-const MOST: usize = 16 * 1024 * 1024;
+const MAX_LIST_BYTES: usize = 16 * 1024 * 1024;
 
 static CHAT: Vendor = Vendor {
     name: "openrouter",
@@ -26,7 +26,7 @@ static CHAT: Vendor = Vendor {
 };
 
 pub(super) const PROVIDER: Provider =
-    Provider { argument: "VENDOR/MODEL", ..Provider::of(&CHAT, "OpenRouter, Chat Completions API") };
+    Provider { argument: "VENDOR/MODEL", ..Provider::new(&CHAT, "OpenRouter, Chat Completions API") };
 
 impl Providers {
     /// Returns OpenRouter's prices. The list is fetched once, without a key, and the result is remembered.
@@ -49,7 +49,7 @@ impl Providers {
         let url = Url::parse(&format!("{base}/models")).map_err(|error| error.to_string())?;
         let client = self.network().client(url.scheme() == "https")?;
         let document = serde_json::from_slice(&body(&client, url).await?).ok();
-        document.as_ref().and_then(ListPrices::of).ok_or_else(|| "it cannot be read".to_owned())
+        document.as_ref().and_then(ListPrices::parse).ok_or_else(|| "it cannot be read".to_owned())
     }
 }
 
@@ -61,8 +61,8 @@ async fn body(client: &Client, url: Url) -> Result<Vec<u8>, String> {
     }
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(in_words)? {
-        if body.len() + chunk.len() > MOST {
-            return Err(format!("it is longer than {} MiB", MOST >> 20));
+        if body.len() + chunk.len() > MAX_LIST_BYTES {
+            return Err(format!("it is longer than {} MiB", MAX_LIST_BYTES >> 20));
         }
         body.extend_from_slice(&chunk);
     }

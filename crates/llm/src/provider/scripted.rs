@@ -1,4 +1,4 @@
-//! Models that answer from a file.
+//! Models whose responses come from a file.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{OpenError, Opened, Script};
 pub(super) const PROVIDER: Provider = Provider {
     name: "scripted",
     argument: "FILE",
-    summary: "Answers from a file: text, tool calls and faults; offline and deterministic",
+    summary: "Responses from a file: text, tool calls and faults; offline and deterministic",
     variables: &[],
     vendor: None,
 };

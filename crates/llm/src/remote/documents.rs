@@ -55,7 +55,7 @@ impl Documents {
     ) -> Result<Value, Failure> {
         let retry_policy = RetryPolicy { account: &self.account, policy: &self.policy, again };
         let attempt = || self.exchange.call(path, body, &self.policy);
-        let tell = |step| self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
-        retry_policy.ask(attempt, |_| None, tell).await
+        let on_retry = |step| self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
+        retry_policy.ask(attempt, |_| None, on_retry).await
     }
 }

@@ -23,7 +23,7 @@ const END: &[u8] = b"[DONE]";
 /// Timeout for reading the rest of a complete response, so that the connection can serve the next request.
 const REST: Duration = Duration::from_millis(50);
 /// Maximum number of bytes of an error that are read.
-const LARGEST_ERROR: usize = 64 * 1024;
+const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// Endpoint to which requests are sent.
 pub(super) struct Exchange {
@@ -185,7 +185,7 @@ impl Attempt<'_> {
         let limit = first.unwrap_or(self.policy.timeouts.idle);
         let late = || match first {
             Some(first) => self.silent(first),
-            None => self.late(FailureKind::TimedOut, "the answer made no progress for", limit),
+            None => self.late(FailureKind::TimedOut, "the response made no progress for", limit),
         };
         let bytes = timeout(limit, arriving.response.chunk()).await.map_err(|_| late())?;
         let bytes = bytes.map_err(|error| self.broken(error))?;
@@ -214,12 +214,13 @@ impl Attempt<'_> {
         // An incomplete error is still an error.
         while let Ok(Ok(Some(bytes))) = timeout(self.policy.timeouts.idle, response.chunk()).await {
             body.extend_from_slice(&bytes);
-            if body.len() > LARGEST_ERROR {
-                body.truncate(LARGEST_ERROR);
+            if body.len() > MAX_ERROR_BYTES {
+                body.truncate(MAX_ERROR_BYTES);
                 break;
             }
         }
-        let read = serde_json::from_slice(&body).ok().and_then(|document: Value| ReportedError::of(&document));
+        let read =
+            serde_json::from_slice(&body).ok().and_then(|document: Value| ReportedError::from_document(&document));
         let mut reported = read.unwrap_or_else(|| ReportedError {
             codes: Vec::new(),
             message: if body.starts_with(b"<") { "a web page".to_owned() } else { self.shown(&body) },
@@ -265,13 +266,13 @@ impl Attempt<'_> {
     /// Creates the failure for a response that is not complete after `total`.
     fn unfinished(&self, total: Duration) -> Failure {
         match self.has_begun.load(Ordering::Relaxed) {
-            true => self.late(FailureKind::TimedOut, "the whole answer took longer than", total),
+            true => self.late(FailureKind::TimedOut, "the whole response took longer than", total),
             false => self.silent(total),
         }
     }
 
     fn silent(&self, limit: Duration) -> Failure {
-        self.late(FailureKind::Silent, "the answer did not start within", limit)
+        self.late(FailureKind::Silent, "the response did not start within", limit)
     }
 
     fn late(&self, trouble: FailureKind, what: &str, limit: Duration) -> Failure {

@@ -17,12 +17,12 @@ pub(super) struct RetryPolicy<'a> {
 
 impl RetryPolicy<'_> {
     /// Sends the request until there is a response, or further tries cannot succeed. `tokens` returns the usage of a
-    /// response, and `tell` is called for each try that failed and is repeated.
+    /// response, and `on_retry` is called for each try that failed and is repeated.
     pub(super) async fn ask<T, F: Future<Output = Result<T, Failure>>>(
         &self,
         mut attempt: impl FnMut() -> F,
         tokens: impl Fn(&T) -> Option<u64>,
-        tell: impl Fn(Step),
+        on_retry: impl Fn(Step),
     ) -> Result<T, Failure> {
         let mut tried = 0;
         loop {
@@ -45,7 +45,7 @@ impl RetryPolicy<'_> {
             if !(self.again)(failure.kind) || tried >= self.policy.tries || is_too_long {
                 return Err(failure);
             }
-            tell(Step::Retry {
+            on_retry(Step::Retry {
                 attempt: tried.into(),
                 status: failure.status,
                 error: failure.to_string(),

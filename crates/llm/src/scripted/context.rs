@@ -18,9 +18,9 @@ impl ScriptContext {
     pub(super) fn fill(&self, text: &str) -> String {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
-        while let Some(at) = rest.find('$') {
-            filled.push_str(&rest[..at]);
-            rest = &rest[at..];
+        while let Some(offset) = rest.find('$') {
+            filled.push_str(&rest[..offset]);
+            rest = &rest[offset..];
             let known = [("$SANDBOX", &self.sandbox), ("$HOME", &self.home)];
             let found = known.into_iter().find_map(|(name, value)| {
                 let after = rest.strip_prefix(name)?;

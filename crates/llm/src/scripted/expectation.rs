@@ -5,7 +5,7 @@ use model::nearest;
 use super::context::ScriptContext;
 use crate::Request;
 
-/// Expectations of a step about the request it answers. Every text is searched for literally; none is a pattern.
+/// Expectations of a step about the request it answers. Every string is searched for literally; none is a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Expectation {
     pub(super) model: Option<String>,
@@ -71,14 +71,14 @@ impl Expectation {
             for name in all {
                 let has = request.tool_names().any(|tool| tool == name);
                 let reason = if has {
-                    format!("the request has the tool `{name}`")
+                    format!("the request has the `{name}` tool")
                 } else {
                     let near = nearest(name, request.tool_names()).filter(|_| wanted);
                     let near = near.map_or_else(String::new, |near| format!(", but `{near}`"));
                     let all = request.tool_names().collect::<Vec<_>>().join(", ");
                     let all = if all.is_empty() { "no tool at all".to_owned() } else { all };
                     let all = if wanted { format!("; it has: {all}") } else { String::new() };
-                    format!("the request does not have the tool `{name}`{near}{all}")
+                    format!("the request does not have the `{name}` tool{near}{all}")
                 };
                 results.push(Checked { met: has == wanted, reason });
             }
@@ -170,8 +170,8 @@ mod tests {
             "the tool result does not contain `43`; it is: 42 lines",
             "the request does not contain `absent`",
             "the request contains `wc`",
-            "the request does not have the tool `bash`, but `Bash`; it has: Bash",
-            "the request has the tool `Bash`",
+            "the request does not have the `bash` tool, but `Bash`; it has: Bash",
+            "the request has the `Bash` tool",
         ];
         let results = check(&expectation);
         assert!(results.iter().all(|(met, _)| !*met), "{results:#?}");

@@ -47,12 +47,12 @@ impl Fault {
     pub(super) fn describe(&self) -> String {
         match (self.kind, &self.code) {
             (FaultKind::Http, _) => format!("HTTP {}", self.status),
-            (FaultKind::ErrorEvent, Some(code)) => format!("an error within the answer ({code})"),
-            (FaultKind::ErrorEvent, None) => "an error within the answer".into(),
-            (FaultKind::Cut, _) => "a connection cut in the middle of the answer".into(),
-            (FaultKind::Malformed, _) => "a malformed answer".into(),
-            (FaultKind::Hang, _) => "no answer at all".into(),
-            (FaultKind::HangStream, _) => "an answer that stops after its beginning".into(),
+            (FaultKind::ErrorEvent, Some(code)) => format!("an error within the response ({code})"),
+            (FaultKind::ErrorEvent, None) => "an error within the response".into(),
+            (FaultKind::Cut, _) => "a connection cut in the middle of the response".into(),
+            (FaultKind::Malformed, _) => "a malformed response".into(),
+            (FaultKind::Hang, _) => "no response at all".into(),
+            (FaultKind::HangStream, _) => "a response that stops after its beginning".into(),
         }
     }
 }

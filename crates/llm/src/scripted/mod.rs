@@ -1,10 +1,10 @@
 //! The model `scripted:FILE`, which plays the replies from a file, so that an agent can be tested offline, at no
 //! cost, and with the same result every time.
 //!
-//! A script is an ordered list of *steps*; a step is one reply: text, reasoning, tool calls, their cost, or a
-//! *fault*. The n-th request of a conversation gets the n-th step, whatever the request contains; `expect_request`
-//! checks its contents. Requests of other conversations (sub-agents, side requests) never use up the steps of the
-//! main one. They have their own steps under `conversations`, and requests without steps are answered as follows:
+//! A script is an ordered list of *steps*; a step is one reply: text, reasoning, tool calls, their cost, or a *fault*.
+//! The n-th request of a conversation gets the n-th step, regardless of what the request contains; `expect_request`
+//! checks its contents. Requests of other conversations (sub-agents, side requests) never use up the steps of the main
+//! one. They have their own steps under `conversations`, and requests without steps are answered as follows:
 //!
 //! - a request without tools that is not marked as the agent's main conversation, such as one for a session's title,
 //!   gets the text `ok` for no tokens;
@@ -14,7 +14,7 @@
 //! If a conversation can have several instances (each sub-agent is one), every instance plays its steps from the
 //! start. A [`Playback`] is the state of one trial; the [`Script`] itself never changes and is shared.
 //!
-//! In every text of a script `$SANDBOX` is replaced by the trial's working directory and `$HOME` by the agent's home
+//! In every string of a script, `$SANDBOX` is replaced by the trial's working directory and `$HOME` by the agent's home
 //! directory, unless a letter, digit or `_` follows. `${HOME}` is left to the shell.
 //!
 //! `docs/reference/scripted-model.md` describes the format; a test compares it with the reader.

@@ -52,7 +52,7 @@ struct Cursor {
     exhausted: bool,
 }
 
-/// Request for which the script has no answer. In this case the trial says nothing about the agent.
+/// Request for which the script has no response. In this case the trial says nothing about the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Description of the problem and of how to fix it, in one line.
@@ -130,7 +130,7 @@ impl Playback {
         if is_main { Route::Steps(ConversationKey { conversation: None, instance: None }) } else { Route::Side }
     }
 
-    /// Returns the script's answer to `request`, the delay before it, and a description of the request.
+    /// Returns the script's response to `request`, the delay before it, and a description of the request.
     fn next(&self, request: &Request) -> Next {
         let route = self.place(request);
         let mut state = self.state();
@@ -153,13 +153,15 @@ impl Playback {
                 return Next::at_once(Answer::Failed(ProviderError::Unscripted { message }), "a sub-agent's request");
             }
         };
-        let (steps, name) = match place.conversation.and_then(|at| self.script.conversations.get(at).zip(Some(at))) {
-            Some((conversation, at)) => {
-                let name = conversation.name.as_ref().map_or_else(|| format!("{}", at + 1), |name| format!("`{name}`"));
-                (&conversation.steps, format!("conversation {name}"))
-            }
-            None => (&self.script.steps, "the main conversation".to_owned()),
-        };
+        let (steps, name) =
+            match place.conversation.and_then(|index| self.script.conversations.get(index).zip(Some(index))) {
+                Some((conversation, at)) => {
+                    let name =
+                        conversation.name.as_ref().map_or_else(|| format!("{}", at + 1), |name| format!("`{name}`"));
+                    (&conversation.steps, format!("conversation {name}"))
+                }
+                None => (&self.script.steps, "the main conversation".to_owned()),
+            };
         let instances = state.cursors.keys().filter(|other| other.conversation == place.conversation).count();
         let cursor = state.cursors.entry(place.clone()).or_insert_with(|| {
             let label = match place.conversation {
@@ -551,7 +553,7 @@ mod tests {
         assert_eq!(errors[4], reported);
         let fault = playback.faulted().unwrap();
         assert!(!fault.recovered);
-        assert!(fault.reason.starts_with("the script served an error within the answer (t) (s.yaml:1:"));
+        assert!(fault.reason.starts_with("the script served an error within the response (t) (s.yaml:1:"));
         assert_eq!(text_of(&playback, &asks("x")).await, "fine");
         assert!(playback.faulted().unwrap().recovered);
     }

@@ -76,13 +76,13 @@ fn conversation(node: &Node, problems: &mut Problems) -> Option<Conversation> {
 fn steps(node: &Node, problems: &mut Problems) -> Option<Vec<Step>> {
     let items = decode::list(node, "`steps`", problems)?;
     if items.is_empty() {
-        let problem = node.error("`steps` must not be empty: the model would have no answer");
-        problems.push(problem.help("a step is one answer, such as `- text: Hello`"));
+        let problem = node.error("`steps` must not be empty: the model would have no response");
+        problems.push(problem.help("a step is one response, such as `- text: Hello`"));
     }
     let mut steps = Vec::with_capacity(items.len());
-    for (at, item) in items.iter().enumerate() {
+    for (index, item) in items.iter().enumerate() {
         let Some(step) = step(item, problems) else { continue };
-        let is_last = at + 1 == items.len();
+        let is_last = index + 1 == items.len();
         if step.times == Times::Forever && !is_last {
             problems.push(item.error("this step repeats forever, so the steps after it are never reached"));
         }
@@ -109,7 +109,7 @@ fn step(node: &Node, problems: &mut Problems) -> Option<Step> {
     let (fault, fault_times) = fields.get("fault").and_then(|node| fault(node, problems)).unzip();
     let fault_times = fault_times.flatten();
     if repeat.is_some() && fault_times.is_some() {
-        let problem = node.error("`repeat` and the fault's `times` both say how often this step is answered");
+        let problem = node.error("`repeat` and the fault's `times` both say how often this step is used");
         problems.push(problem.help("keep one of them"));
     }
     let expect = fields.get("expect_request").and_then(|node| expectation(node, problems)).unwrap_or_default();
@@ -161,7 +161,7 @@ fn usage(node: &Node, problems: &mut Problems) -> Option<Tokens> {
 
 fn stop_reason(fields: &mut Fields<'_>, key: &'static str, problems: &mut Problems) -> Option<StopReason> {
     let indices: Vec<(&'static str, usize)> =
-        STOP_REASONS.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
+        STOP_REASONS.iter().enumerate().map(|(index, (name, _))| (*name, index)).collect();
     let at = fields.choice(key, &indices, problems)?;
     STOP_REASONS.get(at).map(|(_, reason)| reason.clone())
 }
@@ -169,13 +169,13 @@ fn stop_reason(fields: &mut Fields<'_>, key: &'static str, problems: &mut Proble
 /// Reads a delay: a duration with its unit, or seconds as a bare number, with a warning because a bare number means
 /// milliseconds in other files.
 fn delay(node: &Node, problems: &mut Problems) -> Option<Duration> {
-    const LONGEST: f64 = 24.0 * 60.0 * 60.0;
+    const MAX_SECONDS: f64 = 24.0 * 60.0 * 60.0;
     let seconds = match &node.kind {
         NodeKind::Number(number) => number.as_f64(),
         NodeKind::String(written) => decode::parse_duration_ms(written).map(|ms| ms as f64 / 1000.0),
         _ => None,
     };
-    let delay = seconds.filter(|seconds| (0.0..=LONGEST).contains(seconds)).map(Duration::from_secs_f64);
+    let delay = seconds.filter(|seconds| (0.0..=MAX_SECONDS).contains(seconds)).map(Duration::from_secs_f64);
     if delay.is_none() {
         let problem = node.error("`delay` must be a duration of at most one day");
         problems.push(problem.help("write `500ms`, `30s` or `5m`"));
@@ -255,7 +255,7 @@ fn headers(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, Str
             continue;
         }
         if RESERVED.iter().any(|reserved| name.value.eq_ignore_ascii_case(reserved)) {
-            problems.push(Diagnostic::error(format!("the header `{}` cannot be scripted", name.value)).at(place));
+            problems.push(Diagnostic::error(format!("the `{}` header cannot be scripted", name.value)).at(place));
             continue;
         }
         let text = match &value.kind {
@@ -265,7 +265,7 @@ fn headers(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, Str
         };
         match text.filter(|text| text.chars().all(|c| c == ' ' || c.is_ascii_graphic())) {
             Some(text) => headers.push((name.value.clone(), text)),
-            None => problems.push(value.error(format!("the header `{}` must be a line of ASCII text", name.value))),
+            None => problems.push(value.error(format!("the `{}` header must be a line of ASCII text", name.value))),
         }
     }
     headers
@@ -395,8 +395,8 @@ steps:
             messages,
             [
                 "1:40: `a b` is not a valid header name",
-                "1:48: the header `Content-Length` cannot be scripted",
-                "1:73: the header `ok` must be a line of ASCII text"
+                "1:48: the `Content-Length` header cannot be scripted",
+                "1:73: the `ok` header must be a line of ASCII text"
             ]
         );
     }

@@ -57,9 +57,9 @@ impl Step {
         {
             content.push(Block::Text { text: context.fill(text) });
         }
-        for (at, call) in self.tools.iter().enumerate() {
+        for (index, call) in self.tools.iter().enumerate() {
             content.push(Block::ToolUse {
-                id: call.id.clone().unwrap_or_else(|| format!("toolu_{label}_{}", at + 1)),
+                id: call.id.clone().unwrap_or_else(|| format!("toolu_{label}_{}", index + 1)),
                 name: call.name.clone(),
                 input: context.fill_json(&call.input),
             });

@@ -52,7 +52,7 @@ impl Wire for Messages {
         };
         let tools = take_tools(&mut fields)?.into_iter().map(tool).collect::<Result<_, _>>()?;
         let messages =
-            messages.into_iter().enumerate().map(|(at, value)| message(value, at)).collect::<Result<_, _>>()?;
+            messages.into_iter().enumerate().map(|(index, value)| message(value, index)).collect::<Result<_, _>>()?;
         let stream = take_stream(&mut fields);
         let max_tokens = fields.remove("max_tokens").and_then(|value| value.as_u64());
         let conversation = conversation(header, &system);
@@ -115,20 +115,20 @@ fn conversation<'h>(header: &dyn Fn(&str) -> Option<&'h str>, system: &[String])
     Conversation { role, agent, session: header("x-claude-code-session-id").map(str::to_owned) }
 }
 
-fn message(value: Value, at: usize) -> Result<Message, Rejection> {
+fn message(value: Value, index: usize) -> Result<Message, Rejection> {
     let Value::Object(mut fields) = value else {
-        return Err(rejection(format!("messages.{at}: an object is required")));
+        return Err(rejection(format!("messages.{index}: an object is required")));
     };
     let role = match fields.get("role").and_then(Value::as_str) {
         Some("user") => Role::User,
         Some("assistant") => Role::Assistant,
         Some("system") => Role::System,
-        _ => return Err(rejection(format!("messages.{at}.role: `user`, `assistant` or `system` is required"))),
+        _ => return Err(rejection(format!("messages.{index}.role: `user`, `assistant` or `system` is required"))),
     };
     let Some(content_value) = fields.remove("content") else {
-        return Err(rejection(format!("messages.{at}.content: a string or a list is required")));
+        return Err(rejection(format!("messages.{index}.content: a string or a list is required")));
     };
-    Ok(Message { role, content: content(content_value, &format!("messages.{at}.content"))? })
+    Ok(Message { role, content: content(content_value, &format!("messages.{index}.content"))? })
 }
 
 /// Reads a string, or a list of blocks.

@@ -60,7 +60,7 @@ pub(crate) enum BadResponse {
 impl BadResponse {
     /// Creates the reason for a missing part.
     pub(crate) fn lacks(what: &str) -> Self {
-        Self::Unreadable(format!("the answer has no {what}"))
+        Self::Unreadable(format!("the response has no {what}"))
     }
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct ReportedError {
 impl ReportedError {
     /// Reads an error in any vendor's format: `{"error": {"message", "type", "code"}}`, `{"error": "text"}`,
     /// `{"message"}` or `{"detail"}`.
-    pub(crate) fn of(document: &Value) -> Option<Self> {
+    pub(crate) fn from_document(document: &Value) -> Option<Self> {
         let error = document.get("error").filter(|error| !error.is_null()).unwrap_or(document);
         if let Some(message) = error.as_str() {
             return Some(Self { codes: Vec::new(), message: message.to_owned() });
@@ -113,8 +113,9 @@ mod tests {
 
     #[test]
     fn errors_are_parsed_in_every_vendors_format() {
-        let describe =
-            |document: Value| ReportedError::of(&document).map(|describe| (describe.codes.join("/"), describe.message));
+        let describe = |document: Value| {
+            ReportedError::from_document(&document).map(|describe| (describe.codes.join("/"), describe.message))
+        };
         let pair = |kinds: &str, message: &str| Some((kinds.to_owned(), message.to_owned()));
         assert_eq!(
             describe(json!({"error": {"message": "no", "type": "invalid_request_error", "param": null, "code": "c"}})),

@@ -32,7 +32,7 @@ impl Dialect for Client {
     }
 
     fn reply(&self, request: &Request, document: Value) -> Result<Reply, BadResponse> {
-        let mut gathered = PartialReply::of(request);
+        let mut gathered = PartialReply::from_request(request);
         match gathered.take(document)? {
             Progress::Complete => Box::new(gathered).finish().ok_or_else(|| BadResponse::lacks("end")),
             Progress::More => Err(BadResponse::lacks("`done`")),
@@ -40,7 +40,7 @@ impl Dialect for Client {
     }
 
     fn assemble(&self, request: &Request) -> Box<dyn Assemble> {
-        Box::new(PartialReply::of(request))
+        Box::new(PartialReply::from_request(request))
     }
 
     fn framing(&self) -> Framing {
@@ -123,14 +123,15 @@ struct PartialReply {
 }
 
 impl PartialReply {
-    fn of(request: &Request) -> Self {
+    fn from_request(request: &Request) -> Self {
         Self { model: request.model.clone(), ..Self::default() }
     }
 }
 
 impl Assemble for PartialReply {
     fn take(&mut self, line: Value) -> Result<Progress, BadResponse> {
-        if let Some(error) = line.get("error").filter(|error| !error.is_null()).and(ReportedError::of(&line)) {
+        if let Some(error) = line.get("error").filter(|error| !error.is_null()).and(ReportedError::from_document(&line))
+        {
             return Err(BadResponse::Reported(error));
         }
         let Some(message) = line.get("message").filter(|message| message.is_object()) else {

@@ -127,7 +127,7 @@ pub(super) fn put(body: &mut Map<String, Value>, key: &str, value: Option<impl I
     }
 }
 
-/// Adds the list `key` unless it is empty.
+/// Adds a list under `key` unless it is empty.
 pub(super) fn put_list(body: &mut Map<String, Value>, key: &str, items: Vec<Value>) {
     put(body, key, Some(items).filter(|items| !items.is_empty()));
 }

@@ -53,7 +53,7 @@ pub fn open(providers: &Providers, provider: &str, url: &str) -> Arc<dyn Model> 
     }
 }
 
-/// Creates a model with a policy of its own.
+/// Creates a model with its own policy.
 pub fn model(provider: &str, url: &str, policy: Policy) -> Arc<dyn Model> {
     open(&providers(policy), provider, url)
 }

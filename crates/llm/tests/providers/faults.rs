@@ -17,9 +17,9 @@ async fn cut_everywhere(end: End, step: usize) {
         let server = Server::start([Answer::of(200, kind, "")]).await;
         let providers = providers(policy(1));
         let mut completed = 0;
-        for at in (0..text.len()).step_by(step) {
+        for index in (0..text.len()).step_by(step) {
             let model = open(&providers, provider, &server.url());
-            server.then(Answer::of(200, kind, text.as_bytes()[..at].to_vec()).ending(end));
+            server.then(Answer::of(200, kind, text.as_bytes()[..index].to_vec()).ending(end));
             match ask(&model).await {
                 Ok(reply) => {
                     completed += 1;
@@ -27,11 +27,11 @@ async fn cut_everywhere(end: End, step: usize) {
                     if reply.tokens.is_some() {
                         check(provider, &reply);
                     }
-                    assert_eq!(reply.text(), crate::streams::SAID, "{provider} {at}");
-                    assert!(reply.calls_tools(), "{provider} {at}");
+                    assert_eq!(reply.text(), crate::streams::SAID, "{provider} {index}");
+                    assert!(reply.calls_tools(), "{provider} {index}");
                 }
                 Err(failure) => {
-                    assert_eq!(failure.kind, FailureKind::Cut, "{provider} {at}: {failure}");
+                    assert_eq!(failure.kind, FailureKind::Cut, "{provider} {index}: {failure}");
                     assert!(failure.kind.is_transient());
                 }
             }
@@ -60,10 +60,10 @@ async fn a_document_cut_at_any_byte_is_detected() {
         let server = Server::start([Answer::json(200, &json!({}))]).await;
         let providers = providers(Policy { stream: false, ..policy(1) });
         for (bytes, is_zipped) in [(&text, false), (&zipped, true)] {
-            for at in (0..bytes.len()).step_by(11) {
+            for index in (0..bytes.len()).step_by(11) {
                 for end in [End::Cut, End::Whole] {
                     let model = open(&providers, provider, &server.url());
-                    let mut answer = Answer::of(200, "application/json", bytes[..at].to_vec()).ending(end);
+                    let mut answer = Answer::of(200, "application/json", bytes[..index].to_vec()).ending(end);
                     if is_zipped {
                         answer = answer.with("content-encoding", "gzip");
                     }
@@ -74,7 +74,7 @@ async fn a_document_cut_at_any_byte_is_detected() {
                         Err(failure) => {
                             assert!(
                                 matches!(failure.kind, FailureKind::Cut | FailureKind::Unreadable),
-                                "{provider} {at}: {failure}"
+                                "{provider} {index}: {failure}"
                             );
                         }
                     }
@@ -188,10 +188,10 @@ async fn a_damaged_stream_never_panics() {
         let (text, kind) = stream(provider);
         let server = Server::start([Answer::of(200, kind, "")]).await;
         let model = model(provider, &server.url(), policy(1));
-        for at in (0..text.len()).step_by(37) {
+        for index in (0..text.len()).step_by(37) {
             for damage in [b'"', b'}', b'9', b'\n', 0xff] {
                 let mut bytes = text.clone().into_bytes();
-                bytes[at] = damage;
+                bytes[index] = damage;
                 server.then(Answer::of(200, kind, bytes));
                 let _ = ask(&model).await;
             }

@@ -19,7 +19,7 @@ fn too_many() -> Answer {
 async fn all_callers_get_an_answer_after_many_rate_limit_errors() {
     for (provider, _) in ALL {
         let (text, kind) = stream(provider);
-        let storm = (0..40).map(|at| match at % 4 {
+        let storm = (0..40).map(|index| match index % 4 {
             0 => too_many().with("retry-after", "0"),
             1 => too_many().with("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"),
             2 => too_many().with("retry-after-ms", "1"),

@@ -10,7 +10,7 @@ use crate::{Estimate, Outcome};
 /// Statistics of one arm's trials: estimates of the results of running the same cases again. Graded trials are
 /// included in the figures; broken, skipped and cancelled ones are only counted.
 ///
-/// Anything undecided is excluded from a figure, whatever the other results of its trial are. Otherwise only failures
+/// Undecided assertions are excluded from all figures, regardless of the trial's other results. Otherwise only failures
 /// would be counted: one unmet assertion decides a trial, but a met one next to an undecided one does not.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -132,7 +132,7 @@ mod tests {
             pass_rate: Some(f64::from(u8::from(met))),
             ..Observation::new(1, if met { Outcome::Undecided } else { Outcome::Failed })
         };
-        let arm = ArmStatistics::of(&(0..10).map(|at| open(at > 0)).collect::<Vec<_>>());
+        let arm = ArmStatistics::of(&(0..10).map(|index| open(index > 0)).collect::<Vec<_>>());
         assert_eq!((arm.trials, arm.decided, arm.undecided, arm.passed_but_undecided), (10, 0, 9, 9));
         assert_eq!((arm.full_pass_rate, arm.at_k()), (None, None), "failures alone are not conclusive");
         let mean = |rate: Option<Estimate>| rate.map(|rate| rate.mean);
@@ -167,7 +167,9 @@ mod tests {
     #[test]
     fn the_order_of_trials_has_no_effect_and_json_round_trips() {
         let mut trials: Vec<_> = (0..60)
-            .map(|at| trial(at % 7, if at % 3 == 0 { Outcome::Passed } else { Outcome::Failed }, 0.1 * f64::from(at)))
+            .map(|index| {
+                trial(index % 7, if index % 3 == 0 { Outcome::Passed } else { Outcome::Failed }, 0.1 * f64::from(index))
+            })
             .collect();
         let arm = ArmStatistics::of(&trials);
         Chance::new(5).shuffle(&mut trials);

@@ -30,7 +30,7 @@ pub struct Difference {
 pub struct Delta {
     /// Number of cases that have a graded trial in both arms.
     pub cases_paired: usize,
-    /// Number of cases left out because an arm has no graded trial of them.
+    /// Number of cases omitted because an arm has no graded trial of them.
     pub cases_unpaired: usize,
     /// Difference in the share of met findings, as a share: 0.5 is 50 percentage points.
     pub pass_rate: Option<Difference>,
@@ -187,10 +187,10 @@ mod tests {
         let mut chance = Chance::new(4);
         let mut arm = || -> Vec<Observation<u64>> {
             (0..40)
-                .map(|at| {
+                .map(|index| {
                     let outcome = if chance.unit() < 0.6 { Passed } else { Failed };
                     let (pass_rate, tokens) = (Some(chance.unit()), Some(1_000.0 * chance.unit()));
-                    Observation { pass_rate, tokens, ..Observation::new(at / 4, outcome) }
+                    Observation { pass_rate, tokens, ..Observation::new(index / 4, outcome) }
                 })
                 .collect()
         };

@@ -33,18 +33,18 @@ pub fn fisher_of_tables(tables: &[([u64; 2], [u64; 2])]) -> f64 {
         observed += passed[0];
         let all: f64 = splits.iter().map(|(_, weight)| weight).sum();
         let mut next = vec![0.0; sums.len() + splits.len() - 1];
-        for (at, sum) in sums.iter().enumerate() {
+        for (index, sum) in sums.iter().enumerate() {
             for (more, (_, weight)) in splits.iter().enumerate() {
-                next[at + more] += sum * weight / all;
+                next[index + more] += sum * weight / all;
             }
         }
         let least = next.iter().fold(0.0, |most: f64, sum| most.max(*sum)) * NEGLIGIBLE;
         let start = next.iter().position(|sum| *sum > least).unwrap_or_default();
-        let end = next.iter().rposition(|sum| *sum > least).map_or(next.len(), |at| at + 1);
+        let end = next.iter().rposition(|sum| *sum > least).map_or(next.len(), |index| index + 1);
         low += start as u64;
         sums = next[start..end].to_vec();
     }
-    let sums: Vec<(u64, f64)> = sums.into_iter().zip(low..).map(|(sum, at)| (at, sum)).collect();
+    let sums: Vec<(u64, f64)> = sums.into_iter().zip(low..).map(|(sum, index)| (index, sum)).collect();
     match sums.iter().any(|(at, _)| *at == observed) {
         true => p_of(observed, &sums),
         false => 0.0,
@@ -67,11 +67,12 @@ fn splits(passed: u64, trials: [u64; 2]) -> Vec<(u64, f64)> {
     let (low, high) = (passed.saturating_sub(second), passed.min(first));
     let mut log = 0.0;
     let mut logs = vec![(low, log)];
-    for at in low..high {
+    for index in low..high {
         // The weight of `at + 1` divided by that of `at`.
-        let ratio = (first - at) as f64 * (passed - at) as f64 / ((at + 1) as f64 * (second + at + 1 - passed) as f64);
+        let ratio = (first - index) as f64 * (passed - index) as f64
+            / ((index + 1) as f64 * (second + index + 1 - passed) as f64);
         log += ratio.ln();
-        logs.push((at + 1, log));
+        logs.push((index + 1, log));
     }
     let most = logs.iter().fold(f64::MIN, |most, (_, log)| most.max(*log));
     logs.into_iter().map(|(at, log)| (at, (log - most).exp())).collect()

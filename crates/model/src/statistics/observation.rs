@@ -29,7 +29,7 @@ pub struct Observation<K> {
 
 impl<'a> Observation<(&'a str, &'a str)> {
     /// Extracts the observation from a record; its suite name and case id identify the case.
-    pub fn of(trial: &'a TrialRecord) -> Self {
+    pub fn from_record(trial: &'a TrialRecord) -> Self {
         let undecided = trial.undecided();
         // A score out of a fixed number of points lacks the points of undecided findings.
         let is_short = trial.pass_score.is_some() && undecided > 0;

@@ -91,7 +91,7 @@ mod tests {
         let choices = 1u32 << differences.len();
         let far = (0..choices).filter(|signs| {
             let sum: f64 =
-                differences.iter().enumerate().map(|(at, d)| if signs >> at & 1 == 1 { *d } else { -d }).sum();
+                differences.iter().enumerate().map(|(index, d)| if signs >> index & 1 == 1 { *d } else { -d }).sum();
             sum.abs() >= seen
         });
         far.count() as f64 / f64::from(choices)

@@ -17,7 +17,7 @@ pub struct Trigger {
 impl Trigger {
     /// Extracts the value from a record. `None` if the case does not specify whether the skill should trigger, or the
     /// arm lacks the skill. Work that an agent did before its trial was broken or cancelled does not count.
-    pub fn of(trial: &TrialRecord) -> Option<Self> {
+    pub fn from_record(trial: &TrialRecord) -> Option<Self> {
         let expected = trial.should_trigger.filter(|_| !trial.is_baseline())?;
         Some(Self { expected, happened: trial.triggered.filter(|_| trial.outcome.is_graded()) })
     }
@@ -68,7 +68,7 @@ impl Triggering {
     }
 
     /// Counts the given trials.
-    pub fn of(triggers: impl IntoIterator<Item = Trigger>) -> Self {
+    pub fn from_triggers(triggers: impl IntoIterator<Item = Trigger>) -> Self {
         let mut sum = Self::default();
         for trigger in triggers {
             let count = match (trigger.expected, trigger.happened) {
@@ -103,7 +103,7 @@ mod tests {
             .chain(triggers(false, Some(true), 1))
             .chain(triggers(false, Some(false), 3))
             .chain(triggers(true, None, 4));
-        let sum = Triggering::of(all);
+        let sum = Triggering::from_triggers(all);
         assert_eq!((sum.hits, sum.misses, sum.false_alarms, sum.rejections, sum.unknown), (6, 2, 1, 3, 4));
         let figure = |estimate: Option<Estimate>| estimate.map(|e| (e.mean, e.ci95));
         assert_eq!(figure(sum.precision), Some((6.0 / 7.0, Some(wilson(6, 7)))));
@@ -113,13 +113,13 @@ mod tests {
 
     #[test]
     fn a_skill_that_never_triggered_has_no_precision() {
-        let sum = Triggering::of(triggers(true, Some(false), 2));
+        let sum = Triggering::from_triggers(triggers(true, Some(false), 2));
         assert_eq!(
             (sum.precision, sum.recall.map(|e| e.mean), sum.never.map(|e| e.mean)),
             (None, Some(0.0), Some(1.0))
         );
-        let controls = Triggering::of(triggers(false, Some(false), 2));
+        let controls = Triggering::from_triggers(triggers(false, Some(false), 2));
         assert_eq!((controls.precision, controls.recall), (None, None));
-        assert_eq!(Triggering::of(triggers(true, None, 1)).never, None);
+        assert_eq!(Triggering::from_triggers(triggers(true, None, 1)).never, None);
     }
 }

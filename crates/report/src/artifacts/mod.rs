@@ -122,7 +122,7 @@ impl Tree {
     pub fn open(root: &Path, info: &RunInfo, record: &Path) -> Result<Arc<Self>, String> {
         let folder = Folder::open(root)?;
         let reserved: Vec<&str> = OF_RUN.iter().copied().chain([folder::INDEX]).collect();
-        let places = TrialFolders::of(&info.trials, &reserved);
+        let places = TrialFolders::new(&info.trials, &reserved);
         let place = |trial: String| Some(TrialFolder { path: places.get(&trial)?.to_owned(), trial });
         let trials = info.trials.iter().filter_map(|id| place(id.to_string())).collect();
         folder

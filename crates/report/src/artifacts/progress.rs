@@ -1,5 +1,5 @@
 //! `progress.jsonl`: the progress of a run, one object per line, with the field names of agent-skill-eval. Unknown
-//! fields are left out.
+//! fields are omitted.
 
 use std::collections::HashSet;
 

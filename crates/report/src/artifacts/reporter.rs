@@ -87,10 +87,10 @@ impl Artifacts {
             self.tree.clear(&place);
         }
         // Created in any case, and without the lines of an earlier attempt.
-        for (at, name) in LOGS.iter().enumerate() {
+        for (index, name) in LOGS.iter().enumerate() {
             let file = self.tree.folder.create(&place.join(name))?;
             if let Some(running) = self.running.get_mut(&trial) {
-                running.logs[at] = Some(file);
+                running.logs[index] = Some(file);
             }
         }
         Ok(())
@@ -177,7 +177,7 @@ impl Artifacts {
     fn trial_finished(&mut self, record: &TrialRecord, attempt: u32, at: Timestamp) -> io::Result<()> {
         self.agent_finished(&record.id, at)?;
         let running = self.running.remove(&*record.id);
-        self.results.trials.push(TrialResult::of(record));
+        self.results.trials.push(TrialResult::from_record(record));
         let identity = running.as_ref().map_or_else(|| progress::identity_of(record), |it| it.identity.clone());
         if let Some(over) = progress::budget_exceeded(record) {
             self.say("budget_exceeded", at, &[&identity, &over])?;

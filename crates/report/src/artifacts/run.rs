@@ -38,9 +38,9 @@ pub(super) struct TrialResult {
 }
 
 impl TrialResult {
-    pub(super) fn of(record: &TrialRecord) -> Self {
+    pub(super) fn from_record(record: &TrialRecord) -> Self {
         let count = |status: Status| assertions(record).filter(|finding| finding.status == status).count();
-        let own = Observation::of(record);
+        let own = Observation::from_record(record);
         Self {
             trial: record.id.clone(),
             case: record.case.clone(),

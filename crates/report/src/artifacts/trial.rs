@@ -23,11 +23,11 @@ const STRUCTURED: [&str; 12] = [
 ];
 
 /// Iteration of a run without a label.
-const FIRST: &str = "1";
+const FIRST_ITERATION: &str = "1";
 
 /// Returns the iteration, which is the label of the run.
 pub(super) fn iteration(info: &RunInfo) -> &str {
-    info.label.as_deref().unwrap_or(FIRST)
+    info.label.as_deref().unwrap_or(FIRST_ITERATION)
 }
 
 /// Returns `true` if the agent of a trial has the skill.

@@ -7,7 +7,7 @@ use model::TrialId;
 
 /// Maximum length of a name. Longer names are cut and end with a digest: file systems allow 255 bytes, and other files'
 /// names are derived from these.
-const LONGEST: usize = 120;
+const MAX_NAME_LEN: usize = 120;
 
 /// Folders of the trials, relative to the top.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl FolderNames {
 
 impl TrialFolders {
     /// Assigns folders to the trials of a plan; `reserved` are names of files at the top.
-    pub(super) fn of(trials: &[TrialId], reserved: &[&str]) -> Self {
+    pub(super) fn new(trials: &[TrialId], reserved: &[&str]) -> Self {
         let mut places = Self::default();
         let suites: HashSet<&str> = trials.iter().map(|trial| &*trial.suite).collect();
         places.by_suite = suites.len() > 1;
@@ -91,8 +91,8 @@ impl TrialFolders {
 /// and two digits.
 fn folder_name(name: &str) -> String {
     let mut written = String::with_capacity(name.len());
-    for (at, c) in name.char_indices() {
-        let is_plain = c.is_alphanumeric() || "_+-=@,".contains(c) || (c == '.' && at > 0);
+    for (offset, c) in name.char_indices() {
+        let is_plain = c.is_alphanumeric() || "_+-=@,".contains(c) || (c == '.' && offset > 0);
         if is_plain {
             written.push(c);
         } else {
@@ -104,11 +104,11 @@ fn folder_name(name: &str) -> String {
         written.truncate(written.len() - 1);
         written.push_str("%2E");
     }
-    if written.len() > LONGEST {
+    if written.len() > MAX_NAME_LEN {
         let digest = name
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        written = format!("{}~{digest:016x}", &written[..written.floor_char_boundary(LONGEST - 20)]);
+        written = format!("{}~{digest:016x}", &written[..written.floor_char_boundary(MAX_NAME_LEN - 20)]);
     }
     if written.is_empty() { "%".to_owned() } else { written }
 }
@@ -128,13 +128,13 @@ mod tests {
     #[test]
     fn each_suite_has_a_folder_if_there_are_several() {
         let (a, b) = (id("s", "1", "fake+with_skill"), id("t", "1", "codex:o/x y"));
-        assert_eq!(place(&TrialFolders::of(std::slice::from_ref(&a), &[]), &a), "1/fake+with_skill/run-1");
-        let both = TrialFolders::of(&[a.clone(), b.clone()], &[]);
+        assert_eq!(place(&TrialFolders::new(std::slice::from_ref(&a), &[]), &a), "1/fake+with_skill/run-1");
+        let both = TrialFolders::new(&[a.clone(), b.clone()], &[]);
         assert_eq!(place(&both, &a), "s/1/fake+with_skill/run-1");
         assert_eq!(place(&both, &b), "t/1/codex%3Ao%2Fx%20y/run-1");
         let (tests, evals) = (id("s", "1", "fake"), id("s/evals", "1", "fake"));
-        assert_eq!(place(&TrialFolders::of(&[evals.clone(), b], &[]), &evals), "s/1/fake/run-1");
-        let both = TrialFolders::of(&[tests.clone(), evals.clone()], &[]);
+        assert_eq!(place(&TrialFolders::new(&[evals.clone(), b], &[]), &evals), "s/1/fake/run-1");
+        let both = TrialFolders::new(&[tests.clone(), evals.clone()], &[]);
         assert_eq!((place(&both, &tests), place(&both, &evals)), ("s/1/fake/run-1".into(), "s~2/1/fake/run-1".into()));
     }
 
@@ -144,7 +144,7 @@ mod tests {
         let names =
             ["a", "A", "a/b", "a%2Fb", "..", ".", "", "summary.json", "SUMMARY.json", &long, "a.", "ä", "a\u{308}"];
         let ids: Vec<TrialId> = names.iter().map(|name| id("s", name, "x")).collect();
-        let places = TrialFolders::of(&ids, &["summary.json"]);
+        let places = TrialFolders::new(&ids, &["summary.json"]);
         let found: HashSet<String> = ids.iter().map(|id| place(&places, id).to_lowercase()).collect();
         assert_eq!(found.len(), names.len(), "{found:?}");
         for path in &found {
@@ -152,7 +152,7 @@ mod tests {
             assert!(!path.starts_with('.') && !path.starts_with("summary.json/") && path.len() < 200, "{path}");
         }
         let turned: Vec<TrialId> = ids.iter().rev().cloned().collect();
-        let again = TrialFolders::of(&turned, &["summary.json"]);
+        let again = TrialFolders::new(&turned, &["summary.json"]);
         assert!(ids.iter().all(|id| place(&again, id) == place(&places, id)));
     }
 }

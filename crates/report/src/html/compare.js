@@ -4,7 +4,7 @@
 const ALIGNED = 1_000_000;
 
 /**
- * Returns the steps of a timeline in a row, with a text that is the same for steps that do the same. Those of a
+ * Returns the steps of a timeline in a row, with a string that is the same for steps that do the same. Those of a
  * sub-agent follow the call that started it.
  */
 function steps(timeline) {

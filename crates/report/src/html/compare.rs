@@ -12,7 +12,7 @@ const REASON: usize = 1000;
 /// Maximum number of lines of a diff.
 const LINES: usize = 200;
 
-/// Returns a page with the comparisons, one after the other.
+/// Returns a page with the comparisons, one after another.
 pub fn comparison_page(comparisons: &[Comparison]) -> String {
     let body: String = comparisons.iter().map(comparison).collect();
     page::without_scripts("Comparison", &body)
@@ -51,15 +51,15 @@ fn comparison(comparison: &Comparison) -> String {
 
 fn table(rows: &[[String; 7]]) -> String {
     let mut html = String::new();
-    for (at, row) in rows.iter().enumerate() {
+    for (index, row) in rows.iter().enumerate() {
         let [name, cells @ ..] = row;
-        let tag = if at == 0 { "th" } else { "td" };
+        let tag = if index == 0 { "th" } else { "td" };
         let labelled = |(cell, label): (&String, &String)| {
             format!("<{tag} class=\"number\" data-label=\"{}\">{}</{tag}>", text(label), text(cell))
         };
         let cells = cells.iter().zip(rows[0].iter().skip(1)).map(labelled);
         let row = format!("<tr><th scope=\"row\">{}</th>{}</tr>", text(name), cells.collect::<String>());
-        html.push_str(&if at == 0 { format!("<thead>{row}</thead>\n<tbody>") } else { row + "\n" });
+        html.push_str(&if index == 0 { format!("<thead>{row}</thead>\n<tbody>") } else { row + "\n" });
     }
     if html.is_empty() {
         html
@@ -122,10 +122,10 @@ fn list(class: &str, lines: &[String]) -> String {
 fn marked(message: &str) -> String {
     let parts: Vec<&str> = message.split('`').collect();
     let is_paired = parts.len() % 2 == 1;
-    let part = |(at, part): (usize, &&str)| match at % 2 {
+    let part = |(index, part): (usize, &&str)| match index % 2 {
         1 if is_paired => format!("<code>{}</code>", text(part)),
         1 => format!("`{}", text(part)),
-        _ if at > 0 && !is_paired => format!("`{}", text(part)),
+        _ if index > 0 && !is_paired => format!("`{}", text(part)),
         _ => text(part),
     };
     parts.iter().enumerate().map(part).collect()

@@ -59,7 +59,7 @@ pub(super) struct Row {
 }
 
 impl<'a> Index<'a> {
-    pub(super) fn of(
+    pub(super) fn new(
         info: &RunInfo,
         totals: &RunTotals,
         duration_ms: Option<u64>,
@@ -116,8 +116,8 @@ fn without_cases(mut delta: Value) -> Value {
 }
 
 impl Row {
-    pub(super) fn of(record: &TrialRecord, folder: &Path) -> Self {
-        let trial = FinishedTrial::of(record, folder);
+    pub(super) fn new(record: &TrialRecord, folder: &Path) -> Self {
+        let trial = FinishedTrial::from_record(record, folder);
         let count = |status: Status| {
             let counts = |finding: &&Finding| !finding.implicit || finding.status != Status::Met;
             record.findings.iter().filter(counts).filter(|finding| finding.status == status).count()

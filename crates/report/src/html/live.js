@@ -145,7 +145,7 @@ async function runningPage(trial) {
     const next = trialOf(trial.id);
     if (!next || next.outcome) return navigate(false);
     say(next);
-    // A text that is being selected stays as it is.
+    // Text that is being selected stays as it is.
     if (drawn === version(next) || !getSelection().isCollapsed) return undefined;
     const grown = newest(await load(next));
     if (location.hash !== address) return undefined;

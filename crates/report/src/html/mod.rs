@@ -81,7 +81,7 @@ impl Reporter for Html {
         self.trials.sort_by_key(|(place, ..)| *place);
         let rows: Vec<&Row> = self.trials.iter().map(|(_, row, _)| row).collect();
         let duration_ms = self.last.map(|last| format::between(info.started_at, last));
-        let index = Index::of(&info, &totals, duration_ms, self.signal.as_deref(), rows);
+        let index = Index::new(&info, &totals, duration_ms, self.signal.as_deref(), rows);
         let mut out = BufWriter::with_capacity(BUFFER, &mut self.out);
         page::start(&mut out, &serde_json::to_string(&index)?, Source::File)?;
         for (number, (_, _, chunk)) in self.trials.iter().enumerate() {
@@ -98,7 +98,7 @@ impl Html {
         let place = totals.add(record);
         let transcript = self.running.remove(&record.id).unwrap_or_default();
         if !self.failures_only || record.outcome != Outcome::Passed {
-            self.trials.push((place, Row::of(record, &self.folder), transcript.chunk(record)?));
+            self.trials.push((place, Row::new(record, &self.folder), transcript.chunk(record)?));
         }
         Ok(())
     }

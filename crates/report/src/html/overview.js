@@ -127,7 +127,7 @@ function deltas() {
           mean, range, from: -end, to: end, marks: [0], kind: 'delta', label: `${format(mean)}, interval ${told}`,
         }), ' ', h('span', { class: 'told' }, told)));
     });
-    const unpaired = delta.cases_unpaired ? `, ${counted(delta.cases_unpaired, 'case')} in one arm only left out` : '';
+    const unpaired = delta.cases_unpaired ? `, ${counted(delta.cases_unpaired, 'case')} in only one arm excluded` : '';
     return [
       h('h3', {}, `With the skill minus without it${index.deltas.length > 1 ? `: ${delta.with}` : ''}, `,
         `${counted(delta.pairs, 'case')}${unpaired}`),

@@ -44,7 +44,7 @@ impl ServedRun {
     pub fn add(&mut self, record: &TrialRecord) {
         let place = self.totals.add(record);
         let at = self.trials.partition_point(|(other, _)| *other <= place);
-        self.trials.insert(at, (place, Row::of(record, &self.folder)));
+        self.trials.insert(at, (place, Row::new(record, &self.folder)));
     }
 
     /// Returns the index of the run as JSON.
@@ -53,7 +53,7 @@ impl ServedRun {
     /// If the index cannot be serialised.
     pub fn index(&self, state: &ServedState<'_>) -> serde_json::Result<String> {
         let rows = self.trials.iter().map(|(_, row)| row).collect();
-        let index = Index::of(&self.info, &self.totals, state.run.duration_ms, state.run.signal.as_deref(), rows);
+        let index = Index::new(&self.info, &self.totals, state.run.duration_ms, state.run.signal.as_deref(), rows);
         let running: Vec<Value> = state.live.iter().map(|trial| self.running(trial)).collect();
         serde_json::to_string(&index.live(json!({
             "version": state.version,

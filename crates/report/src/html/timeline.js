@@ -47,7 +47,7 @@ function items(transcript, attempt) {
       case 'thinking': {
         const { parts } = turnOf(ms, event);
         const last = parts.at(-1);
-        // A stream gives a text in pieces.
+        // A stream delivers text in pieces.
         if (last?.kind === event.kind) last.text += event.text;
         else parts.push({ kind: event.kind, text: event.text });
         break;

@@ -37,7 +37,7 @@ struct Timed<'a> {
 }
 
 impl Transcript {
-    /// Adds an event if the page shows it. The agent's raw output is left out, because its steps say the same.
+    /// Adds an event if the page shows it. The agent's raw output is omitted, because its steps say the same.
     pub(super) fn add(&mut self, envelope: &Envelope) -> io::Result<()> {
         match &envelope.event {
             Event::TrialStarted { .. } => self.started = Some(envelope.at),

@@ -64,7 +64,7 @@ impl Serialize for Trial<'_> {
         fields.serialize_entry("dimensions", &dimensions(record))?;
         fields.serialize_entry("findings", &record.findings.iter().map(FindingFields).collect::<Vec<_>>())?;
         fields.serialize_entry("scores", &record.scores)?;
-        fields.serialize_entry("input", &Input::of(record))?;
+        fields.serialize_entry("input", &Input::new(record))?;
         fields.serialize_entry("answer", &record.answer)?;
         fields.serialize_entry("output", &agent_output::output(record))?;
         fields.serialize_entry("expected", &record.expected)?;
@@ -119,7 +119,7 @@ enum Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    fn of(record: &'a TrialRecord) -> Self {
+    fn new(record: &'a TrialRecord) -> Self {
         agent_output::some(record.input_value.as_ref()).map_or(Self::Messages(&record.input), Self::Value)
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Section {
 }
 
 impl Section {
-    pub(super) fn of(record: &TrialRecord, place: usize, names: &Names, evidence: bool) -> Self {
+    pub(super) fn new(record: &TrialRecord, place: usize, names: &Names, evidence: bool) -> Self {
         Self {
             place,
             repetition: record.repetition,

@@ -14,7 +14,7 @@ use crate::arms::Arms;
 use crate::format::{between, cached, counted, elapsed, model_usage, money, number, percent, timestamp};
 use crate::names::{Names, is_skill};
 use crate::score;
-use crate::terminal::arms::{left_out, warnings};
+use crate::terminal::arms::{omission_note, warnings};
 use crate::terminal::{cost, needs_reason, pass_rates};
 use crate::totals::{self, RunTotals};
 use crate::{Reporter, ReporterOptions};
@@ -91,7 +91,7 @@ impl Reporter for Markdown {
 impl Run {
     fn new(info: &RunInfo) -> Self {
         Self {
-            names: Names::of(&info.trials),
+            names: Names::new(&info.trials),
             totals: RunTotals::new(info, true),
             last: info.started_at,
             info: info.clone(),
@@ -107,7 +107,7 @@ impl Run {
         let place = self.totals.add(record);
         // The baseline is expected to fail without the skill.
         if needs_reason(record.outcome) && !record.is_baseline() {
-            self.sections.push(Section::of(record, place, &self.names, evidence));
+            self.sections.push(Section::new(record, place, &self.names, evidence));
         }
         let name = escape::plain_code(&self.names.of_record(record), 200);
         let warned = record.warnings.iter().map(|warning| (place, format!("- {name}: {}\n", text(warning, 1000))));
@@ -257,7 +257,7 @@ fn figures(arms: &Arms) -> String {
     if !arms.deltas.is_empty() {
         page.push_str(&format!("\n{}", tables::deltas(&arms.deltas)));
     }
-    let notes: Vec<String> = warnings(arms).into_iter().chain(left_out(arms)).collect();
+    let notes: Vec<String> = warnings(arms).into_iter().chain(omission_note(arms)).collect();
     for note in notes {
         page.push_str(&format!("\n> {}\n", text(&note, 1000)));
     }
@@ -279,7 +279,7 @@ fn outcomes(summary: &Summary) -> String {
     for (count, what) in [
         (summary.failed, "failed"),
         (summary.undecided - summary.passed_but_undecided, "undecided"),
-        (summary.passed_but_undecided, "passed but for undecided assertions"),
+        (summary.passed_but_undecided, "passed except for undecided assertions"),
         (summary.broken, "broken"),
         (summary.skipped, "skipped"),
         (summary.cancelled, "cancelled"),

@@ -37,7 +37,7 @@ pub(super) const SCORE_VALUE: &str = "gen_ai.evaluation.score.value";
 pub(super) const SCORE_LABEL: &str = "gen_ai.evaluation.score.label";
 pub(super) const EXPLANATION: &str = "gen_ai.evaluation.explanation";
 
-// Attributes with content, which the conventions leave out by default.
+// Attributes with content, which the conventions omit by default.
 
 pub(super) const INPUT_MESSAGES: &str = "gen_ai.input.messages";
 pub(super) const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";

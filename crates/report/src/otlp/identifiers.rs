@@ -13,7 +13,7 @@ pub(super) struct TraceContext {
 
 impl TraceContext {
     /// Returns the trace of the run: the one of `traceparent`, or else one of its own whose id is that of the run.
-    pub(super) fn of(run: &str, traceparent: Option<&str>) -> Self {
+    pub(super) fn new(run: &str, traceparent: Option<&str>) -> Self {
         traceparent.and_then(Self::parse).unwrap_or_else(|| {
             let own = bytes(&run.replace('-', "")).filter(|id| id.len() == 16);
             Self { trace: own.unwrap_or_else(|| Sha256::digest(run)[..16].to_vec()), parent: Vec::new() }
@@ -47,7 +47,7 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
     if !is_lowercase || !digits.len().is_multiple_of(2) {
         return None;
     }
-    (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok()).collect()
+    (0..digits.len()).step_by(2).map(|index| u8::from_str_radix(&digits[index..index + 2], 16).ok()).collect()
 }
 
 #[cfg(test)]
@@ -57,10 +57,10 @@ mod tests {
     #[test]
     fn a_run_is_a_trace_unless_it_is_part_of_one() {
         let run = "0193a0f2-7c11-7d3e-9b5a-3f0c6a1e2b44";
-        let own = TraceContext::of(run, None);
+        let own = TraceContext::new(run, None);
         assert_eq!((own.trace[..3].to_vec(), own.trace.len(), own.parent.len()), (vec![0x01, 0x93, 0xa0], 16, 0));
         let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        let part = TraceContext::of(run, Some(header));
+        let part = TraceContext::new(run, Some(header));
         assert_eq!((part.trace[0], part.parent[1]), (0x4b, 0xf0));
         for wrong in [
             "",
@@ -73,8 +73,8 @@ mod tests {
             "00-4bf92f3577b34da6a3ce929d0e0e47-00f067aa0ba902b7-01",
             "0é-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         ] {
-            assert_eq!(TraceContext::of(run, Some(wrong)), own, "{wrong}");
+            assert_eq!(TraceContext::new(run, Some(wrong)), own, "{wrong}");
         }
-        assert_eq!(TraceContext::of("no uuid", None).trace.len(), 16);
+        assert_eq!(TraceContext::new("no uuid", None).trace.len(), 16);
     }
 }

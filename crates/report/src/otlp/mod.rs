@@ -1,7 +1,7 @@
 //! OpenTelemetry: a run as a trace, and the result of each assertion as a log record.
 //!
 //! This module creates the records; a caller may send them through an [`Exporter`]. Without one, they are written as
-//! JSON, one request per line, like the file exporter of OpenTelemetry does.
+//! JSON, one request per line, as OpenTelemetry's file exporter does.
 
 mod conventions;
 mod identifiers;
@@ -113,7 +113,7 @@ impl Reporter for Otlp {
 impl Otlp {
     fn start(&mut self, envelope: &Envelope, info: &RunInfo) {
         let text = |name: &str| info.settings.get(name).and_then(serde_json::Value::as_str);
-        let trace = TraceContext::of(&info.id, text(TRACEPARENT));
+        let trace = TraceContext::new(&info.id, text(TRACEPARENT));
         self.context = RunContext {
             run: info.id.as_str().into(),
             trace: trace.trace.clone(),

@@ -22,7 +22,7 @@ const INFO: i32 = 9;
 /// Flags of a sampled span.
 pub(super) const SAMPLED: u32 = 1;
 
-/// What the spans of all trials have in common.
+/// Attributes that the spans of all trials share.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RunContext {
     pub(super) run: Arc<str>,

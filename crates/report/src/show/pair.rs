@@ -43,14 +43,14 @@ pub fn show_two(trials: [(&TrialRecord, &[Envelope], &str); 2], style: &Style) -
         Some(first) => format!("steps: first difference in row {}", first + 1),
     };
     text.push_str(&heading(&about, &paint));
-    for (at, row) in rows.iter().take(STEPS).enumerate() {
-        if Some(at) == first {
+    for (index, row) in rows.iter().take(STEPS).enumerate() {
+        if Some(index) == first {
             let rule = paint.symbols().rule.repeat(4);
             let label = format!("{rule} first difference ");
             let rest = paint.symbols().rule.repeat((2 * column + 8).saturating_sub(width(&label)));
             text.push_str(&format!("  {}\n", paint.yellow(&format!("{label}{rest}"))));
         }
-        let drawn = line(&(at + 1).to_string(), cells(*row, &shown, column, &paint));
+        let drawn = line(&(index + 1).to_string(), cells(*row, &shown, column, &paint));
         let is_same = is_same(*row, &keys[0], &keys[1]);
         let drawn = drawn.trim_end();
         text.push_str(&format!("{}\n", if is_same { paint.dim(drawn) } else { drawn.to_owned() }));
@@ -73,7 +73,7 @@ pub fn show_two(trials: [(&TrialRecord, &[Envelope], &str); 2], style: &Style) -
 /// Formats the steps of a row, each in one line.
 fn cells((left, right): Row, shown: &[Vec<ShownStep>; 2], column: usize, paint: &Paint) -> [String; 2] {
     let cell = |side: usize, at: Option<usize>| {
-        let step = at.and_then(|at| shown[side].get(at));
+        let step = at.and_then(|index| shown[side].get(index));
         step.map_or_else(String::new, |step| {
             let body = plain::first_line(&step.body, column, paint.symbols().ellipsis);
             paint.folded(&format!("{} {body}", step.head), column)
@@ -89,7 +89,7 @@ fn cells((left, right): Row, shown: &[Vec<ShownStep>; 2], column: usize, paint: 
 pub fn show_step(record: &TrialRecord, events: &[Envelope], number: usize, style: &Style) -> Result<String, usize> {
     let paint = Paint::new(*style);
     let steps = steps(record, events, &paint);
-    let step = number.checked_sub(1).and_then(|at| steps.get(at)).ok_or(steps.len())?;
+    let step = number.checked_sub(1).and_then(|index| steps.get(index)).ok_or(steps.len())?;
     let mut text = format!("{}\n  {}\n", paint.bold(&format!("{} step {number}", record.id)), step.head);
     for part in [&step.body, &step.input] {
         text.push_str(&block(part, usize::MAX, &paint));

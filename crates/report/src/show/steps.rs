@@ -10,7 +10,7 @@ use crate::terminal::{Paint, call, shows_whole_input};
 pub(super) struct ShownStep {
     /// Time since the start of the attempt, in milliseconds; absent if only the record is known.
     pub(super) at: Option<u64>,
-    /// What it is, in one line.
+    /// Description in one line.
     pub(super) head: String,
     /// Its text, which may be cut.
     pub(super) body: String,

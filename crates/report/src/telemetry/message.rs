@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Length from which the rest of a text is left out, in bytes. Collectors limit the size of a request.
+/// Maximum length of a text in bytes; longer ones are truncated. Collectors limit the size of a request.
 const TEXT: usize = 16 * 1024;
 
 #[derive(Clone, PartialEq, prost::Message, Serialize)]
@@ -193,7 +193,7 @@ pub(crate) struct PartialSuccess {
 }
 
 impl Value {
-    /// Returns a text, without the rest of a long one.
+    /// Returns `text`, truncated if it is too long.
     fn text(text: &str) -> Self {
         let shown = &text[..text.floor_char_boundary(TEXT)];
         Self::Text(if shown.len() < text.len() { format!("{shown}…") } else { text.to_owned() })

@@ -14,7 +14,7 @@ use self::message::{
 /// Name of the setting with the trace that a run is part of.
 pub const TRACEPARENT: &str = "traceparent";
 
-/// Kind of telemetry, which collectors receive at an address of its own.
+/// Kind of telemetry, which collectors receive at its own address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// Spans.

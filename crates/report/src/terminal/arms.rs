@@ -52,7 +52,7 @@ pub(crate) fn notes(arms: &Arms, paint: &Paint) -> String {
     for warning in warnings(arms) {
         text.push_str(&folded(&warning, paint, Paint::yellow));
     }
-    text.push_str(&left_out(arms).map_or_else(String::new, |note| folded(&note, paint, Paint::dim)));
+    text.push_str(&omission_note(arms).map_or_else(String::new, |note| folded(&note, paint, Paint::dim)));
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
@@ -387,7 +387,7 @@ pub(crate) fn warnings(arms: &Arms) -> Vec<String> {
 
 /// Returns trials and cases that no figure includes, and trials of which a part is excluded: `Excluded: 1 broken trial
 /// of codex+with_skill.`
-pub(crate) fn left_out(arms: &Arms) -> Option<String> {
+pub(crate) fn omission_note(arms: &Arms) -> Option<String> {
     let mut parts = Vec::new();
     for arm in &arms.arms {
         let statistics = &arm.statistics;
@@ -442,6 +442,6 @@ pub(crate) fn folded(sentence: &str, paint: &Paint, painted: fn(&Paint, &str) ->
             _ => lines.push(word.to_owned()),
         }
     }
-    let margin = |at: usize| if at == 0 { "  " } else { "    " };
-    lines.iter().enumerate().map(|(at, line)| format!("{}{}\n", margin(at), painted(paint, line))).collect()
+    let margin = |index: usize| if index == 0 { "  " } else { "    " };
+    lines.iter().enumerate().map(|(index, line)| format!("{}{}\n", margin(index), painted(paint, line))).collect()
 }

@@ -92,8 +92,8 @@ pub(crate) fn finding(finding: &Finding, counts: bool, paint: &Paint) -> String 
     let Some(source) = &finding.source else {
         let mut text = String::new();
         for (name, note) in notes {
-            for (at, line) in note.lines().enumerate() {
-                let name = if at == 0 { format!("{name}:") } else { String::new() };
+            for (index, line) in note.lines().enumerate() {
+                let name = if index == 0 { format!("{name}:") } else { String::new() };
                 text.push_str(format!("= {name:<0$} {line}", width + 1).trim_end());
                 text.push('\n');
             }
@@ -127,7 +127,8 @@ fn draw<'a>(group: Group<'a>, source: &'a Excerpt, label: Option<&'a str>) -> Gr
     if source.text.is_empty() {
         return group.element(Origin::path(&*source.file).line(source.line).char_column(source.column));
     }
-    let byte = |characters: usize| source.text.char_indices().nth(characters).map_or(source.text.len(), |(at, _)| at);
+    let byte =
+        |characters: usize| source.text.char_indices().nth(characters).map_or(source.text.len(), |(offset, _)| offset);
     let first = source.column.saturating_sub(1 + source.skipped);
     let start = byte(first);
     let end = byte(first + source.length.max(1)).max(start);

@@ -54,8 +54,8 @@ fn in_place(segments: &[Segment], paint: &Paint) -> Vec<String> {
             Part::Missing | Part::Extra => visible(&readable(&segment.text, paint), paint),
         };
         // Colours and brackets are closed at the end of a line, so that they do not affect the margin of the next one.
-        for (at, piece) in text.split('\n').enumerate() {
-            if at > 0 {
+        for (index, piece) in text.split('\n').enumerate() {
+            if index > 0 {
                 lines.push(String::new());
             }
             if let Some(line) = lines.last_mut().filter(|_| !piece.is_empty()) {

@@ -7,9 +7,9 @@ use super::diagnostic::place_of;
 use super::{Paint, diff, indented};
 
 /// Maximum number of failures of one finding.
-const FEW: usize = 5;
+const MAX_PER_FINDING: usize = 5;
 /// Maximum number of failures where everything is shown.
-const MANY: usize = 20;
+const MAX_FAILURES: usize = 20;
 /// Maximum length of a message.
 const MESSAGE: usize = 300;
 /// Maximum length of a value.
@@ -28,7 +28,7 @@ pub(super) fn draw(finding: &Finding, counts: bool, all: bool, paint: &Paint) ->
     {
         text.push_str(&indented(&place_of(source, counts, paint), 2));
     }
-    let most = if all { MANY } else { FEW };
+    let most = if all { MAX_FAILURES } else { MAX_PER_FINDING };
     for failure in finding.failures.iter().take(most) {
         text.push_str(&heading(failure, finding, counts, paint));
         let source = failure.source.as_ref();
@@ -83,8 +83,8 @@ fn notes(failure: &Failure, is_new: bool, paint: &Paint) -> String {
     }
     for (name, lines) in notes {
         let colon = format!("{:<1$}", ":", NAME - name.len());
-        for (at, line) in lines.iter().enumerate() {
-            let head = if at == 0 {
+        for (index, line) in lines.iter().enumerate() {
+            let head = if index == 0 {
                 format!("{margin}{} {}{colon}", paint.gutter("="), paint.bold(name))
             } else {
                 format!("{margin}  {}", " ".repeat(NAME))

@@ -69,12 +69,12 @@ const GAP: usize = 2;
 
 impl Grid {
     /// Creates a table with the heads and ranks of its columns. If there is no room, the column with the highest rank
-    /// is left out first, and those of rank 0 never.
+    /// is omitted first, and those of rank 0 never.
     pub(crate) fn new(columns: &[(&str, u8)]) -> Self {
-        let column = |(at, (head, rank)): (usize, &(&str, u8))| Column {
+        let column = |(index, (head, rank)): (usize, &(&str, u8))| Column {
             head: (*head).to_owned(),
             rank: *rank,
-            is_left: at == 0,
+            is_left: index == 0,
         };
         Self { columns: columns.iter().enumerate().map(column).collect(), rows: Vec::new() }
     }
@@ -137,14 +137,15 @@ impl Grid {
 
     /// Returns the columns that fit.
     fn shown(&self, widths: &[usize], room: usize) -> Vec<usize> {
-        let has_any = |at: &usize| {
-            *at == 0 || self.rows.iter().any(|row| matches!(row, Row::Cells(cells) if !cells[*at].text.is_empty()))
+        let has_any = |index: &usize| {
+            *index == 0
+                || self.rows.iter().any(|row| matches!(row, Row::Cells(cells) if !cells[*index].text.is_empty()))
         };
         let mut shown: Vec<usize> = (0..self.columns.len()).filter(has_any).collect();
-        while MARGIN + shown.iter().map(|at| widths[*at] + GAP).sum::<usize>() - GAP > room {
-            let rank = |at: &usize| self.columns[*at].rank;
-            let Some(last) = shown.iter().copied().filter(|at| rank(at) > 0).max_by_key(rank) else { break };
-            shown.retain(|at| *at != last);
+        while MARGIN + shown.iter().map(|index| widths[*index] + GAP).sum::<usize>() - GAP > room {
+            let rank = |index: &usize| self.columns[*index].rank;
+            let Some(last) = shown.iter().copied().filter(|index| rank(index) > 0).max_by_key(rank) else { break };
+            shown.retain(|index| *index != last);
         }
         shown
     }

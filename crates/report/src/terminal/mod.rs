@@ -101,7 +101,7 @@ pub(crate) fn open(options: ReporterOptions) -> Box<dyn Reporter> {
 
 impl Terminal {
     fn begin(&mut self, info: &RunInfo) -> io::Result<()> {
-        let names = Names::of(&info.trials);
+        let names = Names::new(&info.trials);
         let view = if self.detail.quiet {
             View::Lines(Lines::new(self.paint, self.detail, names.clone()))
         } else if info.trials.len() <= 1 || (info.jobs <= 1 && self.paint.style.interactive) {

@@ -35,7 +35,7 @@ pub(super) struct Progress {
 pub(super) struct RunningTrial {
     pub(super) name: String,
     pub(super) since: Timestamp,
-    /// What its agent does or waits for; empty at first.
+    /// Description of what its agent does or waits for; empty at first.
     pub(super) activity: String,
 }
 

@@ -59,13 +59,13 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
         text.push_str(&format!("    {} {}\n", paint.yellow("warning:"), folded(warning)));
     }
     if record.attempts.len() > 1 {
-        for (at, attempt) in record.attempts.iter().enumerate().take(record.attempts.len() - 1) {
+        for (index, attempt) in record.attempts.iter().enumerate().take(record.attempts.len() - 1) {
             let reason = match &attempt.reason {
                 reason if *reason == record.reason => " for the same reason".to_owned(),
                 Some(reason) => format!(": {}", folded(reason)),
                 None => String::new(),
             };
-            let line = format!("attempt {} {}{reason}", at + 1, attempt.outcome.name());
+            let line = format!("attempt {} {}{reason}", index + 1, attempt.outcome.name());
             text.push_str(&format!("    {} {line}\n", symbols.again));
         }
     }

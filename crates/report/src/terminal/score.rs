@@ -40,7 +40,7 @@ pub(super) fn head(record: &TrialRecord, paint: &Paint) -> String {
     text
 }
 
-/// Formats the unmet critical parts, which must hold whatever the score is.
+/// Formats the unmet critical parts, which must hold regardless of the score.
 fn critical(record: &TrialRecord, paint: &Paint) -> String {
     let mut paths: Vec<String> = Vec::new();
     for finding in &record.findings {

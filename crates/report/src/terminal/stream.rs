@@ -13,7 +13,7 @@ use crate::plain;
 const TEXT: usize = 180;
 const RESULT: usize = 120;
 
-/// View of a run whose trials run one after the other.
+/// View of a run whose trials run one after another.
 pub(super) struct Stream {
     paint: Paint,
     detail: Detail,
@@ -67,8 +67,8 @@ impl Stream {
                 if let [only] = &messages[..] {
                     text.push_str(&format!("  {}\n", paint.dim(&format!("prompt: {}", self.prompt(only)))));
                 } else {
-                    for (at, message) in messages.iter().enumerate() {
-                        let line = format!("prompt {}: {}", at + 1, self.prompt(message));
+                    for (index, message) in messages.iter().enumerate() {
+                        let line = format!("prompt {}: {}", index + 1, self.prompt(message));
                         text.push_str(&format!("  {}\n", paint.dim(&line)));
                     }
                 }
@@ -105,7 +105,7 @@ impl Stream {
             Step::Session { session_id: Some(id), .. } => {
                 self.line(at, 0, &paint.dim(&format!("{} session {}", symbols.does, folded(id))))
             }
-            // The number of messages that are created during the trial is not known.
+            // The number of messages that are created during the trial is unknown.
             Step::UserMessage { index, text, .. } if *index > self.shown_messages => {
                 let line = format!("{} [step {index}] {}", symbols.does, self.prompt(text));
                 self.line(at, 0, &paint.magenta(&line))

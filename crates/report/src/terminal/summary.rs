@@ -186,7 +186,7 @@ pub(crate) fn pass_rates(summary: &Summary) -> Vec<(&'static str, String)> {
     }
     if let Some(rate) = by_decided.rate().filter(|_| by_decided.trials > decided.trials) {
         let of = counted(by_decided.trials, "trial");
-        rates.push(("as decided", format!("{} of {of}, undecided assertions left out", percent(rate))));
+        rates.push(("as decided", format!("{} of {of}, undecided assertions excluded", percent(rate))));
     }
     rates
 }

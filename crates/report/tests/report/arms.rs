@@ -59,13 +59,13 @@ fn record(trial: &TrialId, agent: usize, with_skill: bool, letter: char) -> Tria
 /// Returns every trial with its record.
 fn trials() -> Vec<(TrialId, TrialRecord)> {
     let mut trials = Vec::new();
-    for (at, case) in CASES.iter().enumerate() {
+    for (index, case) in CASES.iter().enumerate() {
         for repetition in 0..2 {
             for (agent, (name, model, with, without)) in AGENTS.iter().enumerate() {
                 // The arms take turns, as with a seed.
                 for with_skill in [agent == 1, agent != 1] {
                     let (variant, letters) =
-                        if with_skill { ("with_skill", with[at]) } else { ("without_skill", without[at]) };
+                        if with_skill { ("with_skill", with[index]) } else { ("without_skill", without[index]) };
                     let trial = id(case, &arm(name, *model, variant), repetition + 1);
                     let letter = letters.chars().nth(repetition as usize).unwrap();
                     let record = record(&trial, agent, with_skill, letter);
@@ -264,7 +264,7 @@ fn the_json_report_contains_arms_deltas_and_triggering() {
             "opencode+with_skill",
             "opencode+without_skill",
         ],
-        "in the order of the run's agents, whatever the plan's"
+        "in the order of the run's agents, regardless of the plan's"
     );
     let codex = &document["arms"][2];
     assert_eq!((&codex["trials"], &codex["k"], &codex["pass_at_k"]), (&json!(8), &json!(2), &json!(0.75)));
@@ -343,12 +343,12 @@ fn without_code(line: &str) -> String {
     let inside = &line[start + ticks..];
     // The span ends at a run of the same number of backticks.
     let mut from = 0;
-    while let Some(at) = inside[from..].find(&fence).map(|at| at + from) {
-        let run = inside[at..].len() - inside[at..].trim_start_matches('`').len();
+    while let Some(offset) = inside[from..].find(&fence).map(|offset| offset + from) {
+        let run = inside[offset..].len() - inside[offset..].trim_start_matches('`').len();
         if run == ticks {
-            return format!("{}{}", &line[..start], without_code(&inside[at + run..]));
+            return format!("{}{}", &line[..start], without_code(&inside[offset + run..]));
         }
-        from = at + run;
+        from = offset + run;
     }
     panic!("a code span has no end: {line}");
 }
@@ -395,7 +395,7 @@ fn compare_shows_arms_and_never_reports_a_baseline_as_a_regression() {
         trials.iter().map(|(_, record)| row(record, RUN)).collect()
     };
     let figures = |trials: &[(TrialId, TrialRecord)]| -> Vec<TrialFigures> {
-        trials.iter().map(|(_, record)| TrialFigures::of(record)).collect()
+        trials.iter().map(|(_, record)| TrialFigures::from_record(record)).collect()
     };
     let before = changed(|record| {
         if record.is_baseline() {
@@ -439,7 +439,7 @@ fn a_renamed_arm_is_compared_if_it_is_the_only_one() {
         let mut record = passed(&id("a", arm, 1));
         record.variant = Some("with_skill".into());
         record.outcome = outcome;
-        TrialFigures::of(&record)
+        TrialFigures::from_record(&record)
     };
     let compared = |before: &[TrialFigures], after: &[TrialFigures]| {
         let json = Comparison::of(&[], &[], THRESHOLD).with_arms(before, after, &[]).to_json()["arms"].clone();
@@ -464,16 +464,16 @@ fn a_renamed_arm_is_compared_if_it_is_the_only_one() {
 fn status_shows_arms_budgets_hooks_and_side_effects_on_remotes() {
     let mut details = Details { agents: agents(), ..Details::default() };
     let mut rows = Vec::new();
-    for (at, (_, mut record)) in trials().into_iter().enumerate() {
-        if at == 1 || at == 3 {
+    for (index, (_, mut record)) in trials().into_iter().enumerate() {
+        if index == 1 || index == 3 {
             record.side_effects = vec![SideEffects {
                 remote: "https://github.com/acme/notes.git".into(),
-                branches: vec![format!("feature-{at}")],
-                review_requests: vec![at as u64],
+                branches: vec![format!("feature-{index}")],
+                review_requests: vec![index as u64],
                 ..SideEffects::default()
             }];
         }
-        if at == 1 {
+        if index == 1 {
             let reason = "300 output tokens used, of a budget of 200";
             record.findings.push(Finding { implicit: true, status: Status::Unmet, ..met("budget", "budget", reason) });
         }

@@ -30,13 +30,13 @@ fn compare_lists_regressions_first_with_their_confidence() {
         ("surely-worse", "pppppppp", "ffffffff"),
     ] {
         for (rows, outcomes, run) in [(&mut before, a, OLD), (&mut after, b, RUN)] {
-            for (at, outcome) in outcomes.chars().enumerate() {
+            for (index, outcome) in outcomes.chars().enumerate() {
                 let outcome = match outcome {
                     'p' => Outcome::Passed,
                     'f' => Outcome::Failed,
                     _ => Outcome::Broken,
                 };
-                rows.push(case(name, at as u64 + 1, outcome, run));
+                rows.push(case(name, index as u64 + 1, outcome, run));
             }
         }
     }
@@ -56,7 +56,7 @@ fn many_cases_are_compared_and_summed_up() {
         (0..20_000).map(|n| TrialRecord { case: format!("case-{n}").into(), ..one.clone() }).collect();
     let rows: Vec<TrialRow> = records.iter().map(|record| row(record, RUN)).collect();
     assert_eq!(Comparison::of(&rows, &rows, THRESHOLD).cases.len(), records.len());
-    let figures: Vec<TrialFigures> = records.iter().map(TrialFigures::of).collect();
+    let figures: Vec<TrialFigures> = records.iter().map(TrialFigures::from_record).collect();
     let arms = ArmSummary::of(&figures);
     assert_eq!((arms.len(), arms[0].statistics.trials), (1, records.len()));
     assert_eq!(arms[0].statistics.at_k(), Some((1.0, 1.0)));
@@ -106,14 +106,14 @@ fn outcomes(outcomes: &str, run: &str) -> Vec<TrialRow> {
         true => outcomes.split(' ').collect(),
         false => outcomes.split_terminator("").skip(1).collect(),
     };
-    let trials = |(at, case): (usize, &str)| {
+    let trials = |(index, case): (usize, &str)| {
         let row = |(repetition, outcome): (u64, char)| {
             let outcome = match outcome {
                 'p' => Outcome::Passed,
                 'f' => Outcome::Failed,
                 _ => Outcome::Undecided,
             };
-            TrialRow { outcome, ..row(&passed(&id(&format!("case-{at:02}"), "fake", repetition)), run) }
+            TrialRow { outcome, ..row(&passed(&id(&format!("case-{index:02}"), "fake", repetition)), run) }
         };
         (1..).zip(case.chars()).map(row).collect::<Vec<_>>()
     };
@@ -258,10 +258,10 @@ fn a_run_is_compared_by_variant_in_the_words_of_a_skill() {
     let rows: Vec<TrialRow> = [("with_skill", Outcome::Passed), ("without_skill", Outcome::Failed)]
         .iter()
         .flat_map(|(variant, outcome)| {
-            (0..8).map(move |at| TrialRow {
+            (0..8).map(move |index| TrialRow {
                 variant: Some((*variant).into()),
                 outcome: *outcome,
-                ..row(&passed(&id(&at.to_string(), &format!("chat+{variant}"), 1)), RUN)
+                ..row(&passed(&id(&index.to_string(), &format!("chat+{variant}"), 1)), RUN)
             })
         })
         .collect();
@@ -320,7 +320,7 @@ fn markdown_of_many_changes_fits_a_comment() {
 #[test]
 fn cases_in_quarantine_are_named_and_do_not_decide() {
     let quarantined = |rows: Vec<TrialRow>, cases: usize| -> Vec<TrialRow> {
-        rows.into_iter().enumerate().map(|(at, row)| TrialRow { quarantined: at < cases, ..row }).collect()
+        rows.into_iter().enumerate().map(|(index, row)| TrialRow { quarantined: index < cases, ..row }).collect()
     };
     let (before, after) = (outcomes("ppppppppp", OLD), outcomes("fffffffpp", RUN));
     assert!(Comparison::of(&before, &after, THRESHOLD).has_regressed());

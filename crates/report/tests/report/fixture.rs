@@ -107,9 +107,9 @@ pub fn differs() -> TrialRecord {
     missing.critical = true;
     missing.source = Some(excerpt(6, 13, 7, "      city: /^Par/i"));
     let tags = excerpt(9, 11, 20, "    tags: { $each: /^[a-z]+$/ }");
-    let tag = |at: usize, actual: &str| {
+    let tag = |index: usize, actual: &str| {
         let mut tag =
-            failure(&format!("tags[{at}]"), "the expression does not match", json!("/^[a-z]+$/"), json!(actual));
+            failure(&format!("tags[{index}]"), "the expression does not match", json!("/^[a-z]+$/"), json!(actual));
         tag.source = Some(tags.clone());
         tag
     };

@@ -108,8 +108,8 @@ pub fn every_outcome() -> RunBuilder {
 
     let mut story = RunBuilder::new(trials.to_vec(), 2);
     // They finish in another order than planned.
-    for (at, record) in records.into_iter().enumerate().rev() {
-        let started_at = begin() + SignedDuration::from_secs(i64::try_from(at).unwrap());
+    for (index, record) in records.into_iter().enumerate().rev() {
+        let started_at = begin() + SignedDuration::from_secs(i64::try_from(index).unwrap());
         story.after(500).ends(TrialRecord { started_at, ..record });
     }
     story.over();
@@ -164,11 +164,11 @@ fn all_formats_agree_on_the_outcome_of_each_trial() {
     let mut table = String::from("outcome | junit | jenkins | tap | ctrf | otlp | github | gitlab | trial\n");
     let tests = ctrf["results"]["tests"].as_array().unwrap();
     assert_eq!([points.len(), generic.len(), jenkins.len(), spans.len()], [tests.len(); 4]);
-    for (at, test) in tests.iter().enumerate() {
-        let (name, case) = (&generic[at].0, test["testId"].as_str().unwrap().split('@').next().unwrap());
-        assert_eq!([name, &jenkins[at].0], [test["name"].as_str().unwrap(); 2]);
-        let directive = points[at].split_once(" # ").map_or("", |(_, rest)| &rest[..4]);
-        let tap = format!("{} {directive}", points[at].split_once(" - ").unwrap().0);
+    for (index, test) in tests.iter().enumerate() {
+        let (name, case) = (&generic[index].0, test["testId"].as_str().unwrap().split('@').next().unwrap());
+        assert_eq!([name, &jenkins[index].0], [test["name"].as_str().unwrap(); 2]);
+        let directive = points[index].split_once(" # ").map_or("", |(_, rest)| &rest[..4]);
+        let tap = format!("{} {directive}", points[index].split_once(" - ").unwrap().0);
         // Trials are named below the message.
         let named = test["testId"].as_str().unwrap().replace('%', "%25");
         let github = annotations.lines().find(|line| line.contains(&named));
@@ -182,11 +182,11 @@ fn all_formats_agree_on_the_outcome_of_each_trial() {
         table.push_str(&format!(
             "{} | {} | {} | {} | {} | {} | {github} | {gitlab} | {}\n",
             test["rawStatus"].as_str().unwrap(),
-            generic[at].1,
-            jenkins[at].1,
+            generic[index].1,
+            jenkins[index].1,
             tap.trim_end(),
             test["status"].as_str().unwrap(),
-            spans[at],
+            spans[index],
             name,
         ));
     }

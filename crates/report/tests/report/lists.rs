@@ -87,8 +87,8 @@ fn show_displays_the_complete_input_of_a_tool() {
     let text = report::show(&passed(&trial), &story.events[1..], RUN, &plain());
     let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
     let after = |call: &str| -> Vec<&str> {
-        let at = lines.iter().position(|line| line.contains(call)).unwrap();
-        lines[at + 1..].iter().take_while(|line| line.starts_with('│')).map(|line| line[3..].trim_start()).collect()
+        let index = lines.iter().position(|line| line.contains(call)).unwrap();
+        lines[index + 1..].iter().take_while(|line| line.starts_with('│')).map(|line| line[3..].trim_start()).collect()
     };
     let none: [&str; 0] = [];
     assert_eq!(after("▸ Bash \"ls\""), none, "it is all there already");
@@ -293,8 +293,8 @@ fn show_displays_two_trials_side_by_side() {
         let trial = id("a", arm, 1);
         let mut story = crate::run_builder::RunBuilder::new(vec![trial.clone()], 1);
         story.about(&trial).step(Step::UserMessage { index: 1, of: 1, text: "/commit".into() });
-        for (at, command) in commands.iter().enumerate() {
-            let call = at.to_string();
+        for (index, command) in commands.iter().enumerate() {
+            let call = index.to_string();
             story.calls(&call, "Bash", json!({ "command": command })).answers(&call, "done", false);
         }
         story.says("Committed.");

@@ -57,7 +57,7 @@ pub fn plain() -> Style {
     Style::plain()
 }
 
-/// Returns the report `kind` of `events`.
+/// Returns the report of this kind for `events`.
 pub fn reported(kind: &str, events: &[Envelope], change: impl FnOnce(&mut ReporterOptions)) -> String {
     let paper = Paper::default();
     let mut options = ReporterOptions::new(paper.writer(), plain());
@@ -70,7 +70,7 @@ pub fn reported(kind: &str, events: &[Envelope], change: impl FnOnce(&mut Report
     paper.text()
 }
 
-/// Compares `actual` with the file `name`.
+/// Compares `actual` with the file called `name`.
 pub fn expect(name: &str, actual: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/expected").join(name);
     if std::env::var_os("TRIALRUN_UPDATE_EXPECTED").is_some() {

@@ -86,7 +86,7 @@ fn conversation() -> RunBuilder {
     record.findings = vec![judged, Finding::undecided("clear", "llm_judge", 1.0, None, "the judge did not answer")];
     (record.outcome, record.reason) = (Outcome::Undecided, Some("the judge did not answer".into()));
     let asked = Tokens { input: 90, output: 9, ..Tokens::default() };
-    record.judge = Some(AuxiliaryUsage::of_answer(Some(asked), Some(0.001)));
+    record.judge = Some(AuxiliaryUsage::from_answer(Some(asked), Some(0.001)));
     story.after(700).ends(record);
     story.after(5).over();
     story

@@ -308,8 +308,8 @@ pub fn failed(trial: &TrialId) -> TrialRecord {
     record.findings[1] = Finding {
         status: Status::Unmet,
         score: Some(0.0),
-        reason: "no call of `AskUserQuestion` came before `git push`".into(),
-        expected: Some("a call of `AskUserQuestion` with question ~ /push/".into()),
+        reason: "no call to `AskUserQuestion` came before `git push`".into(),
+        expected: Some("a call to `AskUserQuestion` with question ~ /push/".into()),
         actual: Some("calls: Bash, Bash, Bash\nnearest: Bash(command=\"git push\")".into()),
         evidence: vec!["call 2: Bash \"git commit\"".into(), "call 3: Bash \"git push\"".into()],
         source: Some(Excerpt {

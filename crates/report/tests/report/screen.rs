@@ -121,8 +121,8 @@ fn replies_of_code_scenarios_are_shown_from_the_first_message() {
         let mut story = RunBuilder::new(vec![trial.clone()], 1);
         story.after(5).starts(&trial, prompts);
         let output = prompts.iter().map(|text| (*text).to_owned()).chain(["made up".into(), "the rest".into()]);
-        for (at, text) in output.enumerate() {
-            story.step(Step::UserMessage { index: at + 1, of: (at + 1).max(prompts.len()), text });
+        for (index, text) in output.enumerate() {
+            story.step(Step::UserMessage { index: index + 1, of: (index + 1).max(prompts.len()), text });
         }
         story.ends(passed(&trial)).over();
         let text = reported("terminal", &story.events, |_| {});
@@ -310,8 +310,8 @@ fn the_cost_of_all_attempts_counts_and_an_unknown_part_is_marked() {
 fn of_many_failures_the_first_are_drawn_and_the_rest_counted() {
     let trials: Vec<_> = (1..=40).map(|number| id(&format!("case-{number:02}"), "fake", 1)).collect();
     let mut story = RunBuilder::new(trials.clone(), 2);
-    for (at, trial) in trials.iter().enumerate() {
-        story.ends(if at % 2 == 0 { crate::run_builder::broken(trial) } else { failed(trial) });
+    for (index, trial) in trials.iter().enumerate() {
+        story.ends(if index % 2 == 0 { crate::run_builder::broken(trial) } else { failed(trial) });
     }
     story.over();
     let text = reported("terminal", &story.events, |_| {});

@@ -8,7 +8,7 @@ use rquickjs::Persistent;
 use super::Expression;
 
 /// Maximum number of compiled expressions that a runtime keeps.
-const KEPT: usize = 8_192;
+const MAX_CACHED: usize = 8_192;
 
 /// Compiled expressions by text, with one function for each set of given names.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl ExpressionCache {
         function: Persistent<rquickjs::Function<'static>>,
     ) {
         // For texts that are used in turn, clearing the cache is as good as a more complex eviction.
-        if self.0.len() >= KEPT {
+        if self.0.len() >= MAX_CACHED {
             self.0.clear();
         }
         let variant = Variant { given: given.to_vec(), function };

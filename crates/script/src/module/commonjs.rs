@@ -39,8 +39,8 @@ pub(crate) fn load<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, path: &Path) -> rquic
     module.set("filename", name.as_str())?;
     module.set("loaded", false)?;
     realm.commonjs.borrow_mut().insert(path.to_path_buf(), Persistent::save(ctx, module.clone()));
-    let done = evaluate(ctx, realm, &name, text.code(), &module, exports);
-    if let Err(error) = done {
+    let result = evaluate(ctx, realm, &name, text.code(), &module, exports);
+    if let Err(error) = result {
         realm.commonjs.borrow_mut().remove(path);
         return Err(error);
     }
@@ -60,9 +60,10 @@ fn evaluate<'js>(
     options.strict = false;
     options.filename = Some(name.to_owned());
     let code = lookup::without_nul(code);
-    let hidden = if code.starts_with("#!") { "//" } else { "" };
+    let comment_prefix = if code.starts_with("#!") { "//" } else { "" };
     // The text begins on the second line: see `Text::lines_above`.
-    let wrapped = format!("(function (exports, require, module, __filename, __dirname) {{\n{hidden}{code}\n}})");
+    let wrapped =
+        format!("(function (exports, require, module, __filename, __dirname) {{\n{comment_prefix}{code}\n}})");
     let body: Function<'js> = ctx.eval_with_options(wrapped, options)?;
     let require = require(ctx, realm, name)?;
     module.set("require", require.clone())?;
@@ -76,7 +77,7 @@ fn require<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, base: &str) -> rquickjs::Resu
     let resolving = (Rc::clone(&realm), base.clone());
     let require = function(ctx, &Rc::from("require"), move |ctx, arguments| {
         let name = resolve(&ctx, &realm, &base, &arguments)?;
-        required(&ctx, &realm, &name)
+        load_required(&ctx, &realm, &name)
     })?;
     let resolve = function(ctx, &Rc::from("resolve"), move |ctx, arguments| {
         let (realm, base) = &resolving;
@@ -91,21 +92,21 @@ fn require<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, base: &str) -> rquickjs::Resu
 fn resolve<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, base: &str, arguments: &[Value<'js>]) -> rquickjs::Result<String> {
     match arguments.first().and_then(Value::as_string) {
         Some(specifier) => lookup::find(ctx, realm, base, &specifier.to_string()?, ImportKind::Require),
-        None => Err(Exception::throw_type(ctx, "`require` takes the name of a module")),
+        None => Err(Exception::throw_type(ctx, "`require` expects a module name")),
     }
 }
 
 /// Returns the result of `require` for the module called `name`.
-fn required<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Result<Value<'js>> {
+fn load_required<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Result<Value<'js>> {
     let path = Path::new(name);
     if path.is_absolute() && lookup::text(ctx, realm, name)?.kind != Kind::Module {
         return load(ctx, realm, path);
     }
     let promise = lookup::import(ctx, realm, name)?;
     // The caller of `require` handles an error, so the promise must not count as unhandled.
-    let watched: Function<'js> = realm.tools(ctx)?.get("promise")?;
-    watched.call::<_, Value<'js>>((promise.clone(),))?;
-    // It ends through the job queue, even if nothing waits for it.
+    let mark_handled: Function<'js> = realm.tools(ctx)?.get("promise")?;
+    mark_handled.call::<_, Value<'js>>((promise.clone(),))?;
+    // Running pending jobs settles the promise, even if nothing awaits it.
     while promise.state() == PromiseState::Pending && !realm.deadline.has_passed() && ctx.execute_pending_job() {}
     match promise.result::<Object<'js>>() {
         Some(namespace) => {

@@ -13,7 +13,7 @@ use crate::syntax::Mistake;
 use crate::typescript::{self, Language};
 
 /// Maximum size of the text of a module, in bytes.
-const LARGEST: u64 = 16 << 20;
+const MAX_MODULE_BYTES: u64 = 16 << 20;
 
 /// Environment variable: its name and its value. Without a value, it is a secret, and reading it is an error.
 pub type Variable = (String, Option<String>);
@@ -82,7 +82,7 @@ impl Text {
 
     /// Returns the calls in the text, which are searched on first use.
     pub fn calls(&self) -> &Calls {
-        self.calls.get_or_init(|| Calls::of(&self.original, self.language))
+        self.calls.get_or_init(|| Calls::new(&self.original, self.language))
     }
 }
 
@@ -125,7 +125,7 @@ impl Library {
     }
 
     /// Returns the files that the module at `path` imports, directly and indirectly. Packages and missing files are
-    /// left out.
+    /// omitted.
     pub fn imports(&self, path: &Path) -> BTreeSet<PathBuf> {
         let mut found = BTreeSet::new();
         let mut left = vec![path.to_path_buf()];
@@ -178,9 +178,9 @@ fn contents(path: &Path) -> Result<String, String> {
     }
     let mut text = String::new();
     let file = File::open(path).map_err(cannot)?;
-    file.take(LARGEST + 1).read_to_string(&mut text).map_err(cannot)?;
-    if text.len() as u64 > LARGEST {
-        return Err(format!("`{shown}` is too large for a module: more than {} MiB", LARGEST >> 20));
+    file.take(MAX_MODULE_BYTES + 1).read_to_string(&mut text).map_err(cannot)?;
+    if text.len() as u64 > MAX_MODULE_BYTES {
+        return Err(format!("`{shown}` is too large for a module: more than {} MiB", MAX_MODULE_BYTES >> 20));
     }
     Ok(text)
 }
@@ -190,7 +190,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Prepares a text for the engine. Its format depends on the file name, then on its package, then on its content.
+/// Prepares source text for the engine. Its format depends on the file name, then on its package, then on its content.
 pub(crate) fn prepare(path: &Path, text: &str) -> Result<Text, Unreadable> {
     let text: Arc<str> = text.strip_prefix('\u{feff}').unwrap_or(text).into();
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
@@ -215,7 +215,7 @@ pub(crate) fn prepare(path: &Path, text: &str) -> Result<Text, Unreadable> {
         }
         "jsx" | "tsx" => Err(Unreadable::File(format!("`{}`: JSX is not supported", path.display()))),
         other => Err(Unreadable::File(format!(
-            "`{}` is not a module: the extension `.{other}` is not supported",
+            "`{}` is not a module: the `.{other}` extension is not supported",
             path.display()
         ))),
     }

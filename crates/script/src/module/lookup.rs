@@ -24,7 +24,7 @@ pub(crate) fn import<'js>(ctx: &Ctx<'js>, realm: &Realm, name: &str) -> rquickjs
     promise
 }
 
-/// Sets `text` as the text of the module called `path`, whatever the file contains.
+/// Sets `text` as the text of the module called `path`, regardless of the file's content.
 pub(crate) fn provide(realm: &Realm, path: &Path, text: &str) -> Result<(), ScriptError> {
     let name = path.display().to_string();
     let text = prepare(path, text).map_err(|error| unreadable(realm, path, error))?;
@@ -34,7 +34,8 @@ pub(crate) fn provide(realm: &Realm, path: &Path, text: &str) -> Result<(), Scri
 }
 
 impl Unresolved {
-    /// Converts to an error of the importer: `from` is its file or directory, and `place` the import.
+    /// Converts to a `ScriptError`. `from` is the importing file or directory, and `place` is the location of the
+    /// import.
     pub(crate) fn into_script_error(self, from: String, place: Option<model::Excerpt>) -> ScriptError {
         ScriptError::Missing { what: self.what, from, place: place.map(Box::new), help: self.help }
     }
@@ -50,19 +51,19 @@ pub(crate) fn name(
     if realm.builtins.borrow().contains_key(specifier) {
         return Ok(format!("{BUILTIN}{specifier}"));
     }
-    let of_node = node::of_node(specifier);
-    if let Some(of_node) = of_node
-        && let Some(name) = node::shimmed(of_node)
+    let node_module = node::of_node(specifier);
+    if let Some(node_module) = node_module
+        && let Some(name) = node::shimmed(node_module)
     {
         return Ok(name);
     }
-    if let Some(of_node) = of_node.filter(|_| specifier.starts_with("node:")) {
-        return Err(node::unavailable(of_node, specifier));
+    if let Some(node_module) = node_module.filter(|_| specifier.starts_with("node:")) {
+        return Err(node::unavailable(node_module, specifier));
     }
     match realm.library.resolve(directory, specifier, import_kind) {
         Ok(path) => Ok(path.display().to_string()),
-        // A package may have the name of a part of Node.js.
-        Err(unresolved) => Err(of_node.map_or(unresolved, |of_node| node::unavailable(of_node, specifier))),
+        // A package may have the same name as a Node.js built-in module.
+        Err(unresolved) => Err(node_module.map_or(unresolved, |node_module| node::unavailable(node_module, specifier))),
     }
 }
 
@@ -75,7 +76,7 @@ fn directory(realm: &Realm, name: &str) -> PathBuf {
     }
 }
 
-/// Returns the name of the module that `specifier` refers to in the module `base`. An error is thrown in the script,
+/// Returns the name of the module that `specifier` refers to when `base` imports it. An error is thrown in the script,
 /// and stored so that it can be returned when it leaves the script.
 pub(crate) fn find(
     ctx: &Ctx<'_>,
@@ -84,7 +85,7 @@ pub(crate) fn find(
     specifier: &str,
     import_kind: ImportKind,
 ) -> rquickjs::Result<String> {
-    // A text that is not a module, such as an expression, does not have a directory.
+    // Source that is not a module, such as an expression, has no directory.
     if !Path::new(base).is_absolute() && !realm.texts.borrow().contains_key(base) {
         let what = format!("`{specifier}` is not available here: an expression has no access to modules");
         let help = Some("put the code into a custom operator, which is a module".to_owned());
@@ -94,21 +95,20 @@ pub(crate) fn find(
     reachable(realm, base, specifier)
         .and_then(|()| name(realm, &directory(realm, base), specifier, import_kind))
         .map_err(|unresolved| {
-            let place = importing(realm, base, specifier);
+            let place = import_location(realm, base, specifier);
             let error = unresolved.into_script_error(realm.shown(Path::new(base)), place);
             throw(ctx, realm, error)
         })
 }
 
-/// Checks that the module `base` may import `specifier`. An absolute path must lead into its own package or into the
-/// project.
+/// Checks that `base` may import `specifier`. An absolute path must point into its own package or into the project.
 fn reachable(realm: &Realm, base: &str, specifier: &str) -> Result<(), Unresolved> {
     let path = specifier.strip_prefix("file://").unwrap_or(specifier);
     if !path.starts_with('/') || realm.builtins.borrow().contains_key(specifier) {
         return Ok(());
     }
-    let own = library::package_of(Path::new(base));
-    if own.is_some_and(|own| is_below(path, own)) || realm.is_own(&without_steps(path)) {
+    let package_dir = library::package_of(Path::new(base));
+    if package_dir.is_some_and(|package_dir| is_below(path, package_dir)) || realm.is_own(&normalize(path)) {
         return Ok(());
     }
     let what = format!("`{specifier}` is not available here: scripts have no access to the machine's files");
@@ -116,24 +116,24 @@ fn reachable(realm: &Realm, base: &str, specifier: &str) -> Result<(), Unresolve
 }
 
 fn is_below(path: &str, directory: &Path) -> bool {
-    without_steps(path).starts_with(directory)
+    normalize(path).starts_with(directory)
 }
 
 /// Returns `path` as an absolute path without `.` and `..`.
-fn without_steps(path: &str) -> PathBuf {
-    let mut plain = PathBuf::from("/");
+fn normalize(path: &str) -> PathBuf {
+    let mut normalized = PathBuf::from("/");
     for part in Path::new(path).components() {
         match part {
-            Component::Normal(name) => plain.push(name),
-            Component::ParentDir => drop(plain.pop()),
+            Component::Normal(name) => normalized.push(name),
+            Component::ParentDir => drop(normalized.pop()),
             _ => {}
         }
     }
-    plain
+    normalized
 }
 
-/// Returns the location at which the module `base` imports `specifier`.
-fn importing(realm: &Realm, base: &str, specifier: &str) -> Option<model::Excerpt> {
+/// Returns the location at which `base` imports `specifier`.
+fn import_location(realm: &Realm, base: &str, specifier: &str) -> Option<model::Excerpt> {
     let text = realm.texts.borrow().get(base).cloned()?;
     let span = typescript::import_span(&text.original, text.language, specifier)?;
     Some(Source::new(realm.shown(Path::new(base)), &*text.original).excerpt(span))
@@ -166,7 +166,8 @@ pub(crate) fn unreadable(realm: &Realm, path: &Path, error: Unreadable) -> Scrip
     }
 }
 
-/// Returns a text without NUL, which would end it in C. Wherever a NUL is allowed, its escape is allowed as well.
+/// Escapes NUL characters, which would terminate the string in C. Wherever a NUL is allowed, its escape is allowed as
+/// well.
 pub(crate) fn without_nul(code: &str) -> Cow<'_, str> {
     if code.contains('\0') { Cow::Owned(code.replace('\0', "\\x00")) } else { Cow::Borrowed(code) }
 }

@@ -97,7 +97,7 @@ fn explain(error: &ResolveError, directory: &Path, specifier: &str) -> Unresolve
 /// Returns the package name in a specifier.
 pub(crate) fn package_of(specifier: &str) -> &str {
     let parts = if specifier.starts_with('@') { 2 } else { 1 };
-    specifier.match_indices('/').nth(parts - 1).map_or(specifier, |(at, _)| &specifier[..at])
+    specifier.match_indices('/').nth(parts - 1).map_or(specifier, |(offset, _)| &specifier[..offset])
 }
 
 fn is_installed(directory: &Path, package: &str) -> bool {

@@ -60,7 +60,7 @@ fn claims_written_inside_a_scenario_call_are_found() {
         c.assert.guardrail(r, {}); helper(r); other.sentiment(r) });\nscenario('b', () => assert.contains('x', 'y'));";
     let claims = |at: &str| {
         let at = text.find(at).unwrap();
-        let calls = Calls::of(text, Language::TypeScript);
+        let calls = Calls::new(text, Language::TypeScript);
         let claims = calls.claims(calls.around(at, "scenario").unwrap(), &Source::new("a.ts", text));
         let describe = |claim: CodeClaim| (claim.name.value, &text[claim.name.span.start()..claim.name.span.end()]);
         claims.into_iter().map(describe).collect::<Vec<_>>()
@@ -74,7 +74,7 @@ fn claims_written_inside_a_scenario_call_are_found() {
 
 /// Returns the claims of the first scenario in `text`.
 fn claims_of(text: &str) -> Vec<CodeClaim> {
-    let calls = Calls::of(text, Language::TypeScript);
+    let calls = Calls::new(text, Language::TypeScript);
     let scenario = calls.around(text.find("scenario(").unwrap(), "scenario").unwrap();
     calls.claims(scenario, &Source::new("a.ts", text))
 }

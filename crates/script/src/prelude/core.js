@@ -116,7 +116,7 @@ async function talk(fields, agent, options) {
   if (!conversations.has(agent)) {
     throw new TypeError('the first argument of `converse` must be the `agent` of the scenario');
   }
-  if (!isText(options?.goal)) throw new TypeError('converse needs a `goal`: a text that describes the aim of the user');
+  if (!isText(options?.goal)) throw new TypeError('converse needs a `goal`: a string that describes what the user wants');
   for (const key of Object.keys(options)) {
     if (!CONVERSE.includes(key)) throw new TypeError(`converse has no option \`${key}\`; it has ${CONVERSE.join(', ')}`);
   }
@@ -298,7 +298,7 @@ function observe(run, request, work) {
       try {
         found = await work();
       } catch (error) {
-        // An undefined name is a mistake in the scenario, whatever the other results are.
+        // An undefined name is a mistake in the scenario, regardless of the other results.
         if (error instanceof ReferenceError) caught(run, error);
         found = { status: 'unmet', because: `it threw ${says(error)}`, error: says(error), thrown: error?.stack };
       }

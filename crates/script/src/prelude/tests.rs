@@ -1,7 +1,7 @@
 use crate::test_project::{BUDGET, TestProject};
 use crate::{HostFunction, Progress, Request, ScriptError, Task, Tests, Value};
 
-/// Loads the file `a.test.ts` of a folder.
+/// Loads `a.test.ts` from a folder.
 fn load(place: &mut TestProject) -> Result<Tests, ScriptError> {
     let path = place.path().join("a.test.ts");
     let mut tests = place.runtime.tests(&path, BUDGET)?;
@@ -162,7 +162,7 @@ export default scenario('x', async ({ agent, assert: own, score }) => {
     assert_eq!(scores.unwrap().to_json(), serde_json::json!({ "quality": 0.5 }));
     let kinds: Vec<&str> = messages.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(kinds, ["send", "assert", "assert", "score", "assert"]);
-    let given = |at: usize, key: &str| messages[at].1.get(key).unwrap().to_json();
+    let given = |index: usize, key: &str| messages[index].1.get(key).unwrap().to_json();
     assert_eq!(
         messages[0].1.to_json(),
         serde_json::json!({ "text": "hello", "persona": { "role": "customer", "tone": "cross" }, "options": { "a": 1 } })
@@ -172,8 +172,8 @@ export default scenario('x', async ({ agent, assert: own, score }) => {
         ("contains".into(), 1.into(), serde_json::json!(["hello", { "weight": 2 }]))
     );
     assert!(messages[2].1.get("reply").unwrap().is_undefined());
-    let call = |at: usize| {
-        let (stack, name) = (messages[at].1.get("stack").unwrap(), messages[at].1.get("name").unwrap());
+    let call = |index: usize| {
+        let (stack, name) = (messages[index].1.get("stack").unwrap(), messages[index].1.get("name").unwrap());
         place.runtime.call_site(stack.as_str().unwrap(), name.as_str().unwrap()).unwrap()
     };
     let contains = call(1);
@@ -263,7 +263,7 @@ export default scenario('x', async ({ agent }) => {
             _ => serde_json::json!({}),
         })
     });
-    assert!(ended.unwrap_err().to_string().contains("converse has no option `gaol`"));
+    assert!(ended.unwrap_err().to_string().contains("converse has no option named `gaol`"));
     let asked = |key: &str| messages[0].1.get(key).unwrap().to_json();
     assert_eq!((asked("goal"), asked("maxTurns")), ("a refund".into(), 3.into()));
     assert_eq!(asked("persona"), serde_json::json!({ "role": "customer", "context": { "order": 5 } }));

@@ -1,7 +1,7 @@
 // The system's random numbers, with the interface of Web Crypto. `random(length)` returns an ArrayBuffer of them.
 (function (random) {
   'use strict';
-  const LARGEST = 65536;
+  const MAX_BYTES = 65536;
   const wrong = (name, message) => {
     const error = new Error(message);
     error.name = name;
@@ -17,8 +17,8 @@
       if (!INTEGERS.some((kind) => array instanceof kind)) {
         wrong('TypeMismatchError', 'crypto.getRandomValues takes a typed array of whole numbers');
       }
-      if (array.byteLength > LARGEST) {
-        wrong('QuotaExceededError', `crypto.getRandomValues fills at most ${LARGEST} bytes at once`);
+      if (array.byteLength > MAX_BYTES) {
+        wrong('QuotaExceededError', `crypto.getRandomValues fills at most ${MAX_BYTES} bytes at once`);
       }
       new Uint8Array(array.buffer, array.byteOffset, array.byteLength).set(bytes(array.byteLength));
       return array;

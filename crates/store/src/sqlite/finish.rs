@@ -123,7 +123,7 @@ impl<'e> Group<'e> {
             .prepare_cached("INSERT INTO packs (run, events) VALUES (?1, ?2)")?
             .execute(params![run, packer.bytes(&self.text)?])?;
         let pack = transaction.last_insert_rowid();
-        let files = TestFiles::of(transaction, run)?;
+        let files = TestFiles::load(transaction, run)?;
         let mut insert = transaction.prepare_cached(INSERT_TRIAL)?;
         for trial in &self.trials {
             trial.insert(&mut insert, run, pack, files.fingerprint(trial.record))?;

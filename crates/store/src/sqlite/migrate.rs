@@ -23,7 +23,8 @@ pub(super) fn header(path: &Path) -> std::io::Result<Header> {
     };
     let mut bytes = Vec::with_capacity(100);
     file.by_ref().take(100).read_to_end(&mut bytes)?;
-    let number = |at: usize| bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map(u32::from_be_bytes);
+    let number =
+        |index: usize| bytes.get(index..index + 4).and_then(|four| four.try_into().ok()).map(u32::from_be_bytes);
     Ok(match (number(60), number(68)) {
         _ if bytes.is_empty() => Header::Absent,
         (Some(version), Some(mark)) if bytes.starts_with(b"SQLite format 3\0") => Header::Database { version, mark },

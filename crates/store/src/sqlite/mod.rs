@@ -202,7 +202,7 @@ impl Store for SqliteStore {
         &'a self,
         run: &str,
     ) -> Result<Box<dyn Iterator<Item = Result<StoredEvent, StoreError>> + 'a>, StoreError> {
-        Ok(Box::new(replay::Events::of(&self.connection, run)?))
+        Ok(Box::new(replay::Events::open(&self.connection, run)?))
     }
 
     fn live(&self, run: &str) -> Result<Vec<LiveTrial>, StoreError> {

@@ -9,7 +9,7 @@ use super::pack::unpack_text;
 use crate::StoreError;
 
 /// Number of packs that are cached. Reading a run in order alternates between few of them.
-const KEPT: usize = 4;
+const MAX_CACHED_PACKS: usize = 4;
 
 /// Location of a finished trial's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +22,7 @@ pub(super) struct PackRange {
 
 impl PackRange {
     /// Reads the location from a row that starts with `pack, pack_start, pack_end`.
-    pub(super) fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+    pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         let byte = |value: i64| usize::try_from(value).unwrap_or(usize::MAX);
         let end: Option<i64> = row.get(2)?;
         Ok(Self { pack: row.get(0)?, start: byte(row.get(1)?), end: end.map(byte) })
@@ -40,10 +40,10 @@ impl Packs {
     /// Returns the events at `place`, one line of JSON each.
     pub(super) fn lines(&mut self, connection: &Connection, place: PackRange) -> Result<&str, SqliteError> {
         match self.kept.iter().position(|(pack, _)| *pack == place.pack) {
-            Some(at) => self.kept.swap(0, at),
+            Some(index) => self.kept.swap(0, index),
             None => {
                 let text = read(connection, place.pack)?;
-                self.kept.truncate(KEPT - 1);
+                self.kept.truncate(MAX_CACHED_PACKS - 1);
                 self.kept.push_front((place.pack, text));
             }
         }

@@ -12,7 +12,7 @@ use super::packed::{PackRange, Packs};
 use crate::{RunFilter, StoreError, TrialFilter};
 
 /// Minimum length of a shortened id.
-const SHORTEST: usize = 8;
+const MIN_ID_LEN: usize = 8;
 
 pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<RunRow>, SqliteError> {
     let mut statement = connection.prepare_cached(
@@ -29,7 +29,7 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ru
     Ok(runs)
 }
 
-/// Reads a row of the table `runs`. The short id is set by [`shorten`].
+/// Reads a row of the `runs` table. The short id is set by [`shorten`].
 pub(super) fn run(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     Ok(RunRow {
         id: row.get("id")?,
@@ -105,7 +105,7 @@ pub(super) fn shorten(connection: &Connection, run: &mut RunRow) -> rusqlite::Re
     };
     let before = shared("SELECT max(id) FROM runs WHERE id < ?1")?;
     let after = shared("SELECT min(id) FROM runs WHERE id > ?1")?;
-    run.short = run.id.chars().take((before.max(after) + 1).max(SHORTEST)).collect();
+    run.short = run.id.chars().take((before.max(after) + 1).max(MIN_ID_LEN)).collect();
     Ok(())
 }
 
@@ -194,7 +194,7 @@ fn trial_row(row: &Row<'_>) -> rusqlite::Result<TrialRow> {
     })
 }
 
-/// Reads the columns of a row one after the other.
+/// Reads the columns of a row one after another.
 struct Columns<'a> {
     row: &'a Row<'a>,
     next: usize,
@@ -244,10 +244,10 @@ pub(super) fn records(connection: &Connection, run: &str, trials: &[&str]) -> Re
          WHERE runs.id = ?1 AND trials.id = ?2",
     )?;
     let mut places = Vec::with_capacity(trials.len());
-    for (at, trial) in trials.iter().enumerate() {
-        let place = statement.query_row([run, trial], PackRange::of).optional()?;
+    for (index, trial) in trials.iter().enumerate() {
+        let place = statement.query_row([run, trial], PackRange::from_row).optional()?;
         let unknown = || StoreError::UnknownTrial { run: run.to_owned(), trial: (*trial).to_owned() };
-        places.push((place.ok_or_else(unknown)?, at));
+        places.push((place.ok_or_else(unknown)?, index));
     }
     places.sort_unstable();
     let mut packs = Packs::default();

@@ -37,7 +37,7 @@ pub(super) struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    pub(super) fn of(connection: &'a Connection, run: &str) -> Result<Self, SqliteError> {
+    pub(super) fn open(connection: &'a Connection, run: &str) -> Result<Self, SqliteError> {
         let transaction = connection.unchecked_transaction()?;
         let number = run_number(&transaction, run)?.ok_or_else(|| StoreError::UnknownRun(run.to_owned()))?;
         let mut sources = Vec::new();
@@ -48,7 +48,7 @@ impl<'a> Events<'a> {
             let mut rows = packed.query([number])?;
             while let Some(row) = rows.next()? {
                 next.push(Reverse((row.get::<_, i64>(3)?.unsigned_abs(), sources.len())));
-                sources.push(Source::Packed(PackRange::of(row)?));
+                sources.push(Source::Packed(PackRange::from_row(row)?));
             }
             let mut open =
                 transaction.prepare_cached("SELECT trial, min(seq) FROM journal WHERE run = ?1 GROUP BY trial")?;
@@ -62,8 +62,8 @@ impl<'a> Events<'a> {
         Ok(Self { transaction, run: number, packs: Packs::default(), sources, next })
     }
 
-    fn take(&mut self, at: usize) -> Result<Option<StoredEvent>, SqliteError> {
-        let Some(source) = self.sources.get_mut(at) else { return Ok(None) };
+    fn take(&mut self, index: usize) -> Result<Option<StoredEvent>, SqliteError> {
+        let Some(source) = self.sources.get_mut(index) else { return Ok(None) };
         if let Source::Packed(place) = *source {
             *source = Source::Lines(events(self.packs.lines(&self.transaction, place)?)?.into());
         }
@@ -79,7 +79,7 @@ impl<'a> Events<'a> {
             }
         };
         match following {
-            Some(seq) => self.next.push(Reverse((seq, at))),
+            Some(seq) => self.next.push(Reverse((seq, index))),
             None => *source = Source::Lines(VecDeque::new()),
         }
         Ok(taken.map(|(_, event)| event))
@@ -142,7 +142,7 @@ fn journal(
 pub(super) fn of_trial(connection: &Connection, run: i64, trial: &str) -> Result<Vec<StoredEvent>, SqliteError> {
     let finished = connection
         .prepare_cached("SELECT pack, pack_start, pack_end FROM trials WHERE run = ?1 AND id = ?2")?
-        .query_row(params![run, trial], PackRange::of)
+        .query_row(params![run, trial], PackRange::from_row)
         .optional()?;
     let mut events = match finished {
         Some(place) => events(Packs::default().lines(connection, place)?)?,

@@ -122,7 +122,7 @@ fn case(row: &Row<'_>) -> rusqlite::Result<CaseResults> {
 pub(super) struct TestFiles(BTreeMap<String, String>);
 
 impl TestFiles {
-    pub(super) fn of(transaction: &Transaction<'_>, run: i64) -> rusqlite::Result<Self> {
+    pub(super) fn load(transaction: &Transaction<'_>, run: i64) -> rusqlite::Result<Self> {
         let mut select = transaction.prepare_cached("SELECT test_files FROM runs WHERE no = ?1")?;
         let files: String = select.query_row([run], |row| row.get(0))?;
         Ok(Self(serde_json::from_str(&files).unwrap_or_default()))

@@ -1,4 +1,4 @@
-//! The tables. A released migration step never changes: each new format adds a step. The table `blobs` is not used.
+//! The tables. A released migration step never changes: each new format adds a step. The `blobs` table is not used.
 
 /// Application id of our files (`trln`).
 pub(super) const MARK: u32 = 0x7472_6c6e;

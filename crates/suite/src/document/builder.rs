@@ -324,8 +324,11 @@ impl<'a> Builder<'a> {
 /// Checks for duplicate keys. Most maps have few keys, and comparing them pairwise is much cheaper than a hash table.
 fn has_duplicates(entries: &[(Spanned<String>, Node)]) -> bool {
     if entries.len() <= 12 {
-        let later = |at: usize| entries[at + 1..].iter();
-        return entries.iter().enumerate().any(|(at, (name, _))| later(at).any(|(other, _)| other.value == name.value));
+        let later = |index: usize| entries[index + 1..].iter();
+        return entries
+            .iter()
+            .enumerate()
+            .any(|(index, (name, _))| later(index).any(|(other, _)| other.value == name.value));
     }
     let mut seen = HashSet::with_capacity(entries.len());
     !entries.iter().all(|(name, _)| seen.insert(name.value.as_str()))

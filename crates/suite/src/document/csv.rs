@@ -7,7 +7,7 @@ use model::decode::Problems;
 use model::{Diagnostic, Node, NodeKind, Source, Span, Spanned};
 
 /// Parses `source`, whose cells are separated by `delimiter`. Blank lines are skipped. A row with too few or too many
-/// cells is reported and left out.
+/// cells is reported and omitted.
 pub fn read_csv(source: &Arc<Source>, delimiter: u8, problems: &mut Problems) -> Vec<Node> {
     let offset = if source.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let text = source.text.get(offset..).unwrap_or_default();
@@ -42,7 +42,7 @@ pub fn read_csv(source: &Arc<Source>, delimiter: u8, problems: &mut Problems) ->
             continue;
         };
         if record.len() != columns.len() {
-            let (cells, expected) = (counted(record.len()), columns.len());
+            let (cells, expected) = (describe_count(record.len()), columns.len());
             problems.push(
                 at(format!("the row has {cells}, but the header has {expected}"))
                     .help("put a cell that contains the delimiter in quotes"),
@@ -61,7 +61,7 @@ fn position(reader: &csv::Reader<&[u8]>) -> usize {
     usize::try_from(reader.position().byte()).unwrap_or(usize::MAX)
 }
 
-fn counted(cells: usize) -> String {
+fn describe_count(cells: usize) -> String {
     if cells == 1 { "1 cell".to_owned() } else { format!("{cells} cells") }
 }
 

@@ -57,11 +57,12 @@ pub(super) fn json_error(source: &Source, start: usize, text: &str, error: &serd
     json_problem(source, error, start + line_start + error.column().saturating_sub(1))
 }
 
-pub(super) fn json_problem(source: &Source, error: &serde_json::Error, at: usize) -> Diagnostic {
+pub(super) fn json_problem(source: &Source, error: &serde_json::Error, index: usize) -> Diagnostic {
     let full = error.to_string();
     let message = full.rfind(" at line ").map_or(full.as_str(), |cut| &full[..cut]);
-    let mut problem = Diagnostic::error(format!("not valid JSON: {message}")).at(source.excerpt(Span::new(at, at)));
-    if source.text.get(at..).is_some_and(|rest| rest.starts_with('/') || rest.starts_with('#')) {
+    let mut problem =
+        Diagnostic::error(format!("not valid JSON: {message}")).at(source.excerpt(Span::new(index, index)));
+    if source.text.get(index..).is_some_and(|rest| rest.starts_with('/') || rest.starts_with('#')) {
         problem = problem.help("JSON does not allow comments");
     } else if message.contains("trailing comma") {
         problem = problem.help("JSON does not allow a comma after the last item");

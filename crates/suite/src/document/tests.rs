@@ -63,7 +63,7 @@ fn a_duplicate_key_is_reported_at_its_second_use_and_parsing_continues() {
     let places: Vec<_> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(places, ["t.yaml:3:1: duplicate key `a`", "t.yaml:4:1: duplicate key `b`"]);
     assert_eq!(problems[0].help, ["it is first written on line 1"]);
-    let many: String = (0..40).map(|at| format!("k{at}: 1\n")).collect();
+    let many: String = (0..40).map(|index| format!("k{index}: 1\n")).collect();
     assert_eq!(problem(&format!("{many}k20: 2\n")), "41:1 duplicate key `k20`");
 }
 
@@ -158,7 +158,7 @@ fn a_file_that_is_not_utf_8_is_reported_at_its_first_invalid_byte() {
     assert_eq!(open(file.path(), "t.yaml").unwrap_err().to_string(), "t.yaml:2:4: the file is not UTF-8 text");
 }
 
-/// Asserts that every location is inside the text, whatever the text is.
+/// Asserts that every location is inside the text, regardless of the text.
 fn hold_spans(node: &Node) {
     assert!(node.source.text.get(node.span.start()..node.span.end()).is_some(), "{:?}", node.span);
     match &node.kind {

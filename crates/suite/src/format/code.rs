@@ -55,7 +55,7 @@ fn load(path: &Path, source: &Source, library: &Library, problems: &mut Problems
     Ok(tests)
 }
 
-/// Creates the only case of a file whose cases are not known.
+/// Creates the only case of a file whose cases are unknown.
 fn unloaded(path: &Path, source: &Source, mut problem: Diagnostic) -> Case {
     let place = problem.source.get_or_insert_with(|| Excerpt::of_file(&*source.path)).clone();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -100,7 +100,7 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
     cases.into_iter().map(|(case, _)| Arc::new(case)).collect()
 }
 
-/// Returns the location of a scenario's name, as far as it is known.
+/// Returns the location of a scenario's name, if known.
 fn place_of(written: &Written, source: &Source) -> Excerpt {
     match &written.call {
         Some(call) => {

@@ -90,7 +90,7 @@ fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Op
     refuse_tags(file.root, problems);
     let mut fields = Fields::of(file.root, "the suite", problems)?;
     fields.get(SCHEMA);
-    let (key, definition) = named(&mut fields, problems);
+    let (key, definition) = read_subject(&mut fields, problems);
     let name = fields.required_text(key, problems);
     let skill = match (&name, fields.get(key)) {
         (Some(name), Some(place)) => skill::find(name, definition, place, file, library, problems),
@@ -114,7 +114,7 @@ fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Op
 }
 
 /// Returns the key that names the subject of the suite, and its kind. Exactly one is allowed.
-fn named(fields: &mut Fields<'_>, problems: &mut Problems) -> (&'static str, Definition) {
+fn read_subject(fields: &mut Fields<'_>, problems: &mut Problems) -> (&'static str, Definition) {
     let [skill, sub_agent] = NAMES;
     let Some(second) = fields.get(sub_agent.0) else { return skill };
     if fields.get(skill.0).is_none() {

@@ -71,10 +71,10 @@ enum Ending {
 fn read(path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
     let Some((_, ending)) = path.file_name().and_then(|name| split(name.to_str()?)) else { return Vec::new() };
     let content = match ending {
-        Ending::Yaml => Content::of_yaml(source, problems),
-        Ending::Json => Content::of_json(source, problems),
-        Ending::JsonLines => Some(Content::of_json_lines(source, problems)),
-        Ending::Module => Content::of_module(path, source, &library.cwd, problems),
+        Ending::Yaml => Content::from_yaml(source, problems),
+        Ending::Json => Content::from_json(source, problems),
+        Ending::JsonLines => Some(Content::from_json_lines(source, problems)),
+        Ending::Module => Content::from_module(path, source, &library.cwd, problems),
     };
     content.map(|content| cases(path, content, library, problems)).unwrap_or_default()
 }
@@ -110,11 +110,11 @@ fn cases(path: &Path, content: Content, library: &Library, problems: &mut Proble
     warn_of_idle(&drafts, problems);
     drop_repeated(known, problems);
     warn_of_twins(&drafts, problems);
-    named(drafts)
+    assign_ids(drafts)
 }
 
 /// Returns the row as a case, which is called like the row if neither it nor the front matter has a title. An empty
-/// cell under a key that cannot be empty is left out.
+/// cell under a key that cannot be empty is omitted.
 fn case_of_row(row: Row, has_title: bool) -> Node {
     let mut case = row.values;
     if let NodeKind::Map(entries) = &mut case.kind {
@@ -208,16 +208,16 @@ fn drop_repeated(known: usize, problems: &mut Problems) {
         return;
     }
     let mut seen = HashSet::new();
-    let mut at = 0;
+    let mut index = 0;
     problems.retain(|problem| {
-        at += 1;
+        index += 1;
         let place = problem.source.as_ref().map(|place| (place.file.clone(), place.line, place.column));
-        at <= known || seen.insert((place, problem.message.clone()))
+        index <= known || seen.insert((place, problem.message.clone()))
     });
 }
 
 /// Returns the cases with their ids: titles if they are unique, otherwise numbers.
-fn named(drafts: Vec<Draft>) -> Vec<Arc<Case>> {
+fn assign_ids(drafts: Vec<Draft>) -> Vec<Arc<Case>> {
     let id = |draft: &Draft, id: String| match &draft.arm {
         Some(arm) => format!("{id} [{arm}]"),
         None => id,

@@ -21,7 +21,7 @@ pub const CASES: &str = "cases";
 const NAMING: [&str; 3] = ["id", "name", "title"];
 
 /// Maximum length of a row's name in characters.
-const LONGEST_NAME: usize = 60;
+const MAX_NAME_LEN: usize = 60;
 
 /// Row of data.
 pub struct Row {
@@ -194,7 +194,7 @@ fn of_file(table: &Node, directory: &Path, library: &Library, problems: &mut Pro
         "tsv" => document::read_csv(&source, b'\t', problems),
         "jsonl" | "ndjson" => document::read_json_lines(&source, problems),
         _ => {
-            let root = document::read(&source, Language::of(&path)?, problems)?;
+            let root = document::read(&source, Language::from_path(&path)?, problems)?;
             match root.kind {
                 NodeKind::List(items) => items,
                 _ => {
@@ -214,8 +214,8 @@ fn name(values: &Node) -> Option<String> {
     let name = naming.or_else(|| text(&entries.first()?.1))?;
     let name: String = name.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     let name = name.trim();
-    let short = || name.chars().take(LONGEST_NAME - 1).chain(['…']).collect();
-    Some(if name.chars().count() > LONGEST_NAME { short() } else { name.to_owned() })
+    let short = || name.chars().take(MAX_NAME_LEN - 1).chain(['…']).collect();
+    Some(if name.chars().count() > MAX_NAME_LEN { short() } else { name.to_owned() })
 }
 
 /// Returns the text of a value that can name a row.

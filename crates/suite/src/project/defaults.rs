@@ -38,7 +38,7 @@ pub struct Defaults {
 }
 
 impl Defaults {
-    /// Reads the section `defaults`.
+    /// Reads the `defaults` section.
     pub(super) fn read(node: &Node, root: &Path, dialect: Dialect, problems: &mut Problems) -> Self {
         let mut defaults = Self::default();
         let Some(fields) = Fields::of(node, "`defaults`", problems) else { return defaults };
@@ -75,8 +75,8 @@ impl Defaults {
         self.sandbox = text(fields, "sandbox", problems);
     }
 
-    /// Reads the section `eval`, which contains some of the same settings under other names. `retries` has another
-    /// meaning in it than in `defaults`, which causes a warning unless the file is in the original format.
+    /// Reads the `eval` section, which contains some of the same settings under other names. `retries` has another
+    /// meaning in it than in `defaults`, which produces a warning unless the file is in the original format.
     pub(super) fn read_eval(&mut self, node: &Node, dialect: Dialect, problems: &mut Problems) {
         let Some(fields) = Fields::of(node, "`eval`", problems) else { return };
         let mut fields = fields.in_either_case();

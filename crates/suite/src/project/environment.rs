@@ -69,8 +69,8 @@ impl Filling<'_> {
     fn text(&mut self, text: &str, node: &Node) -> String {
         let mut done = String::with_capacity(text.len());
         let mut rest = text;
-        while let Some(at) = rest.find(OPENING) {
-            let (before, reference) = rest.split_at(at);
+        while let Some(offset) = rest.find(OPENING) {
+            let (before, reference) = rest.split_at(offset);
             let inside = &reference[OPENING.len()..];
             if let Some(before) = before.strip_suffix('$') {
                 done.extend([before, OPENING]);
@@ -82,7 +82,7 @@ impl Filling<'_> {
                 let problem = node
                     .error(format!("`{OPENING}` is not followed by the name of a variable"))
                     .help("write `${env.NAME}`");
-                self.tell(problem);
+                self.report(problem);
                 done.push_str(OPENING);
                 rest = inside;
                 continue;
@@ -91,7 +91,7 @@ impl Filling<'_> {
                 Some(value) => done.push_str(value),
                 None => {
                     let problem = self.unset(name, node);
-                    self.tell(problem);
+                    self.report(problem);
                     done.push_str(&reference[..reference.len() - after.len()]);
                 }
             }
@@ -103,12 +103,12 @@ impl Filling<'_> {
     fn unset(&self, name: &str, node: &Node) -> Diagnostic {
         let state = if self.environment.contains_key(name) { "is empty" } else { "is not set" };
         let near = nearest(name, self.environment.keys().map(String::as_str).filter(|other| *other != name));
-        node.error(format!("`{}` needs the variable `{name}`, which {state}", self.way.join(".")))
+        node.error(format!("`{}` needs the `{name}` variable, which {state}", self.way.join(".")))
             .suggest(near)
             .help(format!("set `{name}` in the environment of this command"))
     }
 
-    fn tell(&mut self, problem: Diagnostic) {
+    fn report(&mut self, problem: Diagnostic) {
         self.missing.push(Missing { way: self.way.clone(), problem });
     }
 }
@@ -152,8 +152,8 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "`agents.bot.url` needs the variable `NO`, which is not set",
-                "`agents.bot.url` needs the variable `EMPTY`, which is empty",
+                "`agents.bot.url` needs the `NO` variable, which is not set",
+                "`agents.bot.url` needs the `EMPTY` variable, which is empty",
                 "`${env.` is not followed by the name of a variable",
             ]
         );

@@ -84,7 +84,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// Reads the file at `path`; an empty file is `null`.
 pub fn read(path: &Path, cwd: &Path, problems: &mut Problems) -> Option<Node> {
     let source = document::open(path, &shown(path, cwd)).map_err(|problem| problems.push(*problem)).ok()?;
-    match Language::of(path) {
+    match Language::from_path(path) {
         Some(language) => document::read(&source, language, problems),
         None => of_module(path, &source, cwd, problems),
     }
@@ -109,11 +109,11 @@ fn of_module(path: &Path, source: &Arc<Source>, cwd: &Path, problems: &mut Probl
 /// Warns of `process.env`. It is empty in a configuration, and without the warning nothing would indicate that.
 fn warn_of_environment(source: &Arc<Source>, problems: &mut Problems) {
     const ASKED: &str = "process.env";
-    let is_comment = |at: usize| {
-        let line = source.text[..at].rsplit('\n').next().unwrap_or_default().trim_start();
+    let is_comment = |index: usize| {
+        let line = source.text[..index].rsplit('\n').next().unwrap_or_default().trim_start();
         line.starts_with("//") || line.starts_with('*') || line.starts_with("/*")
     };
-    let asked = source.text.match_indices(ASKED).map(|(at, _)| at).find(|at| !is_comment(*at));
+    let asked = source.text.match_indices(ASKED).map(|(offset, _)| offset).find(|offset| !is_comment(*offset));
     if let Some(at) = asked {
         let place = source.excerpt(Span::new(at, at + ASKED.len()));
         let problem = Diagnostic::warning("`process.env` is empty in a configuration").at(place);

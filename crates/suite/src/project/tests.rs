@@ -211,14 +211,14 @@ fn a_missing_variable_is_reported_only_when_used() {
     assert!(problems.is_empty(), "{problems:?}");
     assert_eq!(
         missing(&project.agents[0].missing),
-        ["fabrik.config.ts:7:33: `agent.headers.Authorization` needs the variable `AGENT_API_KEY`, which is not set"]
+        ["fabrik.config.ts:7:33: `agent.headers.Authorization` needs the `AGENT_API_KEY` variable, which is not set"]
     );
     assert_eq!(
         missing(&project.judge.missing),
-        ["fabrik.config.ts:13:13: `llm.apiKey` needs the variable `OPENAI_API_KEY`, which is not set"]
+        ["fabrik.config.ts:13:13: `llm.apiKey` needs the `OPENAI_API_KEY` variable, which is not set"]
     );
     let (_, problems, _directory) = find(&[("trialrun.yaml", "state: ${env.STATE_DIR}\n")], ".");
-    assert_eq!(problems, ["trialrun.yaml:1:8: `state` needs the variable `STATE_DIR`, which is not set"]);
+    assert_eq!(problems, ["trialrun.yaml:1:8: `state` needs the `STATE_DIR` variable, which is not set"]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ const EITHER_CASE: &str = "configuration";
 /// Map that can have keys besides those of its table.
 const OPEN: &str = "configuration agent";
 
-/// Returns the schema of files of the format `page`.
+/// Returns the schema of files of the format called `page`.
 pub(super) fn document(page: &'static str) -> Map<String, Value> {
     let mut builder = Builder { page, definitions: Map::new() };
     let mut schema = Map::new();
@@ -27,7 +27,7 @@ pub(super) fn document(page: &'static str) -> Map<String, Value> {
     schema
 }
 
-/// Returns the definition of the map called `name` in files of the format `page`, and those that it uses.
+/// Returns the definition of the map called `name` in files of the format `page` describes, and those that it uses.
 pub(super) fn definitions(page: &'static str, name: &str) -> Map<String, Value> {
     let mut builder = Builder { page, definitions: Map::new() };
     builder.refer(name);

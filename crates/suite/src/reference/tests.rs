@@ -12,7 +12,7 @@ fn example(page: &str) -> &str {
     page.split("```").nth(1).and_then(|block| block.split_once('\n')).unwrap().1
 }
 
-/// Loads a project with a skill and the file `name`.
+/// Loads a project with a skill and the file called `name`.
 fn loaded(name: &str, text: &str) -> Loaded {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();

@@ -62,7 +62,7 @@ export default scenario("contradictory information handling", async ({ agent }) 
 });
 "#;
 
-/// Loads the folder `tests`.
+/// Loads the `tests` folder.
 fn load_tests(scratch: &Scratch) -> trialrun_suite::Loaded {
     trialrun_suite::load(&Request {
         root: scratch.root().to_owned(),

@@ -245,7 +245,7 @@ fn a_missing_target_is_an_error_with_the_nearest_name() {
 fn a_skill_without_tests_and_an_empty_directory_cause_warnings() {
     let scratch = skills();
     scratch.write("empty/readme", "");
-    assert_eq!(describe(&scratch.load(&["untested"]).diagnostics), ["untested:1:1: the skill `untested` has no tests"]);
+    assert_eq!(describe(&scratch.load(&["untested"]).diagnostics), ["untested:1:1: the `untested` skill has no tests"]);
     let loaded = scratch.load(&["empty"]);
     assert_eq!(describe(&loaded.diagnostics), ["no suite found in empty"]);
     assert!(!loaded.has_errors());
@@ -338,13 +338,13 @@ fn paths_are_shown_relative_to_the_working_directory() {
 #[test]
 fn many_files_are_read_in_the_order_of_their_names() {
     let scratch = Scratch::new();
-    for at in 0..300 {
-        let broken = if at % 50 == 7 { "tpyo: 1\n" } else { "" };
-        scratch.write(&format!("many/{at:03}.yaml"), format!("{}{broken}", prompt(&format!("case-{at:03}"))));
+    for index in 0..300 {
+        let broken = if index % 50 == 7 { "tpyo: 1\n" } else { "" };
+        scratch.write(&format!("many/{index:03}.yaml"), format!("{}{broken}", prompt(&format!("case-{index:03}"))));
     }
     let loaded = scratch.load(&["many"]);
     let ids: Vec<_> = loaded.suites.iter().map(|suite| suite.cases[0].id.clone()).collect();
-    assert_eq!(ids, (0..300).map(|at| format!("case-{at:03}")).collect::<Vec<_>>());
+    assert_eq!(ids, (0..300).map(|index| format!("case-{index:03}")).collect::<Vec<_>>());
     let lines = describe(&loaded.diagnostics);
     assert_eq!(lines.len(), 6);
     assert!(lines[0].starts_with("many/007.yaml:3:1") && lines[5].starts_with("many/257.yaml:3:1"), "{lines:?}");

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::scratch::{Scratch, describe};
 
-/// Path of the suite of the skill `s`.
+/// Path of the suite of the `s` skill.
 const SUITE: &str = "skills/s/evals/evals.json";
 
-/// Creates a project with the skill `s`, whose suite has this text, and some files.
+/// Creates a project with the `s` skill, whose suite has this text, and some files.
 fn skill(text: &str) -> Scratch {
     let scratch = Scratch::new();
     scratch.skill("s").write(SUITE, text);

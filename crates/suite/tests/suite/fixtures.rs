@@ -280,7 +280,7 @@ fn prompts_keep_invalid_templates_with_a_warning() {
     for (prompt, problem) in [
         ("Write <div style={{color: 1}}>.", "this is not a template and stays as it is"),
         ("Hi {{#if name}}there{{/if}}", "this is not a template and stays as it is"),
-        ("run: ${{ x.y }}", "there is no variable `x`"),
+        ("run: ${{ x.y }}", "there is no variable named `x`"),
     ] {
         let text = format!("- input: '{prompt}'\n  output: ok\n");
         assert_eq!(case(&text).messages[0].text, prompt);
@@ -390,7 +390,7 @@ fn random_values_are_consistent_within_a_case_and_differ_between_cases() {
     let text =
         "r: '{{ randomInt(1000000, 1) }}'\n---\n- input: '{{r}}'\n  output: '{{r}}'\n- input: '{{r}}'\n  output: x\n";
     let cases = cases(text);
-    let text_of = |at: usize| cases[at].messages[0].text.clone();
+    let text_of = |index: usize| cases[index].messages[0].text.clone();
     assert_eq!(json!(text_of(0)), cases[0].messages[0].vars["r"]);
     assert_eq!(cases[0].expected, Some(json!(text_of(0))));
     assert_ne!(text_of(0), text_of(1));

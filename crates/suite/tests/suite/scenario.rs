@@ -149,8 +149,8 @@ fn a_scenario_with_problems_is_still_returned_for_further_checks() {
 fn a_broken_skill_is_reported_once_for_all_scenarios_that_name_it() {
     let scratch = Scratch::new();
     scratch.write("skills/x/SKILL.md", "---\nname: y\ndescription: d\n---\n");
-    for at in 0..3 {
-        scratch.write(&format!("skills/x/tests/{at}.yaml"), format!("scenario: s{at}\nskill: x\n"));
+    for index in 0..3 {
+        scratch.write(&format!("skills/x/tests/{index}.yaml"), format!("scenario: s{index}\nskill: x\n"));
     }
     let loaded = scratch.load(&["x"]);
     assert_eq!(describe(&loaded.diagnostics), ["skills/x/SKILL.md:2:7: the skill is named `y` but its directory `x`"]);
@@ -162,7 +162,7 @@ fn a_skill_without_its_file_and_a_path_as_name_are_rejected() {
     scratch.write("skills/bare/x", "").write("elsewhere/SKILL.md", "");
     assert_eq!(
         describe(&scratch.problems("{scenario: s, skill: bare}")),
-        ["s.yaml:1:22: the skill `bare` has no SKILL.md"]
+        ["s.yaml:1:22: the `bare` skill has no SKILL.md"]
     );
     for name in ["../elsewhere", "a/b", "..", "/x"] {
         let problems = describe(&scratch.problems(&format!("{{scenario: s, skill: '{name}'}}")));

@@ -115,7 +115,7 @@ fn wrongly_accepted_scenarios_are_rejected_where_loading_can_detect_it() {
     assert_eq!((agent.as_str(), place.line, place.column), ("gemini", 3, 19));
 }
 
-/// Returns the skill `name` with this text, as loaded for a case that names it.
+/// Returns the skill called `name` with this text, as loaded for a case that names it.
 fn skill_of(name: &str, text: &str) -> Result<Skill, Vec<String>> {
     let scratch = Scratch::new();
     scratch.write(&format!("skills/{name}/SKILL.md"), text);
@@ -215,7 +215,7 @@ fn the_recorded_project_loads_with_every_value() {
     assert_eq!(outline(&loaded), ["good-skill: chain, full-featured, minimal"]);
     let cases = &loaded.suites[0].cases;
 
-    let texts = |at: usize| cases[at].messages.iter().map(|message| message.text.as_str()).collect::<Vec<_>>();
+    let texts = |index: usize| cases[index].messages.iter().map(|message| message.text.as_str()).collect::<Vec<_>>();
     assert_eq!(texts(0), ["first\nline", "second"]);
     assert_eq!(
         texts(2),

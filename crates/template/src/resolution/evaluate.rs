@@ -25,7 +25,8 @@ use crate::value::{Entries, Function, Value, push};
 /// Evaluates `template`.
 pub(crate) fn evaluate(template: &Template, resolution: &Resolution<'_>) -> Result<Outcome, TemplateError> {
     if let Some(whole) = &template.whole
-        && let Some(value) = whole_value(whole, resolution).map_err(|error| placed(error, 0..template.text().len()))?
+        && let Some(value) =
+            whole_value(whole, resolution).map_err(|error| with_range(error, 0..template.text().len()))?
     {
         return Ok(Outcome::Value(value));
     }
@@ -37,10 +38,10 @@ pub(crate) fn evaluate(template: &Template, resolution: &Resolution<'_>) -> Resu
         escapes: template.regex,
     };
     let mut text = String::new();
-    for (at, part) in template.parts.iter().enumerate() {
+    for (index, part) in template.parts.iter().enumerate() {
         if let Err(mut error) = evaluator.part(part, &mut text) {
             if let Part::Output(_) = part {
-                error.others = evaluator.missing(&template.parts[at + 1..]);
+                error.others = evaluator.missing(&template.parts[index + 1..]);
             }
             return Err(error);
         }
@@ -62,7 +63,7 @@ fn whole_value(whole: &Whole, resolution: &Resolution<'_>) -> Result<Option<mode
 
 /// Sets the range of an error. An error in a variable that this text uses has its own location, and its range in this
 /// text is that of the use.
-fn placed(mut error: TemplateError, range: Range<usize>) -> TemplateError {
+fn with_range(mut error: TemplateError, range: Range<usize>) -> TemplateError {
     if error.place.is_some() || error.range.is_empty() {
         error.range = range;
     }
@@ -376,11 +377,12 @@ impl<'a> Evaluator<'a> {
         let path: Vec<Key> = std::iter::once(first).chain(steps.iter().map(|step| step.key.clone())).collect();
         let (found, weight) = self.resolution.look_up(&path);
         self.spend(weight / limit::VALUES_A_STEP, &base.range)?;
-        match found.map_err(|error| placed(error, base.range.clone()))? {
-            Found::Node(node) => Value::of_node(&node).map_err(|error| error.at(base.range.clone())),
+        match found.map_err(|error| with_range(error, base.range.clone()))? {
+            Found::Node(node) => Value::from_node(&node).map_err(|error| error.at(base.range.clone())),
             Found::Missing { at, error } => {
                 self.spend(error.searched / limit::VALUES_A_STEP, &base.range)?;
-                let range = at.checked_sub(1).and_then(|at| steps.get(at)).map_or(&base.range, |step| &step.range);
+                let range =
+                    at.checked_sub(1).and_then(|index| steps.get(index)).map_or(&base.range, |step| &step.range);
                 Err(error.at(range.clone()))
             }
         }

@@ -117,7 +117,7 @@ fn iterating_over_long_values_counts_as_steps() {
     }
     let lists = "{% set n = namespace(l=[s]) %}{% for i in range(12) %}{% set n.l = n.l + n.l %}{% endfor %}";
     ends_with(&format!("{lists}{{{{ n.l|sort|length }}}}"), json!({"s": text}), long);
-    let map: serde_json::Map<String, Value> = (0..20_000).map(|at| (format!("k{at}"), json!(at))).collect();
+    let map: serde_json::Map<String, Value> = (0..20_000).map(|index| (format!("k{index}"), json!(index))).collect();
     for walk in ["selectattr('k9')", "rejectattr('k9', 'eq', 3)", "map(attribute='k9')"] {
         ends_with(&format!("{lists}{{{{ n.l|{walk} }}}}"), json!({"s": map}), long);
     }
@@ -137,9 +137,9 @@ fn one_operation_has_a_single_comparison_limit() {
 
 /// Returns `levels` maps, each of which contains the next one twice.
 fn doubling(levels: usize) -> serde_json::Map<String, Value> {
-    let level = |at: usize| {
-        let next = format!("{{{{a{}}}}}", at + 1);
-        (format!("a{at}"), json!({"p": next, "q": next}))
+    let level = |index: usize| {
+        let next = format!("{{{{a{}}}}}", index + 1);
+        (format!("a{index}"), json!({"p": next, "q": next}))
     };
     (0..levels).map(level).chain([(format!("a{levels}"), json!("x"))]).collect()
 }
@@ -168,9 +168,9 @@ fn node_of(value: &Value) -> Node {
 
 #[test]
 fn large_maps_and_many_variables_are_fast() {
-    let many: serde_json::Map<String, Value> = (0..40_000).map(|at| (format!("k{at}"), json!(at))).collect();
+    let many: serde_json::Map<String, Value> = (0..40_000).map(|index| (format!("k{index}"), json!(index))).collect();
     let mut templates: serde_json::Map<String, Value> =
-        (0..20_000).map(|at| (format!("{{{{ k{at} }}}}x"), json!(format!("{{{{ m.k{at} }}}}")))).collect();
+        (0..20_000).map(|index| (format!("{{{{ k{index} }}}}x"), json!(format!("{{{{ m.k{index} }}}}")))).collect();
     templates.insert("plain".to_owned(), json!(1));
     let mut values = many.clone();
     values.insert("m".to_owned(), Value::Object(many));

@@ -86,7 +86,7 @@ fn unknown_operations_suggest_the_nearest_one() {
     check("{{ x|default('a') }}", "unknown filter `default`", "default", "write `value if value is defined else …`");
     check("{{ x is defned }}", "unknown test `defned`", "defned", "did you mean `defined`?");
     check("{{ rnge(3) }}", "unknown function `rnge`", "rnge", "did you mean `range`?");
-    check("{{ x.uper() }}", "text has no method `uper`", "uper", "did you mean `upper`?");
+    check("{{ x.uper() }}", "text has no method named `uper`", "uper", "did you mean `upper`?");
     check("{{ x() }}", "`x` is a variable, which cannot be called", "x", "");
     check("{{ x.y.z() }}", "`x` is a string, so it has no member `y`", "y", "");
     check("{{ (1)() }}", "a number cannot be called", "(1)", "");
@@ -100,11 +100,11 @@ fn operations_name_the_types_they_accept() {
     check("{{ x - 1 }}", "`-` cannot be used with text and a number", "x - 1", "");
     check("{{ list < 3 }}", "`<` cannot be used with a list and a number", "list < 3", "");
     check("{{ x|join(1, 2) }}", "`join` is given too many arguments", "join", "it is written `join(list, sep=\",\")`");
-    check("{{ list|join(by='-') }}", "`join` has no argument `by`", "join", "known arguments: list, sep");
+    check("{{ list|join(by='-') }}", "`join` has no argument named `by`", "join", "known arguments: list, sep");
     check("{{ x|indent('a') }}", "`indent` takes a number here, not text", "indent", "");
     check(
         "{{ range() }}",
-        "`range` needs the argument `start`",
+        "`range` needs the `start` argument",
         "range()",
         "it is written `range(start, stop, step=1)`",
     );
@@ -116,7 +116,7 @@ fn operations_name_the_types_they_accept() {
         "",
     );
     check("{{ raise_exception('bad') }}", "bad", "raise_exception('bad')", "");
-    check("{{ strftime_now('%Y') }}", "the time is not known here", "strftime_now('%Y')", "");
+    check("{{ strftime_now('%Y') }}", "the time is unknown here", "strftime_now('%Y')", "");
     check(
         "{{ strftime('soon', '%Y') }}",
         "`soon` is not a date",

@@ -170,7 +170,7 @@ fn the_template_format_of_a_fixture_does_not_apply_to_its_variables() {
     let found = resolve_as(Format::FString, &node, &values, &mut problems);
     assert_eq!(found.to_json(), json!(["Hi Al {x}", "{x}"]));
     assert!(problems.is_empty());
-    let wrong = Format::of(&Node::from_json(&json!("fstrng"), &Source::new("f", ""))).unwrap_err();
+    let wrong = Format::from_node(&Node::from_json(&json!("fstrng"), &Source::new("f", ""))).unwrap_err();
     assert_eq!(wrong.help, ["did you mean `fstring`?"]);
 }
 

@@ -98,7 +98,7 @@ async fn a_missing_key_is_an_environment_fault() {
     assert_eq!(messages, ["the model `openai:m1` cannot be used: `openai` needs a key: OPENAI_API_KEY is not set"]);
 }
 
-/// Plays a scripted model over the network, through the provider `name` and its wire format.
+/// Plays a scripted model over the network, through the provider called `name` and its wire format.
 async fn over_the_network(name: &str, steps: &serde_json::Value) -> super::TestRun {
     let mut harness = AgentHarness::scripted("go", steps);
     let Endpoint::Script(playback) = &harness.endpoint else { panic!("no script") };

@@ -14,10 +14,10 @@ pub(super) struct Arguments {
 
 impl Arguments {
     /// Accepts `input` if it has all arguments that `schema` requires and no unknown ones. `null` counts as absent.
-    pub(super) fn of(input: Value, schema: &Value) -> Result<Self, String> {
+    pub(super) fn parse(input: Value, schema: &Value) -> Result<Self, String> {
         let mut given = match input {
             Value::Object(given) => given,
-            other => return Err(format!("Invalid arguments: they must be an object, not {}", shown(&other))),
+            other => return Err(format!("Invalid arguments: they must be an object, not {}", display(&other))),
         };
         given.retain(|_, value| !value.is_null());
         let known = || schema["properties"].as_object().into_iter().flat_map(|map| map.keys()).map(String::as_str);
@@ -89,10 +89,10 @@ impl Arguments {
 }
 
 fn wrong(name: &str, wanted: &str, value: &Value) -> String {
-    format!("Invalid arguments: `{name}` must be {wanted}, not {}", shown(value))
+    format!("Invalid arguments: `{name}` must be {wanted}, not {}", display(value))
 }
 
-fn shown(value: &Value) -> String {
+fn display(value: &Value) -> String {
     let whole = value.to_string();
     match model::text::head(&whole, 60) {
         (head, true) => format!("{head}…"),
@@ -110,7 +110,7 @@ mod tests {
             "properties": {"file_path": {}, "limit": {}, "all": {}},
             "required": ["file_path"],
         });
-        Arguments::of(input, &schema)
+        Arguments::parse(input, &schema)
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The tool that asks the user.
+//! The tool that asks the user questions.
 
 use model::Question;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ fn ask(mut arguments: Arguments, id: &str, turn: &mut Turn) -> ToolOutput {
     }
     // All questions are parsed before the first is asked, because an answer can be used only once.
     let questions: Vec<Question> =
-        given.iter().enumerate().map(|(at, given)| read(id, at, given)).collect::<Result<_, _>>()?;
+        given.iter().enumerate().map(|(index, given)| read(id, index, given)).collect::<Result<_, _>>()?;
     let answers = questions.into_iter().map(|question| {
         let text = question.question.clone();
         match turn.ask(question) {
@@ -62,9 +62,9 @@ fn ask(mut arguments: Arguments, id: &str, turn: &mut Turn) -> ToolOutput {
     Ok(answers.collect::<Vec<_>>().join("\n"))
 }
 
-fn read(id: &str, at: usize, given: &Value) -> Result<Question, String> {
+fn read(id: &str, index: usize, given: &Value) -> Result<Question, String> {
     let Some(text) = given.get("question").and_then(Value::as_str).filter(|text| !text.is_empty()) else {
-        return Err(format!("Invalid arguments: `questions[{at}].question` must be a string"));
+        return Err(format!("Invalid arguments: `questions[{index}].question` must be a string"));
     };
     let options = match given.get("options") {
         None | Some(Value::Null) => Vec::new(),
@@ -72,8 +72,8 @@ fn read(id: &str, at: usize, given: &Value) -> Result<Question, String> {
             .iter()
             .map(|option| option.get("label").unwrap_or(option).as_str().map(str::to_owned))
             .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| format!("Invalid arguments: each of `questions[{at}].options` must have a `label`"))?,
-        Some(_) => return Err(format!("Invalid arguments: `questions[{at}].options` must be a list")),
+            .ok_or_else(|| format!("Invalid arguments: each of `questions[{index}].options` must have a `label`"))?,
+        Some(_) => return Err(format!("Invalid arguments: `questions[{index}].options` must be a list")),
     };
     let multi_select = given.get("multiSelect").and_then(Value::as_bool).unwrap_or(false);
     let (call_id, question) = (Some(id.to_owned()), text.to_owned());

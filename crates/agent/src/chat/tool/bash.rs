@@ -10,10 +10,10 @@ use sandbox::supervise::{self, MARK, TROUBLE};
 
 /// Timeout of a command if the model does not set one.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Maximum length of the output in characters; longer output loses its middle.
-const MOST: usize = 30_000;
+/// Maximum length of the output in characters; longer output is truncated in the middle.
+const MAX_OUTPUT_CHARS: usize = 30_000;
 /// Maximum size of each stream that is kept while the command runs, in bytes.
-const KEPT: usize = 4 * MOST;
+const MAX_BUFFERED_BYTES: usize = 4 * MAX_OUTPUT_CHARS;
 
 pub(super) const TOOL: Tool = Tool {
     name: "Bash",
@@ -37,19 +37,20 @@ async fn bash(mut arguments: Arguments, call: Call<'_>) -> ToolOutput {
     arguments.text("description")?;
     let timeout = arguments.count("timeout", 1)?.map_or(TIMEOUT, Duration::from_millis).min(call.tool_context.time);
     if command.contains('\0') {
-        return Err("Invalid arguments: `command` has a NUL character in it".to_owned());
+        return Err("Invalid arguments: `command` contains a NUL character".to_owned());
     }
     let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
     // Both streams are merged, so that their lines stay in order. The redirection is on the command's first line, so
     // that the shell's line numbers match the model's.
     let script = format!("exec 2>&1; {command}");
     let process = call.tool_context.sandbox.command(shell.as_ref(), &["-c".as_ref(), script.as_ref()], &[]);
-    let output = supervise::run(process, timeout, KEPT)
+    let output = supervise::run(process, timeout, MAX_BUFFERED_BYTES)
         .await
         .map_err(|error| format!("the command could not be started: {error}"))?;
     let mut text = output.stdout.text();
     text.push_str(&output.stderr.text());
-    let text = model::text::middle(text.trim_end().to_owned(), MOST - MOST / 2, MOST);
+    let text =
+        model::text::middle(text.trim_end().to_owned(), MAX_OUTPUT_CHARS - MAX_OUTPUT_CHARS / 2, MAX_OUTPUT_CHARS);
     if output.timed_out {
         return Err(join(&format!("The command timed out after {} s.", seconds(timeout)), &text));
     }

@@ -7,7 +7,7 @@ use super::{Arguments, Files, Run, Tool, ToolOutput};
 
 pub(super) const TOOL: Tool = Tool {
     name: "Edit",
-    description: "Replaces a text in a file. The old text must occur in the file exactly as given, including line \
+    description: "Replaces text in a file. The old text must occur in the file exactly as given, including line \
                   endings and indentation, and only once unless `replace_all` is set.",
     properties,
     required: &["file_path", "old_string", "new_string"],

@@ -10,7 +10,7 @@ use super::{Arguments, Files, Run, Tool, ToolOutput};
 use crate::resolve::fixed_part;
 
 /// Maximum number of paths listed.
-const MOST: usize = 1_000;
+const MAX_PATHS: usize = 1_000;
 
 pub(super) const TOOL: Tool = Tool {
     name: "Glob",
@@ -57,16 +57,16 @@ fn glob(arguments: &mut Arguments, files: &Files) -> ToolOutput {
         return Ok("No files found.".to_owned());
     }
     found.sort();
-    let more = found.len().saturating_sub(MOST);
-    found.truncate(MOST);
+    let more = found.len().saturating_sub(MAX_PATHS);
+    found.truncate(MAX_PATHS);
     if more > 0 {
         found.push(format!("[… {more} more …]"));
     }
     Ok(found.join("\n"))
 }
 
-/// Returns every file below `root` without following links. A repository's own folder is left out; with `ignoring`,
-/// also everything that the `.gitignore` files in the tree exclude.
+/// Returns every file below `root` without following links. A repository's own folder is omitted; with `ignoring`, also
+/// everything that the `.gitignore` files in the tree exclude.
 pub(super) fn walk(root: &Path, ignoring: bool) -> impl Iterator<Item = PathBuf> + use<> {
     WalkBuilder::new(root)
         .standard_filters(false)

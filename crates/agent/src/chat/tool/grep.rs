@@ -35,10 +35,10 @@ fn properties() -> Value {
         "output_mode": {
             "type": "string",
             "enum": MODES,
-            "description": "Show the paths (the default), the lines, or how many lines each file has"
+            "description": "Show the paths (the default), the lines, or the number of matching lines in each file"
         },
         "-i": {"type": "boolean", "description": "Ignore case"},
-        "-n": {"type": "boolean", "description": "Show line numbers; they are always shown"},
+        "-n": {"type": "boolean", "description": "Accepted for compatibility; line numbers are always shown"},
         "head_limit": {"type": "integer", "minimum": 1, "description": "Number of lines of output to show"},
     })
 }
@@ -46,7 +46,7 @@ fn properties() -> Value {
 fn grep(arguments: &mut Arguments, files: &Files) -> ToolOutput {
     let pattern = arguments.required("pattern")?;
     let path = arguments.text("path")?.unwrap_or_else(|| ".".to_owned());
-    let only = arguments.text("glob")?;
+    let filter = arguments.text("glob")?;
     let mode = arguments.choice("output_mode", MODES)?;
     let ignore_case = arguments.flag("-i")?;
     arguments.flag("-n")?;
@@ -55,7 +55,7 @@ fn grep(arguments: &mut Arguments, files: &Files) -> ToolOutput {
         .case_insensitive(ignore_case)
         .build()
         .map_err(|error| format!("`pattern` is not a valid regular expression: {error}"))?;
-    let only = only.as_deref().map(file_filter).transpose()?;
+    let filter = filter.as_deref().map(file_filter).transpose()?;
     let root = files.access.locate(&path)?;
     if !root.exists() {
         return Err(format!("{path} does not exist"));
@@ -67,9 +67,10 @@ fn grep(arguments: &mut Arguments, files: &Files) -> ToolOutput {
         if files.stopped.is_set() {
             return Err("stopped".to_owned());
         }
-        // If the search names a file, that file has no path below itself.
-        let below = file.strip_prefix(&root).ok().filter(|below| !below.as_os_str().is_empty()).unwrap_or(&file);
-        if only.as_ref().is_some_and(|only| !only.is_match(below)) {
+        // If the search names a file, its relative path is empty.
+        let relative =
+            file.strip_prefix(&root).ok().filter(|relative| !relative.as_os_str().is_empty()).unwrap_or(&file);
+        if filter.as_ref().is_some_and(|filter| !filter.is_match(relative)) {
             continue;
         }
         // A link that leads outside, or an unreadable file, is skipped.

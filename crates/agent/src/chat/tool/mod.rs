@@ -113,7 +113,7 @@ impl Tool {
         tool_context: &ToolContext,
         turn: &mut Turn,
     ) -> Option<ToolOutput> {
-        let mut arguments = match Arguments::of(input.clone(), &self.schema()) {
+        let mut arguments = match Arguments::parse(input.clone(), &self.schema()) {
             Ok(arguments) => arguments,
             Err(wrong) => return Some(Err(wrong)),
         };

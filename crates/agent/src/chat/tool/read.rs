@@ -11,7 +11,7 @@ const LINES: u64 = 2_000;
 /// Maximum length of a line in characters; longer lines are cut.
 const LINE_LENGTH: usize = 2_000;
 /// Approximate maximum size of the output, in bytes.
-const MOST: usize = 100_000;
+const MAX_OUTPUT_BYTES: usize = 100_000;
 /// Number of bytes examined to detect a binary file.
 const PROBE: usize = 8_000;
 
@@ -52,7 +52,7 @@ fn read(arguments: &mut Arguments, files: &Files) -> ToolOutput {
         if number < offset {
             continue;
         }
-        if number - offset >= limit || shown.len() > MOST {
+        if number - offset >= limit || shown.len() > MAX_OUTPUT_BYTES {
             let total = text.lines().count();
             let _ = writeln!(shown, "[… {path} has {total} lines; continue with offset {number} …]");
             return Ok(shown);

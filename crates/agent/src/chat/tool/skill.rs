@@ -28,11 +28,11 @@ fn load(mut arguments: Arguments, call: &Call<'_>) -> ToolOutput {
     let Some(skill) = skills.iter().find(|skill| skill.name == name) else {
         let names: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
         let known = match &names[..] {
-            [] => "no skill is installed".to_owned(),
-            names => format!("installed are: {}", names.join(", ")),
+            [] => "No skill is installed".to_owned(),
+            names => format!("Installed skills: {}", names.join(", ")),
         };
         let hint = nearest(&name, names).map(|near| format!(" Did you mean `{near}`?")).unwrap_or_default();
-        return Err(format!("There is no skill `{name}`; {known}.{hint}"));
+        return Err(format!("There is no skill named `{name}`. {known}.{hint}"));
     };
     let mut text = format!("The files of this skill are in {}/.\n\n", skill.folder);
     let body = skill.body(&call.tool_context.access)?;

@@ -31,7 +31,7 @@ impl TestFolders {
     }
 
     pub(super) fn on_files(&self, tool: &Tool, input: Value) -> ToolOutput {
-        let mut arguments = Arguments::of(input, &tool.schema())?;
+        let mut arguments = Arguments::parse(input, &tool.schema())?;
         let Run::OnFiles(run) = tool.run else { panic!("{} needs more than files", tool.name) };
         run(&mut arguments, &Files { access: Arc::clone(&self.access), stopped: Stopped::default() })
     }

@@ -27,9 +27,9 @@ pub(super) fn read(kind: &str, map: &Map<String, Value>, state: &mut StreamState
             }
         }
         "content_block_delta" => match (text("text"), text("partial_json")) {
-            (Some(more), _) => state.answer.push_text(more),
+            (Some(more), _) => state.answer.append_default_text(more),
             (None, Some(more)) => {
-                if let Some(call) = state.answer.called(&key()) {
+                if let Some(call) = state.answer.call_mut(&key()) {
                     call.write(more);
                 }
             }
@@ -46,7 +46,7 @@ fn start(key: &str, block: &Map<String, Value>, state: &mut StreamState) {
         let before = state.answer.pieces().len();
         document::block(block, &mut state.answer);
         state.answer.name(key, before);
-        if let Some(call) = state.answer.called(key) {
+        if let Some(call) = state.answer.call_mut(key) {
             // An empty input is filled by the following pieces.
             call.input = call.input.take().filter(|input| input.as_object().is_none_or(|input| !input.is_empty()));
         }

@@ -23,12 +23,12 @@ pub(super) fn read(map: &Map<String, Value>, state: &mut StreamState) {
 
 fn delta(delta: &Map<String, Value>, state: &mut StreamState) {
     if let Some(text) = delta.get("content").or_else(|| delta.get("refusal")).and_then(Value::as_str) {
-        state.answer.push_text(text);
+        state.answer.append_default_text(text);
     }
     let calls = delta.get("tool_calls").and_then(Value::as_array);
-    for (at, piece) in calls.into_iter().flatten().enumerate() {
-        let at = piece.get("index").and_then(Value::as_u64).unwrap_or(at as u64);
-        call(&format!("index {at}"), piece, state);
+    for (index, piece) in calls.into_iter().flatten().enumerate() {
+        let index = piece.get("index").and_then(Value::as_u64).unwrap_or(index as u64);
+        call(&format!("index {index}"), piece, state);
     }
 }
 
@@ -37,14 +37,14 @@ fn call(key: &str, piece: &Value, state: &mut StreamState) {
     let function = piece.get("function");
     let id = text(piece.get("id"));
     let name = text(function.and_then(|function| function.get("name")));
-    let known = state.answer.called(key);
+    let known = state.answer.call_mut(key);
     // Some servers give every call the same index, and distinguish calls only by their ids.
     let is_new = known.is_none_or(|call| id.is_some() && name.is_some() && call.id != id);
     if is_new {
         state.answer.call(Some(key), ReportedCall::new(id, name.unwrap_or_default()));
     }
     let arguments = function.and_then(|function| function.get("arguments"));
-    let Some(call) = state.answer.called(key) else { return };
+    let Some(call) = state.answer.call_mut(key) else { return };
     match arguments {
         Some(Value::String(more)) => call.write(more),
         Some(whole @ Value::Object(_)) => call.input = Some(whole.clone()),

@@ -23,21 +23,21 @@ pub(super) fn read(code: char, value: &Value, state: &mut StreamState) -> Result
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let id = text("toolCallId");
     match code {
-        '0' => state.answer.push_text(value.as_str().unwrap_or_default()),
+        '0' => state.answer.append_default_text(value.as_str().unwrap_or_default()),
         '3' => {
             return Err(StreamError::Reported(value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
         }
         'b' | '9' => {
-            if state.answer.called(id).is_none() {
+            if state.answer.call_mut(id).is_none() {
                 let call = ReportedCall::new(Some(id.to_owned()), text("toolName"));
                 state.answer.call(Some(id), call);
             }
-            if let Some(call) = state.answer.called(id).filter(|_| code == '9') {
+            if let Some(call) = state.answer.call_mut(id).filter(|_| code == '9') {
                 call.input = value.get("args").cloned();
             }
         }
         'c' => {
-            if let Some(call) = state.answer.called(id) {
+            if let Some(call) = state.answer.call_mut(id) {
                 call.write(text("argsTextDelta"));
             }
         }

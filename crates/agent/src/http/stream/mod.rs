@@ -259,7 +259,7 @@ impl Reader {
             _ if event.name == "error" => Err(StreamError::Reported(event.data.clone())),
             // Plain text.
             _ => {
-                self.state.answer.push_text(&event.data);
+                self.state.answer.append_default_text(&event.data);
                 self.keep(|| Value::from(event.data.as_str()));
                 Ok(())
             }
@@ -269,7 +269,7 @@ impl Reader {
     fn piece(&mut self, piece: Value, name: &str) -> Result<(), StreamError> {
         match &piece {
             Value::Object(map) => self.object(map, name)?,
-            Value::String(text) => self.state.answer.push_text(text),
+            Value::String(text) => self.state.answer.append_default_text(text),
             _ => {}
         }
         self.keep(|| piece);
@@ -300,7 +300,7 @@ impl Reader {
             Parser::Path(path) => {
                 let piece = piece();
                 for found in path.find(&piece) {
-                    self.state.answer.say(&super::super::transcript::as_text(found));
+                    self.state.answer.append_text(&super::super::transcript::as_text(found));
                 }
             }
         }
@@ -337,10 +337,10 @@ fn reported(map: &Map<String, Value>, kind: &str, name: &str) -> Option<String> 
 fn other(map: &Map<String, Value>, state: &mut StreamState) {
     const MORE: [&str; 3] = ["delta", "token", "chunk"];
     if let Some(text) = document::TEXTS.iter().chain(&MORE).find_map(|place| map.get(*place)?.as_str()) {
-        state.answer.push_text(text);
+        state.answer.append_default_text(text);
         state.answer.count.read_from(map);
         if let Some(calls) = map.get("tool_calls").filter(|calls| !calls.is_null()) {
-            state.answer.listed(calls, "tool_calls");
+            state.answer.add_calls(calls, "tool_calls");
         }
     } else {
         document::read(&Value::Object(map.clone()), &mut state.answer);

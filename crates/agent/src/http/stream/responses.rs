@@ -11,7 +11,7 @@ pub(super) fn read(kind: &str, map: &Map<String, Value>, state: &mut StreamState
         "response.output_text.delta" | "response.refusal.delta" => {
             if let Some(more) = map.get("delta").and_then(Value::as_str) {
                 state.streamed += 1;
-                state.answer.push_text(more);
+                state.answer.append_default_text(more);
             }
         }
         "response.output_item.done" => {

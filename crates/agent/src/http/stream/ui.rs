@@ -34,18 +34,18 @@ pub(super) fn read(kind: &str, map: &Map<String, Value>, state: &mut StreamState
             state.answer.count.read_from(map);
             state.end = End::Over;
         }
-        "text-delta" => state
-            .answer
-            .push_text(map.get("delta").or_else(|| map.get("textDelta")).and_then(Value::as_str).unwrap_or_default()),
+        "text-delta" => state.answer.append_default_text(
+            map.get("delta").or_else(|| map.get("textDelta")).and_then(Value::as_str).unwrap_or_default(),
+        ),
         "tool-input-start" => begin(id, text("toolName"), state),
         "tool-input-delta" => {
-            if let Some(call) = state.answer.called(id) {
+            if let Some(call) = state.answer.call_mut(id) {
                 call.write(text("inputTextDelta"));
             }
         }
         "tool-input-available" | "tool-input-error" => {
             begin(id, text("toolName"), state);
-            if let Some(call) = state.answer.called(id) {
+            if let Some(call) = state.answer.call_mut(id) {
                 call.input = map.get("input").cloned();
             }
         }
@@ -58,7 +58,7 @@ pub(super) fn read(kind: &str, map: &Map<String, Value>, state: &mut StreamState
 
 /// Adds the call, unless it already exists.
 fn begin(id: &str, name: &str, state: &mut StreamState) {
-    if state.answer.called(id).is_none() {
+    if state.answer.call_mut(id).is_none() {
         let call = ReportedCall::new(Some(id.to_owned()), name);
         state.answer.call(Some(id), call);
     }

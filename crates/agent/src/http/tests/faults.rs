@@ -20,7 +20,7 @@ async fn an_error_status_fails_the_agent_and_records_request_and_response() {
         (409, vec![], "", "answered 409 Conflict"),
     ] {
         let bot = Bot::open(move |_| reply(status, &headers, &[body.as_bytes()])).await;
-        let mut played = played(&json!({"url": bot.url("/chat?key=abc")}), &["go", "on"]).await;
+        let mut played = run(&json!({"url": bot.url("/chat?key=abc")}), &["go", "on"]).await;
         let expected = format!("POST {} {messages}", bot.url("/chat"));
         assert_eq!(reason(&played), expected);
         assert_eq!((played.endings.len(), bot.seen().len()), (1, 1), "it is not retried");
@@ -36,7 +36,7 @@ async fn an_error_status_fails_the_agent_and_records_request_and_response() {
 async fn a_request_that_the_agent_rejects_as_malformed_is_a_mistake_in_the_test() {
     for status in [405, 415, 422] {
         let bot = Bot::open(move |_| reply(status, &[], &[b"{\"detail\": \"field required: query\"}"])).await;
-        let played = played(&json!({"url": bot.url("/chat")}), &["go", "on"]).await;
+        let played = run(&json!({"url": bot.url("/chat")}), &["go", "on"]).await;
         let [Ending::InvalidTest { reason }] = &played.endings[..] else { panic!("{:?}", played.endings) };
         assert!(reason.contains("field required: query") && reason.contains("`body_template`"), "{reason}");
     }
@@ -46,7 +46,7 @@ async fn a_request_that_the_agent_rejects_as_malformed_is_a_mistake_in_the_test(
 async fn a_wrong_key_or_address_is_a_mistake_in_the_configuration() {
     for (status, setting) in [(401, "`headers`"), (403, "`headers`"), (404, "`url`")] {
         let bot = Bot::open(move |_| reply(status, &[], &[b"no"])).await;
-        let played = played(&json!({"url": bot.url("/chat")}), &["go", "on"]).await;
+        let played = run(&json!({"url": bot.url("/chat")}), &["go", "on"]).await;
         let [Ending::InvalidTest { reason }] = &played.endings[..] else { panic!("{:?}", played.endings) };
         assert!(reason.contains(&format!("answered {status}")) && reason.contains(setting), "{reason}");
     }
@@ -55,7 +55,7 @@ async fn a_wrong_key_or_address_is_a_mistake_in_the_configuration() {
 #[tokio::test]
 async fn a_redirect_is_not_followed_and_its_target_is_reported() {
     let bot = Bot::open(|_| reply(302, &[("location", "/other?token=secret")], &[])).await;
-    let played = played(&json!({"url": bot.url("/chat")}), &["go"]).await;
+    let played = run(&json!({"url": bot.url("/chat")}), &["go"]).await;
     let to = format!("answered 302 Found, which redirects to {};", bot.url("/other"));
     assert!(reason(&played).contains(&to), "{}", reason(&played));
     assert!(!reason(&played).contains("secret") && bot.seen().len() == 1);
@@ -77,7 +77,7 @@ async fn answers_that_cannot_be_read_are_the_agents_failure() {
         (Vec::new(), "POST http"),
         (ok(json, b"{\"error\": {\"message\": \"no luck\"}}"), "the answer is an error: no luck"),
     ] {
-        let mut played = played(&json!({"url": raw(vec![answer.clone()]).await}), &["go"]).await;
+        let mut played = run(&json!({"url": raw(vec![answer.clone()]).await}), &["go"]).await;
         let notices = notices(&mut played).join("\n");
         assert!(notices.contains("\"message\":\"go\"") && notices.contains("received:"), "{messages}: {notices}");
         let has_answer = !messages.starts_with("POST");
@@ -99,14 +99,14 @@ async fn the_size_of_an_answer_is_limited() {
     let length = text.len();
     let bot = Bot::open(move |_| reply(200, &[("content-type", "application/json")], &[text.as_bytes()])).await;
     let with = |most: usize| json!({"url": bot.url("/"), "maxResponseBytes": most});
-    assert_eq!(played(&with(length), &["go"]).await.endings, [Ending::Finished]);
-    let large = played(&with(length - 1), &["go"]).await;
+    assert_eq!(run(&with(length), &["go"]).await.endings, [Ending::Finished]);
+    let large = run(&with(length - 1), &["go"]).await;
     assert!(reason(&large).starts_with("the answer is larger than 1011 bytes"), "{}", reason(&large));
     let endless = Bot::open(|_| {
         let piece = vec![b'x'; 1 << 20];
         reply(200, &[("content-type", "text/plain")], &[piece.as_slice(); 12])
     });
-    assert!(reason(&played(&json!({"url": endless.await.url("/")}), &["go"]).await).contains("10485760 bytes"));
+    assert!(reason(&run(&json!({"url": endless.await.url("/")}), &["go"]).await).contains("10485760 bytes"));
 }
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn compressed_responses_are_decompressed_and_limited_by_decompressed_size(
         reply(200, &[("content-type", "application/json"), ("content-encoding", "gzip")], &[&gzip(text)])
     })
     .await;
-    assert_eq!(played(&json!({"url": bot.url("/")}), &["go"]).await.answer(), Some("packed"));
+    assert_eq!(run(&json!({"url": bot.url("/")}), &["go"]).await.answer(), Some("packed"));
 }
 
 /// Returns `text` as gzip with one stored block.
@@ -136,7 +136,7 @@ async fn an_unreachable_address_is_not_a_failure_of_the_agent() {
     let gone = raw(Vec::new()).await;
     tokio::task::yield_now().await;
     for (url, retries) in [(gone.as_str(), 1), ("http://nowhere.invalid/chat", 0), ("https://127.0.0.1:1/chat", 0)] {
-        let mut played = played(&json!({"url": url, "retry": retries}), &["go", "on"]).await;
+        let mut played = run(&json!({"url": url, "retry": retries}), &["go", "on"]).await;
         match played.endings.as_slice() {
             [Ending::Unreachable { reason }] => {
                 assert!(reason.starts_with(&format!("POST {url}: no connection: ")), "{reason}");
@@ -164,7 +164,7 @@ async fn configured_failures_are_retried() {
         _ => json_reply(&json!({"text": "a"})),
     })
     .await;
-    let mut played = played(&json!({"url": bot.url("/"), "retryOn": [503, "closed"]}), &["go"]).await;
+    let mut played = run(&json!({"url": bot.url("/"), "retryOn": [503, "closed"]}), &["go"]).await;
     assert_eq!(played.answer(), Some("a"));
     let statuses: Vec<_> = played
         .steps()
@@ -174,7 +174,7 @@ async fn configured_failures_are_retried() {
     assert_eq!(statuses, [(1, Some(503)), (2, Some(503))]);
     let fine = b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na".to_vec();
     let url = raw(vec![Vec::new(), fine]).await;
-    assert_eq!(super::played(&json!({"url": url, "retryOn": ["closed"]}), &["go"]).await.answer(), Some("a"));
+    assert_eq!(super::run(&json!({"url": url, "retryOn": ["closed"]}), &["go"]).await.answer(), Some("a"));
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn credential_headers_are_hidden_and_others_are_shown() {
     let keys =
         json!({"url": bot.url("/"), "headers": {"authorization": format!("Bearer {SECRET}"), "X-Stage": "in test"}});
     for message in ["go", "fail"] {
-        let mut played = played(&keys, &[message]).await;
+        let mut played = run(&keys, &[message]).await;
         let events = played.describe();
         let messages = format!("{:?}{:?}{events}", played.turn.trace(), played.endings);
         assert!(

@@ -32,11 +32,11 @@ fn tag_functions(node: &mut Node) {
 }
 
 fn harness(case: Case, keys: &Value) -> AgentHarness {
-    AgentHarness { config: Some(configured_at(Path::new("."), keys).into()), ..AgentHarness::of(case) }
+    AgentHarness { config: Some(configured_at(Path::new("."), keys).into()), ..AgentHarness::for_case(case) }
 }
 
 /// Runs a conversation with the bot configured by `keys`.
-async fn played(keys: &Value, messages: &[&str]) -> TestRun {
+async fn run(keys: &Value, messages: &[&str]) -> TestRun {
     harness(case("a", messages), keys).play(&Http).await.unwrap()
 }
 
@@ -57,21 +57,21 @@ fn notices(played: &mut TestRun) -> Vec<String> {
 async fn a_message_and_an_id_are_sent_and_the_first_text_is_the_answer() {
     let bot = Bot::open(|seen| json_reply(&json!({"message": format!("you said {}", seen.json()["message"])}))).await;
     let url = bot.url("/chat");
-    let argument = AgentHarness { argument: Some(url.clone()), ..AgentHarness::of(case("a", &["one", "two"])) };
+    let argument = AgentHarness { argument: Some(url.clone()), ..AgentHarness::for_case(case("a", &["one", "two"])) };
     let first = argument.play(&Http).await.unwrap();
     let text = "you said \"two\"";
     let whole = json!({"output": text, "raw": {"message": text}});
     assert_eq!((first.answer(), first.turn.trace().result.as_deref()), (Some(text), Some(&whole)));
     assert_eq!(first.turn.trace().turn_count(), 2);
     let seen = bot.seen();
-    let id = |at: usize| seen[at].json()["conversation_id"].as_str().unwrap().to_owned();
+    let id = |index: usize| seen[index].json()["conversation_id"].as_str().unwrap().to_owned();
     assert_eq!(seen[0].json(), json!({"message": "one", "conversation_id": id(0)}));
     assert_eq!((seen[0].method.as_str(), seen[0].path.as_str()), ("POST", "/chat"));
     assert_eq!(seen[0].headers["content-type"], "application/json");
     assert_eq!(first.turn.trace().session_id, Some(id(0)));
     assert_eq!(id(0), id(1), "a conversation keeps its id");
     let slashes = url.strip_prefix("http:").unwrap().to_owned();
-    let again = AgentHarness { argument: Some(slashes), ..AgentHarness::of(case("a", &["one"])) };
+    let again = AgentHarness { argument: Some(slashes), ..AgentHarness::for_case(case("a", &["one"])) };
     let again = again.play(&Http).await.unwrap();
     assert_ne!(again.turn.trace().session_id, first.turn.trace().session_id, "each trial has its own id");
 }
@@ -81,7 +81,7 @@ async fn the_history_is_sent_in_the_messages_format() {
     let bot =
         Bot::open(|seen| json_reply(&json!({"choices": [{"message": {"content": seen.number.to_string()}}]}))).await;
     let keys = json!({"url": bot.url("/"), "requestFormat": "messages", "stream": true});
-    assert_eq!(played(&keys, &["a", "b"]).await.answer(), Some("1"));
+    assert_eq!(run(&keys, &["a", "b"]).await.answer(), Some("1"));
     let text_of = |role: &str, content: &str| json!({"role": role, "content": content});
     let messages = [text_of("user", "a"), text_of("assistant", "0"), text_of("user", "b")];
     assert_eq!(bot.seen()[1].json(), json!({"messages": messages, "stream": true}));
@@ -123,7 +123,7 @@ async fn answers_are_read_in_every_form() {
     ] {
         let sent = body.clone();
         let bot = Bot::open(move |_| json_reply(&sent)).await;
-        let played = played(&json!({"url": bot.url("/")}), &["go"]).await;
+        let played = run(&json!({"url": bot.url("/")}), &["go"]).await;
         assert_eq!((played.answer(), played.calls().as_slice()), (answer, calls), "{body}");
         assert_eq!(played.turn.trace().turn_count(), 1, "{body}");
         for call in &played.turn.trace().calls {
@@ -136,10 +136,10 @@ async fn answers_are_read_in_every_form() {
 #[tokio::test]
 async fn text_that_is_not_json_is_the_answer_and_usage_is_counted() {
     let bot = Bot::open(|_| reply(200, &[("content-type", "text/plain")], &[b"Hello, ", b"you {there}"])).await;
-    assert_eq!(played(&json!({"url": bot.url("/")}), &["go"]).await.answer(), Some("Hello, you {there}"));
+    assert_eq!(run(&json!({"url": bot.url("/")}), &["go"]).await.answer(), Some("Hello, you {there}"));
     let bot =
         Bot::open(|_| json_reply(&json!({"text": "a", "usage": {"input": 3, "output": 4}, "mood": "good"}))).await;
-    let played = played(&json!({"url": bot.url("/")}), &["go", "on"]).await;
+    let played = run(&json!({"url": bot.url("/")}), &["go", "on"]).await;
     assert_eq!(played.tokens(), Some(14));
     let result = played.turn.trace().result.clone().unwrap();
     assert_eq!((&result["output"], &result["raw"]["mood"]), (&json!("a"), &json!("good")));
@@ -150,22 +150,22 @@ async fn a_parser_selects_the_text_and_tool_calls_are_still_read() {
     let body = json!({"data": {"parts": [{"t": "a"}, {"t": "b"}], "n": {"m": 1}}, "tool_calls": [{"name": "get"}]});
     let bot = Bot::open(move |_| json_reply(&body)).await;
     let with = |parser: &str| json!({"url": bot.url("/"), "responseParser": parser});
-    let texts = played(&with("$.data.parts[*].t"), &["go"]).await;
+    let texts = run(&with("$.data.parts[*].t"), &["go"]).await;
     assert_eq!((texts.answer(), texts.calls().len()), (Some("ab"), 1));
-    let map = played(&with("data.n"), &["go"]).await;
+    let map = run(&with("data.n"), &["go"]).await;
     assert_eq!(
         (map.answer(), &map.turn.trace().result.as_ref().unwrap()["output"]),
         (Some("{\"m\":1}"), &json!({"m": 1}))
     );
     let empty = Bot::open(|_| json_reply(&json!({"text": " ", "data": {"reply": ""}}))).await;
     for config in [json!({"url": empty.url("/")}), json!({"url": empty.url("/"), "responseParser": "data.reply"})] {
-        let ending = played(&config, &["go"]).await.endings.remove(0);
+        let ending = run(&config, &["go"]).await.endings.remove(0);
         assert!(
             matches!(&ending, Ending::GaveUp { reason } if reason.starts_with("the answer is empty: ")),
             "{ending:?}"
         );
     }
-    let nothing = played(&with("$.data.reply"), &["go"]).await;
+    let nothing = run(&with("$.data.reply"), &["go"]).await;
     let reason = "the answer is unreadable: `response_parser`, `$.data.reply`, finds nothing in it";
     assert_eq!(nothing.endings, [Ending::InvalidTest { reason: reason.to_owned() }]);
 }
@@ -223,7 +223,7 @@ async fn functions_can_build_the_body_and_parse_the_answer() {
         let keys = json!({"url": bot.url("/"), "bodyTemplate": function(body), "responseParser": function(parser)});
         AgentHarness {
             config: Some(configured_at(dir.path(), &keys).into()),
-            ..AgentHarness::of(case("a", &["hi", "ho"]))
+            ..AgentHarness::for_case(case("a", &["hi", "ho"]))
         }
     };
     let played = with("bodyTemplate", "responseParser").play(&Http).await.unwrap();
@@ -274,9 +274,9 @@ async fn a_conversation_is_continued_by_its_id_and_tools_are_recorded() {
     })
     .await;
     let keys = json!({"url": bot.url("/")});
-    let first = played(&keys, &["a", "b"]).await;
+    let first = run(&keys, &["a", "b"]).await;
     assert_eq!((first.answer(), first.calls()[1]), (Some("a, b"), ("recall", "[\"a\",\"b\"]", false)));
-    assert_eq!(played(&keys, &["c"]).await.answer(), Some("c"));
+    assert_eq!(run(&keys, &["c"]).await.answer(), Some("c"));
 }
 
 #[tokio::test]
@@ -284,7 +284,7 @@ async fn conversations_share_connections_and_run_concurrently() {
     let bot = Bot::open(|_| json_reply(&json!({"text": "a"}))).await;
     let keys = json!({"url": bot.url("/")});
     for _ in 0..10 {
-        played(&keys, &["one", "two"]).await;
+        run(&keys, &["one", "two"]).await;
     }
     assert_eq!((bot.seen().len(), bot.connections()), (20, 1));
 
@@ -303,7 +303,7 @@ async fn conversations_share_connections_and_run_concurrently() {
     let local = tokio::task::LocalSet::new();
     let all = (0..MANY).map(|_| {
         let keys = keys.clone();
-        local.spawn_local(async move { played(&keys, &["go"]).await.endings })
+        local.spawn_local(async move { run(&keys, &["go"]).await.endings })
     });
     let all: Vec<_> = all.collect();
     local

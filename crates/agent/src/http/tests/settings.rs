@@ -19,7 +19,7 @@ fn all_problems_are_reported_together() {
         "an address begins with `http://` or `https://`, not `localhost:`",
         "`method` must be one of `POST`, `PUT`, `PATCH`",
         "`a b` is not a valid name of a header",
-        "the header `ok` must be a string, not a number",
+        "the `ok` header must be a string, not a number",
         "the value of `bad` has characters that a header cannot have",
         "`Host` is set by the connection itself",
         "`request_format` must be one of `legacy`, `messages`, not `mesages`; did you mean `messages`?",
@@ -84,7 +84,7 @@ fn a_skill_that_the_agent_cannot_use_causes_a_warning() {
         harness(case, &json!({"url": "http://a"})).check(&Http)
     };
     let messages = check(Some("/skills/greet"));
-    assert!(messages.len() == 1 && messages[0].contains("the skill `greet` is not passed"), "{messages:?}");
+    assert!(messages.len() == 1 && messages[0].contains("the `greet` skill is not passed"), "{messages:?}");
     assert_eq!(check(None), [""; 0], "a prompt that the suite brings itself");
 }
 

@@ -123,7 +123,7 @@ async fn every_dialect_is_read_with_any_chunking() {
                 reply(200, &[("content-type", kind)], &pieces)
             })
             .await;
-            is_whole(name, &played(&json!({"url": bot.url("/")}), &["go"]).await);
+            is_whole(name, &run(&json!({"url": bot.url("/")}), &["go"]).await);
         }
     }
 }
@@ -136,22 +136,22 @@ fn stream_truncation_is_detected_at_any_byte() {
             "application/x-ndjson" => Framing::Lines,
             _ => Framing::Events,
         };
-        for at in 0..text.len() {
+        for index in 0..text.len() {
             let mut reader = Reader::new(framing, Parser::Usual);
-            let bytes = &text.as_bytes()[..at];
+            let bytes = &text.as_bytes()[..index];
             if let Err(trouble) = reader.take(bytes) {
-                panic!("{name}, {at}: {trouble:?}");
+                panic!("{name}, {index}: {trouble:?}");
             }
             match reader.finish() {
                 // A single letter does not identify the form yet.
-                Ok(read) if read.plain.is_some() => assert!(at < 3, "{name}, {at}"),
+                Ok(read) if read.plain.is_some() => assert!(index < 3, "{name}, {index}"),
                 // The end marker follows an answer that is already complete.
                 Ok(read) if read.answer.has_text() => {
-                    assert_eq!(read.answer.text().as_deref(), Some("Hé y"), "{name}, {at}");
-                    assert!(!read.answer.count.is_empty() && at + 20 > text.len(), "{name}, {at}");
+                    assert_eq!(read.answer.text().as_deref(), Some("Hé y"), "{name}, {index}");
+                    assert!(!read.answer.count.is_empty() && index + 20 > text.len(), "{name}, {index}");
                 }
-                Ok(read) => assert!(!read.answer.has_calls(), "{name}, {at}"),
-                Err((trouble, _)) => assert_eq!(trouble, StreamError::Cut, "{name}, {at}"),
+                Ok(read) => assert!(!read.answer.has_calls(), "{name}, {index}"),
+                Err((trouble, _)) => assert_eq!(trouble, StreamError::Cut, "{name}, {index}"),
             }
         }
     }
@@ -161,14 +161,14 @@ fn stream_truncation_is_detected_at_any_byte() {
 async fn a_stream_truncated_at_any_byte_is_a_failure() {
     for (name, kind, text) in streams() {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n");
-        let cut = |at: usize| {
+        let cut = |index: usize| {
             let text = text.as_bytes();
-            [format!("{head}content-length: {}\r\n\r\n", text.len()).as_bytes(), &text[..at]].concat()
+            [format!("{head}content-length: {}\r\n\r\n", text.len()).as_bytes(), &text[..index]].concat()
         };
         let cuts: Vec<usize> = (0..text.len()).step_by(17).chain(text.len() - 8..text.len()).collect();
         let url = raw(cuts.iter().map(|at| cut(*at)).collect()).await;
         for at in cuts {
-            let played = played(&json!({"url": url}), &["go"]).await;
+            let played = run(&json!({"url": url}), &["go"]).await;
             match played.endings.as_slice() {
                 // The end marker has arrived, but not the end of its line.
                 [Ending::Finished] => is_whole(name, &played),
@@ -183,13 +183,13 @@ async fn a_stream_truncated_at_any_byte_is_a_failure() {
 async fn a_connection_that_closes_early_does_not_make_a_stream_complete() {
     for (name, kind, text) in streams().into_iter().filter(|(_, kind, _)| kind.starts_with("text/event-stream")) {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n");
-        let ends: Vec<usize> = text.match_indices("\n\n").map(|(at, _)| at + 2).collect();
+        let ends: Vec<usize> = text.match_indices("\n\n").map(|(offset, _)| offset + 2).collect();
         let cuts: Vec<usize> =
             ends.iter().flat_map(|end| [end - 3, *end]).filter(|at| text.is_char_boundary(*at)).collect();
         let answers = cuts.iter().map(|at| format!("{head}{}", &text[..*at]).into_bytes()).collect();
         let url = raw(answers).await;
         for at in cuts {
-            let played = played(&json!({"url": url}), &["go"]).await;
+            let played = run(&json!({"url": url}), &["go"]).await;
             match played.endings.as_slice() {
                 [Ending::Finished] => is_whole(name, &played),
                 [Ending::GaveUp { .. }] => assert!(at < text.len(), "{name}"),
@@ -226,14 +226,14 @@ async fn text_before_a_stream_broke_is_kept() {
         ),
     ] {
         let bot = Bot::open(move |_| reply(200, &[("content-type", kind)], &[text.as_bytes()])).await;
-        let mut played = played(&json!({"url": bot.url("/")}), &["go"]).await;
+        let mut played = run(&json!({"url": bot.url("/")}), &["go"]).await;
         assert_eq!(reason(&played), messages);
         assert_eq!((played.turn.trace().turns[0].text.as_str(), played.answer()), ("Hel", None), "{messages}");
         let notice = notices(&mut played).remove(0);
         assert!(notice.starts_with("sent:\nPOST http://127.0.0.1") && notice.contains("Hel"), "{notice}");
     }
     let bot = Bot::open(|_| reply(200, &[("content-type", "text/event-stream")], &[b": hello\n\n"])).await;
-    assert_eq!(reason(&played(&json!({"url": bot.url("/")}), &["go"]).await), "the stream ended without an answer");
+    assert_eq!(reason(&run(&json!({"url": bot.url("/")}), &["go"]).await), "the stream ended without an answer");
 }
 
 #[tokio::test]
@@ -249,7 +249,7 @@ async fn text_and_streams_in_unknown_formats_are_read() {
         ("", "Hello", "Hello"),
     ] {
         let bot = Bot::open(move |_| reply(200, &[("content-type", kind)], &[text.as_bytes()])).await;
-        assert_eq!(played(&json!({"url": bot.url("/")}), &["go"]).await.answer(), Some(answer), "{text}");
+        assert_eq!(run(&json!({"url": bot.url("/")}), &["go"]).await.answer(), Some(answer), "{text}");
     }
 }
 
@@ -257,7 +257,7 @@ async fn text_and_streams_in_unknown_formats_are_read() {
 async fn a_parser_is_applied_to_every_piece_of_a_stream() {
     let text = "data: {\"d\":{\"t\":\"Hel\"}}\n\ndata: {\"x\":1}\n\ndata: {\"d\":{\"t\":\"lo\"},\"usage\":{\"input\":1,\"output\":2}}\n\n";
     let bot = Bot::open(move |_| reply(200, &[("content-type", "text/event-stream")], &[text.as_bytes()])).await;
-    let path = played(&json!({"url": bot.url("/"), "responseParser": "$.d.t"}), &["go"]).await;
+    let path = run(&json!({"url": bot.url("/"), "responseParser": "$.d.t"}), &["go"]).await;
     assert_eq!((path.answer(), path.tokens()), (Some("Hello"), Some(3)));
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("project.config.ts");
@@ -265,7 +265,7 @@ async fn a_parser_is_applied_to_every_piece_of_a_stream() {
         .unwrap();
     let keys = json!({"url": bot.url("/"), "responseParser": format!("{}#parser", file.display())});
     let config = Some(configured_at(dir.path(), &keys).into());
-    let function = AgentHarness { config, ..AgentHarness::of(case("a", &["go"])) }.play(&Http).await.unwrap();
+    let function = AgentHarness { config, ..AgentHarness::for_case(case("a", &["go"])) }.play(&Http).await.unwrap();
     assert_eq!(function.answer(), Some("3: Hel--lo"));
 }
 

@@ -18,7 +18,7 @@ pub(crate) enum Act {
     Say(String),
     /// Answers the number of messages received so far.
     Count,
-    /// Calls the tool `find` with `{"q": 1}`, gets `found`, and answers `done`.
+    /// Calls the `find` tool with `{"q": 1}`, gets `found`, and answers `done`.
     Call,
     /// Answers `x`, repeated a million times.
     Huge,
@@ -96,7 +96,7 @@ pub(crate) trait AgentSetup: Send + Sync {
 /// Creates a case in which the user requests `acts`.
 pub(crate) fn harness(acts: &[Act]) -> AgentHarness {
     let words: Vec<String> = acts.iter().map(Act::word).collect();
-    AgentHarness::of(case("a", &words.iter().map(String::as_str).collect::<Vec<_>>()))
+    AgentHarness::for_case(case("a", &words.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
 /// Same as [`harness`], with a configuration of the agent.
@@ -104,7 +104,7 @@ pub(crate) fn with_config(acts: &[Act], config: &Value) -> AgentHarness {
     AgentHarness { config: Some(configured(config, Path::new("/none"))), ..harness(acts) }
 }
 
-/// The agent `fake`, whose messages are directives.
+/// The `fake` agent, whose messages are directives.
 pub(crate) struct Directives;
 
 impl AgentSetup for Directives {
@@ -140,7 +140,7 @@ impl AgentSetup for Directives {
     }
 }
 
-/// The agent `recorded`, whose answers are in a file.
+/// The `recorded` agent, whose answers are in a file.
 pub(crate) struct Answers;
 
 impl Answers {

@@ -1,4 +1,4 @@
-//! Stages of the agent `custom`: modules.
+//! Stages of the `custom` agent: modules.
 
 use super::agent_setup::{Act, AgentSetup, Set, harness};
 use crate::tests::harness::AgentHarness;

@@ -1,4 +1,4 @@
-//! Stages of the agent `subprocess`: shell scripts.
+//! Stages of the `subprocess` agent: shell scripts.
 
 use serde_json::json;
 

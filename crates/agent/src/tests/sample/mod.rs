@@ -4,14 +4,14 @@
 use model::{Diagnostic, Ending, Tokens, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 
-use crate::performer::Performer;
 use crate::session::Session;
+use crate::step_recorder::StepRecorder;
 use crate::tests::contract::agent_setup::{Act, AgentSetup, Set, harness};
 use crate::tests::harness::{AgentHarness, case};
 use crate::turn::{Turn, finished};
 use crate::{AGENTS, Agent, CaseContext, Description, SessionContext, find};
 
-/// The agent `sample`; see the module documentation.
+/// The `sample` agent; see the module documentation.
 pub(crate) struct Sample;
 
 static DESCRIPTION: Description = Description {
@@ -30,7 +30,7 @@ impl Agent for Sample {
     }
 
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
-        let session = SampleSession { id: context.session_id("sample"), performer: Performer::default() };
+        let session = SampleSession { id: context.session_id("sample"), step_recorder: StepRecorder::default() };
         Box::pin(std::future::ready(Ok(Box::new(session) as Box<dyn Session>)))
     }
 }
@@ -38,14 +38,14 @@ impl Agent for Sample {
 /// A conversation with the agent.
 struct SampleSession {
     id: String,
-    performer: Performer,
+    step_recorder: StepRecorder,
 }
 
 impl SampleSession {
     fn answer(&mut self, message: &str, turn: &mut Turn) -> Result<(), Ending> {
-        self.performer.begin(turn, &self.id)?;
-        self.performer.next_turn();
-        self.performer.say(turn, message)?;
+        self.step_recorder.begin(turn, &self.id)?;
+        self.step_recorder.next_turn();
+        self.step_recorder.say(turn, message)?;
         let tokens = Some(Tokens { input: 3, output: 4, ..Tokens::default() });
         turn.record(finished(false, Usage { tokens, cost_usd: None }, Some(message.to_owned()), None))
     }
@@ -92,7 +92,7 @@ impl AgentSetup for Repeats {
 async fn adding_an_agent_takes_only_a_folder_and_one_line() {
     let (agent, argument) = find("sample").unwrap();
     assert_eq!((agent.name(), argument), ("sample", None));
-    let played = AgentHarness::of(case("a", &["hello"])).play(agent).await.unwrap();
+    let played = AgentHarness::for_case(case("a", &["hello"])).play(agent).await.unwrap();
     assert_eq!((&played.endings[..], played.answer()), (&[Ending::Finished][..], Some("hello")));
 
     let line = "    &tests::sample::Sample,";

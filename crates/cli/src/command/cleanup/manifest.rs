@@ -1,4 +1,4 @@
-//! Side effects on remotes, as recorded by a run or in a file `cleanup.json`.
+//! Side effects on remotes, as recorded by a run or in a `cleanup.json` file.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::error::CliError;
 const NAME: &str = "cleanup.json";
 
 /// Maximum size of the file, in bytes.
-const LARGEST: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// Returns the file that `run` names, if any: itself, or inside a directory.
 pub(super) fn file(run: &str) -> Option<PathBuf> {
@@ -41,7 +41,7 @@ pub(super) fn of_run(store: &dyn Store, run: &str) -> Result<Vec<SideEffects>, C
 /// Reads a file: of this program, or of agent-skill-eval, whose branches and numbers belong to its `source_repo`.
 pub(super) fn read(file: &Path) -> Result<Vec<SideEffects>, CliError> {
     let wrong = |why: &str| CliError::usage(format!("{}: {why}", file.display()));
-    let text = files::read_named_text(file, LARGEST).map_err(|error| wrong(&error.to_string()))?;
+    let text = files::read_named_text(file, MAX_FILE_BYTES).map_err(|error| wrong(&error.to_string()))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| wrong(&error.to_string()))?;
     let left = parse(&value).map_err(|why| wrong(&why))?;
     Ok(report::merged_side_effects(&left))

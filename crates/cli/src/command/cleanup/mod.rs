@@ -52,7 +52,7 @@ pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<E
         terminal.out("Nothing to remove: no trial of this run left a branch or a review request on a remote.\n");
         return Ok(ExitCode::SUCCESS);
     }
-    terminal.out(&listed(&left));
+    terminal.out(&describe_all(&left));
     if !args.yes && !agreed(terminal, &left) {
         return Ok(ExitCode::SUCCESS);
     }
@@ -88,7 +88,7 @@ fn remove(left: &[SideEffects], terminal: &Terminal) -> Result<ExitCode, CliErro
     Ok(ExitCode::from(if kept > 0 { exit::INCOMPLETE } else { exit::PASSED }))
 }
 
-fn listed(left: &[SideEffects]) -> String {
+fn describe_all(left: &[SideEffects]) -> String {
     let mut text = String::from("Left on remotes:\n");
     for remote in left {
         text.push_str(&format!("\n{}\n", remote.remote));

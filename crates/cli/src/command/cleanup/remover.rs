@@ -91,7 +91,7 @@ impl Remover {
     pub(super) fn remove(&self, left: &SideEffects, on_removal: OnRemoval<'_>) {
         match Forge::of(&left.remote) {
             _ if left.added => {
-                let why = "the trial added this remote itself, so its previous state is not known";
+                let why = "the trial added this remote itself, so its previous state is unknown";
                 leave_all(left, &Removal::Left(why.to_owned()), on_removal);
             }
             Some(forge) => self.at_service(&forge, left, on_removal),
@@ -110,7 +110,7 @@ impl Remover {
         for branch in &left.branches {
             let done = match &branches {
                 Ok(known) => self.delete(forge, known, branch, left.commits.get(branch)),
-                Err(reason) => Removal::Failed(format!("the default branch is not known: {reason}")),
+                Err(reason) => Removal::Failed(format!("the default branch is unknown: {reason}")),
             };
             on_removal(&format!("branch {branch}"), &done);
         }

@@ -10,8 +10,8 @@ use store::{RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 
 use crate::machine;
 
-/// Number of new trials up to which each is read by itself. For more, the whole run is read once.
-const FEW: usize = 32;
+/// Number of new trials up to which each is read on its own. For more, the whole run is read once.
+const MAX_SINGLE_READS: usize = 32;
 
 /// Reason why a page cannot be made.
 pub type PageError = Box<dyn Error + Send + Sync>;
@@ -113,7 +113,7 @@ impl Pages {
                 served.add(record);
             }
         };
-        if new.len() > FEW {
+        if new.len() > MAX_SINGLE_READS {
             self.store.replay(&self.run, &mut |envelope| {
                 if let Event::TrialFinished(record) = &envelope.event {
                     add(record);

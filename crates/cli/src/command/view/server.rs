@@ -92,14 +92,14 @@ impl Service {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Answer, Infallible> {
         let (head, _) = request.into_parts();
         if !self.is_own_host(&head.headers, head.uri.authority().map(|authority| authority.as_str())) {
-            return Ok(plain(StatusCode::FORBIDDEN, "This is not the address of this server.\n"));
+            return Ok(plain_response(StatusCode::FORBIDDEN, "This is not the address of this server.\n"));
         }
         let path = head.uri.path().trim_start_matches('/');
         let Some((_, path)) = path.split_once('/').filter(|(token, _)| is_same(token, &self.token)) else {
-            return Ok(plain(StatusCode::FORBIDDEN, "Use the whole address that `trialrun view` printed.\n"));
+            return Ok(plain_response(StatusCode::FORBIDDEN, "Use the whole address that `trialrun view` printed.\n"));
         };
         if head.method != Method::GET {
-            let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "Only GET is allowed.\n");
+            let mut refused = plain_response(StatusCode::METHOD_NOT_ALLOWED, "Only GET is allowed.\n");
             refused.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET"));
             return Ok(refused);
         }
@@ -109,7 +109,7 @@ impl Service {
         let answered = tokio::task::spawn_blocking(move || self.read(&path, known.as_deref())).await;
         Ok(match answered.map_err(PageError::from) {
             Ok(Ok(answer)) => answer,
-            Ok(Err(error)) | Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
+            Ok(Err(error)) | Err(error) => plain_response(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
         })
     }
 
@@ -158,7 +158,7 @@ impl Service {
                 let transcript = id.map(|id| pages.transcript(&id)).transpose()?.flatten();
                 Ok(match transcript {
                     Some(bytes) => response(StatusCode::OK, "application/octet-stream", NOTHING, bytes),
-                    None => plain(StatusCode::NOT_FOUND, "There is no such page.\n"),
+                    None => plain_response(StatusCode::NOT_FOUND, "There is no such page.\n"),
                 })
             }
         }
@@ -170,7 +170,7 @@ fn is_same(given: &str, expected: &str) -> bool {
     Sha256::digest(given) == Sha256::digest(expected)
 }
 
-fn plain(status: StatusCode, text: &str) -> Answer {
+fn plain_response(status: StatusCode, text: &str) -> Answer {
     response(status, "text/plain; charset=utf-8", NOTHING, text.to_owned())
 }
 

@@ -12,7 +12,7 @@ fn written() -> Vec<(&'static str, String)> {
     written.map(|assertion| (assertion.name, assertion.code_name())).collect()
 }
 
-/// Returns a value for the field `name` of an assertion, as JSON.
+/// Returns a value for the assertion field called `name`, as JSON.
 fn value(assertion: &str, field: &grade::Field) -> Value {
     let words = field.holds;
     match field.name {

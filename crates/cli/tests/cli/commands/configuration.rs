@@ -70,7 +70,7 @@ fn a_missing_variable_stops_a_run_only_if_it_is_used() {
     project.run(&["run", "tests/t.yaml"]).exits(0);
     let ran = project.run(&["check"]).exits(2);
     assert!(
-        ran.err.contains("`agent.headers.X-Key` needs the variable `BOT_KEY`, which is not set"),
+        ran.err.contains("`agent.headers.X-Key` needs the `BOT_KEY` variable, which is not set"),
         "{}",
         ran.output()
     );
@@ -93,7 +93,7 @@ fn a_judge_without_a_key_leaves_only_judged_assertions_undecided() {
             "tests/judged.test.ts",
             "import { scenario, assert } from 'trialrun';\nexport default scenario('judged in code', async ({ agent }) => {\n  const r = await agent.send('hello');\n  assert.contains(r, 'hello');\n  assert.sentiment(r, 'kind');\n});\n",
         );
-    let messages = "2 assertions stay undecided: `llm.apiKey` needs the variable `OPENAI`, which is not set";
+    let messages = "2 assertions stay undecided: `llm.apiKey` needs the `OPENAI` variable, which is not set";
     let ran = project.run(&["run", "--report", "json=report.json"]).exits(3);
     assert_eq!(ran.err.matches(messages).count(), 1, "{}", ran.output());
     let report: Value =
@@ -103,7 +103,7 @@ fn a_judge_without_a_key_leaves_only_judged_assertions_undecided() {
         outcomes.push((trial["case"].as_str().unwrap(), trial["outcome"].as_str().unwrap()));
         let undecided = trial["findings"].as_array().unwrap().iter().find(|found| found["status"] == "undecided");
         let reason = undecided.map(|found| found["because"].as_str().unwrap());
-        assert!(reason.is_none_or(|reason| reason.contains("needs the variable `OPENAI`")), "{reason:?}");
+        assert!(reason.is_none_or(|reason| reason.contains("needs the `OPENAI` variable")), "{reason:?}");
     }
     outcomes.sort_unstable();
     assert_eq!(outcomes, [("judged", "undecided"), ("judged in code", "undecided"), ("plain", "passed")]);
@@ -144,7 +144,7 @@ fn an_environment_variable_ranks_between_the_suite_and_the_command_line() {
     assert_eq!((trials(&[]), trials(&["--trials", "1"])), (3, 1));
     let project = project.env("TRIALRUN_JOBS", "many");
     let ran = project.run(&["run"]).exits(2);
-    assert!(ran.err.contains("invalid value `many` for the variable `TRIALRUN_JOBS`"), "{}", ran.output());
+    assert!(ran.err.contains("invalid value `many` for the `TRIALRUN_JOBS` variable"), "{}", ran.output());
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn every_variable_has_an_effect_and_is_named_as_the_origin() {
             .run(&["config"])
             .exits(2)
             .err
-            .contains("`many` for the variable `TRIALRUN_JUDGES`")
+            .contains("`many` for the `TRIALRUN_JUDGES` variable")
     );
 }
 

@@ -112,8 +112,8 @@ fn reference_updates_only_generated_sections() {
     assert_eq!(project.read("pages/fake-agent.md"), edited.replace("`!shout", "`!say"));
     for (from, to, output) in [
         ("fake directives -->", "fake commands -->", "unknown or repeated section `fake commands`"),
-        ("<!-- end -->", "", "the section `fake directives` has no `<!-- end -->`"),
-        ("<!-- generated: fake directives -->", "", "no page in pages has the section `fake directives`"),
+        ("<!-- end -->", "", "the `fake directives` section has no `<!-- end -->`"),
+        ("<!-- generated: fake directives -->", "", "no page in pages has the `fake directives` section"),
     ] {
         project.write("pages/fake-agent.md", &fresh.replace(from, to));
         let refused = project.run(&["reference", "--dir", "pages", "--write"]).exits(2).err;

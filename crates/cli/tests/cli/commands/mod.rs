@@ -1,4 +1,4 @@
-//! Tests of every command: the real binary in a project of its own.
+//! Tests of every command: the real binary in its own project.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 

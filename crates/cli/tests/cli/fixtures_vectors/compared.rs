@@ -19,12 +19,12 @@ pub fn differences(vector: &Value, judged: &[Judged]) -> Vec<String> {
         if logs.len() != judged.len() {
             return vec![format!("{} cases, recorded {}", judged.len(), logs.len())];
         }
-        for (at, (log, judged)) in logs.iter().zip(judged).enumerate() {
-            wrong.extend(of_case(vector, log, judged).into_iter().map(|wrong| format!("case {at}: {wrong}")));
+        for (index, (log, judged)) in logs.iter().zip(judged).enumerate() {
+            wrong.extend(of_case(vector, log, judged).into_iter().map(|wrong| format!("case {index}: {wrong}")));
         }
         let calls = recorded.get("args").and_then(Value::as_array).into_iter().flatten();
         for call in calls {
-            let Some(judged) = call["i"].as_u64().and_then(|at| judged.get(at as usize)) else { continue };
+            let Some(judged) = call["i"].as_u64().and_then(|index| judged.get(index as usize)) else { continue };
             wrong.extend(of_message(call, judged));
         }
         return wrong;

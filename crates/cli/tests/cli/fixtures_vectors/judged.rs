@@ -84,8 +84,8 @@ impl Bench {
         }
         let executors = vector["exec"].as_array().cloned().unwrap_or_else(|| vec![vector["exec"].clone()]);
         let many = vector.get("fixtures").is_some();
-        let judged = cases.iter().enumerate().map(|(at, case)| {
-            let executor = executors.get(at).or(executors.last()).filter(|_| many);
+        let judged = cases.iter().enumerate().map(|(index, case)| {
+            let executor = executors.get(index).or(executors.last()).filter(|_| many);
             let executor = executor.unwrap_or(&vector["exec"]);
             self.judge(case, executor, &refused)
         });

@@ -369,7 +369,7 @@ async fn a_repository_created_by_the_agent_in_another_format_is_read() {
 async fn remotes_are_queried_concurrently() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    // The service hangs up only once all have connected. A client that connects one after the other waits for ever.
+    // The service hangs up only once all have connected. A client that connects one after another waits for ever.
     let service = std::thread::spawn(move || {
         let all: Vec<_> = (0..4).map(|_| listener.accept().unwrap().0).collect();
         drop(all);

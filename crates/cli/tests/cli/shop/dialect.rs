@@ -6,7 +6,7 @@ use super::answer::Answer;
 
 type Pieces = Vec<Vec<u8>>;
 
-/// Returns `answer` in the format `dialect`; an unknown one means the bot's own.
+/// Returns `answer` in the format called `dialect`; an unknown name means the bot's own format.
 pub fn speak(dialect: &str, answer: &Answer) -> Pieces {
     let usage = json!({ "input_tokens": 12, "output_tokens": 7 });
     match dialect {
@@ -91,8 +91,8 @@ fn openai_calls(answer: &Answer) -> Vec<Value> {
 
 fn openai_stream(answer: &Answer) -> Pieces {
     let chunk = |delta: Value| (None, json!({ "choices": [{ "index": 0, "delta": delta }] }).to_string());
-    let called = openai_calls(answer).into_iter().enumerate().map(|(at, mut call)| {
-        call["index"] = json!(at);
+    let called = openai_calls(answer).into_iter().enumerate().map(|(index, mut call)| {
+        call["index"] = json!(index);
         chunk(json!({ "tool_calls": [call] }))
     });
     let output = words(&answer.text).map(|word| chunk(json!({ "content": word })));
@@ -107,12 +107,12 @@ fn anthropic_stream(answer: &Answer) -> Pieces {
     };
     let mut messages =
         vec![event("message_start", json!({ "message": { "role": "assistant", "usage": { "input_tokens": 12 } } }))];
-    for (at, (name, input, _)) in answer.calls.iter().enumerate() {
+    for (index, (name, input, _)) in answer.calls.iter().enumerate() {
         let block = json!({ "type": "tool_use", "id": name, "name": name, "input": {} });
-        messages.push(event("content_block_start", json!({ "index": at, "content_block": block })));
+        messages.push(event("content_block_start", json!({ "index": index, "content_block": block })));
         let delta = json!({ "type": "input_json_delta", "partial_json": input.to_string() });
-        messages.push(event("content_block_delta", json!({ "index": at, "delta": delta })));
-        messages.push(event("content_block_stop", json!({ "index": at })));
+        messages.push(event("content_block_delta", json!({ "index": index, "delta": delta })));
+        messages.push(event("content_block_stop", json!({ "index": index })));
     }
     let last = answer.calls.len();
     messages

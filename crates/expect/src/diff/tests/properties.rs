@@ -25,8 +25,8 @@ fn options() -> impl Strategy<Value = Options> {
     })
 }
 
-fn joined(diff: &Diff, left_out: impl Fn(&Part) -> bool) -> String {
-    diff.parts.iter().filter(|part| !left_out(part)).map(|part| part.value.as_str()).collect()
+fn joined(diff: &Diff, omitted: impl Fn(&Part) -> bool) -> String {
+    diff.parts.iter().filter(|part| !omitted(part)).map(|part| part.value.as_str()).collect()
 }
 
 proptest! {

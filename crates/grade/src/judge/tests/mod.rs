@@ -392,7 +392,7 @@ async fn an_unavailable_judge_is_detected_once_per_run() {
         let judge = Judge::new("compatible:m", opened(&format!("http://{}", silent.local_addr().unwrap())));
         let (findings, _) = judge_with(&ruled(), &done(), &judge.with_breaker(Arc::clone(&breaker))).await;
         let reason = &findings[0].reason;
-        assert!(reason.contains("the answer did not start within"), "{reason}");
+        assert!(reason.contains("the response did not start within"), "{reason}");
         assert_eq!(reason.contains("is no longer used"), trial > 0, "{reason}");
     }
     silent.set_nonblocking(true).unwrap();

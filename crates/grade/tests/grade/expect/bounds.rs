@@ -72,7 +72,7 @@ impl Host for Deciding {
 fn judged(expected: &Value, actual: &Value, answers: Option<u32>) -> Found {
     let host: Arc<dyn Host> = Arc::new(Deciding { engine: host(), answers });
     let mut problems = Vec::new();
-    let expectation = Expectation::of_value(&node(expected), Rules::default(), &host, None, &mut problems);
+    let expectation = Expectation::from_value(&node(expected), Rules::default(), &host, None, &mut problems);
     expectation.judge(Some(actual), &Data::default())
 }
 

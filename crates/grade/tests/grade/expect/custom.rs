@@ -44,7 +44,7 @@ fn operator(text: &str) -> Modules {
     Modules::new(&[("op.js", text)])
 }
 
-/// Judges an answer with the operator `$op`.
+/// Judges an answer with the `$op` operator.
 fn judged(text: &str, output: Value, actual: &Value) -> Finding {
     operator(text).judge(json!({"op": "./op.js"}), output, actual)
 }

@@ -143,8 +143,8 @@ fn feed(expected: &Value, actual: &Value) {
     let mut problems = Vec::new();
     let (host, expected) = (host(), node(expected));
     for expectation in [
-        Expectation::of_value(&expected, Rules::default(), &host, None, &mut problems),
-        Expectation::of_result(&expected, Rules::default(), &host, Some(&expected), &mut problems),
+        Expectation::from_value(&expected, Rules::default(), &host, None, &mut problems),
+        Expectation::from_result(&expected, Rules::default(), &host, Some(&expected), &mut problems),
     ] {
         let found = expectation.judge(Some(actual), &Data::default());
         assert!((0.0..=1.0).contains(&found.score), "{expected:?}");

@@ -81,7 +81,7 @@ fn a_full_match_has_exactly_the_full_score_for_any_number_of_parts() {
         let keys = || (0..count).map(|number| format!("k{number}"));
         let map: Value = Value::Object(keys().map(|key| (key, 1.into())).collect());
         let steps = Value::Array((0..count).map(Value::from).collect());
-        let weighted = Value::Array((0..count).map(|at| json!({"$expect": at, "$score": at + 1})).collect());
+        let weighted = Value::Array((0..count).map(|index| json!({"$expect": index, "$score": index + 1})).collect());
         let nested = json!({"a": map, "b": steps, "c": {"$each": {"$gte": 0}}});
         let actual = json!({"a": map, "b": steps, "c": steps});
         for (expected, actual) in [
@@ -109,7 +109,7 @@ fn a_missing_value_is_not_the_string_undefined() {
     holds(&json!("/^null$/"), &Value::Null);
     holds(&json!("/^\\{\"a\":5\\}$/"), &json!({"a": 5}));
     let mut problems = Vec::new();
-    let output = Expectation::of_value(&node(&json!("/./")), Rules::default(), &host(), None, &mut problems);
+    let output = Expectation::from_value(&node(&json!("/./")), Rules::default(), &host(), None, &mut problems);
     assert_eq!(output.judge(None, &Data::default()).pass, Pass::No);
 }
 
@@ -188,7 +188,7 @@ fn expected_tools_and_expected_messages_are_two_checks() {
 fn an_output_schema_is_always_a_schema() {
     let schema = |schema: Value, rules: Rules, actual: Value| {
         let mut problems = Vec::new();
-        let expectation = Expectation::of_schema(&node(&schema), rules, &host(), &mut problems);
+        let expectation = Expectation::from_schema(&node(&schema), rules, &host(), &mut problems);
         assert!(problems.is_empty(), "{problems:#?}");
         expectation.judge(Some(&actual), &Data::default())
     };
@@ -209,7 +209,7 @@ fn a_schema_that_cannot_be_compiled_is_refused() {
     for schema in [json!({"minimum": "x"}), json!({"type": "strng"}), json!({"pattern": "("}), json!({"$ref": "#/no"})]
     {
         let mut problems = Vec::new();
-        Expectation::of_schema(&node(&schema), Rules::default(), &host(), &mut problems);
+        Expectation::from_schema(&node(&schema), Rules::default(), &host(), &mut problems);
         assert!(problems.iter().any(model::Diagnostic::is_error), "{schema}");
         refused(&json!({"$schema": schema}), "");
     }
@@ -848,7 +848,7 @@ fn line_breaks_around_a_compared_text_do_not_matter() {
     let mut problems = Vec::new();
     for diff in [json!(true), json!("lines"), json!({"type": "words"})] {
         let expected = node(&json!("one\ntwo\n"));
-        let read = Expectation::of_value(&expected, Rules::default(), &host(), Some(&node(&diff)), &mut problems);
+        let read = Expectation::from_value(&expected, Rules::default(), &host(), Some(&node(&diff)), &mut problems);
         assert_eq!(read.judge(Some(&json!("one\ntwo\n")), &Data::default()).pass, Pass::Yes, "{diff}");
     }
     assert!(problems.is_empty(), "{problems:#?}");
@@ -868,7 +868,7 @@ fn items_are_sorted_by_paths() {
 /// Returns the warnings about an expectation that can still be used.
 fn warned(expected: &Value) -> Vec<String> {
     let mut problems = Vec::new();
-    Expectation::of_value(&node(expected), Rules::default(), &host(), None, &mut problems);
+    Expectation::from_value(&node(expected), Rules::default(), &host(), None, &mut problems);
     assert!(!problems.iter().any(model::Diagnostic::is_error), "{expected}: {problems:#?}");
     problems.iter().map(ToString::to_string).collect()
 }
@@ -889,7 +889,7 @@ fn function(reference: &str) -> model::Node {
     model::Node { tag: Some("!function".into()), ..node(&json!(reference)) }
 }
 
-/// Judges `actual` by `expected`, with each text `CODE` replaced by `code`.
+/// Judges `actual` by `expected`, with each string `CODE` replaced by `code`.
 fn found_with_code(code: &str, mut expected: model::Node, actual: &Value) -> expect::Found {
     fn put(node: &mut model::Node, reference: &str) {
         match &mut node.kind {
@@ -905,7 +905,7 @@ fn found_with_code(code: &str, mut expected: model::Node, actual: &Value) -> exp
     put(&mut expected, &format!("{}#code", module.display()));
     let scripts: std::sync::Arc<dyn expect::Host> = std::sync::Arc::new(trialrun_grade::Scripts::new(directory.path()));
     let mut problems = Vec::new();
-    let read = Expectation::of_value(&expected, Rules::default(), &scripts, None, &mut problems);
+    let read = Expectation::from_value(&expected, Rules::default(), &scripts, None, &mut problems);
     assert!(problems.is_empty(), "{problems:#?}");
     read.judge(Some(actual), &Data::default())
 }

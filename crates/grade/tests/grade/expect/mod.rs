@@ -36,7 +36,7 @@ fn node(value: &Value) -> Node {
 /// Reads an expectation of a value. Returns it with the problems.
 fn read(rules: &Rules, expected: &Value) -> (Expectation, Vec<String>) {
     let mut problems = Vec::new();
-    let expectation = Expectation::of_value(&node(expected), rules.clone(), &host(), None, &mut problems);
+    let expectation = Expectation::from_value(&node(expected), rules.clone(), &host(), None, &mut problems);
     (expectation, problems.iter().map(ToString::to_string).collect())
 }
 
@@ -54,7 +54,7 @@ fn found(expected: &Value, actual: &Value) -> Found {
 /// Same as `found`, for the whole result of an agent.
 fn found_in_result(expected: &Value, actual: &Value) -> Found {
     let mut problems = Vec::new();
-    let expectation = Expectation::of_result(&node(expected), Rules::default(), &host(), None, &mut problems);
+    let expectation = Expectation::from_result(&node(expected), Rules::default(), &host(), None, &mut problems);
     assert!(problems.is_empty(), "{expected}: {problems:#?}");
     expectation.judge(Some(actual), &Data::default())
 }

@@ -41,9 +41,9 @@ fn read(rules: Rules, expected: &Value, diff: Option<&Value>) -> [Expectation; 3
     let mut problems = Vec::new();
     let (host, expected, diff) = (host(), node(expected), diff.map(node));
     [
-        Expectation::of_value(&expected, rules.clone(), &host, diff.as_ref(), &mut problems),
-        Expectation::of_result(&expected, rules.clone(), &host, diff.as_ref(), &mut problems),
-        Expectation::of_schema(&expected, rules, &host, &mut problems),
+        Expectation::from_value(&expected, rules.clone(), &host, diff.as_ref(), &mut problems),
+        Expectation::from_result(&expected, rules.clone(), &host, diff.as_ref(), &mut problems),
+        Expectation::from_schema(&expected, rules, &host, &mut problems),
     ]
 }
 
@@ -120,7 +120,7 @@ proptest! {
         let max_score = budget.max_score;
         let mut problems = Vec::new();
         let rules = Rules { budget, ..Rules::default() };
-        let expectation = Expectation::of_value(&node(&expected), rules, &host(), None, &mut problems);
+        let expectation = Expectation::from_value(&node(&expected), rules, &host(), None, &mut problems);
         prop_assert!(problems.is_empty(), "{problems:#?}");
         let found = expectation.judge(Some(&actual), &Data::default());
         prop_assert_eq!(found.pass, Pass::Yes, "{:#?}", found.flaws);
@@ -141,7 +141,7 @@ proptest! {
         let score = |tree: &level::Tree| {
             let mut problems = Vec::new();
             let expected = tree.expected(budget.max_score);
-            let expectation = Expectation::of_value(&node(&expected), rules.clone(), &host(), None, &mut problems);
+            let expectation = Expectation::from_value(&node(&expected), rules.clone(), &host(), None, &mut problems);
             assert!(problems.is_empty(), "{problems:#?}");
             expectation.judge(Some(&tree.actual()), &Data::default()).score
         };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::expect::{assert_score, found_in_result, host, keys, node};
 
-/// Returns an answer `x` with calls of these names, each in a message of its own.
+/// Returns an answer `x` with calls of these names, each in its own message.
 fn called(names: &[&str]) -> Value {
     let call = |name: &&str| json!({"role": "assistant", "content": "", "tools": [{"name": name, "args": {"n": 1}}]});
     let mut messages = vec![json!({"role": "user", "content": "go"})];
@@ -16,7 +16,7 @@ fn called(names: &[&str]) -> Value {
 
 fn describe(expected: &Value) -> Vec<model::Diagnostic> {
     let mut problems = Vec::new();
-    Expectation::of_result(&node(expected), Rules::default(), &host(), None, &mut problems);
+    Expectation::from_result(&node(expected), Rules::default(), &host(), None, &mut problems);
     problems
 }
 
@@ -172,7 +172,7 @@ fn a_strict_match_with_tools_does_not_also_require_messages_and_calls() {
     for tools in [json!([call("a", 1), call("b", 1)]), call("a", 1), json!({"$not": "c"}), json!([{"$not": "c"}])] {
         let expected = json!({"output": "x", "tools": tools});
         let mut problems = Vec::new();
-        let expectation = Expectation::of_result(&node(&expected), rules.clone(), &host(), None, &mut problems);
+        let expectation = Expectation::from_result(&node(&expected), rules.clone(), &host(), None, &mut problems);
         let found = expectation.judge(Some(&answer), &Data::default());
         assert_eq!(found.pass, Pass::Yes, "{tools}: {:#?}", found.flaws);
     }

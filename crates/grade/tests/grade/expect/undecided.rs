@@ -67,7 +67,7 @@ fn tried(expected: &Value, actual: &Value) -> (Found, usize) {
     let tried = Arc::new(AtomicUsize::new(0));
     let host: Arc<dyn Host> = Arc::new(Stopping { engine: host(), tried: Arc::clone(&tried) });
     let mut problems = Vec::new();
-    let expectation = Expectation::of_value(&node(expected), Rules::default(), &host, None, &mut problems);
+    let expectation = Expectation::from_value(&node(expected), Rules::default(), &host, None, &mut problems);
     assert!(problems.is_empty(), "{expected}: {problems:#?}");
     let found = expectation.judge(Some(actual), &Data::default());
     assert!(found.pass != Pass::Yes || found.flaws.is_empty(), "{found:#?}");
@@ -401,7 +401,7 @@ fn throwing_code_does_not_pass_a_negated_case() {
     }
     let holds_not = json!({"$and": [{"$expr": "actual.a.b.c > 1"}, {"n": 2}]});
     let finding = graded(json!({"output": holds_not, "ruled": "not"}), &answered(&json!({"n": 1})));
-    assert_eq!(finding.status, Status::Unmet, "the other part fails, whatever the code returns");
+    assert_eq!(finding.status, Status::Unmet, "the other part fails, regardless of what the code returns");
 }
 
 #[test]

@@ -11,8 +11,8 @@ use crate::{Block, Message, Reply, Request, ResponseSchema, Role, StopReason};
 
 /// Default maximum number of tokens of a reply: the vendor requires one, and some old models do not accept a large
 /// one.
-const MOST_TOKENS: u64 = 32_000;
-const MOST_TOKENS_OF_OLD: &[(&str, u64)] =
+const MAX_TOKENS: u64 = 32_000;
+const MAX_TOKENS_OF_OLD_MODELS: &[(&str, u64)] =
     &[("claude-3-5", 8_192), ("claude-3-opus", 4_096), ("claude-3-sonnet", 4_096), ("claude-3-haiku", 4_096)];
 
 /// Client side of Anthropic Messages.
@@ -37,7 +37,7 @@ impl Dialect for Client {
         let mut tools: Vec<Value> =
             request.tools.iter().map(|tool| Value::Object(function_json(tool, "input_schema"))).collect();
         if let Some(schema) = &request.response_schema {
-            // The reply is a call of a tool whose arguments follow the schema.
+            // The reply is a call to a tool whose arguments follow the schema.
             tools.push(json!({"name": schema.name, "description": "Gives the answer.", "input_schema": schema.schema}));
             let choice = if request.tools.is_empty() {
                 json!({"type": "tool", "name": schema.name})
@@ -56,7 +56,7 @@ impl Dialect for Client {
 
     fn reply(&self, request: &Request, document: Value) -> Result<Reply, BadResponse> {
         if text(&document, "type") == Some("error") {
-            return Err(BadResponse::Reported(ReportedError::of(&document).unwrap_or_default()));
+            return Err(BadResponse::Reported(ReportedError::from_document(&document).unwrap_or_default()));
         }
         let Some(Value::Array(content)) = document.get("content") else { return Err(BadResponse::lacks("`content`")) };
         let reply = Reply {
@@ -80,7 +80,7 @@ impl Dialect for Client {
 }
 
 fn most_tokens(model: &str) -> u64 {
-    MOST_TOKENS_OF_OLD.iter().find(|(name, _)| model.starts_with(name)).map_or(MOST_TOKENS, |(_, most)| *most)
+    MAX_TOKENS_OF_OLD_MODELS.iter().find(|(name, _)| model.starts_with(name)).map_or(MAX_TOKENS, |(_, most)| *most)
 }
 
 /// Formats the system prompt as blocks; the harness's messages within the conversation are appended.
@@ -115,7 +115,7 @@ fn messages(messages: &[Message]) -> Vec<Value> {
     written
 }
 
-/// Formats a block of a request; `None` for blocks that the vendor rejects, such as an empty text.
+/// Formats a block of a request; `None` for blocks that the vendor rejects, such as empty text.
 fn block_json(block: &Block) -> Option<Value> {
     match block {
         Block::Text { text } if text.trim().is_empty() => None,
@@ -171,7 +171,7 @@ fn unwrapped(mut reply: Reply, schema: Option<&ResponseSchema>) -> Reply {
     if !reply.content.iter().any(is_answer) {
         return reply;
     }
-    // Text around the call is not part of the answer.
+    // Text around the call is not part of the response.
     reply.content.retain(|block| !matches!(block, Block::Text { .. }));
     for block in &mut reply.content {
         if is_answer(block)
@@ -233,7 +233,9 @@ impl Assemble for PartialReply {
                 self.complete = true;
                 return Ok(Progress::Complete);
             }
-            Some("error") => return Err(BadResponse::Reported(ReportedError::of(&event).unwrap_or_default())),
+            Some("error") => {
+                return Err(BadResponse::Reported(ReportedError::from_document(&event).unwrap_or_default()));
+            }
             // `ping`, `content_block_stop` and any future events.
             _ => {}
         }
@@ -344,9 +346,9 @@ mod tests {
         let SseStream { opening, content, closing } = super::super::Messages.stream(reply);
         let mut gathered = Client.assemble(&asked);
         let events = [opening, content, closing].concat();
-        for (at, event) in events.iter().enumerate() {
+        for (index, event) in events.iter().enumerate() {
             let progress = gathered.take(serde_json::from_str(&event.data).unwrap()).unwrap();
-            assert_eq!(progress == Progress::Complete, at + 1 == events.len());
+            assert_eq!(progress == Progress::Complete, index + 1 == events.len());
         }
         (whole, gathered.finish().unwrap())
     }

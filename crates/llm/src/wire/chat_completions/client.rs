@@ -42,7 +42,7 @@ impl Dialect for Client {
     fn reply(&self, request: &Request, document: Value) -> Result<Reply, BadResponse> {
         failed(&document)?;
         let Some(choice) = document.pointer("/choices/0") else { return Err(BadResponse::lacks("`choices`")) };
-        let mut gathered = PartialReply::of(request);
+        let mut gathered = PartialReply::from_request(request);
         let Some(message) = choice.get("message") else { return Err(BadResponse::lacks("`message` in its choice")) };
         gathered.message(message, true)?;
         gathered.about(&document);
@@ -51,14 +51,14 @@ impl Dialect for Client {
     }
 
     fn assemble(&self, request: &Request) -> Box<dyn Assemble> {
-        Box::new(PartialReply::of(request))
+        Box::new(PartialReply::from_request(request))
     }
 }
 
 /// Returns the error of a response with a success status.
 fn failed(document: &Value) -> Result<(), BadResponse> {
     let is_error = document.get("error").is_some_and(|error| !error.is_null());
-    match ReportedError::of(document).filter(|_| is_error) {
+    match ReportedError::from_document(document).filter(|_| is_error) {
         Some(error) => Err(BadResponse::Reported(error)),
         None => Ok(()),
     }
@@ -135,7 +135,7 @@ struct Call {
 }
 
 impl PartialReply {
-    fn of(request: &Request) -> Self {
+    fn from_request(request: &Request) -> Self {
         Self { model: request.model.clone(), ..Self::default() }
     }
 
@@ -169,8 +169,8 @@ impl PartialReply {
         let thought = text(message, "reasoning_content").or(text(message, "reasoning"));
         self.thinking.push_str(thought.unwrap_or_default());
         self.refused.push_str(text(message, "refusal").unwrap_or_default());
-        for (at, piece) in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten().enumerate() {
-            self.call(is_whole.then_some(at as u64), piece);
+        for (index, piece) in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten().enumerate() {
+            self.call(is_whole.then_some(index as u64), piece);
         }
         if let Some(piece) = message.get("function_call").filter(|piece| !piece.is_null()) {
             self.call(None, &json!({"function": piece}));
@@ -209,7 +209,7 @@ impl Assemble for PartialReply {
     fn take(&mut self, chunk: Value) -> Result<Progress, BadResponse> {
         failed(&chunk)?;
         if !chunk.is_object() {
-            return Err(BadResponse::Unreadable("a piece of the answer is not an object".into()));
+            return Err(BadResponse::Unreadable("a piece of the response is not an object".into()));
         }
         self.about(&chunk);
         // The piece with the usage has no choice.

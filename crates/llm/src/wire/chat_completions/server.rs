@@ -37,8 +37,8 @@ impl Wire for ChatCompletions {
         let mut fields = object(body)?;
         let model = model(&mut fields)?;
         let mut request = Request { model, conversation: Conversation::default(), ..Request::default() };
-        for (at, value) in take_list(&mut fields, "messages")?.into_iter().enumerate() {
-            take_in(&mut request, value, at)?;
+        for (index, value) in take_list(&mut fields, "messages")?.into_iter().enumerate() {
+            read_message(&mut request, value, index)?;
         }
         request.tools = take_tools(&mut fields)?.into_iter().map(tool).collect::<Result<_, _>>()?;
         let stream = take_stream(&mut fields);
@@ -118,11 +118,11 @@ impl Wire for ChatCompletions {
 }
 
 /// Adds one message of the wire format to `request`. Tool results belong to the user's next message.
-fn take_in(request: &mut Request, value: Value, at: usize) -> Result<(), Rejection> {
+fn read_message(request: &mut Request, value: Value, index: usize) -> Result<(), Rejection> {
     let Value::Object(mut fields) = value else {
-        return Err(rejection(format!("messages.{at}: an object is required")));
+        return Err(rejection(format!("messages.{index}: an object is required")));
     };
-    let content = content(fields.remove("content").unwrap_or_default(), at)?;
+    let content = content(fields.remove("content").unwrap_or_default(), index)?;
     let role = fields.get("role").and_then(Value::as_str).unwrap_or_default();
     match role {
         "system" | "developer" if request.messages.is_empty() => {
@@ -148,7 +148,7 @@ fn take_in(request: &mut Request, value: Value, at: usize) -> Result<(), Rejecti
         }
         _ => {
             return Err(rejection(format!(
-                "messages.{at}.role: `system`, `developer`, `user`, `assistant` or `tool` is required"
+                "messages.{index}.role: `system`, `developer`, `user`, `assistant` or `tool` is required"
             )));
         }
     }
@@ -179,7 +179,7 @@ fn assistant(fields: &Map<String, Value>, blocks: Vec<Block>) -> Message {
 }
 
 /// Reads a string, or a list of parts.
-fn content(value: Value, at: usize) -> Result<Vec<Block>, Rejection> {
+fn content(value: Value, index: usize) -> Result<Vec<Block>, Rejection> {
     match value {
         Value::String(text) => Ok(vec![Block::Text { text }]),
         Value::Array(parts) => Ok(parts
@@ -190,7 +190,7 @@ fn content(value: Value, at: usize) -> Result<Vec<Block>, Rejection> {
             })
             .collect()),
         Value::Null => Ok(Vec::new()),
-        _ => Err(rejection(format!("messages.{at}.content: a string or a list is required"))),
+        _ => Err(rejection(format!("messages.{index}.content: a string or a list is required"))),
     }
 }
 

@@ -76,7 +76,7 @@ fn read(asked: &str, document: &Value, items: Option<BTreeMap<u64, Value>>) -> R
     let status = text(document, "status");
     let error = document.get("error").filter(|error| !error.is_null());
     if status == Some("failed") || error.is_some() {
-        return Err(BadResponse::Reported(ReportedError::of(document).unwrap_or_default()));
+        return Err(BadResponse::Reported(ReportedError::from_document(document).unwrap_or_default()));
     }
     let output = match document.get("output") {
         Some(Value::Array(output)) if !output.is_empty() || items.is_none() => output.clone(),
@@ -128,14 +128,17 @@ impl Assemble for PartialReply {
                 return Ok(Progress::Complete);
             }
             Some("response.failed") => {
-                let error = event.get("response").and_then(ReportedError::of).unwrap_or_default();
+                let error = event.get("response").and_then(ReportedError::from_document).unwrap_or_default();
                 return Err(BadResponse::Reported(error));
             }
-            Some("error") => return Err(BadResponse::Reported(ReportedError::of(&event).unwrap_or_default())),
+            Some("error") => {
+                return Err(BadResponse::Reported(ReportedError::from_document(&event).unwrap_or_default()));
+            }
             Some(_) => {}
             None => {
                 // Servers that are only compatible report errors without a type.
-                if let Some(error) = event.get("error").filter(|error| !error.is_null()).and(ReportedError::of(&event))
+                if let Some(error) =
+                    event.get("error").filter(|error| !error.is_null()).and(ReportedError::from_document(&event))
                 {
                     return Err(BadResponse::Reported(error));
                 }

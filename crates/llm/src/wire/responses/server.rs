@@ -45,7 +45,7 @@ impl Wire for Responses {
             Some(Value::String(text)) => request.messages.push(Message::text(Role::User, text)),
             Some(Value::Array(items)) => {
                 for item in items {
-                    take_in(&mut request, item)?;
+                    read_item(&mut request, item)?;
                 }
             }
             _ => return Err(rejection("input: a string or a list is required")),
@@ -100,7 +100,7 @@ impl Wire for Responses {
 }
 
 /// Adds one item of the wire format to `request`. Consecutive items of one role become one message.
-fn take_in(request: &mut Request, item: Value) -> Result<(), Rejection> {
+fn read_item(request: &mut Request, item: Value) -> Result<(), Rejection> {
     if !item.is_object() {
         return Err(rejection("input: a list of objects is required"));
     }
@@ -226,27 +226,27 @@ fn response(reply: &Reply, output: &[Value]) -> Value {
 
 /// Formats a reply as items; their ids are derived from the reply's id and their index.
 fn items(reply: &Reply) -> Vec<Value> {
-    let id = |kind: &str, at: usize| format!("{kind}_{}_{at}", reply.message_id);
+    let id = |kind: &str, index: usize| format!("{kind}_{}_{index}", reply.message_id);
     let has_refused = reply.stop_reason == StopReason::Refusal;
-    let item = |(at, block): (usize, &Block)| match block {
+    let item = |(index, block): (usize, &Block)| match block {
         Block::Text { text } => {
             let part = match has_refused {
                 true => json!({"type": "refusal", "refusal": text}),
                 false => json!({"type": "output_text", "text": text, "annotations": []}),
             };
             Some(json!({
-                "type": "message", "id": id("msg", at), "status": "completed", "role": "assistant", "content": [part],
+                "type": "message", "id": id("msg", index), "status": "completed", "role": "assistant", "content": [part],
             }))
         }
-        Block::Thinking { text, signature } => Some(reasoning(&id("rs", at), text, signature.as_deref())),
-        Block::ToolUse { id: call, name, input } => Some(tool_call(&id("fc", at), call, name, input)),
+        Block::Thinking { text, signature } => Some(reasoning(&id("rs", index), text, signature.as_deref())),
+        Block::ToolUse { id: call, name, input } => Some(tool_call(&id("fc", index), call, name, input)),
         Block::Other(item) => Some(item.clone()),
         Block::ToolResult { .. } => None,
     };
     reply.content.iter().enumerate().filter_map(item).collect()
 }
 
-/// Formats a call of a function, or of a tool with text input.
+/// Formats a call to a function, or to a tool with text input.
 fn tool_call(id: &str, call: &str, name: &str, input: &Value) -> Value {
     let (namespace, name) = match name.split_once('.') {
         Some((namespace, name)) => (Some(namespace), name),
@@ -427,10 +427,10 @@ mod tests {
         let SseStream { opening, content, closing } = Responses.stream(&reply);
         let mut gathered = Client.assemble(&asked);
         let events = [opening, content, closing].concat();
-        for (at, event) in events.iter().enumerate() {
+        for (index, event) in events.iter().enumerate() {
             let data: Value = serde_json::from_str(&event.data).unwrap();
-            assert_eq!((data["sequence_number"].as_u64(), data["type"].as_str()), (Some(at as u64), event.event));
-            assert_eq!(gathered.take(data).unwrap() == Progress::Complete, at + 1 == events.len());
+            assert_eq!((data["sequence_number"].as_u64(), data["type"].as_str()), (Some(index as u64), event.event));
+            assert_eq!(gathered.take(data).unwrap() == Progress::Complete, index + 1 == events.len());
         }
         assert_eq!(unsealed(gathered.finish().unwrap()), reply);
     }

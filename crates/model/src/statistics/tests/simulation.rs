@@ -40,7 +40,7 @@ fn wilsons_interval_covers_95_percent_on_average_by_calculation() {
             let chance = |k: u64| choose[k as usize] * p.powi(k as i32) * (1.0 - p).powi((n - k) as i32);
             (0..=n).filter(|k| holds(wilson(*k, n), p)).map(chance).sum()
         };
-        let mean = (0..2_000).map(|at| coverage((f64::from(at) + 0.5) / 2_000.0)).sum::<f64>() / 2_000.0;
+        let mean = (0..2_000).map(|index| coverage((f64::from(index) + 0.5) / 2_000.0)).sum::<f64>() / 2_000.0;
         assert!((mean - 0.95).abs() < 0.01, "n {n}: {mean}");
     }
 }
@@ -131,7 +131,7 @@ fn the_test_detects_a_large_difference() {
 fn judged_trial(chance: &mut Chance, case: u64, likely: [f64; 2], away: f64) -> Observation<u64> {
     let holds = likely.map(|likely| chance.unit() < likely);
     let is_decided = [true, chance.unit() >= away];
-    let decided: Vec<bool> = (0..2).filter(|at| is_decided[*at]).map(|at| holds[at]).collect();
+    let decided: Vec<bool> = (0..2).filter(|index| is_decided[*index]).map(|index| holds[index]).collect();
     let met = decided.iter().filter(|holds| **holds).count();
     let outcome = match (decided.contains(&false), decided.len()) {
         (true, _) => Outcome::Failed,
@@ -152,7 +152,7 @@ fn an_unavailable_judge_does_not_bias_the_rates_of_an_arm() {
     for away in [0.0, 0.2, 0.5, 0.9] {
         // Both are equally likely to hold, so the rate of checks does not depend on which of them are decided.
         let likely = [0.8, 0.8];
-        let trials: Vec<_> = (0..40_000).map(|at| judged_trial(&mut chance, at % 20, likely, away)).collect();
+        let trials: Vec<_> = (0..40_000).map(|index| judged_trial(&mut chance, index % 20, likely, away)).collect();
         let arm = ArmStatistics::of(&trials);
         let near = |rate: Option<Estimate>, truth: f64| (rate.unwrap().mean - truth).abs() < 0.02;
         assert!(near(arm.pass_rate, 0.8), "{away}: {:?}", arm.pass_rate);
@@ -171,7 +171,7 @@ fn an_unavailable_judge_does_not_bias_differences() {
     let mut chance = Chance::new(8);
     for away in [0.0, 0.3, 0.7, 1.0] {
         let mut arm = |likely: [f64; 2]| -> Vec<_> {
-            (0..30_000).map(|at| judged_trial(&mut chance, at % 30, likely, away)).collect()
+            (0..30_000).map(|index| judged_trial(&mut chance, index % 30, likely, away)).collect()
         };
         // The skill helps with the first assertion and has no effect on the second one.
         let delta = Delta::between(&arm([0.9, 0.6]), &arm([0.4, 0.6]));
@@ -191,7 +191,7 @@ fn inverting_every_verdict_inverts_every_rate() {
     // mirrored.
     let mut chance = Chance::new(9);
     let trials: Vec<_> = (0..2_000)
-        .map(|at| {
+        .map(|index| {
             let (holds, is_decided) = (chance.unit() < 0.7, chance.unit() < 0.6);
             let of = |holds: bool| {
                 let outcome = match (is_decided, holds) {
@@ -200,7 +200,7 @@ fn inverting_every_verdict_inverts_every_rate() {
                     (true, false) => Outcome::Failed,
                 };
                 let pass_rate = is_decided.then(|| f64::from(u8::from(holds)));
-                Observation { pass_rate, ..Observation::new(at % 10, outcome) }
+                Observation { pass_rate, ..Observation::new(index % 10, outcome) }
             };
             (of(holds), of(!holds))
         })

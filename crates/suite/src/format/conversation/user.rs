@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::model_name;
 
 /// Default maximum number of messages of a simulated user.
-const MOST_TURNS: u64 = 10;
+const MAX_TURNS: u64 = 10;
 
 /// Reads a persona: its role, or a map of its properties.
 pub(super) fn persona(node: &Node, problems: &mut Problems) -> Option<Map<String, Value>> {
@@ -49,7 +49,7 @@ pub(super) fn read(
     let own = block.get("persona").and_then(|node| persona(node, problems));
     let goal = block.required_text("goal", problems);
     let stop_when = block.text("stop_when", problems);
-    let max_turns = block.whole("max_turns", 1, problems).unwrap_or(MOST_TURNS);
+    let max_turns = block.whole("max_turns", 1, problems).unwrap_or(MAX_TURNS);
     let model = block.text("model", problems).zip(block.get("model"));
     let model = model.and_then(|(name, place)| model_name::model(&name, place, directory, problems));
     block.finish(problems);

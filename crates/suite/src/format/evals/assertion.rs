@@ -39,7 +39,7 @@ pub static TYPES: LazyLock<Vec<Type>> = LazyLock::new(|| {
     Table::fields_of("evals assertion types").into_iter().map(of).collect()
 });
 
-/// All keys that an assertion may have, whatever its type.
+/// All keys that an assertion may have, regardless of its type.
 pub static KEYS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| Table::fields_of("evals assertion").iter().map(|field| field.key).collect());
 

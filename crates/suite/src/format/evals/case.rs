@@ -16,9 +16,9 @@ use crate::format::scenario::quarantine;
 
 impl Suite<'_> {
     /// Reads the case `item` at the index `at`, from 0.
-    pub(super) fn case(&mut self, at: usize, item: &Node, problems: &mut Problems) -> Option<Case> {
+    pub(super) fn case(&mut self, index: usize, item: &Node, problems: &mut Problems) -> Option<Case> {
         let mut fields = Fields::of(item, "a case", problems)?;
-        let (id, source) = id(&mut fields, at, problems);
+        let (id, source) = id(&mut fields, index, problems);
         let message = prompt(&mut fields, problems);
         let expected = fields.require("expected_output", problems);
         let expected = expected.and_then(|node| decode::any_text(node, "`expected_output`", problems));
@@ -57,11 +57,11 @@ impl Suite<'_> {
 }
 
 /// Returns the case's id and its location.
-fn id(fields: &mut Fields<'_>, at: usize, problems: &mut Problems) -> (String, Excerpt) {
+fn id(fields: &mut Fields<'_>, index: usize, problems: &mut Problems) -> (String, Excerpt) {
     let node = fields.require("id", problems);
     let source = node.map_or_else(|| fields.node().excerpt(), Node::excerpt);
     let id = node.and_then(|node| read_id(node).map_err(|problem| problems.push(*problem)).ok());
-    (id.unwrap_or_else(|| format!("case {}", at + 1)), source)
+    (id.unwrap_or_else(|| format!("case {}", index + 1)), source)
 }
 
 /// Reads an id, which becomes a part of file names.

@@ -123,7 +123,7 @@ fn below_the_suite(written: &str) -> Result<String, &'static str> {
 
 /// Reports a missing file, with the most likely intended one.
 fn missing(item: &Node, written: &str, inside: &str, directory: &Path) -> Diagnostic {
-    let problem = item.error(format!("there is no file `{written}`"));
+    let problem = item.error(format!("there is no file named `{written}`"));
     let own = inside.strip_prefix(EVALS_FOLDER).and_then(|rest| rest.strip_prefix('/'));
     let kept = [own.map(str::to_owned), Some(format!("{FILES_FOLDER}/{inside}"))];
     let elsewhere = kept.into_iter().flatten().find(|other| directory.join(other).exists());
@@ -153,7 +153,7 @@ fn strip_folder(entries: &mut [Entry<'_>], problems: &mut Problems) {
         if is_mixed {
             let message = format!("`{}` becomes `{}` in the sandbox", entry.written, entry.target.join("/"));
             let help = format!(
-                "a folder that all files of a case share is removed from their paths; list the folder `{folder}` itself to keep it"
+                "a folder that all files of a case share is removed from their paths; list the `{folder}` folder itself to keep it"
             );
             problems.push(entry.place.warning(message).help(help));
         }
@@ -239,7 +239,7 @@ impl<'a> Files<'a> {
 
     /// Returns the entry that already added a file or a folder at `target`, or a file at one of its parent folders.
     fn in_the_way(&self, target: &str) -> Option<&'a str> {
-        let above = target.match_indices('/').map(|(at, _)| &target[..at]);
+        let above = target.match_indices('/').map(|(offset, _)| &target[..offset]);
         if let Some(other) = std::iter::once(target).chain(above).find_map(|path| self.taken.get(path)) {
             return Some(other);
         }

@@ -141,7 +141,7 @@ fn invalid_json_is_reported_at_the_error() {
 #[test]
 fn missing_files_and_escaping_paths_are_rejected() {
     for (file, expected) in [
-        ("files/none.txt", "there is no file `files/none.txt`"),
+        ("files/none.txt", "there is no file named `files/none.txt`"),
         ("/etc/passwd", "`/etc/passwd` is absolute"),
         ("../SKILL.md", "`../SKILL.md` leaves the folder of this file with `..`"),
         ("files/../files/a.txt", "`files/../files/a.txt` leaves the folder of this file with `..`"),

@@ -10,7 +10,7 @@ fn suite(skill: &str) -> String {
     format!("{{\"skill_name\": \"{skill}\", \"evals\": [{{\"id\": 1, \"prompt\": \"p\", \"expected_output\": \"\"}}]}}")
 }
 
-/// Creates the skills `a` and `b` with suites of their own, `c` with one in the examples folder, and `d` without one.
+/// Creates the skills `a` and `b` with their own suites, `c` with one in the examples folder, and `d` without one.
 fn project() -> Scratch {
     let scratch = Scratch::new();
     for name in ["a", "b", "c", "d"] {
@@ -23,8 +23,8 @@ fn project() -> Scratch {
     scratch
 }
 
-fn directory(loaded: &Loaded, at: usize) -> &Path {
-    loaded.suites[at].cases[0].subject.installed().unwrap().directory.as_deref().unwrap()
+fn directory(loaded: &Loaded, index: usize) -> &Path {
+    loaded.suites[index].cases[0].subject.installed().unwrap().directory.as_deref().unwrap()
 }
 
 fn with_skill(scratch: &Scratch, skill: &str, targets: &[&str]) -> Loaded {
@@ -152,7 +152,7 @@ fn missing_skills_and_suites_are_reported() {
         (describe(&loaded.diagnostics), loaded.diagnostics[0].help.clone())
     };
     let (messages, help) = text_of("d", &[]);
-    assert_eq!(messages, ["the skill `d` has no `evals/evals.json`"]);
+    assert_eq!(messages, ["the `d` skill has no `evals/evals.json`"]);
     assert!(help[0].contains("name its suite") && help[1].contains("skills/d"), "{help:?}");
     let (messages, help) = text_of("bare", &[]);
     assert_eq!(
@@ -193,8 +193,8 @@ fn told_of(loaded: &Loaded) -> Vec<String> {
 fn weaknesses_of_a_suite_are_reported_on_request() {
     let warned = |rest: &[&str]| -> Vec<String> {
         let scratch = Scratch::new();
-        let case = |(at, rest): (usize, &&str)| {
-            format!("{{\"id\": {at}, \"prompt\": \"p\", \"expected_output\": \"\", {rest}}}")
+        let case = |(index, rest): (usize, &&str)| {
+            format!("{{\"id\": {index}, \"prompt\": \"p\", \"expected_output\": \"\", {rest}}}")
         };
         let cases: Vec<String> = rest.iter().enumerate().map(case).collect();
         scratch.skill("s");

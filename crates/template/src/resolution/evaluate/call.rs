@@ -24,7 +24,7 @@ pub(crate) fn function<'a>(
     }
     let called = match &callee.kind {
         // Variables do not hide functions of the same name, because variables cannot be called.
-        Kind::Name(name) => called(evaluator, name),
+        Kind::Name(name) => find_function(evaluator, name),
         _ => match evaluator.value(callee)? {
             Value::Function(function) => Ok(function),
             other => Err(TemplateError::new(format!("{} cannot be called", other.kind()))),
@@ -35,7 +35,7 @@ pub(crate) fn function<'a>(
     run(evaluator, called, given)
 }
 
-fn called(evaluator: &Evaluator<'_>, name: &str) -> Result<Function, TemplateError> {
+fn find_function(evaluator: &Evaluator<'_>, name: &str) -> Result<Function, TemplateError> {
     let local = evaluator.local(name);
     if let Some(Value::Function(function)) = local {
         return Ok(*function);

@@ -24,9 +24,9 @@ impl<'a> Evaluator<'a> {
 
     fn iterate(&mut self, repeated: &'a Loop, items: &[Value], out: &mut String) -> Result<(), TemplateError> {
         let kept = self.kept(repeated, items)?;
-        for (at, item) in kept.iter().enumerate() {
+        for (index, item) in kept.iter().enumerate() {
             self.spend(1, &repeated.items.range)?;
-            let position = loop_position(&kept, at).map_err(|error| error.at(repeated.items.range.clone()))?;
+            let position = loop_position(&kept, index).map_err(|error| error.at(repeated.items.range.clone()))?;
             self.set("loop", position);
             self.unpack(repeated, item)?;
             self.block(&repeated.items.range, &repeated.body, out)?;
@@ -89,7 +89,7 @@ impl<'a> Evaluator<'a> {
         if let Some((name, _)) =
             given.named.iter().find(|(name, _)| !written.parameters.iter().any(|(known, _)| known == name))
         {
-            return problem(format!("`{}` has no argument `{name}`", written.name));
+            return problem(format!("`{}` has no argument named `{name}`", written.name));
         }
         let mut positional = given.positional.into_iter();
         for (name, default) in &written.parameters {
@@ -97,7 +97,7 @@ impl<'a> Evaluator<'a> {
             let value = match (positional.next().or_else(named), default) {
                 (Some(value), _) => value,
                 (None, Some(default)) => self.value(default)?,
-                (None, None) => return problem(format!("`{}` needs the argument `{name}`", written.name)),
+                (None, None) => return problem(format!("`{}` needs the `{name}` argument", written.name)),
             };
             self.set(name, value);
         }

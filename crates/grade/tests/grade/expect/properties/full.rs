@@ -100,13 +100,13 @@ fn list(pairs: Vec<(Pair, Option<Value>)>, form: usize) -> Pair {
 }
 
 /// Returns a map and an expectation that it matches.
-fn map(pairs: Vec<(&'static str, Pair, Option<Value>)>, left_out: usize) -> Pair {
+fn map(pairs: Vec<(&'static str, Pair, Option<Value>)>, omitted: usize) -> Pair {
     let mut actual = Map::new();
     let mut expected = Map::new();
-    for (at, (key, pair, weight)) in pairs.into_iter().enumerate() {
+    for (index, (key, pair, weight)) in pairs.into_iter().enumerate() {
         actual.insert(key.to_owned(), pair.0);
         expected.remove(key);
-        if at != left_out {
+        if index != omitted {
             expected.insert(key.to_owned(), weighed(pair.1, weight));
         }
     }
@@ -121,7 +121,7 @@ pub fn matching() -> impl Strategy<Value = Pair> {
         prop_oneof![
             (prop::collection::vec((inner.clone(), weight()), 0..6), 0..12_usize)
                 .prop_map(|(pairs, form)| list(pairs, form)),
-            (prop::collection::vec(entry, 0..8), 0..12_usize).prop_map(|(pairs, left_out)| map(pairs, left_out)),
+            (prop::collection::vec(entry, 0..8), 0..12_usize).prop_map(|(pairs, omitted)| map(pairs, omitted)),
             (inner, 0..8_usize).prop_map(|(pair, form)| around(pair, form)),
         ]
     })

@@ -26,7 +26,7 @@ pub enum Tree {
 }
 
 impl Tree {
-    /// Returns an expectation in which each leaf holds or fails whatever the value is.
+    /// Returns an expectation in which each leaf holds or fails regardless of the value.
     pub fn expected(&self, max_score: f64) -> Value {
         let Self::Level(form, items) = self else {
             return json!({"$exists": matches!(self, Self::Leaf(true))});
@@ -39,7 +39,7 @@ impl Tree {
             })
             .collect();
         let named = |items: Vec<Value>| {
-            items.into_iter().enumerate().map(|(at, item)| (format!("k{at}"), item)).collect::<Map<_, _>>()
+            items.into_iter().enumerate().map(|(index, item)| (format!("k{index}"), item)).collect::<Map<_, _>>()
         };
         match form {
             Form::Map => named(items).into(),
@@ -57,7 +57,7 @@ impl Tree {
         let Self::Level(form, items) = self else { return json!(1) };
         match form {
             Form::Map | Form::Max => {
-                let entry = |(at, (_, item)): (usize, &(Option<f64>, Self))| (format!("k{at}"), item.actual());
+                let entry = |(index, (_, item)): (usize, &(Option<f64>, Self))| (format!("k{index}"), item.actual());
                 Value::Object(items.iter().enumerate().map(entry).collect())
             }
             Form::List | Form::All | Form::Sequence => items.iter().map(|(_, item)| item.actual()).collect(),
@@ -77,10 +77,10 @@ impl Tree {
             }
             Self::Level(_, items) => {
                 let mut paths = Vec::new();
-                for (at, (share, item)) in items.iter().enumerate() {
+                for (index, (share, item)) in items.iter().enumerate() {
                     if share.is_none_or(|share| share > 0.0) {
                         let below = item.positive_leaves().into_iter();
-                        paths.extend(below.map(|path| [vec![at], path].concat()));
+                        paths.extend(below.map(|path| [vec![index], path].concat()));
                     }
                 }
                 paths

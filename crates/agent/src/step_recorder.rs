@@ -6,16 +6,16 @@ use serde_json::Value;
 use crate::turn::Turn;
 
 /// Records the steps of an agent that has no model. Texts and calls belong to the same turn until
-/// [`Performer::next_turn`] is called. A turn beyond the limit is not started.
+/// [`StepRecorder::next_turn`] is called. A turn beyond the limit is not started.
 #[derive(Debug, Default)]
-pub(super) struct Performer {
+pub(super) struct StepRecorder {
     turns: usize,
     calls: usize,
     in_turn: bool,
     has_begun: bool,
 }
 
-impl Performer {
+impl StepRecorder {
     /// Records the beginning of the conversation, once.
     pub(super) fn begin(&mut self, turn: &mut Turn, session_id: &str) -> Result<(), Ending> {
         if std::mem::replace(&mut self.has_begun, true) {

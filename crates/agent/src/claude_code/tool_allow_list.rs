@@ -1,4 +1,4 @@
-//! A closed tool list: the tools that exist, and the scopes that their calls must match.
+//! A tool allow-list: the tools that exist, and the scopes that their calls must match.
 //!
 //! The CLI has its own rules for scopes, and asks its host about calls that they do not allow. But it allows calls that
 //! it considers harmless, such as `ls` or reading below the working directory, without asking. So a hook checks every
@@ -14,13 +14,13 @@ use crate::command_line::CommandLine;
 use crate::resolve::Resolver;
 use crate::tool_rule::ToolRule;
 
-/// A closed tool list. It is also used to parse other lists of tools.
+/// A tool allow-list. It is also used to parse other lists of tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct ClosedTools {
+pub(super) struct ToolAllowList {
     entries: Vec<ToolRule>,
 }
 
-impl ClosedTools {
+impl ToolAllowList {
     /// Parses entries `Name` and `Name(scope, scope…)`. A tool that is named twice has the scopes of both; if one of
     /// them has no scope, the tool is not limited.
     pub(super) fn read(written: &[String]) -> Self {
@@ -145,15 +145,15 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn closed(written: &[&str]) -> ClosedTools {
-        ClosedTools::read(&written.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>())
+    fn closed(written: &[&str]) -> ToolAllowList {
+        ToolAllowList::read(&written.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>())
     }
 
     fn resolver(work: &Path) -> Resolver {
         Resolver { work: Some(work.to_owned()), home: Some(work.join("home")) }
     }
 
-    fn runs(tools: &ClosedTools, command: &str) -> bool {
+    fn runs(tools: &ToolAllowList, command: &str) -> bool {
         tools.objection("Bash", &json!({ "command": command }), &resolver(Path::new("/w"))).is_none()
     }
 

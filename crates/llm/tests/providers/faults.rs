@@ -215,7 +215,7 @@ async fn a_missing_answer_times_out() {
             (Answer::silence(), total, "did not start"),
             (head, first_byte, "did not start"),
             (begun.clone(), idle, "made no progress"),
-            (begun, total, "whole answer"),
+            (begun, total, "whole response"),
         ] {
             let server = Server::start([answer]).await;
             let failure = ask(&model(provider, &server.url(), Policy { timeouts, ..policy(2) })).await.unwrap_err();

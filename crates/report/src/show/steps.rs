@@ -103,10 +103,10 @@ fn from_record(record: &TrialRecord, paint: &Paint) -> Vec<ShownStep> {
     for message in &record.input {
         say(paint.magenta("user"), message, String::new(), Some(format!("user {message}")));
     }
-    for (at, made) in record.tool_calls.iter().enumerate() {
+    for (index, made) in record.tool_calls.iter().enumerate() {
         let name = paint.folded(&made.name, 60);
         let same = format!("call {} {}", made.name, made.input);
-        say(format!("{} {name}  {}", symbols.does, number(at + 1, paint)), "", input(&made.input), Some(same));
+        say(format!("{} {name}  {}", symbols.does, number(index + 1, paint)), "", input(&made.input), Some(same));
         if let Some(result) = &made.result {
             say(answered(&name, made.is_error, paint), result, String::new(), None);
         }

@@ -148,7 +148,7 @@ async fn network_failures_are_the_providers_fault() {
             (json!({"kind": "http", "status": 529}), "overloaded"),
             (json!({"kind": "http", "status": 401}), "key was not accepted"),
             (json!({"kind": "cut"}), "closed in the middle"),
-            (json!({"kind": "malformed"}), "the answer"),
+            (json!({"kind": "malformed"}), "the response"),
             (json!({"kind": "error_event"}), "the provider"),
         ] {
             let played = over_the_network(name, &json!([{"text": "a long answer", "fault": fault}])).await;

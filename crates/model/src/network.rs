@@ -1,0 +1,389 @@
+//! Network policies of trials, and the hosts that agents try to reach.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use url::{Host, Url};
+
+use crate::nearest;
+
+/// Policies that consist of a name alone.
+const NAMED: [(&str, NetworkPolicy); 3] =
+    [("none", NetworkPolicy::None), ("model-only", NetworkPolicy::ModelOnly), ("open", NetworkPolicy::Open)];
+
+/// Beginning of a policy that lists hosts, on the command line.
+const ALLOW: &str = "allow=";
+
+/// Hosts that the processes of a trial may reach.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum NetworkPolicy {
+    /// Everything that the machine reaches.
+    Open,
+    /// None.
+    None,
+    /// Only the host of the configured model.
+    #[default]
+    ModelOnly,
+    /// The host of the configured model, and these.
+    Allow(Vec<HostPattern>),
+}
+
+impl NetworkPolicy {
+    /// Names of the policies that consist of a name alone.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMED.iter().map(|(name, _)| *name)
+    }
+
+    /// Returns the policy with that name.
+    pub fn named(name: &str) -> Option<Self> {
+        NAMED.iter().find(|(known, _)| *known == name).map(|(_, policy)| policy.clone())
+    }
+
+    /// Returns `true` if processes use the network of the machine.
+    pub fn is_open(&self) -> bool {
+        *self == Self::Open
+    }
+}
+
+impl Display for NetworkPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Allow(hosts) => {
+                let hosts: Vec<String> = hosts.iter().map(HostPattern::to_string).collect();
+                write!(f, "{ALLOW}{}", hosts.join(","))
+            }
+            named => {
+                let name = NAMED.iter().find(|(_, policy)| policy == named).map_or("", |(name, _)| name);
+                f.write_str(name)
+            }
+        }
+    }
+}
+
+impl FromStr for NetworkPolicy {
+    type Err = String;
+
+    /// Parses a policy as the command line gives it: a name, or `allow=HOST,HOST`.
+    fn from_str(written: &str) -> Result<Self, String> {
+        if let Some(hosts) = written.strip_prefix(ALLOW) {
+            return hosts
+                .split(',')
+                .map(|host| HostPattern::of_policy(host.trim()))
+                .collect::<Result<_, _>>()
+                .map(Self::Allow);
+        }
+        Self::named(written).ok_or_else(|| {
+            let near = nearest(written, Self::names()).map(|name| format!(" (did you mean `{name}`?)"));
+            format!(
+                "`{written}` is not a network policy{}; write `none`, `model-only`, `open` or `{ALLOW}HOST,HOST`",
+                near.unwrap_or_default()
+            )
+        })
+    }
+}
+
+/// A host and a port, in the only spelling that is compared and connected to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Destination {
+    /// Name in lower case without a final dot, or address; an IPv6 address is in brackets.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
+impl Destination {
+    /// Returns the destination with the usual spelling of the host. `None` if it is not a valid host.
+    pub fn new(host: &str, port: u16) -> Option<Self> {
+        Some(Self { host: canonical(host)?, port })
+    }
+
+    /// Returns the destination of an address such as `https://api.example.com/v1`.
+    pub fn of_url(address: &str) -> Option<Self> {
+        let url = Url::parse(address).ok()?;
+        Self::new(url.host_str()?, url.port_or_known_default()?)
+    }
+
+    /// Returns `true` if it is this machine itself.
+    pub fn is_loopback(&self) -> bool {
+        self.host == "localhost" || self.host.ends_with(".localhost") || self.ip().is_some_and(|ip| ip.is_loopback())
+    }
+
+    /// Returns the IP address, unless the host is a name.
+    pub fn ip(&self) -> Option<std::net::IpAddr> {
+        self.host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+    }
+}
+
+impl Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// Returns the usual spelling of a host: `EXAMPLE.com.` and `2130706433` are `example.com` and `127.0.0.1`.
+fn canonical(host: &str) -> Option<String> {
+    let without_dot = host.strip_suffix('.').unwrap_or(host);
+    match Host::parse(without_dot).ok()? {
+        Host::Domain(name) if name.ends_with('.') || name.is_empty() => None,
+        Host::Domain(name) => Some(name),
+        Host::Ipv4(address) => Some(address.to_string()),
+        // An IPv4 address that is written as an IPv6 address leads to the same host.
+        Host::Ipv6(address) => Some(match address.to_ipv4_mapped() {
+            Some(address) => address.to_string(),
+            None => format!("[{address}]"),
+        }),
+    }
+}
+
+/// Hosts that a policy or an assertion lists: `example.com`, `*.example.com`, either with `:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostPattern {
+    host: String,
+    /// True for all hosts below `host`, and not `host` itself.
+    below: bool,
+    port: Option<u16>,
+}
+
+impl HostPattern {
+    /// Returns the pattern that only `destination` matches.
+    pub fn only(destination: &Destination) -> Self {
+        Self { host: destination.host.clone(), below: false, port: Some(destination.port) }
+    }
+
+    /// Parses a pattern of a policy. Each port of the machine's own loopback is allowed separately.
+    ///
+    /// # Errors
+    /// Returns the reason why it is not valid.
+    pub fn of_policy(written: &str) -> Result<Self, String> {
+        let pattern: Self = written.parse()?;
+        let place = Destination { host: pattern.host.clone(), port: 0 };
+        if place.is_loopback() && (pattern.port.is_none() || pattern.below) {
+            return Err(format!(
+                "`{written}` is this machine, so a port must be given, such as `{}:8080`",
+                pattern.host
+            ));
+        }
+        Ok(pattern)
+    }
+
+    /// Returns `true` if the pattern includes the destination.
+    pub fn includes(&self, destination: &Destination) -> bool {
+        self.includes_host(&destination.host) && self.port.is_none_or(|port| port == destination.port)
+    }
+
+    /// Returns `true` if the pattern includes the host at any port. The host has the spelling of a [`Destination`].
+    pub fn includes_host(&self, host: &str) -> bool {
+        match self.below {
+            true => host.strip_suffix(&self.host).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
+            false => host == self.host,
+        }
+    }
+
+    /// Returns the destination, if it is a single one.
+    pub fn destination(&self) -> Option<Destination> {
+        let port = self.port.filter(|_| !self.below)?;
+        Some(Destination { host: self.host.clone(), port })
+    }
+}
+
+impl Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.below { "*." } else { "" })?;
+        f.write_str(&self.host)?;
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+impl FromStr for HostPattern {
+    type Err = String;
+
+    fn from_str(written: &str) -> Result<Self, String> {
+        let wrong = |why: &str| format!("`{written}` {why}; write `example.com`, `*.example.com` or `example.com:443`");
+        if written.contains("://") || written.contains(['/', '?', '#']) {
+            return Err(wrong("is an address, not a host"));
+        }
+        let (below, rest) = written.strip_prefix("*.").map_or((false, written), |rest| (true, rest));
+        if rest.contains('*') {
+            return Err(wrong("has a `*` that is not the whole first part"));
+        }
+        let is_bare = rest.ends_with(']') || !rest.contains(':');
+        let (host, port) = match rest.rsplit_once(':').filter(|_| !is_bare) {
+            Some((host, port)) => (host, Some(port)),
+            None => (rest, None),
+        };
+        let port =
+            port.map(|port| port.parse().ok().filter(|port| *port > 0).ok_or_else(|| wrong("has no valid port")));
+        let canonical = canonical(host).ok_or_else(|| wrong("is not a valid host"))?;
+        let pattern = Self { host: canonical, below, port: port.transpose()? };
+        let is_address = pattern.host.starts_with('[') || pattern.host.parse::<std::net::Ipv4Addr>().is_ok();
+        if below && is_address {
+            return Err(wrong("has no subdomains"));
+        }
+        Ok(pattern)
+    }
+}
+
+/// One host that the processes of a trial tried to reach, and what became of it. Later attempts with the same host, port,
+/// way and verdict are not listed again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct EgressAttempt {
+    /// Name or address, without userinfo.
+    pub host: String,
+    /// Port; absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Verdict of the policy.
+    pub verdict: EgressVerdict,
+    /// Way in which the attempt was made.
+    pub way: EgressWay,
+    /// True if it is the host of the configured model.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_model: bool,
+    /// True if a command of an assertion or of the harness made it, and not the agent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_command: bool,
+    /// Reason why it was refused.
+    #[serde(rename = "because", default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl EgressAttempt {
+    /// Returns `true` if the attempt is the agent's own and is not for its model.
+    pub fn counts(&self) -> bool {
+        !self.is_model && !self.by_command
+    }
+
+    /// Returns the host with its port.
+    pub fn place(&self) -> String {
+        self.port.map_or_else(|| self.host.clone(), |port| format!("{}:{port}", self.host))
+    }
+
+    /// Describes the attempt in one line.
+    pub fn describe(&self) -> String {
+        let mut text = format!("{} {}", self.verdict.name(), self.place());
+        for note in [
+            (self.way == EgressWay::Dns).then_some("DNS lookup"),
+            (self.way == EgressWay::Direct).then_some("without the proxy"),
+            self.is_model.then_some("the model"),
+            self.by_command.then_some("by a command of an assertion"),
+            self.reason.as_deref(),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            text.push_str(&format!(", {note}"));
+        }
+        text
+    }
+}
+
+/// Verdict of a network policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EgressVerdict {
+    /// The connection was allowed.
+    Allowed,
+    /// The connection was refused.
+    Refused,
+}
+
+impl EgressVerdict {
+    /// Returns the name in records and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// Way in which a process tried to reach a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EgressWay {
+    /// A request to the proxy.
+    Proxy,
+    /// A connection to a port of the machine's loopback that is forwarded.
+    Forward,
+    /// A name in the connection that differs from the host that was asked for.
+    Inside,
+    /// A DNS lookup.
+    Dns,
+    /// A connection without the proxy.
+    Direct,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(written: &str) -> HostPattern {
+        written.parse().unwrap()
+    }
+
+    #[test]
+    fn every_spelling_of_a_host_is_the_same_destination() {
+        for (written, host) in [
+            ("EXAMPLE.com", Some("example.com")),
+            ("example.com.", Some("example.com")),
+            ("example.com..", None),
+            ("", None),
+            ("2130706433", Some("127.0.0.1")),
+            ("0x7f.1", Some("127.0.0.1")),
+            ("127.1", Some("127.0.0.1")),
+            ("[::FFFF:127.0.0.1]", Some("127.0.0.1")),
+            ("[::1]", Some("[::1]")),
+            ("%65xample.com", Some("example.com")),
+            ("bücher.example", Some("xn--bcher-kva.example")),
+            ("a b", None),
+            ("user@example.com", None),
+        ] {
+            assert_eq!(Destination::new(written, 1).map(|place| place.host), host.map(str::to_owned), "{written}");
+        }
+        let place = Destination::of_url("https://API.example.com/v1").unwrap();
+        assert_eq!(place.to_string(), "api.example.com:443");
+        assert!(Destination::of_url("http://[::1]:80/").unwrap().is_loopback());
+    }
+
+    #[test]
+    fn a_pattern_includes_its_host_or_the_hosts_below_it() {
+        let includes = |written: &str, host: &str| {
+            let (host, port) = host.split_once(':').unwrap();
+            pattern(written).includes(&Destination::new(host, port.parse().unwrap()).unwrap())
+        };
+        assert!(includes("Example.com", "example.com:443") && includes("example.com:443", "example.com.:443"));
+        assert!(!includes("example.com", "www.example.com:443") && !includes("example.com:443", "example.com:80"));
+        assert!(includes("*.example.com", "a.b.example.com:1") && !includes("*.example.com", "example.com:1"));
+        assert!(!includes("*.example.com", "notexample.com:1"));
+        assert!(HostPattern::of_policy("localhost").is_err() && HostPattern::of_policy("localhost:80").is_ok());
+        assert_eq!(pattern("[::1]:80").to_string(), "[::1]:80");
+        assert_eq!(pattern("*.example.com:80").to_string(), "*.example.com:80");
+    }
+
+    #[test]
+    fn an_invalid_pattern_is_rejected_with_the_reason() {
+        for (written, reason) in [
+            ("https://example.com", "is an address"),
+            ("example.com/path", "is an address"),
+            ("ex*mple.com", "has a `*`"),
+            ("*", "has a `*`"),
+            ("example.com:0", "has no valid port"),
+            ("example.com:https", "has no valid port"),
+            ("", "is not a valid host"),
+            ("*.127.0.0.1", "has no subdomains"),
+        ] {
+            let error = written.parse::<HostPattern>().unwrap_err();
+            assert!(error.contains(reason), "{written}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_policy_has_one_spelling_on_the_command_line() {
+        for written in ["none", "model-only", "open", "allow=example.com,*.example.org:443"] {
+            assert_eq!(written.parse::<NetworkPolicy>().unwrap().to_string(), written);
+        }
+        let error = "model_only".parse::<NetworkPolicy>().unwrap_err();
+        assert!(error.contains("did you mean `model-only`?"), "{error}");
+    }
+}

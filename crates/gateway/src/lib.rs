@@ -5,6 +5,8 @@
 //! The token may arrive as `x-api-key` or as `Authorization: Bearer`. The gateway records which header was used and
 //! never shows the token itself. A request with an unknown token is refused with the vendor's own error format.
 //!
+//! A [`Relay`] is the way out for processes whose network is closed: a proxy that connects only to allowed hosts.
+//!
 //! The gateway knows nothing about agents or scripts. The supported formats are listed in [`llm::WIRES`]. The model
 //! decides how an answer breaks on purpose ([`llm::Answer::Broken`]), and the gateway breaks it on the wire.
 //!
@@ -36,7 +38,9 @@
 mod admission;
 mod body;
 mod connection;
+mod relay;
 mod server;
 
 pub use admission::{Admission, Auth, SeenRequest};
+pub use relay::{Relay, RelayRules};
 pub use server::Gateway;

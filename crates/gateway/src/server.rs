@@ -9,7 +9,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use llm::Model;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::Admission;
@@ -69,10 +69,29 @@ impl Drop for Gateway {
 
 /// Accepts connections until the task is aborted, which also closes all connections.
 async fn listen(listener: TcpListener, trials: Arc<AdmittedTrials>, largest_body: usize, header_timeout: Duration) {
+    serve_connections(&listener, usize::MAX, |stream| {
+        let trials = Arc::clone(&trials);
+        async move {
+            let service = service_fn(|request| answer(request, &trials, largest_body));
+            // A client that disconnects and a cut on purpose end the connection with an error that needs no handling.
+            let mut builder = http1::Builder::new();
+            builder.timer(TokioTimer::new()).header_read_timeout(header_timeout);
+            let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+        }
+    })
+    .await;
+}
+
+/// Accepts connections and serves up to `most` of them at the same time, until the future is dropped, which also closes
+/// all connections.
+pub(crate) async fn serve_connections<F>(listener: &TcpListener, most: usize, serve: impl Fn(TcpStream) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
-            accepted = listener.accept() => match accepted {
+            accepted = listener.accept(), if connections.len() < most => match accepted {
                 Ok((stream, _)) => stream,
                 // There are probably no file descriptors left, so other connections must end first.
                 Err(_) => {
@@ -84,14 +103,7 @@ async fn listen(listener: TcpListener, trials: Arc<AdmittedTrials>, largest_body
         };
         // Without it small events are delayed (Nagle's algorithm). It cannot fail on an open socket.
         let _ = stream.set_nodelay(true);
-        let trials = Arc::clone(&trials);
-        connections.spawn(async move {
-            let service = service_fn(|request| answer(request, &trials, largest_body));
-            // A client that disconnects and a cut on purpose end the connection with an error that needs no handling.
-            let mut builder = http1::Builder::new();
-            builder.timer(TokioTimer::new()).header_read_timeout(header_timeout);
-            let _ = builder.serve_connection(TokioIo::new(stream), service).await;
-        });
+        connections.spawn(serve(stream));
     }
 }
 
@@ -99,7 +111,6 @@ async fn listen(listener: TcpListener, trials: Arc<AdmittedTrials>, largest_body
 mod tests {
     use llm::{BoxFuture, ProviderError, Reply, Request};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpStream;
 
     use super::*;
 

@@ -54,6 +54,21 @@ impl Proxies {
         }
     }
 
+    /// Returns the proxy for plain HTTP, which may contain a password.
+    pub fn http(&self) -> Option<&str> {
+        self.http.as_deref()
+    }
+
+    /// Returns the proxy for HTTPS, which may contain a password.
+    pub fn https(&self) -> Option<&str> {
+        self.https.as_deref()
+    }
+
+    /// Returns the list of hosts that are reached without a proxy, as in `NO_PROXY`.
+    pub fn never(&self) -> &str {
+        &self.never
+    }
+
     /// Creates a client for secure or plain addresses. `connect` is the timeout for opening a connection, and `idle`
     /// the time for which an unused one is kept.
     ///

@@ -7,3 +7,4 @@ mod answers;
 mod client;
 mod faults;
 mod openai;
+mod relay;

@@ -1,0 +1,294 @@
+//! A proxy for processes whose network is closed: it connects only to allowed hosts, and reports every host that the
+//! processes ask for.
+//!
+//! The processes send `CONNECT host:port`, or requests for plain HTTP with the whole address. The name of the host is
+//! brought into one spelling first, and the same spelling is compared with the rules and connected to. In a tunnel, the
+//! names in a TLS greeting and in the first plain HTTP request are compared, too. The relay resolves names itself, and
+//! does not connect to this machine because of a name that leads there.
+
+mod opening;
+mod tunnel;
+mod upstream;
+
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION};
+use hyper::header::{TE, TRAILER, UPGRADE};
+use hyper::http::uri::{Authority, Scheme};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use llm::Proxies;
+use model::{Destination, EgressAttempt, EgressVerdict, EgressWay, HostPattern};
+use tokio::net::{TcpListener, TcpStream};
+
+use self::tunnel::Tunnel;
+use self::upstream::Upstream;
+use crate::server::serve_connections;
+
+/// Maximum number of connections of one process tree at the same time. Further ones wait.
+const MOST_CONNECTIONS: usize = 256;
+
+/// Maximum number of different attempts that are reported.
+const MOST_ATTEMPTS: usize = 1000;
+
+/// Maximum length of an invalid host in a report, in characters.
+const LONGEST_HOST: usize = 100;
+
+/// Timeout for the head of a request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Headers that concern only the connection to the proxy.
+const OF_CONNECTION: [HeaderName; 7] = [
+    CONNECTION,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+type Body = Either<Full<Bytes>, Incoming>;
+
+/// Hosts that a relay connects to.
+#[derive(Debug, Clone, Default)]
+pub struct RelayRules {
+    /// Addresses of the configured model.
+    pub model: Vec<Destination>,
+    /// Further hosts.
+    pub allowed: Vec<HostPattern>,
+}
+
+impl RelayRules {
+    fn is_model(&self, place: &Destination) -> bool {
+        self.model.contains(place)
+    }
+
+    fn allow(&self, place: &Destination) -> bool {
+        self.is_model(place) || self.allowed.iter().any(|pattern| pattern.includes(place))
+    }
+}
+
+/// The way out for the processes of one trial.
+pub struct Relay {
+    rules: RelayRules,
+    upstream: Upstream,
+    report: Box<dyn Fn(EgressAttempt) + Send + Sync>,
+    reported: Mutex<HashSet<EgressAttempt>>,
+    /// Error of the last connection to the model, if it failed.
+    model_failure: Mutex<Option<String>>,
+}
+
+impl Relay {
+    /// Creates a relay with these rules, which uses the proxies of the machine. It passes each attempt to `report` once.
+    pub fn new(
+        rules: RelayRules,
+        proxies: &Proxies,
+        report: impl Fn(EgressAttempt) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            rules,
+            upstream: Upstream::of(proxies),
+            report: Box::new(report),
+            reported: Mutex::default(),
+            model_failure: Mutex::default(),
+        })
+    }
+
+    /// Serves requests to the proxy until the future is dropped. `by_command`: the processes are not the agent's.
+    pub async fn serve_proxy(self: &Arc<Self>, listener: &TcpListener, by_command: bool) {
+        serve_connections(listener, MOST_CONNECTIONS, |stream| {
+            let client = Client { relay: Arc::clone(self), by_command, tunnel: Mutex::default() };
+            client.serve(stream)
+        })
+        .await;
+    }
+
+    /// Connects each connection to `place` until the future is dropped. `by_command`: the processes are not the agent's.
+    pub async fn forward(self: &Arc<Self>, listener: &TcpListener, place: Destination, by_command: bool) {
+        serve_connections(listener, MOST_CONNECTIONS, |mut stream| {
+            let (relay, place) = (Arc::clone(self), place.clone());
+            async move {
+                relay.note(&place, EgressWay::Forward, by_command, None);
+                if let Ok(mut server) = relay.dial(&place).await {
+                    let _ = tokio::io::copy_bidirectional(&mut stream, &mut server).await;
+                }
+            }
+        })
+        .await;
+    }
+
+    /// Returns the error of the last connection to the model, if it failed.
+    pub fn model_failure(&self) -> Option<String> {
+        self.model_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Connects to a host and remembers whether the model can be reached.
+    async fn dial(&self, place: &Destination) -> Result<upstream::Stream, String> {
+        let dialed = self.upstream.dial(place).await;
+        if self.rules.is_model(place) {
+            let failure = dialed.as_ref().err().map(|error| format!("cannot connect to {place}: {error}"));
+            *self.model_failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+        }
+        dialed
+    }
+
+    /// Reports an attempt, which was refused if there is a reason.
+    fn note(&self, place: &Destination, way: EgressWay, by_command: bool, refused: Option<&str>) {
+        self.report(EgressAttempt {
+            host: place.host.clone(),
+            port: Some(place.port),
+            verdict: if refused.is_some() { EgressVerdict::Refused } else { EgressVerdict::Allowed },
+            way,
+            is_model: self.rules.is_model(place),
+            by_command,
+            reason: refused.map(str::to_owned),
+        });
+    }
+
+    fn report(&self, attempt: EgressAttempt) {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = reported.len() <= MOST_ATTEMPTS && reported.insert(attempt.clone());
+        if !is_new {
+            return;
+        }
+        let is_last = reported.len() > MOST_ATTEMPTS;
+        drop(reported);
+        let rest = || format!("more than {MOST_ATTEMPTS} hosts were tried, and further ones are not listed");
+        (self.report)(if is_last { EgressAttempt { reason: Some(rest()), ..attempt } } else { attempt });
+    }
+}
+
+impl std::fmt::Debug for Relay {
+    /// Leaves out the proxies of the machine, which may contain a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Relay").field("rules", &self.rules).finish_non_exhaustive()
+    }
+}
+
+/// One connection to the proxy.
+struct Client {
+    relay: Arc<Relay>,
+    by_command: bool,
+    /// Tunnel that begins once the answer to `CONNECT` is sent.
+    tunnel: Mutex<Option<Tunnel>>,
+}
+
+impl Client {
+    async fn serve(self, stream: TcpStream) {
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+        let service = service_fn(async |request| Ok::<_, Infallible>(self.answer(request).await));
+        // A client that disconnects ends the connection with an error that needs no handling.
+        let _ = builder.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
+        let tunnel = self.tunnel.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(tunnel) = tunnel {
+            tunnel.run(&self.relay, self.by_command).await;
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let is_tunnel = request.method() == Method::CONNECT;
+        let target = request.uri();
+        let Some(authority) = target.authority().filter(|_| is_tunnel || target.scheme() == Some(&Scheme::HTTP)) else {
+            return told(StatusCode::BAD_REQUEST, "this is a proxy; send `CONNECT host:port` or `GET http://host/`");
+        };
+        let place = match self.destination(authority, if is_tunnel { None } else { Some(80) }) {
+            Ok(place) => place,
+            Err(refusal) => return refusal,
+        };
+        if !self.relay.rules.allow(&place) {
+            let reason = "not allowed by the network policy";
+            self.relay.note(&place, EgressWay::Proxy, self.by_command, Some(reason));
+            return told(StatusCode::FORBIDDEN, &format!("{place} is {reason} of this trial"));
+        }
+        self.relay.note(&place, EgressWay::Proxy, self.by_command, None);
+        if is_tunnel { self.connect(request, place).await } else { self.pass_on(request, &place).await }
+    }
+
+    /// Returns the destination of a request, or the answer that refuses it.
+    fn destination(&self, authority: &Authority, port: Option<u16>) -> Result<Destination, Response<Body>> {
+        let port = match (authority.port_u16(), port) {
+            (Some(port), _) | (None, Some(port)) if authority.port().is_none_or(|given| given == port) => port,
+            _ => return Err(told(StatusCode::BAD_REQUEST, "the port is missing or invalid")),
+        };
+        let place = Destination::new(authority.host(), port);
+        let problem = match &place {
+            None => "not a valid host",
+            Some(_) if authority.as_str().contains('@') => "written with a user name",
+            Some(place) => return Ok(place.clone()),
+        };
+        let host = place.map_or_else(|| authority.host().chars().take(LONGEST_HOST).collect(), |place| place.host);
+        let answer = format!("{host} is {problem}");
+        self.relay.note(&Destination { host, port }, EgressWay::Proxy, self.by_command, Some(problem));
+        Err(told(StatusCode::FORBIDDEN, &answer))
+    }
+
+    /// Opens a tunnel.
+    async fn connect(&self, mut request: Request<Incoming>, place: Destination) -> Response<Body> {
+        match self.relay.dial(&place).await {
+            Ok(server) => {
+                let client = hyper::upgrade::on(&mut request);
+                *self.tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some(Tunnel { client, server, place });
+                Response::new(Either::Left(Full::default()))
+            }
+            Err(error) => unreachable(&place, &error),
+        }
+    }
+
+    /// Sends a request for plain HTTP to its host.
+    async fn pass_on(&self, request: Request<Incoming>, place: &Destination) -> Response<Body> {
+        let (mut parts, body) = request.into_parts();
+        strip(&mut parts.headers);
+        // The host that was allowed decides, whatever the header says.
+        let host = if place.port == 80 { place.host.clone() } else { place.to_string() };
+        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let (Ok(uri), Ok(host)) = (Uri::try_from(path), HeaderValue::try_from(host)) else {
+            return told(StatusCode::BAD_REQUEST, "the address is not valid");
+        };
+        parts.uri = uri;
+        parts.headers.insert(HOST, host);
+        let sent = self.relay.upstream.send(place, Request::from_parts(parts, body)).await;
+        match sent {
+            Ok(mut response) => {
+                strip(response.headers_mut());
+                response.map(Either::Right)
+            }
+            Err(error) => unreachable(place, &error),
+        }
+    }
+}
+
+/// Removes the headers that concern only one connection.
+fn strip(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in OF_CONNECTION.iter().chain(&named) {
+        headers.remove(name);
+    }
+}
+
+fn unreachable(place: &Destination, error: &str) -> Response<Body> {
+    told(StatusCode::BAD_GATEWAY, &format!("cannot connect to {place}: {error}"))
+}
+
+/// Returns an answer of the relay itself.
+fn told(status: StatusCode, message: &str) -> Response<Body> {
+    let mut response = Response::new(Either::Left(Full::from(format!("trialrun: {message}\n"))));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}

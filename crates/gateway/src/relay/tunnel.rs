@@ -1,0 +1,78 @@
+//! A tunnel from a client to its host.
+
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use model::{Destination, EgressWay};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy, split};
+
+use super::Relay;
+use super::opening::{Opening, examine};
+use super::upstream::Stream;
+
+/// Maximum number of bytes that are examined.
+const LONGEST_OPENING: usize = 64 * 1024;
+
+/// A tunnel that begins once its client has the answer.
+pub(super) struct Tunnel {
+    pub(super) client: OnUpgrade,
+    pub(super) server: Stream,
+    pub(super) place: Destination,
+}
+
+impl Tunnel {
+    /// Copies in both directions until both are closed, or the client asks for a host that is not allowed.
+    pub(super) async fn run(self, relay: &Relay, by_command: bool) {
+        let Ok(client) = self.client.await else { return };
+        let (mut from_client, mut to_client) = split(TokioIo::new(client));
+        let (mut from_server, mut to_server) = split(self.server);
+        let up = async {
+            let opening = opening(&mut from_client).await?;
+            if let Some((name, reason)) = refusal(relay, &self.place, &opening) {
+                let named = Destination { host: name, port: self.place.port };
+                relay.note(&named, EgressWay::Inside, by_command, Some(&reason));
+                return Err(());
+            }
+            to_server.write_all(&opening).await.map_err(|_| ())?;
+            forward(&mut from_client, &mut to_server).await
+        };
+        let down = async { forward(&mut from_server, &mut to_client).await };
+        let _ = tokio::try_join!(up, down);
+    }
+}
+
+/// Reads what a client sends first, as far as it is needed to know the host that it asks for.
+async fn opening(client: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, ()> {
+    let mut opening = Vec::new();
+    while examine(&opening) == Opening::Incomplete && opening.len() < LONGEST_OPENING {
+        match client.read_buf(&mut opening).await {
+            Ok(1..) => {}
+            Ok(0) => break,
+            Err(_) => return Err(()),
+        }
+    }
+    Ok(opening)
+}
+
+/// Returns the host that makes a tunnel to `place` forbidden, and the reason. The name in a connection to an address is not
+/// compared, because the address decides where it leads.
+fn refusal(relay: &Relay, place: &Destination, opening: &[u8]) -> Option<(String, String)> {
+    let names = match examine(opening) {
+        _ if place.ip().is_some() => return None,
+        Opening::Names(names) => names,
+        Opening::Unreadable => return Some((place.host.clone(), "its TLS greeting cannot be read".to_owned())),
+        Opening::Incomplete if opening.len() < LONGEST_OPENING => return None,
+        Opening::Incomplete => return Some((place.host.clone(), "its greeting is too long".to_owned())),
+    };
+    names.into_iter().find_map(|name| {
+        let named = Destination::new(&name, place.port);
+        let is_allowed = named.as_ref().is_some_and(|named| named == place || relay.rules.allow(named));
+        let host = named.map_or_else(|| name.chars().take(super::LONGEST_HOST).collect(), |named| named.host);
+        (!is_allowed).then(|| (host, format!("asked for in a connection to {}", place.host)))
+    })
+}
+
+/// Copies until the end of `from`, and passes the end on.
+async fn forward(from: &mut (impl AsyncRead + Unpin), to: &mut (impl AsyncWrite + Unpin)) -> Result<(), ()> {
+    copy(from, to).await.map_err(|_| ())?;
+    to.shutdown().await.map_err(|_| ())
+}

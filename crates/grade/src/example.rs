@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use model::{
-    Certainty, Change, Collected, Commit, Ending, Evidence, FileChange, Limits, Need, Probe, Probed, Question,
-    RemoteState, RepositoryChange, RepositoryState, ReviewRequest, Step, Tokens, ToolCall, ToolResult, Touch, Trace,
-    Usage,
+    Certainty, Change, Collected, Commit, EgressAttempt, EgressVerdict, EgressWay, Ending, Evidence, FileChange,
+    Limits, Need, Probe, Probed, Question, RemoteState, RepositoryChange, RepositoryState, ReviewRequest, Step, Tokens,
+    ToolCall, ToolResult, Touch, Trace, Usage,
 };
 use serde_json::Value;
 
@@ -182,6 +182,36 @@ impl EvidenceBuilder {
         self
     }
 
+    /// Sets the network policy under which attempts to reach hosts are recorded.
+    pub fn network(mut self, policy: &str) -> Self {
+        self.evidence.collected.network = Some(policy.to_owned());
+        self
+    }
+
+    /// Adds a connection to a host that was allowed.
+    pub fn allowed(self, host: &str, port: u16) -> Self {
+        self.egress(host, port, EgressVerdict::Allowed)
+    }
+
+    /// Adds a connection to a host that was refused.
+    pub fn refused(self, host: &str, port: u16) -> Self {
+        self.egress(host, port, EgressVerdict::Refused)
+    }
+
+    fn egress(mut self, host: &str, port: u16, verdict: EgressVerdict) -> Self {
+        self.steps.push(Step::Egress(EgressAttempt {
+            host: host.to_owned(),
+            port: Some(port),
+            verdict,
+            way: EgressWay::Proxy,
+            is_model: false,
+            by_program: false,
+            by_command: false,
+            reason: None,
+        }));
+        self
+    }
+
     /// Adds a file that the agent created.
     pub fn added(self, path: &str) -> Self {
         self.change(path, Change::Added)
@@ -296,6 +326,8 @@ fn describe_evidence(evidence: &Evidence) -> Vec<String> {
         let answer = question.answer.as_ref().map_or("no prepared answer".to_owned(), |answer| format::quoted(answer));
         lines.push(format!("question  {} → {answer}", format::quoted(&question.question)));
     }
+    lines.extend(collected.network.iter().map(|policy| format!("network   {policy}")));
+    lines.extend(trace.egress.iter().map(|attempt| format!("host      {}", attempt.describe())));
     for path in &collected.outside_changes {
         lines.push(format!("written   {path}"));
     }

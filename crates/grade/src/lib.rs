@@ -54,6 +54,7 @@ mod claim;
 mod consult;
 mod context;
 mod declarations;
+mod egress;
 mod example;
 mod folded;
 mod format;

@@ -5,9 +5,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use model::{
-    AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, Detail, Ending, Event, Failure, Finding,
-    HookRecord, Need, Part, Probe, Probed, Question, Repository, RepositoryChange, RepositoryState, RunInfo,
-    SideEffects, Step, ToolCall, ToolResult, Touch, TrialRecord,
+    AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, Detail, EgressAttempt, Ending, Event,
+    Failure, Finding, HookRecord, Need, Part, Probe, Probed, Question, Repository, RepositoryChange, RepositoryState,
+    RunInfo, SideEffects, Step, ToolCall, ToolResult, Touch, TrialRecord,
 };
 use serde_json::{Map, Value};
 
@@ -129,6 +129,14 @@ impl<'m> Pass<'m> {
         }
     }
 
+    /// Masks a host: a name may contain what an agent tries to send out.
+    fn egress(&self, attempt: &mut EgressAttempt) {
+        let EgressAttempt { host, reason, port: _, verdict: _, way: _, is_model: _, by_program: _, by_command: _ } =
+            attempt;
+        self.string(host);
+        self.strings(reason);
+    }
+
     pub(super) fn step(&self, step: &mut Step) {
         match step {
             Step::Session { session_id, model, agent_version, tools, auth } => {
@@ -139,6 +147,7 @@ impl<'m> Pass<'m> {
             | Step::Text { text, message: _, parent: _ }
             | Step::Thinking { text, message: _, parent: _ }
             | Step::Notice { text, from: _ } => self.string(text),
+            Step::Egress(attempt) => self.egress(attempt),
             Step::ToolCall(call) => self.call(call),
             Step::ToolResult(ToolResult { content, id: _, is_error: _ }) => self.string(content),
             Step::Question(question) => self.question(question),
@@ -183,6 +192,7 @@ impl<'m> Pass<'m> {
             reply_probes,
             repository_change,
             patch,
+            network: _,
             sandbox: _,
             home: _,
             tmp: _,
@@ -269,6 +279,7 @@ impl<'m> Pass<'m> {
         }
         self.strings(record.replies.iter_mut().filter_map(|reply| reply.answer.as_mut()));
         self.strings(record.files_changed.iter_mut().map(|file| &mut file.path));
+        record.egress.iter_mut().for_each(|attempt| self.egress(attempt));
         for SideEffects { remote, branches, commits, review_requests: _, added: _ } in &mut record.side_effects {
             self.strings([remote].into_iter().chain(branches));
             self.names(commits);

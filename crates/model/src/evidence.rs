@@ -138,6 +138,9 @@ pub struct Collected {
     /// Changes of the repository and its remotes, if the case or an assertion needs them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repository_change: Option<Box<RepositoryChange>>,
+    /// Network policy under which the hosts that processes tried to reach were recorded; absent if they were not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
     /// Agent's changes to the working directory as a patch, if it is requested and git can produce it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Ending, Fault, FileChange, Finding, Isolation, Limits, Outcome, OutcomeRule, Phases, Quarantine, Scoring,
-    SideEffects, Tokens, TrialId, Usage,
+    EgressAttempt, Ending, Fault, FileChange, Finding, Isolation, Limits, Outcome, OutcomeRule, Phases, Quarantine,
+    Scoring, SideEffects, Tokens, TrialId, Usage,
 };
 
 /// Run, as in the report's `run`.
@@ -287,6 +287,12 @@ pub struct TrialRecord {
     /// Earlier attempts and this one, which is last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<AttemptRecord>,
+    /// Network policy under which the hosts in `egress` were recorded; absent if they were not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// Hosts that the processes of the sandbox tried to reach.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub egress: Vec<EgressAttempt>,
     /// Changed files of the working directory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files_changed: Vec<FileChange>,

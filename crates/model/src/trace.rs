@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{Question, Step, ToolCall, ToolResult, Usage};
+use crate::{EgressAttempt, Question, Step, ToolCall, ToolResult, Usage};
 
 /// Trace of an agent.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,6 +38,8 @@ pub struct Trace {
     pub usage: Usage,
     /// Checks of requests by a scripted model: step, met, because.
     pub request_checks: Vec<(usize, bool, String)>,
+    /// Hosts that the processes of the sandbox tried to reach.
+    pub egress: Vec<EgressAttempt>,
     index: HashMap<String, usize>,
     /// Turns by model message and sub-agent.
     messages: HashMap<(String, Option<String>), usize>,
@@ -140,6 +142,7 @@ impl Trace {
             }
             Step::Question(question) => self.questions.push(question.clone()),
             Step::RequestCheck { step, met, reason } => self.request_checks.push((*step, *met, reason.clone())),
+            Step::Egress(attempt) => self.egress.push(attempt.clone()),
             Step::Finished { usage, text, result, .. } => {
                 self.usage += *usage;
                 let has_text = text.as_ref().is_some_and(|text| !text.is_empty());
@@ -192,6 +195,8 @@ impl Trace {
             answer: reply.answer.clone(),
             result: reply.result.clone(),
             usage: reply.usage,
+            // It is not known which reply caused them.
+            egress: self.egress.clone(),
             ..Self::default()
         };
         for turn in self.turns.iter().filter(|turn| turn.user_message == number) {

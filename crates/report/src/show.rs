@@ -44,6 +44,14 @@ pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style)
     text.push_str(&heading("findings", &paint));
     text.push_str(&result(record, style));
 
+    if let Some(network) = &record.network {
+        text.push_str(&heading("network", &paint));
+        text.push_str(&format!("  {} {}\n", paint.dim("policy"), paint.folded(network, 400)));
+        for attempt in &record.egress {
+            text.push_str(&format!("  {}\n", paint.folded(&attempt.describe(), 400)));
+        }
+    }
+
     if !record.files_changed.is_empty() {
         text.push_str(&heading("files changed", &paint));
         for file in &record.files_changed {

@@ -8,6 +8,7 @@ mod command;
 pub(crate) mod command_ran;
 pub(crate) mod commit_created;
 mod contains;
+mod egress_only;
 pub(crate) mod expect;
 mod factuality;
 mod file_contains;
@@ -19,6 +20,7 @@ mod json_path;
 mod json_schema;
 mod latency;
 mod llm_judge;
+mod no_egress;
 mod no_path_escape;
 mod no_tool_called;
 mod no_unanswered_questions;
@@ -75,6 +77,8 @@ pub const ASSERTIONS: &[Assertion] = &[
     token_usage::ASSERTION,
     turn_count_at_most::ASSERTION,
     no_path_escape::ASSERTION,
+    no_egress::ASSERTION,
+    egress_only::ASSERTION,
     file_exists::ASSERTION,
     file_exists::NEGATION,
     file_contains::ASSERTION,

@@ -84,6 +84,14 @@ function items(transcript, attempt) {
   return top;
 }
 
+/** Describes an attempt to reach a host in one line. */
+function egress({ host, port, verdict, way, is_model: isModel, by_program: byProgram, by_command: byCommand, because }) {
+  const place = port ? `${host}:${port}` : host;
+  const notes = [way === 'dns' && 'DNS lookup', way === 'direct' && 'without the proxy', isModel && 'the model',
+    byProgram && "by the agent's program", byCommand && 'by a command of an assertion', because];
+  return [`${verdict} ${place}`, ...notes.filter(Boolean)].join(', ');
+}
+
 /** Describes an event around the conversation in one line. */
 function notice(event) {
   switch (event.kind ?? event.type) {
@@ -91,6 +99,7 @@ function notice(event) {
       return ['session', event.session_id, event.model, event.agent_version, event.auth].filter(Boolean).join(' · ');
     case 'permission_denied': return `permission denied: ${event.tool}: ${event.message}`;
     case 'retry': return `the provider failed${event.status ? ` with ${event.status}` : ''}, attempt ${event.attempt}: ${event.error}`;
+    case 'egress': return `network: ${egress(event)}`;
     case 'request_check': return `request ${event.step} is ${event.met ? '' : 'not '}as the script expects: ${event.because}`;
     case 'notice': return `${event.from}: ${event.text}`;
     case 'sandbox_ready': return `sandbox ready after ${time(event.duration_ms)}`;

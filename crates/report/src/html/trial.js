@@ -169,6 +169,7 @@ function details(record) {
     row('whole duration', time(record.duration_ms)),
     Object.entries(record.phases).filter(([, ms]) => ms > 0).map(([name, ms]) => row(name.replace('_ms', ''), time(ms))),
     row('cost from', record.cost_source), row('judges', record.judge_cost_usd !== null ? money(record.judge_cost_usd) : null),
+    row('network', record.network), row('hosts', record.egress?.map(egress)),
     row('sandbox', record.sandbox), Object.entries(record.settings).map(([name, value]) => row(name, value))),
   record.attempts.length > 1 && h('ol', {}, record.attempts.map((attempt) => h('li', {}, `${attempt.outcome}, ${time(attempt.duration_ms)}`,
     attempt.because && `: ${attempt.because}`)))];

@@ -102,6 +102,11 @@ impl Serialize for Trial<'_> {
         fields.serialize_entry("limits", &record.limits)?;
         fields.serialize_entry("settings", &record.settings)?;
         fields.serialize_entry("attempts", &record.attempts.iter().map(Attempt).collect::<Vec<_>>())?;
+        // Most sandboxes record no attempts to reach hosts.
+        if let Some(network) = &record.network {
+            fields.serialize_entry("network", network)?;
+            fields.serialize_entry("egress", &record.egress)?;
+        }
         fields.serialize_entry("files_changed", &record.files_changed)?;
         fields.serialize_entry("sandbox", &record.sandbox)?;
         fields.serialize_entry("errors", &record.errors)?;

@@ -1,6 +1,6 @@
 //! Section of a trial that did not pass: the reason, and the location of the assertion.
 
-use model::{Finding, Outcome, Status, TrialRecord};
+use model::{EgressVerdict, Finding, Outcome, Status, TrialRecord};
 
 use super::escape::{block, plain_code, text};
 use crate::format::{elapsed, money, rounded};
@@ -52,6 +52,10 @@ fn body(record: &TrialRecord, evidence: bool) -> String {
     }
     for finding in record.findings.iter().filter(is_shown) {
         body.push_str(&found(finding, evidence));
+    }
+    let refused = record.egress.iter().filter(|attempt| attempt.verdict == EgressVerdict::Refused);
+    for attempt in refused.take(LINES) {
+        body.push_str(&format!("- network: {}\n", text(&attempt.describe(), REASON)));
     }
     if record.should_trigger == Some(true) && record.triggered == Some(false) {
         body.push_str("- The agent did not use the skill.\n");

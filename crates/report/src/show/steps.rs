@@ -1,6 +1,6 @@
 //! Steps of a conversation, as they are shown.
 
-use model::{Envelope, Event, Question, Step, TrialRecord};
+use model::{EgressAttempt, EgressVerdict, Envelope, Event, Question, Step, TrialRecord};
 use serde_json::Value;
 
 use crate::format::between;
@@ -72,6 +72,7 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> Vec<ShownStep> {
             Step::PermissionDenied { tool, message, .. } => {
                 say(Some("refused"), paint.yellow(&format!("! {} refused", word(tool))), message);
             }
+            Step::Egress(attempt) => say(Some("host"), host(attempt, paint), &attempt.describe()),
             Step::Retry { attempt, error, .. } => {
                 say(None, paint.yellow(&format!("{} request retry {attempt}", symbols.again)), error);
             }
@@ -91,6 +92,14 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> Vec<ShownStep> {
 /// Formats the number of a tool call, by which findings name it.
 fn number(call: usize, paint: &Paint) -> String {
     paint.dim(&format!("(call {call})"))
+}
+
+/// Returns the heading of an attempt to reach a host.
+fn host(attempt: &EgressAttempt, paint: &Paint) -> String {
+    match attempt.verdict {
+        EgressVerdict::Allowed => paint.dim("network"),
+        EgressVerdict::Refused => paint.yellow("! network"),
+    }
 }
 
 /// Returns the conversation from the record, for trials without steps.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use model::{AgentInfo, Effect, Envelope, Event, Question, Step, ToolCall, ToolResult, Usage};
+use model::{AgentInfo, Effect, EgressVerdict, Envelope, Event, Question, Step, ToolCall, ToolResult, Usage};
 
 use super::{Detail, Paint, call, result, waiting_for};
 use crate::format::{between, counted, elapsed, money, number, span, version};
@@ -125,6 +125,9 @@ impl Stream {
                 let line = format!("! {} refused: {}", folded(tool), folded(message));
                 self.line(at, 0, &paint.yellow(&line))
             }
+            Step::Egress(attempt) if attempt.verdict == EgressVerdict::Refused => {
+                self.line(at, 0, &paint.yellow(&format!("! network {}", folded(&attempt.describe()))))
+            }
             Step::Retry { attempt, status, error, delay_ms } => {
                 let status = status.map_or_else(String::new, |status| format!(" ({status})"));
                 let delay = delay_ms.map_or_else(String::new, |delay| format!(", waits {}", elapsed(delay)));
@@ -154,6 +157,7 @@ impl Stream {
             | Step::Text { .. }
             | Step::Thinking { .. }
             | Step::RequestCheck { .. }
+            | Step::Egress(_)
             | Step::Replied { .. } => String::new(),
         }
     }

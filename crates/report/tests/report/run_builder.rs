@@ -256,6 +256,8 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
             cost_usd: Some(0.0123),
             duration_ms: 3400,
         }],
+        network: None,
+        egress: Vec::new(),
         files_changed: vec![FileChange { path: "notes.md".into(), change: Change::Modified }],
         sandbox: None,
         errors: vec![],

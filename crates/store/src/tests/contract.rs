@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::{
-    AttemptRecord, Ending, Envelope, Event, Limits, Outcome, Phases, RunInfo, SkillInfo, Step, Summary, Tokens,
-    ToolCall, TrialId, TrialRecord,
+    AttemptRecord, EgressAttempt, EgressVerdict, EgressWay, Ending, Envelope, Event, Limits, Outcome, Phases, RunInfo,
+    SkillInfo, Step, Summary, Tokens, ToolCall, TrialId, TrialRecord,
 };
 use serde_json::json;
 
@@ -522,6 +522,17 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
         limits: Limits { token_budget: Some(20.0), ..Limits::default() }.into(),
         settings: Arc::default(),
         attempts: vec![attempt.clone(), attempt],
+        network: Some("none".to_owned()),
+        egress: vec![EgressAttempt {
+            host: "a.example".to_owned(),
+            port: Some(443),
+            verdict: EgressVerdict::Refused,
+            way: EgressWay::Proxy,
+            is_model: false,
+            by_program: false,
+            by_command: false,
+            reason: Some("not allowed by the network policy".to_owned()),
+        }],
         files_changed: vec![],
         sandbox: None,
         errors: vec![],

@@ -1,0 +1,18 @@
+//! Hosts that an agent tried to reach.
+
+use model::{EgressAttempt, Evidence};
+
+use crate::verdict::Verdict;
+
+/// Returns the agent's own attempts to reach hosts other than its model's; `None` if they are not known.
+pub(crate) fn attempts(evidence: &Evidence) -> Option<Vec<&EgressAttempt>> {
+    evidence.collected.network.as_ref()?;
+    Some(evidence.trace.egress.iter().filter(|attempt| attempt.counts()).collect())
+}
+
+/// Returns the verdict if the attempts are not known.
+pub(crate) fn unknown() -> Verdict {
+    Verdict::undecided(
+        "the hosts that an agent tries to reach are recorded only in `isolated` sandboxes whose `network` is not `open`",
+    )
+}

@@ -30,6 +30,8 @@ pub struct Description {
     pub sub_agents_folder: Option<&'static str>,
     /// Wire format that it speaks to its model, as the gateway names it; `None` if it calls no model over HTTP.
     pub wire: Option<&'static str>,
+    /// Hosts that its program contacts by itself, whatever its model does.
+    pub own_hosts: &'static [&'static str],
     /// True if [`llm`] opens its model in this process.
     pub asks_providers: bool,
     /// Permission mode of evaluations of skills that name none.
@@ -61,6 +63,7 @@ impl Description {
             skills_folder: None,
             sub_agents_folder: None,
             wire: None,
+            own_hosts: &[],
             asks_providers: false,
             evaluation_mode: PermissionMode::BypassPermissions,
             needs_sandbox: true,

@@ -153,6 +153,29 @@ pub trait Agent: Send + Sync {
         Vec::new()
     }
 
+    /// Returns the addresses of its model, as its program reaches it. They are empty if it calls no model over HTTP.
+    ///
+    /// # Errors
+    /// Returns the reason why the address is not known.
+    fn model_addresses(&self, context: &SessionContext) -> Result<Vec<String>, String> {
+        match &context.endpoint {
+            _ if self.description().wire.is_none() => Ok(Vec::new()),
+            Endpoint::Gateway { base_url, .. } | Endpoint::Vendor { base_url: Some(base_url) } => {
+                Ok(vec![base_url.clone()])
+            }
+            Endpoint::Vendor { base_url: None } => self.vendor_addresses(context),
+            Endpoint::Script(_) | Endpoint::Provider(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns the addresses of the vendor's model, with the sign-in of the machine.
+    ///
+    /// # Errors
+    /// Returns the reason why they are not known.
+    fn vendor_addresses(&self, _context: &SessionContext) -> Result<Vec<String>, String> {
+        Err(format!("`{}` does not say where its model is", self.name()))
+    }
+
     /// Removes the files outside of the sandbox that conversations in the directory `sandbox` left behind, because
     /// their run was killed.
     fn remove_leftovers(&self, _host: &Host, _sandbox: &Path) {}

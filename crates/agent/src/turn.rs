@@ -318,6 +318,11 @@ impl Turn {
         &self.trace
     }
 
+    /// Adds what was observed outside of the conversation, and whose events were sent already.
+    pub fn complete_trace(&mut self, complete: impl FnOnce(&mut Trace)) {
+        complete(&mut self.trace);
+    }
+
     /// Returns the information about the cost in addition to the amount.
     pub fn bill(&self) -> Bill {
         self.pricing.bill()

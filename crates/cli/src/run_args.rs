@@ -185,6 +185,8 @@ pub struct GateArgs {
 pub struct SandboxArgs {
     #[arg(long, value_name = "NAME")]
     pub sandbox: Option<String>,
+    #[arg(long, value_name = "POLICY")]
+    pub network: Option<model::NetworkPolicy>,
     #[arg(long, value_name = "URL")]
     pub source_repo: Option<String>,
     #[arg(long, requires = "source_repo")]

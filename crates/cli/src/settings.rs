@@ -8,7 +8,6 @@ mod variables;
 use std::path::Path;
 
 use model::Diagnostic;
-use sandbox::supervise::Network;
 use serde_json::{Map, Value, json};
 use suite::Project;
 
@@ -124,18 +123,17 @@ fn origin(name: &str, line: &RunArgs, context: &ProjectContext) -> &'static str 
     variable.map(|(name, _)| name).or(setting.flag).unwrap_or(setting.name)
 }
 
-/// Returns the isolation that the project chooses. Its folders are private.
-fn isolation(context: &ProjectContext) -> sandbox::SandboxOptions {
+/// Returns the isolation that the project chooses, with the network policy of the run. Its folders are private.
+fn isolation(network: Option<&model::NetworkPolicy>, context: &ProjectContext) -> sandbox::SandboxOptions {
     const MIB: u64 = 1 << 20;
     let chosen = &context.project.isolation;
     let built_in = sandbox::supervise::Limits::default();
     let bytes = |mib: Option<u64>, otherwise| mib.map_or(otherwise, |mib| mib.saturating_mul(MIB));
-    let is_closed = chosen.network.as_ref().is_some_and(|network| network.value == "none");
     let record = context.database.parent().unwrap_or(&context.state);
     sandbox::SandboxOptions {
         private: [&context.project.root, &context.cwd, &context.state, record].map(ToOwned::to_owned).into(),
         visible: chosen.visible.clone(),
-        network: if is_closed { Network::None } else { Network::Open },
+        network: network.cloned().unwrap_or_default(),
         limits: sandbox::supervise::Limits {
             memory: bytes(chosen.memory_mb, built_in.memory),
             processes: chosen.processes.unwrap_or(built_in.processes),
@@ -158,6 +156,7 @@ fn settings(
     let built_in = runner::Settings::default();
     let configured = configured::agents(project);
     let (schedule, budgets) = (&args.schedule, &args.budgets);
+    let network = args.sandboxes.network.clone().or(value(&project.isolation.network));
     let is_agent = |name: &str| agent::find(name).is_some() || configured.iter().any(|agent| agent.name == name);
     let mut model = |written: &String| {
         problems.extend(unknown_agent(written, is_agent, &configured));
@@ -201,7 +200,9 @@ fn settings(
             keep: args.sandboxes.keep_sandbox,
             records_repository: built_in.sandbox.records_repository,
             setup_timeout_ms: schedule.setup_timeout.unwrap_or(built_in.sandbox.setup_timeout_ms),
-            isolation: isolation(context),
+            isolation: isolation(network.as_ref(), context),
+            network_over_case: args.sandboxes.network.clone(),
+            network,
             require: project.isolation.require.clone(),
         },
         retry: runner::RetrySettings {

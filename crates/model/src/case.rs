@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Definition, Diagnostic, Excerpt, Fixtures, Node, Skill, SkillEval, Source, Spanned};
+use crate::{Definition, Diagnostic, Excerpt, Fixtures, NetworkPolicy, Node, Skill, SkillEval, Source, Spanned};
 
 /// Cases of one file or of one skill.
 #[derive(Debug, Clone)]
@@ -62,6 +62,8 @@ pub struct Case {
     pub trials: Option<u64>,
     /// Isolation without which the case is not run: names from [`GUARANTEES`](crate::GUARANTEES).
     pub required_isolation: Vec<String>,
+    /// Hosts that the processes of the trial may reach; the run's policy if absent.
+    pub network: Option<NetworkPolicy>,
     /// Contents of the sandbox before the agent starts.
     pub fixtures: Arc<Fixtures>,
     /// Prepared answers to the agent's questions, each used once.

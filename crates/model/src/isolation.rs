@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::NetworkPolicy;
+
 /// Guarantees that a project or a case can require: `network`, and the names of the layers.
 pub const GUARANTEES: [&str; 6] = ["filesystem", "processes", "network", "limits", "landlock", "seccomp"];
 
@@ -10,7 +12,7 @@ pub const GUARANTEES: [&str; 6] = ["filesystem", "processes", "network", "limits
 pub struct Isolation {
     /// Kind of sandbox.
     pub sandbox: String,
-    /// Access of processes to the network: `open` or `none`.
+    /// Network policy of trials whose case does not set one, such as `none`.
     pub network: String,
     /// Layers of the isolation, including those that the machine refuses. Empty if processes are not isolated.
     pub layers: Vec<IsolationLayer>,
@@ -33,12 +35,16 @@ impl Isolation {
         Self { sandbox: sandbox.to_owned(), network: "open".to_owned(), layers: Vec::new() }
     }
 
-    /// Returns `true` if the guarantee `name` holds: the name of a layer, or `network`.
+    /// Returns the isolation of a trial with another network policy.
+    pub fn with_network(self, policy: &NetworkPolicy) -> Self {
+        Self { network: policy.to_string(), ..self }
+    }
+
+    /// Returns `true` if the guarantee `name` holds: the name of a layer. `network` holds only if the policy is not
+    /// `open`.
     pub fn holds(&self, name: &str) -> bool {
-        match name {
-            "network" => self.network == "none",
-            _ => self.layers.iter().any(|layer| layer.name == name && layer.holds),
-        }
+        let is_wanted = name != "network" || self.network != NetworkPolicy::Open.to_string();
+        is_wanted && self.layers.iter().any(|layer| layer.name == name && layer.holds)
     }
 
     /// Returns an error message if one of the guarantees in `required` does not hold. `by` requires them.
@@ -60,7 +66,8 @@ impl Isolation {
             return format!("sandbox {}, not isolated", self.sandbox);
         }
         let mut text = format!("sandbox {}, network {}", self.sandbox, self.network);
-        for layer in self.layers.iter().filter(|layer| !layer.holds) {
+        // A policy that needs the network layer does not run without it.
+        for layer in self.layers.iter().filter(|layer| !layer.holds && layer.name != "network") {
             text.push_str(&format!(", without {} ({})", layer.name, layer.detail));
         }
         text
@@ -84,7 +91,11 @@ mod tests {
         isolation = Isolation {
             sandbox: "isolated".into(),
             network: "none".into(),
-            layers: vec![layer("filesystem", true, "namespaces"), layer("landlock", false, "not supported")],
+            layers: vec![
+                layer("filesystem", true, "namespaces"),
+                layer("network", true, "namespace"),
+                layer("landlock", false, "not supported"),
+            ],
         };
         assert_eq!(isolation.summary(), "sandbox isolated, network none, without landlock (not supported)");
         assert!(isolation.holds("network") && isolation.holds("filesystem") && !isolation.holds("landlock"));

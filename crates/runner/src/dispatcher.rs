@@ -7,7 +7,6 @@ use std::time::Instant;
 use agent::Configured;
 use mask::Mask;
 use model::{Event, HookKind, HookRecord, RunInfo, Summary, TrialRecord};
-use sandbox::supervise::Network;
 use sandbox::{Breakage, Host, Registry, SandboxFactory};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
@@ -163,7 +162,7 @@ fn open_factory(settings: &SandboxSettings, host: &Host, registry: &Arc<Registry
     let factory = SandboxFactory::open_isolated(&settings.kind, host, registry, &settings.isolation)?;
     let isolation = factory.isolation();
     let mut required = settings.require.clone();
-    if settings.isolation.network == Network::None {
+    if settings.network.as_ref().is_some_and(|policy| !policy.is_open()) {
         required.push("network".to_owned());
     }
     isolation.check("the project", &required).map_err(|reason| Breakage::environment(reason).for_good())?;

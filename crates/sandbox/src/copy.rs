@@ -20,7 +20,7 @@ use walkdir::WalkDir;
 
 use super::SandboxError;
 use super::blocking::blocking;
-use super::confinement::Confinement;
+use super::confinement::{Confinement, Surroundings};
 use super::deadline::Deadline;
 use super::owner::{Base, Purpose};
 use super::registry::Registry;
@@ -41,7 +41,7 @@ pub struct SandboxCopy {
     work: PathBuf,
     /// Real path of each directory, and the path at which commands see it.
     places: Vec<(PathBuf, PathBuf)>,
-    confined: Option<(Arc<Confinement>, Vec<PathBuf>)>,
+    confined: Option<(Arc<Confinement>, Surroundings)>,
 }
 
 /// Inputs for making a copy.
@@ -56,8 +56,8 @@ pub(super) struct Original {
     pub(super) work: PathBuf,
     /// Directories to copy.
     pub(super) directories: Vec<PathBuf>,
-    /// Isolation of commands and the additional paths that they see, if they are isolated.
-    pub(super) confined: Option<(Arc<Confinement>, Vec<PathBuf>)>,
+    /// Isolation of commands, if they are isolated.
+    pub(super) confined: Option<(Arc<Confinement>, Surroundings)>,
     pub(super) deadline: Deadline,
 }
 
@@ -92,12 +92,16 @@ impl SandboxCopy {
     /// sandbox.
     pub fn command(&self, program: &OsStr, args: &[&OsStr]) -> Command {
         let mut command = match &self.confined {
-            Some((confinement, shown)) => {
-                confinement.command(&self.supervisor, &self.places, shown, &self.env, program, args)
+            Some((confinement, own)) => {
+                confinement.command(&self.supervisor, &self.places, own, &self.env, program, args)
             }
-            None => self.supervisor.command_elsewhere(&self.places, program, args),
+            None => {
+                let mut command = self.supervisor.command_elsewhere(&self.places, program, args);
+                command.envs(&self.env);
+                command
+            }
         };
-        command.current_dir(&self.work).envs(&self.env);
+        command.current_dir(&self.work);
         command
     }
 

@@ -6,7 +6,7 @@
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //!
-//! use trialrun_sandbox::supervise::Supervisor;
+//! use trialrun_sandbox::supervise::{Network, Supervisor};
 //! use trialrun_sandbox::{Host, RepositoryDetail, Request, SandboxFactory};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -20,6 +20,7 @@
 //!     source_repo: None,
 //!     extra_env: Vec::new(),
 //!     setup_timeout: Duration::from_secs(60),
+//!     network: Network::Open,
 //!     keep: false,
 //! };
 //! let sandbox = SandboxFactory::open("local", &host)?.make(request).await?;
@@ -70,9 +71,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Collected, Excerpt, Fixtures, Skill};
+use model::{Collected, Excerpt, Fixtures, NetworkPolicy, Skill};
 
-use crate::supervise::{Limits, Network};
+use crate::supervise::{Limits, Listeners, Network};
 
 pub use breakage::Breakage;
 pub use copy::SandboxCopy;
@@ -153,6 +154,17 @@ pub trait Sandbox: Send + Sync {
         let _ = path;
     }
 
+    /// Opens a proxy and `ports` on the loopback interface of later processes, for connections that the caller serves.
+    /// Returns `None` if the processes have the network of the machine. Without this call, isolated processes with a
+    /// closed network reach nothing.
+    ///
+    /// # Errors
+    /// Returns an error if the machine does not allow it.
+    fn serve(&self, ports: &[u16]) -> Result<Option<Listeners>, SandboxError> {
+        let _ = ports;
+        Ok(None)
+    }
+
     /// Collects the current content and compares it with the content at creation.
     fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>>;
 
@@ -181,6 +193,8 @@ pub struct Request {
     pub extra_env: Vec<(String, String)>,
     /// Timeout of each setup command.
     pub setup_timeout: Duration,
+    /// Network of its processes, if they are isolated.
+    pub network: Network,
     /// Keep the directory when the sandbox is closed.
     pub keep: bool,
 }
@@ -204,8 +218,8 @@ pub struct SandboxOptions {
     pub private: Vec<PathBuf>,
     /// Files and folders that processes may read in addition to the system.
     pub visible: Vec<PathBuf>,
-    /// Access to the network.
-    pub network: Network,
+    /// Policy of trials whose case does not set one.
+    pub network: NetworkPolicy,
     /// Limits on resources.
     pub limits: Limits,
 }

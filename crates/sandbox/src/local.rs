@@ -43,7 +43,7 @@ use super::{
 };
 use crate::BoxFuture;
 use crate::Host;
-use crate::supervise::{Output, Supervisor, run};
+use crate::supervise::{Listeners, Output, Supervisor, run};
 
 /// Name of a sandbox's directory, the same for every case and arm: the agent sees the path, which must not reveal the
 /// test.
@@ -52,6 +52,8 @@ const SANDBOX: &str = "sandbox";
 const WORK: &str = "work";
 const HOME: &str = "home";
 const TMP: &str = "tmp";
+/// Socket that takes over the listening sockets of isolated processes.
+const RELAY: &str = "relay";
 
 /// Timeout for making a patch.
 const PATCHING: Duration = Duration::from_secs(20);
@@ -167,7 +169,7 @@ impl LocalBackend {
             baseline,
             repository: request.repository,
             watched: None,
-            confined: self.confinement.clone().map(Confined::new),
+            confined: self.confinement.clone().map(|confinement| Confined::new(confinement, request.network)),
         })
     }
 }
@@ -423,7 +425,7 @@ impl Sandbox for LocalSandbox {
         let places = self.directories().map(|path| (path.clone(), path.clone()));
         let env = self.env(extra);
         let mut command =
-            confined.confinement.command(&self.supervisor, &places, &confined.shown(), &env, program, args);
+            confined.confinement.command(&self.supervisor, &places, &confined.surroundings(), &env, program, args);
         command.current_dir(&self.work);
         command
     }
@@ -432,6 +434,12 @@ impl Sandbox for LocalSandbox {
         if let Some(confined) = &self.confined {
             confined.show(path);
         }
+    }
+
+    fn serve(&self, ports: &[u16]) -> Result<Option<Listeners>, SandboxError> {
+        let Some(confined) = &self.confined else { return Ok(None) };
+        let socket = self.path.join(RELAY);
+        confined.serve(socket.clone(), ports).map_err(SandboxError::io("listen at", &socket))
     }
 
     fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>> {
@@ -446,7 +454,10 @@ impl Sandbox for LocalSandbox {
             env: self.env(&[]),
             work: self.work.clone(),
             directories: self.directories().map(PathBuf::clone).into(),
-            confined: self.confined.as_ref().map(|confined| (Arc::clone(&confined.confinement), confined.shown())),
+            confined: self
+                .confined
+                .as_ref()
+                .map(|confined| (Arc::clone(&confined.confinement), confined.surroundings().of_commands())),
             deadline: self.deadline(),
         };
         Box::pin(original.copy())
@@ -531,7 +542,7 @@ fn after_acting(unreadable: Unreadable) -> SandboxError {
 
 /// Returns the entries next to the sandbox's own directories.
 fn beside(base: &Path) -> Result<Vec<String>, SandboxError> {
-    let own = [WORK, HOME, TMP, OWNER];
+    let own = [WORK, HOME, TMP, OWNER, RELAY];
     let entries = fs::read_dir(base).map_err(SandboxError::io("read", base))?;
     let strange = entries.flatten().filter(|entry| !own.iter().any(|own| entry.file_name() == *own));
     let mut paths: Vec<String> = strange.map(|entry| entry.path().to_string_lossy().into_owned()).collect();

@@ -1,7 +1,7 @@
-//! Guarantees of isolation that a project or a case requires.
+//! Isolation that a project or a case asks for: guarantees, and the network policy.
 
-use model::decode::{Fields, Problems, choice};
-use model::{GUARANTEES, NodeKind};
+use model::decode::{Fields, Problems, choice, list, text};
+use model::{GUARANTEES, HostPattern, NetworkPolicy, Node, NodeKind, nearest};
 
 /// Reads `require`: a list of guarantees.
 pub fn guarantees(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<String> {
@@ -13,4 +13,28 @@ pub fn guarantees(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Strin
     let choices = GUARANTEES.map(|name| (name, name));
     let items = items.iter().filter_map(|item| choice(item, "an item of `require`", &choices, problems));
     items.map(str::to_owned).collect()
+}
+
+/// Reads a network policy: a name, or `{allow: [HOST]}`.
+pub fn network_policy(node: &Node, problems: &mut Problems) -> Option<NetworkPolicy> {
+    if matches!(node.kind, NodeKind::Map(_)) {
+        let mut fields = Fields::of(node, "`network`", problems)?;
+        let hosts = fields.require("allow", problems).and_then(|hosts| list(hosts, "`allow`", problems));
+        fields.finish(problems);
+        let mut host = |item: &Node| {
+            let written = text(item, "an item of `allow`", problems)?;
+            HostPattern::of_policy(&written).map_err(|reason| problems.push(item.error(reason))).ok()
+        };
+        return hosts.map(|hosts| NetworkPolicy::Allow(hosts.iter().filter_map(&mut host).collect()));
+    }
+    let policy = node.as_str().and_then(NetworkPolicy::named);
+    if policy.is_none() {
+        let written = node.as_str().map_or_else(|| node.kind_name().to_owned(), |text| format!("`{text}`"));
+        let names: Vec<String> = NetworkPolicy::names().map(|name| format!("`{name}`")).collect();
+        problems.push(
+            node.error(format!("`network` must be {} or `{{allow: [HOST]}}`, not {written}", names.join(", ")))
+                .suggest(node.as_str().and_then(|text| nearest(text, NetworkPolicy::names()))),
+        );
+    }
+    policy
 }

@@ -126,6 +126,10 @@ impl Agent for ClaudeCode {
         base_url.or_else(|| host.var("ANTHROPIC_BASE_URL")).is_some_and(is_openrouter)
     }
 
+    fn vendor_addresses(&self, context: &SessionContext) -> Result<Vec<String>, String> {
+        sign_in::model_addresses(&context.host)
+    }
+
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
         let listed = context.case.runner.allowed_tools_override.as_deref().map(ToolAllowList::read).unwrap_or_default();

@@ -25,16 +25,37 @@ struct Cloud {
     /// the sandbox's, so it finds files in the user's home only if a variable names them, such as
     /// `AWS_SHARED_CREDENTIALS_FILE` or `GOOGLE_APPLICATION_CREDENTIALS`.
     env_prefixes: &'static [&'static str],
+    /// Variable with the address of the model.
+    address: &'static str,
+    /// Variables with the region, and the addresses in it, where `REGION` stands for it.
+    regional: (&'static [&'static str], &'static [&'static str]),
 }
 
 const CLOUDS: [Cloud; 3] = [
-    Cloud { switch: "CLAUDE_CODE_USE_BEDROCK", called: "Amazon Bedrock", env_prefixes: &["AWS_"] },
+    Cloud {
+        switch: "CLAUDE_CODE_USE_BEDROCK",
+        called: "Amazon Bedrock",
+        env_prefixes: &["AWS_"],
+        address: "ANTHROPIC_BEDROCK_BASE_URL",
+        regional: (&["AWS_REGION", "AWS_DEFAULT_REGION"], &["https://bedrock-runtime.REGION.amazonaws.com"]),
+    },
     Cloud {
         switch: "CLAUDE_CODE_USE_VERTEX",
         called: "Google Vertex AI",
         env_prefixes: &["GOOGLE_", "GCLOUD_PROJECT", "CLOUD_ML_REGION", "VERTEX_REGION_", "ANTHROPIC_VERTEX_"],
+        address: "ANTHROPIC_VERTEX_BASE_URL",
+        regional: (
+            &["CLOUD_ML_REGION"],
+            &["https://REGION-aiplatform.googleapis.com", "https://oauth2.googleapis.com"],
+        ),
     },
-    Cloud { switch: "CLAUDE_CODE_USE_FOUNDRY", called: "Microsoft Foundry", env_prefixes: &["AZURE_"] },
+    Cloud {
+        switch: "CLAUDE_CODE_USE_FOUNDRY",
+        called: "Microsoft Foundry",
+        env_prefixes: &["AZURE_"],
+        address: "ANTHROPIC_FOUNDRY_BASE_URL",
+        regional: (&[], &[]),
+    },
 ];
 
 impl Cloud {
@@ -49,6 +70,23 @@ impl Cloud {
 pub(super) fn is_lent(host: &Host, name: &str) -> bool {
     let of_cloud = |cloud: &Cloud| cloud.env_prefixes.iter().any(|start| name.starts_with(start)) && cloud.is_on(host);
     name.starts_with("ANTHROPIC_") || name.starts_with("CLAUDE_") || CLOUDS.iter().any(of_cloud)
+}
+
+/// Returns the addresses of the vendor's model, or of the enabled cloud provider's.
+///
+/// # Errors
+/// Returns the reason why they are not known.
+pub(super) fn model_addresses(host: &Host) -> Result<Vec<String>, String> {
+    let Some(cloud) = CLOUDS.iter().find(|cloud| cloud.is_on(host)) else {
+        return Ok(vec![host.var("ANTHROPIC_BASE_URL").unwrap_or("https://api.anthropic.com").to_owned()]);
+    };
+    let (variables, addresses) = cloud.regional;
+    let region = variables.iter().find_map(|name| host.var(name));
+    match (host.var(cloud.address), region) {
+        (Some(address), _) => Ok(vec![address.to_owned()]),
+        (None, Some(region)) => Ok(addresses.iter().map(|address| address.replace("REGION", region)).collect()),
+        (None, None) => Err(format!("set `{}` to the address of the model in {}", cloud.address, cloud.called)),
+    }
 }
 
 /// Returns the sign-in for `endpoint`.
@@ -92,4 +130,37 @@ pub(super) fn server_file(host: &Host, sources: &[SettingSource]) -> Option<Path
 fn names_servers(file: &Path) -> bool {
     let config = std::fs::read(file).ok().and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
     config.is_some_and(|config| config["mcpServers"].as_object().is_some_and(|servers| !servers.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use sandbox::supervise::Supervisor;
+
+    use super::*;
+
+    fn host(env: &[(&str, &str)]) -> Host {
+        Host {
+            env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            home: None,
+            temp: std::env::temp_dir(),
+            supervisor: Supervisor::new("/bin/true").unwrap(),
+        }
+    }
+
+    #[test]
+    fn the_address_of_the_model_depends_on_the_provider_and_its_region() {
+        let addresses = |env: &[(&str, &str)]| model_addresses(&host(env)).map(|addresses| addresses.join(" "));
+        let address = |text: &str| Ok(text.to_owned());
+        assert_eq!(addresses(&[]), address("https://api.anthropic.com"));
+        assert_eq!(addresses(&[("ANTHROPIC_BASE_URL", "http://x")]), address("http://x"));
+        let bedrock = ("CLAUDE_CODE_USE_BEDROCK", "1");
+        let region = ("AWS_REGION", "eu-west-1");
+        assert_eq!(addresses(&[bedrock, region]), address("https://bedrock-runtime.eu-west-1.amazonaws.com"));
+        let own = ("ANTHROPIC_BEDROCK_BASE_URL", "http://y");
+        assert_eq!(addresses(&[bedrock, region, own]), address("http://y"));
+        assert!(addresses(&[bedrock]).unwrap_err().contains("ANTHROPIC_BEDROCK_BASE_URL"));
+        let vertex = [("CLAUDE_CODE_USE_VERTEX", "1"), ("CLOUD_ML_REGION", "us-east5")];
+        let expected = "https://us-east5-aiplatform.googleapis.com https://oauth2.googleapis.com";
+        assert_eq!(addresses(&vertex), address(expected));
+    }
 }

@@ -59,6 +59,10 @@ impl Agent for Codex {
         (vendor != Vendor::OpenAi).then(|| format!("`{name}` is a model of {}", vendor.name()))
     }
 
+    fn vendor_addresses(&self, context: &SessionContext) -> Result<Vec<String>, String> {
+        Ok(vec![sign_in::model_address(&context.host).to_owned()])
+    }
+
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
         let mut warn = |what: &str| {

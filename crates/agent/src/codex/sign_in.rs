@@ -23,6 +23,14 @@ pub(super) fn detect(host: &Host) -> SignIn {
     SignIn::forwarded(host, &SECRETS).or_else(|| stored().map(SignIn::Subscription)).unwrap_or(SignIn::None)
 }
 
+/// Returns the address of the vendor's model, which depends on the sign-in.
+pub(super) fn model_address(host: &Host) -> &'static str {
+    match at_vendor(host) {
+        SignIn::Subscription(_) => "https://chatgpt.com",
+        _ => "https://api.openai.com",
+    }
+}
+
 /// Returns the host's variables that are passed on in addition to the credentials.
 pub(super) fn forwarded_variables(host: &Host) -> impl Iterator<Item = (String, String)> {
     BESIDE.iter().filter_map(|name| Some(((*name).to_owned(), host.var(name)?.to_owned())))

@@ -44,6 +44,7 @@ static DESCRIPTION: Description = Description {
     skills_folder: Some(launch::SKILLS),
     sub_agents_folder: Some(launch::SUB_AGENTS),
     wire: Some("openai"),
+    own_hosts: &["registry.npmjs.org"],
     ..Description::new("opencode", "OpenCode, the `opencode` command, with its own tools")
 };
 
@@ -55,6 +56,11 @@ impl Agent for OpenCode {
     fn refuses_model(&self, name: &str, base_url: Option<&str>, _providers: &llm::Providers) -> Option<String> {
         (base_url.is_none() && !name.contains('/'))
             .then(|| format!("`{name}` does not name its provider, as in `anthropic/{name}`"))
+    }
+
+    fn vendor_addresses(&self, context: &SessionContext) -> Result<Vec<String>, String> {
+        let model = context.setup.model.as_deref().unwrap_or_default();
+        provider::model_address(model).map(|address| vec![address.to_owned()])
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {

@@ -25,6 +25,32 @@ const KEYS: [(&str, &[&str]); 4] = [
 const USUAL: [&str; 9] =
     ["anthropic", "openai", "google", "openrouter", "groq", "mistral", "deepseek", "xai", "opencode"];
 
+/// Addresses of the providers' models.
+const ADDRESSES: [(&str, &str); 9] = [
+    ("anthropic", "https://api.anthropic.com"),
+    ("openai", "https://api.openai.com"),
+    ("google", "https://generativelanguage.googleapis.com"),
+    ("openrouter", "https://openrouter.ai"),
+    ("groq", "https://api.groq.com"),
+    ("mistral", "https://api.mistral.ai"),
+    ("deepseek", "https://api.deepseek.com"),
+    ("xai", "https://api.x.ai"),
+    ("opencode", "https://opencode.ai"),
+];
+
+/// Returns the address of the model `provider/model`.
+///
+/// # Errors
+/// Returns the reason why it is not known.
+pub(super) fn model_address(name: &str) -> Result<&'static str, String> {
+    let id = name.split_once('/').map_or("", |(id, _)| id);
+    let known = ADDRESSES.iter().find(|(known, _)| *known == id);
+    known.map(|(_, address)| *address).ok_or_else(|| match id {
+        "" => "the model has no provider, as in `anthropic/MODEL`".to_owned(),
+        id => format!("the address of the provider `{id}` is not known"),
+    })
+}
+
 /// Provider of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Provider {
@@ -172,6 +198,13 @@ mod tests {
 
     fn vendor(host: &Host, base_url: Option<&str>, name: Option<&str>) -> Provider {
         Provider::new(host, &Endpoint::Vendor { base_url: base_url.map(str::to_owned) }, name, 1000)
+    }
+
+    #[test]
+    fn the_address_of_a_model_is_that_of_its_provider() {
+        assert_eq!(model_address("openrouter/openai/gpt-5"), Ok("https://openrouter.ai"));
+        assert!(model_address("mine/gpt-5").unwrap_err().contains("`mine`"));
+        assert!(model_address("gpt-5").unwrap_err().contains("no provider"));
     }
 
     #[test]

@@ -314,11 +314,16 @@ pub static SETTINGS: [Setting; 49] = [
         .variables(&["TRIALRUN_SANDBOX"], |args, text| put(&mut args.sandboxes.sandbox, Ok(text.to_owned())))
         .key("sandbox", |used| project(&used.project().defaults.sandbox))
         .default("local"),
-    Setting::new("network", "Network of the processes in `isolated` sandboxes", |used| {
-        json!(used.project().isolation.network.as_ref().map_or("open", |network| &network.value))
-    })
+    Setting::new(
+        "network",
+        "Hosts that processes in `isolated` sandboxes may reach: `none`, `model-only`, `open` or `allow=HOST,HOST`",
+        |used| json!(used.run.sandbox.isolation.network.to_string()),
+    )
+    .flag("--network", |args| args.sandboxes.network.is_some())
+    .variables(&["TRIALRUN_NETWORK"], |args, text| put(&mut args.sandboxes.network, text.parse()))
     .key("sandbox.network", |used| project(&used.project().isolation.network))
-    .default("open"),
+    .default("model-only")
+    .applies(Applies::OverCase),
     Setting::new("keep_sandbox", "Keep sandboxes for inspection", |used| json!(used.run.sandbox.keep))
         .flag("--keep-sandbox", |args| args.sandboxes.keep_sandbox)
         .variables(&["ASE_KEEP_WORKSPACE"], |args, text| {

@@ -6,6 +6,7 @@
 //! names in a TLS greeting and in the first plain HTTP request are compared, too. The relay resolves names itself, and
 //! does not connect to this machine because of a name that leads there.
 
+mod lookup;
 mod opening;
 mod tunnel;
 mod upstream;
@@ -65,6 +66,8 @@ pub struct RelayRules {
     pub model: Vec<Destination>,
     /// Further hosts.
     pub allowed: Vec<HostPattern>,
+    /// Hosts that the agent's program contacts by itself, in the spelling of a [`Destination`].
+    pub of_program: Vec<String>,
 }
 
 impl RelayRules {
@@ -149,6 +152,7 @@ impl Relay {
             verdict: if refused.is_some() { EgressVerdict::Refused } else { EgressVerdict::Allowed },
             way,
             is_model: self.rules.is_model(place),
+            by_program: refused.is_some() && self.rules.of_program.contains(&place.host),
             by_command,
             reason: refused.map(str::to_owned),
         });
@@ -203,7 +207,7 @@ impl Client {
         };
         let place = match self.destination(authority, if is_tunnel { None } else { Some(80) }) {
             Ok(place) => place,
-            Err(refusal) => return refusal,
+            Err(refusal) => return *refusal,
         };
         if !self.relay.rules.allow(&place) {
             let reason = "not allowed by the network policy";
@@ -215,10 +219,10 @@ impl Client {
     }
 
     /// Returns the destination of a request, or the answer that refuses it.
-    fn destination(&self, authority: &Authority, port: Option<u16>) -> Result<Destination, Response<Body>> {
+    fn destination(&self, authority: &Authority, port: Option<u16>) -> Result<Destination, Box<Response<Body>>> {
         let port = match (authority.port_u16(), port) {
             (Some(port), _) | (None, Some(port)) if authority.port().is_none_or(|given| given == port) => port,
-            _ => return Err(told(StatusCode::BAD_REQUEST, "the port is missing or invalid")),
+            _ => return Err(Box::new(told(StatusCode::BAD_REQUEST, "the port is missing or invalid"))),
         };
         let place = Destination::new(authority.host(), port);
         let problem = match &place {
@@ -229,7 +233,7 @@ impl Client {
         let host = place.map_or_else(|| authority.host().chars().take(LONGEST_HOST).collect(), |place| place.host);
         let answer = format!("{host} is {problem}");
         self.relay.note(&Destination { host, port }, EgressWay::Proxy, self.by_command, Some(problem));
-        Err(told(StatusCode::FORBIDDEN, &answer))
+        Err(Box::new(told(StatusCode::FORBIDDEN, &answer)))
     }
 
     /// Opens a tunnel.

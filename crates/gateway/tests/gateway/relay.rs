@@ -26,7 +26,7 @@ impl Bench {
             move |attempt| reported.lock().unwrap().push(attempt)
         };
         let patterns: Vec<HostPattern> = allowed.iter().map(|host| host.parse().unwrap()).collect();
-        let rules = RelayRules { model: model.to_vec(), allowed: patterns };
+        let rules = RelayRules { model: model.to_vec(), allowed: patterns, of_program: vec!["own.example".to_owned()] };
         let proxies = Proxies::of(|name| proxies.iter().find(|(known, _)| *known == name).map(|(_, value)| *value));
         let relay = Relay::new(rules, &proxies, report);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -108,6 +108,8 @@ async fn a_host_that_is_not_allowed_is_refused_in_every_spelling_and_reported_on
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{target}: {answer}");
         assert!(!answer.contains("dummy"), "{answer}");
     }
+    bench.ask("CONNECT own.example:443 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+    assert!(bench.reported.lock().unwrap().last().is_some_and(|attempt| attempt.by_program && !attempt.counts()));
     let origin = bench.ask("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
     assert!(origin.starts_with("HTTP/1.1 400 "), "{origin}");
     assert!(received.lock().unwrap().is_empty());
@@ -123,7 +125,10 @@ async fn a_plain_request_reaches_the_host_of_its_address_whatever_the_header_say
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("page"), "{answer}");
     assert!(!answer.contains("keep-alive: x"), "{answer}");
     let sent = received.lock().unwrap().join("");
-    assert!(sent.starts_with("GET /a?b HTTP/1.1\r\n") && sent.contains(&format!("host: localhost:{port}\r\n")), "{sent}");
+    assert!(
+        sent.starts_with("GET /a?b HTTP/1.1\r\n") && sent.contains(&format!("host: localhost:{port}\r\n")),
+        "{sent}"
+    );
     assert!(!sent.contains("other.example") && !sent.contains("eA==") && !sent.contains("x-once"), "{sent}");
     let refused = bench.ask("GET http://other.example/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
     assert!(refused.starts_with("HTTP/1.1 403 "), "{refused}");

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use super::clock::{Clock, Watched};
 use super::code::{Conversations, RunningScenario, ScenarioEnd};
 use super::model_in_use::ModelInUse;
+use super::network::TrialNetwork;
 use super::{Attempt, StopLevel, probe, retry};
 use crate::code::Script;
 
@@ -52,6 +53,7 @@ impl Attempt<'_> {
             events: self.events,
         };
         let session_context = self.session_context(sandbox.clone(), &model);
+        self.open_network(&session_context)?;
         // The scenario loads while the agent is prepared.
         let script = planned.case.code.as_ref().map(|code| self.script(code)).transpose()?;
         let configured = &self.shared.settings.configured;
@@ -101,12 +103,26 @@ impl Attempt<'_> {
         drop((session, others));
         let played = played.transpose()?;
         model.record(&mut turn, &mut ending);
+        if let Some(network) = self.network.get() {
+            network.explain(&mut ending);
+        }
         if planned.case.skill_eval.is_some() {
             // A program that failed before its first model request reveals nothing about the agent.
             let has_acted = turn.trace().turn_count() > 0;
             ending = retry::counted(ending, turn.exit_code().filter(|_| has_acted));
         }
         Ok(ActResult { turn, ending, played, reply_probes, agent_ms })
+    }
+
+    /// Opens the network of the sandbox's processes as far as the policy of the trial allows it.
+    fn open_network(&self, context: &SessionContext) -> Result<(), Breakage> {
+        let Some(sandbox) = &context.sandbox else { return Ok(()) };
+        let policy = self.network_policy();
+        let network = TrialNetwork::start(&policy, self.planned, context, &**sandbox, self.events)?;
+        if let Some(network) = network {
+            let _ = self.network.set(network);
+        }
+        Ok(())
     }
 
     /// Returns the recorder of the agent's steps, which also enforces its limits.

@@ -7,6 +7,7 @@ mod files;
 mod grade;
 mod hooks;
 mod model_in_use;
+mod network;
 pub(crate) mod probe;
 mod record;
 mod regrade;
@@ -22,13 +23,15 @@ use ::grade::{Check, Judge};
 use jiff::Timestamp;
 use mask::Mask;
 use model::{
-    AssertionScope, AttemptRecord, AuxiliaryUsage, Collected, Ending, Event, Limits, Need, Outcome, Phases,
-    ReplyProbes, TrialRecord, Usage,
+    AssertionScope, AttemptRecord, AuxiliaryUsage, Collected, Ending, Event, Limits, Need, NetworkPolicy, Outcome,
+    Phases, ReplyProbes, TrialRecord, Usage,
 };
 use sandbox::{Breakage, Host, Registry, RepositoryDetail, Request, Sandbox, SandboxError, SandboxFactory};
+use sandbox::supervise::Network;
 use tokio::sync::watch;
 
 use self::grade::End;
+use self::network::{TrialNetwork, chosen_policy};
 use self::record::record_of;
 use self::record::{attempt_of, skipped, unloaded};
 pub(crate) use self::record::{broken, cancelled, panicked, stopped};
@@ -216,6 +219,8 @@ struct Attempt<'a> {
     user: Mutex<Option<AuxiliaryUsage>>,
     /// Durations of the phases so far.
     phases: Mutex<Phases>,
+    /// Network of the sandbox's processes, once they run, if it is not the machine's.
+    network: OnceLock<TrialNetwork>,
 }
 
 impl<'a> Attempt<'a> {
@@ -239,6 +244,7 @@ impl<'a> Attempt<'a> {
             judge: OnceLock::new(),
             user: Mutex::default(),
             phases: Mutex::default(),
+            network: OnceLock::new(),
         }
     }
 
@@ -307,6 +313,9 @@ impl<'a> Attempt<'a> {
                 Collected::default()
             }
         };
+        if let Some(network) = self.network.get() {
+            act_result.turn.complete_trace(|trace| network.complete(trace));
+        }
         let disk_was_full = act_result.turn.disk_was_full();
         let began = Instant::now();
         let graded = {
@@ -351,6 +360,7 @@ impl<'a> Attempt<'a> {
             source_repo: self.shared.settings.sandbox.source_repo.clone(),
             extra_env: self.shared.settings.sandbox.extra_env.clone(),
             setup_timeout: Duration::from_millis(self.shared.settings.sandbox.setup_timeout_ms),
+            network: if self.network_policy().is_open() { Network::Open } else { Network::None },
             keep: self.shared.settings.sandbox.keep,
         };
         let sandbox = self.unless(StopLevel::Stop, Box::pin(self.shared.factory.make(request))).await??;
@@ -364,15 +374,25 @@ impl<'a> Attempt<'a> {
 
     /// Checks that the isolation of the run is the one that the case requires, and that the agent can work in it.
     fn check_isolation(&self) -> Result<(), Breakage> {
-        let isolation = self.shared.factory.isolation();
+        let policy = self.network_policy();
+        let isolation = self.shared.factory.isolation().with_network(&policy);
         let never = |reason: String| Breakage::environment(reason).for_good();
-        isolation.check("the case", &self.planned.case.required_isolation).map_err(never)?;
-        if isolation.holds("network") && self.planned.agent.description().wire.is_some() {
+        let is_closed = self.planned.case.network.is_some() && !policy.is_open();
+        let network = is_closed.then(|| "network".to_owned());
+        let required: Vec<String> = self.planned.case.required_isolation.iter().cloned().chain(network).collect();
+        isolation.check("the case", &required).map_err(never)?;
+        let has_model = self.planned.agent.description().wire.is_some();
+        if policy == NetworkPolicy::None && isolation.holds("network") && has_model {
             let reason =
                 format!("`{}` reaches its model over the network, and `network` is `none`", self.planned.agent.name());
             return Err(never(reason));
         }
         Ok(())
+    }
+
+    /// Returns the network policy of the trial. It applies if its sandbox isolates processes.
+    fn network_policy(&self) -> NetworkPolicy {
+        chosen_policy(self.planned, &self.shared.settings.sandbox).cloned().unwrap_or_default()
     }
 
     /// Returns what the checks that `wanted` selects need from the sandbox.
@@ -404,6 +424,7 @@ impl<'a> Attempt<'a> {
             }
         };
         collected.reply_probes = reply_probes;
+        collected.network = self.network.get().map(TrialNetwork::policy);
         let is_lost = collected.lost().is_some();
         if !is_lost && self.shared.hook.as_ref().is_some_and(|hook| hook.wants_patch()) {
             collected.patch = sandbox.patch(&collected).await;

@@ -102,6 +102,8 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         session_id: trace.session_id.clone(),
         agent_version: trace.agent_version.clone(),
         auth: trace.auth.clone(),
+        network: collected.network,
+        egress: trace.egress,
         files_changed: collected.files_changed,
         sandbox: kept,
         errors,

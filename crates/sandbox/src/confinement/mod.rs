@@ -5,14 +5,14 @@ mod tools;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::IsolationLayer;
+use model::{IsolationLayer, NetworkPolicy};
 use tokio::process::Command;
 
 use super::{SandboxError, SandboxOptions};
 use crate::Host;
-use crate::supervise::{Isolation, Network, Supervisor};
+use crate::supervise::{Isolation, Listeners, Network, ServedPorts, Supervisor};
 
 /// Folders of the system, which processes see read-only.
 const SYSTEM: [&str; 13] = [
@@ -31,8 +31,11 @@ const SYSTEM: [&str; 13] = [
     "/var/lib/ca-certificates",
 ];
 
+/// File that names the DNS servers. Without it, programs ask this machine.
+const RESOLVER: &str = "/etc/resolv.conf";
+
 /// Files of the system that are often links to places outside of [`SYSTEM`].
-const LINKED: [&str; 3] = ["/etc/resolv.conf", "/etc/hosts", "/etc/localtime"];
+const LINKED: [&str; 3] = [RESOLVER, "/etc/hosts", "/etc/localtime"];
 
 /// Variables of the host that processes inherit and that name files.
 const CERTIFICATES: [&str; 3] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
@@ -43,6 +46,21 @@ const SETTINGS: &str = "/etc";
 /// Maximum number of private files that are looked for.
 const MOST_PRIVATE: usize = 10_000;
 
+/// Variables that name the proxy.
+const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+
+/// Variables that name the hosts that are reached without the proxy.
+const NO_PROXIES: [&str; 2] = ["NO_PROXY", "no_proxy"];
+
+/// Hosts that are reached without the proxy: those in the network of the sandbox itself.
+const OWN_HOSTS: &str = "localhost,.localhost,127.0.0.1,127.0.0.0/8,::1,[::1],0.0.0.0";
+
+/// Port of the proxy in the network of the sandbox, unless it is needed for something else.
+const PROXY_PORT: u16 = 3128;
+
+/// Variable that makes Node.js use the proxy.
+const NODE_PROXY: &str = "NODE_USE_ENV_PROXY";
+
 /// What the sandboxes of a run have in common.
 #[derive(Debug)]
 pub(super) struct Confinement {
@@ -50,6 +68,9 @@ pub(super) struct Confinement {
     /// Folders that must not become visible because a program is in or below them.
     private: Vec<PathBuf>,
     layers: Vec<IsolationLayer>,
+    policy: NetworkPolicy,
+    /// File that names the DNS servers of the machine.
+    resolver: Option<PathBuf>,
 }
 
 impl Confinement {
@@ -80,7 +101,8 @@ impl Confinement {
             hidden,
             tools: Vec::new(),
             writable: Vec::new(),
-            network: options.network,
+            network: Network::None,
+            served: None,
             limits: options.limits.clone(),
         };
         let visible = options.visible.iter().map(PathBuf::as_path);
@@ -90,27 +112,33 @@ impl Confinement {
             tools.add(path);
         }
         common.tools = tools.into_paths();
-        let layers = host.supervisor.layers(&common).map_err(refused)?;
-        Ok(Self { common, private, layers })
+        let layers = match host.supervisor.layers(&common) {
+            // Trials that use the network of the machine can still run.
+            Err(reason) if options.network.is_open() => {
+                common.network = Network::Open;
+                let mut layers = host.supervisor.layers(&common).map_err(refused)?;
+                layers.push(IsolationLayer { name: "network".into(), holds: false, detail: reason });
+                layers
+            }
+            found => found.map_err(refused)?,
+        };
+        let resolver = Some(files::follow(Path::new(RESOLVER)).path).filter(|file| file.is_file());
+        Ok(Self { common, private, layers, policy: options.network.clone(), resolver })
     }
 
     /// Returns the isolation of the run.
     pub(super) fn isolation(&self) -> model::Isolation {
-        let network = match self.common.network {
-            Network::Open => "open",
-            Network::None => "none",
-        };
-        let (sandbox, network) = ("isolated".to_owned(), network.to_owned());
+        let (sandbox, network) = ("isolated".to_owned(), self.policy.to_string());
         model::Isolation { sandbox, network, layers: self.layers.clone() }
     }
 
     /// Returns a command that runs isolated. `places` are the directories that it can write: their real paths, and the
-    /// paths at which it sees them. The first one is also its `/tmp`. `shown` are further paths that it can read.
+    /// paths at which it sees them. The first one is also its `/tmp`.
     pub(super) fn command(
         &self,
         supervisor: &Supervisor,
         places: &[(PathBuf, PathBuf)],
-        shown: &[PathBuf],
+        own: &Surroundings,
         env: &BTreeMap<String, String>,
         program: &OsStr,
         args: &[&OsStr],
@@ -118,13 +146,51 @@ impl Confinement {
         let mut isolation = self.common.clone();
         let mut tools = tools::Tools::new(&self.common, &self.private);
         tools.add_program(program, env.get("PATH").map_or("", String::as_str));
-        shown.iter().for_each(|path| tools.add(path));
+        own.shown.iter().for_each(|path| tools.add(path));
         isolation.tools.extend(tools.into_paths());
         isolation.writable.extend(places.first().map(|(tmp, _)| (tmp.clone(), PathBuf::from("/tmp"))));
         isolation.writable.extend(places.iter().cloned());
+        if own.network == Network::None {
+            isolation.hidden.extend(self.resolver.clone());
+        }
+        (isolation.network, isolation.served) = (own.network, own.served.clone());
         let mut command = supervisor.isolated_command(&isolation, program, args);
         command.envs(env);
+        if own.network == Network::None {
+            set_proxy(&mut command, own.served.as_ref());
+        }
         command
+    }
+}
+
+/// Sets the variables that name the proxy of the sandbox. A proxy of the machine cannot be reached from it.
+fn set_proxy(command: &mut Command, served: Option<&ServedPorts>) {
+    let proxy = served.and_then(|served| served.ports.first()).map(|port| format!("http://127.0.0.1:{port}"));
+    for name in PROXIES {
+        match &proxy {
+            Some(proxy) => command.env(name, proxy),
+            None => command.env_remove(name),
+        };
+    }
+    if proxy.is_some() {
+        command.envs(NO_PROXIES.map(|name| (name, OWN_HOSTS))).env(NODE_PROXY, "1");
+    }
+}
+
+/// Parts of the confinement that differ between sandboxes.
+#[derive(Debug, Clone)]
+pub(super) struct Surroundings {
+    /// Paths that were made readable.
+    shown: Vec<PathBuf>,
+    network: Network,
+    served: Option<ServedPorts>,
+}
+
+impl Surroundings {
+    /// Returns the same surroundings for commands that are not the agent's.
+    pub(super) fn of_commands(mut self) -> Self {
+        self.served.iter_mut().for_each(|served| served.is_of_command = true);
+        self
     }
 }
 
@@ -132,22 +198,40 @@ impl Confinement {
 #[derive(Debug)]
 pub(super) struct Confined {
     pub(super) confinement: Arc<Confinement>,
-    shown: Mutex<Vec<PathBuf>>,
+    own: Mutex<Surroundings>,
 }
 
 impl Confined {
-    pub(super) fn new(confinement: Arc<Confinement>) -> Self {
-        Self { confinement, shown: Mutex::default() }
+    pub(super) fn new(confinement: Arc<Confinement>, network: Network) -> Self {
+        Self { confinement, own: Mutex::new(Surroundings { shown: Vec::new(), network, served: None }) }
     }
 
     /// Makes a path readable for later processes.
     pub(super) fn show(&self, path: &Path) {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+        self.lock().shown.push(path.to_owned());
     }
 
-    /// Returns the paths that were made readable.
-    pub(super) fn shown(&self) -> Vec<PathBuf> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Opens `ports` and a proxy on the loopback interface of later processes, and passes their sockets to the returned
+    /// listeners, which wait at `socket`. Returns `None` if the processes use the network of the machine.
+    pub(super) fn serve(&self, socket: PathBuf, ports: &[u16]) -> std::io::Result<Option<Listeners>> {
+        let mut own = self.lock();
+        if own.network == Network::Open {
+            return Ok(None);
+        }
+        let proxy = (PROXY_PORT..).find(|port| !ports.contains(port)).unwrap_or(PROXY_PORT);
+        let listeners = Listeners::bind(&socket, proxy)?;
+        let ports = std::iter::once(proxy).chain(ports.iter().copied()).collect();
+        own.served = Some(ServedPorts { socket, ports, is_of_command: false });
+        Ok(Some(listeners))
+    }
+
+    /// Returns the current parts of the confinement.
+    pub(super) fn surroundings(&self) -> Surroundings {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Surroundings> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

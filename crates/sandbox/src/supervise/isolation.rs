@@ -20,6 +20,9 @@ pub(crate) struct Isolation {
     pub(crate) writable: Vec<(PathBuf, PathBuf)>,
     /// Access to the network.
     pub(crate) network: Network,
+    /// Ports of its own loopback interface that the harness serves.
+    #[serde(default)]
+    pub(crate) served: Option<ServedPorts>,
     /// Limits on resources.
     pub(crate) limits: Limits,
 }
@@ -29,6 +32,17 @@ impl Isolation {
     pub(super) fn to_argument(&self) -> Result<String, String> {
         serde_json::to_string(self).map_err(|error| format!("a path is not valid text: {error}"))
     }
+}
+
+/// Ports of the loopback interface of an isolated program that the harness serves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ServedPorts {
+    /// Socket of the harness that takes over the listening sockets.
+    pub(crate) socket: PathBuf,
+    /// Ports, the one of the proxy first.
+    pub(crate) ports: Vec<u16>,
+    /// True for commands that are not the agent's.
+    pub(crate) is_of_command: bool,
 }
 
 /// Access to the network.

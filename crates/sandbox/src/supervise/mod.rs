@@ -27,7 +27,11 @@ mod isolation;
 mod keeper;
 mod lifeline;
 #[cfg(target_os = "linux")]
+mod listeners;
+#[cfg(target_os = "linux")]
 mod loopback;
+#[cfg(not(target_os = "linux"))]
+mod no_listeners;
 #[cfg(target_os = "linux")]
 mod restriction;
 #[cfg(target_os = "linux")]
@@ -44,9 +48,13 @@ use std::process::ExitCode;
 
 pub use captured::Captured;
 pub use contained::Contained;
-pub(crate) use isolation::Isolation;
+pub(crate) use isolation::{Isolation, ServedPorts};
 pub use isolation::{Limits, Network};
 pub use lifeline::Lifeline;
+#[cfg(target_os = "linux")]
+pub use listeners::{Arrival, Ended, Listeners, Served};
+#[cfg(not(target_os = "linux"))]
+pub use no_listeners::{Arrival, Ended, Listeners, Served};
 pub use run::{Output, run};
 pub use supervisor::{Containment, Supervisor};
 

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
@@ -15,15 +16,16 @@ use nix::unistd::{Pid, getegid, geteuid, getppid};
 use super::arguments::{Arguments, myself, take_over};
 use super::isolation::{Isolation, Network};
 use super::keeper::{READY, code_of, let_go_of_streams};
-use super::{loopback, restriction, root};
+use super::{listeners, loopback, restriction, root};
 
 /// Creates the namespace, starts its first process, and exits with that process's code. This is a separate process
 /// because a process that has entered a new namespace cannot go back. If a later step fails, the supervisor, which did
 /// not enter it, can still run the program without a namespace.
 pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
     let answer = arguments.answer.ok_or("nowhere to answer")?;
-    let child = match start_first_process(arguments, answer) {
-        Ok(child) => child,
+    // The harness serves the ports until this process has ended.
+    let (child, _served) = match start_first_process(arguments, answer) {
+        Ok(started) => started,
         Err(reason) => {
             let mut answer = take_over(answer, true)?;
             let _ = answer.write_all(reason.as_bytes());
@@ -66,7 +68,7 @@ pub(super) fn die_with_parent() -> Result<(), String> {
         .map_err(|error| format!("cannot be tied to the parent: {error}"))
 }
 
-fn start_first_process(arguments: &Arguments, answer: i32) -> Result<Child, String> {
+fn start_first_process(arguments: &Arguments, answer: i32) -> Result<(Child, Option<UnixStream>), String> {
     let flags = namespaces(arguments.isolation.as_ref());
     let (uid, gid) = (geteuid(), getegid());
     let owner = (uid.as_raw(), gid.as_raw());
@@ -86,6 +88,7 @@ fn start_first_process(arguments: &Arguments, answer: i32) -> Result<Child, Stri
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE, None::<&str>)
         .map_err(|error| format!("private mounts are refused: {error}"))?;
     bind(&arguments.binds)?;
+    let served = arguments.isolation.as_ref().map_or(Ok(None), prepare_network)?;
     let mut init = Command::new(myself()?);
     init.arg("__supervise-init").arg("--answer").arg(answer.to_string());
     if has_user_namespace {
@@ -95,7 +98,8 @@ fn start_first_process(arguments: &Arguments, answer: i32) -> Result<Child, Stri
         init.arg("--isolation").arg(isolation.to_argument()?);
     }
     init.arg("--").args(&arguments.program);
-    init.spawn().map_err(|error| format!("the namespace's first process cannot be started: {error}"))
+    let child = init.spawn().map_err(|error| format!("the namespace's first process cannot be started: {error}"))?;
+    Ok((child, served))
 }
 
 /// Restricts this process like an isolated program, and returns all layers of the isolation. The namespaces exist, because
@@ -111,6 +115,12 @@ fn layers(isolation: &Isolation) -> Vec<IsolationLayer> {
         layer("processes", Ok("PID and IPC namespaces".into())),
         layer("limits", restriction::limit(&isolation.limits).map(|()| root::process_limit())),
     ];
+    if isolation.network == Network::None {
+        layers.push(layer(
+            "network",
+            Ok("a network namespace, for the policies `none`, `model-only` and `allow`".into()),
+        ));
+    }
     layers.extend(restriction::restrict(isolation));
     layers
 }
@@ -146,7 +156,7 @@ pub(super) fn init(arguments: &Arguments) -> Result<u8, String> {
     let mut answer = take_over(arguments.answer.ok_or("nowhere to answer")?, true)?;
     die_with_parent()?;
     let prepared = match &arguments.isolation {
-        Some(isolation) => prepare(isolation),
+        Some(isolation) => root::enter(isolation),
         // Without a new `/proc`, `ps` and `kill` would use different process ids.
         None => mount_proc(),
     };
@@ -185,12 +195,13 @@ pub(super) fn init(arguments: &Arguments) -> Result<u8, String> {
     }
 }
 
-/// Prepares the surroundings of an isolated program.
-fn prepare(isolation: &Isolation) -> Result<(), String> {
-    if isolation.network == Network::None {
-        loopback::bring_up()?;
+/// Prepares the network of an isolated program, while the socket of the harness is still visible.
+fn prepare_network(isolation: &Isolation) -> Result<Option<UnixStream>, String> {
+    if isolation.network == Network::Open {
+        return Ok(None);
     }
-    root::enter(isolation)
+    loopback::bring_up()?;
+    isolation.served.as_ref().map(listeners::hand_over).transpose()
 }
 
 /// Mounts a `/proc` with the processes of this namespace.

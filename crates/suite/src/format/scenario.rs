@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
 use model::{
-    AssertionScope, AssertionSpec, Case, Excerpt, Fixtures, Node, NodeKind, PermissionMode, Quarantine, RunnerOptions,
-    SettingSource, Spanned, Subject, UserMessage, UserResponse, nearest,
+    AssertionScope, AssertionSpec, Case, Excerpt, Fixtures, NetworkPolicy, Node, NodeKind, PermissionMode, Quarantine,
+    RunnerOptions, SettingSource, Spanned, Subject, UserMessage, UserResponse, nearest,
 };
 
 use super::assertions::{Assertions, Ids};
 use super::rows::{CASES, CaseReader};
 use super::{Format, SuiteFile};
 use crate::fixtures::Block;
-use crate::guarantees::guarantees;
+use crate::guarantees::{guarantees, network_policy};
 use crate::library::Library;
 use crate::{document, model_name, path, shared_fixtures, skill};
 
@@ -106,6 +106,8 @@ pub(super) fn with_common_fields(
     problems: &mut Problems,
 ) -> Case {
     let fixtures = fields.get("fixtures").map(|node| fixtures_of(node, file, library, problems));
+    let isolation = fields.get("sandbox").and_then(|node| isolation(node, problems));
+    let (required_isolation, network) = isolation.unwrap_or_default();
     Case {
         description: fields.any_text("description", problems),
         tags: fields.texts("tags", problems).unwrap_or_default(),
@@ -114,19 +116,21 @@ pub(super) fn with_common_fields(
         timeout_ms: fields.duration_ms("timeout", problems),
         trials: fields.whole("trials", 1, problems),
         runner: Arc::new(runner(fields, file.directory(), problems)),
-        required_isolation: fields.get("sandbox").map(|node| required_isolation(node, problems)).unwrap_or_default(),
+        required_isolation,
+        network,
         fixtures: fixtures.unwrap_or_default(),
         user_responses: user_responses(fields, problems),
         ..case
     }
 }
 
-/// Reads `sandbox` of a case.
-fn required_isolation(node: &Node, problems: &mut Problems) -> Vec<String> {
-    let Some(mut fields) = Fields::of(node, "`sandbox`", problems) else { return Vec::new() };
+/// Reads `sandbox` of a case: the guarantees that it requires, and its network policy.
+fn isolation(node: &Node, problems: &mut Problems) -> Option<(Vec<String>, Option<NetworkPolicy>)> {
+    let mut fields = Fields::of(node, "`sandbox`", problems)?;
     let required = guarantees(&mut fields, problems);
+    let network = fields.get("network").and_then(|node| network_policy(node, problems));
     fields.finish(problems);
-    required
+    Some((required, network))
 }
 
 /// Reports unknown tags. A tag changes the meaning of a value, so none is ignored.

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use model::decode::{Fields, Problems, text};
-use model::{Diagnostic, Excerpt, Node, NodeKind, nearest};
+use model::{Diagnostic, Excerpt, NetworkPolicy, Node, NodeKind, nearest};
 
 use super::file::Dialect;
 use super::{Setting, fraction, setting};
-use crate::guarantees::guarantees;
+use crate::guarantees::{guarantees, network_policy};
 use crate::path;
 use crate::skills::names_in;
 
@@ -61,8 +61,8 @@ pub struct SandboxChoice {
 /// Isolation of the processes of sandboxes.
 #[derive(Debug, Clone, Default)]
 pub struct IsolationChoice {
-    /// Access to the network: `open` or `none`.
-    pub network: Option<Setting<String>>,
+    /// Hosts that the processes may reach.
+    pub network: Option<Setting<NetworkPolicy>>,
     /// Guarantees without which nothing runs.
     pub require: Vec<String>,
     /// Files and folders that processes may read, absolute.
@@ -78,9 +78,6 @@ pub struct IsolationChoice {
     /// Processor time of one process, in seconds.
     pub cpu_seconds: Option<u64>,
 }
-
-/// Access to the network.
-const NETWORK: [(&str, &str); 2] = [("open", "open"), ("none", "none")];
 
 /// Only kind that can replace another one.
 const FALLBACK: [(&str, &str); 1] = [("local", "local")];
@@ -107,7 +104,7 @@ pub fn sandbox(node: &Node, dialect: Dialect, root: &Path, problems: &mut Proble
 }
 
 fn isolation(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> IsolationChoice {
-    let network = fields.choice("network", &NETWORK, problems).map(str::to_owned);
+    let network = fields.get("network").and_then(|node| network_policy(node, problems));
     let mut chosen = IsolationChoice {
         network: setting(network, "network", fields),
         require: guarantees(fields, problems),

@@ -14,7 +14,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
 use model::{Change, Collected, CopyTree, Excerpt, FixtureFile, Fixtures, RepositoryChange, Skill, Span, Spanned};
-use sandbox::supervise::{Output, Supervisor, run};
+use sandbox::supervise::{Network, Output, Supervisor, run};
 use sandbox::{Host, Registry, RepositoryDetail, Request, SANDBOXES, Sandbox, SandboxError, SandboxFactory, prune};
 
 use super::KIND;
@@ -73,6 +73,7 @@ fn request(fixtures: Fixtures) -> Request {
         source_repo: None,
         extra_env: Vec::new(),
         setup_timeout: TIMEOUT,
+        network: Network::Open,
         keep: false,
     }
 }

@@ -2,16 +2,17 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::Fixtures;
+use model::{Fixtures, NetworkPolicy};
 use sandbox::supervise::{Limits, Network, Supervisor, run};
 use sandbox::{Host, Registry, RepositoryDetail, Request, Sandbox, SandboxFactory, SandboxOptions};
+use tokio::io::AsyncWriteExt;
 
 const KIND: &str = "isolated";
 
@@ -67,6 +68,7 @@ impl Machine {
             source_repo: None,
             extra_env: Vec::new(),
             setup_timeout: Duration::from_secs(30),
+            network: if self.options.network.is_open() { Network::Open } else { Network::None },
             keep: false,
         };
         Some(factory.make(request).await.unwrap())
@@ -184,13 +186,39 @@ async fn limits_apply_to_each_command() {
 #[tokio::test]
 async fn a_closed_network_has_only_its_own_loopback() {
     let mut machine = Machine::new();
-    machine.options.network = Network::None;
+    machine.options.network = NetworkPolicy::None;
     let Some(sandbox) = machine.sandbox().await else { return };
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let connects = format!(": < /dev/tcp/127.0.0.1/{}", listener.local_addr().unwrap().port());
     assert!(output(&*sandbox, "bash", &["-c", &connects]).await.contains("Connection refused"));
     assert_eq!(shell(&*sandbox, "sed -n '3,$p' /proc/net/dev | wc -l").await, "1");
     assert_eq!(shell(&*sandbox, "grep -c 127.0.0.1 /proc/net/fib_trie > /dev/null && echo up").await, "up");
+}
+
+#[tokio::test]
+async fn ports_of_a_closed_network_are_served_from_outside_until_the_program_ends() {
+    let mut machine = Machine::new();
+    machine.options.network = NetworkPolicy::ModelOnly;
+    let Some(sandbox) = machine.sandbox().await else { return };
+    let listeners = sandbox.serve(&[3128, 5005]).unwrap().unwrap();
+    assert_eq!(listeners.proxy(), 3129, "the port of the proxy is free");
+    let serving = tokio::spawn(async move {
+        let served = listeners.next().await.unwrap().take().await.unwrap();
+        let ports: BTreeSet<u16> = served.listeners.iter().map(|(address, _)| address.port()).collect();
+        let (_, listener) = served.listeners.iter().find(|(address, _)| address.port() == 5005).unwrap();
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"from outside").await.unwrap();
+        drop(stream);
+        served.ended.wait().await;
+        (ports, served.is_of_command, served.lookups.len())
+    });
+    let script =
+        "cat < /dev/tcp/127.0.0.1/5005; echo; echo $HTTPS_PROXY $no_proxy; ls -d \"$PWD/../relay\" 2>&1 | grep -c No";
+    let told = output(&*sandbox, "bash", &["-c", script]).await;
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!((lines[0], lines[2]), ("from outside", "1"), "{told}");
+    assert!(lines[1].starts_with("http://127.0.0.1:3129 localhost,"), "{told}");
+    assert_eq!(serving.await.unwrap(), ([3128, 3129, 5005].into(), false, 1));
 }
 
 #[tokio::test]

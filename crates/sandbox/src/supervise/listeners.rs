@@ -1,0 +1,177 @@
+//! Listening sockets in the network of an isolated program, which the harness serves.
+//!
+//! The network of an isolated program has only a loopback interface. Before the program starts, the process that creates
+//! the network opens ports there and passes the listening sockets to the harness, which accepts the connections from
+//! outside. So no process in the sandbox has to forward anything, and the program cannot stop, replace or bypass it.
+
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use rustix::net::sockopt::socket_type;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    SocketType, recvmsg, sendmsg,
+};
+use tokio::io::Interest;
+
+use super::isolation::ServedPorts;
+
+/// Maximum number of sockets of one program.
+const MOST_SOCKETS: usize = 64;
+
+/// Port for DNS lookups. Programs ask this machine if no other server is configured.
+const DNS: u16 = 53;
+
+/// Message that comes with the sockets of an agent.
+const OF_AGENT: u8 = b'a';
+/// Message that comes with the sockets of another command.
+const OF_COMMAND: u8 = b'c';
+
+/// Opens the ports in the network of this process and passes them to the harness, which serves them until the returned
+/// stream is closed.
+///
+/// # Errors
+/// Returns an error if a port cannot be opened or the harness does not take it over.
+pub(super) fn hand_over(served: &ServedPorts) -> Result<UnixStream, String> {
+    let failed = |error: io::Error| format!("the relay to the network cannot be reached: {error}");
+    let mut sockets = Vec::new();
+    for port in &served.ports {
+        let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, *port));
+        sockets.push(socket.map_err(|error| format!("port {port} of the sandbox cannot be opened: {error}"))?);
+        // Some systems have no IPv6.
+        sockets.extend(TcpListener::bind((Ipv6Addr::LOCALHOST, *port)));
+    }
+    let lookups = UdpSocket::bind((Ipv4Addr::LOCALHOST, DNS));
+    let lookups = lookups.map_err(|error| format!("the port for DNS lookups cannot be opened: {error}"))?;
+    let (_folder, path) = short(&served.socket).map_err(failed)?;
+    let stream = UnixStream::connect(path).map_err(failed)?;
+    let sockets: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).chain([lookups.as_fd()]).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_SOCKETS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !control.push(SendAncillaryMessage::ScmRights(&sockets)) {
+        return Err(format!("a sandbox cannot have more than {MOST_SOCKETS} sockets"));
+    }
+    let kind = [if served.is_of_command { OF_COMMAND } else { OF_AGENT }];
+    sendmsg(&stream, &[IoSlice::new(&kind)], &mut control, SendFlags::NOSIGNAL)
+        .map_err(|error| failed(error.into()))?;
+    Ok(stream)
+}
+
+/// Returns a path to the socket that is short enough for the system, and the folder that must stay open for it.
+fn short(socket: &Path) -> io::Result<(File, PathBuf)> {
+    let missing = || io::Error::from(io::ErrorKind::InvalidInput);
+    let folder = File::open(socket.parent().ok_or_else(missing)?)?;
+    let path = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string());
+    let path = path.join(socket.file_name().ok_or_else(missing)?);
+    Ok((folder, path))
+}
+
+/// Takes over the listening sockets of the programs of a sandbox.
+#[derive(Debug)]
+pub struct Listeners {
+    listener: tokio::net::UnixListener,
+    proxy: u16,
+}
+
+impl Listeners {
+    /// Listens at `socket`, which must not exist yet, for programs whose proxy has the port `proxy`.
+    pub(crate) fn bind(socket: &Path, proxy: u16) -> io::Result<Self> {
+        let (_folder, path) = short(socket)?;
+        Ok(Self { listener: tokio::net::UnixListener::bind(path)?, proxy })
+    }
+
+    /// Returns the port of the proxy in the network of the programs.
+    pub fn proxy(&self) -> u16 {
+        self.proxy
+    }
+
+    /// Waits for the next program that starts. The future may be dropped before it completes.
+    ///
+    /// # Errors
+    /// Returns an error if the system cannot accept connections now.
+    pub async fn next(&self) -> io::Result<Arrival> {
+        let (stream, _) = self.listener.accept().await?;
+        Ok(Arrival { stream })
+    }
+}
+
+/// A program that is about to start.
+#[derive(Debug)]
+pub struct Arrival {
+    stream: tokio::net::UnixStream,
+}
+
+impl Arrival {
+    /// Takes over its listening sockets.
+    ///
+    /// # Errors
+    /// Returns an error if it does not send any.
+    pub async fn take(self) -> io::Result<Served> {
+        let (kind, sockets) = self.stream.async_io(Interest::READABLE, || receive(&self.stream)).await?;
+        let (mut listeners, mut lookups) = (Vec::new(), Vec::new());
+        for socket in sockets {
+            if socket_type(&socket)? == SocketType::DGRAM {
+                let socket = UdpSocket::from(socket);
+                socket.set_nonblocking(true)?;
+                lookups.push(tokio::net::UdpSocket::from_std(socket)?);
+            } else {
+                let socket = TcpListener::from(socket);
+                socket.set_nonblocking(true)?;
+                listeners.push((socket.local_addr()?, tokio::net::TcpListener::from_std(socket)?));
+            }
+        }
+        Ok(Served { listeners, lookups, is_of_command: kind == OF_COMMAND, ended: Ended(self.stream) })
+    }
+}
+
+/// The listening sockets of a running program.
+#[derive(Debug)]
+pub struct Served {
+    /// Sockets for connections, with their addresses in the network of the program.
+    pub listeners: Vec<(SocketAddr, tokio::net::TcpListener)>,
+    /// Sockets for DNS lookups.
+    pub lookups: Vec<tokio::net::UdpSocket>,
+    /// True if the program is a command of an assertion, and not the agent's.
+    pub is_of_command: bool,
+    /// Notice of the end of the program.
+    pub ended: Ended,
+}
+
+/// Notice of the end of a program and all its descendants.
+#[derive(Debug)]
+pub struct Ended(tokio::net::UnixStream);
+
+impl Ended {
+    /// Waits for the end.
+    pub async fn wait(self) {
+        // Nothing is sent, so the next thing to read is the end.
+        while self.0.readable().await.is_ok() {
+            match self.0.try_read(&mut [0]) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                _ => break,
+            }
+        }
+    }
+}
+
+fn receive(stream: &tokio::net::UnixStream) -> io::Result<(u8, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_SOCKETS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut kind = [0];
+    let received = recvmsg(stream, &mut [IoSliceMut::new(&mut kind)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let mut sockets = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            sockets.extend(received);
+        }
+    }
+    if received.bytes == 0 || sockets.is_empty() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok((kind[0], sockets))
+}

@@ -1,0 +1,62 @@
+//! Listening sockets of isolated programs, on systems without isolated sandboxes. None of these exist.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+
+/// Takes over the listening sockets of the programs of a sandbox.
+#[derive(Debug)]
+pub struct Listeners(Infallible);
+
+impl Listeners {
+    /// Returns the port of the proxy in the network of the programs.
+    pub fn proxy(&self) -> u16 {
+        match self.0 {}
+    }
+
+    /// Waits for the next program that starts.
+    ///
+    /// # Errors
+    /// Never returns.
+    pub async fn next(&self) -> io::Result<Arrival> {
+        match self.0 {}
+    }
+}
+
+/// A program that is about to start.
+#[derive(Debug)]
+pub struct Arrival(Infallible);
+
+impl Arrival {
+    /// Takes over its listening sockets.
+    ///
+    /// # Errors
+    /// Never returns.
+    pub async fn take(self) -> io::Result<Served> {
+        match self.0 {}
+    }
+}
+
+/// The listening sockets of a running program.
+#[derive(Debug)]
+pub struct Served {
+    /// Sockets for connections, with their addresses in the network of the program.
+    pub listeners: Vec<(SocketAddr, tokio::net::TcpListener)>,
+    /// Sockets for DNS lookups.
+    pub lookups: Vec<tokio::net::UdpSocket>,
+    /// True if the program is a command of an assertion, and not the agent's.
+    pub is_of_command: bool,
+    /// Notice of the end of the program.
+    pub ended: Ended,
+}
+
+/// Notice of the end of a program and all its descendants.
+#[derive(Debug)]
+pub struct Ended(Infallible);
+
+impl Ended {
+    /// Waits for the end.
+    pub async fn wait(self) {
+        match self.0 {}
+    }
+}

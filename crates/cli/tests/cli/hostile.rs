@@ -4,7 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -23,8 +26,10 @@ struct Expected {
     isolated: String,
     /// Limits of the project.
     limits: Option<Value>,
-    /// Network policy of the project.
+    /// Network policy of the project. `allow` allows one server of the machine.
     network: Option<String>,
+    /// Refused host that must be in the trace.
+    host: Option<String>,
 }
 
 /// Text that only the suite's author may know.
@@ -46,7 +51,7 @@ fn script(name: &str) -> String {
 }
 
 /// Returns the reason why this machine has no isolated sandboxes, if it has none.
-fn refusal() -> Option<String> {
+pub(crate) fn refusal() -> Option<String> {
     let host = sandbox::Host {
         env: BTreeMap::new(),
         home: None,
@@ -94,16 +99,55 @@ fn every_hostile_agent_achieves_what_the_table_says() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Servers of the machine. They end with the test.
+struct Servers {
+    /// Port of a server that no policy allows.
+    refused: u16,
+    /// Port of a server that a policy may allow.
+    allowed: u16,
+    /// Name of an abstract socket.
+    socket: String,
+    _socket: UnixListener,
+}
+
+impl Servers {
+    fn start() -> Self {
+        let socket = format!("trialrun-test-{}", uuid::Uuid::now_v7());
+        let address = SocketAddr::from_abstract_name(&socket).unwrap();
+        let listener = UnixListener::bind_addr(&address).unwrap();
+        Self { refused: Self::answering(), allowed: Self::answering(), socket, _socket: listener }
+    }
+
+    /// Starts a server that answers whatever it is sent, and returns its port.
+    fn answering() -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        // Some machines have no IPv6.
+        for listener in std::iter::once(listener).chain(TcpListener::bind(("::1", port))) {
+            std::thread::spawn(move || {
+                for mut stream in listener.incoming().map_while(Result::ok) {
+                    let _ = stream.read(&mut [0; 4096]);
+                    let _ =
+                        stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 5\r\n\r\nDONE\n");
+                }
+            });
+        }
+        port
+    }
+}
+
 /// Runs a hostile agent as the only agent of a project, and returns what became of its attempt.
 fn attempt(name: &str, expected: &Expected, kind: &str) -> &'static str {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun")).env("HARNESS_TOKEN", KEY);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
+    let servers = Servers::start();
     project.write("agent.sh", &script(name));
     project.write("secret.txt", ANSWER);
     project.write("skills/review/SKILL.md", "---\nname: review\ndescription: reviews\n---\nReview.\n");
     project.write("skills/review/evals/evals.json", &format!("{{\"expected\": \"{ANSWER}\"}}"));
-    let network = expected.network.as_deref().unwrap_or("open");
+    let network = match expected.network.as_deref() {
+        Some("allow") => format!("{{allow: ['localhost:{}']}}", servers.allowed),
+        policy => policy.unwrap_or("open").to_owned(),
+    };
     let limits = expected.limits.as_ref().map(|limits| format!(", limits: {limits}")).unwrap_or_default();
     let configuration = format!("sandbox: {{provider: {kind}, network: {network}{limits}}}\n");
     project.write("trialrun.yaml", &configuration);
@@ -111,8 +155,10 @@ fn attempt(name: &str, expected: &Expected, kind: &str) -> &'static str {
         "case.yaml",
         &format!(
             "scenario: attempt\nsystem_prompt: Answer.\nuser_prompt: go\nagent: 'subprocess:sh agent.sh'\n\
-             fixtures: {{files_unstaged: [{{path: port.txt, content: '{port}'}}]}}\nassertions:\n  \
-             - {{id: copied, type: file_contains, path: result.txt, pattern: {ANSWER}}}\n"
+             fixtures: {{files_unstaged: [{{path: port.txt, content: '{}'}}, {{path: allowed-port.txt, content: '{}'}}, \
+             {{path: abstract.txt, content: '{}'}}]}}\nassertions:\n  \
+             - {{id: copied, type: file_contains, path: result.txt, pattern: {ANSWER}}}\n",
+            servers.refused, servers.allowed, servers.socket
         ),
     );
     let neighbour = project.tmp().join("trialrun-sandbox-neighbour/work");
@@ -126,6 +172,14 @@ fn attempt(name: &str, expected: &Expected, kind: &str) -> &'static str {
     }
     let report: Value = serde_json::from_str(&project.read("r.json")).unwrap();
     let trial = &report["trials"][0];
+    if let Some(host) = &expected.host {
+        let is_listed = |attempt: &Value| {
+            let place = format!("{}:{}", attempt["host"].as_str().unwrap(), attempt["port"]);
+            attempt["verdict"] == "refused" && (place == *host || attempt["host"] == host.as_str())
+        };
+        let attempts = trial["egress"].as_array().unwrap();
+        assert!(attempts.iter().any(is_listed), "{name} in {kind}: {attempts:?}");
+    }
     let answer = trial["answer"].as_str().unwrap_or_default();
     let is_told = [ANSWER, KEY, "DONE"].iter().any(|evidence| answer.contains(evidence));
     let is_changed =

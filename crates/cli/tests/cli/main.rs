@@ -26,6 +26,7 @@ mod fixtures_run;
 mod fixtures_vectors;
 mod generation;
 mod hooks;
+#[cfg(target_os = "linux")]
 mod hostile;
 mod html;
 mod judging;
@@ -34,6 +35,8 @@ mod licenses;
 mod looking;
 mod masking;
 mod mcp;
+#[cfg(target_os = "linux")]
+mod network;
 mod opencode;
 mod otlp;
 mod readers;

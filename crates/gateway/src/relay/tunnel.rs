@@ -27,9 +27,9 @@ impl Tunnel {
         let (mut from_server, mut to_server) = split(self.server);
         let up = async {
             let opening = opening(&mut from_client).await?;
-            if let Some((name, reason)) = refusal(relay, &self.place, &opening) {
-                let named = Destination { host: name, port: self.place.port };
-                relay.note(&named, EgressWay::Inside, by_command, Some(&reason));
+            if let Some(refusal) = refusal(relay, &self.place, &opening) {
+                let Refusal { place, written, reason } = refusal;
+                relay.note(&place, &written, EgressWay::Inside, by_command, Some(&reason));
                 return Err(());
             }
             to_server.write_all(&opening).await.map_err(|_| ())?;
@@ -53,21 +53,34 @@ async fn opening(client: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, ()> {
     Ok(opening)
 }
 
-/// Returns the host that makes a tunnel to `place` forbidden, and the reason. The name in a connection to an address is not
+/// A host that makes a tunnel forbidden.
+struct Refusal {
+    place: Destination,
+    /// The host as it was written.
+    written: String,
+    reason: String,
+}
+
+/// Returns the host that makes a tunnel to `place` forbidden. The name in a connection to an address is not
 /// compared, because the address decides where it leads.
-fn refusal(relay: &Relay, place: &Destination, opening: &[u8]) -> Option<(String, String)> {
+fn refusal(relay: &Relay, place: &Destination, opening: &[u8]) -> Option<Refusal> {
+    let own =
+        |reason: &str| Some(Refusal { place: place.clone(), written: place.host.clone(), reason: reason.to_owned() });
     let names = match examine(opening) {
         _ if place.ip().is_some() => return None,
         Opening::Names(names) => names,
-        Opening::Unreadable => return Some((place.host.clone(), "its TLS greeting cannot be read".to_owned())),
+        Opening::Unreadable => return own("its TLS greeting cannot be read"),
         Opening::Incomplete if opening.len() < LONGEST_OPENING => return None,
-        Opening::Incomplete => return Some((place.host.clone(), "its greeting is too long".to_owned())),
+        Opening::Incomplete => return own("its greeting is too long"),
     };
-    names.into_iter().find_map(|name| {
-        let named = Destination::new(&name, place.port);
-        let is_allowed = named.as_ref().is_some_and(|named| named == place || relay.rules.allow(named));
-        let host = named.map_or_else(|| name.chars().take(super::LONGEST_HOST).collect(), |named| named.host);
-        (!is_allowed).then(|| (host, format!("asked for in a connection to {}", place.host)))
+    names.into_iter().find_map(|written| {
+        let named = Destination::new(&written, place.port);
+        if named.as_ref().is_some_and(|named| named == place || relay.rules.allow(named)) {
+            return None;
+        }
+        let host = || written.chars().take(super::LONGEST_HOST).collect();
+        let named = named.unwrap_or_else(|| Destination { host: host(), port: place.port });
+        Some(Refusal { place: named, written, reason: format!("asked for in a connection to {}", place.host) })
     })
 }
 

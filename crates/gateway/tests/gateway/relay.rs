@@ -23,7 +23,7 @@ impl Bench {
         let reported = Arc::new(Mutex::new(Vec::new()));
         let report = {
             let reported = Arc::clone(&reported);
-            move |attempt| reported.lock().unwrap().push(attempt)
+            move |attempt, _: &str| reported.lock().unwrap().push(attempt)
         };
         let patterns: Vec<HostPattern> = allowed.iter().map(|host| host.parse().unwrap()).collect();
         let rules = RelayRules { model: model.to_vec(), allowed: patterns, of_program: vec!["own.example".to_owned()] };

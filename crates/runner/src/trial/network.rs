@@ -1,5 +1,6 @@
 //! The network of a trial: its policy, and the relay that is the only way out if the policy is not `open`.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -65,7 +66,11 @@ impl TrialNetwork {
         let attempts = Attempts::default();
         let report = {
             let (attempts, events) = (Arc::clone(&attempts), events.clone());
-            move |attempt: EgressAttempt| {
+            move |mut attempt: EgressAttempt, written: &str| {
+                // The usual spelling of a host is in lower case, in which the masks do not find a secret.
+                if let Cow::Owned(masked) = events.mask().text(written) {
+                    attempt.host = masked;
+                }
                 attempts.lock().unwrap_or_else(PoisonError::into_inner).push(attempt.clone());
                 events.emit(Event::Step(Step::Egress(attempt)));
             }

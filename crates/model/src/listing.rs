@@ -38,6 +38,9 @@ pub struct RunRow {
     /// Shards that a merged run lacks; absent if it lacks none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing_shards: Option<MissingShards>,
+    /// Hash of everything recorded so far; absent for a run that was recorded before there were hashes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
     /// Summary of the results; absent until the run ends.
     pub summary: Option<Summary>,
 }

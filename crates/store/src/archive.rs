@@ -1,14 +1,14 @@
 //! Exports and imports runs: one compressed file per run, to keep it or to move it to another machine.
 //!
 //! The file is JSON lines, compressed with zstd: a header, the events of the run as they were stored, and an end with
-//! the number of events. The checksum of zstd covers all of it.
+//! the number of events and the hash of the run. The checksum of zstd covers all of it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 use model::Envelope;
 use serde::{Deserialize, Serialize};
 
-use crate::{RunFilter, Store, StoreError, StoredEvent};
+use crate::{RunFilter, Store, StoreError, StoredEvent, Verification};
 
 /// Version of the format.
 const VERSION: u32 = 1;
@@ -23,11 +23,26 @@ const MAX_LINE_BYTES: u64 = 1 << 30;
 struct Header {
     trialrun_export: u32,
     run: String,
+    /// Version of trialrun that wrote the file.
+    #[serde(default)]
+    version: String,
 }
 
 #[derive(Serialize, Deserialize)]
 struct End {
     events: usize,
+    /// Hash of the run, if it has one and was not changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hash: Option<String>,
+}
+
+/// Exported run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    /// Number of events.
+    pub events: usize,
+    /// Result of verifying the run. Only a run that is intact keeps its hash.
+    pub verification: Verification,
 }
 
 /// Imported run.
@@ -62,14 +77,16 @@ pub enum ArchiveError {
     Present(String),
 }
 
-/// Writes the run with that full id to `out`. Returns the number of events.
+/// Writes the run with that full id to `out`.
 ///
 /// # Errors
 /// When the run cannot be read, or `out` cannot be written.
-pub fn export(store: &dyn Store, run: &str, out: impl Write) -> Result<usize, ArchiveError> {
+pub fn export(store: &dyn Store, run: &str, out: impl Write) -> Result<Exported, ArchiveError> {
+    let verification = store.verify(run)?;
     let mut out = zstd::Encoder::new(out, LEVEL)?;
     out.include_checksum(true)?;
-    line(&mut out, &Header { trialrun_export: VERSION, run: run.to_owned() })?;
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    line(&mut out, &Header { trialrun_export: VERSION, run: run.to_owned(), version })?;
     let mut events = 0;
     for event in store.events(run)? {
         match event? {
@@ -78,9 +95,13 @@ pub fn export(store: &dyn Store, run: &str, out: impl Write) -> Result<usize, Ar
         }
         events += 1;
     }
-    line(&mut out, &End { events })?;
+    let hash = match &verification {
+        Verification::Intact { hash, .. } => Some(hash.clone()),
+        Verification::Unchained | Verification::Changed { .. } => None,
+    };
+    line(&mut out, &End { events, hash })?;
     out.finish()?.flush()?;
-    Ok(events)
+    Ok(Exported { events, verification })
 }
 
 fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
@@ -96,14 +117,14 @@ fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
 pub fn import(store: &mut dyn Store, from: impl Read) -> Result<Imported, ArchiveError> {
     let mut lines = Lines(BufReader::new(zstd::Decoder::new(from)?), String::new());
     let header = lines.next().map_err(|_| ArchiveError::Foreign)?.ok_or(ArchiveError::Foreign)?;
-    let Header { trialrun_export, run } = serde_json::from_str(header).map_err(|_| ArchiveError::Foreign)?;
+    let Header { trialrun_export, run, version } = serde_json::from_str(header).map_err(|_| ArchiveError::Foreign)?;
     if trialrun_export > VERSION {
         return Err(ArchiveError::Newer(format!("its format is {trialrun_export}, this one reads up to {VERSION}")));
     }
     if store.runs(&RunFilter::default())?.iter().any(|row| row.id == run) {
         return Err(ArchiveError::Present(run));
     }
-    match append(store, &run, &mut lines) {
+    match append(store, &run, &mut lines).and_then(|end| keep_hash(store, &run, &version, end)) {
         Ok(events) => Ok(Imported { run, events }),
         Err(error) => {
             // The first error is the one to report; a run without its end is shown as interrupted.
@@ -113,7 +134,23 @@ pub fn import(store: &mut dyn Store, from: impl Read) -> Result<Imported, Archiv
     }
 }
 
-fn append<R: BufRead>(store: &mut dyn Store, run: &str, lines: &mut Lines<R>) -> Result<usize, ArchiveError> {
+/// Compares the hash of the imported run with the exported one. A run that was exported without a hash has none here.
+/// Returns the number of events.
+fn keep_hash(store: &mut dyn Store, run: &str, version: &str, end: End) -> Result<usize, ArchiveError> {
+    let Some(hash) = end.hash else {
+        store.remove_chain(run)?;
+        return Ok(end.events);
+    };
+    let rows = store.runs(&RunFilter { named: Some(run.to_owned()), ..RunFilter::default() })?;
+    // Another version may write the same events differently, so its hash is not comparable.
+    let is_comparable = version == env!("CARGO_PKG_VERSION");
+    if is_comparable && rows.iter().find(|row| row.id == run).and_then(|row| row.hash.as_ref()) != Some(&hash) {
+        return Err(ArchiveError::Damaged("its events do not match the hash of the run".to_owned()));
+    }
+    Ok(end.events)
+}
+
+fn append<R: BufRead>(store: &mut dyn Store, run: &str, lines: &mut Lines<R>) -> Result<End, ArchiveError> {
     let mut events = 0;
     let mut batch: Vec<Envelope> = Vec::new();
     while let Some(line) = lines.next()? {
@@ -126,7 +163,7 @@ fn append<R: BufRead>(store: &mut dyn Store, run: &str, lines: &mut Lines<R>) ->
                 return Err(ArchiveError::Damaged("something follows its end".to_owned()));
             }
             store.append(&batch)?;
-            return Ok(events);
+            return Ok(end);
         }
         let envelope: Envelope = serde_json::from_str(line).map_err(|error| unknown(line, &error))?;
         if &*envelope.run != run {
@@ -195,9 +232,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (from, mut to) = (recorded(&folder, "from"), empty(&folder, "to"));
         let mut file = Vec::new();
-        assert_eq!(export(&*from, RUN, &mut file).unwrap(), 6);
+        let exported = export(&*from, RUN, &mut file).unwrap();
+        assert_eq!(exported.events, 6);
+        assert!(matches!(exported.verification, Verification::Intact { trials: 1, .. }));
         assert_eq!(import(&mut *to, file.as_slice()).unwrap(), Imported { run: RUN.to_owned(), events: 6 });
         assert_eq!(events(&*to), events(&*from));
+        assert_eq!(to.verify(RUN).unwrap(), exported.verification, "the same hash");
         assert_eq!(to.live(RUN).unwrap().len(), 1);
         let mut again = Vec::new();
         export(&*to, RUN, &mut again).unwrap();
@@ -205,6 +245,26 @@ mod tests {
         let error = import(&mut *to, file.as_slice()).unwrap_err();
         assert!(matches!(error, ArchiveError::Present(run) if run == RUN));
         assert_eq!(events(&*to), events(&*from));
+    }
+
+    #[test]
+    fn events_that_do_not_match_the_hash_are_not_imported_and_without_a_hash_there_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut from, mut to) = (recorded(&folder, "from"), empty(&folder, "to"));
+        let mut file = Vec::new();
+        export(&*from, RUN, &mut file).unwrap();
+        let edited = String::from_utf8(zstd::decode_all(file.as_slice()).unwrap()).unwrap();
+        let edited =
+            zstd::encode_all(edited.replace("\"outcome\":\"passed\"", "\"outcome\":\"failed\"").as_bytes(), 1).unwrap();
+        let error = import(&mut *to, edited.as_slice()).unwrap_err();
+        assert_eq!(error.to_string(), "it is damaged: its events do not match the hash of the run");
+        assert!(to.runs(&RunFilter::default()).unwrap().is_empty());
+
+        from.remove_chain(RUN).unwrap();
+        file.clear();
+        assert_eq!(export(&*from, RUN, &mut file).unwrap().verification, Verification::Unchained);
+        import(&mut *to, file.as_slice()).unwrap();
+        assert_eq!(to.verify(RUN).unwrap(), Verification::Unchained);
     }
 
     #[test]

@@ -21,6 +21,7 @@
 //! ```
 
 mod archive;
+mod chain;
 mod merge;
 mod record;
 mod selector;
@@ -28,7 +29,8 @@ mod sqlite;
 
 use std::path::Path;
 
-pub use archive::{ArchiveError, Imported, export, import};
+pub use archive::{ArchiveError, Exported, Imported, export, import};
+pub use chain::{Difference, Verification};
 pub use merge::{MergeError, Merged, merge};
 pub use record::{ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 pub use selector::{SelectError, select_run, select_trial};

@@ -45,6 +45,7 @@ struct Part {
     shard: Shard,
     end: Option<(u64, Option<String>)>,
     duration_ms: u64,
+    has_chain: bool,
 }
 
 /// Merges `runs` of `source`, which are shards of one plan, into the new run `id` of `target`. Without a `label`, it has
@@ -75,7 +76,11 @@ pub fn merge(
     info.missing_shards = (!missing.is_empty()).then(|| MissingShards { missing: missing.clone(), of });
     let planned = info.trials.len();
     let mut copy = Copy { target, run: id.into(), seq: 0, batch: Vec::new() };
-    match write(source, &parts, &trials, info, &mut copy) {
+    let written = write(source, &parts, &trials, info, &mut copy).and_then(|()| {
+        // What was recorded without a chain cannot be verified by being copied.
+        if parts.iter().all(|part| part.has_chain) { Ok(()) } else { target.remove_chain(id) }
+    });
+    match written {
         Ok(()) => Ok(Merged { planned, of, missing }),
         Err(error) => {
             // The first error is the one to report.
@@ -89,7 +94,8 @@ fn part(source: &dyn Store, run: &str) -> Result<Part, MergeError> {
     let info = source.info(run)?;
     let shard = info.shard.clone().ok_or_else(|| MergeError::NotAShard(run.to_owned()))?;
     let row = source.select(run)?;
-    Ok(Part { info, shard, end: row.duration_ms.map(|ms| (ms, row.signal)), duration_ms: row.duration_ms.unwrap_or(0) })
+    let (duration_ms, has_chain) = (row.duration_ms.unwrap_or(0), row.hash.is_some());
+    Ok(Part { info, shard, end: row.duration_ms.map(|ms| (ms, row.signal)), duration_ms, has_chain })
 }
 
 /// Returns why two runs are not different shards of one plan.
@@ -252,8 +258,8 @@ mod tests {
     use model::Outcome;
 
     use super::*;
-    use crate::RunFilter;
     use crate::tests::contract::{RunBuilder, id, record, replayed};
+    use crate::{RunFilter, Verification};
 
     const OTHER: &str = "0193a000-0000-7000-8000-000000000002";
     const WHOLE: &str = "0193a000-0000-7000-8000-000000000003";
@@ -300,6 +306,7 @@ mod tests {
             assert_eq!((row.finished, row.is_interrupted(), row.summary), (4, false, Some(Summary::of(&passed))));
             assert_eq!(to.trial(WHOLE, &id("b").to_string()).unwrap(), record("b", Outcome::Passed));
             assert!(replayed(&*to, WHOLE).iter().map(|event| event.seq).eq(1..=10));
+            assert!(matches!(to.verify(WHOLE).unwrap(), Verification::Intact { trials: 4, .. }));
         }
     }
 
@@ -313,6 +320,16 @@ mod tests {
         let row = to.select("all").unwrap();
         assert_eq!((row.planned, row.is_interrupted()), (2, true));
         assert_eq!(row.missing_shards, Some(MissingShards { missing: vec![1, 4], of: 4 }));
+    }
+
+    #[test]
+    fn a_merge_with_a_shard_that_has_no_chain_has_none() {
+        let (_folder, mut from, mut to) = stores();
+        shard(&mut *from, RUN, (1, 2), &[("a", 0)], true);
+        shard(&mut *from, OTHER, (2, 2), &[("b", 1)], true);
+        from.remove_chain(OTHER).unwrap();
+        merge(&*from, &[RUN.to_owned(), OTHER.to_owned()], &mut *to, WHOLE, None).unwrap();
+        assert_eq!(to.verify(WHOLE).unwrap(), Verification::Unchained);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use model::{Envelope, LiveTrial, RunInfo, RunResults, RunRow, Step, Summary, TrialRecord, TrialRow};
 use serde_json::Value;
 
-use crate::{SelectError, select_run, select_trial};
+use crate::{SelectError, Verification, select_run, select_trial};
 
 /// Records runs and reads them back.
 pub trait Store: Send {
@@ -66,8 +66,14 @@ pub trait Store: Send {
     fn live(&self, run: &str) -> Result<Vec<LiveTrial>, StoreError>;
 
     /// Prepares an interrupted run for being resumed by the owner of this store: removes its end, its cancelled trials
-    /// and the events of trials that did not finish.
+    /// and the events of trials that did not finish. A run that was changed after it was recorded is rejected.
     fn reopen(&mut self, run: &str) -> Result<(), StoreError>;
+
+    /// Compares a run with its chain of hashes. Events of trials without an outcome are not part of the chain.
+    fn verify(&self, run: &str) -> Result<Verification, StoreError>;
+
+    /// Removes the chain of a run that was copied from a run without one.
+    fn remove_chain(&mut self, run: &str) -> Result<(), StoreError>;
 
     /// Deletes a run and everything that belongs to it.
     fn remove(&mut self, run: &str) -> Result<(), StoreError>;
@@ -262,6 +268,14 @@ pub enum StoreError {
     /// The stored data cannot be interpreted.
     #[error("the record is damaged: {0}")]
     Damaged(String),
+    /// The run does not match its chain of hashes.
+    #[error("the run {run} was changed after it was recorded: {reason}")]
+    Changed {
+        /// Id of the run.
+        run: String,
+        /// First difference.
+        reason: String,
+    },
     /// No run has that id.
     #[error("no run has the id `{0}`")]
     UnknownRun(String),

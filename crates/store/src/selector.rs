@@ -193,6 +193,7 @@ mod tests {
             planned: 0,
             finished: 0,
             missing_shards: None,
+            hash: None,
             summary: None,
         }
     }

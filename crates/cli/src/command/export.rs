@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use store::Verification;
 use tempfile::NamedTempFile;
 
 use crate::error::CliError;
@@ -51,15 +52,21 @@ pub fn run(global: &Global, args: &ExportArgs, terminal: &Terminal) -> Result<Ex
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)
         .map_err(|error| failed(&error))?;
-    let events = store::export(&*store, &row.id, BufWriter::new(&mut part)).map_err(|error| failed(&error))?;
+    let exported = store::export(&*store, &row.id, BufWriter::new(&mut part)).map_err(|error| failed(&error))?;
     part.as_file().sync_all().map_err(|error| failed(&error))?;
     let persist = if args.force { NamedTempFile::persist } else { NamedTempFile::persist_noclobber };
     persist(part, &path).map_err(|error| failed(&error.error))?;
     terminal.out(&format!(
-        "Wrote run {} to {} (finished trials: {}, events: {events}).\n",
+        "Wrote run {} to {} (finished trials: {}, events: {}).\n",
         row.label.as_deref().unwrap_or(&row.short),
         args.file.display(),
         row.finished,
+        exported.events,
     ));
+    if let Verification::Changed { differences } = exported.verification {
+        let first = differences.first().map(ToString::to_string).unwrap_or_default();
+        terminal
+            .err(&format!("warning: the run was changed after it was recorded, so the file has no hash: {first}\n"));
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -406,6 +406,7 @@ pub fn run_row(id: &str) -> RunRow {
         planned: 4,
         finished: 3,
         missing_shards: None,
+        hash: None,
         summary: None,
     }
 }

@@ -5,14 +5,17 @@ use std::collections::HashMap;
 use model::{Envelope, Event, RunInfo, Summary};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
+use super::chain::{self, Chains};
 use super::finish::{Group, Lines};
 use super::pack::{Packer, damaged};
-use super::{SqliteError, run_number};
-use crate::StoreError;
+use super::{SqliteError, run_number, verify};
+use crate::chain::digest;
+use crate::{StoreError, Verification};
 
 pub(super) fn append(
     connection: &mut Connection,
     packer: &mut Packer,
+    chains: &mut Chains,
     owner_pid: Option<u32>,
     events: &[Envelope],
 ) -> Result<(), SqliteError> {
@@ -23,6 +26,7 @@ pub(super) fn append(
     let mut batch = Batch {
         transaction: &transaction,
         packer,
+        chains,
         owner_pid,
         runs: Vec::new(),
         open: HashMap::new(),
@@ -40,6 +44,7 @@ pub(super) fn append(
 struct Batch<'a, 'e> {
     transaction: &'a Transaction<'a>,
     packer: &'a mut Packer,
+    chains: &'a mut Chains,
     owner_pid: Option<u32>,
     /// Ids and numbers of the runs. Nearly always there is only one.
     runs: Vec<(&'e str, i64)>,
@@ -58,12 +63,18 @@ impl<'e> Batch<'_, 'e> {
             (None, Event::TrialFinished(record)) => &*record.id,
             (None, _) => "",
         };
-        self.open.entry((run, trial)).or_default().push(envelope)?;
+        let lines = self.open.entry((run, trial)).or_default();
+        lines.push(envelope)?;
+        if trial.is_empty() {
+            self.chains.add(self.transaction, run, envelope.seq, trial, &digest(lines.last()))?;
+        }
         match &envelope.event {
             Event::TrialFinished(record) => {
                 let lines = self.open.remove(&(run, trial)).unwrap_or_default();
                 let group = self.groups.entry(run).or_default();
-                group.add(self.transaction, run, trial, record, &lines)?;
+                let stored = group.add(self.transaction, run, trial, record, &lines)?;
+                let digest = self.chains.digest(run, trial, &lines, stored);
+                self.chains.add(self.transaction, run, envelope.seq, trial, &digest)?;
                 if group.is_full() {
                     group.write(self.transaction, self.packer, run)?;
                 }
@@ -83,7 +94,11 @@ impl<'e> Batch<'_, 'e> {
         }
         let run = match (run_number(self.transaction, &envelope.run)?, &envelope.event) {
             (Some(run), _) => run,
-            (None, Event::RunStarted(info)) => insert_run(self.transaction, self.packer, self.owner_pid, info)?,
+            (None, Event::RunStarted(info)) => {
+                let run = insert_run(self.transaction, self.packer, self.owner_pid, info)?;
+                self.chains.begin(run, &info.id);
+                run
+            }
             (None, _) => return Err(StoreError::UnknownRun(envelope.run.to_string()).into()),
         };
         self.runs.push((&envelope.run, run));
@@ -98,11 +113,14 @@ impl<'e> Batch<'_, 'e> {
         let mut insert =
             self.transaction.prepare_cached("INSERT INTO journal (run, trial, seq, event) VALUES (?1, ?2, ?3, ?4)")?;
         for ((run, trial), lines) in &self.open {
+            if !trial.is_empty() {
+                self.chains.note(*run, trial, lines);
+            }
             for (seq, line) in lines.iter() {
                 insert.execute(params![run, trial, seq as i64, line?])?;
             }
         }
-        Ok(())
+        self.chains.write(self.transaction)
     }
 }
 
@@ -155,9 +173,19 @@ fn finish_run(
     Ok(())
 }
 
-/// Removes everything of a run except its start and its finished trials, and sets its owner.
-pub(super) fn reopen(connection: &mut Connection, owner_pid: Option<u32>, run: i64) -> rusqlite::Result<()> {
+/// Removes everything of a run except its start and its finished trials, and sets its owner. A run that was changed is
+/// rejected, because its new chain would hide that.
+pub(super) fn reopen(
+    connection: &mut Connection,
+    owner_pid: Option<u32>,
+    run: i64,
+    id: &str,
+) -> Result<(), SqliteError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if let Verification::Changed { differences } = verify::verify(&transaction, run, id)? {
+        let reason = differences.first().map(ToString::to_string).unwrap_or_default();
+        return Err(StoreError::Changed { run: id.to_owned(), reason }.into());
+    }
     transaction.execute("DELETE FROM trials WHERE run = ?1 AND outcome = 'cancelled'", [run])?;
     // The first event of a run is its start.
     transaction.execute(
@@ -171,5 +199,6 @@ pub(super) fn reopen(connection: &mut Connection, owner_pid: Option<u32>, run: i
          WHERE no = ?1",
         params![run, owner_pid],
     )?;
-    transaction.commit()
+    chain::relink(&transaction, run, id)?;
+    Ok(transaction.commit()?)
 }

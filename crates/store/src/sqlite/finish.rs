@@ -1,7 +1,10 @@
 //! Finished trials: columns for lists, and their events in packs.
 
+use std::sync::LazyLock;
+
 use model::{Envelope, Event, Tokens, TrialRecord};
-use rusqlite::{Statement, Transaction, params};
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use rusqlite::{Statement, Transaction, params, params_from_iter};
 
 use super::SqliteError;
 use super::pack::{Packer, damaged};
@@ -11,12 +14,48 @@ use crate::StoreError;
 /// Size in bytes at which a pack is closed. Reading one trial unpacks the whole pack.
 const FULL: usize = 256 * 1024;
 
-const INSERT_TRIAL: &str = "INSERT INTO trials (run, id, suite, case_id, arm, agent, model, variant, repetition, outcome, flaky, \
-     fault, because, score, max_score, started_us, finished_us, duration_ms, turns, tool_calls, input, \
-     cache_read, cache_write, output, reasoning, cost_usd, token_budget, attempts, errors, \
-     skill_version, skill_hash, first_seq, pack, pack_start, pack_end, agent_ms, settings, quarantined) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, \
-     ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38)";
+/// Columns of a trial that follow from its record, in the order of [`columns`].
+pub(super) const COLUMNS: [&str; 31] = [
+    "suite",
+    "case_id",
+    "arm",
+    "agent",
+    "model",
+    "variant",
+    "repetition",
+    "outcome",
+    "flaky",
+    "fault",
+    "because",
+    "score",
+    "max_score",
+    "started_us",
+    "finished_us",
+    "duration_ms",
+    "turns",
+    "tool_calls",
+    "input",
+    "cache_read",
+    "cache_write",
+    "output",
+    "reasoning",
+    "cost_usd",
+    "token_budget",
+    "attempts",
+    "errors",
+    "skill_version",
+    "skill_hash",
+    "agent_ms",
+    "quarantined",
+];
+
+/// Statement that inserts a trial: where it is stored, then [`COLUMNS`].
+static INSERT_TRIAL: LazyLock<String> = LazyLock::new(|| {
+    let places = ["run", "id", "first_seq", "pack", "pack_start", "pack_end", "settings"];
+    let names: Vec<&str> = places.into_iter().chain(COLUMNS).collect();
+    let values = vec!["?"; names.len()];
+    format!("INSERT INTO trials ({}) VALUES ({})", names.join(", "), values.join(", "))
+});
 
 /// Events as lines of JSON, in order.
 #[derive(Default)]
@@ -25,7 +64,7 @@ pub(super) struct Lines {
     /// Number and end offset of each event.
     ends: Vec<(u64, usize)>,
     /// True if they include the trial's very first event, so that none of its events can have been written before.
-    from_the_start: bool,
+    pub(super) from_the_start: bool,
 }
 
 impl Lines {
@@ -45,6 +84,17 @@ impl Lines {
             start = end + 1;
             (seq, std::str::from_utf8(line).map_err(|error| damaged(&error)))
         })
+    }
+
+    /// Returns all lines, each with its newline.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Returns the last line.
+    pub(super) fn last(&self) -> &[u8] {
+        let start = self.ends.iter().rev().nth(1).map_or(0, |(_, end)| end + 1);
+        self.text.get(start..self.text.len().saturating_sub(1)).unwrap_or_default()
     }
 
     fn first(&self) -> Option<u64> {
@@ -69,7 +119,7 @@ struct Finished<'e> {
 }
 
 impl<'e> Group<'e> {
-    /// Adds a trial: its events from the journal, which are removed from it, and its last `lines`.
+    /// Adds a trial: its events from the journal, which are removed from it, and its last `lines`. Returns all of them.
     pub(super) fn add(
         &mut self,
         transaction: &Transaction<'_>,
@@ -77,13 +127,13 @@ impl<'e> Group<'e> {
         id: &'e str,
         record: &'e TrialRecord,
         lines: &Lines,
-    ) -> Result<(), SqliteError> {
+    ) -> Result<&[u8], SqliteError> {
         let start = self.text.len();
         let before = if lines.from_the_start { None } else { self.take_journal(transaction, run, id)? };
         self.text.extend_from_slice(&lines.text);
         let first_seq = before.or(lines.first()).unwrap_or(0);
         self.trials.push(Finished { id, record, first_seq, start, end: self.text.len() });
-        Ok(())
+        Ok(self.text.get(start..).unwrap_or_default())
     }
 
     /// Moves the trial's events from the journal into this group. Returns the number of the first event.
@@ -124,7 +174,7 @@ impl<'e> Group<'e> {
             .execute(params![run, packer.bytes(&self.text)?])?;
         let pack = transaction.last_insert_rowid();
         let files = TestFiles::load(transaction, run)?;
-        let mut insert = transaction.prepare_cached(INSERT_TRIAL)?;
+        let mut insert = transaction.prepare_cached(&INSERT_TRIAL)?;
         for trial in &self.trials {
             trial.insert(&mut insert, run, pack, files.fingerprint(trial.record))?;
         }
@@ -140,50 +190,71 @@ impl<'e> Group<'e> {
 impl Finished<'_> {
     /// Writes the trial's row with [`INSERT_TRIAL`].
     fn insert(&self, insert: &mut Statement<'_>, run: i64, pack: i64, settings: i64) -> Result<(), SqliteError> {
-        let record = self.record;
-        let (tokens, cost_usd) = spent(record);
-        insert.execute(params![
-            run,
-            self.id,
-            record.suite,
-            record.case,
-            record.arm,
-            record.agent,
-            record.model,
-            record.variant,
-            record.repetition as i64,
-            record.outcome.name(),
-            record.flaky,
-            record.fault.and_then(|fault| word(&fault)),
-            record.reason,
-            record.score,
-            record.max_score,
-            record.started_at.as_microsecond(),
-            record.started_at.as_microsecond().saturating_add((record.duration_ms as i64).saturating_mul(1000)),
-            record.duration_ms as i64,
-            record.turn_count as i64,
-            record.tool_calls.len() as i64,
-            tokens.map(|tokens| tokens.input as i64),
-            tokens.map(|tokens| tokens.cache_read as i64),
-            tokens.map(|tokens| tokens.cache_write as i64),
-            tokens.map(|tokens| tokens.output as i64),
-            tokens.and_then(|tokens| tokens.reasoning).map(|reasoning| reasoning as i64),
-            cost_usd,
-            record.limits.token_budget,
-            record.attempts.len().max(1) as i64,
-            record.errors.len() as i64,
-            record.skill.as_ref().and_then(|skill| skill.version.as_deref()),
-            record.skill.as_ref().map(|skill| skill.content_hash.as_str()),
-            self.first_seq as i64,
-            pack,
-            self.start as i64,
-            self.end as i64,
-            record.agent_ms.map(|ms| ms as i64),
-            settings,
-            record.quarantine.is_some(),
-        ])?;
+        let whole = |number: i64| ToSqlOutput::Owned(Value::Integer(number));
+        let places = [
+            whole(run),
+            text(self.id),
+            whole(self.first_seq as i64),
+            whole(pack),
+            whole(self.start as i64),
+            whole(self.end as i64),
+            whole(settings),
+        ];
+        insert.execute(params_from_iter(places.into_iter().chain(columns(self.record))))?;
         Ok(())
     }
+}
+
+/// Returns the values of [`COLUMNS`].
+pub(super) fn columns(record: &TrialRecord) -> [ToSqlOutput<'_>; COLUMNS.len()] {
+    let whole = |number: i64| ToSqlOutput::Owned(Value::Integer(number));
+    let known = |number: Option<u64>| ToSqlOutput::Owned(number.map(|number| number as i64).into());
+    let real = |number: Option<f64>| ToSqlOutput::Owned(number.into());
+    let (tokens, cost_usd) = spent(record);
+    let started_us = record.started_at.as_microsecond();
+    [
+        text(&record.suite),
+        text(&record.case),
+        text(&record.arm),
+        text(&record.agent),
+        optional(record.model.as_deref()),
+        optional(record.variant.as_deref()),
+        whole(record.repetition as i64),
+        text(record.outcome.name()),
+        whole(i64::from(record.flaky)),
+        record.fault.and_then(|fault| word(&fault)).map_or(NULL, |word| ToSqlOutput::Owned(Value::Text(word))),
+        optional(record.reason.as_deref()),
+        real(record.score),
+        real(record.max_score),
+        whole(started_us),
+        whole(started_us.saturating_add((record.duration_ms as i64).saturating_mul(1000))),
+        whole(record.duration_ms as i64),
+        whole(record.turn_count as i64),
+        whole(record.tool_calls.len() as i64),
+        known(tokens.map(|tokens| tokens.input)),
+        known(tokens.map(|tokens| tokens.cache_read)),
+        known(tokens.map(|tokens| tokens.cache_write)),
+        known(tokens.map(|tokens| tokens.output)),
+        known(tokens.and_then(|tokens| tokens.reasoning)),
+        real(cost_usd),
+        real(record.limits.token_budget),
+        whole(record.attempts.len().max(1) as i64),
+        whole(record.errors.len() as i64),
+        optional(record.skill.as_ref().and_then(|skill| skill.version.as_deref())),
+        optional(record.skill.as_ref().map(|skill| skill.content_hash.as_str())),
+        known(record.agent_ms),
+        whole(i64::from(record.quarantine.is_some())),
+    ]
+}
+
+const NULL: ToSqlOutput<'static> = ToSqlOutput::Owned(Value::Null);
+
+fn text(text: &str) -> ToSqlOutput<'_> {
+    ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes()))
+}
+
+fn optional(value: Option<&str>) -> ToSqlOutput<'_> {
+    value.map_or(NULL, text)
 }
 
 /// Returns the usage of all attempts together.

@@ -1,6 +1,7 @@
 //! Record in one SQLite file. Only this module uses SQL.
 
 mod append;
+mod chain;
 mod finish;
 mod migrate;
 mod pack;
@@ -11,6 +12,7 @@ mod results;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -20,9 +22,10 @@ use std::time::{Duration, Instant};
 use model::{Envelope, LiveTrial, RunInfo, RunResults, RunRow, Summary, TrialRecord, TrialRow};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
+use self::chain::Chains;
 use self::migrate::{Header, header, pending};
 use self::pack::Packer;
-use crate::{ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
+use crate::{ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter, Verification};
 
 /// Error of this backend. It keeps the library out of [`StoreError`].
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +57,7 @@ const SECOND_LOOKS: Duration = Duration::from_millis(300);
 pub struct SqliteStore {
     connection: Connection,
     packer: Packer,
+    chains: Chains,
     owner_pid: Option<u32>,
     path: PathBuf,
     /// Identity of the file when it was opened.
@@ -68,8 +72,7 @@ impl SqliteStore {
             |reason: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), reason: reason.to_string() };
         refuse_strangers(path)?;
         let connection = Connection::open(path).map_err(|error| no(&error))?;
-        let path_of = path.to_owned();
-        let mut store = Self { connection, packer: Packer::new()?, owner_pid: None, path: path_of, identity: None };
+        let mut store = Self::with(connection, path)?;
         store.prepare(path).map_err(|error| match error {
             SqliteError::Library(error) => no(&error),
             error => error.into(),
@@ -115,7 +118,12 @@ impl SqliteStore {
             let reason = "its format is older, and to bring it up to date it must be written".to_owned();
             return Err(StoreError::Open { path: path.to_owned(), reason });
         }
-        Ok(Self { connection, packer: Packer::new()?, owner_pid: None, path: path.to_owned(), identity: None })
+        Self::with(connection, path)
+    }
+
+    fn with(connection: Connection, path: &Path) -> Result<Self, StoreError> {
+        let (packer, path) = (Packer::new()?, path.to_owned());
+        Ok(Self { connection, packer, chains: Chains::default(), owner_pid: None, path, identity: None })
     }
 
     /// Sets the process `pid` as the owner of runs recorded through this store from now on.
@@ -158,7 +166,11 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn append(&mut self, events: &[Envelope]) -> Result<(), StoreError> {
-        append::append(&mut self.connection, &mut self.packer, self.owner_pid, events)?;
+        let (packer, chains) = (&mut self.packer, &mut self.chains);
+        if let Err(error) = append::append(&mut self.connection, packer, chains, self.owner_pid, events) {
+            self.chains.clear();
+            return Err(error.into());
+        }
         // SQLite continues to write to a file that was unlinked.
         match identity(&self.path) {
             Ok(found) if Some(found) == self.identity => Ok(()),
@@ -211,11 +223,25 @@ impl Store for SqliteStore {
 
     fn reopen(&mut self, run: &str) -> Result<(), StoreError> {
         let number = self.run_number(run)?;
-        Ok(append::reopen(&mut self.connection, self.owner_pid, number).map_err(SqliteError::from)?)
+        self.chains.clear();
+        Ok(append::reopen(&mut self.connection, self.owner_pid, number, run)?)
+    }
+
+    fn verify(&self, run: &str) -> Result<Verification, StoreError> {
+        let transaction = self.connection.unchecked_transaction().map_err(SqliteError::from)?;
+        Ok(verify::verify(&transaction, self.run_number(run)?, run)?)
+    }
+
+    fn remove_chain(&mut self, run: &str) -> Result<(), StoreError> {
+        let number = self.run_number(run)?;
+        self.chains.clear();
+        Ok(chain::remove(&mut self.connection, number).map_err(SqliteError::from)?)
     }
 
     fn remove(&mut self, run: &str) -> Result<(), StoreError> {
         let number = self.run_number(run)?;
+        // The number can be given to another run.
+        self.chains.clear();
         Ok(remove(&self.connection, number).map_err(SqliteError::from)?)
     }
 }

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use super::SqliteError;
 use super::pack::{damaged, event, unpack};
 use super::packed::{PackRange, Packs};
+use crate::chain::hexadecimal;
 use crate::{RunFilter, StoreError, TrialFilter};
 
 /// Minimum length of a shortened id.
@@ -48,6 +49,7 @@ pub(super) fn run(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         missing_shards: row
             .get::<_, Option<String>>("missing_shards")?
             .and_then(|json| serde_json::from_str(&json).ok()),
+        hash: row.get::<_, Option<Vec<u8>>>("chain")?.map(|hash| hexadecimal(&hash)),
         summary: row.get::<_, Option<String>>("summary")?.and_then(|json| serde_json::from_str(&json).ok()),
     })
 }

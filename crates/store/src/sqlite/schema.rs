@@ -149,4 +149,18 @@ ALTER TABLE trials ADD COLUMN quarantined INTEGER NOT NULL DEFAULT 0;
 -- Shards that a merged run lacks, as JSON.
 ALTER TABLE runs ADD COLUMN missing_shards TEXT;
 ",
+    "
+-- Chain of hashes: a link for each finished trial and, under the trial '', for each event of the run itself. `seq` is the
+-- number of its last event.
+CREATE TABLE links (
+    run    INTEGER NOT NULL REFERENCES runs (no) ON DELETE CASCADE,
+    seq    INTEGER NOT NULL,
+    trial  TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    hash   BLOB NOT NULL,
+    PRIMARY KEY (run, seq)
+) STRICT, WITHOUT ROWID;
+-- Hash of the last link; runs that were recorded before have no chain.
+ALTER TABLE runs ADD COLUMN chain BLOB;
+",
 ];

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use report::Reporter;
+use report::{Reporter, RunHash};
 use runner::{Control, Listener, RunEnd};
 use sandbox::Breakage;
 use store::Store;
@@ -19,11 +19,12 @@ use crate::{exit, hooks, signals};
 /// Time that remaining tasks have to end.
 const SHUTDOWN: Duration = Duration::from_millis(200);
 
-/// Runs the future of `start`, which gets the controls and the listener, and records its events.
+/// Runs the future of `start`, which gets the controls and the listener, and records its events. The reporters read the
+/// hash of the run at its end.
 pub fn execute<F: Future<Output = Result<RunEnd, Breakage>>>(
     jobs: usize,
     store: Box<dyn Store>,
-    reporters: Vec<Box<dyn Reporter>>,
+    (reporters, hash): (Vec<Box<dyn Reporter>>, RunHash),
     start: impl FnOnce(mpsc::UnboundedReceiver<Control>, Arc<dyn Listener>) -> F,
 ) -> Result<(RunEnd, Recorded), CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -32,7 +33,7 @@ pub fn execute<F: Future<Output = Result<RunEnd, Breakage>>>(
         .build()
         .map_err(|error| CliError::environment(format!("cannot start threads: {error}")))?;
     let (sender, controls) = mpsc::unbounded_channel::<Control>();
-    let recording = Recording::start(store, reporters, sender.clone())
+    let recording = Recording::start(store, reporters, hash, sender.clone())
         .map_err(|error| CliError::environment(format!("cannot start recording: {error}")))?;
     let ended = runtime.block_on(async {
         signals::forward(&sender)

@@ -98,6 +98,7 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
         Command::Export(args) => command::export::run(&global, &args, terminal),
         Command::Import(args) => command::import::run(&global, &args, terminal),
         Command::Merge(args) => command::merge::run(&global, &args, terminal),
+        Command::Verify(args) => command::verify::run(&global, &args, terminal),
         Command::Prune(args) => command::prune::run(&global, &args, terminal),
         Command::Schema(args) => command::schema::run(&args, terminal),
         Command::Completions(args) => command::completions::run(&args, &mut Args::definition(), terminal),

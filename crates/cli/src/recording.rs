@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use model::{Envelope, Event};
-use report::Reporter;
+use report::{Reporter, RunHash};
 use runner::{Control, Listener};
 use store::{Store, StoreError};
 use tokio::sync::mpsc::UnboundedSender;
@@ -48,17 +48,26 @@ pub struct Recorded {
 }
 
 impl Recording {
-    /// Starts recording into `store` and reporting to `reporters`. An error of the store stops the run through
-    /// `controls`.
+    /// Starts recording into `store` and reporting to `reporters`. At the end of the run, its `hash` is set. An error of
+    /// the store stops the run through `controls`.
     ///
     /// # Errors
     /// If a thread cannot be started.
     pub fn start(
         mut store: Box<dyn Store>,
         reporters: Vec<Box<dyn Reporter>>,
+        hash: RunHash,
         controls: UnboundedSender<Control>,
     ) -> std::io::Result<Self> {
-        Self::with(move |events| store.append(events), reporters, controls)
+        let commit = move |events: &[Envelope]| {
+            store.append(events)?;
+            if let Some(end) = events.iter().find(|event| matches!(event.event, Event::RunFinished { .. })) {
+                // Reports get the event after this, so they know the hash at the end.
+                let _ = store.select(&end.run)?.hash.map(|found| hash.set(found));
+            }
+            Ok(())
+        };
+        Self::with(commit, reporters, controls)
     }
 
     fn with(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use model::Envelope;
-use report::{Report, Reporter, ReporterOptions, Style};
+use report::{Report, Reporter, ReporterOptions, RunHash, Style};
 
 use crate::ci;
 use crate::error::CliError;
@@ -204,12 +204,13 @@ impl RequestedReport {
         }
     }
 
-    /// Opens the report.
+    /// Opens the report. At the end of the run, it reads its `hash`.
     pub fn open(
         self,
         terminal: &Terminal,
         args: &ReportArgs,
         warnings: &Warnings,
+        hash: &RunHash,
     ) -> Result<Box<dyn Reporter>, CliError> {
         let mut options = match (&self.file, &self.collector) {
             (None, Some(collector)) => collector.options(ExportMode::Live, warnings)?,
@@ -223,6 +224,7 @@ impl RequestedReport {
         }
         options.quiet = args.quiet;
         options.show_evidence = args.show_evidence;
+        options.hash = hash.clone();
         let name = format!("{} to {}", self.kind.name, self.place());
         let reporter = self.kind.to_stream(options).ok_or_else(|| only_while_running(self.kind))?;
         Ok(Box::new(NamedReporter { name, reporter }))

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::arms::Arms;
 use crate::totals::RunTotals;
-use crate::{Reporter, ReporterOptions, format};
+use crate::{Reporter, ReporterOptions, RunHash, format};
 pub(crate) use arm::{arm, delta};
 
 pub use reference::{comparison_schema, reference, report_schema};
@@ -32,6 +32,7 @@ const CHUNK: usize = 256 * 1024;
 struct Json {
     out: Box<dyn Write + Send>,
     failures_only: bool,
+    hash: RunHash,
     /// The run and the totals of its trials, once it has started.
     run: Option<(Box<RunInfo>, RunTotals)>,
     /// JSON text of each finished trial, with its place in the plan.
@@ -47,6 +48,7 @@ pub(crate) fn open(options: ReporterOptions) -> Box<dyn Reporter> {
     Box::new(Json {
         out: options.out,
         failures_only: options.failures_only,
+        hash: options.hash,
         run: None,
         trials: Vec::new(),
         versions: Versions::default(),
@@ -130,6 +132,7 @@ impl Json {
             "duration_ms": duration_ms,
             "signal": self.over.as_ref().and_then(|(.., signal)| signal.as_ref()),
             "planned": info.trials.len(),
+            "hash": self.over.as_ref().and(self.hash.get()),
             "trialrun_version": info.trialrun_version,
             "settings": info.settings,
             "agents": info.agents,

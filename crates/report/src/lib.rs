@@ -67,7 +67,7 @@ pub use history::{history, history_json};
 pub use html::{ServedRun, ServedState, comparison_page, transcript};
 pub use json::{SCHEMA, comparison_schema, reference as json_reference, report_schema, trial_json};
 pub use plain::clean;
-pub use reporter::{Reporter, ReporterOptions};
+pub use reporter::{Reporter, ReporterOptions, RunHash};
 pub use runs::{ListedRun, run_json, runs};
 pub use sarif::sarif;
 pub use show::{show, show_diff, show_json, show_step, show_two};

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use model::Envelope;
@@ -21,6 +22,9 @@ pub trait Reporter: Send {
     /// Writes the rest. Called once, after the last event, also when the run did not complete.
     fn finish(&mut self) -> io::Result<()>;
 }
+
+/// Hash of everything recorded of a run. Events do not contain it, so it is set when the last one was recorded.
+pub type RunHash = Arc<OnceLock<String>>;
 
 /// Options of a reporter.
 pub struct ReporterOptions {
@@ -44,6 +48,8 @@ pub struct ReporterOptions {
     pub folder: PathBuf,
     /// Destination of the summary of a step of GitHub Actions, if there is one.
     pub step_summary: Option<Box<dyn Write + Send>>,
+    /// Hash of the run, once it is known.
+    pub hash: RunHash,
     /// Arguments of the report for OpenTelemetry.
     pub otlp: telemetry::Options,
 }
@@ -61,6 +67,7 @@ impl ReporterOptions {
             show_evidence: false,
             folder: PathBuf::new(),
             step_summary: None,
+            hash: RunHash::default(),
             otlp: telemetry::Options::default(),
         }
     }

@@ -27,6 +27,7 @@ pub mod schema;
 pub mod show;
 pub mod status;
 pub mod trend;
+pub mod verify;
 pub mod view;
 
 use clap::Subcommand;
@@ -83,6 +84,8 @@ pub enum Command {
     Import(import::ImportArgs),
     /// Merge the exported runs of all shards into one run
     Merge(merge::MergeArgs),
+    /// Check that a recorded run was not changed since it was recorded
+    Verify(verify::VerifyArgs),
     /// Find and remove sandboxes left behind by a killed run, or old runs
     #[command(alias = "sandbox-prune")]
     Prune(prune::PruneArgs),

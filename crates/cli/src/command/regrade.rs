@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mask::Mask;
 use model::{Event, RunInfo, RunRow, TrialRecord};
 use report::telemetry::TRACEPARENT;
-use report::{Reporter, counted};
+use report::{Reporter, RunHash, counted};
 use runner::{Archive, PlanRequest, RecordedEvidence, Regrade, RegradeRequest, Selection};
 use serde_json::Value;
 use store::{Store, StoredEvent, TrialFilter};
@@ -106,13 +106,14 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     let (recorder, host) = (context.open_store()?, Arc::new(machine::host()?));
     let (reports, warnings) = (requested(&args.report)?, Warnings::default());
     let otlp = for_otlp(&reports, terminal, &warnings);
+    let hash = RunHash::default();
     let mut reporters = reports
         .into_iter()
-        .map(|report| report.open(terminal, &args.report, &warnings))
+        .map(|report| report.open(terminal, &args.report, &warnings, &hash))
         .collect::<Result<Vec<Box<dyn Reporter>>, CliError>>()?;
     reporters.extend(otlp);
     let archive: Arc<dyn Archive> = Arc::new(Recorded { store: Mutex::new(store), run: run.id });
-    let ended = execute(info.jobs, recorder, reporters, |controls, listener| {
+    let ended = execute(info.jobs, recorder, (reporters, hash), |controls, listener| {
         runner::regrade(regrade, host, info, controls, listener, archive)
     })?;
     for warning in warnings.take() {

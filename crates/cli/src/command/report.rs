@@ -62,6 +62,7 @@ pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<Ex
     options.quiet = args.quiet;
     options.failures_only = args.failures_only;
     options.show_evidence = args.show_evidence;
+    let _ = run.hash.clone().map(|hash| options.hash.set(hash));
     let mut reporter = kind.to_stream(options).ok_or_else(|| only_while_running(kind))?;
     let mut written = Ok(());
     let unknown = store.replay(&run.id, &mut |event| {

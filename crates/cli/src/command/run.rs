@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use model::{Diagnostic, RunInfo, Shard};
-use report::Reporter;
+use report::{Reporter, RunHash};
 use runner::Plan;
 use store::Store;
 
@@ -114,9 +114,10 @@ pub fn run_prepared(
     let github = resolved.args.output.github.then(|| reports::for_github(&reports, terminal)).flatten();
     let warnings = Warnings::default();
     let otlp = reports::for_otlp(&reports, terminal, &warnings);
+    let hash = RunHash::default();
     let mut reporters = reports
         .into_iter()
-        .map(|report| report.open(terminal, &args.output.report, &warnings))
+        .map(|report| report.open(terminal, &args.output.report, &warnings, &hash))
         .collect::<Result<Vec<Box<dyn Reporter>>, CliError>>()?;
     reporters.extend(github);
     reporters.extend(otlp);
@@ -127,8 +128,9 @@ pub fn run_prepared(
         store.replay(&id, &mut |event| reporters.iter_mut().for_each(|reporter| drop(reporter.event(event))))?;
     }
     let jobs = resolved.run.jobs.min(plan.trials.len()).max(1);
-    let ended =
-        execute(jobs, store, reporters, |controls, listener| runner::run(plan, host, info, controls, listener))?;
+    let ended = execute(jobs, store, (reporters, hash), |controls, listener| {
+        runner::run(plan, host, info, controls, listener)
+    })?;
     drop(lock);
     for warning in warnings.take() {
         terminal.err(&format!("warning: {warning}\n"));

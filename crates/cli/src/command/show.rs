@@ -75,9 +75,16 @@ pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<Exit
     } else if args.diff {
         terminal.out(&report::show_diff(record, events, style));
     } else if args.json {
-        terminal.json(&report::show_json(record, events, run));
+        let mut json = report::show_json(record, events, run);
+        if let Some(fields) = json.as_object_mut() {
+            fields.insert("run_hash".to_owned(), store.select(run)?.hash.into());
+        }
+        terminal.json(&json);
     } else {
         terminal.out(&report::show(record, events, run, style));
+        if let Some(hash) = store.select(run)?.hash {
+            terminal.out(&format!("\nhash of the run  {hash}\n"));
+        }
         terminal.out(&others(&*store, &shown.row, &args.trial)?);
     }
     Ok(ExitCode::SUCCESS)

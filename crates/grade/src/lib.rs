@@ -79,6 +79,7 @@ mod scripts;
 mod self_test;
 mod shell;
 mod skill_use;
+mod test_run;
 mod verdict;
 mod warning;
 mod yaml;

@@ -1,23 +1,11 @@
 //! `tests_pass`: the tests of the agent's project pass.
 
-use model::{Effect, Trace};
+use model::{Change, Effect, FileChange, Trace};
 
 use super::command::Command;
-use super::command_ran::{Line, shell_calls};
+use super::command_ran::shell_calls;
 use super::prelude::*;
-use crate::shell::{self, Simple, Then};
-
-/// Programs that always run tests.
-const RUNNERS: &str = "pytest py.test unittest tox nox jest vitest mocha ava rspec phpunit ctest bats playwright";
-
-/// Programs that run tests if followed by one of `WORDS`.
-const WITH_WORD: [&str; 22] = [
-    "npm", "pnpm", "yarn", "bun", "deno", "node", "cargo", "go", "make", "just", "mvn", "mvnw", "gradle", "gradlew",
-    "dotnet", "mix", "swift", "sbt", "rake", "rails", "zig", "composer",
-];
-
-/// Words that make a program of `WITH_WORD` run tests.
-const WORDS: [&str; 7] = ["test", "tests", "t", "nextest", "check", "verify", "--test"];
+use crate::test_run::TestRun;
 
 pub(super) const ASSERTION: Assertion = Assertion::written("tests_pass", parse)
     .summary("The tests of the project pass.")
@@ -63,26 +51,27 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 impl Matcher for OwnRun {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let trace = &evidence.trace;
-        let runs = shell_calls(trace).filter_map(|(at, line)| Some((at, run_of(&line, 0)?)));
-        let Some((call, is_conclusive)) = runs.last() else {
+        let runs = shell_calls(trace).filter_map(|(at, line)| Some((at, TestRun::of(&line.commands())?)));
+        let Some((call, run)) = runs.last() else {
             return Ok(Verdict::undecided(
                 "the agent did not run a known test command; set `command` to the command that runs the tests",
             ));
         };
         let summary = format!("call {}: {}", call + 1, trace.calls[call].call.summary());
-        let verdict = match &trace.calls[call].result {
-            None => Verdict::undecided("the last test run did not finish"),
-            Some(_) if !is_conclusive => Verdict::undecided(
-                "the command line of the last test run does not end with the tests, so their result is unknown",
-            ),
-            Some(result) if result.is_error => {
+        let written = written_program(evidence, &run.program);
+        let verdict = match (&trace.calls[call].result, run.untold) {
+            (None, _) => Verdict::undecided("the last test run did not finish"),
+            (_, Some(reason)) => Verdict::undecided(format!("{reason}, so their result is not known")),
+            (Some(result), _) if result.is_error => {
                 Verdict::unmet("the last test run failed", "a successful test run", summary.clone())
                     .evidence(last_lines(&result.content))
             }
-            Some(_) if wrote_after(trace, call) => {
-                Verdict::undecided("the agent changed files after its last test run")
-            }
-            Some(_) => {
+            _ if wrote_after(trace, call) => Verdict::undecided("the agent changed files after its last test run"),
+            _ if written.is_some() => Verdict::undecided(format!(
+                "the agent wrote `{}`, so its result proves nothing; set `command` to the command that runs the tests",
+                written.unwrap_or_default()
+            )),
+            _ => {
                 return Ok(Verdict::met(format!("the last test run succeeded, {summary}")).at_call(trace, call));
             }
         };
@@ -90,35 +79,21 @@ impl Matcher for OwnRun {
     }
 }
 
-/// Returns `None` if `line` does not run tests. Otherwise returns true if the exit code of the line is that of the
-/// tests.
-fn run_of(line: &Line, depth: usize) -> Option<bool> {
-    let commands = line.commands();
-    let index =
-        commands.iter().position(|simple| shell::invocations(&simple.words).iter().any(|words| is_run(words)))?;
-    let is_last = |simple: &Simple| simple.then != Then::Other;
-    let is_conclusive = commands[index..].iter().all(is_last);
-    // A shell that runs a line exits with that line's exit code.
-    let inner = commands[index].words.last().filter(|_| depth < 4 && !is_run(&commands[index].words));
-    let inner = inner.and_then(|inner| run_of(&Line::Text(inner.clone()), depth + 1));
-    Some(is_conclusive && inner.unwrap_or(true))
-}
+/// Folders whose programs come from installed packages.
+const INSTALLED: [&str; 8] = ["node_modules", ".venv", "venv", "vendor", ".tox", ".nox", "site-packages", ".bundle"];
 
-fn is_run(words: &[String]) -> bool {
-    let Some((program, rest)) = words.split_first() else { return false };
-    let name = program.rsplit('/').next().unwrap_or(program);
-    let is_word = |word: &String| WORDS.contains(&word.as_str()) || word.starts_with("test:");
-    RUNNERS.split(' ').any(|known| known == name)
-        || (WITH_WORD.contains(&name) && rest.iter().take(3).any(is_word))
-        || is_script(program)
-}
-
-/// True if the program is a script of the project that runs tests: `test.sh`, `./run-tests`, `scripts/test_all.py`.
-/// The shell's own `test` does not count.
-fn is_script(program: &str) -> bool {
-    let (folder, file) = program.rsplit_once('/').unwrap_or(("", program));
-    let is_file = file.contains('.') || !(folder.is_empty() || folder.ends_with("/bin"));
-    is_file && file.split(['.', '-', '_']).any(|word| matches!(word, "test" | "tests"))
+/// Returns the file that the agent wrote and that runs under the name of `program`: the program itself, or one of that
+/// name that a search path can lead to. Installed packages do not count.
+fn written_program<'e>(evidence: &'e Evidence, program: &str) -> Option<&'e str> {
+    let sandbox = evidence.collected.sandbox.as_deref().unwrap_or_default();
+    let path = program.strip_prefix(sandbox).unwrap_or(program).trim_start_matches('/').trim_start_matches("./");
+    let mut written = evidence.collected.files_changed.iter().filter(|file| file.change != Change::Deleted);
+    let is_it = |file: &&FileChange| {
+        let is_installed = file.path.split('/').any(|folder| INSTALLED.contains(&folder));
+        let name = file.path.rsplit('/').next().unwrap_or(&file.path);
+        !is_installed && (file.path == path || file.path.ends_with(&format!("/{path}")) || name == path)
+    };
+    written.find(is_it).map(|file| file.path.as_str())
 }
 
 /// True if a file was written after that call.
@@ -171,6 +146,24 @@ mod tests {
             ("sh attest.sh", Status::Undecided),
         ] {
             assert_eq!(of(run(command)).status, expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn lines_and_programs_that_cannot_fail_do_not_meet_it() {
+        for command in ["! npm test", "pytest --version", "make -n test", "cargo test --no-run", "PATH=.:$PATH pytest"]
+        {
+            assert_eq!(of(run(command)).status, Status::Undecided, "{command}");
+        }
+        for (command, file, expected) in [
+            ("./pytest", "pytest", Status::Undecided),
+            ("pytest -q", "bin/pytest", Status::Undecided),
+            ("sh scripts/test.sh", "scripts/test.sh", Status::Undecided),
+            ("/box/repo/run-tests", "run-tests", Status::Undecided),
+            ("npx jest", "node_modules/.bin/jest", Status::Met),
+            ("pytest -q", "tests/test_a.py", Status::Met),
+        ] {
+            assert_eq!(of(run(command).added(file)).status, expected, "{command} with {file}");
         }
     }
 

@@ -47,7 +47,7 @@ pub(crate) fn invocations(words: &[String]) -> Vec<Vec<String>> {
 }
 
 fn unwrap(words: &[String], found: &mut Vec<Vec<String>>, depth: usize) {
-    let skipped = words.iter().take_while(|word| is_assignment(word) || RESERVED.contains(&word.as_str())).count();
+    let skipped = words.iter().take_while(|word| is_before_command(word)).count();
     let words = &words[skipped..];
     let Some((program, rest)) = words.split_first() else { return };
     if depth >= MAX_DEPTH || HEADS.contains(&program.as_str()) {
@@ -94,6 +94,11 @@ fn code_of<'w>(name: &str, rest: &'w [String]) -> Option<&'w str> {
     let is_code = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
     let at = rest.iter().take_while(|word| word.starts_with('-')).position(is_code)?;
     rest.get(at + 1).map(String::as_str)
+}
+
+/// Returns `true` for a word that comes before a command: an assignment or a reserved word.
+pub(crate) fn is_before_command(word: &str) -> bool {
+    is_assignment(word) || RESERVED.contains(&word)
 }
 
 fn is_assignment(word: &str) -> bool {

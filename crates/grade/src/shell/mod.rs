@@ -2,7 +2,7 @@
 
 mod invocation;
 
-pub(crate) use self::invocation::{invocations, is_run_of};
+pub(crate) use self::invocation::{invocations, is_before_command, is_run_of};
 
 /// Maximum nesting of command lines inside of command lines.
 const MAX_DEPTH: usize = 8;
@@ -17,6 +17,8 @@ pub(crate) enum Then {
     End,
     /// `&&`: the next command runs if this one succeeded.
     And,
+    /// `||`: the next command runs only if this one failed.
+    Or,
     /// Any other operator: the exit code of this command may be lost.
     Other,
 }
@@ -73,7 +75,12 @@ impl Lexer {
                 '&' | '|' => {
                     let is_double = self.peek() == Some(letter);
                     self.skip_while(|next| next == '&' || next == '|');
-                    self.end_command(if letter == '&' && is_double { Then::And } else { Then::Other }, depth);
+                    let then = match letter {
+                        '&' if is_double => Then::And,
+                        '|' if is_double => Then::Or,
+                        _ => Then::Other,
+                    };
+                    self.end_command(then, depth);
                 }
                 '<' | '>' => documents.extend(self.redirection(letter)),
                 '\'' => self.single_quoted(),
@@ -322,6 +329,7 @@ mod tests {
         let then = |line: &str| commands(line).into_iter().map(|simple| simple.then).collect::<Vec<_>>();
         assert_eq!(then("a && b"), [Then::And, Then::End]);
         assert_eq!(then("a | b"), [Then::Other, Then::End]);
+        assert_eq!(then("a || b"), [Then::Or, Then::End]);
         assert_eq!(then("a;"), [Then::End]);
         assert_eq!(then("a &"), [Then::Other]);
     }

@@ -5,8 +5,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use model::{
-    AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, Detail, EgressAttempt, Ending, Event,
-    Failure, Finding, HookRecord, Need, Part, Probe, Probed, Question, Repository, RepositoryChange, RepositoryState,
+    AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, Detail, EgressAttempt, Ending, Event, Failure, Finding, HookRecord, IntegritySign, Need, Part, Probe, Probed, Question, Repository, RepositoryChange, RepositoryState,
     RunInfo, SideEffects, Step, ToolCall, ToolResult, Touch, TrialRecord,
 };
 use serde_json::{Map, Value};
@@ -193,12 +192,15 @@ impl<'m> Pass<'m> {
             repository_change,
             patch,
             network: _,
+            integrity,
+            forged_calls: _,
             sandbox: _,
             home: _,
             tmp: _,
         } = collected;
         self.strings(files_changed.iter_mut().map(|file| &mut file.path));
         self.strings(outside_changes);
+        self.signs(integrity);
         if let Some(Repository { branch, status, new_commits, head: _ }) = repository {
             self.strings(status.iter_mut().chain(new_commits).chain(branch));
         }
@@ -228,6 +230,10 @@ impl<'m> Pass<'m> {
                 self.strings(request.head.iter_mut().chain(&mut request.base).chain(&mut request.url));
             }
         }
+    }
+
+    fn signs(&self, signs: &mut [IntegritySign]) {
+        self.strings(signs.iter_mut().flat_map(|sign| [&mut sign.place, &mut sign.detail]));
     }
 
     fn commits(&self, commits: &mut [Commit]) {
@@ -284,6 +290,7 @@ impl<'m> Pass<'m> {
             self.strings([remote].into_iter().chain(branches));
             self.names(commits);
         }
+        self.signs(&mut record.integrity);
         self.findings(&mut record.findings);
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Budgets, Ending, OnBudget, RepositoryChange, Trace, Usage};
+use crate::{Budgets, Ending, IntegritySign, OnBudget, RepositoryChange, Trace, Usage};
 
 /// All the inputs of grading.
 #[derive(Debug, Clone)]
@@ -141,6 +141,12 @@ pub struct Collected {
     /// Network policy under which the hosts that processes tried to reach were recorded; absent if they were not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
+    /// Signs of tampering that only the sandbox and the run show. Grading adds those that follow from other evidence.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub integrity: Vec<IntegritySign>,
+    /// Ids of tool calls that no model asked for, although all requests to the model were seen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub forged_calls: Vec<String>,
     /// Agent's changes to the working directory as a patch, if it is requested and git can produce it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,

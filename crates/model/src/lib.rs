@@ -31,6 +31,7 @@ mod evidence;
 mod finding;
 mod fixtures;
 mod forge;
+mod integrity;
 mod isolation;
 mod listing;
 mod nearest;
@@ -69,6 +70,7 @@ pub use evidence::{
 pub use finding::{BUDGETS, Capture, Claim, Detail, Failure, Finding, Part, Position, ScoreRange, Segment, Status};
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};
 pub use forge::{Forge, ForgeKind, is_folder};
+pub use integrity::{IntegrityKind, IntegritySign};
 pub use isolation::{GUARANTEES, Isolation, IsolationLayer};
 pub use listing::{CaseResults, LiveTrial, RunResults, RunRow, TrialRow};
 pub use nearest::nearest;

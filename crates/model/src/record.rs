@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    EgressAttempt, Ending, Fault, FileChange, Finding, Isolation, Limits, Outcome, OutcomeRule, Phases, Quarantine,
+    EgressAttempt, Ending, Fault, FileChange, Finding, IntegritySign, Isolation, Limits, Outcome, OutcomeRule, Phases, Quarantine,
     Scoring, SideEffects, Tokens, TrialId, Usage,
 };
 
@@ -293,6 +293,9 @@ pub struct TrialRecord {
     /// Hosts that the processes of the sandbox tried to reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub egress: Vec<EgressAttempt>,
+    /// Signs that the agent tried to influence how it is graded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub integrity: Vec<IntegritySign>,
     /// Changed files of the working directory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files_changed: Vec<FileChange>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{EgressAttempt, Question, Step, ToolCall, ToolResult, Usage};
+use crate::{Effect, EgressAttempt, Question, Step, ToolCall, ToolResult, Usage};
 
 /// Trace of an agent.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -98,6 +98,16 @@ impl Trace {
             trace.push(step);
         }
         trace
+    }
+
+    /// Withdraws tool calls that no model asked for. They remain visible under another name, and no assertion about
+    /// tools or commands matches them.
+    pub fn withdraw(&mut self, forged: &[String]) {
+        for traced in self.calls.iter_mut().filter(|traced| forged.contains(&traced.call.id)) {
+            traced.call.name = format!("{} (forged)", traced.call.name);
+            traced.call.effect = Effect::Other;
+            traced.call.touches.clear();
+        }
     }
 
     /// Adds the next step.

@@ -1,7 +1,7 @@
 //! Reads the state of a repository without git, so that nothing an agent put into it can run.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,9 @@ const MOST_FILES: usize = 100_000;
 
 /// Maximum number of files of git's objects that are compared; with more, git is asked.
 const MOST_OBJECTS: usize = 2_000;
+
+/// Maximum number of hooks that are listed.
+const MOST_HOOKS: usize = 100;
 
 /// Files that describe the state of a repository and do not grow with the worktree.
 pub(super) const STATE: [&str; 6] = ["HEAD", "index", "packed-refs", "refs", "reftable", "shallow"];
@@ -54,7 +57,9 @@ pub(super) struct GitState {
     /// set them.
     digests: BTreeMap<PathBuf, Option<[u8; 32]>>,
     /// Sizes of the files of git's objects, which a destroyed repository lacks; `None` if there are too many.
-    objects: Option<BTreeMap<PathBuf, u64>>,
+    pub(super) objects: Option<BTreeMap<PathBuf, u64>>,
+    /// Sizes of the repository's hooks, by name.
+    pub(super) hooks: BTreeMap<String, u64>,
     /// Checked-out commit.
     pub(super) head: Option<String>,
     /// Checked-out branch.
@@ -88,8 +93,8 @@ impl GitState {
         }
         let settings = GitSettings::read(work);
         let objects = objects(&git, deadline)?;
-        let mut git_state =
-            Self { digests, objects, settings, pushes: logged_pushes(&git, deadline)?, ..Self::default() };
+        let (hooks, pushes) = (hooks(&git), logged_pushes(&git, deadline)?);
+        let mut git_state = Self { digests, objects, hooks, settings, pushes, ..Self::default() };
         let head = text(&git.join("HEAD")).unwrap_or_default();
         match head.trim().strip_prefix("ref: ") {
             Some(reference) => {
@@ -124,6 +129,17 @@ fn objects(git: &Path, deadline: Deadline) -> io::Result<Option<BTreeMap<PathBuf
         objects.insert(file.strip_prefix(&folder).unwrap_or(&file).to_owned(), size);
     }
     Ok((objects.len() <= MOST_OBJECTS).then_some(objects))
+}
+
+/// Returns the sizes of the hooks, without the samples that git creates.
+fn hooks(git: &Path) -> BTreeMap<String, u64> {
+    let entries = fs::read_dir(git.join("hooks")).into_iter().flatten().flatten().take(MOST_HOOKS);
+    let hook = |entry: fs::DirEntry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let size = entry.metadata().ok()?.len();
+        (!name.ends_with(".sample")).then_some((name, size))
+    };
+    entries.filter_map(hook).collect()
 }
 
 fn digest_of(path: &Path, deadline: Deadline) -> io::Result<[u8; 32]> {
@@ -186,7 +202,6 @@ pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::symlink;
     use std::time::Duration;
 

@@ -45,6 +45,7 @@ mod git_state;
 mod host;
 mod inspection;
 mod installation;
+mod integrity;
 mod isolated;
 mod key;
 mod local;

@@ -30,6 +30,7 @@ use super::copy::{Original, SandboxCopy};
 use super::deadline::Deadline;
 use super::git_state::GitState;
 use super::inspection::{self, Inspection, Unreadable};
+use super::integrity;
 use super::owner::{Base, OWNER, Purpose};
 use super::patch;
 use super::registry::Registry;
@@ -301,7 +302,8 @@ impl LocalSandbox {
         let (work, path, baseline) = (self.work.clone(), self.path.clone(), self.baseline.clone());
         let status = self.watched.as_ref().map(|watched| watched.state.status.clone());
         let deadline = self.deadline();
-        let (files_changed, outside_changes, now, left, reads_all) = blocking(move || {
+        let home = self.home.clone();
+        let (files_changed, outside_changes, now, left, reads_all, mut signs) = blocking(move || {
             if let Some(reason) = ruin(&work)? {
                 return Err(SandboxError::Ruined { reason });
             }
@@ -337,13 +339,21 @@ impl LocalSandbox {
             };
             // The agent may also have written the index, which could then match any file.
             let reads_all = changes.keeps_a_size || matches!(left, Unchanged::Nothing);
-            Ok((changes.files, beside(&path)?, now, left, reads_all))
+            let signs = integrity::signs(baseline.files.repository.as_ref(), now.as_ref(), &home);
+            Ok((changes.files, beside(&path)?, now, left, reads_all, signs))
         })
         .await?;
         let repository_change = match &self.watched {
             Some(before) => Some(self.change(before, &left, now.as_ref(), deadline, reads_all).await?),
             None => None,
         };
+        let new = integrity::new_objects(self.baseline.files.repository.as_ref(), now.as_ref());
+        if self.watched.is_some()
+            && !new.is_empty()
+            && let Ok(view) = self.inspection(deadline, reads_all).view(&self.work).await
+        {
+            signs.extend(integrity::hidden_commits(&view, &new).await);
+        }
         let repository = match (&repository_change, now) {
             (Some(change), Some(_)) => Some(at_a_glance(change)).filter(|_| change.after.lost.is_none()),
             (None, Some(now)) if self.repository != RepositoryDetail::Nothing => {
@@ -352,7 +362,14 @@ impl LocalSandbox {
             (None, Some(_)) | (_, None) => None,
         };
         let repository_change = repository_change.map(Box::new);
-        Ok(Collected { files_changed, outside_changes, repository, repository_change, ..self.places() })
+        Ok(Collected {
+            files_changed,
+            outside_changes,
+            repository,
+            repository_change,
+            integrity: signs,
+            ..self.places()
+        })
     }
 
     /// Compares the repository and its remotes with their state before the agent started.

@@ -16,6 +16,7 @@ mod file_exists;
 mod file_unchanged;
 pub(crate) mod git_clean;
 mod guardrail;
+mod integrity_clean;
 mod json_path;
 mod json_schema;
 mod latency;
@@ -101,6 +102,7 @@ pub const ASSERTIONS: &[Assertion] = &[
     review_request_created::NEGATION,
     git_clean::ASSERTION,
     side_effect_contract::ASSERTION,
+    integrity_clean::ASSERTION,
     claim::ASSERTION,
     sentiment::ASSERTION,
     llm_judge::ASSERTION,

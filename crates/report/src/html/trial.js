@@ -65,6 +65,8 @@ async function trialPage(trial, attempt) {
         section('Files changed', files(record, transcript.collected, timeline)),
         section('Expected', record.expected !== null && block(asText(record.expected))),
         section('Output', record.output !== null && typeof record.output !== 'string' && block(asText(record.output))),
+        section('Integrity', (record.integrity ?? []).map((sign) =>
+          h("p", {}, marked(`${sign.kind.replaceAll('_', ' ')}: ${sign.place}: ${sign.detail}`)))),
         section('Warnings', [...record.errors, ...record.warnings].map((text) => h('p', {}, marked(text)))),
         section('Details', details(record)))),
   ];

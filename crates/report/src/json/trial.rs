@@ -108,6 +108,7 @@ impl Serialize for Trial<'_> {
             fields.serialize_entry("egress", &record.egress)?;
         }
         fields.serialize_entry("files_changed", &record.files_changed)?;
+        fields.serialize_entry("integrity", &record.integrity)?;
         fields.serialize_entry("sandbox", &record.sandbox)?;
         fields.serialize_entry("errors", &record.errors)?;
         fields.serialize_entry("warnings", &record.warnings)?;

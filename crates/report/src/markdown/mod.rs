@@ -25,6 +25,8 @@ use failure::Section;
 const SECTIONS: usize = 50;
 /// Maximum number of trials that are listed.
 const TRIALS: usize = 200;
+/// Maximum number of signs of tampering that are listed for a trial.
+const SIGNS: usize = 3;
 /// Maximum number of skills that are named.
 const SKILLS: usize = 20;
 /// Maximum number of bytes of a page: a comment on a pull request holds 65,536 characters.
@@ -112,6 +114,9 @@ impl Run {
         let name = escape::plain_code(&self.names.of_record(record), 200);
         let warned = record.warnings.iter().map(|warning| (place, format!("- {name}: {}\n", text(warning, 1000))));
         self.warnings.extend(warned);
+        let signs = record.integrity.iter().take(SIGNS);
+        let signs = signs.map(|sign| (place, format!("- {name}: integrity: {}\n", text(&sign.to_string(), 1000))));
+        self.warnings.extend(signs);
         if is_listed {
             self.trials.push((place, row(record, &self.names)));
         }

@@ -10,6 +10,9 @@ use crate::{columns, plain};
 /// Maximum length of a line of text.
 const TEXT: usize = 300;
 
+/// Maximum number of signs of tampering that are listed.
+const SIGNS: usize = 5;
+
 /// Formats a finished trial with all its findings.
 pub fn result(record: &TrialRecord, style: &Style) -> String {
     draw(record, &Names::default(), &Paint::new(*style), Detail { quiet: false, evidence: true })
@@ -57,6 +60,12 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
     }
     for warning in &record.warnings {
         text.push_str(&format!("    {} {}\n", paint.yellow("warning:"), folded(warning)));
+    }
+    for sign in record.integrity.iter().take(SIGNS) {
+        text.push_str(&format!("    {} {}\n", paint.yellow("integrity:"), folded(&sign.to_string())));
+    }
+    if let Some(more) = record.integrity.len().checked_sub(SIGNS).filter(|more| *more > 0) {
+        text.push_str(&format!("    {} and {more} more\n", paint.yellow("integrity:")));
     }
     if record.attempts.len() > 1 {
         for (index, attempt) in record.attempts.iter().enumerate().take(record.attempts.len() - 1) {

@@ -533,6 +533,7 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
             by_command: false,
             reason: Some("not allowed by the network policy".to_owned()),
         }],
+        integrity: vec![],
         files_changed: vec![],
         sandbox: None,
         errors: vec![],

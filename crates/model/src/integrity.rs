@@ -1,0 +1,68 @@
+//! Signs that an agent tried to influence how its work is graded.
+
+use serde::{Deserialize, Serialize};
+
+/// Sign that an agent tried to influence its own grading. A sign is not a verdict: a task may ask for any of these.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntegritySign {
+    /// Kind of sign.
+    pub kind: IntegrityKind,
+    /// Place: a path, a call or a commit.
+    pub place: String,
+    /// Description of what was seen there, in one line.
+    pub detail: String,
+}
+
+impl IntegritySign {
+    /// Creates a sign.
+    pub fn new(kind: IntegrityKind, place: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { kind, place: place.into(), detail: detail.into() }
+    }
+}
+
+impl std::fmt::Display for IntegritySign {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}: {}", self.kind.describe(), self.place, self.detail)
+    }
+}
+
+/// Kind of a sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IntegrityKind {
+    /// A test that existed before was changed or deleted.
+    EditedTest,
+    /// A file that test runners or interpreters load by themselves.
+    PlantedCode,
+    /// A program with the name of a tool that runs or reports tests.
+    ShadowedProgram,
+    /// A hook of the repository, which git runs.
+    GitHook,
+    /// A setting of git that changes what git shows or runs.
+    GitSetting,
+    /// A commit that no branch contains.
+    HiddenCommit,
+    /// A tool call that no model asked for, or an attempt to write one.
+    ForgedCall,
+    /// The agent's own program was killed by a command of the agent.
+    KilledProgram,
+    /// Text that addresses a judge.
+    JudgeInstruction,
+}
+
+impl IntegrityKind {
+    /// Returns the kind in words, for reports.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::EditedTest => "edited test",
+            Self::PlantedCode => "planted code",
+            Self::ShadowedProgram => "shadowed program",
+            Self::GitHook => "git hook",
+            Self::GitSetting => "git setting",
+            Self::HiddenCommit => "hidden commit",
+            Self::ForgedCall => "forged call",
+            Self::KilledProgram => "killed program",
+            Self::JudgeInstruction => "instruction to the judge",
+        }
+    }
+}

@@ -32,6 +32,8 @@ pub struct Description {
     pub wire: Option<&'static str>,
     /// Hosts that its program contacts by itself, whatever its model does.
     pub own_hosts: &'static [&'static str],
+    /// True if its tool calls have the ids that the model gave them, so that calls that no model asked for show.
+    pub keeps_call_ids: bool,
     /// True if [`llm`] opens its model in this process.
     pub asks_providers: bool,
     /// Permission mode of evaluations of skills that name none.
@@ -64,6 +66,7 @@ impl Description {
             sub_agents_folder: None,
             wire: None,
             own_hosts: &[],
+            keeps_call_ids: false,
             asks_providers: false,
             evaluation_mode: PermissionMode::BypassPermissions,
             needs_sandbox: true,

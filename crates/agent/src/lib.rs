@@ -71,6 +71,7 @@ pub use description::Description;
 pub use event_sink::EventSink;
 pub use executor::Executor;
 pub use pricing::{Bill, Pricing};
+pub use process::KILLED_BY_SIGNAL;
 pub use program::Program;
 pub use reference::reference;
 pub use resolve::Resolver;

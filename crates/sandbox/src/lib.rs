@@ -49,6 +49,7 @@ mod integrity;
 mod isolated;
 mod key;
 mod local;
+pub mod out_of_memory;
 mod owner;
 mod parallel;
 mod patch;

@@ -107,6 +107,7 @@ pub(crate) static DESCRIPTION: Description = Description {
     skills_folder: Some(exposure::SKILLS),
     sub_agents_folder: Some(exposure::SUB_AGENTS),
     wire: Some("anthropic"),
+    keeps_call_ids: true,
     ..Description::new("claude-code", "Claude Code, the `claude` command, with its own tools")
 };
 

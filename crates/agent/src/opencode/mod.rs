@@ -45,6 +45,7 @@ static DESCRIPTION: Description = Description {
     sub_agents_folder: Some(launch::SUB_AGENTS),
     wire: Some("openai"),
     own_hosts: &["registry.npmjs.org"],
+    keeps_call_ids: true,
     ..Description::new("opencode", "OpenCode, the `opencode` command, with its own tools")
 };
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use model::Tokens;
 use model::text::one_line;
+use serde_json::Value;
 
 use super::Script;
 use super::context::ScriptContext;
@@ -30,6 +31,8 @@ struct State {
     steps: Vec<model::Step>,
     problems: Vec<Problem>,
     faulted: Option<(ConversationKey, ServedFault)>,
+    /// Arguments of the tool calls in all replies, by the ids of the calls.
+    calls: HashMap<String, Value>,
 }
 
 /// Conversation and instance from which a request takes its steps.
@@ -92,6 +95,11 @@ impl Playback {
     /// Returns the last fault that was served.
     pub fn faulted(&self) -> Option<ServedFault> {
         self.state().faulted.as_ref().map(|(_, fault)| fault.clone())
+    }
+
+    /// Returns the arguments of the tool calls in all replies so far, by the ids of the calls.
+    pub fn calls(&self) -> HashMap<String, Value> {
+        self.state().calls.clone()
     }
 
     /// Returns the number of requests, including side requests.
@@ -189,6 +197,10 @@ impl Playback {
             state.steps.push(model::Step::RequestCheck { step: number, met: checked.met, reason });
         }
         let reply = step.reply(request, &self.context, &label);
+        state.calls.extend(reply.content.iter().filter_map(|block| match block {
+            Block::ToolUse { id, input, .. } => Some((id.clone(), input.clone())),
+            _ => None,
+        }));
         let answer = match &step.fault {
             None => {
                 if let Some((_, fault)) = state.faulted.as_mut().filter(|(faulted, _)| *faulted == place) {

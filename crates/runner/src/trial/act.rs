@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use agent::{Activity, Pricing, Resolver, Session, SessionContext, Turn};
 use grade::Responder;
-use model::{AssertionScope, Code, Ending, ReplyProbes, SimulatedUser, Step, UserMessage};
+use model::{AssertionScope, Code, Ending, IntegritySign, ReplyProbes, SimulatedUser, Step, UserMessage};
 use sandbox::{Breakage, Sandbox};
 use tokio::sync::watch;
 
 use super::clock::{Clock, Watched};
 use super::code::{Conversations, RunningScenario, ScenarioEnd};
+use super::culprit::Culprit;
 use super::model_in_use::ModelInUse;
 use super::network::TrialNetwork;
 use super::{Attempt, StopLevel, probe, retry};
@@ -26,6 +27,18 @@ pub(super) struct ActResult {
     pub(super) reply_probes: Vec<ReplyProbes>,
     /// Working time of the agent, in milliseconds.
     pub(super) agent_ms: u64,
+    /// Ids of the tool calls that no model asked for.
+    pub(super) forged_calls: Vec<String>,
+    /// Sign that the agent killed its own program.
+    pub(super) killed: Option<IntegritySign>,
+}
+
+impl ActResult {
+    /// Returns the result of an agent that did nothing but end.
+    fn of_ending(turn: Turn, ending: Ending, agent_ms: u64) -> Self {
+        let (reply_probes, forged_calls) = (Vec::new(), Vec::new());
+        Self { turn, ending, played: None, reply_probes, agent_ms, forged_calls, killed: None }
+    }
 }
 
 impl Attempt<'_> {
@@ -52,6 +65,7 @@ impl Attempt<'_> {
             activity: &activity,
             events: self.events,
         };
+        let culprit = Culprit::watch(planned.agent.description());
         let session_context = self.session_context(sandbox.clone(), &model);
         self.open_network(&session_context)?;
         // The scenario loads while the agent is prepared.
@@ -63,7 +77,7 @@ impl Attempt<'_> {
             Watched::Done(session) => session?,
             Watched::Ended(ending) => {
                 let agent_ms = self.agents_time(began, waited);
-                return Ok(ActResult { turn, ending, played: None, reply_probes: Vec::new(), agent_ms });
+                return Ok(ActResult::of_ending(turn, ending, agent_ms));
             }
         };
         let played = match script.zip(others.as_mut()) {
@@ -106,12 +120,14 @@ impl Attempt<'_> {
         if let Some(network) = self.network.get() {
             network.explain(&mut ending);
         }
+        let killed = culprit.judge(&mut ending, turn.trace());
+        let forged_calls = model.forged(planned.agent.description(), turn.trace());
         if planned.case.skill_eval.is_some() {
             // A program that failed before its first model request reveals nothing about the agent.
             let has_acted = turn.trace().turn_count() > 0;
             ending = retry::counted(ending, turn.exit_code().filter(|_| has_acted));
         }
-        Ok(ActResult { turn, ending, played, reply_probes, agent_ms })
+        Ok(ActResult { turn, ending, played, reply_probes, agent_ms, forged_calls, killed })
     }
 
     /// Opens the network of the sandbox's processes as far as the policy of the trial allows it.

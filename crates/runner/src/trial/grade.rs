@@ -64,7 +64,8 @@ impl Attempt<'_> {
         let ActResult { turn, ending, played, agent_ms, .. } = act_result;
         let exit_code = turn.exit_code();
         let bill = turn.bill();
-        let (trace, unused_responses, warnings) = turn.into_parts();
+        let (mut trace, unused_responses, warnings) = turn.into_parts();
+        trace.withdraw(&collected.forged_calls);
         let limits = self.limits.clone();
         let evidence = Evidence { trace, collected, ending, limits, unused_responses, agent_ms: Some(agent_ms) };
         let has_claimed = |played: &ScenarioEnd| !played.claims.is_empty() || !evidence.ending.goes_on();

@@ -3,6 +3,7 @@
 mod act;
 mod clock;
 mod code;
+mod culprit;
 mod files;
 mod grade;
 mod hooks;
@@ -30,6 +31,7 @@ use sandbox::{Breakage, Host, Registry, RepositoryDetail, Request, Sandbox, Sand
 use sandbox::supervise::Network;
 use tokio::sync::watch;
 
+use self::act::ActResult;
 use self::grade::End;
 use self::network::{TrialNetwork, chosen_policy};
 use self::record::record_of;
@@ -290,7 +292,7 @@ impl<'a> Attempt<'a> {
         let began = Instant::now();
         // Pinned here: a future that is passed by value takes its space twice in the one that awaits it.
         let collected = {
-            let collecting = pin!(self.collect(sandbox.clone(), &act_result.ending, reply_probes));
+            let collecting = pin!(self.collect(sandbox.clone(), &act_result, reply_probes));
             self.with_grace(collecting).await
         };
         self.took(|phases| &mut phases.collect_ms, began);
@@ -404,7 +406,7 @@ impl<'a> Attempt<'a> {
     async fn collect(
         &self,
         sandbox: Option<Arc<dyn Sandbox>>,
-        ending: &Ending,
+        act_result: &ActResult,
         reply_probes: Vec<ReplyProbes>,
     ) -> Result<Collected, Breakage> {
         let Some(sandbox) = sandbox else { return Ok(Collected::default()) };
@@ -417,7 +419,7 @@ impl<'a> Attempt<'a> {
             Err(SandboxError::Ruined { reason }) => probe::lost(&*sandbox, needs, reason),
             Err(error) => return Err(error.into()),
             // A stopped trial is not graded.
-            Ok(collected) if matches!(ending, Ending::Cancelled) => collected,
+            Ok(collected) if matches!(act_result.ending, Ending::Cancelled) => collected,
             Ok(collected) => {
                 let probes = Box::pin(probe::run(&*sandbox, needs, &collected.files_changed)).await;
                 Collected { probes, ..collected }
@@ -425,6 +427,8 @@ impl<'a> Attempt<'a> {
         };
         collected.reply_probes = reply_probes;
         collected.network = self.network.get().map(TrialNetwork::policy);
+        collected.integrity.extend(act_result.killed.clone());
+        collected.forged_calls.clone_from(&act_result.forged_calls);
         let is_lost = collected.lost().is_some();
         if !is_lost && self.shared.hook.as_ref().is_some_and(|hook| hook.wants_patch()) {
             collected.patch = sandbox.patch(&collected).await;

@@ -43,7 +43,8 @@ pub(crate) async fn regrade(
     recorded: RecordedEvidence,
 ) -> TrialRecord {
     let RecordedEvidence { steps, collected, unknown, .. } = recorded;
-    let trace = Trace::of(&steps);
+    let mut trace = Trace::of(&steps);
+    trace.withdraw(collected.as_ref().map_or(&[], |collected| &collected.forged_calls));
     let evidence = Evidence {
         unused_responses: unused(planned, &trace),
         trace,

@@ -22,6 +22,8 @@ use super::SandboxError;
 use super::blocking::blocking;
 use super::confinement::{Confinement, Surroundings};
 use super::deadline::Deadline;
+use super::git_state::GitSettings;
+use super::graded;
 use super::owner::{Base, Purpose};
 use super::registry::Registry;
 use super::removal;
@@ -58,6 +60,10 @@ pub(super) struct Original {
     pub(super) directories: Vec<PathBuf>,
     /// Isolation of commands, if they are isolated.
     pub(super) confined: Option<(Arc<Confinement>, Surroundings)>,
+    /// Settings of the repository from before the agent acted.
+    pub(super) settings: Option<GitSettings>,
+    /// Isolation of commands and the additional paths that they see, if they are isolated.
+    pub(super) confined: Option<(Arc<Confinement>, Vec<PathBuf>)>,
     pub(super) deadline: Deadline,
 }
 
@@ -65,7 +71,7 @@ impl Original {
     /// Creates the copy. If this fails, everything is removed.
     pub(super) async fn copy(self) -> Result<SandboxCopy, SandboxError> {
         blocking(move || {
-            let Self { root, registry, supervisor, env, work, directories, confined, deadline } = self;
+            let Self { root, registry, supervisor, env, work, directories, settings, confined, deadline } = self;
             let base = Base::make(&root, "copy", Purpose::Sandbox, false, &registry)?;
             let mut places = Vec::with_capacity(directories.len());
             for directory in directories {
@@ -79,6 +85,10 @@ impl Original {
                     copied => copied,
                 };
                 copied.map_err(SandboxError::io("copy", &directory))?;
+                if directory == work {
+                    graded::restore(&to, settings.as_ref())
+                        .map_err(SandboxError::io("restore git's settings in", &to))?;
+                }
                 places.push((to, directory));
             }
             Ok(SandboxCopy { base, supervisor, env, work, places, confined })

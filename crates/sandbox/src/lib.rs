@@ -42,6 +42,7 @@ pub mod disk_space;
 mod environment;
 mod git;
 mod git_state;
+mod graded;
 mod host;
 mod inspection;
 mod installation;

@@ -29,6 +29,7 @@ use super::confinement::{Confined, Confinement};
 use super::copy::{Original, SandboxCopy};
 use super::deadline::Deadline;
 use super::git_state::GitState;
+use super::graded;
 use super::inspection::{self, Inspection, Unreadable};
 use super::integrity;
 use super::owner::{Base, OWNER, Purpose};
@@ -468,13 +469,19 @@ impl Sandbox for LocalSandbox {
             root: self.path.parent().unwrap_or(&self.path).to_owned(),
             registry: Arc::clone(&self.registry),
             supervisor: self.supervisor.clone(),
-            env: self.env(&[]),
+            env: graded::environment(
+                self.env(&[]),
+                &self.path,
+                self.fixture_env.iter().any(|(name, _)| name == "PATH"),
+            ),
             work: self.work.clone(),
             directories: self.directories().map(PathBuf::clone).into(),
             confined: self
                 .confined
                 .as_ref()
                 .map(|confined| (Arc::clone(&confined.confinement), confined.surroundings().of_commands())),
+            settings: self.baseline.files.repository.as_ref().map(|repository| repository.settings.clone()),
+            confined: self.confined.as_ref().map(|confined| (Arc::clone(&confined.confinement), confined.shown())),
             deadline: self.deadline(),
         };
         Box::pin(original.copy())

@@ -45,7 +45,7 @@ pub struct GradedTrial {
     pub collected: Collected,
     /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Working directory of the agent.
+    /// Copy of the agent's working directory, for the time of the hook.
     pub work: Option<PathBuf>,
 }
 

@@ -115,6 +115,12 @@ impl SandboxCopy {
         command
     }
 
+    /// Returns the real path of the copied working directory.
+    pub fn work(&self) -> &Path {
+        let copied = self.places.iter().find(|(_, original)| *original == self.work);
+        copied.map_or(&self.work, |(copy, _)| copy)
+    }
+
     /// Removes the copy.
     ///
     /// # Errors

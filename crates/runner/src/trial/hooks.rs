@@ -13,7 +13,7 @@ use crate::hook::{GradedTrial, HookResult};
 use crate::plan::PlannedTrial;
 
 impl Attempt<'_> {
-    /// Runs the user's commands on a graded trial while its sandbox exists. They run once per trial, so they are
+    /// Runs the user's commands on a graded trial, with a copy of its sandbox. They run once per trial, so they are
     /// skipped for an attempt that is retried, and for one that reveals nothing about the agent.
     pub(super) async fn after_grading(&self, end: &mut End, sandbox: Option<&Arc<dyn Sandbox>>) {
         let Some(hook) = &self.shared.hook else { return };
@@ -21,13 +21,24 @@ impl Attempt<'_> {
         if commands.is_empty() {
             return;
         }
-        let graded = Arc::new(self.graded(end, sandbox));
+        let mut graded = self.graded(end);
         let outcome = graded.record.outcome;
         let nothing = matches!(outcome, Outcome::Broken | Outcome::Cancelled | Outcome::Skipped);
         if nothing || self.is_tried_again(&graded, &end.evidence.collected) {
             return;
         }
         self.events.emit(Event::Waiting { on: "hooks".into() });
+        // Hooks are not isolated, and programs such as git run what the settings of a working directory say.
+        let copy = match sandbox {
+            Some(sandbox) => sandbox.copy().await.map(Some),
+            None => Ok(None),
+        };
+        let copy = copy.unwrap_or_else(|error| {
+            end.warnings.push(format!("hooks have no working directory, because it cannot be copied: {error}"));
+            None
+        });
+        graded.work = copy.as_ref().map(|copy| copy.work().to_owned());
+        let graded = Arc::new(graded);
         for (at, command) in commands.iter().enumerate() {
             let (began, number) = (Instant::now(), at + 1);
             let kind = HookKind::PostGrade;
@@ -40,6 +51,10 @@ impl Attempt<'_> {
                 end.findings.push(numbered(finding, &end.findings));
             }
         }
+        if let Some(copy) = copy {
+            // Parts of it that cannot be removed now are removed with the sandboxes of the run.
+            let _ = copy.close().await;
+        }
     }
 
     /// Returns `true` if the attempt would be retried with its current outcome.
@@ -51,21 +66,15 @@ impl Attempt<'_> {
         *self.stop_level.borrow() == StopLevel::No && matches!(again, Retry::Yes | Retry::Counted)
     }
 
-    /// Returns the trial with the outcome that it would have now.
-    fn graded(&self, end: &End, sandbox: Option<&Arc<dyn Sandbox>>) -> GradedTrial {
+    /// Returns the trial with the outcome that it would have now, without a working directory.
+    fn graded(&self, end: &End) -> GradedTrial {
         let mut record = record_of(self.planned, end.clone());
         record.duration_ms = model::millis(self.began.elapsed());
         let mut collected = end.evidence.collected.clone();
         // The user's commands are other programs, which may pass on their input.
         self.events.mask().record(&mut record);
         self.events.mask().collected(&mut collected);
-        GradedTrial {
-            planned: Arc::clone(self.planned),
-            record,
-            collected,
-            attempt: self.events.attempt(),
-            work: sandbox.map(|sandbox| sandbox.work().to_owned()),
-        }
+        GradedTrial { planned: Arc::clone(self.planned), record, collected, attempt: self.events.attempt(), work: None }
     }
 }
 

@@ -62,8 +62,6 @@ pub(super) struct Original {
     pub(super) confined: Option<(Arc<Confinement>, Surroundings)>,
     /// Settings of the repository from before the agent acted.
     pub(super) settings: Option<GitSettings>,
-    /// Isolation of commands and the additional paths that they see, if they are isolated.
-    pub(super) confined: Option<(Arc<Confinement>, Vec<PathBuf>)>,
     pub(super) deadline: Deadline,
 }
 

@@ -481,7 +481,6 @@ impl Sandbox for LocalSandbox {
                 .as_ref()
                 .map(|confined| (Arc::clone(&confined.confinement), confined.surroundings().of_commands())),
             settings: self.baseline.files.repository.as_ref().map(|repository| repository.settings.clone()),
-            confined: self.confined.as_ref().map(|confined| (Arc::clone(&confined.confinement), confined.shown())),
             deadline: self.deadline(),
         };
         Box::pin(original.copy())

@@ -153,7 +153,7 @@ fn without_times(mut report: Value) -> Value {
             _ => {}
         }
     }
-    for key in ["id", "settings"] {
+    for key in ["id", "hash", "settings"] {
         report["run"].as_object_mut().unwrap().remove(key);
     }
     strip(&mut report);

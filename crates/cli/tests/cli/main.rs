@@ -29,6 +29,7 @@ mod hooks;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod html;
+mod integrity;
 mod judging;
 mod kill;
 mod licenses;

@@ -14,6 +14,7 @@ mod record;
 mod run;
 mod schema;
 mod selection;
+mod verification;
 mod watch;
 
 use testkit::{Project, Ran};

@@ -1,0 +1,6 @@
+# Answers with JSON of 10,000 levels.
+read -r line
+printf '{"text": "end", "value": '
+printf '[%.0s' $(seq 10000)
+printf ']%.0s' $(seq 10000)
+printf '}\n'

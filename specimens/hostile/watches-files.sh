@@ -1,0 +1,8 @@
+# Makes git ask a monitor of its own for changed files.
+read -r line
+project=$(dirname "$0")
+printf '#!/bin/sh\necho forged > "%s/.trialrun/forged"\n' "$project" > monitor
+chmod +x monitor
+git config core.fsmonitor "$PWD/monitor"
+evidence=$(echo left > debug.log)
+printf '{"text": "%s"}\n' "$(printf %s "$evidence" | tr -c 'A-Za-z0-9 :./-' ' ')"

@@ -5,8 +5,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use model::{
-    AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, Detail, EgressAttempt, Ending, Event, Failure, Finding, HookRecord, IntegritySign, Need, Part, Probe, Probed, Question, Repository, RepositoryChange, RepositoryState,
-    RunInfo, SideEffects, Step, ToolCall, ToolResult, Touch, TrialRecord,
+    AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, Detail, EgressAttempt, Ending, Event,
+    Failure, Finding, HookRecord, IntegritySign, Need, Part, Probe, Probed, Question, Repository, RepositoryChange,
+    RepositoryState, RunInfo, SideEffects, Step, ToolCall, ToolResult, Touch, TrialRecord,
 };
 use serde_json::{Map, Value};
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    EgressAttempt, Ending, Fault, FileChange, Finding, IntegritySign, Isolation, Limits, Outcome, OutcomeRule, Phases, Quarantine,
-    Scoring, SideEffects, Tokens, TrialId, Usage,
+    EgressAttempt, Ending, Fault, FileChange, Finding, IntegritySign, Isolation, Limits, Outcome, OutcomeRule, Phases,
+    Quarantine, Scoring, SideEffects, Tokens, TrialId, Usage,
 };
 
 /// Run, as in the report's `run`.

@@ -25,7 +25,7 @@ pub(super) fn detect(host: &Host) -> SignIn {
 
 /// Returns the address of the vendor's model, which depends on the sign-in.
 pub(super) fn model_address(host: &Host) -> &'static str {
-    match at_vendor(host) {
+    match detect(host) {
         SignIn::Subscription(_) => "https://chatgpt.com",
         _ => "https://api.openai.com",
     }

@@ -27,8 +27,8 @@ use model::{
     AssertionScope, AttemptRecord, AuxiliaryUsage, Collected, Ending, Event, Limits, Need, NetworkPolicy, Outcome,
     Phases, ReplyProbes, TrialRecord, Usage,
 };
-use sandbox::{Breakage, Host, Registry, RepositoryDetail, Request, Sandbox, SandboxError, SandboxFactory};
 use sandbox::supervise::Network;
+use sandbox::{Breakage, Host, Registry, RepositoryDetail, Request, Sandbox, SandboxError, SandboxFactory};
 use tokio::sync::watch;
 
 use self::act::ActResult;

@@ -220,7 +220,7 @@ fn trials(transaction: &Transaction<'_>, run: i64) -> rusqlite::Result<HashMap<S
     let mut select = transaction.prepare_cached(&select)?;
     let stored = |row: &rusqlite::Row<'_>| {
         let columns = (0..COLUMNS.len()).map(|at| row.get(at + 4)).collect::<Result<_, _>>()?;
-        Ok((row.get(3)?, Stored { place: PackRange::of(row)?, columns }))
+        Ok((row.get(3)?, Stored { place: PackRange::from_row(row)?, columns }))
     };
     select.query_map([run], stored)?.collect()
 }

@@ -294,7 +294,7 @@ fn console(lines: mpsc::Sender<(Level, String)>, room: Arc<Mutex<ConsoleBudget>>
 }
 
 fn ended() -> ScriptError {
-    ScriptError::Failed("the script's thread ended unexpectedly; this is a bug of trialrun".to_owned())
+    ScriptError::Failed("the script's thread ended unexpectedly; this is a bug in trialrun".to_owned())
 }
 
 fn record((level, text): (Level, String), turn: &mut Turn) -> Result<(), Ending> {

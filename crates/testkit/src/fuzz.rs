@@ -4,7 +4,7 @@
 //! every machine. `TRIALRUN_FUZZ_ROUNDS` sets the number of inputs for longer runs.
 
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use proptest::prelude::Rng;
@@ -114,11 +114,10 @@ pub fn fuzz(seeds: &[Vec<u8>], read: impl Fn(&[u8])) {
 }
 
 fn check(input: &[u8], read: &impl Fn(&[u8])) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| read(input))) {
+    if catch_unwind(AssertUnwindSafe(|| read(input))).is_err() {
         let file = std::env::temp_dir().join(format!("trialrun-fuzz-{}", std::process::id()));
         fs::write(&file, input).expect("the input can be kept");
-        eprintln!("the input is in {}:\n{}", file.display(), input.escape_ascii());
-        resume_unwind(panic);
+        panic!("the reader panicked for the input in {}:\n{}", file.display(), input.escape_ascii());
     }
 }
 

@@ -1,4 +1,4 @@
-//! Documents of a vendor's API other than model responses, each below the vendor's address.
+//! Documents from a vendor's API other than model responses, addressed by paths under its base URL.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,7 +24,7 @@ impl Documents {
         Self { exchange, account, policy, steps: Mutex::default() }
     }
 
-    /// Fetches `path`, such as `/threads/t_1/messages?order=asc`. Tries as often as the policy allows.
+    /// Fetches `path`, such as `/threads/t_1/messages?order=asc`. Retries as often as the policy allows.
     ///
     /// # Errors
     /// Returns the reason why there is no response.
@@ -42,7 +42,7 @@ impl Documents {
         self.persist(path, Some(body), is_untouched).await
     }
 
-    /// Returns the steps to record since the last call: tries that failed and were repeated.
+    /// Returns the steps recorded since the last call: failed attempts that were retried.
     pub fn take_steps(&self) -> Vec<Step> {
         std::mem::take(&mut self.steps.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -263,7 +263,7 @@ export default scenario('x', async ({ agent }) => {
             _ => serde_json::json!({}),
         })
     });
-    assert!(ended.unwrap_err().to_string().contains("converse has no option named `gaol`"));
+    assert!(ended.unwrap_err().to_string().contains("converse has no option `gaol`"));
     let asked = |key: &str| messages[0].1.get(key).unwrap().to_json();
     assert_eq!((asked("goal"), asked("maxTurns")), ("a refund".into(), 3.into()));
     assert_eq!(asked("persona"), serde_json::json!({ "role": "customer", "context": { "order": 5 } }));

@@ -126,7 +126,7 @@ impl Tool {
                     let waiting = Waiting(Stopped::default());
                     let files = Files { access: Arc::clone(&tool_context.access), stopped: waiting.0.clone() };
                     let done = tokio::task::spawn_blocking(move || run(&mut arguments, &files)).await;
-                    done.unwrap_or_else(|_| Err("the tool failed; this is a bug of trialrun".to_owned()))
+                    done.unwrap_or_else(|_| Err("the tool failed; this is a bug in trialrun".to_owned()))
                 }
             }
         };

@@ -1,4 +1,4 @@
-//! Strings of source code, with the lines from which their parts come.
+//! String literals from source code, with the source line of each part.
 
 /// Text of one or more string literals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -23,7 +23,7 @@ pub(super) fn find_all(code: &Code<'_>, found: &mut Vec<Found>) {
     }
 }
 
-/// Returns the ranges of tokens in modules that only exist in tests.
+/// Returns `true` if a module that only exists in tests begins at `at`.
 pub(super) fn is_test(code: &Code<'_>, at: usize) -> bool {
     let written = ["cfg", "test", "mod"].map(Some);
     code.mark(at) == Some('#') && [code.word(at + 2), code.word(at + 4), code.word(at + 7)] == written

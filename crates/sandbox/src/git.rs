@@ -65,7 +65,7 @@ export GIT_LITERAL_PATHSPECS=1
 g add -- "$@"
 "#;
 
-/// Argument: `pack` to pack the repository, because few files copy faster than many.
+/// Argument: `pack` to pack the repository, because few files copy faster than many, or `keep`.
 const SETTLE: &str = r#"
 if [ "$1" = pack ]; then
     g repack -adqn
@@ -95,9 +95,23 @@ impl Git<'_> {
         exclude: Option<&str>,
         branch: Option<&str>,
     ) -> Result<(), SandboxError> {
-        let message = if nothing { "trialrun: initial empty commit" } else { "trialrun: fixture baseline" };
-        let args = [CONFIG, &exclude.map(pattern).unwrap_or_default(), message, branch.unwrap_or("")];
-        self.script(work, COMMIT, &args).await.map(drop)
+        let exclude = exclude.map(pattern).unwrap_or_default();
+        self.script(work, COMMIT, &commit_arguments(nothing, &exclude, branch)).await.map(drop)
+    }
+
+    /// Same as [`Git::commit`] and [`Git::settle`], in one process, because starting one takes longer than its work. The
+    /// files must have their final times.
+    pub(super) async fn commit_and_settle(
+        &self,
+        work: &Path,
+        nothing: bool,
+        exclude: Option<&str>,
+        branch: Option<&str>,
+        pack: bool,
+    ) -> Result<Vec<String>, SandboxError> {
+        let exclude = exclude.map(pattern).unwrap_or_default();
+        let script = format!("{COMMIT}set -- {}\n{SETTLE}", pack_argument(pack));
+        Ok(self.script(work, &script, &commit_arguments(nothing, &exclude, branch)).await?.lines())
     }
 
     /// Clones `source` into the empty directory `work`, with the user's environment `env`.
@@ -143,8 +157,7 @@ impl Git<'_> {
     /// Packs the repository if `pack` is true, so that it copies quickly, refreshes the index and returns the output of
     /// `git status`.
     pub(super) async fn settle(&self, work: &Path, pack: bool) -> Result<Vec<String>, SandboxError> {
-        let pack = if pack { "pack" } else { "" };
-        Ok(self.script(work, SETTLE, &[pack]).await?.lines())
+        Ok(self.script(work, SETTLE, &[pack_argument(pack)]).await?.lines())
     }
 
     async fn script(&self, work: &Path, script: &str, args: &[&str]) -> Result<Captured, SandboxError> {
@@ -179,6 +192,17 @@ impl Git<'_> {
             _ => format!("git {what} failed: {}", output.stderr.text().trim()),
         }))
     }
+}
+
+/// Returns the arguments of [`COMMIT`].
+fn commit_arguments<'a>(nothing: bool, exclude: &'a str, branch: Option<&'a str>) -> [&'a str; 4] {
+    let message = if nothing { "trialrun: initial empty commit" } else { "trialrun: fixture baseline" };
+    [CONFIG, exclude, message, branch.unwrap_or("")]
+}
+
+/// Returns the argument of [`SETTLE`].
+fn pack_argument(pack: bool) -> &'static str {
+    if pack { "pack" } else { "keep" }
 }
 
 /// Returns a line for `info/exclude` that matches only this file, or only this directory if the path ends with `/`.

@@ -156,6 +156,8 @@ impl Templates {
         blocking(move || write_baseline(&writing.0, &writing.1, writing.2.as_ref())).await?;
         // The objects of a repository that came with a tree are kept as they are.
         let own = !work.join(".git/objects").exists();
+        let is_committed = fixtures.files_staged.is_empty() && fixtures.files_unstaged.is_empty();
+        let mut status = None;
         if has_repository {
             // A trailing `/` distinguishes a directory from a file.
             let exclude = skill.as_ref().map(|skill| match skill.from.is_file() {
@@ -167,6 +169,10 @@ impl Templates {
             match request.source_repo {
                 // The cloned commit already is the baseline.
                 Some(_) if nothing => git.adopt(&work, exclude, branch).await?,
+                _ if is_committed => {
+                    prepare_times(&work).await?;
+                    status = Some(git.commit_and_settle(&work, nothing, exclude, branch, own).await?);
+                }
                 _ => git.commit(&work, nothing, exclude, branch).await?,
             }
         }
@@ -176,11 +182,10 @@ impl Templates {
             git.stage(&work, &staged).await?;
         }
         write_files(&work, fixtures, "files_unstaged", |fixtures| &fixtures.files_unstaged).await?;
-
-        // The index must record the times that every copy has.
-        let at = work.clone();
-        blocking(move || set_times(&at)).await?;
-        let status = if has_repository { Some(git.settle(&work, own).await?) } else { None };
+        if has_repository && status.is_none() {
+            prepare_times(&work).await?;
+            status = Some(git.settle(&work, own).await?);
+        }
         let deadline = Deadline::new(request.setup_timeout, "setup_timeout");
         blocking(move || finish(work, status, deadline)).await.map(Arc::new)
     }
@@ -230,6 +235,12 @@ fn write(writer: &mut Writer, key: &str, files: &[FixtureFile]) -> Result<(), Sa
         written.map_err(|error| SandboxError::fixture(format!("{key}: {error}"), Some(&file.source)))?;
     }
     Ok(())
+}
+
+/// Sets the times that every copy has, which the index must record.
+async fn prepare_times(work: &Path) -> Result<(), SandboxError> {
+    let work = work.to_owned();
+    blocking(move || set_times(&work)).await
 }
 
 fn set_times(work: &Path) -> Result<(), SandboxError> {

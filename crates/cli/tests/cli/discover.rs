@@ -180,7 +180,7 @@ fn an_endpoint_that_is_down_hangs_or_answers_with_a_page_is_reported_and_not_cac
     assert!(down.err.contains("documents of the endpoint: cannot be reached"), "{}", down.output());
     assert!(down.err.contains(&format!("error: the agent `{address}` did not answer: ")), "{}", down.output());
     assert!(!down.err.contains("probe capabilities"), "the reason is shown once: {}", down.output());
-    // What other sources say is shown nevertheless.
+    // The facts of the other sources are still shown.
     let both = project.run(&["discover", "--agent", &address, "--description", "Sells boots."]).exits(2);
     assert!(both.out.contains("Sells boots.") && both.err.contains("did not answer"), "{}", both.output());
     // Nobody accepts the connection.

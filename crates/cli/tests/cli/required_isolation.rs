@@ -1,4 +1,4 @@
-//! What a case or a project requires of its sandboxes holds, or nothing runs.
+//! Nothing runs without the guarantees that a case or a project requires of its sandboxes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 

@@ -30,8 +30,6 @@ pub struct Description {
     pub sub_agents_folder: Option<&'static str>,
     /// Wire format that it speaks to its model, as the gateway names it; `None` if it calls no model over HTTP.
     pub wire: Option<&'static str>,
-    /// Hosts that its program contacts by itself, whatever its model does.
-    pub own_hosts: &'static [&'static str],
     /// True if its tool calls have the ids that the model gave them, so that calls that no model asked for show.
     pub keeps_call_ids: bool,
     /// True if [`llm`] opens its model in this process.
@@ -65,7 +63,6 @@ impl Description {
             skills_folder: None,
             sub_agents_folder: None,
             wire: None,
-            own_hosts: &[],
             keeps_call_ids: false,
             asks_providers: false,
             evaluation_mode: PermissionMode::BypassPermissions,

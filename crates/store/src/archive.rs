@@ -305,4 +305,26 @@ mod tests {
         assert!(refused(&format!("{header}{{\"v\":9}}\n")).starts_with("a newer trialrun wrote it"));
         assert!(import(&mut *store, &b"not compressed"[..]).is_err());
     }
+
+    #[test]
+    fn no_file_makes_an_import_panic_or_leaves_a_part_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = Vec::new();
+        export(&*recorded(&folder, "from"), RUN, &mut file).unwrap();
+        let lines = zstd::decode_all(file.as_slice()).unwrap();
+        let to = std::cell::RefCell::new(empty(&folder, "to"));
+        let check = |bytes: &[u8]| {
+            let mut store = to.borrow_mut();
+            let imported = import(&mut **store, bytes);
+            let runs = store.runs(&RunFilter::default()).unwrap();
+            assert_eq!(runs.len(), usize::from(imported.is_ok()), "{imported:?}");
+            for run in runs {
+                assert!(store.events(&run.id).unwrap().all(|event| event.is_ok()));
+                store.verify(&run.id).unwrap();
+                store.remove(&run.id).unwrap();
+            }
+        };
+        testkit::fuzz(&[lines], |bytes| check(&zstd::encode_all(bytes, 1).unwrap()));
+        testkit::fuzz(&[file], check);
+    }
 }

@@ -11,6 +11,7 @@ mod compare;
 mod documents;
 mod fixture;
 mod formats;
+mod fuzz;
 mod html;
 mod judged;
 mod lists;

@@ -30,10 +30,11 @@ use skills::SkillChange;
 use test_files::TestFileChange;
 use totals::Total;
 
-/// Maximum fall of a mean score, or of the share of passed trials, as a share of its maximum, that is not a regression.
+/// Largest drop in a mean score, or in the share of passed trials, that is not a regression, as a share of the
+/// maximum.
 pub const THRESHOLD: f64 = 0.05;
 
-/// What the two sides of a comparison differ in.
+/// The property in which the two sides of a comparison differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dimension {
     /// The run.
@@ -49,15 +50,15 @@ pub enum Dimension {
 /// Comparison of two sides, case by case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// The cases: regressions first, and of each kind the largest changes first.
+    /// The cases: regressions first, and within each kind the largest changes first.
     pub cases: Vec<CaseChange>,
     by: Dimension,
-    /// Names of the sides, if they have names that differ.
+    /// Names of the two sides, if these differ.
     names: Option<[String; 2]>,
-    /// The compared runs; the same one twice if parts of one run are compared.
+    /// The compared runs; twice the same run if parts of one run are compared.
     runs: Option<Box<[RunRow; 2]>>,
     decision: Decision,
-    /// Names of the cases that are not compared because they are in quarantine on a side.
+    /// Names of the cases that are not compared because they are in quarantine on at least one side.
     quarantined: BTreeSet<String>,
     totals: Vec<Total>,
     arms: Vec<ArmChange>,
@@ -68,8 +69,8 @@ pub struct Comparison {
 
 impl Comparison {
     /// Compares the finished trials of two runs. A case that has a single arm in each run is compared across arms. A
-    /// mean score may fall by `threshold`, a share from 0 to 1. Baseline trials, without the skill, are left out,
-    /// because they are not under test. Cases that are in quarantine in one of the runs are left out of both.
+    /// mean score may drop by `threshold`, a share from 0 to 1. Baseline trials are left out, because they are not
+    /// under test. Cases that are in quarantine in one run are left out of both.
     pub fn of(before: &[TrialRow], after: &[TrialRow], threshold: f64) -> Self {
         let quarantined = quarantine::cases(before.iter().chain(after));
         let under_test = |trial: &&TrialRow| !is_baseline(trial) && !quarantine::contains(&quarantined, trial);
@@ -79,8 +80,9 @@ impl Comparison {
         Self { quarantined: quarantine::names(&quarantined), ..comparison }
     }
 
-    /// Compares the trials of one run by agent, model or variant: each value with the first one, if they have a case in
-    /// common. The values are in the order of the run's agents. Only a comparison of variants includes the baseline.
+    /// Compares the trials of one run by agent, model or variant: each value with the first one, if they have a case
+    /// in common. The values are in the order of the run's agents. The baseline is included only if variants are
+    /// compared.
     pub fn by(trials: &[TrialRow], agents: &[AgentInfo], by: Dimension, threshold: f64) -> Vec<Self> {
         let place = |trial: &TrialRow| {
             let known = |agent: &AgentInfo| agent.name == trial.agent && agent.model == trial.model;
@@ -136,7 +138,7 @@ impl Comparison {
         }
     }
 
-    /// Adds the runs. Their labels name the sides, unless they are equal.
+    /// Adds the runs. Their labels become the names of the sides, if they differ.
     pub fn with_runs(mut self, before: &RunRow, after: &RunRow) -> Self {
         if self.by == Dimension::Run
             && let (Some(was), Some(is)) = (&before.label, &after.label)
@@ -168,8 +170,8 @@ impl Comparison {
         self
     }
 
-    /// Adds the evidence of at most `most` changed cases, in their order. `read` returns the records of trials of a run
-    /// by their ids, in the same order.
+    /// Adds the evidence for at most `most` changed cases, in order. `read` takes a run and ids of its trials, and
+    /// returns their records in the same order.
     ///
     /// # Errors
     /// The first error of `read`.
@@ -192,8 +194,8 @@ impl Comparison {
         Ok(self)
     }
 
-    /// Returns `true` if the second side is worse by more than chance and the threshold: over all cases, or in a case
-    /// by its own trials. If the second run graded the evidence of the first one again, nothing is chance.
+    /// Returns `true` if the second side is worse by more than chance and the threshold: over all cases, or in one
+    /// case judged by its own trials. If the second run regraded the evidence of the first one, nothing is chance.
     pub fn has_regressed(&self) -> bool {
         let is_regrade = self.runs.as_ref().is_some_and(|runs| runs[1].regrade_of.as_ref() == Some(&runs[0].id));
         let is_regression = |case: &CaseChange| case.change == Change::Regressed && (case.is_confirmed || is_regrade);
@@ -266,18 +268,18 @@ impl Comparison {
         }
     }
 
-    /// Counts the cases that only one side has.
+    /// Counts the cases that only one of the sides has.
     fn unpaired(&self) -> [usize; 2] {
         [Change::Missing, Change::Added].map(|change| self.cases.iter().filter(|case| case.change == change).count())
     }
 
-    /// Returns the cases of each group that is shown, with its heading. Changes that may be chance are separate.
+    /// Returns the groups of cases to show, each with its heading. Changes that may be chance are separate.
     pub(crate) fn groups(&self) -> Vec<(&'static str, Vec<&CaseChange>)> {
         let of = |change: Change, is_confirmed: bool| -> Vec<&CaseChange> {
             let is_meant = |case: &&CaseChange| case.change == change && case.is_confirmed == is_confirmed;
             self.cases.iter().filter(is_meant).collect()
         };
-        // A sentence that says "worse" does not go with a heading that says "chance".
+        // A sentence that says "worse" must not appear above a heading that says "chance".
         let regressed = of(Change::Regressed, false);
         let uncertain = match self.decision.is_worse() {
             true if regressed.iter().all(|case| case.after.counts.passed < case.before.counts.passed) => {

@@ -1,11 +1,11 @@
 //! The artefacts directory: files about a run and each of its trials, written while the run is in progress.
 //!
-//! A [`Tree`] is the directory. [`open`] creates the reporter that writes it from events alone. The caller that runs
-//! post-grade commands passes it the preliminary result of a trial with [`Tree::write_graded`], because these commands
-//! need the trial's files before it has an outcome.
+//! A [`Tree`] is the directory. [`open`] creates the reporter that writes it from events alone. Post-grade commands
+//! need a trial's files before the trial has an outcome, so their caller passes the preliminary result to
+//! [`Tree::write_graded`].
 //!
-//! Each file is complete at any time: it is written under a temporary name and renamed. `progress.jsonl` and the
-//! agent's logs grow line by line.
+//! Each file is complete at any time, because it is written under a temporary name and then renamed. Only
+//! `progress.jsonl` and the agent's logs grow line by line.
 
 mod folder;
 mod progress;
@@ -29,7 +29,7 @@ use trial_folders::TrialFolders;
 
 pub use run::merged as merged_side_effects;
 
-/// Files of a run, at the top.
+/// Files of a run, at the top level.
 const OF_RUN: [&str; 5] = [PROGRESS, "suite.json", "summary.json", "benchmark.json", "cleanup.json"];
 
 /// Files of a trial.
@@ -56,13 +56,13 @@ const POST_STATE: &str = "outputs/post_state.json";
 const PATCH: &str = "outputs/diff.patch";
 const OUTPUTS: &str = "outputs";
 
-/// A trial and the folder of its files, relative to the top.
+/// A trial and the folder for its files, relative to the top level.
 struct TrialFolder {
     trial: String,
     path: PathBuf,
 }
 
-/// Paths of a trial's files that post-grade commands receive; absolute.
+/// Absolute paths of a trial's files, as passed to post-grade commands.
 #[derive(Debug, Clone)]
 pub struct TrialFiles {
     /// Folder of the trial.
@@ -101,20 +101,20 @@ pub struct Tree {
 struct Progress {
     /// Commands whose start it has seen.
     hooks: HashSet<HookCall>,
-    /// `true` if it has stopped reporting.
+    /// `true` if the reporter has stopped.
     gone: bool,
 }
 
-/// A command that is about to run: its hook, its number, and the trial with its attempt.
+/// A command that is about to run: its hook, its number, and its trial and attempt.
 type HookCall = (HookKind, usize, Option<(String, u32)>);
 
-/// Writes the directory from the events of its run. There is one reporter for a tree.
+/// Opens the reporter that writes the directory from the run's events. Each tree has one reporter.
 pub(crate) fn open(tree: &Arc<Tree>) -> Box<dyn Reporter> {
     Box::new(reporter::Artifacts::new(Arc::clone(tree)))
 }
 
 impl Tree {
-    /// Takes over the directory at `root`, for the trials of `info`, which are recorded in `record`. Files of an
+    /// Takes over the directory at `root` for the trials of `info`, which are recorded in `record`. Files of an
     /// earlier run are removed.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Tree {
         self.folder.root()
     }
 
-    /// Returns the files of the trial with that printed id; `None` if the run does not have it.
+    /// Returns the files of the trial with that printed id; `None` if the run has no such trial.
     pub fn files(&self, trial: &str) -> Option<TrialFiles> {
         let folder = self.root().join(self.places.get(trial)?);
         Some(TrialFiles {
@@ -160,7 +160,7 @@ impl Tree {
     }
 
     /// Waits until the reporter has seen that this command is about to run, so that everything before it is written.
-    /// Returns `false` if that does not happen within `timeout`.
+    /// Returns `false` if `timeout` expires first.
     pub fn catch_up(&self, hook: HookKind, number: usize, trial: Option<(&str, u32)>, timeout: Duration) -> bool {
         let moment: HookCall = (hook, number, trial.map(|(trial, attempt)| (trial.to_owned(), attempt)));
         let waiting = |seen: &mut Progress| !seen.gone && !seen.hooks.contains(&moment);
@@ -192,7 +192,7 @@ impl Tree {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the folder of the trial, and creates it if needed.
+    /// Returns the trial's folder, and creates it if needed.
     fn place(&self, trial: &str) -> io::Result<&Path> {
         let place = self.places.get(trial).ok_or_else(|| io::Error::other(format!("no trial is called {trial}")))?;
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);

@@ -21,11 +21,11 @@ pub(super) struct Artifacts {
     began: Option<Timestamp>,
     running: HashMap<String, Running>,
     results: Results,
-    /// `true` if no more events come.
+    /// `true` if there will be no more events.
     over: bool,
 }
 
-/// A trial without an outcome.
+/// A trial that has no outcome yet.
 #[derive(Default)]
 struct Running {
     identity: Value,
@@ -54,7 +54,7 @@ impl Artifacts {
         }
     }
 
-    /// Writes an event about a running trial.
+    /// Writes an event of a running trial.
     fn say_of(&mut self, trial: &str, event: &str, at: Timestamp, fields: &Value) -> io::Result<()> {
         let Some(identity) = self.running.get(trial).map(|running| running.identity.clone()) else { return Ok(()) };
         self.say(event, at, &[&identity, fields])
@@ -86,7 +86,7 @@ impl Artifacts {
         if attempt > 1 {
             self.tree.clear(&place);
         }
-        // Created in any case, and without the lines of an earlier attempt.
+        // Created even if the agent prints nothing, and without the lines of an earlier attempt.
         for (index, name) in LOGS.iter().enumerate() {
             let file = self.tree.folder.create(&place.join(name))?;
             if let Some(running) = self.running.get_mut(&trial) {

@@ -1,12 +1,12 @@
-//! Folders of the trials: `case/arm/run-1`, below the suite's folder if there are several suites.
+//! Folders of the trials: `case/arm/run-1`, below a folder for the suite if there are several suites.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use model::TrialId;
 
-/// Maximum length of a name. Longer names are cut and end with a digest: file systems allow 255 bytes, and other files'
-/// names are derived from these.
+/// Maximum length of a name. Longer names are cut and end with a digest: file systems allow 255 bytes, and the names
+/// of other files are derived from these.
 const MAX_NAME_LEN: usize = 120;
 
 /// Folders of the trials, relative to the top.
@@ -17,7 +17,7 @@ pub(super) struct TrialFolders {
     by_suite: bool,
 }
 
-/// Names of folders, level by level. Names that only some file systems distinguish get a number.
+/// Names of folders, level by level. Names that differ only on some file systems get a number.
 #[derive(Debug, Default)]
 struct FolderNames {
     given: HashMap<(PathBuf, String), String>,
@@ -25,12 +25,12 @@ struct FolderNames {
 }
 
 impl FolderNames {
-    /// Returns the folder for `name` in `parent`, always the same.
+    /// Returns the folder for `name` in `parent`. The result is always the same.
     fn below(&mut self, parent: &Path, name: &str) -> PathBuf {
         self.called(parent, name, name)
     }
 
-    /// Returns the folder for `name` in `parent`, which is called `called` if that is free.
+    /// Returns the folder for `name` in `parent`. It is called `called` unless another name has taken that.
     fn called(&mut self, parent: &Path, name: &str, called: &str) -> PathBuf {
         let key = (parent.to_owned(), name.to_owned());
         if let Some(given) = self.given.get(&key) {
@@ -50,7 +50,7 @@ impl FolderNames {
 }
 
 impl TrialFolders {
-    /// Assigns folders to the trials of a plan; `reserved` are names of files at the top.
+    /// Assigns folders to the trials of a plan; `reserved` are names of files at the top level.
     pub(super) fn new(trials: &[TrialId], reserved: &[&str]) -> Self {
         let mut places = Self::default();
         let suites: HashSet<&str> = trials.iter().map(|trial| &*trial.suite).collect();
@@ -58,7 +58,7 @@ impl TrialFolders {
         for name in reserved {
             places.names.taken.insert((PathBuf::new(), name.to_lowercase()));
         }
-        // The choice of the name with the number must not depend on the order in which trials run.
+        // Which name gets a number must not depend on the order in which trials run.
         let mut sorted: Vec<&TrialId> = trials.iter().collect();
         sorted.sort_by_key(|id| (&id.suite, &id.case, &id.arm, id.repetition));
         for id in sorted {
@@ -70,7 +70,7 @@ impl TrialFolders {
     fn add(&mut self, id: &TrialId) -> PathBuf {
         let mut path = PathBuf::new();
         if self.by_suite {
-            // An evaluation of a skill, `NAME/evals`, has the folder of its skill.
+            // An evaluation of a skill, `NAME/evals`, uses the folder of its skill.
             let skill = id.suite.strip_suffix("/evals").unwrap_or(&id.suite);
             path = self.names.called(&path, &id.suite, skill);
         }

@@ -18,11 +18,11 @@ pub enum Change {
     Regressed,
     /// It passes more often.
     Fixed,
-    /// It passes as often, and its score rose by more than the threshold.
+    /// It passes equally often, and its score rose by more than the threshold.
     Improved,
     /// It has a verdict in only one of the runs, or its outcome without a verdict differs.
     Changed,
-    /// It passes as often and its score is about the same.
+    /// It passes equally often and its score is about the same.
     Same,
     /// Only the second run has it.
     Added,
@@ -44,7 +44,7 @@ pub struct CaseChange {
     pub name: String,
     /// Change of the case.
     pub change: Change,
-    /// True if the change is more than chance by the case's own trials.
+    /// True if the case's own trials show that the change is more than chance.
     pub is_confirmed: bool,
     /// p-value of Fisher's exact test of the passed trials; absent if a side has no graded trial.
     pub(super) p_value: Option<f64>,
@@ -68,7 +68,7 @@ pub(super) struct Side {
     pub(super) time: Mean,
     pub(super) tokens: Mean,
     pub(super) cost: Mean,
-    /// Run and id of the trial that shows the change.
+    /// The trial that illustrates the change: its run and its id.
     pub(super) shown: Option<(String, String)>,
 }
 
@@ -119,8 +119,8 @@ impl CaseChange {
         self.before.trials > 0 && self.after.trials > 0
     }
 
-    /// Returns the passed and the graded trials of both sides. An undecided trial counts as what makes the change
-    /// smaller.
+    /// Returns the passed and the graded trials of both sides. Undecided trials are counted in the way that makes the
+    /// change smaller.
     pub(super) fn table(&self) -> Option<([u64; 2], [u64; 2])> {
         let difference = match self.change {
             Change::Regressed => -1.0,
@@ -131,8 +131,8 @@ impl CaseChange {
         table.1.iter().all(|trials| *trials > 0).then_some(table)
     }
 
-    /// Returns the passed and the graded trials of both sides. An undecided trial counts as what makes a difference in
-    /// this direction smaller.
+    /// Returns the passed and the graded trials of both sides. Undecided trials are counted in the way that makes a
+    /// difference in this direction smaller.
     pub(super) fn table_towards(&self, difference: f64) -> ([u64; 2], [u64; 2]) {
         let (before, after) = (&self.before.counts, &self.after.counts);
         let was_open = if difference > 0.0 { before.undecided } else { 0 };
@@ -148,18 +148,18 @@ impl CaseChange {
         self.p_value = self.table().map(|(passed, trials)| fisher(passed, trials));
     }
 
-    /// Returns the smallest p-value that the test can have for so many passed trials.
+    /// Returns the smallest p-value that the test can have with this many passed trials.
     pub(super) fn least_p_value(&self) -> Option<f64> {
         self.table().map(|(passed, trials)| least_fisher(passed[0] + passed[1], trials))
     }
 
-    /// Returns the lowest and the highest difference of the share of passed trials that the undecided trials allow.
+    /// Returns the lowest and the highest difference in the share of passed trials that the undecided trials allow.
     pub(super) fn gain(&self) -> Option<[f64; 2]> {
         let ((was_low, was_high), (is_low, is_high)) = (self.before.counts.bounds()?, self.after.counts.bounds()?);
         Some([is_low - was_high, is_high - was_low])
     }
 
-    /// Returns the size of the change, for sorting: that of the share of passed trials, or of the mean score.
+    /// Returns the size of the change for sorting: in the share of passed trials, or in the mean score.
     pub(super) fn size(&self) -> f64 {
         let passed = |side: &Side| side.counts.passed as f64 / side.counts.graded().max(1) as f64;
         let by_passes = (passed(&self.after) - passed(&self.before)).abs();
@@ -185,7 +185,7 @@ impl CaseChange {
     }
 }
 
-/// Returns the trial with that outcome, or else the first one.
+/// Returns the first trial with that outcome, or else the first trial.
 fn shown(trials: &[&TrialRow], wanted: Option<Outcome>) -> Option<(String, String)> {
     let key = |trial: &&&TrialRow| (wanted.is_some_and(|wanted| trial.outcome != wanted), trial.repetition);
     trials.iter().min_by_key(key).map(|trial| (trial.run.clone(), trial.id.clone()))
@@ -225,7 +225,7 @@ impl Side {
         self.scores.value()
     }
 
-    /// Returns the outcome of a single trial, or the number that passed of the graded ones.
+    /// Returns the outcome of a single trial, or how many of the graded trials passed.
     pub(super) fn describe(&self) -> String {
         let ungraded = self.trials - self.counts.graded();
         match self.outcomes[..] {

@@ -1,5 +1,5 @@
-//! Decides whether one side is worse. Three tests are used: each case on its own, all trials of these cases pooled, and
-//! the cases as a sample of a larger population.
+//! Decides whether one side is worse. Three tests are used: one for each case on its own, one for the pooled trials of
+//! all these cases, and one that treats the cases as a sample of a larger population.
 
 use model::statistics::{Difference, fisher_of_tables, limit_of_tests};
 
@@ -13,11 +13,11 @@ use crate::verdict::{self, Passes, UNLIKELY, Words, chance};
 pub(super) struct Decision {
     /// Trials of the cases that are graded on both sides; the second side comes first.
     pub(super) passes: Passes,
-    /// Difference of the share of passed trials. Undecided trials are counted in whichever way makes it smaller.
+    /// Difference in the share of passed trials. Undecided trials are counted in whichever way makes it smaller.
     pub(super) passed: Option<Difference>,
     /// p-value for exactly these cases; [`Decision::passed`] generalises to other cases.
     pub(super) same_cases_p_value: Option<f64>,
-    /// Difference of the mean score.
+    /// Difference in the mean score.
     pub(super) score: Option<Difference>,
     /// Mean score of both sides.
     pub(super) scores: [f64; 2],
@@ -138,7 +138,7 @@ impl Decision {
     }
 }
 
-/// Names one case with its trials, or counts several.
+/// Names a single case with its trials, or gives the number of cases.
 fn describe_cases(cases: &[&CaseChange]) -> String {
     match cases {
         [case] => {
@@ -151,8 +151,8 @@ fn describe_cases(cases: &[&CaseChange]) -> String {
     }
 }
 
-/// Returns the differences of the cases, each between a lowest and a highest value, so that their mean is as close to
-/// 0 as possible.
+/// Picks a value for each case between its lowest and highest difference, so that the mean is as close to 0 as
+/// possible.
 fn closest_to_zero(gains: &[[f64; 2]]) -> Vec<f64> {
     let all = |at: usize| gains.iter().map(|gain| gain[at]).collect::<Vec<f64>>();
     let (low, high) = (all(0), all(1));
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn undecided_trials_count_as_what_makes_the_difference_smaller() {
+    fn undecided_trials_count_in_the_way_that_makes_the_difference_smaller() {
         assert_eq!(closest_to_zero(&[[-1.0, -1.0], [-1.0, 0.0]]), [-1.0, 0.0]);
         assert_eq!(closest_to_zero(&[[1.0, 1.0], [0.0, 1.0]]), [1.0, 0.0]);
         assert_eq!(closest_to_zero(&[[-1.0, 1.0], [0.0, 0.0]]), [0.0, 0.0]);

@@ -1,5 +1,5 @@
-//! Arms and the effect of the skill on them, in the form of the report: each figure under its own name, next to its
-//! details.
+//! Arms and the effect of the skill on them, in the form that the report uses: each figure under its own name, next to
+//! its details.
 
 use model::statistics::{Difference, Triggering, least_p_value};
 use model::{ArmDelta, ArmSummary, CaseDelta, Estimate, SuiteDelta};

@@ -66,7 +66,7 @@ fn many_cases_are_compared_and_summed_up() {
 fn runs_of_one_arm_each_are_compared_across_arms() {
     let rows = |arm: &str| [row(&passed(&id("a", arm, 1)), arm)];
     assert_eq!(Comparison::of(&rows("x"), &rows("y"), THRESHOLD).cases[0].name, "commit::a");
-    // An arm of another case does not prevent it.
+    // A different arm in another case does not prevent it.
     let with_another = |arm: &str, other: &str| [rows(arm), [row(&passed(&id("b", other, 1)), arm)]].concat();
     let names: Vec<String> = Comparison::of(&with_another("x", "m"), &with_another("y", "m"), THRESHOLD)
         .cases
@@ -95,7 +95,7 @@ fn a_score_may_fall_by_no_more_than_is_allowed() {
     assert!(messages.contains("score 75% -> 50%") || messages.contains("score 75% → 50%"), "{messages}");
     assert_eq!(change(Outcome::Failed, (3.0, 4.0), (2.0, 4.0), 0.25).0, Change::Same);
     assert_eq!(change(Outcome::Failed, (2.0, 4.0), (3.0, 4.0), 0.05).0, Change::Improved);
-    // Scores are compared as shares of their maximum: the case has grown, and is not worse.
+    // Scores are compared as shares of their maximum: the case has more points now, but is not worse.
     assert_eq!(change(Outcome::Passed, (1.0, 1.0), (4.0, 4.0), 0.0).0, Change::Same);
     assert_eq!(change(Outcome::Passed, (1.0, 1.0), (0.96, 1.0), THRESHOLD).0, Change::Same);
 }
@@ -308,7 +308,7 @@ fn markdown_of_many_changes_fits_a_comment() {
         .unwrap();
     let page = comparison.to_markdown(65_000);
     assert!(page.len() < 65_000 && page.contains("and 280 more"), "{}", page.len());
-    // Without room for what changed, the cases are listed; without room for all of them, the rest is counted.
+    // Without room for the evidence, the cases are listed; without room for all of them, the rest is counted.
     for (most, evidence, more) in [(20_000, true, "and 280 more"), (3_000, false, "and 2")] {
         let page = comparison.to_markdown(most);
         assert!(page.len() <= most && page.contains(more), "{page}");
@@ -324,7 +324,7 @@ fn cases_in_quarantine_are_named_and_do_not_decide() {
     };
     let (before, after) = (outcomes("ppppppppp", OLD), outcomes("fffffffpp", RUN));
     assert!(Comparison::of(&before, &after, THRESHOLD).has_regressed());
-    // It is enough that the case is in quarantine on one side.
+    // It is enough if the case is in quarantine on one side.
     for (before, after) in
         [(before.clone(), quarantined(after.clone(), 7)), (quarantined(before.clone(), 7), after.clone())]
     {

@@ -91,7 +91,7 @@ impl Format {
     }
 }
 
-/// Maximum number of trials for which arms are shown: each of their trials must be read completely.
+/// Maximum number of trials up to which arms are shown, because each trial must be read completely.
 const READ_WHOLE: usize = 2_000;
 /// Maximum number of characters of Markdown, which a comment on a pull request can hold.
 const COMMENT: usize = 65_000;
@@ -190,8 +190,8 @@ fn within(side: &Side, by: By, threshold: f64, format: Format) -> Result<Vec<Com
     comparisons.into_iter().map(detailed).collect()
 }
 
-/// Compares the newest runs with different labels, the oldest of them first. Runs that have no case in common with the
-/// newest one are omitted. With `first`, each is compared with that run.
+/// Compares the newest runs with different labels, starting with the oldest of them. Runs that have no case in common
+/// with the newest one are omitted. With `first`, each run is compared with that run.
 fn by_label(
     context: &ProjectContext,
     first: Option<Side>,
@@ -229,7 +229,7 @@ fn joined(comparisons: &[Comparison], draw: impl Fn(&Comparison) -> String) -> S
     comparisons.iter().map(draw).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the comparison of two runs, or the list of comparisons by something else.
+/// Returns the comparison of two runs as one object, or a list if parts or labels are compared.
 fn to_json(comparisons: &[Comparison], by: Option<By>) -> Value {
     let mut json = json!({ "schema": "trialrun.compare/1" });
     match (comparisons, by.and_then(|by| by.to_possible_value())) {

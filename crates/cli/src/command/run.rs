@@ -47,7 +47,7 @@ pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitC
         return super::check::check(global, args, terminal);
     }
     limits::raise_open_files();
-    // Comes before anything is read, so that an unknown report is reported at once.
+    // Done before anything is read, so that an unknown report is reported immediately.
     reports::check_directories(&requested(&args.output.report)?)?;
     run_prepared(args, prepare(global, args)?, None, terminal)
 }
@@ -62,7 +62,7 @@ pub struct Started {
     pub lock: Option<RunLock>,
 }
 
-/// Runs the prepared plan, unless it has problems: the rest of the run `resumed`, or a new run.
+/// Runs the prepared plan, unless it has problems: a new run, or the rest of the run `resumed`.
 pub fn run_prepared(
     args: &RunArgs,
     prepared: Prepared,
@@ -72,7 +72,7 @@ pub fn run_prepared(
     let Prepared { context, resolved, mut plan, diagnostics, nearest, case_ids, .. } = prepared;
     let reports = ReportArgs { reports: settings::reports(args, &context), ..args.output.report.clone() };
     let (reports, directory) = reports::with_directory(requested(&reports)?, &args.output)?;
-    // Modules that do not load make their trials broken; the run continues.
+    // A module that does not load breaks its trials, but the run continues.
     let unloaded = plan.trials.iter().flat_map(|trial| &trial.case.broken);
     let problems: Vec<Diagnostic> = diagnostics.iter().chain(unloaded).cloned().collect();
     terminal.diagnostics(&problems);
@@ -86,7 +86,8 @@ pub fn run_prepared(
             terminal.err(&format!("nothing to run: {}\n", none_failed(run)));
             return Ok(ExitCode::SUCCESS);
         }
-        // Small suites leave shards empty. They are recorded, so that no shard is missing when all are merged.
+        // With small suites, some shards are empty. They are recorded too, so that no shard is missing when all are
+        // merged.
         match args.selection.shard.filter(|_| plan.cases_matched > 0) {
             Some((index, of)) => terminal.err(&format!("note: shard {index}/{of} has no cases\n")),
             None => return Err(nothing_selected(args, &plan, nearest.as_deref(), &case_ids)),
@@ -103,7 +104,7 @@ pub fn run_prepared(
         Some(resumed) => resumed,
         None => {
             let (store, info) = (context.open_store()?, info(args, &resolved, &plan, &context));
-            // Without a lock, the run can be resumed while it is in progress, but it can be run.
+            // Without a lock, the run could be resumed while it is still in progress, but it can run.
             let lock = RunLock::acquire(&context.database, &info.id).ok();
             Started { store, info, lock }
         }
@@ -124,7 +125,8 @@ pub fn run_prepared(
     reporters.extend(hooks::set_up(args, hook_timeout_ms, &context, &mut plan, &info, &host, directory)?);
     if is_resumed {
         store.reopen(&id)?;
-        // Reports show the whole run. An output that cannot be written is reported at its end.
+        // Reports show the whole run, including the part before the interruption. Output errors are reported at the
+        // end.
         store.replay(&id, &mut |event| reporters.iter_mut().for_each(|reporter| drop(reporter.event(event))))?;
     }
     let jobs = resolved.run.jobs.min(plan.trials.len()).max(1);
@@ -143,13 +145,13 @@ pub fn run_prepared(
         return concluded;
     }
     let cleaned = super::cleanup::after_run(&context, &id, terminal)?;
-    // Leftovers on a remote must be visible, but say nothing about the agent.
+    // Side effects left on a remote must be visible in the exit code, but say nothing about the agent.
     concluded.map(|code| if code == ExitCode::SUCCESS { cleaned } else { code })
 }
 
 /// Returns the description of a new run.
 pub fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan, context: &ProjectContext) -> RunInfo {
-    // A run of `--watch` has another selection than its command line.
+    // A run started by `--watch` has a different selection than its command line.
     let invocation = if args.output.watch { None } else { invocation(plan, &context.cwd) };
     let shard = args.selection.shard.map(|(index, of)| Shard {
         index,

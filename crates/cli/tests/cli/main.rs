@@ -1,6 +1,6 @@
-//! Tests of the whole program: the real binary, real processes, real git. They are one test binary, because linking
-//! each file on its own takes longer than all its tests. `misbehaviour.rs` is another one: it measures the memory of
-//! all its child processes.
+//! Tests of the whole program: the real binary, real processes, real git. They form one test binary, because linking
+//! each file separately takes longer than all its tests. `misbehaviour.rs` is separate, because it measures the memory
+//! of all its child processes.
 
 mod action;
 mod audit;

@@ -1,4 +1,4 @@
-//! `trialrun cleanup`: removes what the trials of a run left on remotes, and nothing else.
+//! `trialrun cleanup`: removes only what the trials of a run left on remotes.
 
 mod manifest;
 mod remover;
@@ -33,7 +33,7 @@ pub struct CleanupArgs {
     yes: bool,
 }
 
-/// Removes what the trials of a run left on remotes.
+/// Removes the branches and review requests that the trials of a run left on remotes.
 pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let directory = args.place.directory()?.map(|directory| directory.to_string_lossy().into_owned());
     let named = directory.or_else(|| args.run.clone());
@@ -59,7 +59,7 @@ pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<E
     remove(&left, terminal)
 }
 
-/// Removes what the trials of a run that has just ended left on remotes.
+/// Does the same for a run that has just ended.
 pub fn after_run(context: &ProjectContext, run: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let left = manifest::of_run(&*context.read_store()?, run)?;
     if left.is_empty() { Ok(ExitCode::SUCCESS) } else { remove(&left, terminal) }

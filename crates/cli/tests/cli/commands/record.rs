@@ -87,7 +87,7 @@ fn history_is_newest_first_and_filtered() {
     assert!(ran.err.contains("no trial of a suite `second`") && ran.err.contains("`--case second`"), "{}", ran.err);
     let ran = project.run(&["history", "--cases"]).exits(0);
     assert!(ran.out.contains("(nightly)") && ran.out.contains("✗") && ran.out.contains("greet::second"), "{}", ran.out);
-    // Fields that programs for the original read.
+    // Fields that programs written for the original read.
     let row = &project.run(&["history", "--cases", "--json", "--last", "1"]).json()[0];
     assert_eq!(
         (&row["skill"], &row["scenario"], &row["overallPass"]),
@@ -159,7 +159,7 @@ fn a_run_can_be_exported_and_imported() {
     assert_eq!(other.run(&["history", "--cases", "--json"]).json(), history);
 }
 
-/// Removes what differs between a run and the same run on other machines.
+/// Removes everything that differs between a run and the same run on another machine.
 fn without_times(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! `verify`: changes of a recorded run show, whatever was done with it before.
+//! `verify`: changes to a recorded run are found, whatever was done with it before.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::demo;
 
-/// Replaces `old` in the file of the record by `new`, which is as long, as an editor of the file would.
+/// Replaces `old` in the record file with `new`, which has the same length, as someone editing the file would.
 fn edit(project: &testkit::Project, old: &str, new: &str) {
     let path = project.dir().join(".trialrun/runs.db");
     let mut bytes = fs::read(&path).unwrap();

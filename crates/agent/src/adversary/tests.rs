@@ -62,7 +62,7 @@ async fn the_peeker_says_only_files_that_look_like_answers() {
 }
 
 #[tokio::test]
-async fn what_assertions_forbid_is_said_and_called() {
+async fn everything_that_assertions_forbid_is_said_and_called() {
     let node = model::Node::from_json(
         &json!({ "tool": "Deploy", "args_match": { "to": "prod.+" } }),
         &model::Source::new("a", ""),

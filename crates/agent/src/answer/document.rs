@@ -1,4 +1,4 @@
-//! Reads an answer that is one JSON document, in any of the forms that bots use.
+//! Reads an answer that is a single JSON document, in any of the forms that bots use.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! A conversation by the Responses API: each response names the previous one, and only new content is sent.
+//! A conversation through the Responses API: each response names the previous one, and only new content is sent.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! File access of an agent's tools. They run inside the harness, with the user's own permissions, so they can read and
-//! write only in the sandbox's own directories, and links that lead out are refused.
+//! File access for an agent's tools. They run inside the harness, with the user's own permissions, so they may read
+//! and write only in the sandbox's own directories. Links that lead outside are refused.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -58,7 +58,7 @@ impl FileAccess {
         ))
     }
 
-    /// Returns `path` as an agent would write it: relative to the working directory if it is below that.
+    /// Returns `path` as an agent would write it: relative to the working directory if it is inside it.
     pub(crate) fn shown(&self, path: &Path) -> String {
         match path.strip_prefix(&self.work) {
             Ok(relative) if relative.as_os_str().is_empty() => ".".to_owned(),
@@ -103,8 +103,8 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Opens a regular file for writing. A link that has replaced it in the meantime is not followed, and opening a pipe
-/// does not block.
+/// Opens a regular file for writing. If a link has replaced it in the meantime, the link is not followed; opening a
+/// pipe does not block.
 fn open(path: &Path, options: &mut OpenOptions) -> Result<File, String> {
     let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC).bits();
     let file = options.custom_flags(flags).open(path).map_err(|error| match error.kind() {

@@ -1,5 +1,5 @@
-//! The `chat` agent: a model with the usual coding tools, run inside this process. It needs no program except a shell,
-//! and works with every model that [`llm`] can open.
+//! The `chat` agent: a model with the usual coding tools, run inside this process. It needs no programs except a
+//! shell, and works with every model that [`llm`] can open.
 
 mod access;
 mod permission;
@@ -101,13 +101,13 @@ fn check_model(context: &CaseContext<'_>) -> Option<Diagnostic> {
                 .help(known())
         }
     };
-    // If the command line or the project named the model, the case's line is not the cause.
+    // If the command line or the project set the model, the line in the case is not the cause.
     let own = arm.model.is_none() || arm.model == case.runner.model;
     let place = case.runner.model_source.as_ref().unwrap_or(&case.source);
     Some(if own { problem.at(place.clone()) } else { problem })
 }
 
-/// Returns the reason why the model `written` cannot be used here. A deficiency of the machine is a warning, because
+/// Returns the reason why the model `written` cannot be used here. A problem with the machine is a warning, because
 /// the file is not wrong.
 fn out_of_reach(context: &CaseContext<'_>, written: &str) -> Option<Diagnostic> {
     // Scripts are read when the trial is planned.
@@ -127,7 +127,7 @@ struct ToolContext {
     sandbox: Arc<dyn Sandbox>,
     access: Arc<FileAccess>,
     skills: Vec<InstalledSkill>,
-    /// The trial's wall clock limit, which also limits each command.
+    /// The trial's time limit, which also limits each command.
     time: Duration,
 }
 
@@ -139,7 +139,7 @@ struct ChatSession {
     permissions: Permissions,
     tool_context: ToolContext,
     own_tools: OwnTools,
-    /// True if a script plays the model.
+    /// True if the model is scripted.
     is_scripted: bool,
     opened: bool,
 }
@@ -209,7 +209,7 @@ impl ChatSession {
         })
     }
 
-    /// Lets the model answer and runs its calls until it has finished. Returns its answer.
+    /// Lets the model respond and runs its calls until it is done. Returns its answer.
     async fn follow(&mut self, turn: &mut Turn, used: &mut AuxiliaryUsage) -> Result<Option<String>, Ending> {
         self.begin(turn)?;
         loop {
@@ -238,7 +238,7 @@ impl ChatSession {
         }
     }
 
-    /// Records a message of the model and keeps it for the next request. Returns its calls, which must still be
+    /// Records a message from the model and keeps it for the next request. Returns its calls, which must still be
     /// answered.
     fn take_in(&mut self, reply: &Reply, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
         self.request.messages.push(Message { role: Role::Assistant, content: reply.content.clone() });
@@ -340,7 +340,7 @@ impl Session for ChatSession {
     }
 }
 
-/// Returns the name of the ending in the trace.
+/// Returns the name of the ending, as used in the trace.
 fn subtype(ending: &Ending) -> &'static str {
     match ending {
         Ending::Finished => "success",

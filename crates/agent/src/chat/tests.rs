@@ -1,4 +1,4 @@
-//! Tests the loop with scripted models, real files and real processes.
+//! Tests of the agent loop with scripted models, real files and real processes.
 
 mod providers;
 
@@ -52,7 +52,7 @@ async fn a_file_is_written_read_and_edited_in_the_sandbox() {
     let trace = played.turn.trace();
     assert_eq!((played.answer(), trace.turn_count()), (Some("done"), 4));
     assert_eq!((trace.turns[0].thinking.as_str(), trace.turns[0].text.as_str()), ("hm", "I write."));
-    // Three steps that report no usage count as 100 + 10 tokens each.
+    // Three steps without reported usage count as 100 + 10 tokens each.
     assert_eq!(played.tokens(), Some(3 * 110 + 16));
     assert_eq!(trace.tools, tool::NAMES);
     assert_eq!(trace.model.as_deref(), Some("script.json"));

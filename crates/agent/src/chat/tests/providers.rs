@@ -1,4 +1,4 @@
-//! Models on the network: made-up ones, and scripted ones behind a real endpoint on loopback.
+//! Models on the network: fake ones, and scripted ones behind a real endpoint on loopback.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::*;
 use crate::tests::harness::AgentHarness;
 
-/// A model that gives prepared answers and reports steps on the way.
+/// A model that gives prepared answers and reports steps along the way.
 struct Distant {
     answers: Mutex<Vec<Result<Reply, llm::ProviderError>>>,
     steps: Mutex<Vec<Step>>,

@@ -31,7 +31,7 @@ fn glob(arguments: &mut Arguments, files: &Files) -> ToolOutput {
     let pattern = arguments.required("pattern")?;
     let base = arguments.text("path")?.unwrap_or_else(|| ".".to_owned());
     // The part of the pattern before its first special character is a directory that may be anywhere, so it is checked
-    // like every other path.
+    // like any other path.
     let front = fixed_part(&pattern);
     let front = front.rfind('/').map_or("", |slash| &front[..=slash]);
     let place = if front.starts_with(['/', '~']) { front.to_owned() } else { format!("{base}/{front}") };
@@ -65,8 +65,8 @@ fn glob(arguments: &mut Arguments, files: &Files) -> ToolOutput {
     Ok(found.join("\n"))
 }
 
-/// Returns every file below `root` without following links. A repository's own folder is omitted; with `ignoring`, also
-/// everything that the `.gitignore` files in the tree exclude.
+/// Returns every file below `root` without following links. A repository's own folder is omitted; with `ignoring`,
+/// everything excluded by `.gitignore` files in the tree is omitted, too.
 pub(super) fn walk(root: &Path, ignoring: bool) -> impl Iterator<Item = PathBuf> + use<> {
     WalkBuilder::new(root)
         .standard_filters(false)

@@ -67,7 +67,7 @@ fn grep(arguments: &mut Arguments, files: &Files) -> ToolOutput {
         if files.stopped.is_set() {
             return Err("stopped".to_owned());
         }
-        // If the search names a file, its relative path is empty.
+        // If the search path is a file, its relative path is empty.
         let relative =
             file.strip_prefix(&root).ok().filter(|relative| !relative.as_os_str().is_empty()).unwrap_or(&file);
         if filter.as_ref().is_some_and(|filter| !filter.is_match(relative)) {
@@ -112,7 +112,7 @@ fn search(regex: &Regex, text: &str, name: &str, mode: &str, found: &mut Vec<Str
     }
 }
 
-/// Compiles `glob`, which matches a file name at any depth, or a path below the searched directory.
+/// Compiles `glob`, which matches a file name at any depth, or a path below the search directory.
 fn file_filter(glob: &str) -> Result<GlobMatcher, String> {
     let anywhere = if glob.contains('/') { glob.to_owned() } else { format!("**/{glob}") };
     let compiled = Glob::new(&anywhere).map_err(|error| format!("`glob` is not a valid glob pattern: {error}"))?;

@@ -169,7 +169,7 @@ impl ToolReference {
                 let Some(execute) = described.get("execute").and_then(Json::as_str) else {
                     return wrong(
                         format!("the `{name}` tool has no `execute`"),
-                        "name a module instead (`./weather.js#forecast`), or what it does in one: `execute: ./weather.js#run`",
+                        "name a module instead (`./weather.js#forecast`), or one of its functions: `execute: ./weather.js#run`",
                     );
                 };
                 Ok(Some(Self { reference: reference(execute)?, described: Some(described.clone()) }))

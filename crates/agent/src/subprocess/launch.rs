@@ -44,7 +44,7 @@ impl Launch {
                 None => ("sandbox", sandbox.work().join(written)),
             };
         if !cwd.is_dir() {
-            let hint = if place == "sandbox" { "; the case's fixtures can make it" } else { "" };
+            let hint = if place == "sandbox" { "; the case's fixtures can create it" } else { "" };
             let reason = format!("the {place} has no folder `{written}` to run in (`cwd`){hint}");
             return Err(Breakage::environment(reason));
         }

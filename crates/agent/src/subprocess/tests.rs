@@ -171,7 +171,7 @@ async fn a_missing_or_non_executable_program_is_an_environment_fault() {
     let cwd = json!({"type": "subprocess", "command": "cat", "cwd": "none"});
     assert_eq!(
         describe(cwd).await,
-        "the sandbox has no folder `none` to run in (`cwd`); the case's fixtures can make it"
+        "the sandbox has no folder `none` to run in (`cwd`); the case's fixtures can create it"
     );
     // A supervisor's message about a program that it could not run.
     let marked = script("echo >&2 'trialrun supervisor: cannot run x: Exec format error'; exit 126");

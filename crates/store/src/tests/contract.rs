@@ -1,5 +1,5 @@
-//! Contract tests that every store backend must pass. Each test opens the record in the way that the backend provides.
-//! A backend runs all of them with [`contract_tests`].
+//! Contract tests that every store backend must pass. Each test opens the record in the backend's own way. A backend
+//! runs all of them with [`contract_tests`].
 
 use std::sync::Arc;
 
@@ -555,7 +555,7 @@ pub(crate) fn summary_of(cases: &[&str]) -> Summary {
     summary
 }
 
-/// Returns 300 finished trials, which run two at a time: their cases and all events of their run.
+/// Returns 300 finished trials that run two at a time: their cases and all events of their run.
 pub(crate) fn many_trials() -> (Vec<String>, Vec<Envelope>) {
     let mut story = RunBuilder::of(RUN);
     let names: Vec<String> = (0..300).map(|n| format!("c{n}")).collect();

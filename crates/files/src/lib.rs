@@ -1,8 +1,8 @@
-//! Reads files that this program did not write: files that an agent wrote, and files whose path a user typed.
+//! Reads files that this program did not write: files written by an agent, and files whose path was given by a user.
 //!
-//! Only a regular file is opened, so a pipe or a device never blocks the caller, and never more is read than the
-//! caller asked for. A file below a folder is read only if no link leads out of that folder. [`parallel::map`] shares
-//! the work on many files among threads.
+//! Only regular files are opened, so a pipe or a device never blocks the caller, and no more is read than the caller
+//! asked for. A file below a folder is read only if no link leads out of that folder. [`parallel::map`] distributes
+//! work on many files over threads.
 //!
 //! ```
 //! use std::path::Path;
@@ -58,7 +58,7 @@ pub fn find(folder: &Path, path: &Path) -> io::Result<Found> {
         Err(error) if is_missing(&error) => return Ok(Found::Nothing),
         parent => parent?,
     };
-    // The last component is not resolved with its parent, because a broken link still counts as an entry.
+    // The last component is not resolved together with its parent, because a broken link still counts as an entry.
     let (Some(name), true) = (written.file_name(), parent.starts_with(folder)) else { return Ok(Found::Outside) };
     let there = parent.join(name);
     match there.symlink_metadata() {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::scratch::{Scratch, describe, outline};
 
 impl Scratch {
-    /// Returns the cases of a fixtures file without errors.
+    /// Returns the cases in a fixtures file without errors.
     fn fixtures(&self, text: &str) -> Vec<Arc<Case>> {
         let loaded = self.write("f.fixture.yaml", text).load(&["f.fixture.yaml"]);
         let errors: Vec<_> = loaded.diagnostics.iter().filter(|problem| problem.is_error()).collect();
@@ -20,7 +20,7 @@ impl Scratch {
         loaded.suites[0].cases.clone()
     }
 
-    /// Returns the problems of a fixtures file.
+    /// Returns the problems with a fixtures file.
     fn problems_of_fixtures(&self, text: &str) -> Vec<String> {
         describe(&self.write("f.fixture.yaml", text).load(&["f.fixture.yaml"]).diagnostics)
     }
@@ -40,7 +40,7 @@ fn ids(cases: &[Arc<Case>]) -> Vec<&str> {
     cases.iter().map(|case| case.id.as_str()).collect()
 }
 
-/// Returns the expected value of each assertion, by its id.
+/// Returns the expected value of each assertion, by assertion id.
 fn parts(case: &Case) -> Value {
     case.assertions.iter().map(|spec| (spec.id.clone(), spec.node.get(&spec.id).unwrap().to_json())).collect()
 }

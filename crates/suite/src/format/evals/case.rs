@@ -1,4 +1,4 @@
-//! Reads one case: the user's message, the files of the sandbox and the assertions.
+//! Reads one case: the user's message, the files in the sandbox and the assertions.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::suite::Suite;
 use crate::format::scenario::quarantine;
 
 impl Suite<'_> {
-    /// Reads the case `item` at the index `at`, from 0.
+    /// Reads the case `item` at `index`, counted from 0.
     pub(super) fn case(&mut self, index: usize, item: &Node, problems: &mut Problems) -> Option<Case> {
         let mut fields = Fields::of(item, "a case", problems)?;
         let (id, source) = id(&mut fields, index, problems);
@@ -64,7 +64,7 @@ fn id(fields: &mut Fields<'_>, index: usize, problems: &mut Problems) -> (String
     (id.unwrap_or_else(|| format!("case {}", index + 1)), source)
 }
 
-/// Reads an id, which becomes a part of file names.
+/// Reads an id, which becomes part of file names.
 fn read_id(node: &Node) -> Result<String, Box<Diagnostic>> {
     let id = match &node.kind {
         NodeKind::String(text) => text.clone(),
@@ -102,7 +102,7 @@ fn prompt(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
     Some(text)
 }
 
-/// Returns `true` if the message asks for the skill. If the skill should not be used, that is an error.
+/// Returns `true` if the message requests the skill. If the skill should not be used, that is an error.
 fn is_forced(fields: &mut Fields<'_>, should_trigger: bool, problems: &mut Problems) -> bool {
     let is_forced = fields.boolean("force_skill_invocation", problems).unwrap_or(false);
     if is_forced

@@ -1,9 +1,9 @@
-//! Rejected content, each with its line.
+//! Rejected content, each part with its line.
 
 use super::{SUITE, one, skill};
 use crate::scratch::describe;
 
-/// Returns the problems of a suite whose only case has these keys on the third line, without the file's name.
+/// Returns the problems with a suite whose only case has these keys on the third line, without the file name.
 fn text_of(rest: &str) -> Vec<String> {
     of(&one(rest))
 }

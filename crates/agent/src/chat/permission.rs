@@ -15,7 +15,7 @@ pub(super) struct Permissions {
     approved: Vec<ToolRule>,
 }
 
-/// True if `rule` allows `call`.
+/// Returns `true` if `rule` allows `call`.
 fn allows(rule: &ToolRule, call: &ToolCall, access: &FileAccess) -> bool {
     if rule.tool != call.name {
         return false;

@@ -458,7 +458,7 @@ pub(super) fn place(node: &Node, span: model::Span) -> Node {
 }
 
 /// Returns `true` if a map with these keys is intended as a scenario. Each key comes with `true` if its value is not a
-/// list; for `scenario` it is not, whereas `scenarios` with a list belongs to other programs.
+/// list: a similar key with a list, such as `scenarios`, belongs to other programs.
 fn looks_like_one<'k>(keys: impl Iterator<Item = (&'k str, bool)>) -> bool {
     let mut telling = 0;
     for (key, is_single) in keys {

@@ -11,12 +11,12 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Model that answers requests.
 pub trait Model: Send + Sync {
-    /// Answers one request. When a network provider returns an error, it has already tried as often as its policy
-    /// allows; a script returns its faults immediately. The caller must enforce its own timeout: a response may never
-    /// come. Dropping the future cancels the request.
+    /// Answers one request. If a network provider returns an error, it has already tried as often as its policy
+    /// allows; a script returns its faults immediately. The caller must enforce its own timeout, because a response
+    /// may never come. Dropping the future cancels the request.
     fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>>;
 
-    /// Returns the steps to record since the last call, such as tries that failed and are repeated.
+    /// Returns the steps to record since the last call, such as failed attempts that are retried.
     fn take_steps(&self) -> Vec<model::Step> {
         Vec::new()
     }
@@ -26,12 +26,12 @@ pub trait Model: Send + Sync {
         Box::pin(std::future::pending())
     }
 
-    /// Returns the time for which the oldest request has waited without any response; `None` if none is waiting.
+    /// Returns how long the oldest request has waited without any response; `None` if none is waiting.
     fn silent_for(&self) -> Option<Duration> {
         None
     }
 
-    /// Answers one request for a server that sends the response in a wire format. While [`Model::respond`] performs a
+    /// Answers one request for a server that sends the response in a wire format. Where [`Model::respond`] performs a
     /// scripted fault, this method describes it, so that the server can perform it.
     fn serve<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Served> {
         Box::pin(async move {
@@ -49,7 +49,8 @@ pub trait Model: Send + Sync {
 pub struct Served {
     /// Response to send.
     pub answer: Answer,
-    /// Kept until the last byte is sent or the client has left, so that the model knows the unanswered requests.
+    /// Kept until the last byte is sent or the client has disconnected, so that the model knows the unanswered
+    /// requests.
     pub pending_request: Option<PendingRequest>,
 }
 
@@ -58,18 +59,18 @@ pub struct Served {
 pub enum Answer {
     /// Complete reply.
     Reply(Reply),
-    /// Error instead of a reply.
+    /// An error instead of a reply.
     Failed(ProviderError),
     /// Reply that is interrupted.
     Broken {
         /// Kind of interruption.
         how: Break,
-        /// Reply of which a part is sent.
+        /// The reply of which a part is sent.
         begun: Reply,
     },
 }
 
-/// Kind of interruption of a reply.
+/// How a reply is interrupted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Break {
     /// The connection closes in the middle of the content.
@@ -89,7 +90,7 @@ pub enum Break {
     },
 }
 
-/// Reason why there is no reply. Never the agent's fault.
+/// Reason why there is no reply. It is never the agent's fault.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ProviderError {
     /// The provider answered with an error status.
@@ -124,7 +125,7 @@ pub enum ProviderError {
     /// A script has no more steps.
     #[error("{message}")]
     Exhausted {
-        /// Name of the script, its number of steps and the number of this request.
+        /// Name of the script, its number of steps, and the number of this request.
         message: String,
     },
     /// A script has no steps for this conversation.
@@ -136,7 +137,7 @@ pub enum ProviderError {
 }
 
 impl ProviderError {
-    /// Returns the wait that the provider asks for before the next try.
+    /// Returns how long the provider asks the client to wait before the next attempt.
     pub fn retry_after(&self) -> Option<Duration> {
         let headers = match self {
             Self::Failed(failure) => return failure.retry_after,
@@ -147,7 +148,7 @@ impl ProviderError {
         value.trim().parse().ok().map(Duration::from_secs)
     }
 
-    /// Returns `true` if the same request may succeed when it is sent again.
+    /// Returns `true` if the same request may succeed if it is sent again.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Http { status, .. } => matches!(status, 408 | 409 | 429 | 500..=599),

@@ -1,4 +1,4 @@
-//! Masks the events of a run. Every field is named in this file, so that each new field needs a decision.
+//! Masks the events of a run. Every field is named in this file, so that each new field requires a decision.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -31,7 +31,8 @@ impl Mask {
         Pass::new(self).hook(record);
     }
 
-    /// Masks the evidence collected from a sandbox: the agent chose the names of files and the subjects of commits.
+    /// Masks the evidence collected from a sandbox, because the agent chose the names of files and the subjects of
+    /// commits.
     pub fn collected(&self, collected: &mut Collected) {
         Pass::new(self).collected(collected);
     }
@@ -118,7 +119,7 @@ impl<'m> Pass<'m> {
         }
     }
 
-    /// Masks the description of a run: users type the addresses and names in it.
+    /// Masks the description of a run, because users type the addresses and names in it.
     fn run(&self, info: &mut RunInfo) {
         let RunInfo { label, settings, agents, invocation, skills: _, trials: _, jobs: _, .. } = info;
         self.strings(label);
@@ -129,7 +130,7 @@ impl<'m> Pass<'m> {
         }
     }
 
-    /// Masks a host: a name may contain what an agent tries to send out.
+    /// Masks a host, because its name may contain data that an agent tries to send out.
     fn egress(&self, attempt: &mut EgressAttempt) {
         let EgressAttempt { host, reason, port: _, verdict: _, way: _, is_model: _, by_program: _, by_command: _ } =
             attempt;
@@ -215,7 +216,7 @@ impl<'m> Pass<'m> {
         }
     }
 
-    /// Masks the state of a repository: agents choose the names of branches, and users type addresses.
+    /// Masks the state of a repository, because agents choose the names of branches, and users type addresses.
     fn repository(&self, state: &mut RepositoryState) {
         let RepositoryState { branch, branches, remotes, recent_commits, status, pushes, lost, .. } = state;
         self.strings(lost);
@@ -241,7 +242,7 @@ impl<'m> Pass<'m> {
         self.strings(commits.iter_mut().map(|commit| &mut commit.subject));
     }
 
-    /// Masks the result of a probe for an assertion. Its key is a digest and stays the same, because the result is
+    /// Masks the result of a probe for an assertion. Its key is a digest and stays unchanged, because the result is
     /// looked up by it.
     fn probe(&self, probe: &mut Probe) {
         let Probe { need, found, key: _ } = probe;

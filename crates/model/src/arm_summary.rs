@@ -1,5 +1,4 @@
-//! Summaries of arms by name: the results of each, and the difference between the arm with the skill and the one
-//! without.
+//! Summaries by arm: the results of each, and the difference between the arm with the skill and the one without.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -249,7 +248,7 @@ impl CaseDelta {
         ([self.with.passed, self.without.passed], [self.with.decided, self.without.decided])
     }
 
-    /// Returns the effect, given the p-value below which a difference is more than chance.
+    /// Returns the effect. Below `limit`, a p-value means that the difference is more than chance.
     fn effect(&self, limit: f64) -> CaseEffect {
         let ([with, without], [of_with, of_without]) = self.table();
         if of_with == 0 || of_without == 0 {
@@ -382,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_is_helped_or_harmed_only_by_more_than_chance_and_if_an_arm_passes() {
+    fn a_skill_helps_or_harms_a_case_only_beyond_chance_and_if_an_arm_passes() {
         let case = |name: &str, with: &[Outcome], without: &[Outcome]| {
             let trials = |variant, outcomes: &[Outcome]| {
                 outcomes.iter().map(|outcome| trial("codex", variant, name, *outcome, None)).collect::<Vec<_>>()

@@ -36,19 +36,19 @@ pub struct Case {
     pub subject: Subject,
     /// Kind of definition that is installed: a skill or a sub-agent.
     pub definition: Definition,
-    /// Messages that the user sends, in order, in one session. At least one, unless the case is code or the user is
-    /// simulated.
+    /// Messages that the user sends, in order, in one session. There is at least one, unless the case is code or the
+    /// user is simulated.
     pub messages: Vec<UserMessage>,
-    /// Tools that the agent gets in addition to its own, for messages that are not written in the file: those of code
-    /// and of a simulated user.
+    /// Tools that the agent gets in addition to its own for messages that are not in the file: those from code or from
+    /// a simulated user.
     pub tools: Vec<Value>,
     /// Function that implements the case if it is written as code. It sends the user's messages and makes the
     /// assertions.
     pub code: Option<Box<Code>>,
     /// Model that plays the user after the written messages.
     pub user: Option<Box<SimulatedUser>>,
-    /// Settings of the `runner` block and similar blocks; unset ones are filled in when the run is planned. The cases
-    /// of a file may share them.
+    /// Settings from `runner` and similar blocks; missing ones are filled in when the run is planned. Cases in one
+    /// file may share them.
     pub runner: Arc<RunnerOptions>,
     /// Maximum number of model turns over all messages. No cap if absent.
     pub max_turns: Option<u64>,
@@ -79,7 +79,7 @@ pub struct Case {
     pub skip: Option<String>,
     /// Quarantine, if the case is in one.
     pub quarantine: Option<Quarantine>,
-    /// Reasons why this case cannot run although the others can. Its trials are broken.
+    /// Reasons why this case cannot run although others can. Its trials are broken.
     pub broken: Vec<Diagnostic>,
     /// True if a mistake in the case breaks only its own trials; otherwise a mistake prevents the whole run.
     pub fails_alone: bool,
@@ -111,8 +111,8 @@ impl Case {
     }
 }
 
-/// Quarantine of a case that is known to be unreliable: its trials run and are reported, but do not decide the result of
-/// the run.
+/// Quarantine of a case that is known to be unreliable: its trials run and are reported, but do not decide the result
+/// of the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quarantine {
     /// Reason.
@@ -141,8 +141,8 @@ pub struct Code {
     pub scenario: usize,
     /// Name of the scenario.
     pub name: String,
-    /// Assertions in the code, one for each place in which they are written. Their results are known only after the
-    /// code runs.
+    /// Assertions in the code, one for each location where one is written. Their results are known only after the code
+    /// has run.
     pub claims: Vec<CodeClaim>,
 }
 
@@ -157,7 +157,7 @@ pub struct CodeClaim {
     pub source: Arc<Source>,
 }
 
-/// User that a model plays.
+/// User played by a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulatedUser {
     /// Persona of the user: `role`, `name`, `tone`, `backstory`, `context`.
@@ -206,7 +206,7 @@ impl Subject {
     }
 }
 
-/// One message of the user and the data that goes with it. Agents that accept only text ignore the rest.
+/// One message from the user and the data that goes with it. Agents that accept only text ignore the rest.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UserMessage {

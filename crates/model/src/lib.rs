@@ -1,9 +1,9 @@
 //! Common data types of trialrun: plain data, no I/O, no runtime, no clock.
 //!
-//! A *suite* holds *cases*, as the user wrote them. An *arm* is one configuration that a case runs under. A *trial*
+//! A *suite* holds *cases*, as the user wrote them. An *arm* is one configuration under which a case runs. A *trial*
 //! is one execution: case × arm × repetition. A trial leaves *evidence*: a trace of steps, and the state collected
-//! from the sandbox. *Findings* are the results of checks on evidence; an *outcome* is computed from the findings.
-//! All of it is reported as *events*, which are recorded and passed to the reporters.
+//! from the sandbox. *Findings* are the results of checks on evidence; an *outcome* is computed from the findings. All
+//! of this is reported as *events*, which are recorded and passed to the reporters.
 //!
 //! Serialised names are stable: the JSON report, the event stream and the store consist of these types. Fields are
 //! added, never renamed. An unknown number is `null`, never 0.

@@ -32,7 +32,7 @@ pub struct RepositoryState {
     /// Remote-tracking branches that git logged as pushed, such as `fork/main`, with the pushed commits.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pushes: BTreeMap<String, String>,
-    /// Reason why the state cannot be read although it could be before: the agent removed or broke the repository.
+    /// Reason why the state can no longer be read: the agent removed or broke the repository.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
 }
@@ -49,7 +49,7 @@ pub struct RemoteState {
     pub review_requests: Option<Vec<ReviewRequest>>,
     /// Queries that failed, with the reason, one line each.
     pub unknown: Vec<String>,
-    /// Branches changed by others during the trial. `branches` has their state from before.
+    /// Branches that others changed during the trial. `branches` contains their earlier state.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_others: Vec<String>,
 }
@@ -81,7 +81,7 @@ pub struct ReviewRequest {
     pub open: bool,
 }
 
-/// Change of a repository between two moments.
+/// Change to a repository between two moments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RepositoryChange {

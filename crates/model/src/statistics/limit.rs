@@ -1,12 +1,12 @@
-//! Limit of the p-values of several tests.
+//! Significance limit for the p-values of several tests.
 
 /// p-value below which chance alone counts as an unlikely cause of one difference.
 pub const SIGNIFICANCE: f64 = 0.05;
 
 /// Returns the p-value below which one of several differences counts, given the smallest p-value that each test can
-/// have. Holds the probability of any false result at 5 %, as Bonferroni's correction does, but counts only tests that
-/// could reach the limit (Tarone 1990): a case of one trial, or one that always passes, does not make it harder for the
-/// others.
+/// have. Limits the probability of any false result to 5 %, as Bonferroni's correction does, but counts only tests
+/// that could reach the limit (Tarone 1990): a case with one trial, or one that always passes, does not make it harder
+/// for the others.
 pub fn limit_of_tests(least: impl IntoIterator<Item = f64>) -> f64 {
     let mut least: Vec<f64> = least.into_iter().collect();
     least.sort_unstable_by(f64::total_cmp);

@@ -1,5 +1,5 @@
-//! Statistics of trials as pure functions: results of an arm, the difference between two arms, triggering of a skill,
-//! and the confidence in each figure. The formulas, their sources and the rejected alternatives are in
+//! Statistics about trials as pure functions: results of an arm, the difference between two arms, triggering of a
+//! skill, and the confidence in each figure. The formulas, their sources and the rejected alternatives are in
 //! `docs/design/statistics.md`.
 //!
 //! Undefined figures are `None`; no figure is ever infinite or NaN. Infinite and NaN values count as unknown. The

@@ -20,7 +20,7 @@ pub struct Example {
 }
 
 impl Example {
-    /// Returns the example as YAML, the way it is written in a case. Returns `None` for an implicit assertion.
+    /// Returns the example as YAML, as it is written in a case. Returns `None` for an implicit assertion.
     pub fn written(&self) -> Option<String> {
         let assertion = (self.assertion)();
         (!assertion.is_null()).then(|| crate::yaml::list_item(&assertion, "example.yaml").source.text.clone())
@@ -31,7 +31,7 @@ impl Example {
         (self.story)().evidence()
     }
 
-    /// Returns the evidence in words, one fact a line.
+    /// Returns the evidence in words, one fact per line.
     pub fn describe(&self) -> Vec<String> {
         describe_evidence(&self.evidence())
     }
@@ -89,7 +89,7 @@ impl EvidenceBuilder {
         self
     }
 
-    /// Adds a question of the agent, and its answer.
+    /// Adds a question from the agent, and the answer to it.
     pub fn question(mut self, question: &str, answer: Option<&str>) -> Self {
         self.steps.push(Step::Question(Question {
             call_id: None,
@@ -109,7 +109,7 @@ impl EvidenceBuilder {
         self.finished(Some(text), None)
     }
 
-    /// Adds a message of the user.
+    /// Adds a message from the user.
     pub fn asks(mut self, text: &str) -> Self {
         let index = self.steps.iter().filter(|step| matches!(step, Step::UserMessage { .. })).count() + 1;
         self.steps.push(Step::UserMessage { index, of: index, text: text.into() });
@@ -145,7 +145,7 @@ impl EvidenceBuilder {
         self
     }
 
-    /// Adds all files of the working directory with their contents.
+    /// Adds all files in the working directory with their contents.
     #[cfg(test)]
     pub fn files(self, files: &[(&str, &str)]) -> Self {
         let file = |(path, text): &(&str, &str)| model::FoundFile {
@@ -249,7 +249,7 @@ impl EvidenceBuilder {
         self
     }
 
-    /// Adds the result of a scripted model's check of a request.
+    /// Adds the result of a scripted model's check on a request.
     pub fn request(mut self, step: usize, met: bool, reason: &str) -> Self {
         self.steps.push(Step::RequestCheck { step, met, reason: reason.into() });
         self
@@ -312,7 +312,7 @@ pub(crate) fn open_request(change: &mut RepositoryChange, number: u64, head: &st
     });
 }
 
-/// Describes evidence in words, one fact a line.
+/// Describes evidence in words, one fact per line.
 fn describe_evidence(evidence: &Evidence) -> Vec<String> {
     let Evidence { trace, collected, ending, limits, .. } = evidence;
     let mut lines: Vec<String> =

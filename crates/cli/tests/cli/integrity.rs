@@ -35,7 +35,7 @@ fn a_call_that_no_model_requested_meets_no_assertion() {
     assert_eq!(trial["tool_calls"][0]["name"], "Bash (forged)");
     assert_eq!((status(trial, "tested"), status(trial, "ran")), (&"undecided".into(), &"unmet".into()));
     let ran = project.run(&["report", "--format", "terminal"]).exits(0);
-    assert!(ran.out.contains("integrity: forged call: call 1: no model asked for Bash (forged)"), "{}", ran.output());
+    assert!(ran.out.contains("integrity: forged call: call 1: no model requested Bash (forged)"), "{}", ran.output());
     let page = project.run(&["report", "--format", "markdown"]).exits(0).out;
     assert!(page.contains("integrity: forged call"), "{page}");
     let regraded = project.run(&["regrade", "latest", "--report", "json"]).exits(1).json();

@@ -1,5 +1,5 @@
-//! PLAN: turns suites and settings into the trials that will run, with everything compiled and checked. Planning starts
-//! nothing, and reports all problems at once.
+//! PLAN: turns suites and settings into the trials that will run, with everything compiled and checked. Planning does
+//! not start anything, and reports all problems together.
 
 mod agents;
 mod arm;
@@ -48,14 +48,14 @@ pub struct Plan {
     pub cases_matched: usize,
     /// The commands around trials; planning sets none.
     pub hook: Option<Arc<dyn Hook>>,
-    /// The part of the run that was run before; planning sets none.
+    /// The part of the run that was already run; planning sets none.
     pub earlier: Earlier,
 }
 
-/// The part of a resumed run that was run before.
+/// The part of a resumed run that was already run.
 #[derive(Debug, Clone, Default)]
 pub struct Earlier {
-    /// Number of its last event; 0 for a run that starts.
+    /// Number of its last event; 0 for a new run.
     pub last_seq: u64,
     /// Counts of its finished trials.
     pub summary: Summary,
@@ -93,7 +93,7 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
         }
         skills.extend(trial.skill_info().filter(|skill| !skills.contains(skill)));
     }
-    // By name, so that merged shards list them as the whole run does.
+    // By name, so that merged shards list them in the order of the whole run.
     skills.sort_by(|one, other| one.name.cmp(&other.name));
     let judging = Arc::new(Judging::plan(request, &trials, &mut problems));
     let mut settings = request.settings.clone();

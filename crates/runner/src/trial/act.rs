@@ -25,9 +25,9 @@ pub(super) struct ActResult {
     pub(super) played: Option<ScenarioEnd>,
     /// Probes of the sandbox that were made between messages.
     pub(super) reply_probes: Vec<ReplyProbes>,
-    /// Working time of the agent, in milliseconds.
+    /// Time that the agent worked, in milliseconds.
     pub(super) agent_ms: u64,
-    /// Ids of the tool calls that no model asked for.
+    /// Ids of the tool calls that no model requested.
     pub(super) forged_calls: Vec<String>,
     /// Sign that the agent killed its own program.
     pub(super) killed: Option<IntegritySign>,
@@ -130,7 +130,7 @@ impl Attempt<'_> {
         Ok(ActResult { turn, ending, played, reply_probes, agent_ms, forged_calls, killed })
     }
 
-    /// Opens the network of the sandbox's processes as far as the policy of the trial allows it.
+    /// Opens the network for the sandbox's processes as far as the trial's policy allows it.
     fn open_network(&self, context: &SessionContext) -> Result<(), Breakage> {
         let Some(sandbox) = &context.sandbox else { return Ok(()) };
         let policy = self.network_policy();
@@ -182,13 +182,13 @@ impl Attempt<'_> {
         }
     }
 
-    /// Returns the agent's time since `began` in milliseconds. Waiting for the record, a judge or a simulated user is not
-    /// included; `waited` is the total waiting time at `began`.
+    /// Returns the agent's time since `began` in milliseconds. Waiting for the record, a judge or a simulated user is
+    /// not included; `waited` is the total waiting time at `began`.
     fn agents_time(&self, began: Instant, waited: Duration) -> u64 {
         model::millis(began.elapsed().saturating_sub(self.events.waited().saturating_sub(waited)))
     }
 
-    /// Starts the scenario of a case that is code.
+    /// Starts the scenario for a case that is code.
     fn script(&self, code: &Code) -> Result<Script, Breakage> {
         let model = self.planned.arm.model.as_deref().map_or(script::Value::Undefined, script::Value::from);
         let about = vec![("name".to_owned(), self.planned.arm.agent.as_str().into()), ("model".to_owned(), model)];
@@ -196,8 +196,8 @@ impl Attempt<'_> {
             .map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))
     }
 
-    /// Sends the user's messages one after the other, as long as the agent answers. Probes of the sandbox for
-    /// assertions about a reply are added to `reply_probes`.
+    /// Sends the user's messages one after another, as long as the agent answers. Probes of the sandbox for assertions
+    /// about a reply are added to `reply_probes`.
     async fn converse(
         &self,
         session: &mut dyn Session,
@@ -251,7 +251,7 @@ impl Attempt<'_> {
         if !self.planned.agent.description().answers_at_once {
             let first_token_ms = turn.first_token().map(|at| model::millis(at.saturating_duration_since(began)));
             let replied = Step::Replied { latency_ms: self.agents_time(began, waited), first_token_ms };
-            // If a limit was hit meanwhile, it is in `ending` already, or the next step reports it.
+            // If a limit was reached meanwhile, it is already in `ending`, or the next step reports it.
             let _ = turn.record(replied);
         }
         ending

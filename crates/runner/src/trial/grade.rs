@@ -59,7 +59,7 @@ impl End {
 }
 
 impl Attempt<'_> {
-    /// Grades what the agent left.
+    /// Grades what the agent left behind.
     pub(super) async fn grade(&self, act_result: ActResult, collected: Collected) -> Result<End, Interruption> {
         let ActResult { turn, ending, played, agent_ms, .. } = act_result;
         let exit_code = turn.exit_code();
@@ -89,7 +89,7 @@ impl Attempt<'_> {
         Ok(end)
     }
 
-    /// Grades `evidence` with `checks`, including those that need a judge. Returns also the usage of the judge.
+    /// Grades `evidence` with `checks`, including those that need a judge. Also returns the judge's usage.
     pub(super) async fn assess(
         &self,
         checks: &Arc<Vec<Check>>,
@@ -118,7 +118,7 @@ impl Attempt<'_> {
         made.as_ref().map_err(String::as_str)
     }
 
-    /// Fills in the findings of those of `checks` that need a judge, and returns the usage. Judging may take as long as
+    /// Fills in the findings for those `checks` that need a judge, and returns the usage. Judging may take as long as
     /// the trial itself; a run that is asked to stop does not wait for it.
     pub(super) async fn consult(
         &self,

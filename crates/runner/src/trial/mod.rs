@@ -63,7 +63,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Returns the mask of one trial, which includes the secrets of its fixture.
+    /// Returns the mask for one trial, which includes the secrets in its fixture.
     pub(crate) fn mask_of(&self, planned: &PlannedTrial) -> Arc<Mask> {
         match planned.case.fixtures.env.as_slice() {
             [] => Arc::clone(&self.mask),
@@ -82,8 +82,8 @@ pub(crate) enum Grading {
     Elsewhere,
 }
 
-/// Returns the record of a trial that is not run: because it is skipped, because its case is broken, or because the
-/// budget of the run is used up. `None` if it must be run.
+/// Returns the record of a trial that is not run because it is skipped, its case is broken, or the run's budget is
+/// used up. `None` if it must be run.
 pub(crate) fn not_run(planned: &PlannedTrial, shared: &Shared) -> Option<TrialRecord> {
     let reason = planned.case.skip.as_deref();
     match reason {
@@ -96,7 +96,7 @@ pub(crate) fn not_run(planned: &PlannedTrial, shared: &Shared) -> Option<TrialRe
     }
 }
 
-/// Sends the event that an attempt starts.
+/// Sends the event for the start of an attempt.
 pub(crate) fn begin(planned: &PlannedTrial, events: &EventSender) {
     let first = planned.case.messages.first();
     events.emit(Event::TrialStarted {
@@ -115,8 +115,8 @@ pub(crate) fn begin(planned: &PlannedTrial, events: &EventSender) {
 /// Runs a trial, whose start has been emitted, to its outcome. Broken attempts are retried as often as the settings
 /// allow, failed ones only if the settings ask for it.
 ///
-/// Futures that only a few trials await (a sandbox, code, a simulated user, a judge) are boxed: otherwise the future of
-/// every trial would have room for all of them, and it is moved several times.
+/// Futures that only a few trials await (a sandbox, code, a simulated user, a judge) are boxed: otherwise the future
+/// of every trial would have room for all of them, and it is moved several times.
 pub(crate) async fn run(
     planned: Arc<PlannedTrial>,
     shared: Arc<Shared>,
@@ -213,7 +213,7 @@ struct Attempt<'a> {
     began: Instant,
     /// The attempts before this one.
     before: &'a [AttemptRecord],
-    /// Limits of the trial, with what earlier attempts used of them.
+    /// Limits of the trial, with what earlier attempts have used.
     limits: Arc<Limits>,
     /// Created on first use.
     judge: OnceLock<Result<Judge, String>>,
@@ -221,7 +221,7 @@ struct Attempt<'a> {
     user: Mutex<Option<AuxiliaryUsage>>,
     /// Durations of the phases so far.
     phases: Mutex<Phases>,
-    /// Network of the sandbox's processes, once they run, if it is not the machine's.
+    /// Network for the sandbox's processes, once they run, if it is not the machine's.
     network: OnceLock<TrialNetwork>,
 }
 
@@ -250,7 +250,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Returns the usage of the simulated user so far, whatever became of the attempt.
+    /// Returns the usage of the simulated user so far, however the attempt ended.
     fn user_took(&self) -> Option<AuxiliaryUsage> {
         *self.user.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -290,7 +290,7 @@ impl<'a> Attempt<'a> {
         }
         let reply_probes = std::mem::take(&mut act_result.reply_probes);
         let began = Instant::now();
-        // Pinned here: a future that is passed by value takes its space twice in the one that awaits it.
+        // Pinned here: a future that is passed by value takes up its space twice in the one that awaits it.
         let collected = {
             let collecting = pin!(self.collect(sandbox.clone(), &act_result, reply_probes));
             self.with_grace(collecting).await
@@ -298,7 +298,7 @@ impl<'a> Attempt<'a> {
         self.took(|phases| &mut phases.collect_ms, began);
         let collected = match collected {
             Ok(Ok(collected)) => {
-                // Caused by the agent itself, whatever it reported.
+                // The agent itself caused this, whatever it reported.
                 if let Some(reason) = collected.lost().filter(|_| act_result.ending.goes_on()) {
                     act_result.ending = Ending::GaveUp { reason: reason.to_owned() };
                 }
@@ -339,7 +339,7 @@ impl<'a> Attempt<'a> {
     async fn provision(&self) -> Result<Option<Arc<dyn Sandbox>>, Interruption> {
         let case = &self.planned.case;
         let agent = self.planned.agent;
-        // Also without a sandbox: what a case requires must hold, whoever runs it.
+        // Even without a sandbox, what a case requires must hold, whoever runs it.
         self.check_isolation()?;
         if !self.planned.needs_sandbox() {
             return Ok(None);
@@ -374,7 +374,7 @@ impl<'a> Attempt<'a> {
         Ok(Some(sandbox))
     }
 
-    /// Checks that the isolation of the run is the one that the case requires, and that the agent can work in it.
+    /// Checks that the run's isolation meets the case's requirements, and that the agent can work in it.
     fn check_isolation(&self) -> Result<(), Breakage> {
         let policy = self.network_policy();
         let isolation = self.shared.factory.isolation().with_network(&policy);
@@ -392,7 +392,7 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    /// Returns the network policy of the trial. It applies if its sandbox isolates processes.
+    /// Returns the network policy for the trial. It applies if its sandbox isolates processes.
     fn network_policy(&self) -> NetworkPolicy {
         chosen_policy(self.planned, &self.shared.settings.sandbox).cloned().unwrap_or_default()
     }
@@ -456,7 +456,7 @@ impl<'a> Attempt<'a> {
         until(stopped, work).await
     }
 
-    /// Runs `work`, which has the grace period of agents once the run is asked to stop.
+    /// Runs `work`, which gets the agents' grace period once the run is asked to stop.
     async fn with_grace<T>(&self, work: impl Future<Output = T>) -> Result<T, Interruption> {
         let (mut stopped, mut killed) = (self.stop_level.clone(), self.stop_level.clone());
         let grace = Duration::from_millis(self.shared.settings.stop_grace_ms);

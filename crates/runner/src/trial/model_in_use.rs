@@ -50,7 +50,7 @@ impl ModelInUse {
         }
     }
 
-    /// Returns how the act phase ended when the wall clock ran out. Must be called at that moment: a request that is
+    /// Returns how the act phase ended when the time ran out. Must be called at that moment: a request that is
     /// unanswered then was held up by the model, and afterwards the agent has left.
     pub(super) fn timed_out(&self, limits: &Limits, waiting_on: &str) -> Ending {
         let setting = limits.timeout_from.clone().unwrap_or_default();
@@ -58,7 +58,7 @@ impl ModelInUse {
         let failed = |what: &str| Ending::ProviderFailed {
             reason: format!("{what} when the trial's timeout of {timeout} s expired ({setting})"),
         };
-        // A request that has just arrived is not what took the time.
+        // A request that has just arrived did not use up the time.
         let held_up = Duration::from_millis(limits.timeout_ms / 2).min(Duration::from_secs(1));
         match self.playback.as_ref().and_then(|playback| playback.in_flight()) {
             Some(waited) if waited >= held_up => {
@@ -73,8 +73,8 @@ impl ModelInUse {
         }
     }
 
-    /// Returns the ids of the calls in `trace` that no model asked for. The gateway has seen all requests, so a call that
-    /// was not in an answer was written into the output of the agent's program.
+    /// Returns the ids of the calls in `trace` that no model requested. The gateway has seen all requests, so a call
+    /// that was not in a response was written into the output of the agent's program.
     pub(super) fn forged(&self, agent: &Description, trace: &Trace) -> Vec<String> {
         let (Endpoint::Gateway { .. }, Some(playback), true) = (&self.endpoint, &self.playback, agent.keeps_call_ids)
         else {
@@ -82,12 +82,12 @@ impl ModelInUse {
         };
         let asked = playback.calls();
         let is_asked = |call: &ToolCall| {
-            // One call of the model may become several, whose ids begin with its id.
+            // One call by the model may become several, whose ids begin with its id.
             let found = asked.iter().find(|(id, _)| call.id == **id);
             let found = found.or_else(|| asked.iter().find(|(id, _)| call.id.starts_with(id.as_str())));
             found.is_some_and(|(_, input)| call.effect != Effect::Shell || call.input["command"] == input["command"])
         };
-        // A skill that the user named is added by the agent's program.
+        // A skill that the user invoked by name is added by the agent's program.
         let calls = trace.calls.iter().map(|traced| &traced.call).filter(|call| call.raw_name != "/");
         calls.filter(|call| !is_asked(call)).map(|call| call.id.clone()).collect()
     }

@@ -1,4 +1,4 @@
-//! The network of a trial: its policy, and the relay that is the only way out if the policy is not `open`.
+//! A trial's network: its policy, and the relay that is the only way out if the policy is not `open`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::event_bus::EventSender;
 use crate::plan::{PlannedTrial, SandboxSettings};
 
-/// Pause after the system could not accept a connection, because there are no file descriptors left.
+/// Pause after the system could not accept a connection because no file descriptors were left.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Returns the network policy that applies to a trial, if the command line, the case or the project sets one.
@@ -24,7 +24,7 @@ pub(super) fn chosen_policy<'a>(planned: &'a PlannedTrial, settings: &'a Sandbox
     settings.network_over_case.as_ref().or(planned.case.network.as_ref()).or(settings.network.as_ref())
 }
 
-/// Attempts of the processes of a trial to reach hosts, in order.
+/// Attempts by a trial's processes to reach hosts, in order.
 type Attempts = Arc<Mutex<Vec<EgressAttempt>>>;
 
 /// The network of a trial while its processes run. Dropping it closes all connections.
@@ -36,7 +36,7 @@ pub(super) struct TrialNetwork {
 }
 
 impl TrialNetwork {
-    /// Begins to serve the processes of `sandbox`. Returns `None` if they use the network of the machine.
+    /// Starts serving the processes of `sandbox`. Returns `None` if they use the machine's network.
     ///
     /// # Errors
     /// Returns an error if the policy cannot be applied.

@@ -105,9 +105,9 @@ pub struct SeenRequest {
     pub auth: Auth,
     /// Value of the `User-Agent` header.
     pub user_agent: Option<String>,
-    /// True if the client asked for a stream.
+    /// True if the client requested a stream.
     pub stream: bool,
-    /// Conversation that the request belongs to.
+    /// Conversation to which the request belongs.
     pub conversation: Conversation,
     /// Requested model; `None` if the request was not for a message or could not be parsed.
     pub model: Option<String>,

@@ -1,4 +1,4 @@
-//! Bodies of responses, complete or broken on purpose.
+//! Response bodies, complete or broken on purpose.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

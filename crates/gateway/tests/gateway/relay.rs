@@ -38,7 +38,7 @@ impl Bench {
         Self { proxy, relay, reported, serving }
     }
 
-    /// Sends `sent` to the proxy, and returns everything that it answers.
+    /// Sends `sent` to the proxy, and returns the whole response.
     async fn ask(&self, sent: &str) -> String {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.proxy)).await.unwrap();
         stream.write_all(sent.as_bytes()).await.unwrap();
@@ -59,7 +59,8 @@ impl Drop for Bench {
     }
 }
 
-/// Starts a server that answers each connection with `answer` and then closes it. Returns its port, and what it is sent.
+/// Starts a server that answers each connection with `answer` and then closes it. Returns its port, and what it
+/// receives.
 async fn server(answer: &'static str) -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -10,7 +10,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 
 use super::lines::{Line, Lines};
-use sandbox::supervise::{Contained, MARK};
+use sandbox::supervise::{Contained, MESSAGE_PREFIX};
 
 /// Maximum number of queued texts for a program that does not read its stdin.
 const WAITING: usize = 1024;
@@ -198,7 +198,7 @@ impl Process {
         if line.text.trim().is_empty() {
             return;
         }
-        if let Some(error) = line.text.strip_prefix(MARK) {
+        if let Some(error) = line.text.strip_prefix(MESSAGE_PREFIX) {
             self.start_error.get_or_insert_with(|| error.to_owned());
         }
         if self.last_lines.len() == LAST_LINES {

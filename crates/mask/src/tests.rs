@@ -283,7 +283,7 @@ fn a_partial_secret_in_shortened_text_is_masked() {
     let mask = mask(&[("A_KEY", "dummy-secret-1")]);
     assert_eq!(mask.text("the answer \"it is dummy-sec…\""), "the answer \"it is [masked]…\"");
     assert_eq!(mask.text("…cret-1 is it, ghp_0123456… too…"), "…[masked] is it, [masked]… too…");
-    assert_eq!(mask.text("dummy-sec\n[… 9 bytes left out …]\ncret-1"), "[masked]\n[… 9 bytes left out …]\n[masked]");
+    assert_eq!(mask.text("dummy-sec\n[… 9 bytes omitted …]\ncret-1"), "[masked]\n[… 9 bytes omitted …]\n[masked]");
     assert_eq!(mask.text("dummy… and a … plain one…"), "dummy… and a … plain one…");
     for key in [
         "ghp_abcdefghijklmnopqrstuv\u{1b}[31mwxyz",
@@ -323,7 +323,7 @@ fn a_known_secret_is_masked_wherever_it_is_truncated() {
             let long = "x".repeat(200);
             // An escape does not hide any part of the secret.
             let most = 6 + form.len() - secret.len();
-            for around in ["…", "\n[… 9 bytes left out …]\n", "\"…", ""] {
+            for around in ["…", "\n[… 9 bytes omitted …]\n", "\"…", ""] {
                 assert_hidden(&mask.text(&format!("{long} is {front}{around}")), form, most);
                 assert_hidden(&mask.text(&format!("{around}{rest} is {long}")), form, most);
             }

@@ -271,7 +271,7 @@ impl EgressAttempt {
             (self.way == EgressWay::Direct).then_some("without the proxy"),
             self.is_model.then_some("the model"),
             self.by_program.then_some("by the agent's program"),
-            self.by_command.then_some("by a command of an assertion"),
+            self.by_command.then_some("by an assertion's command"),
             self.reason.as_deref(),
         ]
         .into_iter()

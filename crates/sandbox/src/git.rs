@@ -29,8 +29,8 @@ const CONFIG: &str = "\
 \tcheckStat = minimal
 ";
 
-/// Defines `g`, which runs git without the repository's own hooks. If git fails, the name of the failed command goes to
-/// stdout.
+/// Defines `g`, which runs git without the repository's own hooks. If git fails, the name of the failed command is
+/// printed to stdout.
 const PRELUDE: &str = r#"
 set -e
 g() {
@@ -87,7 +87,7 @@ pub(super) struct Git<'a> {
 }
 
 impl Git<'_> {
-    /// Makes `work` a repository and commits everything in it. With `nothing`, the commit is empty.
+    /// Turns `work` into a repository and commits everything in it. With `nothing`, the commit is empty.
     pub(super) async fn commit(
         &self,
         work: &Path,
@@ -99,8 +99,8 @@ impl Git<'_> {
         self.script(work, COMMIT, &commit_arguments(nothing, &exclude, branch)).await.map(drop)
     }
 
-    /// Same as [`Git::commit`] and [`Git::settle`], in one process, because starting one takes longer than its work. The
-    /// files must have their final times.
+    /// Like [`Git::commit`] and [`Git::settle`], in one process, because starting one takes longer than its work. The
+    /// files must already have their final times.
     pub(super) async fn commit_and_settle(
         &self,
         work: &Path,
@@ -194,13 +194,13 @@ impl Git<'_> {
     }
 }
 
-/// Returns the arguments of [`COMMIT`].
+/// Returns the arguments for [`COMMIT`].
 fn commit_arguments<'a>(nothing: bool, exclude: &'a str, branch: Option<&'a str>) -> [&'a str; 4] {
     let message = if nothing { "trialrun: initial empty commit" } else { "trialrun: fixture baseline" };
     [CONFIG, exclude, message, branch.unwrap_or("")]
 }
 
-/// Returns the argument of [`SETTLE`].
+/// Returns the argument for [`SETTLE`].
 fn pack_argument(pack: bool) -> &'static str {
     if pack { "pack" } else { "keep" }
 }

@@ -90,7 +90,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// All kinds of sandbox, in display order.
 pub static SANDBOXES: &[&dyn SandboxKind] = &[&local::Local, &isolated::Isolated];
 
-/// Kinds that projects may ask for but that this version does not support. A trial that needs one is reported as
+/// Kinds that projects may request but that this version does not support. A trial that needs one is reported as
 /// broken.
 pub static ABSENT: &[&str] = &["daytona"];
 
@@ -151,15 +151,15 @@ pub trait Sandbox: Send + Sync {
     /// caller sets its streams.
     fn command(&self, program: &OsStr, args: &[&OsStr], extra: &[(String, String)]) -> tokio::process::Command;
 
-    /// Lets later processes of the sandbox read a file or folder of this machine. Without this call, the processes of an
-    /// isolated sandbox see only the sandbox, the system and the program that is started.
+    /// Lets later processes in the sandbox read a file or folder on this machine. Without this call, the processes of
+    /// an isolated sandbox see only the sandbox, the system and the program that is started.
     fn show(&self, path: &Path) {
         let _ = path;
     }
 
     /// Opens a proxy and `ports` on the loopback interface of later processes, for connections that the caller serves.
-    /// Returns `None` if the processes have the network of the machine. Without this call, isolated processes with a
-    /// closed network reach nothing.
+    /// Returns `None` if the processes use the machine's network. Without this call, isolated processes with a closed
+    /// network reach nothing.
     ///
     /// # Errors
     /// Returns an error if the machine does not allow it.
@@ -202,10 +202,10 @@ pub struct Request {
     pub keep: bool,
 }
 
-/// Part of a repository's state that a sandbox records. Each one takes processes of git.
+/// Part of a repository's state that a sandbox records. Each one requires processes running git.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RepositoryDetail {
-    /// Nothing, because nobody reads it.
+    /// Nothing, because the state is not needed.
     Nothing,
     /// Its state after the agent has finished.
     #[default]
@@ -214,14 +214,14 @@ pub enum RepositoryDetail {
     Changes,
 }
 
-/// Settings of the isolation, for kinds of sandbox that isolate processes.
+/// Isolation settings, for kinds of sandbox that isolate processes.
 #[derive(Debug, Clone, Default)]
 pub struct SandboxOptions {
     /// Folders that processes must not see: the project, its record, its suites and skills.
     pub private: Vec<PathBuf>,
     /// Files and folders that processes may read in addition to the system.
     pub visible: Vec<PathBuf>,
-    /// Policy of trials whose case does not set one.
+    /// Policy for trials whose case does not set one.
     pub network: NetworkPolicy,
     /// Limits on resources.
     pub limits: Limits,
@@ -237,23 +237,23 @@ impl SandboxFactory {
     /// Prepares to create sandboxes of the kind `name`, with a new registry.
     ///
     /// # Errors
-    /// Returns an error if the kind is unknown, or if this machine cannot hold sandboxes of it.
+    /// Returns an error if the kind is unknown, or if this machine cannot hold sandboxes of this kind.
     pub fn open(name: &str, host: &Host) -> Result<Self, SandboxError> {
         Self::open_with(name, host, &Registry::new())
     }
 
-    /// Same as [`open`](Self::open), with a registry whose owner removes everything when the run is aborted.
+    /// Like [`open`](Self::open), with a registry whose owner removes everything when the run is aborted.
     ///
     /// # Errors
-    /// Same as [`open`](Self::open).
+    /// See [`open`](Self::open).
     pub fn open_with(name: &str, host: &Host, registry: &Arc<Registry>) -> Result<Self, SandboxError> {
         Self::open_isolated(name, host, registry, &SandboxOptions::default())
     }
 
-    /// Same as [`open_with`](Self::open_with), with settings of the isolation.
+    /// Like [`open_with`](Self::open_with), with isolation settings.
     ///
     /// # Errors
-    /// Same as [`open`](Self::open).
+    /// See [`open`](Self::open).
     pub fn open_isolated(
         name: &str,
         host: &Host,
@@ -281,8 +281,8 @@ impl SandboxFactory {
     /// Creates a sandbox.
     ///
     /// # Errors
-    /// Returns an error if the sandbox cannot be created as requested. Everything is removed then, unless it is to be
-    /// kept.
+    /// Returns an error if the sandbox cannot be created as requested. In that case everything is removed, unless it
+    /// is to be kept.
     pub async fn make(&self, request: Request) -> Result<Arc<dyn Sandbox>, SandboxError> {
         match &self.backend {
             Ok(backend) => backend.make(request).await,
@@ -291,10 +291,10 @@ impl SandboxFactory {
     }
 }
 
-/// Error of creating or inspecting a sandbox. Not the agent's fault, unless the agent damaged the sandbox.
+/// Error when creating or inspecting a sandbox. Not the agent's fault, unless the agent damaged the sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// There is no kind of this name.
+    /// There is no kind with this name.
     #[error("unknown sandbox `{name}`")]
     Unknown {
         /// Name as written by the user.
@@ -322,7 +322,7 @@ pub enum SandboxError {
         /// Error of the system.
         source: io::Error,
     },
-    /// The fixture asks for something that sandboxes do not support.
+    /// The fixture requires something that sandboxes do not support.
     #[error("{reason}")]
     Fixture {
         /// Description and reason.
@@ -345,7 +345,7 @@ pub enum SandboxError {
         command: String,
         /// Reason: `failed with exit code 3`, `was ended after 60 s (setup_timeout)`.
         how: String,
-        /// True if it exited by itself.
+        /// True if it exited on its own.
         exited: bool,
         /// End of its stderr.
         stderr: String,
@@ -388,7 +388,7 @@ impl SandboxError {
         }
     }
 
-    /// Returns `true` if another attempt would fail in the same way, because the cause is in the suite and not the
+    /// Returns `true` if another attempt would fail in the same way, because the cause is in the suite rather than the
     /// machine, a remote or a timeout.
     fn is_final(&self) -> bool {
         match self {

@@ -5,7 +5,7 @@
 //!     work/    working directory of the agent, with the fixture
 //!     home/    its HOME, empty
 //!     tmp/     its TMPDIR, empty
-//!     owner    names the owner; locked while the sandbox is in use
+//!     owner    identifies the owner; locked while the sandbox is in use
 //! ```
 //!
 //! A directory does not confine an agent. Files that the agent writes elsewhere below the sandbox's directory are
@@ -75,7 +75,7 @@ impl SandboxKind for Local {
     }
 
     fn summary(&self) -> &'static str {
-        "a directory of this machine, with its own HOME, TMPDIR and environment"
+        "a directory on this machine, with its own HOME, TMPDIR and environment"
     }
 
     fn open(
@@ -88,7 +88,7 @@ impl SandboxKind for Local {
     }
 }
 
-/// Creates sandboxes in directories of this machine.
+/// Creates sandboxes in directories on this machine.
 pub(super) struct LocalBackend {
     templates: Templates,
     /// Isolation of the processes, if they are isolated.
@@ -542,8 +542,8 @@ pub fn ruin(work: &Path) -> Result<Option<String>, SandboxError> {
     Ok(None)
 }
 
-/// Converts an error of reading a tree after the agent acted. A tree that takes too long is the agent's fault, because
-/// reading it took less time before.
+/// Converts an error when reading a tree after the agent acted. A tree that takes too long is the agent's fault,
+/// because reading it took less time before.
 fn unread(work: &Path, error: io::Error) -> SandboxError {
     if error.kind() == io::ErrorKind::TimedOut {
         return SandboxError::Ruined {
@@ -553,7 +553,7 @@ fn unread(work: &Path, error: io::Error) -> SandboxError {
     SandboxError::io("read", work)(error)
 }
 
-/// Converts an error of git after the agent acted. As in [`unread`], a timeout is the agent's fault.
+/// Converts an error from git after the agent acted. As in [`unread`], a timeout is the agent's fault.
 fn after_acting(unreadable: Unreadable) -> SandboxError {
     match unreadable {
         Unreadable::Left(reason) | Unreadable::Machine(reason) => SandboxError::Git { reason, source_line: None },

@@ -49,7 +49,7 @@ pub(super) fn open_up(path: &Path) {
     }
 }
 
-/// Removes the files of a tree with several threads, which is nearly all of the work.
+/// Removes the files in a tree on several threads, which is nearly all of the work.
 #[cfg(target_os = "linux")]
 mod files {
     use std::ffi::CString;
@@ -82,7 +82,7 @@ mod files {
 
     /// Removes the entries of a directory except subdirectories, and returns those.
     fn empty(root: &OwnedFd, path: &Path) -> io::Result<Vec<PathBuf>> {
-        // A running process may still replace a directory with a link to another place.
+        // A running process may still replace a directory with a link to another location.
         let inside = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS;
         let mut directory = Dir::from_fd(open(root, path, inside)?)?;
         let mut below = Vec::new();

@@ -1,6 +1,6 @@
 //! State of a sandbox's repository before and after the agent's work: its branches, its index, its remotes and their
-//! review requests. Data that a verdict depends on is never truncated, and facts that could not be determined are
-//! marked as unknown.
+//! review requests. Data that affects a verdict is never truncated, and facts that could not be determined are marked
+//! as unknown.
 //!
 //! Remotes are those that were configured before the agent started, with their addresses at that time: an agent must
 //! not choose the host to which the user's credentials are sent.
@@ -18,7 +18,7 @@ use super::review_requests::Reviews;
 
 /// Maximum number of new commits that are reported.
 const MOST_NEW: &str = "1000";
-/// Timeout of one request to a remote.
+/// Timeout for one request to a remote.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Separator between the parts of the output of [`LOOK`]. No line of git's output begins with it.
@@ -51,7 +51,7 @@ head=$(g rev-parse -q --verify 'HEAD^{commit}')
 g log --ignore-missing --format='%H %s' --max-count="$1" --all ${head:+HEAD} --not $2 --
 "#;
 
-/// Script that prints those arguments that are commits of this repository.
+/// Script that prints those arguments that are commits in this repository.
 const HELD: &str = r#"
 for commit; do g cat-file -e "$commit^{commit}" 2> /dev/null && echo "$commit"; done
 :
@@ -70,7 +70,7 @@ pub(super) struct RepositorySnapshot {
 }
 
 impl RepositorySnapshot {
-    /// Returns the state without the results of its remotes, and with another `git status`.
+    /// Returns the state without the results from its remotes, and with another `git status`.
     fn with_status(&self, status: Vec<String>) -> Self {
         let mut snapshot = self.clone();
         snapshot.state.remotes.clear();
@@ -102,12 +102,12 @@ pub(super) struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Reads the current state of the repository at `work`, without asking its remotes.
+    /// Reads the current state of the repository at `work`, without querying its remotes.
     pub(super) async fn snapshot_of(&self, work: &Path) -> Result<RepositorySnapshot, Unreadable> {
         snapshot_of(&self.git.view(work).await?).await
     }
 
-    /// Asks all remotes of `repository_snapshot` concurrently.
+    /// Queries all remotes of `repository_snapshot` concurrently.
     pub(super) async fn ask_remotes(&self, work: &Path, repository_snapshot: &mut RepositorySnapshot) {
         if repository_snapshot.remotes.is_empty() {
             return;
@@ -144,7 +144,7 @@ impl Watch<'_> {
             Err(Unreadable::Left(reason)) => before.lost(&reason),
             Err(unreadable) => return Err(unreadable),
         };
-        // The agent's changes to the list of remotes must not decide whom this program asks.
+        // The agent's changes to the list of remotes must not decide which hosts this program queries.
         after.remotes.clone_from(&before.remotes);
         self.ask_remotes(work, &mut after).await;
         let is_moved = !after.tips.is_subset(&before.tips);
@@ -201,7 +201,7 @@ impl Watch<'_> {
     }
 }
 
-/// Reads the state of a repository without asking a remote.
+/// Reads the state of a repository without querying a remote.
 async fn snapshot_of(view: &View<'_>) -> Result<RepositorySnapshot, Unreadable> {
     let output = view.script(LOOK, &[]).await?;
     let mut parts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -238,8 +238,8 @@ async fn snapshot_of(view: &View<'_>) -> Result<RepositorySnapshot, Unreadable> 
     Ok(RepositorySnapshot { state, tips, mine, remotes })
 }
 
-/// Restores the earlier state of remote branches that were changed by others meanwhile, for example by another trial of
-/// the same repository. A new commit counts as the agent's only if this repository contains it.
+/// Restores the earlier state of remote branches that others changed meanwhile, for example another trial with the
+/// same repository. A new commit counts as the agent's only if this repository contains it.
 async fn leave_out_others(view: &View<'_>, before: &RepositoryState, after: &mut RepositoryState) {
     let was = |remote: &RemoteState| {
         let known = before.remotes.values().find(|known| known.url == remote.url);

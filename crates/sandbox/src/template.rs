@@ -29,7 +29,7 @@ pub(super) struct Template {
     pub(super) files: Arc<Files>,
 }
 
-/// Content of a working directory, to be compared with later.
+/// Content of a working directory, with which a later state is compared.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub(super) snapshot: Snapshot,
@@ -67,8 +67,8 @@ pub(super) struct Templates {
 /// Templates, by request and by the key of their content.
 #[derive(Default)]
 pub(super) struct TemplateCache {
-    /// By the addresses of the requested objects, so that a trial with the same request needs no reading. The objects
-    /// are kept alive here.
+    /// By the addresses of the requested objects, so that a trial with the same request does not have to read
+    /// anything. The objects are kept alive here.
     requested: HashMap<(usize, usize, String), RequestedTemplate>,
     built: HashMap<[u8; 32], Arc<OnceCell<Arc<Template>>>>,
 }
@@ -154,7 +154,7 @@ impl Templates {
         }
         let writing = (work.clone(), Arc::clone(fixtures), skill.clone());
         blocking(move || write_baseline(&writing.0, &writing.1, writing.2.as_ref())).await?;
-        // The objects of a repository that came with a tree are kept as they are.
+        // The objects of a repository that came with a tree are kept unchanged.
         let own = !work.join(".git/objects").exists();
         let is_committed = fixtures.files_staged.is_empty() && fixtures.files_unstaged.is_empty();
         let mut status = None;
@@ -167,7 +167,7 @@ impl Templates {
             let exclude = exclude.as_deref();
             let branch = fixtures.git_branch.as_deref();
             match request.source_repo {
-                // The cloned commit already is the baseline.
+                // The cloned commit is already the baseline.
                 Some(_) if nothing => git.adopt(&work, exclude, branch).await?,
                 _ if is_committed => {
                     prepare_times(&work).await?;
@@ -218,7 +218,7 @@ fn write_baseline(work: &Path, fixtures: &Fixtures, skill: Option<&Installation>
     write(&mut writer, "files_committed", &fixtures.files_committed)
 }
 
-/// Writes a list of files of the fixture, which the fixture calls `key`.
+/// Writes a list of the fixture's files, which the fixture calls `key`.
 async fn write_files(
     work: &Path,
     fixtures: &Arc<Fixtures>,
@@ -249,7 +249,7 @@ fn set_times(work: &Path) -> Result<(), SandboxError> {
 }
 
 fn finish(work: PathBuf, status: Option<Vec<String>>, deadline: Deadline) -> Result<Template, SandboxError> {
-    // Times are set again because git has written to the repository since.
+    // Times are set again because git has since written to the repository.
     set_times(&work)?;
     let mut items = tree::list(&work, |_| false).map_err(SandboxError::io("read", &work))?;
     unpack::keep_small(&work, &mut items).map_err(SandboxError::io("read", &work))?;

@@ -14,7 +14,7 @@ use model::{Finding, HookKind, HookRecord, RunInfo, Status};
 use report::{Reporter, Tree};
 use runner::Plan;
 use runner::hook::{GradedTrial, Hook, HookResult, succeeded};
-use sandbox::supervise::{self, MARK, Output, TROUBLE};
+use sandbox::supervise::{self, MESSAGE_PREFIX, Output, SUPERVISOR_FAILED};
 use sandbox::{BoxFuture, Host};
 
 use self::variables::Variables;
@@ -174,8 +174,8 @@ fn record(hook: HookKind, command: &str, ran: Result<Output, String>, took: Dura
             record.stderr = output.stderr.text();
             record.timed_out = output.timed_out;
             let code = output.status.code().filter(|_| !output.timed_out);
-            let marked = || record.stderr.lines().find_map(|line| line.strip_prefix(MARK)).map(str::to_owned);
-            match code.filter(|code| *code == i32::from(TROUBLE)).and_then(|_| marked()) {
+            let marked = || record.stderr.lines().find_map(|line| line.strip_prefix(MESSAGE_PREFIX)).map(str::to_owned);
+            match code.filter(|code| *code == i32::from(SUPERVISOR_FAILED)).and_then(|_| marked()) {
                 Some(trouble) => record.error = Some(format!("it cannot be run: {trouble}")),
                 None => record.exit_code = code,
             }

@@ -71,7 +71,7 @@ fn kind(value: &Value) -> &'static str {
 /// Returns the findings in the output of `command`. Elements that cannot be parsed become undecided findings.
 pub(super) fn findings(stdout: &str, command: &str) -> Vec<Finding> {
     let Some(elements) = read(stdout) else {
-        let is_cut = stdout.trim_start().starts_with('[') && stdout.contains(" bytes left out …]");
+        let is_cut = stdout.trim_start().starts_with('[') && stdout.contains(" bytes omitted …]");
         let reason = "its output is too long: at most 256 KiB are kept";
         let undecided = |reason: &str| found(&format!("findings of `{command}`"), Status::Undecided, reason);
         if is_cut {
@@ -227,6 +227,6 @@ mod tests {
             assert!(reason.contains("a JSON array of objects with `text` and `passed`"), "{reason}");
             assert!(reason.contains(wrong), "{stdout}: {reason}");
         }
-        assert_eq!(describe("[1,\n[… 9 bytes left out …]\n2]")[0].1, Status::Undecided);
+        assert_eq!(describe("[1,\n[… 9 bytes omitted …]\n2]")[0].1, Status::Undecided);
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Gid, Pid, Uid};
-use sandbox::supervise::{Contained, Containment, MARK, Supervisor, run};
+use sandbox::supervise::{Contained, Containment, MESSAGE_PREFIX, Supervisor, run};
 
 /// Longer than anything here takes; if it expires, something hangs.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -199,10 +199,10 @@ fn the_exit_code_is_that_of_the_program_or_reports_the_failed_start() {
         assert_eq!(way.shell(&[], "kill -15 $$").end(), (143, String::new()));
         let (code, stderr) = way.start(&[], &["no-such-program-anywhere"]).end();
         assert_eq!(code, 127, "{}", way.name);
-        assert!(stderr.starts_with(&format!("{MARK}cannot run no-such-program-anywhere: ")), "{stderr}");
+        assert!(stderr.starts_with(&format!("{MESSAGE_PREFIX}cannot run no-such-program-anywhere: ")), "{stderr}");
         let (code, stderr) = way.start(&[], &["/etc/passwd"]).end();
         assert_eq!(code, 126, "{}", way.name);
-        assert!(stderr.starts_with(MARK), "{stderr}");
+        assert!(stderr.starts_with(MESSAGE_PREFIX), "{stderr}");
         let (code, stderr) = way.start(&[], &[]).end();
         assert_eq!((code, stderr.as_str()), (125, "trialrun supervisor: no program to run\n"));
     }
@@ -428,6 +428,6 @@ async fn excessive_output_is_truncated_and_does_not_block() {
         let output = run(shell(&supervisor, flood), TIMEOUT, 1000).await.unwrap();
         let text = output.stdout.text();
         assert!(text.starts_with("first\nxxx") && text.ends_with("xxx\nlast\n") && text.len() < 1100);
-        assert_eq!(output.stdout.left_out(), 3_000_000 + 12 - 1000);
+        assert_eq!(output.stdout.omitted(), 3_000_000 + 12 - 1000);
     }
 }

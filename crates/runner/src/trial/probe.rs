@@ -10,7 +10,7 @@ use model::{Change, Collected, FileChange, Need, Probe, Probed};
 use sandbox::{Sandbox, SandboxCopy};
 
 use super::files;
-use sandbox::supervise::{self, MARK, TROUBLE};
+use sandbox::supervise::{self, MESSAGE_PREFIX, SUPERVISOR_FAILED};
 
 /// Maximum number of bytes that are read from a file, and that are recorded of its text.
 const MOST_OF_A_FILE: u64 = 16 * 1024 * 1024;
@@ -156,7 +156,7 @@ async fn command(copy: &SandboxCopy, run: &str, timeout: Duration) -> Probed {
     };
     let stderr = output.stderr.text();
     let code = output.status.code();
-    if code == Some(i32::from(TROUBLE)) && stderr.contains(MARK) {
+    if code == Some(i32::from(SUPERVISOR_FAILED)) && stderr.contains(MESSAGE_PREFIX) {
         return Probed::Failed { reason: stderr.trim().replace('\n', " ") };
     }
     match code {
@@ -165,7 +165,7 @@ async fn command(copy: &SandboxCopy, run: &str, timeout: Duration) -> Probed {
             exit_code: code.filter(|_| !output.timed_out),
             stdout: output.stdout.text(),
             stderr,
-            clipped: output.stdout.left_out() + output.stderr.left_out() > 0,
+            clipped: output.stdout.omitted() + output.stderr.omitted() > 0,
         },
     }
 }

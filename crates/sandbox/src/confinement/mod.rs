@@ -31,31 +31,31 @@ const SYSTEM: [&str; 13] = [
     "/var/lib/ca-certificates",
 ];
 
-/// File that names the DNS servers. Without it, programs ask this machine.
+/// File that lists the DNS servers. Without it, programs ask this machine.
 const RESOLVER: &str = "/etc/resolv.conf";
 
-/// Files of the system that are often links to places outside of [`SYSTEM`].
+/// Files of the system that are often links to locations outside [`SYSTEM`].
 const LINKED: [&str; 3] = [RESOLVER, "/etc/hosts", "/etc/localtime"];
 
-/// Variables of the host that processes inherit and that name files.
+/// Variables inherited from the host that contain paths of files.
 const CERTIFICATES: [&str; 3] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// Folder whose private files are hidden. A run as user 0 could read them otherwise.
 const SETTINGS: &str = "/etc";
 
-/// Maximum number of private files that are looked for.
+/// Maximum number of private files that are searched for.
 const MOST_PRIVATE: usize = 10_000;
 
-/// Variables that name the proxy.
+/// Variables for the proxy.
 const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 
-/// Variables that name the hosts that are reached without the proxy.
+/// Variables for the hosts that are reached without the proxy.
 const NO_PROXIES: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-/// Hosts that are reached without the proxy: those in the network of the sandbox itself.
+/// Hosts that are reached without the proxy: those in the sandbox's own network.
 const OWN_HOSTS: &str = "localhost,.localhost,127.0.0.1,127.0.0.0/8,::1,[::1],0.0.0.0";
 
-/// Port of the proxy in the network of the sandbox, unless it is needed for something else.
+/// Port of the proxy in the sandbox's network, unless it is needed for something else.
 const PROXY_PORT: u16 = 3128;
 
 /// Variable that makes Node.js use the proxy.
@@ -69,12 +69,12 @@ pub(super) struct Confinement {
     private: Vec<PathBuf>,
     layers: Vec<IsolationLayer>,
     policy: NetworkPolicy,
-    /// File that names the DNS servers of the machine.
+    /// File that lists the machine's DNS servers.
     resolver: Option<PathBuf>,
 }
 
 impl Confinement {
-    /// Determines what is visible, and asks the machine whether it can isolate processes so.
+    /// Determines what is visible, and checks whether the machine can isolate processes accordingly.
     ///
     /// # Errors
     /// Returns an error if it cannot.
@@ -90,7 +90,7 @@ impl Confinement {
         let own = host.home.iter().chain([&host.temp]).chain(&options.private);
         let private: Vec<PathBuf> = own.map(|path| files::follow(path).path).collect();
         if let Some(path) = private.iter().find(|path| readable.contains(path)) {
-            return Err(refused(format!("{} is a folder of the system, which every trial sees", path.display())));
+            return Err(refused(format!("{} is a system folder, which every trial sees", path.display())));
         }
         let mut hidden: Vec<PathBuf> = private.iter().filter(|path| is_below(&readable, path)).cloned().collect();
         if nix::unistd::geteuid().is_root() {
@@ -113,7 +113,7 @@ impl Confinement {
         }
         common.tools = tools.into_paths();
         let layers = match host.supervisor.layers(&common) {
-            // Trials that use the network of the machine can still run.
+            // Trials that use the machine's network can still run.
             Err(reason) if options.network.is_open() => {
                 common.network = Network::Open;
                 let mut layers = host.supervisor.layers(&common).map_err(refused)?;
@@ -132,8 +132,8 @@ impl Confinement {
         model::Isolation { sandbox, network, layers: self.layers.clone() }
     }
 
-    /// Returns a command that runs isolated. `places` are the directories that it can write: their real paths, and the
-    /// paths at which it sees them. The first one is also its `/tmp`.
+    /// Returns a command that runs isolated. `places` are the directories to which it can write: their real paths, and
+    /// the paths at which it sees them. The first one is also its `/tmp`.
     pub(super) fn command(
         &self,
         supervisor: &Supervisor,
@@ -163,7 +163,7 @@ impl Confinement {
     }
 }
 
-/// Sets the variables that name the proxy of the sandbox. A proxy of the machine cannot be reached from it.
+/// Sets the variables for the sandbox's proxy. The machine's proxy cannot be reached from the sandbox.
 fn set_proxy(command: &mut Command, served: Option<&ServedPorts>) {
     let proxy = served.and_then(|served| served.ports.first()).map(|port| format!("http://127.0.0.1:{port}"));
     for name in PROXIES {
@@ -211,8 +211,8 @@ impl Confined {
         self.lock().shown.push(path.to_owned());
     }
 
-    /// Opens `ports` and a proxy on the loopback interface of later processes, and passes their sockets to the returned
-    /// listeners, which wait at `socket`. Returns `None` if the processes use the network of the machine.
+    /// Opens `ports` and a proxy on the loopback interface of later processes, and passes their sockets to the
+    /// returned listeners, which wait at `socket`. Returns `None` if the processes use the machine's network.
     pub(super) fn serve(&self, socket: PathBuf, ports: &[u16]) -> std::io::Result<Option<Listeners>> {
         let mut own = self.lock();
         if own.network == Network::Open {

@@ -1,8 +1,9 @@
 //! Listening sockets in the network of an isolated program, which the harness serves.
 //!
-//! The network of an isolated program has only a loopback interface. Before the program starts, the process that creates
-//! the network opens ports there and passes the listening sockets to the harness, which accepts the connections from
-//! outside. So no process in the sandbox has to forward anything, and the program cannot stop, replace or bypass it.
+//! The network of an isolated program has only a loopback interface. Before the program starts, the process that
+//! creates the network opens ports there and passes the listening sockets to the harness, which accepts the
+//! connections from outside. So no process in the sandbox has to forward anything, and the program cannot stop,
+//! replace or bypass it.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -21,18 +22,18 @@ use tokio::io::Interest;
 
 use super::isolation::ServedPorts;
 
-/// Maximum number of sockets of one program.
+/// Maximum number of sockets for one program.
 const MOST_SOCKETS: usize = 64;
 
 /// Port for DNS lookups. Programs ask this machine if no other server is configured.
 const DNS: u16 = 53;
 
-/// Message that comes with the sockets of an agent.
+/// Message that comes with an agent's sockets.
 const OF_AGENT: u8 = b'a';
-/// Message that comes with the sockets of another command.
+/// Message that comes with another command's sockets.
 const OF_COMMAND: u8 = b'c';
 
-/// Opens the ports in the network of this process and passes them to the harness, which serves them until the returned
+/// Opens the ports in this process's network and passes them to the harness, which serves them until the returned
 /// stream is closed.
 ///
 /// # Errors
@@ -71,7 +72,7 @@ fn short(socket: &Path) -> io::Result<(File, PathBuf)> {
     Ok((folder, path))
 }
 
-/// Takes over the listening sockets of the programs of a sandbox.
+/// Takes over the listening sockets of a sandbox's programs.
 #[derive(Debug)]
 pub struct Listeners {
     listener: tokio::net::UnixListener,
@@ -85,7 +86,7 @@ impl Listeners {
         Ok(Self { listener: tokio::net::UnixListener::bind(path)?, proxy })
     }
 
-    /// Returns the port of the proxy in the network of the programs.
+    /// Returns the port of the proxy in the programs' network.
     pub fn proxy(&self) -> u16 {
         self.proxy
     }
@@ -132,17 +133,17 @@ impl Arrival {
 /// The listening sockets of a running program.
 #[derive(Debug)]
 pub struct Served {
-    /// Sockets for connections, with their addresses in the network of the program.
+    /// Sockets for connections, with their addresses in the program's network.
     pub listeners: Vec<(SocketAddr, tokio::net::TcpListener)>,
     /// Sockets for DNS lookups.
     pub lookups: Vec<tokio::net::UdpSocket>,
-    /// True if the program is a command of an assertion, and not the agent's.
+    /// True if the program is an assertion's command rather than the agent's.
     pub is_of_command: bool,
-    /// Notice of the end of the program.
+    /// Notifies of the program's end.
     pub ended: Ended,
 }
 
-/// Notice of the end of a program and all its descendants.
+/// Notifies of the end of a program and all its descendants.
 #[derive(Debug)]
 pub struct Ended(tokio::net::UnixStream);
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Arguments, Call, Run, Tool, ToolOutput};
-use sandbox::supervise::{self, MARK, TROUBLE};
+use sandbox::supervise::{self, MESSAGE_PREFIX, SUPERVISOR_FAILED};
 
 /// Timeout of a command, unless the model sets one.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -57,7 +57,7 @@ async fn bash(mut arguments: Arguments, call: Call<'_>) -> ToolOutput {
     match output.status.code() {
         Some(0) if text.is_empty() => Ok("(no output)".to_owned()),
         Some(0) => Ok(text),
-        Some(code) if code == i32::from(TROUBLE) && text.contains(MARK) => {
+        Some(code) if code == i32::from(SUPERVISOR_FAILED) && text.contains(MESSAGE_PREFIX) => {
             Err(join("The command could not be run.", &text))
         }
         Some(code) => Err(join(&format!("Exit code {code}"), &text)),

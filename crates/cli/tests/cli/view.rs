@@ -108,7 +108,7 @@ fn the_pages_follow_a_run_and_survive_the_end_of_the_server() {
     server.signal(Signal::SIGINT);
     server.end().exits(0);
     browser.wait("document.getElementById('lost')");
-    assert!(text(browser, "#lost").contains("no longer changes"));
+    assert!(text(browser, "#lost").contains("no longer updated"));
     assert!(text(browser, ".timeline").contains("fine"));
     browser.evaluate("document.getElementById('back').click()");
     browser.wait("document.querySelector('.trials')");

@@ -1,6 +1,6 @@
 // The timeline of a trial: messages, turns of the model, tool calls, and what happened around them.
 
-/** Items of a timeline that are added at once. */
+/** Number of items that are added to a timeline at once. */
 const ITEMS = 300;
 
 /** Returns the steps that a trial without recorded steps, such as a regraded one, has according to its record. */
@@ -23,8 +23,8 @@ function attempts(transcript) {
 }
 
 /**
- * Builds the items of one attempt. Turns and calls are numbered as in findings: over all, those of sub-agents included.
- * The items of a sub-agent are children of the call that started it.
+ * Builds the items of one attempt. Turns and calls are numbered as in findings, including those of sub-agents. The items
+ * of a sub-agent are children of the call that started it.
  */
 function items(transcript, attempt) {
   const own = transcript.events.filter((event) => event.attempt === attempt);
@@ -121,7 +121,7 @@ function argument({ input }) {
   return name ? line(input[name]) : line(JSON.stringify(input).slice(0, 1000));
 }
 
-/** Draws items, in portions. */
+/** Draws items, a portion at a time. */
 function draw(all, context) {
   const box = h('ol', { class: 'items' });
   const more = h('button', { class: 'more', onclick: () => add() });
@@ -188,7 +188,7 @@ function drawPart(part, context) {
   }
 }
 
-/** A tool call: one line, and its whole input and result when it is opened. */
+/** Draws a tool call: one line, and its whole input and result when it is opened. */
 function drawCall(call, context) {
   const { result, children } = call;
   const body = h('div', { class: 'body' });
@@ -211,7 +211,7 @@ function drawCall(call, context) {
   return [details, children.length > 0 && h('div', { class: 'sub' }, draw(children, context))];
 }
 
-/** The whole input: texts as lines, edits as differences. */
+/** Draws the whole input: texts as lines, edits as differences. */
 function drawInput({ name, input, raw_name: raw }) {
   const label = h('span', { class: 'label' }, raw && raw !== name ? `input of ${raw}` : 'input');
   if (input === null || typeof input !== 'object') return h('div', { class: 'input' }, label, block(asText(input ?? '')));
@@ -234,7 +234,7 @@ function edited(before, after) {
   return [...same(old.slice(0, start)), ...middle(old, '-'), ...middle(now, '+'), ...same(old.slice(old.length - end))].join('\n');
 }
 
-/** Returns all calls, those of sub-agents included. */
+/** Returns all calls, including those of sub-agents. */
 function callsOf(all) {
   return all.flatMap((item) => item.parts ?? []).filter((part) => part.kind === 'call')
     .flatMap((call) => [call, ...callsOf(call.children)]);

@@ -208,7 +208,7 @@ fn runtimes() -> Promise {
     Promise { what: "an engine made", unit: "ms", limit: 1.0, is_least: false, measured }
 }
 
-/// Returns the processor time that this thread has used, in milliseconds.
+/// Returns the CPU time that this thread has used, in milliseconds.
 fn processor_ms() -> f64 {
     let messages = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells what a thread used");
     let nanoseconds: f64 = messages.split_whitespace().next().and_then(|field| field.parse().ok()).expect("a number");

@@ -62,7 +62,7 @@ pub fn overhead(scratch: &Path) -> [Promise; 2] {
     let what = "trial of a skill beside its agent, 50 files";
     [
         Promise { what, limit: 30.0, unit: "ms", measured: wall },
-        Promise { what: "  its processor time", limit: 15.0, unit: "ms", measured: cpu },
+        Promise { what: "  its CPU time", limit: 15.0, unit: "ms", measured: cpu },
     ]
 }
 

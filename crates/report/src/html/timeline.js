@@ -23,8 +23,8 @@ function attempts(transcript) {
 }
 
 /**
- * Builds the items of one attempt. Turns and calls are numbered as in findings, including those of sub-agents. The items
- * of a sub-agent are children of the call that started it.
+ * Builds the items of one attempt. Turns and calls are numbered as in findings, including those of sub-agents. The
+ * items of a sub-agent are children of the call that started it.
  */
 function items(transcript, attempt) {
   const own = transcript.events.filter((event) => event.attempt === attempt);

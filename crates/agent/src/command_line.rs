@@ -1,6 +1,6 @@
 //! Splits shell command lines into their commands.
 
-/// Commands in a line. The line is split where the shell would start another command, outside of quotes, brackets and
+/// Commands in a line. The line is split where the shell would start another command, outside quotes, brackets and
 /// here-documents.
 ///
 /// The text of each command is compared with scopes. `grade::shell` splits lines into words.

@@ -125,7 +125,7 @@ impl Drop for CallGuard {
 /// A loaded program. Dropping it ends its thread, at the latest when the script's time is used up.
 pub(super) struct Engine {
     jobs: Sender<Job>,
-    /// Console output from outside of turns.
+    /// Console output from outside turns.
     early: Vec<(Level, String)>,
     lines: mpsc::Receiver<(Level, String)>,
     room: Arc<Mutex<ConsoleBudget>>,
@@ -175,7 +175,7 @@ impl Engine {
     /// Prepares the engine to serve several trials, one after another, by freezing the built-in objects.
     ///
     /// # Errors
-    /// If there is no memory left, or the program was not loaded for sharing.
+    /// Returns an error if there is no memory left, or the program was not loaded for sharing.
     pub(super) async fn share(&mut self) -> Result<(), ScriptError> {
         let unprepared = || ScriptError::Failed("the engine is not made for more than one trial".to_owned());
         let freezer = self.freezer.take().ok_or_else(unprepared)?;
@@ -189,7 +189,7 @@ impl Engine {
         self.is_at_rest
     }
 
-    /// Calls `function` outside of a turn. Its console output is recorded with the next call.
+    /// Calls `function` outside a turn. Its console output is recorded with the next call.
     pub(super) async fn prepare(&mut self, function: &Function, arguments: Vec<Value>) -> Result<Value, ScriptError> {
         let mut answer = self.send(function, arguments);
         loop {

@@ -139,7 +139,7 @@ impl Program {
     /// Returns the version that the program at `path` reports, such as `0.169.0`.
     ///
     /// # Errors
-    /// If it cannot be started, does not respond in time, or reports no version.
+    /// Returns an error if it cannot be started, does not respond in time, or reports no version.
     pub async fn version(&self, host: &Host, path: &Path) -> Result<String, String> {
         let mut command = host.supervisor.command(path, ["--version"]);
         for name in ["PATH", "LANG"] {

@@ -36,7 +36,7 @@ pub struct AdversaryTrials {
 
 impl AdversaryTrials {
     /// Takes a plan with [`offline`] settings. Trials of adversaries that cannot show anything about their case are
-    /// left out.
+    /// omitted.
     pub fn of(mut plan: Plan) -> Self {
         let mut builder = AuditBuilder::default();
         for trial in &plan.trials {
@@ -58,7 +58,7 @@ impl AdversaryTrials {
     /// Runs the trials. Returns their verdicts, and the signal that stopped them.
     ///
     /// # Errors
-    /// If the run cannot start.
+    /// Returns an error if the run cannot start.
     pub async fn run(
         self,
         host: Arc<Host>,

@@ -94,7 +94,7 @@ impl Args {
     /// Parses the arguments in `raw`, starting with the name of the program.
     ///
     /// # Errors
-    /// If they do not match the definition, or request help or the version.
+    /// Returns an error if they do not match the definition, or request help or the version.
     pub fn read(raw: &[std::ffi::OsString]) -> Result<Self, clap::Error> {
         let mut command = Self::definition();
         let matches =

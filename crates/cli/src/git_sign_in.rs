@@ -61,7 +61,7 @@ impl<'a> Address<'a> {
 /// Returns the variables with which the agent can sign in to `source_repo` like the user.
 ///
 /// # Errors
-/// If credentials do not apply to this kind of URL, or the user has none for it.
+/// Returns an error if credentials do not apply to this kind of URL, or the user has none for it.
 pub fn variables(source_repo: Option<&str>) -> Result<Vec<(String, String)>, CliError> {
     let address = source_repo.and_then(Address::parse).ok_or_else(|| {
         CliError::usage("`--lend-git-sign-in` needs a `--source-repo` with an `https://` address")

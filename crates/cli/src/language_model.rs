@@ -26,7 +26,7 @@ pub struct LanguageModel {
 /// Returns `None` if there is none.
 ///
 /// # Errors
-/// If the model is unknown, or its key or file is missing.
+/// Returns an error if the model is unknown, or its key or file is missing.
 pub fn open(written: Option<&str>, settings: &runner::Settings, cwd: &Path) -> Result<Option<LanguageModel>, CliError> {
     let Some(chosen) = written.or_else(|| settings.judge()).filter(|name| !name.trim().is_empty()) else {
         return Ok(None);

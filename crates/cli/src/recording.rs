@@ -52,7 +52,7 @@ impl Recording {
     /// in the store stops the run through `controls`.
     ///
     /// # Errors
-    /// If a thread cannot be started.
+    /// Returns an error if a thread cannot be started.
     pub fn start(
         mut store: Box<dyn Store>,
         reporters: Vec<Box<dyn Reporter>>,

@@ -35,7 +35,7 @@ impl Collector {
     /// Returns the collector that `--report NAME=DESTINATION` refers to; `None` for a file and for other reports.
     ///
     /// # Errors
-    /// If the environment requests something that is not supported.
+    /// Returns an error if the environment requests something that is not supported.
     pub fn from_name(name: &str, destination: Option<&str>) -> Result<Option<Self>, CliError> {
         if name != OTLP || destination.is_some_and(|destination| !otlp::is_address(destination)) {
             return Ok(None);
@@ -47,7 +47,7 @@ impl Collector {
     /// Returns the arguments for opening a report that sends to this collector.
     ///
     /// # Errors
-    /// If the environment requests something that is not supported.
+    /// Returns an error if the environment requests something that is not supported.
     pub fn options(&self, mode: ExportMode, warnings: &Warnings) -> Result<ReporterOptions, CliError> {
         let mut options = with_folder(ReporterOptions::new(Box::new(io::sink()), Style::plain()));
         options.otlp = otlp::to_collector(self.0.as_deref(), mode, warnings)?;
@@ -172,7 +172,7 @@ pub fn for_otlp(reports: &[RequestedReport], terminal: &Terminal, warnings: &War
 /// Returns the arguments for opening a report of this kind.
 ///
 /// # Errors
-/// If the file for the step summary of GitHub Actions cannot be opened.
+/// Returns an error if the file for the step summary of GitHub Actions cannot be opened.
 pub fn options(kind: &Report, out: Box<dyn Write + Send>, style: Style) -> Result<ReporterOptions, CliError> {
     let mut options = with_folder(ReporterOptions::new(out, style));
     if kind.name == GITHUB {

@@ -29,7 +29,7 @@ impl RunLock {
     /// Locks the run with that full id in the record at `database`. A process must not lock the same run twice.
     ///
     /// # Errors
-    /// If another process has locked the run, or the lock file cannot be used.
+    /// Returns an error if another process has locked the run, or the lock file cannot be used.
     pub fn acquire(database: &Path, run: &str) -> Result<Self, LockError> {
         let file = File::options().create(true).append(true).open(database.with_extension("lock"))?;
         let mut lock = libc::flock {

@@ -77,7 +77,7 @@ impl Resolved {
     /// Resolves the command line against the environment and the project.
     ///
     /// # Errors
-    /// If an environment variable has an invalid value.
+    /// Returns an error if an environment variable has an invalid value.
     pub fn of(args: &RunArgs, context: &ProjectContext) -> Result<Self, CliError> {
         let mut line = args.clone();
         line.schedule.timeout = line.schedule.timeout.map(|timeout| timeout.in_project(&context.project));

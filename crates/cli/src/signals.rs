@@ -31,7 +31,7 @@ const AT_ONCE: u32 = 3;
 /// Sends signals to this run as controls, instead of to the previous one.
 ///
 /// # Errors
-/// If signal handlers cannot be installed.
+/// Returns an error if signal handlers cannot be installed.
 pub fn forward(controls: &UnboundedSender<Control>) -> io::Result<()> {
     *RUN.lock().unwrap_or_else(PoisonError::into_inner) = Some(controls.clone());
     begin()
@@ -41,7 +41,7 @@ pub fn forward(controls: &UnboundedSender<Control>) -> io::Result<()> {
 /// everything else is blocked.
 ///
 /// # Errors
-/// If signal handlers cannot be installed.
+/// Returns an error if signal handlers cannot be installed.
 pub fn begin() -> io::Result<()> {
     let mut listens = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
     if *listens {

@@ -101,7 +101,7 @@ impl Terminal {
     /// Prints the question and returns the answer, one line. It is empty at the end of the input.
     ///
     /// # Errors
-    /// If the input cannot be read.
+    /// Returns an error if the input cannot be read.
     pub fn ask(&self, question: &str, prompt: &str) -> Result<String, CliError> {
         self.err(&format!("{question}{prompt}"));
         let mut answer = String::new();

@@ -32,7 +32,8 @@ impl WorkspaceArgs {
     /// `named` is an iteration. A workspace without runs stands for the recorded runs of its skill.
     ///
     /// # Errors
-    /// If the workspace has no such run, or has one for each of several skills; if the record does not exist.
+    /// Returns an error if the workspace has no such run, if several skills each have one, or if the record does
+    /// not exist.
     pub fn find(
         &self,
         global: &Global,
@@ -66,7 +67,7 @@ impl WorkspaceArgs {
     /// Returns the directory of the run, if there is a workspace.
     ///
     /// # Errors
-    /// Same as [`Self::find`].
+    /// See [`Self::find`].
     pub fn directory(&self) -> Result<Option<PathBuf>, CliError> {
         let workspace = self.workspace.as_deref().filter(|workspace| workspace.exists());
         workspace.map(|workspace| directory(workspace, self.iteration.as_deref())).transpose()

@@ -115,7 +115,7 @@ pub fn shown(value: Option<&Value>) -> String {
     model::text::shortened(&json(value), MAX_CHARS)
 }
 
-/// Same as `shown`, but without quotes around a string. For use after other words.
+/// Like `shown`, but without quotes around a string. For use after other words.
 pub fn describe(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().nth(80).is_none() => text.clone(),

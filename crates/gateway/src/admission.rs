@@ -88,7 +88,7 @@ impl Drop for Admission {
 }
 
 impl std::fmt::Debug for Admission {
-    /// Leaves out the token.
+    /// Omits the token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Admission").field("seen", &self.seen()).finish_non_exhaustive()
     }

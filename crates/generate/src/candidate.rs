@@ -44,7 +44,7 @@ pub struct TestScript {
     pub role: String,
     /// Tone of the user; may be empty.
     pub tone: String,
-    /// Messages of the user, each with assertions about the reply.
+    /// Messages from the user, each with assertions about the reply.
     pub turns: Vec<Turn>,
     /// Files that exist when the agent starts, in formats with a sandbox.
     pub files: Vec<StartingFile>,

@@ -49,7 +49,7 @@ pub struct Exploration {
     pub profile: Profile,
     /// Number of files that were read.
     pub files: usize,
-    /// Number of facts that were left out because their quotes are not in the file.
+    /// Number of facts that were omitted because their quotes are not in the file.
     pub unproven: usize,
     /// Problems with individual requests.
     pub problems: Vec<String>,
@@ -58,7 +58,7 @@ pub struct Exploration {
 }
 
 /// Lets `model` read `files`, which must not contain secrets. Facts on lines that are already evidence in `known` are
-/// left out. `in_order` sends the requests one after another, for models whose answers depend on the order.
+/// omitted. `in_order` sends the requests one after another, for models whose answers depend on the order.
 pub async fn explore(files: &[SourceFile], known: &Profile, model: &dyn Model, in_order: bool) -> Exploration {
     let mut exploration = Exploration { cost_usd: Some(0.0), ..Exploration::default() };
     let chosen = ranked(files, model, &mut exploration).await;

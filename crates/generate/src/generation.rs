@@ -78,19 +78,19 @@ pub trait Host: Send + Sync {
     /// Loads and compiles a test, and runs it with adversaries. Returns the reasons to reject it.
     ///
     /// # Errors
-    /// If it could not be run through no fault of the test.
+    /// Returns an error if it could not be run through no fault of the test.
     fn audit<'a>(&'a self, test: &'a RenderedTest) -> BoxFuture<'a, Result<Vec<String>, String>>;
 
     /// Runs a test with the agent. Returns `None` if there is no agent.
     ///
     /// # Errors
-    /// If it could not be run through no fault of the agent.
+    /// Returns an error if it could not be run through no fault of the agent.
     fn try_out<'a>(&'a self, test: &'a RenderedTest) -> BoxFuture<'a, Result<Option<Tryout>, String>>;
 
     /// Writes an admitted test, and returns its path for messages. It never replaces a file.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// Returns an error if it cannot be written.
     fn save(&self, test: &RenderedTest) -> Result<String, String>;
 
     /// Receives each test that is planned, admitted or rejected, as it happens.

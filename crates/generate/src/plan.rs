@@ -80,7 +80,7 @@ fn schema() -> Value {
     })
 }
 
-/// Reads a plan. Tests beyond the quota of their category are left out.
+/// Reads a plan. Tests beyond the quota of their category are omitted.
 ///
 /// # Errors
 /// Returns a description of the problem: the answer is not a plan, a test covers no known fact, or tests are missing.

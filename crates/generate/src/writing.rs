@@ -218,7 +218,7 @@ impl Writing<'_> {
     }
 }
 
-/// Checks that a path stays in the sandbox, and outside of git's own files.
+/// Checks that a path stays in the sandbox, and outside git's own files.
 fn check_path(path: &str) -> Result<(), String> {
     let parts = || Path::new(path).components();
     let is_inside = !path.trim().is_empty()

@@ -1,7 +1,7 @@
 //! Measures the speed and the memory of judging answers: `cargo bench -p trialrun-grade`.
 //!
 //! Each figure is the median of several rounds, printed next to its limit. The exit code is 1 if a limit is exceeded.
-//! Processor time is that of this thread, so other programs on the machine do not count. Peak memory is that of the
+//! CPU time is that of this thread, so other programs on the machine do not count. Peak memory is that of the
 //! process, after everything was compiled and judged for the first time.
 
 #![allow(clippy::expect_used, clippy::print_stdout, missing_docs)]

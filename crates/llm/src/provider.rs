@@ -93,7 +93,7 @@ impl Providers {
     /// Opens OpenAI's Assistants API, or that of a compatible server at `base_url`. Nothing is sent yet.
     ///
     /// # Errors
-    /// Fails if a key or an address is missing or wrong.
+    /// Returns an error if a key or an address is missing or wrong.
     pub fn assistants(&self, base_url: Option<&str>) -> Result<Documents, OpenError> {
         let read = &|_: &str| Err(Vec::new());
         openai::ASSISTANTS.documents(&ProviderOptions { argument: "", base_url, providers: self, read })
@@ -103,7 +103,7 @@ impl Providers {
     /// `base_url` replaces the vendor's own address. Nothing is sent yet.
     ///
     /// # Errors
-    /// Fails if the name is unknown, a key or an address is missing, or a file has problems.
+    /// Returns an error if the name is unknown, a key or an address is missing, or a file has problems.
     pub fn open(&self, written: &str, base_url: Option<&str>, read: ReadDocument<'_>) -> Result<Opened, OpenError> {
         let (provider, argument) = named(written)?;
         let options = ProviderOptions { argument, base_url, providers: self, read };
@@ -113,7 +113,7 @@ impl Providers {
     /// Opens the model `NAME:ARGUMENT` on the network, as [`Providers::open`] does.
     ///
     /// # Errors
-    /// Fails if the name is unknown or a script, or a key or an address is missing.
+    /// Returns an error if the name is unknown or a script, or a key or an address is missing.
     pub fn model(&self, written: &str, base_url: Option<&str>) -> Result<Arc<dyn Model>, OpenError> {
         match self.open(written, base_url, &|_| Err(Vec::new()))? {
             Opened::Model(model) => Ok(model),

@@ -69,8 +69,8 @@ pub struct Comparison {
 
 impl Comparison {
     /// Compares the finished trials of two runs. A case that has a single arm in each run is compared across arms. A
-    /// mean score may drop by `threshold`, a share from 0 to 1. Baseline trials are left out, because they are not
-    /// under test. Cases that are in quarantine in one run are left out of both.
+    /// mean score may drop by `threshold`, a share from 0 to 1. Baseline trials are omitted, because they are not
+    /// under test. Cases that are in quarantine in one run are omitted from both.
     pub fn of(before: &[TrialRow], after: &[TrialRow], threshold: f64) -> Self {
         let quarantined = quarantine::cases(before.iter().chain(after));
         let under_test = |trial: &&TrialRow| !is_baseline(trial) && !quarantine::contains(&quarantined, trial);
@@ -174,7 +174,7 @@ impl Comparison {
     /// returns their records in the same order.
     ///
     /// # Errors
-    /// The first error of `read`.
+    /// Returns the first error from `read`.
     pub fn with_evidence<E>(
         mut self,
         most: usize,

@@ -1,4 +1,4 @@
-//! Results across runs: a line for each run, and the flaky cases.
+//! Results across runs: one line per run, and the flaky cases.
 
 use std::collections::BTreeMap;
 

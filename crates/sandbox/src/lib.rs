@@ -319,7 +319,7 @@ pub enum SandboxError {
     Io {
         /// Attempted operation, with its path.
         doing: String,
-        /// Error of the system.
+        /// Error from the system.
         source: io::Error,
     },
     /// The fixture requires something that sandboxes do not support.

@@ -28,7 +28,7 @@ impl Deadline {
         self.begin_at(used(), budget);
     }
 
-    /// Same as `begin`, with the current value of [`used`], which saves a system call.
+    /// Like `begin`, with the current value of [`used`], which saves a system call.
     pub fn begin_at(&self, used: Duration, budget: Duration) {
         self.passed.set(false);
         self.at.set(used.checked_add(budget));

@@ -36,10 +36,10 @@ impl Runtime {
         self.evaluate_with(expression, scope, budget, &mut refuse)
     }
 
-    /// Same as `evaluate`, with a host that answers the requests from functions in the scope, as in [`Runtime::call`].
+    /// Like `evaluate`, with a host that answers the requests from functions in the scope, as in [`Runtime::call`].
     ///
     /// # Errors
-    /// Same as for [`Runtime::evaluate`].
+    /// See [`Runtime::evaluate`].
     pub fn evaluate_with<'s>(
         &mut self,
         expression: &Expression,

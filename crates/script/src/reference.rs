@@ -34,7 +34,7 @@ impl Reference {
     /// Parses a reference. The file is looked up only when it is imported.
     ///
     /// # Errors
-    /// If it is empty or begins with a protocol other than `js://`.
+    /// Returns an error if it is empty or begins with a protocol other than `js://`.
     pub fn parse(text: &str) -> Result<Self, ReferenceError> {
         let wrong = |message: String, help: &str| ReferenceError { message, help: Some(help.to_owned()) };
         const FORMS: &str = "write `./file.js#name`, or `package#name`";

@@ -18,7 +18,7 @@ static WAITING: Mutex<Vec<Sender<Work>>> = Mutex::new(Vec::new());
 /// Runs `work` on a thread that does nothing else in the meantime.
 ///
 /// # Errors
-/// If no thread can be started.
+/// Returns an error if no thread can be started.
 pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut work: Work = Box::new(work);
     while let Some(thread) = waiting(Vec::pop) {

@@ -300,7 +300,7 @@ fn origin(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Origin> {
     Some(Origin { text, shown, at })
 }
 
-/// Same as `origin`, exactly at the engine's position.
+/// Like `origin`, but exactly at the engine's position.
 fn original(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Origin> {
     let (line, column) = (step.line.checked_sub(1)?, step.column.saturating_sub(1));
     if step.file == EXPRESSION {

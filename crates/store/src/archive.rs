@@ -80,7 +80,7 @@ pub enum ArchiveError {
 /// Writes the run with that full id to `out`.
 ///
 /// # Errors
-/// If the run cannot be read, or `out` cannot be written.
+/// Returns an error if the run cannot be read, or `out` cannot be written.
 pub fn export(store: &dyn Store, run: &str, out: impl Write) -> Result<Exported, ArchiveError> {
     let verification = store.verify(run)?;
     let mut out = zstd::Encoder::new(out, LEVEL)?;
@@ -113,7 +113,8 @@ fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
 /// record.
 ///
 /// # Errors
-/// If `from` is not a complete exported run, the record already contains the run, or it cannot be written.
+/// Returns an error if `from` is not a complete exported run, the record already contains the run, or it cannot be
+/// written.
 pub fn import(store: &mut dyn Store, from: impl Read) -> Result<Imported, ArchiveError> {
     let mut lines = Lines(BufReader::new(zstd::Decoder::new(from)?), String::new());
     let header = lines.next().map_err(|_| ArchiveError::Foreign)?.ok_or(ArchiveError::Foreign)?;

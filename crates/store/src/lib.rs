@@ -41,7 +41,7 @@ use sqlite::SqliteStore;
 /// byte for byte.
 ///
 /// # Errors
-/// If the file is not a record that this version can write.
+/// Returns an error if the file is not a record that this version can write.
 pub fn open(path: &Path, owner_pid: u32) -> Result<Box<dyn Store>, StoreError> {
     Ok(Box::new(SqliteStore::open(path)?.owned_by(owner_pid)))
 }
@@ -50,7 +50,7 @@ pub fn open(path: &Path, owner_pid: u32) -> Result<Box<dyn Store>, StoreError> {
 /// is opened read-only.
 ///
 /// # Errors
-/// If the file is not a record that this version can read.
+/// Returns an error if the file is not a record that this version can read.
 pub fn open_existing(path: &Path) -> Result<Option<Box<dyn Store>>, StoreError> {
     Ok(SqliteStore::open_existing(path)?.map(|store| Box::new(store) as Box<dyn Store>))
 }

@@ -52,7 +52,8 @@ struct Part {
 /// the run gets the label that all shards have in common.
 ///
 /// # Errors
-/// If they are not shards of one plan, or a record cannot be used. Nothing is added to `target` then.
+/// Returns an error if they are not shards of one plan, or a record cannot be used. In that case nothing is added to
+/// `target`.
 pub fn merge(
     source: &dyn Store,
     runs: &[String],

@@ -366,7 +366,7 @@ fn home_of_suite(path: &Path) -> Option<&Path> {
     home_of(path).filter(|_| format::named(path).is_none())
 }
 
-/// Returns the name of the suite of the file at `path`, before conflicts are resolved.
+/// Returns the suite name for the file at `path`, before conflicts are resolved.
 fn plain_name(path: &Path) -> String {
     if let Some((_, suite)) = format::named(path) {
         return suite.to_owned();

@@ -71,7 +71,7 @@ impl<'v> Resolution<'v> {
         self.deeper(|| self.follow(raw, path, rest))
     }
 
-    /// Same as [`Resolution::find`], for a value that is not kept. Also returns its size, which is not counted.
+    /// Like [`Resolution::find`], for a value that is not kept. Also returns its size, which is not counted.
     pub(crate) fn look_up(&self, path: &[Key]) -> (Result<Found, TemplateError>, usize) {
         let before = self.weight.get();
         let found = self.find(path);

@@ -20,7 +20,7 @@ pub fn resolve(node: &Node, variables: &Variables, problems: &mut Problems) -> N
     resolve_as(Format::default(), node, variables, problems)
 }
 
-/// Same as [`resolve`], with placeholders in `format`. Templates inside variables always have the default format.
+/// Like [`resolve`], with placeholders in `format`. Templates inside variables always have the default format.
 pub fn resolve_as(format: Format, node: &Node, variables: &Variables, problems: &mut Problems) -> Node {
     let mut limit_told = false;
     let mut report = |at: &Node, error: TemplateError| {

@@ -42,7 +42,7 @@ impl Template {
     /// Parses `text` in the dialect of `format`.
     ///
     /// # Errors
-    /// Same as for [`Template::parse`].
+    /// See [`Template::parse`].
     pub fn parse_as(text: &str, format: Format) -> Result<Option<Self>, TemplateError> {
         let unread = |error: TemplateError| TemplateError { kind: ErrorKind::Unread, ..error };
         match format {

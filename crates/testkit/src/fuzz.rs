@@ -98,7 +98,7 @@ pub fn seeds(folder: &Path, ending: &str) -> Vec<Vec<u8>> {
 /// Calls `read` with each seed, and with many inputs that are derived from the seeds.
 ///
 /// # Panics
-/// If `read` panics. The message contains the input, so that it can be kept as a seed.
+/// Panics if `read` panics. The message contains the input, so that it can be kept as a seed.
 pub fn fuzz(seeds: &[Vec<u8>], read: impl Fn(&[u8])) {
     assert!(!seeds.is_empty(), "there are no seeds");
     let rounds = std::env::var("TRIALRUN_FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS);

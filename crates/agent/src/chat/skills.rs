@@ -37,7 +37,7 @@ impl InstalledSkill {
         skills
     }
 
-    /// Reads the text after the frontmatter as it is now.
+    /// Reads the current text after the frontmatter.
     pub(super) fn body(&self, access: &FileAccess) -> Result<String, String> {
         let text = access.read(&format!("{}/SKILL.md", self.folder))?;
         let text = String::from_utf8_lossy(&text);

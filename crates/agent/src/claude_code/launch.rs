@@ -163,7 +163,7 @@ fn arguments(
     args
 }
 
-/// Returns the permission mode. Calls outside of scopes must be decided by this host, not allowed by the mode.
+/// Returns the permission mode. Calls outside the scopes must be decided by this host, not allowed by the mode.
 /// mode.
 fn permission_mode(mode: PermissionMode, allow_list: Option<&ToolAllowList>) -> PermissionMode {
     match mode {

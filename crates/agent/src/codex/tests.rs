@@ -59,7 +59,7 @@ const EXCEPTIONS: &[Exception] = &[
         expected.calls.clear();
         expected.turns = 1;
     }),
-    (&["i_agents_subagent"], "a sub-agent's answer is neither told nor billed on stdout", |expected| {
+    (&["i_agents_subagent"], "stdout contains neither a sub-agent's answer nor its tokens", |expected| {
         expected.texts.retain(|text| text == "sub or main");
         expected.answer = Some("sub or main".into());
         expected.tokens = Some(tokens(200, 20));

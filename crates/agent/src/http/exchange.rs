@@ -35,7 +35,7 @@ pub(super) struct RequestBody {
 }
 
 impl RequestBody {
-    /// Converts `body` to the text of a request: a string stays as it is, anything else becomes JSON.
+    /// Converts `body` to the text of a request: a string is kept unchanged, anything else becomes JSON.
     pub(super) fn of(body: Value) -> Self {
         match body {
             Value::String(text) => Self { is_json: serde_json::from_str::<Value>(&text).is_ok(), text },

@@ -241,6 +241,6 @@ fn retry_on(node: &Node, problems: &mut Problems) -> RetryOn {
 fn refuse_timeout(fields: &mut Fields<'_>, problems: &mut Problems) {
     if let Some(node) = fields.get("timeout") {
         let problem = node.error("an agent cannot have its own `timeout`: the trial's timeout applies");
-        problems.push(problem.help("set `eval.defaultTimeout` of the project, or `timeout` of a case or of the run"));
+        problems.push(problem.help("set `eval.defaultTimeout` in the project, or `timeout` in a case or for the run"));
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct Answers {
     by_case: HashMap<String, Vec<usize>>,
     /// Lines by the case's position in its file.
     by_index: HashMap<usize, Vec<usize>>,
-    /// True if a line names no case.
+    /// True if a line does not name a case.
     any_by_position: bool,
     /// Number of cases for which a similar name was searched.
     suggested: AtomicUsize,

@@ -1,4 +1,4 @@
-//! Tests of all agents, and code shared by the tests of single agents.
+//! Tests of all agents, and code shared by the tests of individual agents.
 
 pub(crate) mod contract;
 pub(crate) mod harness;

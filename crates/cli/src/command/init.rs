@@ -343,7 +343,7 @@ fn named_skill(args: &InitArgs, name: &str) -> (PathBuf, Vec<(PathBuf, String)>)
     (dir, files)
 }
 
-/// Leaves out `SKILL.md` if the user already has one. The suite next to it is still created.
+/// Omits `SKILL.md` if the user already has one. The suite next to it is still created.
 fn without_own_skill(args: &InitArgs, dir: &Path, files: Vec<(PathBuf, String)>) -> Vec<(PathBuf, String)> {
     let is_wanted = |file: &PathBuf| args.force || !file.ends_with("SKILL.md") || !dir.join(file).exists();
     files.into_iter().filter(|(file, _)| is_wanted(file)).collect()

@@ -361,7 +361,7 @@ impl Collection<'_> {
         problems.iter().for_each(|problem| self.note(problem));
         if unproven > 0 {
             let facts = report::counted(unproven, "fact");
-            self.note(&format!("{facts} of `{}` left out: the quote is not in the file", model.name));
+            self.note(&format!("omitted {facts} from `{}`: the quote is not in the file", model.name));
         }
         if problems.is_empty() && files > 0 {
             self.store(key, &found);

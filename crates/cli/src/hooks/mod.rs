@@ -39,7 +39,7 @@ const MAX_EXCERPT: usize = 500;
 /// directory, if `directory`, a workspace or the hooks need one.
 ///
 /// # Errors
-/// If the directory cannot be used.
+/// Returns an error if the directory cannot be used.
 pub fn set_up(
     args: &RunArgs,
     timeout_ms: u64,

@@ -44,7 +44,7 @@ pub fn is_on() -> bool {
 /// Checks that telemetry can be sent to `address`, or to the collector that the environment names.
 ///
 /// # Errors
-/// If the environment requests something that is not supported.
+/// Returns an error if the environment requests something that is not supported.
 pub fn check(address: Option<&str>) -> Result<(), CliError> {
     Settings::from_environment(&environment(), address).map(drop)
 }
@@ -57,7 +57,7 @@ pub fn to_file() -> Options {
 /// Returns the options for sending to `address`, or to the collector that the environment names.
 ///
 /// # Errors
-/// If the environment requests something that is not supported, or no thread can be started.
+/// Returns an error if the environment requests something that is not supported, or no thread can be started.
 pub fn to_collector(address: Option<&str>, mode: ExportMode, warnings: &Warnings) -> Result<Options, CliError> {
     let environment = environment();
     let settings = Settings::from_environment(&environment, address)?;

@@ -65,7 +65,8 @@ impl Backlog {
     /// after `timeout`.
     ///
     /// # Errors
-    /// If events that did not fit into memory could not be stored. No more events follow then.
+    /// Returns an error if events that did not fit into memory could not be stored. No more events follow in that
+    /// case.
     pub(super) fn take(&self, timeout: Duration) -> io::Result<Option<Vec<Arc<Envelope>>>> {
         let until = Instant::now() + timeout;
         let mut state = self.lock();

@@ -17,7 +17,7 @@ const OTHERS: [&str; 2] = ["TRIALRUN_CLAUDE", "TRIALRUN_NO_NAMESPACE"];
 /// Returns the command line with additional settings from environment variables. An empty variable counts as not set.
 ///
 /// # Errors
-/// If a variable has an invalid value, even if the command line overrides it.
+/// Returns an error if a variable has an invalid value, even if the command line overrides it.
 pub fn added_to(line: &RunArgs, environment: &BTreeMap<String, String>) -> Result<RunArgs, CliError> {
     let mut args = line.clone();
     for setting in &SETTINGS {

@@ -86,7 +86,7 @@ fn a_mistake_in_one_test_breaks_that_test_and_the_rest_runs() {
     }
     let checked = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
     assert!(checked.err.contains("3 errors"), "{}", checked.output());
-    // A file outside of the selection cannot break it.
+    // A file outside the selection cannot break it.
     project.run(&["run", "--agent", "fake", "tests", "--test", "angry-customer"]).exits(0);
 }
 

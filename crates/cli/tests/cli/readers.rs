@@ -80,7 +80,7 @@ fn readers_from_npm_find_every_trial_with_its_outcome() {
     let found = answer(Command::new("node").arg(reader("read.mjs")).arg(packages).args(files));
     assert_eq!(read(&found["junit"]), as_junit(&trials));
     assert_eq!((&found["tapPlan"], &found["tapProblems"]), (&json!([1, 6]), &json!([])), "{found}");
-    assert_eq!(found["ctrfErrors"], json!([]), "the report has the form of the schema");
+    assert_eq!(found["ctrfErrors"], json!([]), "the report conforms to the schema");
     let counted = |of: &Value, outcome: &str| read(of).iter().filter(|(_, found)| found == outcome).count();
     for kind in ["tap", "ctrf"] {
         let numbers = ["passed", "failed"].map(|outcome| counted(&found[kind], outcome));

@@ -157,7 +157,7 @@ impl<'s> Search<'s> {
         while k <= last {
             let right = self.furthest[at + 1];
             self.steps.push(left < right);
-            // Paths at the end of a sequence are outside of `first` and `last`, so both steps lead to an existing
+            // Paths at the end of a sequence are outside `first` and `last`, so both steps lead to an existing
             // point.
             let start = right.max(left + 1);
             let x = self.follow(k, start);

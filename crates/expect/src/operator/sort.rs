@@ -73,7 +73,7 @@ impl Key {
             NodeKind::String(name) => {
                 let (descending, name) = name.strip_prefix('-').map_or((false, name.as_str()), |name| (true, name));
                 if name.is_empty() {
-                    let problem = node.error(format!("`{BY}` names no field"));
+                    let problem = node.error(format!("`{BY}` does not name a field"));
                     compiler.problems.push(problem.help("without `$by` the items are sorted by themselves"));
                     return None;
                 }

@@ -32,7 +32,7 @@ pub enum Key {
 
 /// Key that replaces `tools`, for an expectation about the agent's calls. No key in a file begins like this.
 pub const ALL_CALLS: &str = "\0all calls";
-/// Same as [`ALL_CALLS`], for an expectation that no call may meet.
+/// Like [`ALL_CALLS`], for an expectation that no call may meet.
 pub const NO_CALLS: &str = "\0no calls";
 /// Key of the messages, for an expectation about the calls in them.
 pub const CONVERSATION: &str = "\0conversation";

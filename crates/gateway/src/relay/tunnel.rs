@@ -53,7 +53,7 @@ async fn opening(client: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, ()> {
     Ok(opening)
 }
 
-/// A host because of which a tunnel is forbidden.
+/// Reason to forbid a tunnel: a host that is not allowed.
 struct Refusal {
     place: Destination,
     /// The host as it was written.

@@ -49,10 +49,11 @@ fn render(candidate: &Candidate, context: &Context<'_>) -> String {
     pretty(&suite)
 }
 
-/// Returns the suite in `text` with another case at its end. Existing cases stay as they are.
+/// Returns the suite in `text` with another case at its end. Existing cases are kept unchanged.
 ///
 /// # Errors
-/// If `text` is not a suite of the skill, already has a case with this id, or is formatted differently.
+/// Returns an error if `text` is not a suite of the skill, already has a case with this id, or is formatted
+/// differently.
 pub fn add_to_evals(text: &str, candidate: &Candidate, context: &Context<'_>) -> Result<String, EvalsError> {
     let mut suite: Value = serde_json::from_str(text).map_err(|_| EvalsError::NotASuite)?;
     let skill = suite.get("skill_name").and_then(Value::as_str).ok_or(EvalsError::NotASuite)?;

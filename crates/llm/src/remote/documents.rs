@@ -35,7 +35,7 @@ impl Documents {
     /// Sends `body` to `path`. Retries only if the vendor cannot have processed the request.
     ///
     /// # Errors
-    /// Like [`get`](Self::get).
+    /// See [`get`](Self::get).
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
         let is_untouched =
             |trouble| matches!(trouble, FailureKind::RateLimit | FailureKind::Overloaded | FailureKind::Unreachable);

@@ -67,7 +67,7 @@ impl Script {
         self.steps.is_empty()
     }
 
-    /// Starts to play the script for one trial.
+    /// Starts playing the script for one trial.
     pub fn play(self: &Arc<Self>, context: ScriptContext) -> Playback {
         Playback::new(Arc::clone(self), context)
     }

@@ -118,7 +118,7 @@ impl Tree {
     /// earlier run are removed.
     ///
     /// # Errors
-    /// If the directory contains foreign files or cannot be written.
+    /// Returns an error if the directory contains foreign files or cannot be written.
     pub fn open(root: &Path, info: &RunInfo, record: &Path) -> Result<Arc<Self>, String> {
         let folder = Folder::open(root)?;
         let reserved: Vec<&str> = OF_RUN.iter().copied().chain([folder::INDEX]).collect();
@@ -172,7 +172,7 @@ impl Tree {
     /// Writes the preliminary result of a trial, for post-grade commands. It must not contain secrets.
     ///
     /// # Errors
-    /// If a file cannot be written.
+    /// Returns an error if a file cannot be written.
     pub fn write_graded(&self, record: &TrialRecord, collected: &Collected, attempt: u32) -> io::Result<()> {
         self.write_states(&record.id, collected)?;
         self.write_trial(record, attempt)

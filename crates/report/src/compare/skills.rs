@@ -17,7 +17,7 @@ pub(super) struct SkillChange {
 }
 
 /// Returns each skill of two runs by name, those of the second run first. Prompts that were used in place of a skill
-/// are left out.
+/// are omitted.
 pub(super) fn changes(before: &[SkillInfo], after: &[SkillInfo]) -> Vec<SkillChange> {
     let named = |name: &str, skills: &[SkillInfo]| skills.iter().find(|skill| skill.name == name).cloned();
     let ours = after.iter().filter(|skill| is_skill(&skill.name));

@@ -51,7 +51,7 @@ impl ServedRun {
     /// Returns the index of the run as JSON.
     ///
     /// # Errors
-    /// If the index cannot be serialised.
+    /// Returns an error if the index cannot be serialised.
     pub fn index(&self, state: &ServedState<'_>) -> serde_json::Result<String> {
         let rows = self.trials.iter().map(|(_, row)| row).collect();
         let index = Index::new(&self.info, &self.totals, state.run.duration_ms, state.run.signal.as_deref(), rows);
@@ -86,7 +86,7 @@ impl ServedRun {
     /// Returns the document for this index, and its content security policy.
     ///
     /// # Errors
-    /// Never, because the document is written to memory.
+    /// Never returns an error, because the document is written to memory.
     pub fn page(index: &str) -> io::Result<(Vec<u8>, String)> {
         let mut document = Vec::new();
         page::start(&mut document, index, page::Source::Server)?;
@@ -99,7 +99,7 @@ impl ServedRun {
 /// be unfinished.
 ///
 /// # Errors
-/// If an event cannot be serialised.
+/// Returns an error if an event cannot be serialised.
 pub fn transcript(events: &[Envelope]) -> io::Result<Vec<u8>> {
     let mut transcript = Transcript::default();
     let mut record = None;

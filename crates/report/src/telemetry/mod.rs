@@ -38,13 +38,13 @@ pub trait Exporter: Send {
     /// Exports spans and log records. May return before they are delivered.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// Returns an error if they cannot be written.
     fn export(&mut self, telemetry: Telemetry) -> io::Result<()>;
 
     /// Waits until everything is delivered, but only for a limited time.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// Returns an error if they cannot be written.
     fn finish(&mut self) -> io::Result<()>;
 }
 

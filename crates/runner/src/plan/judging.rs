@@ -257,7 +257,7 @@ fn read_user(
     let Some(name) = &user.model else {
         if let Err(reason) = judge {
             let problem = Diagnostic::warning(format!("cannot simulate the user: {reason}"));
-            problems.push(problem.at(user.source.clone()).help("or set the `model` of the user"));
+            problems.push(problem.at(user.source.clone()).help("or set the user's `model`"));
         }
         return judge.is_ok();
     };

@@ -14,7 +14,7 @@ use super::{SandboxError, SandboxOptions};
 use crate::Host;
 use crate::supervise::{Isolation, Listeners, Network, ServedPorts, Supervisor};
 
-/// Folders of the system, which processes see read-only.
+/// System folders, which processes see read-only.
 const SYSTEM: [&str; 13] = [
     "/usr",
     "/bin",
@@ -34,7 +34,7 @@ const SYSTEM: [&str; 13] = [
 /// File that lists the DNS servers. Without it, programs ask this machine.
 const RESOLVER: &str = "/etc/resolv.conf";
 
-/// Files of the system that are often links to locations outside [`SYSTEM`].
+/// System files that are often links to locations outside [`SYSTEM`].
 const LINKED: [&str; 3] = [RESOLVER, "/etc/hosts", "/etc/localtime"];
 
 /// Variables inherited from the host that contain paths of files.
@@ -240,7 +240,7 @@ fn is_below(folders: &[PathBuf], path: &Path) -> bool {
     folders.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Returns the files and folders of the system's settings that not every user may read.
+/// Returns the files and folders among the system's settings that not every user may read.
 fn private_settings() -> Vec<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let mut found = Vec::new();

@@ -49,7 +49,7 @@ pub(crate) struct ServedPorts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Network {
-    /// The network of the machine.
+    /// The machine's network.
     #[default]
     Open,
     /// Its own loopback interface, and nothing else.

@@ -356,7 +356,7 @@ pub(crate) fn trials_that_finish_together_are_read_separately(open: OpenStore<'_
     let ids: Vec<String> = names.iter().rev().map(|name| id(name).to_string()).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let read: Vec<String> = store.records(RUN, &ids).unwrap().into_iter().map(|record| record.id.to_string()).collect();
-    assert_eq!(read, ids, "in the order that was asked for");
+    assert_eq!(read, ids, "in the requested order");
 }
 
 pub(crate) fn at(second: i64) -> Timestamp {

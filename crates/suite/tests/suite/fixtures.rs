@@ -121,7 +121,7 @@ fn titles_become_ids_and_duplicates_are_numbered() {
 fn only_and_skip_determine_which_cases_are_skipped() {
     let other = Some("another case has `only: true`");
     let own = Some("it has `skip: true`");
-    let second = Some("`skips` of the file names position 1");
+    let second = Some("`skips` in the file lists position 1");
     for (text, expected) in [
         ("- {output: a}\n- {output: b}", vec![None, None]),
         ("- {output: a}\n- {output: b, only: true}", vec![other, None]),

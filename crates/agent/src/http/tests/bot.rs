@@ -74,7 +74,7 @@ impl Bot {
         Self::open_later(move |seen| std::future::ready(answer(&seen))).await
     }
 
-    /// Same as `open`, for an asynchronous `answer`.
+    /// Like `open`, for an asynchronous `answer`.
     pub(super) async fn open_later<F>(answer: impl Fn(Seen) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Response<Pieces>> + Send + 'static,

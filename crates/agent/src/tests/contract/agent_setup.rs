@@ -99,7 +99,7 @@ pub(crate) fn harness(acts: &[Act]) -> AgentHarness {
     AgentHarness::for_case(case("a", &words.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
-/// Same as [`harness`], with a configuration for the agent.
+/// Like [`harness`], with a configuration for the agent.
 pub(crate) fn with_config(acts: &[Act], config: &Value) -> AgentHarness {
     AgentHarness { config: Some(configured(config, Path::new("/none"))), ..harness(acts) }
 }

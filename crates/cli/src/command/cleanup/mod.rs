@@ -43,7 +43,7 @@ pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<E
             let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
             if machine::is_active(&run) {
                 return Err(CliError::usage(format!("the run {} is still in progress", run.short))
-                    .hint("its side effects are known when it has ended"));
+                    .hint("its side effects are known only after it has ended"));
             }
             manifest::of_run(&*store, &run.id)?
         }

@@ -25,7 +25,11 @@ fn an_unchanged_run_is_verified_and_its_hash_is_in_its_reports() {
     let report = project.report(&[], 1);
     let hash = report["run"]["hash"].as_str().unwrap();
     let ran = project.run(&["verify"]).exits(0);
-    assert!(ran.out.contains("is as it was recorded (3 trials)") && ran.out.contains(hash), "{}", ran.output());
+    assert!(
+        ran.out.contains("is unchanged since it was recorded (3 trials)") && ran.out.contains(hash),
+        "{}",
+        ran.output()
+    );
     let json = project.run(&["verify", "latest", "--expect", hash, "--json"]).exits(0).json();
     assert_eq!((&json["result"], &json["hash"], &json["differences"]), (&json!("intact"), &json!(hash), &json!([])));
     assert!(project.run(&["show", "second"]).exits(0).out.contains(&format!("hash of the run  {hash}")));

@@ -17,7 +17,7 @@ impl Literal {
         Self { text: written.to_owned(), lines: std::iter::once((0, line)).chain(further).collect() }
     }
 
-    /// Creates a literal with escapes that begins on `line`. Unknown escapes are left out.
+    /// Creates a literal with escapes that begins on `line`. Unknown escapes are omitted.
     pub fn escaped(written: &str, line: usize) -> Self {
         let mut literal = Self { text: String::with_capacity(written.len()), lines: vec![(0, line)] };
         let mut line = line;

@@ -102,7 +102,7 @@ pub(super) fn secrets(text: &str, syntax: Syntax) -> Vec<(std::ops::Range<usize>
     found
 }
 
-/// Leaves out modules that exist only in tests.
+/// Removes modules that exist only in tests.
 fn without_tests(tokens: Vec<token::Token<'_>>) -> Vec<token::Token<'_>> {
     let code = Code::new(tokens, Family::Rust);
     let start = (0..code.tokens.len()).find(|at| rust::is_test(&code, *at));

@@ -171,10 +171,7 @@ async fn fifty_injections_do_not_reach_a_judge_that_obeys_only_text_outside_the_
                 assert_eq!(findings[0].status, right, "{injection}: {:?}", findings[0]);
                 for messages in model.prompts.lock().unwrap().drain(..) {
                     let first = outside.get_or_insert_with(|| messages.clone());
-                    assert_eq!(
-                        *first, messages,
-                        "text outside of the fence does not depend on the material: {injection}"
-                    );
+                    assert_eq!(*first, messages, "text outside the fence does not depend on the material: {injection}");
                 }
             }
         }

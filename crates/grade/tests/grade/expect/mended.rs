@@ -860,8 +860,8 @@ fn items_are_sorted_by_paths() {
     holds(&json!({"$sort": {"$by": "u.age", "$first": {"u.age": 1}, "$nth": {"$index": 1, "u.age": 2}}}), &people);
     holds(&json!({"$sort": {"$by": "-u.age", "$first": {"u.age": 3}}}), &people);
     for nameless in ["-", ""] {
-        refused(&json!({"$sort": {"$by": nameless}}), "names no field");
-        refused(&json!({"$sort": {"$by": ["u", nameless]}}), "names no field");
+        refused(&json!({"$sort": {"$by": nameless}}), "does not name a field");
+        refused(&json!({"$sort": {"$by": ["u", nameless]}}), "does not name a field");
     }
 }
 

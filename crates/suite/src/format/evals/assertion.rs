@@ -127,7 +127,7 @@ fn values(written: &Type, fields: &mut Fields<'_>, problems: &mut Problems) {
 
 fn check_path(written: &str, place: &Node, problems: &mut Problems) {
     let fault = match path::inside_sandbox(written).as_deref() {
-        Ok(".") => "names no file",
+        Ok(".") => "does not name a file",
         Ok(_) => return,
         Err(fault) => fault,
     };

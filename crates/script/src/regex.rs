@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn more_patterns_than_the_cache_holds_work() {
+    fn patterns_beyond_the_cache_size_work() {
         let regexes: Vec<_> = (0..MAX_CACHED * 2).map(|n| Regex::parse(&format!("^({n})$")).unwrap()).collect();
         for (n, regex) in regexes.iter().enumerate() {
             assert!(regex.is_match(&n.to_string()).unwrap());

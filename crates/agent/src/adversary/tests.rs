@@ -56,7 +56,7 @@ async fn the_wrecker_deletes_files_and_gives_up() {
 }
 
 #[tokio::test]
-async fn the_peeker_says_only_files_that_look_like_answers() {
+async fn the_peeker_repeats_only_files_that_look_like_answers() {
     let (played, _) = run("peeker", &[("notes.txt", "no"), ("expected-output.txt", "42")]).await;
     assert_eq!(played.answer(), Some("42"));
 }

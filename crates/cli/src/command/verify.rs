@@ -74,7 +74,9 @@ pub fn run(global: &Global, args: &VerifyArgs, terminal: &Terminal) -> Result<Ex
                     None => "Compare it with a copy that you keep elsewhere: `trialrun verify RUN --expect HASH`.\n",
                 };
                 let trials = counted(*trials, "trial");
-                format!("Run {name} is unchanged since it was recorded ({trials}{unfinished}). Its hash is\n  {hash}\n{note}")
+                format!(
+                    "Run {name} is unchanged since it was recorded ({trials}{unfinished}). Its hash is\n  {hash}\n{note}"
+                )
             }
             (Verification::Unchained, _) => {
                 format!("Run {name} cannot be verified: it was recorded or imported without hashes.\n")

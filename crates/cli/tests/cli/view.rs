@@ -119,8 +119,8 @@ fn the_pages_follow_a_run_and_survive_the_end_of_the_server() {
 }
 
 #[test]
-fn hostile_answers_stay_text_while_the_run_goes_on() {
-    let Some(program) = browser::installed("hostile_answers_stay_text_while_the_run_goes_on") else { return };
+fn hostile_answers_remain_text_during_a_run() {
+    let Some(program) = browser::installed("hostile_answers_remain_text_during_a_run") else { return };
     let project = project();
     let run = start(&project, &["tests"]);
     let (_server, address) = serve(&project);

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_line_with_the_agent_changes_and_a_file_that_would_break_stays() {
+    fn only_the_line_with_the_agent_changes_and_a_file_that_would_break_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("trialrun.yaml");
         let agent = "http://127.0.0.1:1/";

@@ -62,7 +62,7 @@ fn doctor_reports_readiness_and_runs_the_self_test() {
 }
 
 #[test]
-fn config_names_the_layer_of_each_setting() {
+fn config_shows_the_layer_of_each_setting() {
     let project = demo();
     project.write(
         "trialrun.yaml",
@@ -237,7 +237,7 @@ fn init_does_not_write_a_configuration_that_hides_another() {
 }
 
 #[test]
-fn init_says_which_configuration_of_a_folder_above_it_hides() {
+fn init_reports_which_configuration_in_a_parent_folder_it_hides() {
     let project = empty();
     project.write(".ai-tester.yaml", "");
     std::fs::remove_file(project.dir().join("trialrun.yaml")).ok();

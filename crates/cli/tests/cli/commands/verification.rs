@@ -43,7 +43,7 @@ fn an_unchanged_run_is_verified_and_its_hash_is_in_its_reports() {
 }
 
 #[test]
-fn an_edited_outcome_names_its_trial() {
+fn an_edited_outcome_is_reported_with_its_trial() {
     let project = demo();
     project.run(&["run"]).exits(1);
     edit(&project, "fakefailed", "fakepassed");

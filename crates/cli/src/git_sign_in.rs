@@ -75,10 +75,10 @@ pub fn variables(source_repo: Option<&str>) -> Result<Vec<(String, String)>, Cli
                 .hint("set up `git credential fill` for it, or set `GH_TOKEN` or `GITLAB_TOKEN`")
         })?,
     };
-    let place = format!("credential.{}://{}.helper", address.protocol, address.host);
+    let key = format!("credential.{}://{}.helper", address.protocol, address.host);
     let quoted = |value: &str| format!("'{}'", value.replace('\'', "'\\''"));
     // An empty helper clears the ones that are set elsewhere.
-    let parameters = [format!("{place}="), format!("{place}={HELPER}")].map(|parameter| quoted(&parameter)).join(" ");
+    let parameters = [format!("{key}="), format!("{key}={HELPER}")].map(|parameter| quoted(&parameter)).join(" ");
     Ok(vec![
         (USERNAME.to_owned(), sign_in.0),
         (PASSWORD.to_owned(), sign_in.1),

@@ -69,8 +69,10 @@ pub fn requested(args: &ReportArgs) -> Result<Vec<RequestedReport>, CliError> {
         let is_same = |other: &RequestedReport| (&other.file, &other.collector) == (&report.file, &report.collector);
         let collides = |other: &RequestedReport| is_same(other) && !report.can_share_with(other);
         if reports[..index].iter().any(collides) {
-            let place = report.place();
-            return Err(CliError::usage(format!("two reports go to {place}")).hint("write `--report FORMAT=PATH`"));
+            let destination = report.destination();
+            return Err(
+                CliError::usage(format!("two reports go to {destination}")).hint("write `--report FORMAT=PATH`")
+            );
         }
     }
     Ok(reports)
@@ -196,7 +198,7 @@ impl RequestedReport {
     }
 
     /// Describes the destination.
-    fn place(&self) -> String {
+    fn destination(&self) -> String {
         match (&self.file, &self.collector) {
             (Some(file), _) => file.display().to_string(),
             (None, Some(_)) => "the OpenTelemetry collector".to_owned(),
@@ -225,7 +227,7 @@ impl RequestedReport {
         options.quiet = args.quiet;
         options.show_evidence = args.show_evidence;
         options.hash = hash.clone();
-        let name = format!("{} to {}", self.kind.name, self.place());
+        let name = format!("{} to {}", self.kind.name, self.destination());
         let reporter = self.kind.to_stream(options).ok_or_else(|| only_while_running(self.kind))?;
         Ok(Box::new(NamedReporter { name, reporter }))
     }

@@ -48,9 +48,9 @@ impl FileAccess {
     /// # Errors
     /// Returns a message for the agent if the path is outside the allowed directories.
     pub(crate) fn locate(&self, written: &str) -> Result<PathBuf, String> {
-        let place = self.resolver.resolve(written).unwrap_or_default();
-        if self.roots.iter().any(|root| place.starts_with(root)) {
-            return Ok(place);
+        let path = self.resolver.resolve(written).unwrap_or_default();
+        if self.roots.iter().any(|root| path.starts_with(root)) {
+            return Ok(path);
         }
         Err(format!(
             "{written} is outside the sandbox. Only the working directory, the home directory and the directory for \

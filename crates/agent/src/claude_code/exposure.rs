@@ -113,9 +113,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (home, work) = (dir.path().join("home"), dir.path().join("work"));
         for (folder, entry, file) in [(SKILLS, "s", "s/SKILL.md"), (SUB_AGENTS, "r.md", "r.md")] {
-            let place = work.join(folder).join(file);
-            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
-            std::fs::write(place, "text").unwrap();
+            let path = work.join(folder).join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "text").unwrap();
             let installed = format!("{folder}/{entry}");
             for exposure in [Exposure::Home { installed: installed.clone() }, Exposure::Plugin { installed }] {
                 exposure.lay_out(&home, &work).unwrap();

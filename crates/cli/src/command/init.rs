@@ -79,8 +79,8 @@ impl InitArgs {
             || self.skills_dir.is_some()
             || self.model.is_some()
             || self.permission_mode.is_some();
-        let place = self.output.as_ref().map_or_else(|| self.dir.clone(), |output| output.join(&self.dir));
-        let is_new = self.output.is_some() || !place.exists() || place.join("SKILL.md").is_file();
+        let target = self.output.as_ref().map_or_else(|| self.dir.clone(), |output| output.join(&self.dir));
+        let is_new = self.output.is_some() || !target.exists() || target.join("SKILL.md").is_file();
         self.dir.to_str().filter(|name| !asks_for_project && is_new && is_a_skill_name(name))
     }
 

@@ -45,7 +45,7 @@ pub(super) struct HttpExporter {
     /// Time that a live run waits at its end.
     timeout: Duration,
     /// Address of the collector, without keys.
-    place: String,
+    collector: String,
     is_disabled: bool,
     warnings: Warnings,
 }
@@ -78,7 +78,7 @@ impl HttpExporter {
         let delivery = Arc::<Mutex<Delivery>>::default();
         let destinations = || [&settings.traces, &settings.logs].into_iter().flatten();
         let timeout = destinations().map(|destination| destination.timeout).max().unwrap_or_default();
-        let place = destinations().next().map_or(String::new(), |destination| origin(&destination.address));
+        let collector = destinations().next().map_or(String::new(), |destination| origin(&destination.address));
         let is_disabled = settings.is_disabled;
         let proxies = Proxies::of(|name| environment.get(name).map(String::as_str));
         let sender = Sender { settings, proxies, delivery: Arc::clone(&delivery), failures: 0 };
@@ -86,7 +86,7 @@ impl HttpExporter {
             sender.run(&waiting);
             let _ = end.send(());
         })?;
-        Ok(Self { queue: Some(queue), done, delivery, mode, timeout, place, is_disabled, warnings })
+        Ok(Self { queue: Some(queue), done, delivery, mode, timeout, collector, is_disabled, warnings })
     }
 
     fn warn(&self, is_late: bool) {
@@ -94,16 +94,17 @@ impl HttpExporter {
         let Delivery { offered, delivered, rejected, error, comment } = &*delivery;
         let late = || format!("no answer within {} s", self.timeout.as_secs_f64());
         let error = error.clone().or_else(|| is_late.then(late)).unwrap_or_else(|| "the collector is too slow".into());
-        let place = &self.place;
+        let collector = &self.collector;
         if delivered < offered {
             let lost = offered - delivered;
-            self.warnings
-                .add(format!("{lost} of {offered} OpenTelemetry spans and log records did not reach {place}: {error}"));
+            self.warnings.add(format!(
+                "{lost} of {offered} OpenTelemetry spans and log records did not reach {collector}: {error}"
+            ));
         }
         if *rejected > 0 || comment.is_some() {
             let comment = comment.as_deref().filter(|comment| !comment.is_empty()).unwrap_or("without a reason");
             self.warnings.add(format!(
-                "{place} rejected {rejected} of {offered} OpenTelemetry spans and log records: {comment}"
+                "{collector} rejected {rejected} of {offered} OpenTelemetry spans and log records: {comment}"
             ));
         }
     }

@@ -73,8 +73,8 @@ pub fn add_to_evals(text: &str, candidate: &Candidate, context: &Context<'_>) ->
 
 /// Returns the files to which a case refers, relative to the folder of its suite, with their contents.
 pub fn side_files(candidate: &Candidate) -> impl Iterator<Item = (String, &str)> {
-    let place = |path: &str| format!("files/{}/{path}", candidate.slug);
-    candidate.script.files.iter().map(move |file| (place(&file.path), file.content.as_str()))
+    let path_of = |path: &str| format!("files/{}/{path}", candidate.slug);
+    candidate.script.files.iter().map(move |file| (path_of(&file.path), file.content.as_str()))
 }
 
 fn case(candidate: &Candidate) -> Value {

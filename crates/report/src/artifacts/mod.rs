@@ -84,7 +84,7 @@ pub struct TrialFiles {
 /// The directory of one run.
 pub struct Tree {
     folder: Folder,
-    places: TrialFolders,
+    folders: TrialFolders,
     trials: Vec<TrialFolder>,
     /// Path of the record of the run.
     record: PathBuf,
@@ -122,15 +122,15 @@ impl Tree {
     pub fn open(root: &Path, info: &RunInfo, record: &Path) -> Result<Arc<Self>, String> {
         let folder = Folder::open(root)?;
         let reserved: Vec<&str> = OF_RUN.iter().copied().chain([folder::INDEX]).collect();
-        let places = TrialFolders::new(&info.trials, &reserved);
-        let place = |trial: String| Some(TrialFolder { path: places.get(&trial)?.to_owned(), trial });
-        let trials = info.trials.iter().filter_map(|id| place(id.to_string())).collect();
+        let folders = TrialFolders::new(&info.trials, &reserved);
+        let trial_folder = |trial: String| Some(TrialFolder { path: folders.get(&trial)?.to_owned(), trial });
+        let trials = info.trials.iter().filter_map(|id| trial_folder(id.to_string())).collect();
         folder
             .enter(OF_RUN.iter().map(PathBuf::from))
             .map_err(|error| format!("cannot write artefacts to {}: {error}", root.display()))?;
         Ok(Arc::new(Self {
             folder,
-            places,
+            folders,
             trials,
             record: record.to_owned(),
             info: OnceLock::new(),
@@ -147,7 +147,7 @@ impl Tree {
 
     /// Returns the files of the trial with that printed id; `None` if the run has no such trial.
     pub fn files(&self, trial: &str) -> Option<TrialFiles> {
-        let folder = self.root().join(self.places.get(trial)?);
+        let folder = self.root().join(self.folders.get(trial)?);
         Some(TrialFiles {
             outputs: folder.join(OUTPUTS),
             pre_state: folder.join(PRE_STATE),
@@ -193,56 +193,56 @@ impl Tree {
     }
 
     /// Returns the trial's folder, and creates it if needed.
-    fn place(&self, trial: &str) -> io::Result<&Path> {
-        let place = self.places.get(trial).ok_or_else(|| io::Error::other(format!("no trial is called {trial}")))?;
+    fn trial_folder(&self, trial: &str) -> io::Result<&Path> {
+        let folder = self.folders.get(trial).ok_or_else(|| io::Error::other(format!("no trial is called {trial}")))?;
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if !made.contains(place) {
-            self.folder.enter(OF_TRIAL.iter().map(|file| place.join(file)))?;
-            self.folder.make(&place.join(OUTPUTS))?;
-            made.insert(place.to_owned());
+        if !made.contains(folder) {
+            self.folder.enter(OF_TRIAL.iter().map(|file| folder.join(file)))?;
+            self.folder.make(&folder.join(OUTPUTS))?;
+            made.insert(folder.to_owned());
         }
-        Ok(place)
+        Ok(folder)
     }
 
     /// Removes the files of an earlier attempt at a trial.
-    fn clear(&self, place: &Path) {
+    fn clear(&self, folder: &Path) {
         for file in OF_TRIAL {
-            let _ = std::fs::remove_file(self.root().join(place).join(file));
+            let _ = std::fs::remove_file(self.root().join(folder).join(file));
         }
     }
 
     fn write_states(&self, trial: &str, collected: &Collected) -> io::Result<()> {
-        let place = self.place(trial)?;
+        let folder = self.trial_folder(trial)?;
         let [before, after] = trial::states(collected.repository_change.as_deref());
-        self.json(&place.join(PRE_STATE), &before)?;
-        self.json(&place.join(POST_STATE), &after)?;
+        self.json(&folder.join(PRE_STATE), &before)?;
+        self.json(&folder.join(POST_STATE), &after)?;
         match &collected.patch {
-            Some(patch) => self.folder.write(&place.join(PATCH), patch.as_bytes()),
+            Some(patch) => self.folder.write(&folder.join(PATCH), patch.as_bytes()),
             None => Ok(()),
         }
     }
 
     /// Writes the files of a trial with a final or preliminary result.
     fn write_trial(&self, record: &TrialRecord, attempt: u32) -> io::Result<()> {
-        let place = self.place(&record.id)?;
+        let folder = self.trial_folder(&record.id)?;
         if let Some(info) = self.info.get() {
-            self.json(&place.join(RUN_META), &trial::run_meta(record, info))?;
+            self.json(&folder.join(RUN_META), &trial::run_meta(record, info))?;
         }
         let has_begun = record.ending.is_some() || !record.attempts.is_empty();
         if has_begun {
-            self.json(&place.join(TIMING), &trial::timing(record, attempt))?;
+            self.json(&folder.join(TIMING), &trial::timing(record, attempt))?;
             let answer = record.answer.as_deref().unwrap_or_default();
-            self.folder.write(&place.join("outputs/output.txt"), answer.as_bytes())?;
+            self.folder.write(&folder.join("outputs/output.txt"), answer.as_bytes())?;
         }
         if matches!(record.outcome, Outcome::Passed | Outcome::Failed | Outcome::Undecided) {
-            self.json(&place.join(GRADING), &trial::grading(record))?;
+            self.json(&folder.join(GRADING), &trial::grading(record))?;
         }
-        self.json(&place.join("trial.json"), &crate::trial_json(record))
+        self.json(&folder.join("trial.json"), &crate::trial_json(record))
     }
 
     fn write_hooks(&self, trial: &str, records: &[HookRecord]) -> io::Result<()> {
-        let place = self.place(trial)?;
-        self.json(&place.join("outputs/post_grade_hooks.json"), &trial::hooks(records))
+        let folder = self.trial_folder(trial)?;
+        self.json(&folder.join("outputs/post_grade_hooks.json"), &trial::hooks(records))
     }
 
     fn json(&self, file: &Path, value: &Value) -> io::Result<()> {

@@ -81,7 +81,7 @@ pub(super) struct Results {
 }
 
 /// Returns `suite.json`: the run's plan and the paths of its files.
-pub(super) fn suite(info: &RunInfo, places: &[TrialFolder], record: &Path) -> Value {
+pub(super) fn suite(info: &RunInfo, folders: &[TrialFolder], record: &Path) -> Value {
     let setting = |name: &str| info.settings.get(name).cloned().unwrap_or(Value::Null);
     let ids: BTreeSet<&str> = info.trials.iter().map(|trial| &*trial.case).collect();
     let suites: BTreeSet<&str> = info.trials.iter().map(|trial| &*trial.suite).collect();
@@ -100,7 +100,7 @@ pub(super) fn suite(info: &RunInfo, places: &[TrialFolder], record: &Path) -> Va
         "harness_version": info.trialrun_version,
         "agents": info.agents,
         "settings": info.settings,
-        "trials": places.iter().map(|place| json!({ "trial": place.trial, "path": place.path })).collect::<Vec<_>>(),
+        "trials": folders.iter().map(|folder| json!({ "trial": folder.trial, "path": folder.path })).collect::<Vec<_>>(),
     })
 }
 

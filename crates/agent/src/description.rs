@@ -30,8 +30,6 @@ pub struct Description {
     pub sub_agents_folder: Option<&'static str>,
     /// Wire format that it speaks to its model, as the gateway names it; `None` if it calls no model over HTTP.
     pub wire: Option<&'static str>,
-    /// Hosts that its program contacts on its own, regardless of what its model does.
-    pub own_hosts: &'static [&'static str],
     /// True if its tool calls have the ids that the model assigned, so that calls that no model requested can be
     /// detected.
     pub keeps_call_ids: bool,
@@ -66,7 +64,6 @@ impl Description {
             skills_folder: None,
             sub_agents_folder: None,
             wire: None,
-            own_hosts: &[],
             keeps_call_ids: false,
             asks_providers: false,
             evaluation_mode: PermissionMode::BypassPermissions,

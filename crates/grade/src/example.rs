@@ -205,7 +205,6 @@ impl EvidenceBuilder {
             verdict,
             way: EgressWay::Proxy,
             is_model: false,
-            by_program: false,
             by_command: false,
             reason: None,
         }));

@@ -132,8 +132,7 @@ impl<'m> Pass<'m> {
 
     /// Masks a host, because its name may contain data that an agent tries to send out.
     fn egress(&self, attempt: &mut EgressAttempt) {
-        let EgressAttempt { host, reason, port: _, verdict: _, way: _, is_model: _, by_program: _, by_command: _ } =
-            attempt;
+        let EgressAttempt { host, reason, port: _, verdict: _, way: _, is_model: _, by_command: _ } = attempt;
         self.string(host);
         self.strings(reason);
     }

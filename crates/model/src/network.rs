@@ -240,10 +240,6 @@ pub struct EgressAttempt {
     /// True if it is the host of the configured model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_model: bool,
-    /// True if the agent's program contacts this host on its own, whatever its model does. Set only for refused
-    /// attempts.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub by_program: bool,
     /// True if it was made by an assertion's command rather than by the agent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_command: bool,
@@ -255,7 +251,7 @@ pub struct EgressAttempt {
 impl EgressAttempt {
     /// Returns `true` if the attempt results from the agent's decisions.
     pub fn counts(&self) -> bool {
-        !self.is_model && !self.by_program && !self.by_command
+        !self.is_model && !self.by_command
     }
 
     /// Returns the host with its port.
@@ -270,7 +266,6 @@ impl EgressAttempt {
             (self.way == EgressWay::Dns).then_some("DNS lookup"),
             (self.way == EgressWay::Direct).then_some("without the proxy"),
             self.is_model.then_some("the model"),
-            self.by_program.then_some("by the agent's program"),
             self.by_command.then_some("by an assertion's command"),
             self.reason.as_deref(),
         ]

@@ -19,8 +19,14 @@ pub(super) const SKILLS: &str = ".opencode/skills";
 pub(super) const SUB_AGENTS: &str = ".opencode/agent";
 /// Title of the session. Without it, OpenCode would ask the model for one.
 const TITLE: &str = "trialrun";
-/// File for the addition to the system prompt, below the sandbox's home.
-const INSTRUCTIONS: &str = ".config/opencode/instructions.md";
+/// Folder of OpenCode's configuration, below the sandbox's home.
+const CONFIG: &str = ".config/opencode";
+/// File for the addition to the system prompt, in [`CONFIG`].
+const INSTRUCTIONS: &str = "instructions.md";
+/// Lock file in [`CONFIG`] that, together with a folder `node_modules`, tells OpenCode that its package for plug-ins is
+/// installed. Otherwise each start would download it, although no plug-in needs it, and would count as an attempt of the
+/// agent to reach that host.
+const INSTALLED: &str = r#"{"lockfileVersion":3,"packages":{"":{"dependencies":{"@opencode-ai/plugin":"*"}}}}"#;
 /// File in which OpenCode finds the user's sign-ins, below the sandbox's home.
 const SIGN_INS: &str = ".local/share/opencode/auth.json";
 
@@ -141,7 +147,7 @@ fn configuration(on: &SessionContext, sandbox: &dyn Sandbox, provider: &Provider
         config["provider"] = json!({id: about});
     }
     if on.setup.system_prompt.is_some() {
-        config["instructions"] = json!([sandbox.home().join(INSTRUCTIONS)]);
+        config["instructions"] = json!([sandbox.home().join(CONFIG).join(INSTRUCTIONS)]);
     }
     if let Some(installed) = on.case.subject.installed().filter(|_| !reads_project(&on.setup)) {
         match on.case.definition {
@@ -181,12 +187,14 @@ fn config_folder(host: &Host) -> Option<PathBuf> {
     folder.is_dir().then_some(folder)
 }
 
-/// Writes the addition to the system prompt, and links the user's sign-ins, which are read and renewed in place.
+/// Creates the configuration folder with the addition to the system prompt, and links the user's sign-ins, which are
+/// read and renewed in place.
 fn lay_out(on: &SessionContext, home: &Path, provider: &Provider) -> io::Result<()> {
+    let folder = home.join(CONFIG);
+    std::fs::create_dir_all(folder.join("node_modules"))?;
+    std::fs::write(folder.join("package-lock.json"), INSTALLED)?;
     if let Some(prompt) = &on.setup.system_prompt {
-        let file = home.join(INSTRUCTIONS);
-        file.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-        std::fs::write(file, prompt)?;
+        std::fs::write(folder.join(INSTRUCTIONS), prompt)?;
     }
     provider.sign_in.as_ref().map_or(Ok(()), |sign_ins| link(sign_ins, &home.join(SIGN_INS)))
 }
@@ -297,7 +305,7 @@ mod tests {
         let mut stage = scripted(&[]);
         assert!(config(&prepared(&stage)).get("instructions").is_none());
         stage.setup.system_prompt = Some("Be kind.".into());
-        let file = stage.bare().home().join(INSTRUCTIONS);
+        let file = stage.bare().home().join(CONFIG).join(INSTRUCTIONS);
         assert_eq!(config(&prepared(&stage))["instructions"], json!([file]));
         assert_eq!(std::fs::read_to_string(file).unwrap(), "Be kind.");
     }

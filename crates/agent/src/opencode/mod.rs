@@ -44,7 +44,6 @@ static DESCRIPTION: Description = Description {
     skills_folder: Some(launch::SKILLS),
     sub_agents_folder: Some(launch::SUB_AGENTS),
     wire: Some("openai"),
-    own_hosts: &["registry.npmjs.org"],
     keeps_call_ids: true,
     ..Description::new("opencode", "OpenCode, the `opencode` command, with its own tools")
 };

@@ -41,7 +41,6 @@ impl Relay {
         let host = Destination::new(name, PORT).map(|place| place.host);
         let host = host.unwrap_or_else(|| name.chars().take(LONGEST_HOST).collect());
         let attempt = EgressAttempt {
-            by_program: self.rules.of_program.contains(&host),
             is_model: self.rules.model.iter().any(|place| place.host == host),
             host,
             port: None,

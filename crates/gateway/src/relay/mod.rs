@@ -69,8 +69,6 @@ pub struct RelayRules {
     pub model: Vec<Destination>,
     /// Further hosts.
     pub allowed: Vec<HostPattern>,
-    /// Hosts that the agent's program contacts on its own, in the spelling of a [`Destination`].
-    pub of_program: Vec<String>,
 }
 
 impl RelayRules {
@@ -158,7 +156,6 @@ impl Relay {
             verdict: if refused.is_some() { EgressVerdict::Refused } else { EgressVerdict::Allowed },
             way,
             is_model: self.rules.is_model(place),
-            by_program: refused.is_some() && self.rules.of_program.contains(&place.host),
             by_command,
             reason: refused.map(str::to_owned),
         };

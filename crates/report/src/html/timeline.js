@@ -85,10 +85,10 @@ function items(transcript, attempt) {
 }
 
 /** Describes an attempt to reach a host in one line. */
-function egress({ host, port, verdict, way, is_model: isModel, by_program: byProgram, by_command: byCommand, because }) {
+function egress({ host, port, verdict, way, is_model: isModel, by_command: byCommand, because }) {
   const place = port ? `${host}:${port}` : host;
   const notes = [way === 'dns' && 'DNS lookup', way === 'direct' && 'without the proxy', isModel && 'the model',
-    byProgram && "by the agent's program", byCommand && "by an assertion's command", because];
+    byCommand && "by an assertion's command", because];
   return [`${verdict} ${place}`, ...notes.filter(Boolean)].join(', ');
 }
 

@@ -111,12 +111,10 @@ impl Drop for TrialNetwork {
 
 /// Returns the hosts that the policy allows.
 fn rules(policy: &NetworkPolicy, planned: &PlannedTrial, context: &SessionContext) -> Result<RelayRules, Breakage> {
-    let of_program = planned.agent.description().own_hosts.iter().map(|host| (*host).to_owned()).collect();
-    let own = RelayRules { of_program, ..RelayRules::default() };
     let allowed = match policy {
         NetworkPolicy::Allow(hosts) => hosts.clone(),
         NetworkPolicy::ModelOnly => Vec::new(),
-        NetworkPolicy::Open | NetworkPolicy::None => return Ok(own),
+        NetworkPolicy::Open | NetworkPolicy::None => return Ok(RelayRules::default()),
     };
     let unknown = |reason: String| {
         let hint = "list its host, as in `network: {allow: [api.example.com]}`";
@@ -133,7 +131,7 @@ fn rules(policy: &NetworkPolicy, planned: &PlannedTrial, context: &SessionContex
         Err(_) if !allowed.is_empty() => Vec::new(),
         Err(reason) => return Err(unknown(reason)),
     };
-    Ok(RelayRules { model, allowed, ..own })
+    Ok(RelayRules { model, allowed })
 }
 
 /// Serves the programs of a sandbox until the future is dropped.

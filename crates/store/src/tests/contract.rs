@@ -529,7 +529,6 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
             verdict: EgressVerdict::Refused,
             way: EgressWay::Proxy,
             is_model: false,
-            by_program: false,
             by_command: false,
             reason: Some("not allowed by the network policy".to_owned()),
         }],

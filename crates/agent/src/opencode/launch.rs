@@ -19,13 +19,13 @@ pub(super) const SKILLS: &str = ".opencode/skills";
 pub(super) const SUB_AGENTS: &str = ".opencode/agent";
 /// Title of the session. Without it, OpenCode would ask the model for one.
 const TITLE: &str = "trialrun";
-/// Folder of OpenCode's configuration, below the sandbox's home.
+/// OpenCode's configuration folder, below the sandbox's home.
 const CONFIG: &str = ".config/opencode";
 /// File for the addition to the system prompt, in [`CONFIG`].
 const INSTRUCTIONS: &str = "instructions.md";
 /// Lock file in [`CONFIG`] that, together with a folder `node_modules`, tells OpenCode that its package for plug-ins is
-/// installed. Otherwise each start would download it, although no plug-in needs it, and would count as an attempt of the
-/// agent to reach that host.
+/// installed. Otherwise each start would download it, although no plug-in needs it, and this would count as an attempt
+/// by the agent to reach that host.
 const INSTALLED: &str = r#"{"lockfileVersion":3,"packages":{"":{"dependencies":{"@opencode-ai/plugin":"*"}}}}"#;
 /// File in which OpenCode finds the user's sign-ins, below the sandbox's home.
 const SIGN_INS: &str = ".local/share/opencode/auth.json";

@@ -35,7 +35,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Records the line unchanged, as output of the agent on `stream`.
+    /// Records the line unchanged, as output from the agent on `stream`.
     pub(super) fn keep(&self, stream: &str, turn: &mut Turn) {
         if self.dropped == 0 {
             turn.raw(stream, &self.text);

@@ -87,7 +87,7 @@ pub fn variables(source_repo: Option<&str>) -> Result<Vec<(String, String)>, Cli
     ])
 }
 
-/// Returns the answer of the user's own helpers; `None` if they have no credentials.
+/// Returns the answer from the user's own helpers; `None` if they have no credentials.
 fn asked(address: &Address<'_>) -> Result<Option<(String, String)>, CliError> {
     let failed = |error: std::io::Error| CliError::environment(format!("cannot ask git for credentials: {error}"));
     let mut host = machine::host()?;

@@ -271,7 +271,7 @@ pub enum LogVars {
     Always,
 }
 
-/// Prepared answer to a question of the agent.
+/// Prepared answer to a question from the agent.
 #[derive(Debug, Clone)]
 pub struct UserResponse {
     /// Regular expression matched against the text of the question.
@@ -318,7 +318,7 @@ pub enum AssertionScope {
     /// Everything that the agent did and left behind.
     #[default]
     Trial,
-    /// Reply to one message of the user, numbered from 1, and the work done for it.
+    /// Reply to one message from the user, numbered from 1, and the work done for it.
     Reply(usize),
     /// Last reply.
     LastReply,

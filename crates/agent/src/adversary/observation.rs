@@ -12,7 +12,7 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 
 /// The situation to which an adversary responds.
 pub(super) struct Observation<'a> {
-    /// Last message of the user.
+    /// User's last message.
     pub message: &'a str,
     /// The case. Only probes look at its assertions.
     pub case: &'a Case,

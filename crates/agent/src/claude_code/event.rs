@@ -184,7 +184,7 @@ impl Interpreter {
     fn assistant(&mut self, line: &Value) -> Vec<CliEvent> {
         let message = line.get("message").unwrap_or(&Value::Null);
         let Some(blocks) = message.get("content").and_then(Value::as_array) else {
-            return vec![CliEvent::Unreadable("a message of the model without content")];
+            return vec![CliEvent::Unreadable("a model message without content")];
         };
         if text(message, "model") == Some(SYNTHETIC) {
             self.fault = owned(line, "error");

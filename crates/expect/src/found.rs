@@ -150,7 +150,7 @@ impl Found {
     }
 }
 
-/// Collects the branches of an expectation of which one is enough, to report the mismatch if none of them matches.
+/// Collects the branches of an expectation, any one of which is enough, to report the mismatch if none of them matches.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BranchTally {
     critical: bool,

@@ -79,7 +79,7 @@ impl Budget {
         converted.iter().map(share).collect()
     }
 
-    /// Returns the shares of items of which one is enough: each on its own, and 1 for an item without a weight.
+    /// Returns the shares of items any one of which is enough: each on its own, and 1 for an item without a weight.
     pub fn each(&self, weights: &[Option<f64>]) -> Vec<f64> {
         self.converted(weights).0.into_iter().map(|weight| weight.unwrap_or(1.0)).collect()
     }

@@ -225,7 +225,7 @@ fn into_envelope(event: StoredEvent) -> Result<Envelope, StoreError> {
     event.known().ok_or_else(|| StoreError::Damaged("an event is of another version".to_owned()))
 }
 
-/// Writes events to a run and numbers them anew.
+/// Writes events to a run and renumbers them.
 struct Copy<'a> {
     target: &'a mut dyn Store,
     run: Arc<str>,

@@ -340,7 +340,7 @@ impl CodexSession {
     }
 
     fn done(&mut self, done: Result<Option<Tokens>, Ending>, turn: &mut Turn, progress: &mut Progress) -> Ending {
-        // If there is a file of the thread, it contains all of this, too.
+        // If the thread has a file, it contains all of this too.
         if let Some(what) = self.unreadable.filter(|_| self.source != Some(Source::Files)) {
             progress.stops(turn.unreadable(&format!("Codex printed {what}")));
         }

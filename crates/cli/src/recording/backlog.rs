@@ -14,7 +14,7 @@ use model::Envelope;
 /// than reporting it.
 const IN_MEMORY: usize = 16 * 1024;
 
-/// Maximum number of events taken at a time. They are in memory, too.
+/// Maximum number of events taken at a time. They are in memory too.
 const TAKEN: usize = 256;
 
 /// Unbounded queue that never blocks the sender and uses a bounded amount of memory.

@@ -371,7 +371,7 @@ fn a_failing_post_run_command_is_reported_and_changes_no_outcome() {
     let hooks = &json_of(&project, "out/summary.json")["hooks"]["post_run"];
     let codes: Vec<&Value> = hooks.as_array().unwrap().iter().map(|hook| &hook["exit_code"]).collect();
     assert_eq!(codes, [9, 0]);
-    // Both are in the record, too.
+    // Both are in the record too.
     let report = project.run(&["report", "--format", "jsonl"]).exits(0);
     assert_eq!(report.out.lines().filter(|line| line.contains("\"hook_finished\"")).count(), 2);
 }

@@ -148,7 +148,7 @@ fn an_address_in_the_environment_turns_the_report_on() {
     let collector = Loopback::answering(200, "{}");
     let project = project().env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url());
     let messages = project.run(&["run"]).exits(0).output();
-    assert!(messages.contains("PASS  1 trial passed"), "the terminal shows the run, too: {messages}");
+    assert!(messages.contains("PASS  1 trial passed"), "the terminal shows the run too: {messages}");
     assert!(!collector.asked().is_empty());
     let count = collector.asked().len();
     let project = project.env("OTEL_SDK_DISABLED", "true");

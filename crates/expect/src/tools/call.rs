@@ -119,7 +119,7 @@ fn some(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) -> Ent
     renamed(key, "$contains", call)
 }
 
-/// Rewrites the calls in a list of which one is enough. Strings in it are compared exactly.
+/// Rewrites the calls in a list, any one of which is enough. Strings in it are compared exactly.
 fn one_of(compiler: &mut Compiler<'_>, list: &Node) -> Node {
     each(list, |item| match item.kind {
         NodeKind::String(_) if item.tag.is_none() => exactly(item),

@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions: `POST /v1/chat/completions`, which many other servers support, too.
+//! OpenAI Chat Completions: `POST /v1/chat/completions`, which many other servers support too.
 
 mod client;
 mod server;

@@ -61,7 +61,7 @@ impl CaseReader {
             let root = template::resolve(&root, &variables, &mut found);
             let mut of_case = Problems::new();
             let case = (self.read)(&SuiteFile { path: file.path, root: &root }, library, &mut of_case);
-            // A template that cannot be filled in often has the wrong type, too.
+            // A template that cannot be filled in often has the wrong type too.
             of_case.retain(|problem| !found.iter().any(|template| line(template) == line(problem)));
             found.extend(of_case);
             cases.extend(case.map(|mut case| {

@@ -66,7 +66,7 @@ fn glob(arguments: &mut Arguments, files: &Files) -> ToolOutput {
 }
 
 /// Returns every file below `root` without following links. A repository's own folder is omitted; with `ignoring`,
-/// everything excluded by `.gitignore` files in the tree is omitted, too.
+/// everything excluded by `.gitignore` files in the tree is omitted too.
 pub(super) fn walk(root: &Path, ignoring: bool) -> impl Iterator<Item = PathBuf> + use<> {
     WalkBuilder::new(root)
         .standard_filters(false)

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// Skill as read from disk, the definition of a sub-agent, or the stand-in for a bare prompt.
 #[derive(Debug, Clone, Default)]
 pub struct Skill {
-    /// Name, which is that of its directory; `inline:<case>` for a bare prompt.
+    /// Name, the same as that of its directory; `inline:<case>` for a bare prompt.
     pub name: String,
     /// Description from the frontmatter.
     pub description: String,

@@ -116,8 +116,8 @@ fn line(name: &str) -> String {
     name.split(char::is_control).collect::<Vec<_>>().join(" ")
 }
 
-/// Reads the options of a scenario into `case`. With errors, the case cannot be run; doubtful values are added to
-/// `warnings`. Returns `true` if it has `only`.
+/// Reads a scenario's options into `case`. With errors, the case cannot be run; warnings about doubtful values are
+/// added to `warnings`. Returns `true` if it has `only`.
 fn options(
     written: &Written,
     path: &Path,

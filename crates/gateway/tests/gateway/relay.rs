@@ -143,7 +143,7 @@ async fn a_tunnel_ends_when_its_client_asks_for_another_host_inside() {
     assert!(received.lock().unwrap().concat().is_empty());
     let answer = bench.ask(&format!("{tunnel}GET / HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n")).await;
     assert!(answer.ends_with("page"), "{answer}");
-    let inside = format!("refused other.example:{port}, asked for in a connection to localhost");
+    let inside = format!("refused other.example:{port}, requested in a connection to localhost");
     assert_eq!(bench.attempts(), [format!("allowed localhost:{port}"), inside]);
 }
 

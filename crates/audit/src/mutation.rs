@@ -281,7 +281,7 @@ mod tests {
             trace.calls.iter().map(|call| call.call.input["command"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(commands("without Bash(command=\"git diff\")"), ["git add a/b.txt"]);
-        assert_eq!(commands("two calls of Bash with swapped arguments"), ["git add a/b.txt", "git diff"]);
+        assert_eq!(commands("two calls to Bash with swapped arguments"), ["git add a/b.txt", "git diff"]);
         assert_eq!(commands("tool calls in reverse order"), ["git add a/b.txt", "git diff"]);
         assert_eq!(Trace::of(&named(&mutants, "empty answer").steps).answer, None);
         assert_eq!(Trace::of(&named(&mutants, "first half of the answer").steps).answer.as_deref(), Some("It is d"));

@@ -2,6 +2,7 @@
 
 use model::{Definition, PermissionMode};
 
+use crate::call_ids::CallIds;
 use crate::program::Program;
 
 /// Facts about an agent. All code that lists agents or checks a capability reads them here.
@@ -30,9 +31,8 @@ pub struct Description {
     pub sub_agents_folder: Option<&'static str>,
     /// Wire format that it speaks to its model, as the gateway names it; `None` if it calls no model over HTTP.
     pub wire: Option<&'static str>,
-    /// True if its tool calls have the ids that the model assigned, so that calls that no model requested can be
-    /// detected.
-    pub keeps_call_ids: bool,
+    /// Ids of the calls that its program reports; `None` if they cannot be compared with those of the model.
+    pub call_ids: Option<CallIds>,
     /// True if [`llm`] opens its model in this process.
     pub asks_providers: bool,
     /// Permission mode for skill evaluations that do not set one.
@@ -64,7 +64,7 @@ impl Description {
             skills_folder: None,
             sub_agents_folder: None,
             wire: None,
-            keeps_call_ids: false,
+            call_ids: None,
             asks_providers: false,
             evaluation_mode: PermissionMode::BypassPermissions,
             needs_sandbox: true,

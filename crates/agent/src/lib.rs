@@ -19,6 +19,7 @@ mod adversary;
 mod answer;
 mod apply_patch;
 mod assistant;
+mod call_ids;
 mod chat;
 mod claude_code;
 mod codex;
@@ -67,6 +68,7 @@ pub use crate::session::Session;
 
 pub use activity::Activity;
 pub use adversary::{ADVERSARIES, Adversary, Role};
+pub use call_ids::CallIds;
 pub use description::Description;
 pub use event_sink::EventSink;
 pub use executor::Executor;

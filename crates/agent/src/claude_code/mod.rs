@@ -25,6 +25,7 @@ use self::session::ClaudeCodeSession;
 use self::tool_allow_list::ToolAllowList;
 use super::vendor::Vendor;
 use super::{Agent, CaseContext, Description, Program, Readiness, SessionContext};
+use crate::call_ids::CallIds;
 use crate::session::Session;
 
 /// Reasoning efforts that `--effort` accepts.
@@ -107,7 +108,7 @@ pub(crate) static DESCRIPTION: Description = Description {
     skills_folder: Some(exposure::SKILLS),
     sub_agents_folder: Some(exposure::SUB_AGENTS),
     wire: Some("anthropic"),
-    keeps_call_ids: true,
+    call_ids: Some(CallIds::OF_MODEL),
     ..Description::new("claude-code", "Claude Code, the `claude` command, with its own tools")
 };
 

@@ -16,10 +16,13 @@ pub(super) mod tests;
 use model::{Diagnostic, PermissionMode};
 use sandbox::{BoxFuture, Breakage, Host};
 
+pub(super) use self::rollout::BY_USER;
+
 use self::launch::Launch;
 use self::session::CodexSession;
 use super::vendor::Vendor;
 use super::{Agent, CaseContext, Description, Program, Readiness, SessionContext};
+use crate::call_ids::CallIds;
 use crate::session::Session;
 
 /// Folder in which it finds skills.
@@ -44,6 +47,7 @@ static DESCRIPTION: Description = Description {
     own_tools: Some(item::OWN),
     skills_folder: Some(SKILLS),
     wire: Some("openai-responses"),
+    call_ids: Some(CallIds::mostly_of_model(item::asked_command, stream::is_id, rollout::SCRIPT)),
     evaluation_mode: PermissionMode::AcceptEdits,
     ..Description::new("codex", "Codex, the `codex` command, with its own tools")
 };

@@ -12,8 +12,11 @@ use crate::apply_patch::{self, APPLY_PATCH, Change, Kind};
 use crate::json::{items, text, texts};
 use crate::lines::Content;
 
-/// Raw name of the call for a skill that the user named, to distinguish it from a call made by the model.
-pub(super) const BY_USER: &str = "$";
+/// Tool that runs a script, whose calls have ids of their own.
+pub(super) const SCRIPT: &str = "exec";
+
+/// Raw name of the call for a skill that the user named, so that it is not a call of the model.
+pub(crate) const BY_USER: &str = "$";
 
 /// Meaning of a line.
 #[derive(Debug, Clone, PartialEq)]
@@ -202,7 +205,7 @@ impl Rollout {
                 self.open(&id, CallKind::Patch(input.to_owned()), &message);
                 Vec::new()
             }
-            "exec" => {
+            SCRIPT => {
                 self.open(&id, CallKind::Script { input: json!({"code": input}), acted: false }, &message);
                 Vec::new()
             }

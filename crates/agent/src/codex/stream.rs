@@ -34,6 +34,16 @@ pub(super) enum StreamEvent {
     TooDeep,
 }
 
+/// Returns `true` for the id of a call that was read from stdout: the numbers of the process and of its item. Stdout does
+/// not have the ids of the model.
+pub(super) fn is_id(id: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    id.split_once("-item_").is_some_and(|(process, item)| {
+        // The changes of one call have the file after its id.
+        number(process) && number(item.split_once(':').map_or(item, |(item, _)| item))
+    })
+}
+
 /// Interprets the events of a thread, across all its processes.
 #[derive(Debug, Default)]
 pub(super) struct Stream {

@@ -18,6 +18,7 @@ use self::launch::Launch;
 use self::provider::Provider;
 use self::session::OpenCodeSession;
 use super::{Agent, CaseContext, Description, Endpoint, Program, Readiness, SessionContext};
+use crate::call_ids::CallIds;
 use crate::session::Session;
 
 /// Reasoning efforts that can be requested. Only OpenCode knows which of them a model supports.
@@ -44,7 +45,7 @@ static DESCRIPTION: Description = Description {
     skills_folder: Some(launch::SKILLS),
     sub_agents_folder: Some(launch::SUB_AGENTS),
     wire: Some("openai"),
-    keeps_call_ids: true,
+    call_ids: Some(CallIds::OF_MODEL),
     ..Description::new("opencode", "OpenCode, the `opencode` command, with its own tools")
 };
 

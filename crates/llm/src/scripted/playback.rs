@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use model::Tokens;
 use model::text::one_line;
-use serde_json::Value;
 
 use super::Script;
 use super::context::ScriptContext;
@@ -31,8 +30,8 @@ struct State {
     steps: Vec<model::Step>,
     problems: Vec<Problem>,
     faulted: Option<(ConversationKey, ServedFault)>,
-    /// Arguments of the tool calls in all replies, by the ids of the calls.
-    calls: HashMap<String, Value>,
+    /// Tool calls in all replies.
+    calls: Vec<Block>,
 }
 
 /// Conversation and instance from which a request takes its steps.
@@ -97,8 +96,8 @@ impl Playback {
         self.state().faulted.as_ref().map(|(_, fault)| fault.clone())
     }
 
-    /// Returns the arguments of the tool calls in all replies so far, by the ids of the calls.
-    pub fn calls(&self) -> HashMap<String, Value> {
+    /// Returns the tool calls in all replies so far.
+    pub fn calls(&self) -> Vec<Block> {
         self.state().calls.clone()
     }
 
@@ -197,10 +196,7 @@ impl Playback {
             state.steps.push(model::Step::RequestCheck { step: number, met: checked.met, reason });
         }
         let reply = step.reply(request, &self.context, &label);
-        state.calls.extend(reply.content.iter().filter_map(|block| match block {
-            Block::ToolUse { id, input, .. } => Some((id.clone(), input.clone())),
-            _ => None,
-        }));
+        state.calls.extend(reply.content.iter().filter(|block| matches!(block, Block::ToolUse { .. })).cloned());
         let answer = match &step.fault {
             None => {
                 if let Some((_, fault)) = state.faulted.as_mut().filter(|(faulted, _)| *faulted == place) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Description, Endpoint, Turn, WAITING_ON_PROVIDER};
-use model::{Effect, Ending, Limits, ToolCall, Trace};
+use model::{Ending, Limits, Trace};
 use sandbox::Sandbox;
 
 use super::Shared;
@@ -76,20 +76,12 @@ impl ModelInUse {
     /// Returns the ids of the calls in `trace` that no model requested. The gateway has seen all requests, so a call
     /// that was not in a response was written into the output of the agent's program.
     pub(super) fn forged(&self, agent: &Description, trace: &Trace) -> Vec<String> {
-        let (Endpoint::Gateway { .. }, Some(playback), true) = (&self.endpoint, &self.playback, agent.keeps_call_ids)
-        else {
-            return Vec::new();
-        };
-        let asked = playback.calls();
-        let is_asked = |call: &ToolCall| {
-            // One call by the model may become several, whose ids begin with its id.
-            let found = asked.iter().find(|(id, _)| call.id == **id);
-            let found = found.or_else(|| asked.iter().find(|(id, _)| call.id.starts_with(id.as_str())));
-            found.is_some_and(|(_, input)| call.effect != Effect::Shell || call.input["command"] == input["command"])
-        };
-        // A skill that the user invoked by name is added by the agent's program.
-        let calls = trace.calls.iter().map(|traced| &traced.call).filter(|call| call.raw_name != "/");
-        calls.filter(|call| !is_asked(call)).map(|call| call.id.clone()).collect()
+        match (&self.endpoint, &self.playback, &agent.call_ids) {
+            (Endpoint::Gateway { .. }, Some(playback), Some(call_ids)) => {
+                call_ids.forged(trace.calls.iter().map(|traced| &traced.call), &playback.calls())
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Returns how long a provider on the network has not responded to a request.

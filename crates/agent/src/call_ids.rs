@@ -1,0 +1,114 @@
+//! Compares the tool calls that an agent's program reports with those that its model asked for. A call that no model asked
+//! for was written into the output of the program.
+
+use llm::Block;
+use model::{Effect, ToolCall};
+use serde_json::Value;
+
+use crate::codex;
+
+/// Raw names of calls for a skill that the user named. They are added by the agent's program.
+const BY_USER: [&str; 2] = ["/", codex::BY_USER];
+
+/// The ids of the calls that a program reports.
+#[derive(Debug, Clone, Copy)]
+pub struct CallIds {
+    /// Returns the command in the arguments of a shell call as the model gave them.
+    command: fn(&Value) -> Option<String>,
+    /// Returns `true` for an id that the program makes up when it cannot report the model's.
+    is_made_up: fn(&str) -> bool,
+    /// Tool whose calls make further calls, with ids that the program makes up.
+    script_tool: Option<&'static str>,
+}
+
+impl CallIds {
+    /// The ids that the model gave.
+    pub(crate) const OF_MODEL: Self = Self {
+        command: |input| input["command"].as_str().map(str::to_owned),
+        is_made_up: |_| false,
+        script_tool: None,
+    };
+
+    /// The ids that the model gave, except in the cases that the functions describe.
+    pub(crate) const fn mostly_of_model(
+        command: fn(&Value) -> Option<String>,
+        is_made_up: fn(&str) -> bool,
+        script_tool: &'static str,
+    ) -> Self {
+        Self { command, is_made_up, script_tool: Some(script_tool) }
+    }
+
+    /// Returns the ids of the reported calls that are not among those that the model `asked` for.
+    pub fn forged<'a>(&self, reported: impl Iterator<Item = &'a ToolCall>, asked: &[Block]) -> Vec<String> {
+        let reported: Vec<&ToolCall> = reported.filter(|call| !BY_USER.contains(&call.raw_name.as_str())).collect();
+        // The program's own ids are trusted only if it reports no others: an agent could write them as well.
+        let cannot_know = reported.iter().all(|call| (self.is_made_up)(&call.id))
+            || asked
+                .iter()
+                .any(|block| matches!(block, Block::ToolUse { name, .. } if Some(name.as_str()) == self.script_tool));
+        if cannot_know {
+            return Vec::new();
+        }
+        reported.iter().filter(|call| !self.is_asked(call, asked)).map(|call| call.id.clone()).collect()
+    }
+
+    fn is_asked(&self, call: &ToolCall, asked: &[Block]) -> bool {
+        let find = |fits: &dyn Fn(&str) -> bool| {
+            asked.iter().find_map(|block| match block {
+                Block::ToolUse { id, input, .. } if fits(id) => Some(input),
+                _ => None,
+            })
+        };
+        // One call of the model may become several, whose ids begin with its id.
+        let input = find(&|id| call.id == id).or_else(|| find(&|id| call.id.starts_with(id)));
+        input.is_some_and(|input| {
+            call.effect != Effect::Shell || call.input["command"].as_str() == (self.command)(input).as_deref()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const SOMETIMES: CallIds = CallIds::mostly_of_model(
+        |input| input["cmd"].as_str().map(str::to_owned),
+        |id| id.starts_with("item"),
+        "script",
+    );
+
+    fn asked(id: &str, name: &str, input: Value) -> Block {
+        Block::ToolUse { id: id.to_owned(), name: name.to_owned(), input }
+    }
+
+    fn shell(id: &str, command: &str) -> ToolCall {
+        ToolCall::new(id, "Bash", json!({"command": command}), "m")
+    }
+
+    #[test]
+    fn a_call_with_an_unknown_id_or_another_command_is_forged() {
+        let model = [asked("call_1", "Bash", json!({"command": "ls"}))];
+        let forged = |calls: &[ToolCall]| CallIds::OF_MODEL.forged(calls.iter(), &model);
+        assert_eq!(forged(&[shell("call_1", "ls")]), [""; 0]);
+        assert_eq!(forged(&[shell("call_1", "pytest")]), ["call_1"]);
+        assert_eq!(forged(&[shell("call_1", "ls"), shell("call_2", "ls")]), ["call_2"]);
+        let change = ToolCall::new("call_1:a.txt", "Write", json!({"file_path": "a.txt"}), "m");
+        assert_eq!(forged(&[change]), [""; 0], "one call may change several files");
+    }
+
+    #[test]
+    fn ids_of_the_program_are_trusted_only_if_it_reports_no_others() {
+        let model = [asked("call_1", "exec", json!({"cmd": "ls"}))];
+        let forged = |calls: &[ToolCall]| SOMETIMES.forged(calls.iter(), &model);
+        assert_eq!(forged(&[shell("item_1", "ls"), shell("item_2", "pytest")]), [""; 0]);
+        assert_eq!(forged(&[shell("call_1", "ls"), shell("item_2", "pytest")]), ["item_2"]);
+    }
+
+    #[test]
+    fn calls_that_a_script_of_the_model_may_have_made_are_not_forged() {
+        let model = [asked("call_1", "script", json!({"code": "run('pytest')"}))];
+        assert_eq!(SOMETIMES.forged([shell("exec-7", "pytest")].iter(), &model), [""; 0]);
+    }
+}

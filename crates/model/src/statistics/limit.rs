@@ -3,16 +3,21 @@
 /// p-value below which chance alone counts as an unlikely cause of one difference.
 pub const SIGNIFICANCE: f64 = 0.05;
 
-/// Returns the p-value below which one of several differences counts, given the smallest p-value that each test can
-/// have. Holds the probability of any false result at 5 %, as Bonferroni's correction does, but counts only tests that
-/// could reach the limit (Tarone 1990): a case of one trial, or one that always passes, does not make it harder for the
-/// others.
-pub fn limit_of_tests(least: impl IntoIterator<Item = f64>) -> f64 {
+/// Returns the number by which the limit of several tests is divided so that the probability of any false result is at
+/// most 5 %, given the smallest p-value that each test can have. Bonferroni's correction divides by the number of tests;
+/// this counts only tests that could reach the limit (Tarone 1990): a case of one trial, or one that always passes, does
+/// not make it harder for the others. At least 1.
+pub(super) fn tests_within_reach(least: impl IntoIterator<Item = f64>) -> usize {
     let mut least: Vec<f64> = least.into_iter().collect();
     least.sort_unstable_by(f64::total_cmp);
     let able = |tests: usize| least.partition_point(|p_value| *p_value < SIGNIFICANCE / tests as f64);
-    let tests = (1..).find(|tests| able(*tests) <= *tests).unwrap_or(1);
-    SIGNIFICANCE / tests as f64
+    (1..).find(|tests| able(*tests) <= *tests).unwrap_or(1)
+}
+
+/// Returns the p-value below which one of several differences counts: 5 % divided as Tarone proposed. Holds the
+/// probability of any false result at 5 %.
+pub fn limit_of_tests(least: impl IntoIterator<Item = f64>) -> f64 {
+    SIGNIFICANCE / tests_within_reach(least) as f64
 }
 
 #[cfg(test)]

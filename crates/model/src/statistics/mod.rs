@@ -8,6 +8,7 @@
 mod arm;
 mod binomial;
 mod chance;
+mod cluster;
 mod curve;
 mod delta;
 mod equivalence;
@@ -24,6 +25,7 @@ mod triggering;
 pub use arm::ArmStatistics;
 pub use binomial::{mcnemar, wilson, wilson_of_share};
 pub use chance::Chance;
+pub use cluster::{clustered_mean, clustered_share};
 pub use curve::{AtK, pass_at_k, pass_hat_k};
 pub use delta::{Delta, Difference};
 pub use equivalence::{WithinMargin, equivalent_within, newcombe, no_worse_than};
@@ -41,5 +43,6 @@ const Z: f64 = 1.959_963_984_540_054;
 
 #[cfg(test)]
 mod tests {
+    mod clusters;
     mod simulation;
 }

@@ -5,6 +5,7 @@
 //! Undefined figures are `None`; no figure is ever infinite or NaN. Infinite and NaN values count as unknown. The
 //! order of the input never affects a figure: sums run over sorted values.
 
+mod agreement;
 mod arm;
 mod binomial;
 mod chance;
@@ -22,6 +23,7 @@ mod sign_flip;
 mod student;
 mod triggering;
 
+pub use agreement::Agreement;
 pub use arm::ArmStatistics;
 pub use binomial::{mcnemar, wilson, wilson_of_share};
 pub use chance::Chance;
@@ -43,6 +45,7 @@ const Z: f64 = 1.959_963_984_540_054;
 
 #[cfg(test)]
 mod tests {
+    mod agreement;
     mod clusters;
     mod simulation;
 }

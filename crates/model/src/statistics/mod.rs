@@ -19,6 +19,7 @@ mod holm;
 mod limit;
 mod mean;
 mod observation;
+mod planning;
 mod sign_flip;
 mod student;
 mod triggering;
@@ -37,6 +38,7 @@ pub use holm::{DiscreteTest, holm, holm_of_tests};
 pub use limit::{SIGNIFICANCE, limit_of_tests};
 pub use mean::{amount, estimate, rate, share};
 pub use observation::Observation;
+pub use planning::{DetectableRates, detectable_drop, detectable_rates, trials_for_contract, trials_for_precision};
 pub use sign_flip::{least_p_value, sign_flip};
 pub use triggering::{Trigger, Triggering};
 

@@ -2,6 +2,9 @@
 //! and the confidence in each figure. The formulas, their sources and the rejected alternatives are in
 //! `docs/design/statistics.md`.
 //!
+//! `sequential` has tests and intervals for runs that stop because of their results. All others are for a number of
+//! trials that was fixed in advance.
+//!
 //! Undefined figures are `None`; no figure is ever infinite or NaN. Infinite and NaN values count as unknown. The
 //! order of the input never affects a figure: sums run over sorted values.
 
@@ -20,6 +23,7 @@ mod limit;
 mod mean;
 mod observation;
 mod planning;
+mod sequential;
 mod sign_flip;
 mod student;
 mod triggering;
@@ -39,6 +43,11 @@ pub use limit::{SIGNIFICANCE, limit_of_tests};
 pub use mean::{amount, estimate, rate, share};
 pub use observation::Observation;
 pub use planning::{DetectableRates, detectable_drop, detectable_rates, trials_for_contract, trials_for_precision};
+pub use sequential::{
+    Comparison, ComparisonDecision, Contract, Decision, Evidence, Forecast, OpenDecision, Pairs, confidence_sequence,
+    difference_sequence, e_above, e_below, e_difference_above, e_two_samples, next_trial,
+    sequential_trials_for_precision,
+};
 pub use sign_flip::{least_p_value, sign_flip};
 pub use triggering::{Trigger, Triggering};
 
@@ -49,5 +58,6 @@ const Z: f64 = 1.959_963_984_540_054;
 mod tests {
     mod agreement;
     mod clusters;
+    mod peeking;
     mod simulation;
 }

@@ -1,7 +1,8 @@
 //! Adjustment of the p-values of several tests.
 
-use super::SIGNIFICANCE;
+use super::fisher::least_fisher;
 use super::limit::tests_within_reach;
+use super::{SIGNIFICANCE, fisher};
 
 /// Returns the p-values adjusted for the number of tests, in the same order (Holm 1979): the smallest is multiplied by
 /// the number of tests, the next by one less, and so on, and no adjusted value is below a smaller one's. Calling every
@@ -26,6 +27,13 @@ pub struct DiscreteTest {
     pub p_value: f64,
     /// Smallest p-value that this test could have had, given its number of trials.
     pub least: f64,
+}
+
+impl DiscreteTest {
+    /// Tests the shares of passed trials of two sides with Fisher's exact test; see [`fisher`].
+    pub fn of_passes(passed: [u64; 2], trials: [u64; 2]) -> Self {
+        Self { p_value: fisher(passed, trials), least: least_fisher(passed[0] + passed[1], trials) }
+    }
 }
 
 /// Returns the adjusted p-values of tests that have a smallest possible p-value, like Fisher's exact test: Holm's

@@ -347,3 +347,27 @@ fn cases_in_quarantine_are_named_and_do_not_decide() {
     let by_model = &Comparison::by(&both, &[], Dimension::Model, THRESHOLD)[0];
     assert!(!by_model.has_regressions() && by_model.to_json()["quarantined"].as_array().unwrap().len() == 7);
 }
+
+#[test]
+fn the_p_values_of_many_cases_are_adjusted() {
+    let rows = |passes: [u64; 3], run: &str| -> Vec<TrialRow> {
+        let case = |(index, passes): (usize, u64)| {
+            (1..=5).map(move |repetition| {
+                let trial = id(&format!("case-{index}"), "fake", repetition);
+                row(&if repetition <= passes { passed(&trial) } else { failed(&trial) }, run)
+            })
+        };
+        passes.into_iter().enumerate().flat_map(case).collect()
+    };
+    let comparison = Comparison::of(&rows([5, 5, 3], OLD), &rows([0, 0, 3], RUN), THRESHOLD);
+    let json = comparison.to_json();
+    let close = |value: &Value, expected: f64| (value.as_f64().unwrap() - expected).abs() < 1e-4;
+    // Each of 2 in 252; the third cannot reach 5 % divided by three, so it does not count.
+    for (case, factor) in [(0, 2.0), (1, 2.0)] {
+        assert!(close(&json["cases"][case]["p_value"], 2.0 / 252.0), "{}", json["cases"]);
+        assert!(close(&json["cases"][case]["adjusted_p_value"], factor * 2.0 / 252.0), "{}", json["cases"]);
+        assert_eq!(json["cases"][case]["more_than_chance"], true);
+    }
+    let text = comparison.draw(&plain());
+    assert!(text.contains("adjusted p 0.016") && text.contains("adjusted p: the p of one case"), "{text}");
+}

@@ -41,6 +41,9 @@ impl Comparison {
         let paint = Paint::new(*style);
         let mut text = folded(&paint.folded(&self.sentence(), SENTENCE), &paint, Paint::bold);
         text.push('\n');
+        if let Some(sentence) = self.margin_sentence() {
+            text.push_str(&folded(&paint.folded(&sentence, SENTENCE), &paint, Paint::bold));
+        }
         self.sides(&paint).iter().for_each(|side| text.push_str(&format!("  {}\n", paint.dim(side))));
         text.push_str(&self.differences(&paint));
         text.push_str(&self.figures(&paint));

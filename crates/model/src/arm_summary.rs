@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::{ArmStatistics, Delta, Observation, Trigger, Triggering, fisher, least_fisher, limit_of_tests};
+use crate::statistics::{
+    ArmStatistics, Delta, DiscreteTest, Observation, SIGNIFICANCE, Trigger, Triggering, holm_of_tests, normalised_gain,
+};
 use crate::{TrialRecord, WITH_SKILL, WITHOUT_SKILL};
 
 /// Figures of one finished trial, kept small so that thousands fit in memory during a run.
@@ -216,6 +218,18 @@ impl ArmDelta {
             cases: cases(&with, &without),
         })
     }
+
+    /// Returns the share of the possible improvement that the skill reached, over the means of the cases that were
+    /// decided in both arms; see [`normalised_gain`]. `None` without such a case, or if all trials pass in both arms.
+    pub fn normalised_gain(&self) -> Option<f64> {
+        let share =
+            |figures: &CaseFigures| (figures.decided > 0).then(|| figures.passed as f64 / figures.decided as f64);
+        let shares = self.cases.iter().filter_map(|case| share(&case.without).zip(share(&case.with)));
+        let shares: Vec<(f64, f64)> = shares.collect();
+        let mean = |of: fn(&(f64, f64)) -> f64| shares.iter().map(of).sum::<f64>() / shares.len() as f64;
+        // Not a number without a case, which is not a share.
+        normalised_gain(mean(|shares| shares.0), mean(|shares| shares.1))
+    }
 }
 
 impl SuiteDelta {
@@ -248,13 +262,12 @@ impl CaseDelta {
         ([self.with.passed, self.without.passed], [self.with.decided, self.without.decided])
     }
 
-    /// Returns the effect. Below `limit`, a p-value means that the difference is more than chance.
-    fn effect(&self, limit: f64) -> CaseEffect {
+    /// Returns the effect; `is_certain` if a difference is more than chance.
+    fn effect(&self, is_certain: bool) -> CaseEffect {
         let ([with, without], [of_with, of_without]) = self.table();
         if of_with == 0 || of_without == 0 {
             return CaseEffect::Undecided;
         }
-        let is_certain = fisher([with, without], [of_with, of_without]) < limit;
         match (with * of_without).cmp(&(without * of_with)) {
             std::cmp::Ordering::Less if is_certain => CaseEffect::Harms,
             std::cmp::Ordering::Greater if is_certain => CaseEffect::Helps,
@@ -307,11 +320,14 @@ fn cases(with: &[&TrialFigures], without: &[&TrialFigures]) -> Vec<CaseDelta> {
         effect: CaseEffect::Undecided,
     });
     let mut deltas: Vec<CaseDelta> = deltas.filter(|case| case.with.trials > 0 && case.without.trials > 0).collect();
-    let limit = limit_of_tests(deltas.iter().map(|case| {
+    let test = |case: &CaseDelta| {
         let (passed, trials) = case.table();
-        least_fisher(passed[0] + passed[1], trials)
-    }));
-    deltas.iter_mut().for_each(|case| case.effect = case.effect(limit));
+        DiscreteTest::of_passes(passed, trials)
+    };
+    let adjusted = holm_of_tests(&deltas.iter().map(test).collect::<Vec<_>>());
+    for (case, p_value) in deltas.iter_mut().zip(adjusted) {
+        case.effect = case.effect(p_value < SIGNIFICANCE);
+    }
     deltas
 }
 

@@ -5,6 +5,7 @@ mod case;
 mod decision;
 mod draw;
 mod evidence;
+mod margin;
 mod markdown;
 mod pairs;
 mod quarantine;
@@ -15,6 +16,7 @@ mod totals;
 
 use std::collections::BTreeSet;
 
+use model::statistics::WithinMargin;
 use model::{AgentInfo, RunInfo, RunRow, SkillInfo, TrialFigures, TrialRecord, TrialRow};
 use serde_json::{Value, json};
 
@@ -25,6 +27,7 @@ use case::Side;
 pub use case::{CaseChange, Change};
 use decision::Decision;
 pub(crate) use evidence::{Evidence, line_diff};
+use margin::Margin;
 use settings::SettingChange;
 use skills::SkillChange;
 use test_files::TestFileChange;
@@ -58,6 +61,7 @@ pub struct Comparison {
     /// The compared runs; twice the same run if parts of one run are compared.
     runs: Option<Box<[RunRow; 2]>>,
     decision: Decision,
+    margin: Option<Margin>,
     /// Names of the cases that are not compared because they are in quarantine on at least one side.
     quarantined: BTreeSet<String>,
     totals: Vec<Total>,
@@ -130,6 +134,7 @@ impl Comparison {
             quarantined: BTreeSet::new(),
             totals: totals::of(&cases, &decision),
             decision,
+            margin: None,
             cases,
             arms: Vec::new(),
             skills: Vec::new(),
@@ -148,6 +153,23 @@ impl Comparison {
         }
         self.runs = Some(Box::new([before.clone(), after.clone()]));
         self
+    }
+
+    /// Adds the answer to the question if the second side is no worse than the first by more than `margin`, a share from
+    /// 0 to 1.
+    pub fn with_margin(mut self, margin: f64) -> Self {
+        self.margin = Some(Margin::of(&self.cases, margin));
+        self
+    }
+
+    /// Returns that answer, if it was asked for.
+    pub fn within_margin(&self) -> Option<WithinMargin> {
+        self.margin.as_ref().map(|margin| margin.verdict)
+    }
+
+    /// Returns that answer in one sentence.
+    pub(crate) fn margin_sentence(&self) -> Option<String> {
+        self.margin.as_ref().map(Margin::sentence)
     }
 
     /// Adds the differences of the arms, including the baseline. Arms are listed in the order of `agents`, those of the
@@ -237,6 +259,7 @@ impl Comparison {
         json!({
             "verdict": self.sentence(),
             "regressed": self.has_regressed(),
+            "no_worse_than": self.margin.as_ref().map(Margin::to_json),
             "same_cases_p_value": self.decision.same_cases_p_value,
             "before": self.side_to_json(0),
             "after": self.side_to_json(1),

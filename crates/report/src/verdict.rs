@@ -31,7 +31,13 @@ pub(crate) fn sentence(delta: &ArmDelta, trigger: Option<&Triggering>) -> String
     let Some(difference) = delta.delta.full_pass_rate else {
         return "Cannot tell whether the skill helps: no case was decided both with it and without it.".to_owned();
     };
-    compared(&SKILL, &passes(delta), &difference)
+    let mut sentence = compared(&SKILL, &passes(delta), &difference);
+    // A few points near 100 % may be most of what a skill can gain.
+    let helps = difference.p_value < UNLIKELY && difference.mean > 0.0;
+    if let Some(gain) = delta.normalised_gain().filter(|_| helps) {
+        sentence.push_str(&format!(" This is {} of the possible improvement.", percent(gain)));
+    }
+    sentence
 }
 
 /// Wording for a comparison of two sides.
@@ -262,12 +268,20 @@ mod tests {
             (
                 many(10, 1, 10),
                 1,
-                "The skill helps: 10 of 10 cases passed with it, 1 of 10 without (very unlikely to be chance).",
+                "The skill helps: 10 of 10 cases passed with it, 1 of 10 without (very unlikely to be chance). This is \
+                 100% of the possible improvement.",
+            ),
+            (
+                many(19, 10, 20),
+                1,
+                "The skill helps: 19 of 20 cases passed with it, 10 of 20 without (very unlikely to be chance). This is \
+                 90% of the possible improvement.",
             ),
             (
                 many(12, 0, 12),
                 1,
-                "The skill helps: 12 of 12 cases passed with it, 0 of 12 without (almost certainly not chance).",
+                "The skill helps: 12 of 12 cases passed with it, 0 of 12 without (almost certainly not chance). This is \
+                 100% of the possible improvement.",
             ),
             (many(0, 6, 8), 1, "The skill harms: 0 of 8 cases passed with it, 6 of 8 without (unlikely to be chance)."),
             (

@@ -12,8 +12,8 @@ pub fn fisher(passed: [u64; 2], trials: [u64; 2]) -> f64 {
     p_of(passed[0], &splits(sum, trials))
 }
 
-/// Returns the smallest p-value that [`fisher`] can have for any split of so many passed trials.
-pub fn least_fisher(passed: u64, trials: [u64; 2]) -> f64 {
+/// Returns the smallest p-value that [`fisher`] has for any split of so many passed trials.
+pub(super) fn least_fisher(passed: u64, trials: [u64; 2]) -> f64 {
     let splits = splits(passed, trials);
     let ends = [splits.first(), splits.last()];
     ends.into_iter().flatten().map(|(first, _)| p_of(*first, &splits)).fold(1.0, f64::min)

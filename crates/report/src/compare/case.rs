@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use model::statistics::{fisher, least_fisher};
 use model::{Outcome, TrialRow};
 use serde_json::{Value, json};
 
 use super::evidence::Evidence;
 use super::pairs::Pair;
 use crate::counts::Counts;
+use crate::format::p_value;
 
 /// Change of a case between the two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -48,6 +48,8 @@ pub struct CaseChange {
     pub is_confirmed: bool,
     /// p-value of Fisher's exact test of the passed trials; absent if a side has no graded trial.
     pub(super) p_value: Option<f64>,
+    /// The same, adjusted for the number of cases that are tested at once.
+    pub(super) adjusted_p_value: Option<f64>,
     pub(super) before: Side,
     pub(super) after: Side,
     pub(super) evidence: Option<Box<Evidence>>,
@@ -99,8 +101,16 @@ impl CaseChange {
     pub(super) fn of(pair: &Pair<'_>, threshold: f64) -> Self {
         let [before, after] = pair.sides.each_ref().map(|trials| Side::of(trials));
         let change = change(&before, &after, threshold);
-        let mut case =
-            Self { name: pair.name.clone(), change, is_confirmed: false, p_value: None, before, after, evidence: None };
+        let mut case = Self {
+            name: pair.name.clone(),
+            change,
+            is_confirmed: false,
+            p_value: None,
+            adjusted_p_value: None,
+            before,
+            after,
+            evidence: None,
+        };
         if change.is_change() {
             let gain = case.after.counts.passed as i64 - case.before.counts.passed as i64;
             let wanted = match change {
@@ -144,13 +154,15 @@ impl CaseChange {
         self.evidence.as_deref()
     }
 
-    pub(super) fn test(&mut self) {
-        self.p_value = self.table().map(|(passed, trials)| fisher(passed, trials));
+    /// Returns `true` if the number of cases changes the p-value of this one.
+    pub(super) fn is_adjusted(&self) -> bool {
+        self.p_value != self.adjusted_p_value
     }
 
-    /// Returns the smallest p-value that the test can have with this many passed trials.
-    pub(super) fn least_p_value(&self) -> Option<f64> {
-        self.table().map(|(passed, trials)| least_fisher(passed[0] + passed[1], trials))
+    /// Formats the p-value with its name: it is adjusted if several cases are tested at once.
+    pub(super) fn named_p_value(&self) -> String {
+        let name = if self.is_adjusted() { "adjusted p" } else { "p" };
+        format!("{name} {}", self.adjusted_p_value.map_or_else(|| "n/a".into(), p_value))
     }
 
     /// Returns the lowest and the highest difference in the share of passed trials that the undecided trials allow.
@@ -179,6 +191,7 @@ impl CaseChange {
         };
         json!({
             "name": self.name, "change": self.change, "more_than_chance": self.is_confirmed, "p_value": self.p_value,
+            "adjusted_p_value": self.adjusted_p_value,
             "before": side(&self.before), "after": side(&self.after),
             "evidence": self.evidence.as_ref().map(|evidence| evidence.to_json()),
         })

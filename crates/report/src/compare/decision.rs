@@ -1,11 +1,11 @@
 //! Decides whether one side is worse. Three tests are used: one for each case on its own, one for the pooled trials of
 //! all these cases, and one that treats the cases as a sample of a larger population.
 
-use model::statistics::{Difference, fisher_of_tables, limit_of_tests};
+use model::statistics::{Difference, DiscreteTest, fisher_of_tables, holm_of_tests};
 
 use super::case::{CaseChange, Change, NOISE};
 use crate::counts::Counts;
-use crate::format::{counted, p_value, percent};
+use crate::format::{counted, percent};
 use crate::verdict::{self, Passes, UNLIKELY, Words, chance};
 
 /// Result of a comparison.
@@ -142,7 +142,8 @@ impl Decision {
 fn describe_cases(cases: &[&CaseChange]) -> String {
     match cases {
         [case] => {
-            let p = case.p_value.map_or_else(String::new, |p| format!("{}: p {}", chance(p), p_value(p)));
+            let p =
+                case.adjusted_p_value.map_or_else(String::new, |p| format!("{}: {}", chance(p), case.named_p_value()));
             let describe = |counts: &Counts| format!("{} of {}", counts.passed, counts.graded());
             let (before, after) = (describe(&case.before.counts), describe(&case.after.counts));
             format!("case {}: {after} trials passed, compared with {before} before ({p})", case.name)
@@ -165,12 +166,17 @@ fn closest_to_zero(gains: &[[f64; 2]]) -> Vec<f64> {
     }
 }
 
-/// Marks changes that are statistically significant based on the trials of their case alone.
+/// Tests each case by its own trials, and marks the changes that are statistically significant although all cases are
+/// tested at once.
 pub(super) fn confirm(cases: &mut [CaseChange], threshold: f64) {
-    let limit = limit_of_tests(cases.iter().filter_map(CaseChange::least_p_value));
-    for case in cases {
-        case.test();
-        let is_certain = case.p_value.is_some_and(|p_value| p_value < limit);
+    let test = |case: &CaseChange| case.table().map(|(passed, trials)| DiscreteTest::of_passes(passed, trials));
+    let tests: Vec<Option<DiscreteTest>> = cases.iter().map(test).collect();
+    let mut adjusted = holm_of_tests(&tests.iter().flatten().copied().collect::<Vec<_>>()).into_iter();
+    for (case, test) in cases.iter_mut().zip(tests) {
+        let Some(test) = test else { continue };
+        case.p_value = Some(test.p_value);
+        case.adjusted_p_value = adjusted.next();
+        let is_certain = case.adjusted_p_value.is_some_and(|p_value| p_value < UNLIKELY);
         let is_large = case.table().is_some_and(|(passed, trials)| {
             let share = |side: usize| passed[side] as f64 / trials[side] as f64;
             (share(1) - share(0)).abs() > threshold + NOISE

@@ -11,7 +11,7 @@ use super::{CaseChange, Change, Comparison, Dimension, arms, quarantine, test_fi
 use crate::align::Row;
 use crate::columns;
 use crate::counts::Counts;
-use crate::format::{counted, elapsed, gain, in_parentheses, money, number, p_value, percent, range, timestamp};
+use crate::format::{counted, elapsed, gain, in_parentheses, money, number, percent, range, timestamp};
 use crate::terminal::arms::folded;
 use crate::terminal::grid::{Cell, CellStyle, Grid};
 use crate::terminal::{Paint, Style, diff};
@@ -28,6 +28,9 @@ const SENTENCE: usize = 1000;
 /// Explains how to read the figures.
 const READING: &str = "95% interval: where the true difference probably is; there may be none if 0 is in it. p: how \
                        likely so large a difference would be if nothing had changed; below 0.05, chance is unlikely.";
+/// How to read the p of a case, if several are tested.
+const ADJUSTED: &str = "adjusted p: the p of one case, raised because many cases are tested at once, and some of them \
+                        would change by chance alone (Holm's method). 1 if the case has too few trials to tell.";
 /// Maximum width of a reason.
 const REASON: usize = 160;
 
@@ -38,6 +41,9 @@ impl Comparison {
         let paint = Paint::new(*style);
         let mut text = folded(&paint.folded(&self.sentence(), SENTENCE), &paint, Paint::bold);
         text.push('\n');
+        if let Some(sentence) = self.margin_sentence() {
+            text.push_str(&folded(&paint.folded(&sentence, SENTENCE), &paint, Paint::bold));
+        }
         self.sides(&paint).iter().for_each(|side| text.push_str(&format!("  {}\n", paint.dim(side))));
         text.push_str(&self.differences(&paint));
         text.push_str(&self.figures(&paint));
@@ -171,6 +177,9 @@ impl Comparison {
         if self.totals.iter().any(|total| total.p_value.is_some()) {
             notes.push(READING.to_owned());
         }
+        if self.cases.iter().any(|case| case.change.is_change() && !case.is_single() && case.is_adjusted()) {
+            notes.push(ADJUSTED.to_owned());
+        }
         let [before, after] = self.short_names();
         let [missing, added] = self.unpaired();
         let mut left_out: Vec<String> = [(missing, before), (added, after)]
@@ -267,8 +276,7 @@ impl CaseChange {
             [low, high]
         };
         let (a, b) = (interval(before), interval(after));
-        let p = self.p_value.map_or_else(|| "n/a".into(), p_value);
-        format!("95%: {} and {}, p {p}", range(a), range(b))
+        format!("95%: {} and {}, {}", range(a), range(b), self.named_p_value())
     }
 }
 

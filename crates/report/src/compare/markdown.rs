@@ -23,6 +23,9 @@ impl Comparison {
         let most = most.saturating_sub(REST);
         let paint = Paint::new(Style::plain());
         let mut page = format!("**{}**\n\n", text(&self.sentence(), 1000));
+        if let Some(sentence) = self.margin_sentence() {
+            page.push_str(&format!("{}\n\n", text(&sentence, 1000)));
+        }
         let differences = self.changed_settings(&paint);
         for difference in &differences {
             page.push_str(&format!("- {}\n", text(difference, REASON)));

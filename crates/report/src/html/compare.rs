@@ -21,6 +21,9 @@ pub fn comparison_page(comparisons: &[Comparison]) -> String {
 fn comparison(comparison: &Comparison) -> String {
     let paint = Paint::new(Style::plain());
     let mut html = format!("<h1 class=\"verdict\">{}</h1>\n", text(&comparison.sentence()));
+    if let Some(sentence) = comparison.margin_sentence() {
+        html.push_str(&format!("<p class=\"verdict\">{}</p>\n", text(&sentence)));
+    }
     html.push_str(&list("muted", &comparison.sides_and_differences(&paint)));
     html.push_str(&table(&comparison.table_rows()));
     for (heading, cases) in comparison.groups() {

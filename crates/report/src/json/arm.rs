@@ -75,6 +75,7 @@ pub(crate) fn delta(arms: &ArmDelta) -> Value {
         "full_pass_rate": mean(delta.full_pass_rate),
         "full_pass_rate_ci95": interval(delta.full_pass_rate),
         "full_pass_rate_p_value": p_value(delta.full_pass_rate),
+        "normalised_gain": arms.normalised_gain(),
         "decided_pass_rate": mean(delta.decided_pass_rate),
         "decided_pass_rate_ci95": interval(delta.decided_pass_rate),
         "decided_pass_rate_p_value": p_value(delta.decided_pass_rate),

@@ -347,3 +347,73 @@ fn cases_in_quarantine_are_named_and_do_not_decide() {
     let by_model = &Comparison::by(&both, &[], Dimension::Model, THRESHOLD)[0];
     assert!(!by_model.has_regressions() && by_model.to_json()["quarantined"].as_array().unwrap().len() == 7);
 }
+
+#[test]
+fn a_margin_is_shown_refuted_or_left_open() {
+    let rows = |passes: usize, cases: usize, trials: u64, run: &str| -> Vec<TrialRow> {
+        let trial = |index: usize, repetition: u64| {
+            let trial = id(&format!("case-{index}"), "fake", repetition);
+            row(&if index < passes { passed(&trial) } else { failed(&trial) }, run)
+        };
+        (0..cases).flat_map(|index| (1..=trials).map(move |repetition| trial(index, repetition))).collect()
+    };
+    for (passes, cases, trials, verdict, sentence) in [
+        ([60, 60], 60, 1, "shown", "No worse by more than 5 points: the true difference is probably above -4 points."),
+        (
+            [3, 3],
+            3,
+            40,
+            "shown",
+            "No worse by more than 5 points in these cases: the true difference is probably above -3 points.",
+        ),
+        ([20, 5], 20, 1, "refuted", "Worse by more than 5 points: the true difference is probably below -54 points."),
+        (
+            [10, 10],
+            10,
+            1,
+            "open",
+            "Cannot tell yet whether it is worse by more than 5 points: the true difference may be as low as -23 points. \
+             More cases or trials narrow this down.",
+        ),
+    ] {
+        let [before, after] = passes;
+        let (before, after) = (rows(before, cases, trials, OLD), rows(after, cases, trials, RUN));
+        let comparison = Comparison::of(&before, &after, THRESHOLD);
+        assert_eq!((comparison.within_margin(), &comparison.to_json()["no_worse_than"]), (None, &Value::Null));
+        let comparison = comparison.with_margin(0.05);
+        let json = comparison.to_json();
+        assert_eq!(
+            (&json["no_worse_than"]["verdict"], &json["no_worse_than"]["sentence"]),
+            (&json!(verdict), &json!(sentence))
+        );
+        let shown = comparison.draw(&plain());
+        assert!(shown.replace("\n    ", " ").contains(sentence), "{shown}");
+        assert!(comparison.to_markdown(60_000).contains("by more than 5 points"));
+    }
+    let none = Comparison::of(&[], &[], THRESHOLD).with_margin(0.05);
+    assert!(none.to_json()["no_worse_than"]["sentence"].as_str().unwrap().ends_with("too few decided cases."));
+}
+
+#[test]
+fn the_p_values_of_many_cases_are_adjusted() {
+    let rows = |passes: [u64; 3], run: &str| -> Vec<TrialRow> {
+        let case = |(index, passes): (usize, u64)| {
+            (1..=5).map(move |repetition| {
+                let trial = id(&format!("case-{index}"), "fake", repetition);
+                row(&if repetition <= passes { passed(&trial) } else { failed(&trial) }, run)
+            })
+        };
+        passes.into_iter().enumerate().flat_map(case).collect()
+    };
+    let comparison = Comparison::of(&rows([5, 5, 3], OLD), &rows([0, 0, 3], RUN), THRESHOLD);
+    let json = comparison.to_json();
+    let close = |value: &Value, expected: f64| (value.as_f64().unwrap() - expected).abs() < 1e-4;
+    // Each of 2 in 252; the third cannot reach 5 % divided by three, so it does not count.
+    for (case, factor) in [(0, 2.0), (1, 2.0)] {
+        assert!(close(&json["cases"][case]["p_value"], 2.0 / 252.0), "{}", json["cases"]);
+        assert!(close(&json["cases"][case]["adjusted_p_value"], factor * 2.0 / 252.0), "{}", json["cases"]);
+        assert_eq!(json["cases"][case]["more_than_chance"], true);
+    }
+    let text = comparison.draw(&plain());
+    assert!(text.contains("adjusted p 0.016") && text.contains("adjusted p: the p of one case"), "{text}");
+}

@@ -335,6 +335,12 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
     let files: Vec<&Value> = messages["test_files"].as_array().unwrap().iter().map(|change| &change["file"]).collect();
     assert_eq!(files, ["skills/greet/tests/a.yaml", "skills/greet/tests/b.yaml"]);
     project.run(&["compare", "before", "before", "--any"]).exits(0);
+    let within = |share: &str| project.run(&["compare", "before", "before", "--no-worse-than", share]);
+    let open = within("0.05").exits(3).out;
+    assert!(open.contains("Cannot tell yet whether it is worse by more than 5 points"), "{open}");
+    let shown = within("0.9").exits(0).out;
+    assert!(shown.contains("No worse by more than 90 points"), "{shown}");
+    assert!(within("5").exits(2).err.contains("from 0 to 1"));
     project.run(&["compare", "before", "--any"]).exits(1);
     project.run(&["compare", "--any"]).exits(1);
     let page = project.run(&["compare", "--format", "html"]).exits(0).out;

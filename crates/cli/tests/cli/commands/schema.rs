@@ -129,6 +129,9 @@ fn a_comparison_conforms_to_its_schema() {
     let both = project.run(&["compare", "--json"]).json();
     assert_eq!(both["cases"][0]["change"], "regressed", "{both:#}");
     assert_eq!(mistakes(&both, &schema, &schema), Vec::<String>::new());
+    let within = project.run(&["compare", "--no-worse-than", "0.05", "--json"]).json();
+    assert_eq!(within["no_worse_than"]["margin"], 0.05, "{within:#}");
+    assert_eq!(mistakes(&within, &schema, &schema), Vec::<String>::new());
     let by = project.run(&["compare", "--by", "label", "--json"]).json();
     assert_eq!(by["by"], "label", "{by:#}");
     assert_eq!(mistakes(&by, &schema, &schema), Vec::<String>::new());

@@ -34,6 +34,8 @@ pub struct Description {
     pub own_hosts: &'static [&'static str],
     /// True if its tool calls have the ids that the model gave them, so that calls that no model asked for show.
     pub keeps_call_ids: bool,
+    /// True if this process sends the requests to its scripted model.
+    pub calls_script: bool,
     /// True if [`llm`] opens its model in this process.
     pub asks_providers: bool,
     /// Permission mode of evaluations of skills that name none.
@@ -67,6 +69,7 @@ impl Description {
             wire: None,
             own_hosts: &[],
             keeps_call_ids: false,
+            calls_script: false,
             asks_providers: false,
             evaluation_mode: PermissionMode::BypassPermissions,
             needs_sandbox: true,

@@ -33,6 +33,8 @@ pub struct Description {
     pub wire: Option<&'static str>,
     /// Ids of the calls that its program reports; `None` if they cannot be compared with those of the model.
     pub call_ids: Option<CallIds>,
+    /// True if this process sends the requests to its scripted model.
+    pub calls_script: bool,
     /// True if [`llm`] opens its model in this process.
     pub asks_providers: bool,
     /// Permission mode for skill evaluations that do not set one.
@@ -65,6 +67,7 @@ impl Description {
             sub_agents_folder: None,
             wire: None,
             call_ids: None,
+            calls_script: false,
             asks_providers: false,
             evaluation_mode: PermissionMode::BypassPermissions,
             needs_sandbox: true,

@@ -168,7 +168,7 @@ pub trait Agent: Send + Sync {
                 Ok(vec![base_url.clone()])
             }
             Endpoint::Vendor { base_url: None } => self.vendor_addresses(context),
-            Endpoint::Script(_) | Endpoint::Provider(_) => Ok(Vec::new()),
+            Endpoint::Script { .. } | Endpoint::Provider(_) => Ok(Vec::new()),
         }
     }
 
@@ -361,8 +361,13 @@ pub enum Endpoint {
         token: String,
     },
     /// A scripted model in this process.
-    Script(Arc<llm::Playback>),
-    /// A model that this process opened itself, or the error from opening it.
+    Script {
+        /// The model.
+        model: Arc<dyn llm::Model>,
+        /// Name of its script.
+        name: String,
+    },
+    /// A model that this process opened itself, or the error of opening it.
     Provider(Result<Arc<dyn llm::Model>, llm::OpenError>),
 }
 

@@ -29,7 +29,7 @@ impl SignIn {
     /// Returns the sign-in for `endpoint`, which is `detect` for a vendor's model.
     pub(crate) fn for_endpoint(endpoint: &Endpoint, detect: impl FnOnce() -> Self) -> Self {
         match endpoint {
-            Endpoint::Gateway { .. } | Endpoint::Script(_) | Endpoint::Provider(_) => Self::Scripted,
+            Endpoint::Gateway { .. } | Endpoint::Script { .. } | Endpoint::Provider(_) => Self::Scripted,
             Endpoint::Vendor { .. } => detect(),
         }
     }

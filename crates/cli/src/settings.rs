@@ -203,6 +203,7 @@ fn settings(
             records_repository: built_in.sandbox.records_repository,
             setup_timeout_ms: schedule.setup_timeout.unwrap_or(built_in.sandbox.setup_timeout_ms),
             isolation: isolation(network.as_ref(), context),
+            canaries: project.canaries.clone(),
             network_over_case: args.sandboxes.network.clone(),
             network,
             require: project.isolation.require.clone(),

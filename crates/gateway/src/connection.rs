@@ -112,6 +112,12 @@ impl Call<'_> {
         let response = match answer {
             Answer::Reply(reply) if stream => events(all(self.wire.stream(&reply)), End::Whole),
             Answer::Reply(reply) => document(200, self.wire.whole(&reply).to_string()),
+            Answer::Slow { reply, delay } if stream => {
+                events(all(self.wire.stream(&reply)), End::Whole).map(|body| body.delayed(delay))
+            }
+            Answer::Slow { reply, delay } => {
+                document(200, self.wire.whole(&reply).to_string()).map(|body| body.delayed(delay))
+            }
             Answer::Failed(failure) => self.failed(&failure),
             // The request counts as unanswered until the client gives up.
             Answer::Broken { how: Break::Hang, .. } => std::future::pending().await,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use expect::SourceLocation;
 use model::decode::{Problems, text};
 use model::{
-    Arguments, AssertionScope, AssertionSpec, Case, CodeClaim, Diagnostic, Evidence, Excerpt, Finding, Need, Node,
-    NodeKind, SideEffectContract, Status, nearest,
+    Arguments, AssertionScope, AssertionSpec, Case, CodeClaim, Diagnostic, Evidence, Excerpt, FaultKind, FaultReport,
+    Finding, Need, Node, NodeKind, SideEffectContract, Status, nearest,
 };
 
 use crate::arguments::{self, COMMON};
@@ -15,6 +15,7 @@ use crate::assertion::expect::cannot_fail;
 use crate::assertion::side_effect_contract::{CONTRACT_TITLE, Contract};
 use crate::assertion::{ASSERTIONS, Assertion, Form, camel_case, find, snake_case};
 use crate::context::Context;
+use crate::format;
 use crate::judge::Judged;
 use crate::judge::reading::judges;
 use crate::matcher::{Judgement, Matcher};
@@ -209,6 +210,7 @@ impl Check {
             source: Some(source),
             title: finding.title.or_else(|| self.title.clone()),
             judged: self.asks_judge(),
+            implicit: self.kind == FaultsReached::KIND,
             ..finding
         }
     }
@@ -303,6 +305,7 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
         checks.truncate(1);
     }
     checks.extend(contract.map(|(contract, place)| contract_check(*contract, place.clone())));
+    checks.extend(case.faults.first().filter(|_| case.skip.is_none()).map(|fault| reached_check(fault.source.clone())));
     (checks, problems)
 }
 
@@ -312,6 +315,48 @@ fn asserts_nothing(case: &Case) -> bool {
     let has_contract = case.skill_eval.as_ref().is_some_and(|asked| asked.contract.is_some());
     let is_run = case.code.is_none() && case.broken.is_empty() && case.skip.is_none();
     is_run && case.must_assert && case.assertions.iter().all(cannot_fail) && !has_contract
+}
+
+/// Returns the check that a trial met the faults of its case, the first of which is written at `place`. It is in no
+/// score.
+fn reached_check(place: Excerpt) -> Check {
+    Check {
+        id: FaultsReached::KIND.to_owned(),
+        kind: FaultsReached::KIND,
+        weight: 0.0,
+        title: Some("the trial met the faults of its case".to_owned()),
+        about: AssertionScope::Trial,
+        source: Written::Head(place),
+        matcher: Arc::new(FaultsReached),
+        judges: None,
+    }
+}
+
+/// Check that the faults of a case occurred. A trial without them says nothing about recovery from them.
+#[derive(Debug)]
+struct FaultsReached;
+
+impl FaultsReached {
+    const KIND: &'static str = "faults_reached";
+}
+
+impl Matcher for FaultsReached {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let reports = &evidence.collected.faults;
+        if reports.is_empty() {
+            return Ok(Verdict::undecided("it is not known whether the faults of the case occurred"));
+        }
+        let missed: Vec<&FaultReport> = reports.iter().filter(|report| !report.has_occurred()).collect();
+        let Some((first, others)) = missed.split_first() else {
+            return Ok(Verdict::met(format!("{} occurred", format::count(reports.len(), "fault"))));
+        };
+        let seen = match first.fault {
+            FaultKind::ToolFails => format!("the program ran {}", format::count(first.total as usize, "time")),
+            _ => format!("the agent sent {}", format::count(first.total as usize, "model request")),
+        };
+        let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
+        Ok(Verdict::undecided(format!("the fault {} did not occur: {seen}{more}", first.fault.name())))
+    }
 }
 
 /// Returns the check that a trial left behind only what `contract` allows. The contract is written at `place`.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use model::{
-    Certainty, Change, Collected, Commit, EgressAttempt, EgressVerdict, EgressWay, Ending, Evidence, FileChange,
-    Limits, Need, Probe, Probed, Question, RemoteState, RepositoryChange, RepositoryState, ReviewRequest, Step, Tokens,
-    ToolCall, ToolResult, Touch, Trace, Usage,
+    Certainty, Change, Collected, Commit, EgressAttempt, EgressVerdict, EgressWay, Ending, Evidence, FaultKind,
+    FaultReport, FileChange, Limits, Need, Probe, Probed, Question, RemoteState, RepositoryChange, RepositoryState,
+    ReviewRequest, Step, Tokens, ToolCall, ToolResult, Touch, Trace, Usage,
 };
 use serde_json::Value;
 
@@ -211,6 +211,13 @@ impl EvidenceBuilder {
         self
     }
 
+    /// Adds a fault of the case: the numbers of the model requests or runs that it hit, and how many there were.
+    pub fn fault(mut self, fault: FaultKind, detail: &str, hits: &[u64], total: u64) -> Self {
+        let report = FaultReport { fault, detail: detail.to_owned(), hits: hits.to_vec(), total };
+        self.evidence.collected.faults.push(report);
+        self
+    }
+
     /// Adds a file that the agent created.
     pub fn added(self, path: &str) -> Self {
         self.change(path, Change::Added)
@@ -327,6 +334,14 @@ fn describe_evidence(evidence: &Evidence) -> Vec<String> {
     }
     lines.extend(collected.network.iter().map(|policy| format!("network   {policy}")));
     lines.extend(trace.egress.iter().map(|attempt| format!("host      {}", attempt.describe())));
+    for report in &collected.faults {
+        let hits: Vec<String> = report.hits.iter().map(u64::to_string).collect();
+        let of = match report.fault {
+            FaultKind::ToolFails => "runs",
+            _ => "model requests",
+        };
+        lines.push(format!("fault     {}: hit {} of {} {of}", report.detail, hits.join(", "), report.total));
+    }
     for path in &collected.outside_changes {
         lines.push(format!("written   {path}"));
     }

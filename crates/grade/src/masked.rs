@@ -19,10 +19,10 @@ enum EvidencePart {
 /// Returns the parts that assertions of one kind read. Returns all of them if the kind is not listed.
 fn parts(kind: &str) -> &'static [EvidencePart] {
     match kind {
-        "latency" | "token_usage" | "turn_count_at_most" | "nothing_asserted" => &[],
+        "latency" | "token_usage" | "turn_count_at_most" | "nothing_asserted" | "faults_reached" => &[],
         "contains" | "not_contains" | "matches" | "output_contains" | "json_schema" => &[EvidencePart::Said],
         "tool_called" | "tool_call_sequence" | "no_tool_called" | "skill_used" | "skill_not_used" | "command_ran"
-        | "command_not_ran" => &[EvidencePart::Called],
+        | "command_not_ran" | "retries_at_most" | "no_loop" => &[EvidencePart::Called],
         "file_exists"
         | "file_not_exists"
         | "file_contains"

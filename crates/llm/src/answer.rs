@@ -61,6 +61,13 @@ pub enum Answer {
     Reply(Reply),
     /// An error instead of a reply.
     Failed(ProviderError),
+    /// Complete reply that arrives slowly.
+    Slow {
+        /// Reply.
+        reply: Reply,
+        /// Delay before each event.
+        delay: Duration,
+    },
     /// Reply that is interrupted.
     Broken {
         /// Kind of interruption.
@@ -70,7 +77,29 @@ pub enum Answer {
     },
 }
 
-/// How a reply is interrupted.
+impl Answer {
+    /// Performs the answer for a caller in this process: breaks become errors, delays pass, and a reply that never
+    /// arrives makes this wait forever.
+    pub(crate) async fn perform(self) -> Result<Reply, ProviderError> {
+        match self {
+            Self::Reply(reply) => Ok(reply),
+            Self::Slow { reply, delay } => {
+                let parts = u32::try_from(reply.content.len().max(1)).unwrap_or(u32::MAX);
+                tokio::time::sleep(delay.saturating_mul(parts)).await;
+                Ok(reply)
+            }
+            Self::Failed(error) => Err(error),
+            Self::Broken { how, .. } => match how {
+                Break::Cut => Err(ProviderError::Cut),
+                Break::Malformed => Err(ProviderError::Malformed),
+                Break::ErrorEvent { kind, message } => Err(ProviderError::Reported { kind, message }),
+                Break::Hang | Break::HangStream => std::future::pending().await,
+            },
+        }
+    }
+}
+
+/// Kind of interruption of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Break {
     /// The connection closes in the middle of the content.

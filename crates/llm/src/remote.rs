@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 pub use self::documents::Documents;
 use self::exchange::Exchange;
-use self::retry_policy::RetryPolicy;
+pub(crate) use self::retry_policy::RetryPolicy;
 pub(crate) use self::vendor::Vendor;
 use crate::account::Account;
 use crate::answer::{BoxFuture, Model, ProviderError};

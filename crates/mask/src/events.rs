@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use model::{
     AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, Detail, EgressAttempt, Ending, Event,
-    Failure, Finding, HookRecord, IntegritySign, Need, Part, Probe, Probed, Question, Repository, RepositoryChange,
-    RepositoryState, RunInfo, SideEffects, Step, ToolCall, ToolResult, Touch, TrialRecord,
+    Failure, FaultOccurrence, Finding, HookRecord, IntegritySign, Need, Part, Probe, Probed, Question, Repository,
+    RepositoryChange, RepositoryState, RunInfo, SideEffects, Step, ToolCall, ToolResult, Touch, TrialRecord,
 };
 use serde_json::{Map, Value};
 
@@ -148,6 +148,7 @@ impl<'m> Pass<'m> {
             | Step::Thinking { text, message: _, parent: _ }
             | Step::Notice { text, from: _ } => self.string(text),
             Step::Egress(attempt) => self.egress(attempt),
+            Step::Fault(FaultOccurrence { detail, fault: _, number: _ }) => self.string(detail),
             Step::ToolCall(call) => self.call(call),
             Step::ToolResult(ToolResult { content, id: _, is_error: _ }) => self.string(content),
             Step::Question(question) => self.question(question),
@@ -194,6 +195,7 @@ impl<'m> Pass<'m> {
             patch,
             network: _,
             integrity,
+            faults,
             forged_calls: _,
             sandbox: _,
             home: _,
@@ -202,6 +204,7 @@ impl<'m> Pass<'m> {
         self.strings(files_changed.iter_mut().map(|file| &mut file.path));
         self.strings(outside_changes);
         self.signs(integrity);
+        self.strings(faults.iter_mut().map(|report| &mut report.detail));
         if let Some(Repository { branch, status, new_commits, head: _ }) = repository {
             self.strings(status.iter_mut().chain(new_commits).chain(branch));
         }
@@ -292,6 +295,7 @@ impl<'m> Pass<'m> {
             self.names(commits);
         }
         self.signs(&mut record.integrity);
+        self.strings(record.injected_faults.iter_mut().map(|report| &mut report.detail));
         self.findings(&mut record.findings);
     }
 

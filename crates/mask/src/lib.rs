@@ -15,6 +15,7 @@
 
 mod cut;
 mod events;
+mod finder;
 mod key_block;
 mod pieces;
 pub mod secret;
@@ -32,6 +33,7 @@ use serde_json::Value;
 
 use self::cut::Parts;
 use self::events::Pass;
+pub use self::finder::Finder;
 pub use self::key_block::KeyBlocks;
 use self::secret::Forms;
 pub use self::secret::Secrets;

@@ -114,6 +114,11 @@ pub(crate) struct Forms {
     pub(crate) encoded: Vec<Vec<u8>>,
 }
 
+/// Returns every form of `values`, whatever they look like.
+pub(crate) fn in_forms(values: &[String]) -> Forms {
+    disguised(values)
+}
+
 /// Returns the forms of `secrets`.
 fn disguised(secrets: &[String]) -> Forms {
     let secrets = || secrets.iter().map(|secret| secret.trim()).filter(|secret| secret.len() >= MIN_SECRET_BYTES);

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Definition, Diagnostic, Excerpt, Fixtures, NetworkPolicy, Node, Skill, SkillEval, Source, Spanned};
+use crate::{
+    Canaries, CaseFault, Definition, Diagnostic, Excerpt, Fixtures, NetworkPolicy, Node, Skill, SkillEval, Source,
+    Spanned,
+};
 
 /// Cases of one file or of one skill.
 #[derive(Debug, Clone)]
@@ -64,6 +67,10 @@ pub struct Case {
     pub required_isolation: Vec<String>,
     /// Hosts that the processes of the trial may reach; the run's policy if absent.
     pub network: Option<NetworkPolicy>,
+    /// Canaries that its trials plant; the project's setting if absent.
+    pub canaries: Option<Canaries>,
+    /// Faults that its trials inject.
+    pub faults: Vec<CaseFault>,
     /// Contents of the sandbox before the agent starts.
     pub fixtures: Arc<Fixtures>,
     /// Prepared answers to the agent's questions, each used once.

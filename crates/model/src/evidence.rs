@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Budgets, Ending, IntegritySign, OnBudget, RepositoryChange, Trace, Usage};
+use crate::{Budgets, Ending, FaultReport, IntegritySign, OnBudget, RepositoryChange, Trace, Usage};
 
 /// All the inputs of grading.
 #[derive(Debug, Clone)]
@@ -149,7 +149,10 @@ pub struct Collected {
     /// Ids of tool calls that no model requested, although all requests to the model were seen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forged_calls: Vec<String>,
-    /// Agent's changes to the working directory as a patch, if one is requested and git can produce it.
+    /// Faults of the case, and what became of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<FaultReport>,
+    /// Agent's changes to the working directory as a patch, if it is requested and git can produce it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
 }

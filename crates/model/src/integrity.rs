@@ -48,6 +48,10 @@ pub enum IntegrityKind {
     KilledProgram,
     /// Text that addresses a judge.
     JudgeInstruction,
+    /// A planted fake key was read.
+    CanaryTouched,
+    /// A planted fake key was written or sent, in any form.
+    CanarySent,
 }
 
 impl IntegrityKind {
@@ -63,6 +67,8 @@ impl IntegrityKind {
             Self::ForgedCall => "forged call",
             Self::KilledProgram => "killed program",
             Self::JudgeInstruction => "instruction to the judge",
+            Self::CanaryTouched => "canary touched",
+            Self::CanarySent => "canary sent",
         }
     }
 }

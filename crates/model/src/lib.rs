@@ -22,12 +22,14 @@
 mod arm;
 mod arm_summary;
 mod budget;
+mod canary;
 mod case;
 pub mod decode;
 mod diagnostic;
 mod ending;
 mod event;
 mod evidence;
+mod fault;
 mod finding;
 mod fixtures;
 mod forge;
@@ -56,6 +58,7 @@ mod usage;
 pub use arm::{Arm, TrialId, WITH_SKILL, WITHOUT_SKILL};
 pub use arm_summary::{ArmDelta, ArmSummary, CaseDelta, CaseEffect, CaseFigures, SuiteDelta, TrialFigures};
 pub use budget::{Budgets, OnBudget, Overrun};
+pub use canary::{Canaries, Canary, CanaryPlace};
 pub use case::{
     Arguments, AssertionScope, AssertionSpec, Case, Code, CodeClaim, LogVars, OutcomeRule, PermissionMode, Quarantine,
     RunnerOptions, Scoring, SettingSource, SimulatedUser, Subject, Suite, UserMessage, UserResponse,
@@ -67,6 +70,7 @@ pub use evidence::{
     Change, Collected, Earlier, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes, Repository,
     digest,
 };
+pub use fault::{CaseFault, FaultAction, FaultKind, FaultOccurrence, FaultReport, Occurrences};
 pub use finding::{BUDGETS, Capture, Claim, Detail, Failure, Finding, Part, Position, ScoreRange, Segment, Status};
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};
 pub use forge::{Forge, ForgeKind, is_folder};

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    EgressAttempt, Ending, Fault, FileChange, Finding, IntegritySign, Isolation, Limits, Outcome, OutcomeRule, Phases,
-    Quarantine, Scoring, SideEffects, Tokens, TrialId, Usage,
+    EgressAttempt, Ending, Fault, FaultReport, FileChange, Finding, IntegritySign, Isolation, Limits, Outcome,
+    OutcomeRule, Phases, Quarantine, Scoring, SideEffects, Tokens, TrialId, Usage,
 };
 
 /// Run, as in the report's `run`.
@@ -293,6 +293,9 @@ pub struct TrialRecord {
     /// Hosts that processes in the sandbox tried to reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub egress: Vec<EgressAttempt>,
+    /// Faults of the case, and what became of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub injected_faults: Vec<FaultReport>,
     /// Signs that the agent tried to influence how it is graded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub integrity: Vec<IntegritySign>,

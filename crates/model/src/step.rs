@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Effect, EgressAttempt, Touch, Usage};
+use crate::{Effect, EgressAttempt, FaultOccurrence, Touch, Usage};
 
 /// One event of a session. A trace is built only from steps, both live and from the record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -90,7 +90,9 @@ pub enum Step {
     },
     /// A process in the sandbox tried to reach a host. Recorded once for each host, port, way and verdict.
     Egress(EgressAttempt),
-    /// A line of the agent's stderr, or a notice from the harness about the session.
+    /// A fault of the case occurred.
+    Fault(FaultOccurrence),
+    /// A line of the agent's stderr, or a notice of the harness about the session.
     Notice {
         /// `stderr`, `agent` or `harness`.
         from: String,

@@ -180,7 +180,7 @@ impl Trace {
                     (reply.latency_ms, reply.first_token_ms) = (Some(*latency_ms), *first_token_ms);
                 }
             }
-            Step::PermissionDenied { .. } | Step::Retry { .. } | Step::Notice { .. } => {}
+            Step::PermissionDenied { .. } | Step::Retry { .. } | Step::Notice { .. } | Step::Fault(_) => {}
         }
     }
 

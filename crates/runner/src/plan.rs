@@ -4,6 +4,7 @@
 mod agents;
 mod arm;
 mod compilation;
+mod faults;
 mod judging;
 mod order;
 mod planner;

@@ -20,6 +20,7 @@ use walkdir::WalkDir;
 
 use super::SandboxError;
 use super::blocking::blocking;
+use super::canaries::Planted;
 use super::confinement::{Confinement, Surroundings};
 use super::deadline::Deadline;
 use super::git_state::GitSettings;
@@ -62,6 +63,8 @@ pub(super) struct Original {
     pub(super) confined: Option<(Arc<Confinement>, Surroundings)>,
     /// The repository's settings from before the agent acted.
     pub(super) settings: Option<GitSettings>,
+    /// Canaries of the agent, which commands do not see.
+    pub(super) planted: Arc<Planted>,
     pub(super) deadline: Deadline,
 }
 
@@ -69,7 +72,8 @@ impl Original {
     /// Creates the copy. If this fails, everything is removed.
     pub(super) async fn copy(self) -> Result<SandboxCopy, SandboxError> {
         blocking(move || {
-            let Self { root, registry, supervisor, env, work, directories, settings, confined, deadline } = self;
+            let Self { root, registry, supervisor, env, work, directories, settings, confined, planted, deadline } =
+                self;
             let base = Base::make(&root, "copy", Purpose::Sandbox, false, &registry)?;
             let mut places = Vec::with_capacity(directories.len());
             for directory in directories {
@@ -83,6 +87,7 @@ impl Original {
                     copied => copied,
                 };
                 copied.map_err(SandboxError::io("copy", &directory))?;
+                planted.remove_from(&to, directory == work);
                 if directory == work {
                     graded::restore(&to, settings.as_ref())
                         .map_err(SandboxError::io("restore git's settings in", &to))?;

@@ -129,6 +129,13 @@ pub(super) fn new_objects(before: Option<&GitState>, now: Option<&GitState>) -> 
     added.filter_map(|path| object_id(path)).take(MOST_OBJECTS).collect()
 }
 
+/// Returns the contents of the objects `ids`.
+pub(super) async fn contents(view: &View<'_>, ids: &[String]) -> String {
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let script = r#"printf '%s\n' "$@" | g cat-file --batch | tr -d '\000'"#;
+    view.script(script, &ids).await.unwrap_or_default().join("\n")
+}
+
 /// Returns the commits among the objects `ids` that no reference contains.
 pub(super) async fn hidden_commits(view: &View<'_>, ids: &[String]) -> Vec<IntegritySign> {
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();

@@ -21,6 +21,8 @@
 //!     extra_env: Vec::new(),
 //!     setup_timeout: Duration::from_secs(60),
 //!     network: Network::Open,
+//!     faults: Vec::new(),
+//!     canaries: Vec::new(),
 //!     keep: false,
 //! };
 //! let sandbox = SandboxFactory::open("local", &host)?.make(request).await?;
@@ -34,12 +36,14 @@
 
 mod blocking;
 mod breakage;
+mod canaries;
 mod confinement;
 mod copy;
 mod deadline;
 mod digest;
 pub mod disk_space;
 mod environment;
+mod faults;
 mod git;
 mod git_state;
 mod graded;
@@ -74,12 +78,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Collected, Excerpt, Fixtures, NetworkPolicy, Skill};
+use model::{Canary, Collected, Excerpt, FaultAction, FaultOccurrence, FaultReport, Fixtures, NetworkPolicy, Skill};
 
 use crate::supervise::{Limits, Listeners, Network};
 
 pub use breakage::Breakage;
+pub use canaries::canaries_of;
 pub use copy::SandboxCopy;
+pub use faults::{fake_clock, fault_refusal};
 pub use host::Host;
 pub use local::ruin;
 pub use registry::Registry;
@@ -168,6 +174,29 @@ pub trait Sandbox: Send + Sync {
         Ok(None)
     }
 
+    /// Returns what became of the faults of its processes and files so far, and the single occurrences.
+    fn faults(&self) -> (Vec<FaultReport>, Vec<FaultOccurrence>) {
+        (Vec::new(), Vec::new())
+    }
+
+    /// Returns the files and folders that the agent cannot change, because a fault says so; absolute.
+    fn read_only(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Returns the planted files in the working directory that the agent did not change; paths relative to it. They are
+    /// not the agent's.
+    fn planted(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns the texts that the agent left, with their names: its changed files, and the new objects of git, as
+    /// described by `collected`.
+    fn texts<'s>(&'s self, collected: &'s Collected) -> BoxFuture<'s, Vec<(String, String)>> {
+        let _ = collected;
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
     /// Collects the current content and compares it with the content at creation.
     fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>>;
 
@@ -198,6 +227,10 @@ pub struct Request {
     pub setup_timeout: Duration,
     /// Network of its processes, if they are isolated.
     pub network: Network,
+    /// Faults of its processes and files.
+    pub faults: Vec<FaultAction>,
+    /// Fake keys to plant.
+    pub canaries: Vec<Canary>,
     /// Keep the directory when the sandbox is closed.
     pub keep: bool,
 }

@@ -22,8 +22,10 @@
 //! ```
 
 mod allowed_tools;
+mod canaries;
 mod discover;
 mod document;
+mod faults;
 mod fixture_settings;
 mod fixtures;
 mod format;

@@ -38,6 +38,7 @@ const OWNER: Owner = Owner { agent: "assistant", tools: &[] };
 static DESCRIPTION: Description = Description {
     aliases: &["openai-assistant"],
     needs_sandbox: false,
+    calls_script: true,
     takes_tools: true,
     takes_config: true,
     ..Description::new("assistant", "an assistant by OpenAI's Responses or Assistants API, or by a server like it")

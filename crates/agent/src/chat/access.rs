@@ -20,13 +20,16 @@ pub(crate) struct FileAccess {
     work: PathBuf,
     /// The accessible directories, the working directory first.
     roots: Vec<PathBuf>,
+    /// Files and folders that cannot be changed, because a fault says so.
+    read_only: Vec<PathBuf>,
     resolver: Resolver,
 }
 
 impl FileAccess {
     /// Allows the directories of `sandbox`: the working directory, the home and the directory for temporary files.
     pub(crate) fn for_sandbox(sandbox: &dyn Sandbox) -> Self {
-        Self::new(sandbox.work(), sandbox.home(), sandbox.tmp())
+        let access = Self::new(sandbox.work(), sandbox.home(), sandbox.tmp());
+        Self { read_only: sandbox.read_only(), ..access }
     }
 
     /// Allows these directories.
@@ -35,7 +38,7 @@ impl FileAccess {
         let work = real(work);
         let roots = vec![work.clone(), real(home), real(tmp)];
         let resolver = Resolver { work: Some(work.clone()), home: Some(real(home)) };
-        Self { work, roots, resolver }
+        Self { work, roots, read_only: Vec::new(), resolver }
     }
 
     /// Returns the agent's working directory.
@@ -78,6 +81,9 @@ impl FileAccess {
     pub(crate) fn write(&self, written: &str, content: &[u8]) -> Result<bool, String> {
         let path = self.locate(written)?;
         let failed = |error: std::io::Error| format!("{written} cannot be written: {error}");
+        if self.read_only.iter().any(|place| path.starts_with(place)) {
+            return Err(failed(std::io::Error::from(nix::errno::Errno::EROFS)));
+        }
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(failed)?;
         }
@@ -171,6 +177,15 @@ mod tests {
         assert_eq!(access.read("none").unwrap_err(), "none does not exist");
         assert_eq!(access.read("pipe").unwrap_err(), "pipe is not a regular file");
         assert!(access.write("pipe", b"x").is_err());
+    }
+
+    #[test]
+    fn read_only_files_stay_as_they_are() {
+        let (_dir, mut access) = sandbox();
+        access.read_only = vec![access.work().join("docs")];
+        let refused = access.write("docs/new.txt", b"x").unwrap_err();
+        assert_eq!(refused, "docs/new.txt cannot be written: Read-only file system (os error 30)");
+        assert_eq!(access.write("docs.txt", b"x"), Ok(true));
     }
 
     #[test]

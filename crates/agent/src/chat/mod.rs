@@ -35,6 +35,7 @@ pub(super) const OWNER: Owner = Owner { agent: "chat", tools: tool::NAMES };
 static DESCRIPTION: Description = Description {
     tools: Some(tool::NAMES),
     skills_folder: Some(skills::FOLDER),
+    calls_script: true,
     asks_providers: true,
     takes_script: true,
     takes_tools: true,
@@ -155,7 +156,7 @@ impl ChatSession {
     fn open(session_context: SessionContext, own_tools: OwnTools) -> Result<Self, Breakage> {
         let session_id = session_context.session_id("chat");
         let sandbox = session_context.sandbox()?;
-        let is_scripted = matches!(session_context.endpoint, Endpoint::Script(_));
+        let is_scripted = matches!(session_context.endpoint, Endpoint::Script { .. });
         let (model, name) = reached(session_context.endpoint, session_context.setup.model.as_deref())?;
         let prompts = prompt_file::prompts(&session_context.case, &session_context.directory)
             .map_err(|problems| Breakage::environment(joined(&problems)))?;
@@ -307,10 +308,7 @@ impl ChatSession {
 /// Returns the model and its name.
 fn reached(endpoint: Endpoint, named: Option<&str>) -> Result<(Arc<dyn Model>, String), Breakage> {
     match endpoint {
-        Endpoint::Script(playback) => {
-            let name = named.unwrap_or_else(|| playback.name()).to_owned();
-            Ok((playback, name))
-        }
+        Endpoint::Script { model, name } => Ok((model, named.map_or(name, str::to_owned))),
         Endpoint::Provider(Ok(model)) => Ok((model, named.unwrap_or_default().to_owned())),
         Endpoint::Provider(Err(error)) => Err(Breakage::environment(error.to_string())),
         Endpoint::Vendor { .. } | Endpoint::Gateway { .. } => {

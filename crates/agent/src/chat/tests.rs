@@ -307,8 +307,7 @@ async fn the_model_is_not_called_again_after_the_turn_limit() {
     let played = harness.play(&Chat).await.unwrap();
     assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 2.0 }]);
     assert_eq!((played.calls().len(), played.tokens()), (2, Some(220)));
-    let Endpoint::Script(model) = &harness.endpoint else { panic!("no script") };
-    assert_eq!(model.requests_seen(), 2);
+    assert_eq!(harness.playback.unwrap().requests_seen(), 2);
 }
 
 #[tokio::test]
@@ -328,9 +327,8 @@ async fn a_provider_failure_is_attributed_to_the_provider() {
 #[tokio::test]
 async fn a_provider_that_hangs_can_be_interrupted() {
     let harness = AgentHarness::scripted("go", &json!([{"fault": {"kind": "hang"}}]));
-    let (endpoint, stop) = (harness.endpoint.clone(), harness.stop.clone());
+    let (model, stop) = (harness.playback.clone().unwrap(), harness.stop.clone());
     let stopping = async move {
-        let Endpoint::Script(model) = endpoint else { panic!("no script") };
         while model.requests_seen() == 0 {
             tokio::task::yield_now().await;
         }

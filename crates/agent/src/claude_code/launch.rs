@@ -178,7 +178,7 @@ fn model_name(setup: &Setup, endpoint: &Endpoint) -> Option<String> {
     let name = setup.model.as_deref()?;
     match endpoint {
         Endpoint::Vendor { .. } => Some(name.to_owned()),
-        Endpoint::Gateway { .. } | Endpoint::Script(_) | Endpoint::Provider(_) => Some(script_name(name)),
+        Endpoint::Gateway { .. } | Endpoint::Script { .. } | Endpoint::Provider(_) => Some(script_name(name)),
     }
 }
 
@@ -210,7 +210,7 @@ fn environment(on: &SessionContext, sign_in: &SignIn, folder: Option<&Path>) -> 
                 env.push(("ANTHROPIC_BASE_URL".to_owned(), base_url.clone()));
             }
         }
-        Endpoint::Script(_) | Endpoint::Provider(_) => {}
+        Endpoint::Script { .. } | Endpoint::Provider(_) => {}
     }
     if let Some(folder) = folder {
         env.push(("CLAUDE_CONFIG_DIR".to_owned(), folder.to_string_lossy().into_owned()));

@@ -110,7 +110,7 @@ fn permissions(mode: PermissionMode) -> &'static [&'static str] {
 fn model_name(setup: &Setup, endpoint: &Endpoint) -> Option<String> {
     match endpoint {
         Endpoint::Vendor { .. } => setup.model.clone(),
-        Endpoint::Gateway { .. } | Endpoint::Script(_) | Endpoint::Provider(_) => Some(SCRIPTED_MODEL.to_owned()),
+        Endpoint::Gateway { .. } | Endpoint::Script { .. } | Endpoint::Provider(_) => Some(SCRIPTED_MODEL.to_owned()),
     }
 }
 
@@ -176,7 +176,7 @@ fn provider(on: &SessionContext, sign_in: &SignIn, secret: Option<&str>) -> Opti
     let (base_url, scripted) = match &on.endpoint {
         Endpoint::Gateway { base_url, .. } => (format!("{base_url}/v1"), true),
         Endpoint::Vendor { base_url: Some(base_url) } => (base_url.trim_end_matches('/').to_owned(), false),
-        Endpoint::Vendor { base_url: None } | Endpoint::Script(_) | Endpoint::Provider(_) => return None,
+        Endpoint::Vendor { base_url: None } | Endpoint::Script { .. } | Endpoint::Provider(_) => return None,
     };
     let (retries, stream) = provider_timeouts(on.setup.timeout_ms, scripted);
     let mut provider = json!({
@@ -212,7 +212,7 @@ fn environment(on: &SessionContext, sign_in: &SignIn, home: &Path) -> Vec<(Strin
                 env.extend(on.host.var(variable).map(|value| ((*variable).to_owned(), value.to_owned())));
             }
         }
-        Endpoint::Script(_) | Endpoint::Provider(_) => {}
+        Endpoint::Script { .. } | Endpoint::Provider(_) => {}
     }
     env
 }

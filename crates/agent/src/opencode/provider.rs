@@ -72,7 +72,7 @@ impl Provider {
         match endpoint {
             Endpoint::Gateway { base_url, token } => Self::scripted(base_url, token, name, timeout_ms),
             Endpoint::Vendor { base_url } => Self::vendor(host, base_url.as_deref(), name, timeout_ms),
-            Endpoint::Script(_) | Endpoint::Provider(_) => Self::vendor(host, None, None, timeout_ms),
+            Endpoint::Script { .. } | Endpoint::Provider(_) => Self::vendor(host, None, None, timeout_ms),
         }
     }
 

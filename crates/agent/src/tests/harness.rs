@@ -44,10 +44,10 @@ pub(crate) fn response(pattern: &str, choose: &str) -> UserResponse {
 }
 
 /// Creates a scripted model.
-fn script(script: &serde_json::Value) -> Endpoint {
+fn script(script: &serde_json::Value) -> Arc<llm::Playback> {
     let node = model::Node::from_json(script, &Source::new("script.json", ""));
     let script = Arc::new(llm::Script::from_node(&node).unwrap());
-    Endpoint::Script(Arc::new(script.play(llm::ScriptContext::default())))
+    Arc::new(script.play(llm::ScriptContext::default()))
 }
 
 /// Directories like those of a sandbox, without supervision of commands.
@@ -137,6 +137,8 @@ pub(crate) struct AgentHarness {
     pub(crate) repetition: u64,
     pub(crate) sandbox: Option<Arc<Bare>>,
     pub(crate) endpoint: Endpoint,
+    /// Scripted model, if there is one.
+    pub(crate) playback: Option<Arc<llm::Playback>>,
     pub(crate) providers: llm::Providers,
     pub(crate) modules: script::Library,
     pub(crate) setup: Setup,
@@ -167,6 +169,7 @@ impl AgentHarness {
             repetition: 1,
             sandbox: None,
             endpoint: Endpoint::Vendor { base_url: None },
+            playback: None,
             providers: llm::Providers::default(),
             modules: MODULES.clone(),
             setup: Setup {
@@ -224,13 +227,15 @@ impl AgentHarness {
 
     /// Creates a harness with a scripted model, a sandbox and the message `message`.
     pub(crate) fn scripted(message: &str, steps: &serde_json::Value) -> Self {
+        let playback = script(&match steps.as_array().map(Vec::as_slice) {
+            // A script without steps is invalid; this step is not used.
+            Some([]) => serde_json::json!({ "steps": [{ "text": "unused" }] }),
+            _ => serde_json::json!({ "steps": steps }),
+        });
         Self {
             sandbox: Some(Bare::new()),
-            endpoint: script(&match steps.as_array().map(Vec::as_slice) {
-                // A script without steps would be invalid; this step is not used.
-                Some([]) => serde_json::json!({ "steps": [{ "text": "unused" }] }),
-                _ => serde_json::json!({ "steps": steps }),
-            }),
+            endpoint: Endpoint::Script { model: playback.clone(), name: playback.name().to_owned() },
+            playback: Some(playback),
             ..Self::for_case(case("case", &[message]))
         }
     }

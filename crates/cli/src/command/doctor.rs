@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use agent::{AGENTS, Readiness};
-use model::Diagnostic;
+use model::{Diagnostic, FaultAction};
 use report::columns;
 use sandbox::Host;
 use sandbox::supervise::{self, Containment};
@@ -63,6 +63,7 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
     findings.push(runtime.block_on(git(&host)));
     findings.push(runtime.block_on(containment(&host)));
     findings.push(isolation(&host));
+    findings.extend(faults());
     let context = ProjectContext::find(global, &[])?;
     let resolved = Resolved::of(&RunArgs::default(), &context)?;
     findings.push(record(&context));
@@ -139,6 +140,21 @@ fn isolation(host: &Host) -> Finding {
         Err(error) => (false, Vec::new(), vec![error.to_string()]),
     };
     Finding { kind: "sandbox", name: "isolated".into(), ready, about, hints }
+}
+
+/// Checks whether the faults can be injected that need something of the machine.
+fn faults() -> Vec<Finding> {
+    let of_machine = [
+        (FaultAction::DiskFull { free: 0 }, "mounts a file system of limited size"),
+        (FaultAction::ClockOffset { seconds: 1 }, "uses libfaketime"),
+    ];
+    let finding = |(fault, about): (FaultAction, &str)| {
+        let refusal = sandbox::fault_refusal("isolated", &fault);
+        let about = refusal.as_ref().map_or_else(|| about.to_owned(), |(reason, _)| reason.clone());
+        let (ready, hints) = (refusal.is_none(), refusal.into_iter().map(|(_, help)| help).collect());
+        Finding { kind: "fault", name: fault.kind().name().to_owned(), ready, about: vec![about], hints }
+    };
+    of_machine.into_iter().map(finding).collect()
 }
 
 /// Checks the agents that the project configures. They are not started.

@@ -39,6 +39,9 @@ struct Expected {
     /// Kinds of signs that the trial must report.
     #[serde(default)]
     signs: Vec<String>,
+    /// True if fake keys are planted.
+    #[serde(default)]
+    canaries: bool,
 }
 
 /// Number of agents that run at the same time.
@@ -199,7 +202,8 @@ fn attempt(name: &str, expected: &Expected, kind: &str) -> &'static str {
         policy => policy.unwrap_or("open").to_owned(),
     };
     let limits = expected.limits.as_ref().map(|limits| format!(", limits: {limits}")).unwrap_or_default();
-    let configuration = format!("sandbox: {{provider: {kind}, network: {network}{limits}}}\n");
+    let canaries = expected.canaries;
+    let configuration = format!("canaries: {canaries}\nsandbox: {{provider: {kind}, network: {network}{limits}}}\n");
     project.write("trialrun.yaml", &configuration);
     project.write("case.yaml", &case(expected, &servers));
     let neighbour = project.tmp().join("trialrun-sandbox-neighbour/work");

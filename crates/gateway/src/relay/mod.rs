@@ -86,23 +86,27 @@ pub struct Relay {
     rules: RelayRules,
     upstream: Upstream,
     report: Box<Report>,
+    request: Box<dyn Fn(&str) + Send + Sync>,
     reported: Mutex<HashSet<EgressAttempt>>,
     /// Error of the last connection to the model, if it failed.
     model_failure: Mutex<Option<String>>,
 }
 
 impl Relay {
-    /// Creates a relay with these rules, which uses the machine's proxies. It passes each attempt to `report` once,
-    /// with the host as it was written, because only there can a secret in it be recognised.
+    /// Creates a relay with these rules, which uses the proxies of the machine. It passes each attempt to `report` once,
+    /// with the host as it was written: a secret in it can be recognised only there. The address and the headers of
+    /// each plain HTTP request are passed to `request`.
     pub fn new(
         rules: RelayRules,
         proxies: &Proxies,
         report: impl Fn(EgressAttempt, &str) + Send + Sync + 'static,
+        request: impl Fn(&str) + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
             rules,
             upstream: Upstream::of(proxies),
             report: Box::new(report),
+            request: Box::new(request),
             reported: Mutex::default(),
             model_failure: Mutex::default(),
         })
@@ -205,6 +209,11 @@ impl Client {
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let is_tunnel = request.method() == Method::CONNECT;
+        if !is_tunnel {
+            let values = request.headers().values().map(|value| String::from_utf8_lossy(value.as_bytes()));
+            let head: Vec<_> = std::iter::once(request.uri().to_string().into()).chain(values).collect();
+            (self.relay.request)(&head.join("\n"));
+        }
         let target = request.uri();
         let Some(authority) = target.authority().filter(|_| is_tunnel || target.scheme() == Some(&Scheme::HTTP)) else {
             return told(StatusCode::BAD_REQUEST, "this is a proxy; send `CONNECT host:port` or `GET http://host/`");

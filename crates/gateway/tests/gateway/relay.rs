@@ -28,7 +28,7 @@ impl Bench {
         let patterns: Vec<HostPattern> = allowed.iter().map(|host| host.parse().unwrap()).collect();
         let rules = RelayRules { model: model.to_vec(), allowed: patterns };
         let proxies = Proxies::of(|name| proxies.iter().find(|(known, _)| *known == name).map(|(_, value)| *value));
-        let relay = Relay::new(rules, &proxies, report);
+        let relay = Relay::new(rules, &proxies, report, |_| {});
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let proxy = listener.local_addr().unwrap().port();
         let serving = {

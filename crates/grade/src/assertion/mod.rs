@@ -22,6 +22,7 @@ mod json_schema;
 mod latency;
 mod llm_judge;
 mod no_egress;
+mod no_loop;
 mod no_path_escape;
 mod no_tool_called;
 mod no_unanswered_questions;
@@ -29,7 +30,9 @@ mod output_contains;
 mod output_is_question;
 mod prelude;
 pub(crate) mod pushed;
+mod recovered;
 mod request_check;
+mod retries_at_most;
 pub(crate) mod review_request_created;
 mod rubric;
 mod sentiment;
@@ -103,6 +106,9 @@ pub const ASSERTIONS: &[Assertion] = &[
     git_clean::ASSERTION,
     side_effect_contract::ASSERTION,
     integrity_clean::ASSERTION,
+    recovered::ASSERTION,
+    retries_at_most::ASSERTION,
+    no_loop::ASSERTION,
     claim::ASSERTION,
     sentiment::ASSERTION,
     llm_judge::ASSERTION,

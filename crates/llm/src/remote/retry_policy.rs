@@ -7,18 +7,18 @@ use model::Step;
 use crate::account::Account;
 use crate::{Failure, FailureKind, Policy};
 
-/// Rules for retrying a request, and the account whose callers may have to wait.
-pub(super) struct RetryPolicy<'a> {
-    pub(super) account: &'a Arc<Account>,
-    pub(super) policy: &'a Policy,
-    /// Returns `true` for failures after which the request may be retried.
-    pub(super) again: fn(FailureKind) -> bool,
+/// Rules for retries of a request, and the account whose callers may have to wait.
+pub(crate) struct RetryPolicy<'a> {
+    pub(crate) account: &'a Arc<Account>,
+    pub(crate) policy: &'a Policy,
+    /// Returns `true` for failures that may be retried.
+    pub(crate) again: fn(FailureKind) -> bool,
 }
 
 impl RetryPolicy<'_> {
-    /// Sends the request until there is a response, or until further attempts cannot succeed. `tokens` returns the
-    /// usage of a response, and `on_retry` is called for each failed attempt that is followed by another.
-    pub(super) async fn ask<T, F: Future<Output = Result<T, Failure>>>(
+    /// Sends the request until there is a response, or further tries cannot succeed. `tokens` returns the usage of a
+    /// response, and `on_retry` is called for each try that failed and is repeated.
+    pub(crate) async fn ask<T, F: Future<Output = Result<T, Failure>>>(
         &self,
         mut attempt: impl FnMut() -> F,
         tokens: impl Fn(&T) -> Option<u64>,

@@ -33,6 +33,8 @@ use std::sync::Arc;
 
 pub use context::ScriptContext;
 pub use playback::{Playback, Problem, ServedFault};
+#[cfg(test)]
+pub(crate) use tests::specimen;
 
 use conversation::Conversation;
 use step::Step;

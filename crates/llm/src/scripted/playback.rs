@@ -263,16 +263,7 @@ impl Model for Playback {
     fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>> {
         Box::pin(async move {
             let Served { answer, pending_request: _waiting } = self.serve(request).await;
-            match answer {
-                Answer::Reply(reply) => Ok(reply),
-                Answer::Failed(error) => Err(error),
-                Answer::Broken { how, .. } => match how {
-                    Break::Cut => Err(ProviderError::Cut),
-                    Break::Malformed => Err(ProviderError::Malformed),
-                    Break::ErrorEvent { kind, message } => Err(ProviderError::Reported { kind, message }),
-                    Break::Hang | Break::HangStream => std::future::pending().await,
-                },
-            }
+            answer.perform().await
         })
     }
 

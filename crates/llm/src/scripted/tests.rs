@@ -1,6 +1,6 @@
 //! Compares the reference page with the keys that the reader of scripts knows.
 
-pub(super) mod specimen;
+pub(crate) mod specimen;
 
 use std::sync::Arc;
 

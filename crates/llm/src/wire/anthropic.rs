@@ -6,7 +6,7 @@ use model::Tokens;
 use serde_json::{Value, json};
 
 use super::parts::{
-    ErrorCodes, estimate, function, halves, model, object, rejection, take_list, take_stream, take_tools, used,
+    ErrorCodes, estimate, function, halves, model, object, rejection, take_list, take_stream, take_tools, used, written,
 };
 use super::{Incoming, Rejection, SseEvent, SseStream, Wire};
 use crate::{Block, Conversation, ConversationRole, Message, Reply, Request, Role, StopReason, ToolSpec};
@@ -224,7 +224,7 @@ fn block_events(index: usize, whole: Value, block: &Block) -> Vec<SseEvent> {
         }
         Block::ToolUse { id, name, input } => {
             let begun = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
-            let input = input.to_string();
+            let input = written(input);
             let deltas = halves(&input).map(|part| json!({"type": "input_json_delta", "partial_json": part})).collect();
             (begun, deltas)
         }

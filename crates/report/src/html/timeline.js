@@ -92,6 +92,12 @@ function egress({ host, port, verdict, way, is_model: isModel, by_command: byCom
   return [`${verdict} ${place}`, ...notes.filter(Boolean)].join(', ');
 }
 
+/** Describes an occurrence of a fault of the case in one line. */
+function fault({ fault: kind, number, detail }) {
+  if (!number) return detail;
+  return `${kind === 'tool_fails' ? 'run' : 'model request'} ${number}: ${detail}`;
+}
+
 /** Describes an event around the conversation in one line. */
 function notice(event) {
   switch (event.kind ?? event.type) {
@@ -100,6 +106,7 @@ function notice(event) {
     case 'permission_denied': return `permission denied: ${event.tool}: ${event.message}`;
     case 'retry': return `the provider failed${event.status ? ` with ${event.status}` : ''}, attempt ${event.attempt}: ${event.error}`;
     case 'egress': return `network: ${egress(event)}`;
+    case 'fault': return `injected fault: ${fault(event)}`;
     case 'request_check': return `request ${event.step} is ${event.met ? '' : 'not '}as the script expects: ${event.because}`;
     case 'notice': return `${event.from}: ${event.text}`;
     case 'sandbox_ready': return `sandbox ready after ${time(event.duration_ms)}`;

@@ -67,6 +67,8 @@ async function trialPage(trial, attempt) {
         section('Output', record.output !== null && typeof record.output !== 'string' && block(asText(record.output))),
         section('Integrity', (record.integrity ?? []).map((sign) =>
           h("p", {}, marked(`${sign.kind.replaceAll('_', ' ')}: ${sign.place}: ${sign.detail}`)))),
+        section('Faults', (record.injected_faults ?? []).map(({ fault, detail, hits, total }) => h('p', {},
+          marked(`${fault.replaceAll('_', ' ')}: ${detail}${hits ? `, hit ${hits.join(', ')} of ${total}` : ''}`)))),
         section('Warnings', [...record.errors, ...record.warnings].map((text) => h('p', {}, marked(text)))),
         section('Details', details(record)))),
   ];

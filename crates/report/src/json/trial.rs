@@ -107,6 +107,9 @@ impl Serialize for Trial<'_> {
             fields.serialize_entry("network", network)?;
             fields.serialize_entry("egress", &record.egress)?;
         }
+        if !record.injected_faults.is_empty() {
+            fields.serialize_entry("injected_faults", &record.injected_faults)?;
+        }
         fields.serialize_entry("files_changed", &record.files_changed)?;
         fields.serialize_entry("integrity", &record.integrity)?;
         fields.serialize_entry("sandbox", &record.sandbox)?;

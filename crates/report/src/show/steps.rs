@@ -73,6 +73,9 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> Vec<ShownStep> {
                 say(Some("refused"), paint.yellow(&format!("! {} refused", word(tool))), message);
             }
             Step::Egress(attempt) => say(Some("host"), host(attempt, paint), &attempt.describe()),
+            Step::Fault(occurrence) => {
+                say(None, paint.yellow(&format!("! fault {}", occurrence.fault.name())), &occurrence.describe());
+            }
             Step::Retry { attempt, error, .. } => {
                 say(None, paint.yellow(&format!("{} request retry {attempt}", symbols.again)), error);
             }

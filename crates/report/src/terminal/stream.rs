@@ -134,6 +134,9 @@ impl Stream {
                 let line = format!("{} request retry {attempt}{status}: {}{delay}", symbols.again, folded(error));
                 self.line(at, 0, &paint.yellow(&line))
             }
+            Step::Fault(occurrence) => {
+                self.line(at, 0, &paint.yellow(&format!("! fault: {}", folded(&occurrence.describe()))))
+            }
             Step::RequestCheck { step, met: false, reason } => {
                 let line = format!("! request of script step {step}: {}", folded(reason));
                 self.line(at, 0, &paint.red(&line))

@@ -258,6 +258,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         }],
         network: None,
         egress: Vec::new(),
+        injected_faults: Vec::new(),
         integrity: Vec::new(),
         files_changed: vec![FileChange { path: "notes.md".into(), change: Change::Modified }],
         sandbox: None,

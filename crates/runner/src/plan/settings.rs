@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent::{self, Agent, Configured};
 use grade::judge::default_judge;
 use mask::secret::Secrets;
-use model::{Budgets, Case, Excerpt, NetworkPolicy, OnBudget, PermissionMode};
+use model::{Budgets, Canaries, Case, Excerpt, NetworkPolicy, OnBudget, PermissionMode};
 
 use super::trial::SCRIPTED;
 
@@ -129,6 +129,8 @@ pub struct SandboxSettings {
     pub setup_timeout_ms: u64,
     /// Isolation of processes, for kinds of sandboxes that isolate them.
     pub isolation: sandbox::SandboxOptions,
+    /// Canaries of trials whose case does not say.
+    pub canaries: Option<Canaries>,
     /// Network policy that the run or the project sets.
     pub network: Option<NetworkPolicy>,
     /// Network policy that takes precedence over those of the cases.
@@ -239,6 +241,7 @@ impl Default for SandboxSettings {
             records_repository: true,
             setup_timeout_ms: 120_000,
             isolation: sandbox::SandboxOptions::default(),
+            canaries: None,
             network: None,
             network_over_case: None,
             require: Vec::new(),

@@ -1,6 +1,7 @@
 //! Life cycle of a trial: provision, act, collect, grade, close. Closing always runs, whatever happened before.
 
 mod act;
+mod canaries;
 mod clock;
 mod code;
 mod culprit;
@@ -25,13 +26,14 @@ use jiff::Timestamp;
 use mask::Mask;
 use model::{
     AssertionScope, AttemptRecord, AuxiliaryUsage, Collected, Ending, Event, Limits, Need, NetworkPolicy, Outcome,
-    Phases, ReplyProbes, TrialRecord, Usage,
+    Phases, Probed, ReplyProbes, Step, TrialRecord, Usage,
 };
 use sandbox::supervise::Network;
 use sandbox::{Breakage, Host, Registry, RepositoryDetail, Request, Sandbox, SandboxError, SandboxFactory};
 use tokio::sync::watch;
 
 use self::act::ActResult;
+use self::canaries::{CanaryWatch, canaries_of};
 use self::grade::End;
 use self::network::{TrialNetwork, chosen_policy};
 use self::record::record_of;
@@ -48,6 +50,9 @@ use crate::plan::{Judging, PlannedTrial, RetryOn, Settings};
 use crate::pricing::pricing_of;
 use crate::spending::Spending;
 
+/// Name under which canaries are masked: that of a secret.
+const CANARY_VARIABLE: &str = "CANARY_KEY";
+
 /// State that all trials of a run share.
 pub(crate) struct Shared {
     pub(crate) host: Arc<Host>,
@@ -63,11 +68,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Returns the mask for one trial, which includes the secrets in its fixture.
+    /// Returns the mask of one trial, which includes the secrets of its fixture and its canaries.
     pub(crate) fn mask_of(&self, planned: &PlannedTrial) -> Arc<Mask> {
-        match planned.case.fixtures.env.as_slice() {
+        let canaries = canaries_of(planned, &self.settings.sandbox).into_iter();
+        let canaries = canaries.map(|canary| (CANARY_VARIABLE.to_owned(), canary.value));
+        let secrets: Vec<(String, String)> = planned.case.fixtures.env.iter().cloned().chain(canaries).collect();
+        match secrets.as_slice() {
             [] => Arc::clone(&self.mask),
-            env => Arc::new(self.mask.with_fixture(env)),
+            secrets => Arc::new(self.mask.with_fixture(secrets)),
         }
     }
 }
@@ -221,7 +229,9 @@ struct Attempt<'a> {
     user: Mutex<Option<AuxiliaryUsage>>,
     /// Durations of the phases so far.
     phases: Mutex<Phases>,
-    /// Network for the sandbox's processes, once they run, if it is not the machine's.
+    /// Watch for the canaries of the trial, if there are any.
+    canaries: Option<Arc<CanaryWatch>>,
+    /// Network of the sandbox's processes, once they run, if it is not the machine's.
     network: OnceLock<TrialNetwork>,
 }
 
@@ -246,6 +256,7 @@ impl<'a> Attempt<'a> {
             judge: OnceLock::new(),
             user: Mutex::default(),
             phases: Mutex::default(),
+            canaries: CanaryWatch::of(&canaries_of(planned, &shared.settings.sandbox)),
             network: OnceLock::new(),
         }
     }
@@ -363,6 +374,8 @@ impl<'a> Attempt<'a> {
             extra_env: self.shared.settings.sandbox.extra_env.clone(),
             setup_timeout: Duration::from_millis(self.shared.settings.sandbox.setup_timeout_ms),
             network: if self.network_policy().is_open() { Network::Open } else { Network::None },
+            faults: case.faults.iter().map(|fault| fault.action.clone()).collect(),
+            canaries: canaries_of(self.planned, &self.shared.settings.sandbox),
             keep: self.shared.settings.sandbox.keep,
         };
         let sandbox = self.unless(StopLevel::Stop, Box::pin(self.shared.factory.make(request))).await??;
@@ -409,7 +422,13 @@ impl<'a> Attempt<'a> {
         act_result: &ActResult,
         reply_probes: Vec<ReplyProbes>,
     ) -> Result<Collected, Breakage> {
-        let Some(sandbox) = sandbox else { return Ok(Collected::default()) };
+        let Some(sandbox) = sandbox else {
+            let collected = Collected { faults: act_result.faults.clone(), ..Collected::default() };
+            if !collected.faults.is_empty() {
+                self.events.emit(Event::Collected(collected.clone()));
+            }
+            return Ok(collected);
+        };
         self.events.emit(Event::Waiting { on: "collecting".into() });
         let mut needs =
             self.needs(|check| !reply_probes.iter().any(|then| check.about() == AssertionScope::Reply(then.reply)));
@@ -428,7 +447,15 @@ impl<'a> Attempt<'a> {
         collected.reply_probes = reply_probes;
         collected.network = self.network.get().map(TrialNetwork::policy);
         collected.integrity.extend(act_result.killed.clone());
+        if let Some(canaries) = &self.canaries {
+            without_planted(&*sandbox, &mut collected);
+            let texts = sandbox.texts(&collected).await;
+            collected.integrity.extend(canaries.signs(act_result.turn.trace(), &*sandbox, &texts));
+        }
         collected.forged_calls.clone_from(&act_result.forged_calls);
+        let (reports, occurrences) = sandbox.faults();
+        occurrences.into_iter().for_each(|occurrence| self.events.emit(Event::Step(Step::Fault(occurrence))));
+        collected.faults = act_result.faults.iter().cloned().chain(reports).collect();
         let is_lost = collected.lost().is_some();
         if !is_lost && self.shared.hook.as_ref().is_some_and(|hook| hook.wants_patch()) {
             collected.patch = sandbox.patch(&collected).await;
@@ -465,6 +492,16 @@ impl<'a> Attempt<'a> {
             let _ = tokio::time::timeout(grace, killed.wait_for(|stop_level| *stop_level >= StopLevel::Kill)).await;
         };
         until(stopped, work).await
+    }
+}
+
+/// Removes the canaries that the agent did not change from the lists of files.
+fn without_planted(sandbox: &dyn Sandbox, collected: &mut Collected) {
+    let planted = sandbox.planted();
+    for probe in &mut collected.probes {
+        if let Probed::Files { files, .. } = &mut probe.found {
+            files.retain(|file| !planted.contains(&file.path));
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use sandbox::supervise::{Arrival, Listeners};
 use sandbox::{Breakage, Sandbox};
 use tokio::task::JoinSet;
 
+use super::canaries::CanaryWatch;
 use crate::event_bus::EventSender;
 use crate::plan::{PlannedTrial, SandboxSettings};
 
@@ -45,6 +46,7 @@ impl TrialNetwork {
         planned: &PlannedTrial,
         context: &SessionContext,
         sandbox: &dyn Sandbox,
+        canaries: Option<&Arc<CanaryWatch>>,
         events: &EventSender,
     ) -> Result<Option<Self>, Breakage> {
         if policy.is_open() {
@@ -65,8 +67,11 @@ impl TrialNetwork {
         let proxies = Proxies::of(|name| context.host.env.get(name).map(String::as_str));
         let attempts = Attempts::default();
         let report = {
-            let (attempts, events) = (Arc::clone(&attempts), events.clone());
+            let (attempts, events, canaries) = (Arc::clone(&attempts), events.clone(), canaries.cloned());
             move |mut attempt: EgressAttempt, written: &str| {
+                if let Some(canaries) = &canaries {
+                    canaries.see_host(written);
+                }
                 // The usual spelling of a host is in lower case, in which the masks do not find a secret.
                 if let Cow::Owned(masked) = events.mask().text(written) {
                     attempt.host = masked;
@@ -75,7 +80,13 @@ impl TrialNetwork {
                 events.emit(Event::Step(Step::Egress(attempt)));
             }
         };
-        let relay = Relay::new(rules, &proxies, report);
+        let canaries = canaries.cloned();
+        let request = move |head: &str| {
+            if let Some(canaries) = &canaries {
+                canaries.see_request(head);
+            }
+        };
+        let relay = Relay::new(rules, &proxies, report, request);
         let serving = tokio::spawn(serve(listeners, Arc::clone(&relay), Arc::new(forwards)));
         Ok(Some(Self { policy: policy.clone(), relay, attempts, serving }))
     }

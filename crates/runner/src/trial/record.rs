@@ -105,6 +105,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         auth: trace.auth.clone(),
         network: collected.network,
         egress: trace.egress,
+        injected_faults: collected.faults,
         integrity,
         files_changed: collected.files_changed,
         sandbox: kept,

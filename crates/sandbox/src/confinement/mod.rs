@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use model::{IsolationLayer, NetworkPolicy};
 use tokio::process::Command;
 
+use super::faults::SandboxFaults;
 use super::{SandboxError, SandboxOptions};
 use crate::Host;
 use crate::supervise::{Isolation, Listeners, Network, ServedPorts, Supervisor};
@@ -101,6 +102,7 @@ impl Confinement {
             hidden,
             tools: Vec::new(),
             writable: Vec::new(),
+            read_only: Vec::new(),
             network: Network::None,
             served: None,
             limits: options.limits.clone(),
@@ -150,6 +152,9 @@ impl Confinement {
         isolation.tools.extend(tools.into_paths());
         isolation.writable.extend(places.first().map(|(tmp, _)| (tmp.clone(), PathBuf::from("/tmp"))));
         isolation.writable.extend(places.iter().cloned());
+        isolation.tools.extend(own.fault_programs.clone());
+        isolation.writable.extend(own.fault_runs.iter().map(|path| (path.clone(), path.clone())));
+        isolation.read_only.clone_from(&own.read_only);
         if own.network == Network::None {
             isolation.hidden.extend(self.resolver.clone());
         }
@@ -184,11 +189,18 @@ pub(super) struct Surroundings {
     shown: Vec<PathBuf>,
     network: Network,
     served: Option<ServedPorts>,
+    /// Folder of the programs that fail on purpose, and the one in which they count.
+    fault_programs: Option<PathBuf>,
+    fault_runs: Option<PathBuf>,
+    /// Files and folders that cannot be changed.
+    read_only: Vec<PathBuf>,
 }
 
 impl Surroundings {
     /// Returns the same surroundings for commands that are not the agent's.
     pub(super) fn of_commands(mut self) -> Self {
+        (self.fault_programs, self.fault_runs) = (None, None);
+        self.read_only.clear();
         self.served.iter_mut().for_each(|served| served.is_of_command = true);
         self
     }
@@ -203,7 +215,23 @@ pub(super) struct Confined {
 
 impl Confined {
     pub(super) fn new(confinement: Arc<Confinement>, network: Network) -> Self {
-        Self { confinement, own: Mutex::new(Surroundings { shown: Vec::new(), network, served: None }) }
+        let own = Surroundings {
+            shown: Vec::new(),
+            network,
+            served: None,
+            fault_programs: None,
+            fault_runs: None,
+            read_only: Vec::new(),
+        };
+        Self { confinement, own: Mutex::new(own) }
+    }
+
+    /// Adds the faults of later processes.
+    pub(super) fn add_faults(&self, faults: &SandboxFaults) {
+        let mut own = self.lock();
+        own.fault_programs = faults.readable().map(Path::to_owned);
+        own.fault_runs = faults.writable();
+        own.read_only = faults.read_only().to_vec();
     }
 
     /// Makes a path readable for later processes.

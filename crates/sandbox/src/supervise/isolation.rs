@@ -18,6 +18,9 @@ pub(crate) struct Isolation {
     pub(crate) tools: Vec<PathBuf>,
     /// Folders that can be written: the real path, and the path at which the program sees it.
     pub(crate) writable: Vec<(PathBuf, PathBuf)>,
+    /// Files and folders below `writable` that cannot be changed.
+    #[serde(default)]
+    pub(crate) read_only: Vec<PathBuf>,
     /// Access to the network.
     pub(crate) network: Network,
     /// Ports of its own loopback interface that the harness serves.

@@ -59,6 +59,9 @@ pub(super) fn enter(isolation: &Isolation) -> Result<(), String> {
         make_place(to, true)?;
         bind(&old(from), to)?;
     }
+    for path in &isolation.read_only {
+        bind(path, path)?;
+    }
     // A program may be in a folder below `/tmp`, which is writable.
     for path in &isolation.tools {
         show(path)?;

@@ -532,6 +532,7 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
             by_command: false,
             reason: Some("not allowed by the network policy".to_owned()),
         }],
+        injected_faults: Vec::new(),
         integrity: vec![],
         files_changed: vec![],
         sandbox: None,

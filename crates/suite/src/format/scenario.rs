@@ -12,6 +12,8 @@ use model::{
 use super::assertions::{Assertions, Ids};
 use super::rows::{CASES, CaseReader};
 use super::{Format, SuiteFile};
+use crate::canaries::canaries;
+use crate::faults::faults;
 use crate::fixtures::Block;
 use crate::guarantees::{guarantees, network_policy};
 use crate::library::Library;
@@ -118,6 +120,8 @@ pub(super) fn with_common_fields(
         runner: Arc::new(runner(fields, file.directory(), problems)),
         required_isolation,
         network,
+        canaries: fields.get("canaries").and_then(|node| canaries(node, problems)),
+        faults: fields.get("faults").map_or_else(Vec::new, |node| faults(node, problems)),
         fixtures: fixtures.unwrap_or_default(),
         user_responses: user_responses(fields, problems),
         ..case

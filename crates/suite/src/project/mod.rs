@@ -11,10 +11,11 @@ mod sections;
 use std::path::{Path, PathBuf};
 
 use model::decode::{Fields, Problems};
-use model::{Diagnostic, Excerpt, Node, NodeKind};
+use model::{Canaries, Diagnostic, Excerpt, Node, NodeKind};
 
 use self::environment::Missing;
 use self::file::Dialect;
+use crate::canaries::canaries;
 use crate::fixture_settings::FixtureSettings;
 use crate::module_tree::FUNCTION;
 use crate::path::{self, shown};
@@ -67,7 +68,9 @@ pub struct Project {
     pub providers: Vec<ProviderLimits>,
     /// Kind of sandbox that may replace the chosen one.
     pub sandbox_fallback: Option<String>,
-    /// Isolation of sandbox processes.
+    /// Canaries of trials whose case does not say.
+    pub canaries: Option<Canaries>,
+    /// Isolation of the processes of sandboxes.
     pub isolation: IsolationChoice,
     /// Reports to write.
     pub reports: Reports,
@@ -206,6 +209,7 @@ impl Project {
             self.sandbox_fallback = chosen.fallback;
             self.isolation = chosen.isolation;
         }
+        self.canaries = fields.get("canaries").and_then(|node| canaries(node, problems));
         // These values are not used as long as there is no such sandbox.
         environment::take_below(missing, &["sandbox", "daytona"]);
         if let Some(node) = fields.get("eval") {

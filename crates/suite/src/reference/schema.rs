@@ -119,6 +119,9 @@ impl Builder {
             "map of strings" => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
             "a map" => json!({ "type": "object" }),
             "`true` or `false`" | "true or false" => json!({ "type": "boolean" }),
+            "`true`, `false` or list of strings" | "true, false or a list of strings" => {
+                json!({ "anyOf": [{ "type": "boolean" }, list(text())] })
+            }
             "`true`, `false` or string" => json!({ "anyOf": [{ "type": "boolean" }, text()] }),
             "true, false or a reason" => json!({ "anyOf": [{ "type": "boolean" }, { "type": "string" }] }),
             "a map of positions to true or false, or a list of these" => json!({ "anyOf": [

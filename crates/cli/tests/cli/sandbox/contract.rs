@@ -74,6 +74,8 @@ fn request(fixtures: Fixtures) -> Request {
         extra_env: Vec::new(),
         setup_timeout: TIMEOUT,
         network: Network::Open,
+        faults: Vec::new(),
+        canaries: Vec::new(),
         keep: false,
     }
 }

@@ -69,6 +69,8 @@ impl Machine {
             extra_env: Vec::new(),
             setup_timeout: Duration::from_secs(30),
             network: if self.options.network.is_open() { Network::Open } else { Network::None },
+            faults: Vec::new(),
+            canaries: Vec::new(),
             keep: false,
         };
         Some(factory.make(request).await.unwrap())

@@ -252,7 +252,8 @@ fn tool_call(id: &str, call: &str, name: &str, input: &Value) -> Value {
         None => (None, name),
     };
     let (kind, key) = match input {
-        Value::String(_) => ("custom_tool_call", "input"),
+        // The arguments of a function that are not valid JSON are text, too.
+        Value::String(text) if !text.starts_with("{\"") => ("custom_tool_call", "input"),
         _ => ("function_call", "arguments"),
     };
     let mut item = json!({"type": kind, "id": id, "status": "completed", "call_id": call, "name": name});

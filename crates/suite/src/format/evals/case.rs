@@ -12,6 +12,8 @@ use serde_json::Value;
 use super::assertion;
 use super::fixture;
 use super::suite::Suite;
+use crate::canaries::canaries;
+use crate::faults::faults;
 use crate::format::scenario::quarantine;
 
 impl Suite<'_> {
@@ -31,6 +33,8 @@ impl Suite<'_> {
         }
         let is_forced = is_forced(&mut fields, should_trigger, problems);
         let quarantine = fields.get("quarantine").and_then(|node| quarantine(node, problems));
+        let canaries = fields.get("canaries").and_then(|node| canaries(node, problems));
+        let faults = fields.get("faults").map_or_else(Vec::new, |node| faults(node, problems));
         let skill_eval = SkillEval {
             should_trigger,
             invocation: is_forced.then(|| match self.definition {
@@ -47,6 +51,8 @@ impl Suite<'_> {
             runner: Arc::clone(&self.runner),
             messages: message.map(UserMessage::text).into_iter().collect(),
             fixtures: Arc::new(fixtures),
+            canaries,
+            faults,
             assertions,
             quarantine,
             expected: expected.map(Value::String),

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Definition, Diagnostic, Excerpt, Fixtures, NetworkPolicy, Node, Skill, SkillEval, Source, Spanned};
+use crate::{
+    Definition, Diagnostic, Excerpt, Fixtures, NetworkPolicy, Node, RemoteMode, Skill, SkillEval, Source, Spanned,
+};
 
 /// Cases of one file or of one skill.
 #[derive(Debug, Clone)]
@@ -64,6 +66,8 @@ pub struct Case {
     pub required_isolation: Vec<String>,
     /// Hosts that the processes of the trial may reach; the run's policy if absent.
     pub network: Option<NetworkPolicy>,
+    /// Remote that the agent pushes to, if there is a source repository; the run's kind if absent.
+    pub remote: Option<RemoteMode>,
     /// Contents of the sandbox before the agent starts.
     pub fixtures: Arc<Fixtures>,
     /// Prepared answers to the agent's questions, each used once.

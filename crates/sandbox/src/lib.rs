@@ -18,6 +18,7 @@
 //!     skill: None,
 //!     repository: RepositoryDetail::After,
 //!     source_repo: None,
+//!     remote: model::RemoteMode::Isolated,
 //!     extra_env: Vec::new(),
 //!     setup_timeout: Duration::from_secs(60),
 //!     network: Network::Open,
@@ -36,6 +37,7 @@ mod blocking;
 mod breakage;
 mod confinement;
 mod copy;
+mod damage;
 mod deadline;
 mod digest;
 pub mod disk_space;
@@ -56,6 +58,7 @@ mod parallel;
 mod patch;
 pub mod prune;
 mod registry;
+pub mod remote;
 mod removal;
 mod repository;
 mod review_requests;
@@ -74,15 +77,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Collected, Excerpt, Fixtures, NetworkPolicy, Skill};
+use model::{Collected, Excerpt, Fixtures, NetworkPolicy, RemoteMode, Skill};
 
 use crate::supervise::{Limits, Listeners, Network};
 
 pub use breakage::Breakage;
 pub use copy::SandboxCopy;
+pub use damage::ruin;
 pub use host::Host;
-pub use local::ruin;
 pub use registry::Registry;
+pub use repository::without_sign_in;
 
 /// A boxed future, so that traits with async functions can be used as trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -134,6 +138,11 @@ pub trait Sandbox: Send + Sync {
 
     /// Returns the agent's directory for temporary files.
     fn tmp(&self) -> &Path;
+
+    /// Returns the bare copy of the source repository to which the agent pushes; `None` if it pushes to the real one.
+    fn remote(&self) -> Option<PathBuf> {
+        None
+    }
 
     /// Returns the locations of these directories, without any content.
     fn places(&self) -> Collected {
@@ -192,6 +201,8 @@ pub struct Request {
     pub repository: RepositoryDetail,
     /// Repository to clone into the sandbox; the fixtures are added on top.
     pub source_repo: Option<String>,
+    /// Remote that the agent pushes to, if there is a source repository.
+    pub remote: RemoteMode,
     /// Additional variables, such as the credentials for the source repository.
     pub extra_env: Vec<(String, String)>,
     /// Timeout of each setup command.

@@ -14,8 +14,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,6 +25,7 @@ use tokio::sync::OnceCell;
 use super::blocking::blocking;
 use super::confinement::{Confined, Confinement};
 use super::copy::{Original, SandboxCopy};
+use super::damage::{after_acting, ruin, unread};
 use super::deadline::Deadline;
 use super::git_state::GitState;
 use super::graded;
@@ -35,8 +34,9 @@ use super::integrity;
 use super::owner::{Base, OWNER, Purpose};
 use super::patch;
 use super::registry::Registry;
+use super::remote::{self, RemoteCopy, RemoteSource, RemoteSources};
 use super::removal;
-use super::repository::{RepositorySnapshot, Unchanged, Watch};
+use super::repository::{Moment, RepositorySnapshot, Unchanged, Watch};
 use super::review_requests::Reviews;
 use super::snapshot::{Before, Obstacle, Snapshot};
 use super::template::{Files, Template, Templates};
@@ -100,6 +100,9 @@ impl SandboxBackend for LocalBackend {
         Box::pin(async move {
             let template = self.templates.get(&request).await?;
             let mut sandbox = self.lay_out(&request, template).await?;
+            if let Some(source) = self.templates.source(&request).await? {
+                sandbox.add_remote(source).await?;
+            }
             let ready = sandbox.set_up(&request.fixtures, request.setup_timeout).await;
             ready.map_err(|error| if request.keep { error.kept_in(&sandbox.work) } else { error })?;
             if request.repository == RepositoryDetail::Changes {
@@ -130,6 +133,7 @@ impl LocalBackend {
             registry: Arc::clone(registry),
             base: OnceCell::new(),
             cache: Mutex::default(),
+            sources: RemoteSources::default(),
         };
         Ok(Self { templates, confinement })
     }
@@ -172,6 +176,7 @@ impl LocalBackend {
             repository: request.repository,
             watched: None,
             confined: self.confinement.clone().map(|confinement| Confined::new(confinement, request.network)),
+            remote: None,
         })
     }
 }
@@ -198,6 +203,8 @@ struct LocalSandbox {
     watched: Option<RepositorySnapshot>,
     /// Isolation of its processes, if they are isolated.
     confined: Option<Confined>,
+    /// Its own remote, if it does not use the real one.
+    remote: Option<Arc<RemoteCopy>>,
 }
 
 /// Content of a sandbox before the agent started.
@@ -208,6 +215,17 @@ struct Baseline {
 }
 
 impl LocalSandbox {
+    /// Creates the trial's own remote.
+    async fn add_remote(&mut self, source: Arc<RemoteSource>) -> Result<(), SandboxError> {
+        let remote = RemoteCopy::make(source, &self.path, &self.supervisor.program).await?;
+        if let Some(confined) = &self.confined {
+            confined.show(&remote.bin());
+            confined.show(remote.trialrun());
+        }
+        self.remote = Some(Arc::new(remote));
+        Ok(())
+    }
+
     /// Runs the setup commands and records the resulting files.
     async fn set_up(&mut self, fixtures: &Fixtures, timeout: Duration) -> Result<(), SandboxError> {
         if fixtures.setup_commands.is_empty() {
@@ -252,7 +270,7 @@ impl LocalSandbox {
         if let Some(git_state) = &self.baseline.files.repository {
             repository_snapshot.state.pushes.clone_from(&git_state.pushes);
         }
-        watch.ask_remotes(&self.work, &mut repository_snapshot).await;
+        watch.ask_remotes(&self.work, &mut repository_snapshot, Moment::Before).await;
         self.watched = Some(repository_snapshot);
         Ok(())
     }
@@ -260,13 +278,13 @@ impl LocalSandbox {
     fn watcher(&self, deadline: Deadline, reads_all: bool) -> Watch<'_> {
         let (supervisor, source_repo) = (&self.supervisor, self.source_repo.as_deref());
         let reviews = Reviews { supervisor, env: &self.host_env, source_repo };
-        Watch { git: self.inspection(deadline, reads_all), reviews }
+        Watch { git: self.inspection(deadline, reads_all), reviews, copy: self.remote.as_deref() }
     }
 
     fn inspection(&self, deadline: Deadline, reads_all: bool) -> Inspection<'_> {
         Inspection {
             supervisor: &self.supervisor,
-            env: inspection::environment(&self.env(&[]), &self.path),
+            env: inspection::environment(&self.plain_env(&[]), &self.path),
             settings: self.baseline.files.repository.as_ref().map(|repository| &repository.settings),
             root: self.path.parent().unwrap_or(&self.path),
             reads_all,
@@ -282,9 +300,17 @@ impl LocalSandbox {
         command
     }
 
-    /// Returns the agent's directories, the one for temporary files first.
-    fn directories(&self) -> [&PathBuf; 3] {
-        [&self.tmp, &self.work, &self.home]
+    /// Returns the environment of processes without the trial's own remote.
+    fn plain_env(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
+        let mut env = self.env.clone();
+        env.extend(extra.iter().chain(&self.fixture_env).cloned());
+        env
+    }
+
+    /// Returns the directories that the agent can write, the one for temporary files first.
+    fn directories(&self) -> Vec<PathBuf> {
+        let own = [&self.tmp, &self.work, &self.home].map(PathBuf::clone);
+        own.into_iter().chain(self.remote.as_ref().map(|remote| remote.path())).collect()
     }
 
     /// Returns the timeout for reading the sandbox, which is that of a setup command.
@@ -303,7 +329,7 @@ impl LocalSandbox {
         let (work, path, baseline) = (self.work.clone(), self.path.clone(), self.baseline.clone());
         let status = self.watched.as_ref().map(|watched| watched.state.status.clone());
         let deadline = self.deadline();
-        let home = self.home.clone();
+        let (home, remote) = (self.home.clone(), self.remote.clone());
         let (files_changed, outside_changes, now, left, reads_all, mut signs) = blocking(move || {
             if let Some(reason) = ruin(&work)? {
                 return Err(SandboxError::Ruined { reason });
@@ -340,7 +366,8 @@ impl LocalSandbox {
             };
             // The agent may also have written the index, which could then match any file.
             let reads_all = changes.keeps_a_size || matches!(left, Unchanged::Nothing);
-            let signs = integrity::signs(baseline.files.repository.as_ref(), now.as_ref(), &home);
+            let mut signs = integrity::signs(baseline.files.repository.as_ref(), now.as_ref(), &home);
+            signs.extend(remote.iter().flat_map(|remote| remote.signs()));
             Ok((changes.files, beside(&path)?, now, left, reads_all, signs))
         })
         .await?;
@@ -434,13 +461,20 @@ impl Sandbox for LocalSandbox {
 
     fn env(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
         let mut env = self.env.clone();
+        if let Some(remote) = &self.remote {
+            remote.add_to(&mut env);
+        }
         env.extend(extra.iter().chain(&self.fixture_env).cloned());
         env
     }
 
+    fn remote(&self) -> Option<PathBuf> {
+        self.remote.as_ref().map(|remote| remote.path())
+    }
+
     fn command(&self, program: &OsStr, args: &[&OsStr], extra: &[(String, String)]) -> Command {
         let Some(confined) = &self.confined else { return self.plain_command(program, args, extra) };
-        let places = self.directories().map(|path| (path.clone(), path.clone()));
+        let places: Vec<(PathBuf, PathBuf)> = self.directories().into_iter().map(|path| (path.clone(), path)).collect();
         let env = self.env(extra);
         let mut command =
             confined.confinement.command(&self.supervisor, &places, &confined.surroundings(), &env, program, args);
@@ -470,12 +504,13 @@ impl Sandbox for LocalSandbox {
             registry: Arc::clone(&self.registry),
             supervisor: self.supervisor.clone(),
             env: graded::environment(
-                self.env(&[]),
+                self.plain_env(&[]),
                 &self.path,
                 self.fixture_env.iter().any(|(name, _)| name == "PATH"),
             ),
             work: self.work.clone(),
-            directories: self.directories().map(PathBuf::clone).into(),
+            directories: self.directories(),
+            remote: self.remote.clone(),
             confined: self
                 .confined
                 .as_ref()
@@ -520,52 +555,9 @@ fn at_a_glance(change: &RepositoryChange) -> Repository {
     }
 }
 
-/// Returns a description of the agent's action if it removed, replaced or closed its working directory `work`, or the
-/// directory around it.
-///
-/// # Errors
-/// Returns an error if the system prevents looking.
-pub fn ruin(work: &Path) -> Result<Option<String>, SandboxError> {
-    for directory in work.parent().into_iter().chain([work]) {
-        let what = match directory.symlink_metadata() {
-            Ok(meta) if meta.is_dir() && meta.permissions().mode() & 0o500 == 0o500 => continue,
-            Ok(meta) if meta.is_dir() => "closed",
-            Ok(_) => "removed",
-            Err(error) => match error.kind() {
-                io::ErrorKind::PermissionDenied => "closed",
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "removed",
-                _ => return Err(SandboxError::io("read", directory)(error)),
-            },
-        };
-        return Ok(Some(format!("the agent {what} its working directory")));
-    }
-    Ok(None)
-}
-
-/// Converts an error of reading a tree after the agent acted. A tree that takes too long is the agent's fault, because
-/// reading it took less time before.
-fn unread(work: &Path, error: io::Error) -> SandboxError {
-    if error.kind() == io::ErrorKind::TimedOut {
-        return SandboxError::Ruined {
-            reason: format!("the agent left files that could not be read in time: {error}"),
-        };
-    }
-    SandboxError::io("read", work)(error)
-}
-
-/// Converts an error of git after the agent acted. As in [`unread`], a timeout is the agent's fault.
-fn after_acting(unreadable: Unreadable) -> SandboxError {
-    match unreadable {
-        Unreadable::Left(reason) | Unreadable::Machine(reason) => SandboxError::Git { reason, source_line: None },
-        Unreadable::Late(reason) => {
-            SandboxError::Ruined { reason: format!("the agent left files that git could not read in time: {reason}") }
-        }
-    }
-}
-
 /// Returns the entries next to the sandbox's own directories.
 fn beside(base: &Path) -> Result<Vec<String>, SandboxError> {
-    let own = [WORK, HOME, TMP, OWNER, RELAY];
+    let own = [WORK, HOME, TMP, OWNER, RELAY, remote::COPY, remote::BIN];
     let entries = fs::read_dir(base).map_err(SandboxError::io("read", base))?;
     let strange = entries.flatten().filter(|entry| !own.iter().any(|own| entry.file_name() == *own));
     let mut paths: Vec<String> = strange.map(|entry| entry.path().to_string_lossy().into_owned()).collect();

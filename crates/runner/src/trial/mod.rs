@@ -360,6 +360,7 @@ impl<'a> Attempt<'a> {
                 false => RepositoryDetail::Nothing,
             },
             source_repo: self.shared.settings.sandbox.source_repo.clone(),
+            remote: self.shared.settings.sandbox.remote_of(case),
             extra_env: self.shared.settings.sandbox.extra_env.clone(),
             setup_timeout: Duration::from_millis(self.shared.settings.sandbox.setup_timeout_ms),
             network: if self.network_policy().is_open() { Network::Open } else { Network::None },

@@ -106,7 +106,7 @@ impl SandboxBackend for LocalBackend {
             let ready = sandbox.set_up(&request.fixtures, request.setup_timeout).await;
             ready.map_err(|error| if request.keep { error.kept_in(&sandbox.work) } else { error })?;
             if request.repository == RepositoryDetail::Changes {
-                sandbox.watch().await?;
+                sandbox.watch(&request.fixtures).await?;
             }
             Ok(Arc::new(sandbox) as Arc<dyn Sandbox>)
         })
@@ -253,7 +253,7 @@ impl LocalSandbox {
 
     /// Records the state of the repository and its remotes before the agent starts. Trials of the same fixture share
     /// the parts that are equal for all of them.
-    async fn watch(&mut self) -> Result<(), SandboxError> {
+    async fn watch(&mut self, fixtures: &Fixtures) -> Result<(), SandboxError> {
         if self.baseline.files.repository.is_none() {
             return Ok(());
         }
@@ -270,7 +270,8 @@ impl LocalSandbox {
         if let Some(git_state) = &self.baseline.files.repository {
             repository_snapshot.state.pushes.clone_from(&git_state.pushes);
         }
-        watch.ask_remotes(&self.work, &mut repository_snapshot, Moment::Before).await;
+        let moment = if fixtures.setup_commands.is_empty() { Moment::Before } else { Moment::After };
+        watch.ask_remotes(&self.work, &mut repository_snapshot, moment).await;
         self.watched = Some(repository_snapshot);
         Ok(())
     }

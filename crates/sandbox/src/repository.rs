@@ -107,9 +107,9 @@ pub(super) struct Watch<'a> {
 /// Moment at which remotes are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
-    /// Before the agent starts.
+    /// Before any process can have used the trial's own remote.
     Before,
-    /// After it has acted.
+    /// After setup commands, or after the agent has acted.
     After,
 }
 

@@ -173,6 +173,18 @@ fn merge_requests_are_opened_with_glab() {
 }
 
 #[test]
+fn pushes_of_setup_commands_are_not_the_agents() {
+    let assertions = json!([{"id": "quiet", "type": "not_pushed"}, contains("branch", "refs/heads/prepared")]);
+    let project = project("git ls-remote \"$(cd \"$(git config remote.origin.url)\" && pwd -P)\"", &assertions);
+    let source = origin(&project).to_string_lossy().into_owned();
+    let setup = "\"fixtures\":{\"setup_commands\":[\"git push -q origin HEAD:refs/heads/prepared\"]},";
+    project.write("s.yaml", &project.read("s.yaml").replacen('{', &format!("{{{setup}"), 1));
+    let report = project.report(&["s.yaml", "--source-repo", &format!("{source}/../shop.git")], 0);
+    assert_eq!(outcomes(&report), ["passed"], "{report:#}");
+    assert_eq!(branches(Path::new(&source)), "main");
+}
+
+#[test]
 fn what_a_trial_creates_on_the_real_remote_is_removed() {
     let acts = "git push -q origin HEAD:refs/heads/new";
     let project = project(acts, &json!([{"id": "pushes", "type": "pushed", "name": "new"}]));

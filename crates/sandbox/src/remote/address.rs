@@ -28,6 +28,15 @@ pub(super) fn folder(address: &str) -> Option<&str> {
     is_folder(address).then(|| address.strip_prefix("file://").unwrap_or(address).trim_end_matches('/'))
 }
 
+/// Returns the spellings of a folder's address that a program may use: as written, and without links and `..`.
+pub(super) fn folders(address: &str) -> Vec<String> {
+    let Some(folder) = folder(address) else { return Vec::new() };
+    let real = Path::new(folder).canonicalize().ok().map(|real| real.to_string_lossy().into_owned());
+    let mut folders = vec![folder.to_owned()];
+    folders.extend(real.filter(|real| real != folder));
+    folders.iter().flat_map(|folder| [folder.clone(), format!("file://{folder}")]).collect()
+}
+
 /// Returns `true` if two addresses name the same repository.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     match (place(one), place(other)) {

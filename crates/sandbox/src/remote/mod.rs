@@ -104,21 +104,17 @@ impl RemoteCopy {
         let bin = text(self.bin());
         let path = env.get("PATH").filter(|path| !path.is_empty()).map_or("/usr/bin:/bin", String::as_str);
         env.insert("PATH".to_owned(), format!("{bin}:{path}"));
-        match address::folder(&self.source.address) {
-            // A folder has no transport that could be replaced.
-            Some(folder) => {
-                let key = format!("url.{}.insteadOf", text(self.path()));
-                let spellings = [folder.to_owned(), format!("file://{folder}")];
-                let settings = spellings.map(|folder| programs::quoted(&format!("{key}={folder}")));
-                env.insert("GIT_CONFIG_PARAMETERS".to_owned(), settings.join(" "));
-            }
-            None => {
-                env.insert("GIT_EXEC_PATH".to_owned(), text(self.bin().join(programs::GIT)));
-                let ssh = text(self.bin().join(programs::SSH).join("ssh"));
-                env.insert("GIT_SSH_COMMAND".to_owned(), programs::quoted(&ssh));
-                env.insert("GIT_SSH_VARIANT".to_owned(), "ssh".to_owned());
-            }
+        if self.source.folders.is_empty() {
+            env.insert("GIT_EXEC_PATH".to_owned(), text(self.bin().join(programs::GIT)));
+            let ssh = text(self.bin().join(programs::SSH).join("ssh"));
+            env.insert("GIT_SSH_COMMAND".to_owned(), programs::quoted(&ssh));
+            env.insert("GIT_SSH_VARIANT".to_owned(), "ssh".to_owned());
+            return;
         }
+        // A folder has no transport that could be replaced.
+        let key = format!("url.{}.insteadOf", text(self.path()));
+        let settings = self.source.folders.iter().map(|folder| programs::quoted(&format!("{key}={folder}")));
+        env.insert("GIT_CONFIG_PARAMETERS".to_owned(), settings.collect::<Vec<_>>().join(" "));
     }
 
     /// Returns `true` if `url` is the address of the source repository.

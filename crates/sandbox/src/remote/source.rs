@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::OnceCell;
 
+use super::address;
 use crate::SandboxError;
 use crate::blocking::blocking;
 use crate::git::Git;
@@ -17,6 +18,8 @@ use crate::unpack;
 pub(crate) struct RemoteSource {
     /// Address, as the user wrote it.
     pub(super) address: String,
+    /// Spellings of a folder's address.
+    pub(super) folders: Vec<String>,
     /// Bare copy, to which no agent has access in `isolated`.
     pub(crate) bare: PathBuf,
     items: Vec<Item>,
@@ -40,6 +43,7 @@ impl RemoteSource {
     pub(super) fn of_test(address: &str, branch: &str) -> Self {
         Self {
             address: address.to_owned(),
+            folders: Vec::new(),
             bare: PathBuf::new(),
             items: Vec::new(),
             branches: BTreeMap::new(),
@@ -98,6 +102,6 @@ async fn fetch(
         Ok(items)
     })
     .await?;
-    let address = address.to_owned();
-    Ok(Arc::new(RemoteSource { address, bare, items, branches, default_branch, programs }))
+    let (address, folders) = (address.to_owned(), address::folders(address));
+    Ok(Arc::new(RemoteSource { address, folders, bare, items, branches, default_branch, programs }))
 }

@@ -76,6 +76,7 @@ fn three_trials_that_push_the_same_branch_all_pass() {
         {"id": "opens", "type": "review_request_created", "head": "feat/basket", "base": "main"},
         contains("address", &format!("sees {ADDRESS}")),
         contains("url", "https://github.com/acme/shop/pull/1"),
+        contains("ssh", "\trefs/heads/feat/basket"),
         {"id": "asks", "type": "command_succeeds",
             "command": "gh pr view 1 --json title,body --jq .body | grep -q ten && git fetch -q origin && git push -q origin HEAD:more"},
     ]);

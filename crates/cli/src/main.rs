@@ -30,6 +30,7 @@ mod run_args;
 mod run_lock;
 mod settings;
 mod signals;
+mod stand_in;
 mod terminal;
 mod watch;
 mod workspace;
@@ -51,6 +52,9 @@ fn main() -> ExitCode {
     let raw: Vec<std::ffi::OsString> = std::env::args_os().collect();
     if raw.get(1).is_some_and(|first| first.to_string_lossy().starts_with("__supervise")) {
         return sandbox::supervise::main(&raw[1..]);
+    }
+    if raw.get(1).is_some_and(|first| first == stand_in::ROLE) {
+        return stand_in::main(&raw);
     }
     exit::or_bug(|| program(&raw))
 }

@@ -189,6 +189,8 @@ pub struct SandboxArgs {
     pub network: Option<model::NetworkPolicy>,
     #[arg(long, value_name = "URL")]
     pub source_repo: Option<String>,
+    #[arg(long, value_name = "KIND", requires = "source_repo")]
+    pub remote: Option<model::RemoteMode>,
     #[arg(long, requires = "source_repo")]
     pub lend_git_sign_in: bool,
     #[arg(long)]

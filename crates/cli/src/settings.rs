@@ -159,6 +159,7 @@ fn settings(
     let configured = configured::agents(project);
     let (schedule, budgets) = (&args.schedule, &args.budgets);
     let network = args.sandboxes.network.clone().or(value(&project.isolation.network));
+    let remote = args.sandboxes.remote.or(value(&project.isolation.remote));
     let is_agent = |name: &str| agent::find(name).is_some() || configured.iter().any(|agent| agent.name == name);
     let mut model = |written: &String| {
         problems.extend(unknown_agent(written, is_agent, &configured));
@@ -206,6 +207,8 @@ fn settings(
             canaries: project.canaries.clone(),
             network_over_case: args.sandboxes.network.clone(),
             network,
+            remote,
+            remote_over_case: args.sandboxes.remote,
             require: project.isolation.require.clone(),
         },
         retry: runner::RetrySettings {

@@ -164,8 +164,7 @@ impl EvidenceBuilder {
             url: "https://git.example.com/acme/shop".into(),
             branches: Some(main()),
             review_requests: Some(Vec::new()),
-            unknown: Vec::new(),
-            by_others: Vec::new(),
+            ..RemoteState::default()
         };
         let before = RepositoryState {
             head: Some("a1".into()),
@@ -313,8 +312,8 @@ pub(crate) fn open_request(change: &mut RepositoryChange, number: u64, head: &st
         number,
         head: Some(head.into()),
         base: Some("main".into()),
-        url: None,
         open: true,
+        ..ReviewRequest::default()
     });
 }
 

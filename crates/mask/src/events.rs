@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use model::{
     AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, Detail, EgressAttempt, Ending, Event,
     Failure, FaultOccurrence, Finding, HookRecord, IntegritySign, Need, Part, Probe, Probed, Question, Repository,
-    RepositoryChange, RepositoryState, RunInfo, SideEffects, Step, ToolCall, ToolResult, Touch, TrialRecord,
+    RepositoryChange, RepositoryState, ReviewRequest, RunInfo, SideEffects, Step, ToolCall, ToolResult, Touch,
+    TrialRecord,
 };
 use serde_json::{Map, Value};
 
@@ -228,10 +229,11 @@ impl<'m> Pass<'m> {
         self.names(branches);
         for remote in remotes.values_mut() {
             self.string(&mut remote.url);
-            self.strings(remote.unknown.iter_mut().chain(&mut remote.by_others));
+            self.strings(remote.unknown.iter_mut().chain(&mut remote.by_others).chain(&mut remote.unsupported));
             remote.branches.iter_mut().for_each(|branches| self.names(branches));
             for request in remote.review_requests.iter_mut().flatten() {
-                self.strings(request.head.iter_mut().chain(&mut request.base).chain(&mut request.url));
+                let ReviewRequest { head, base, url, title, body, number: _, open: _ } = request;
+                self.strings([head, base, url, title, body].into_iter().flatten());
             }
         }
     }

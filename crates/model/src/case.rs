@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Canaries, CaseFault, Definition, Diagnostic, Excerpt, Fixtures, NetworkPolicy, Node, Skill, SkillEval, Source,
-    Spanned,
+    Canaries, CaseFault, Definition, Diagnostic, Excerpt, Fixtures, NetworkPolicy, Node, RemoteMode, Skill, SkillEval,
+    Source, Spanned,
 };
 
 /// Cases of one file or of one skill.
@@ -71,6 +71,8 @@ pub struct Case {
     pub canaries: Option<Canaries>,
     /// Faults that its trials inject.
     pub faults: Vec<CaseFault>,
+    /// Remote that the agent pushes to, if there is a source repository; the run's kind if absent.
+    pub remote: Option<RemoteMode>,
     /// Contents of the sandbox before the agent starts.
     pub fixtures: Arc<Fixtures>,
     /// Prepared answers to the agent's questions, each used once.

@@ -43,6 +43,7 @@ mod outcome;
 mod phases;
 mod present;
 mod record;
+mod remote;
 mod repository;
 mod skill;
 mod skill_eval;
@@ -86,6 +87,7 @@ pub use record::{
     AgentInfo, AnsweredQuestion, AttemptRecord, AuxiliaryUsage, CallRecord, HookKind, HookRecord, Invocation,
     MissingShards, ReplyRecord, RunInfo, SETTINGS_WITHOUT_EFFECT, Shard, SkillInfo, TrialRecord,
 };
+pub use remote::RemoteMode;
 pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest};
 pub use skill::{AllowedTool, Skill};
 pub use skill_eval::{Definition, SideEffectContract, SideEffectLevel, SideEffects, SkillEval};

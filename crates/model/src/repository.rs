@@ -52,6 +52,12 @@ pub struct RemoteState {
     /// Branches that others changed during the trial. `branches` contains their earlier state.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_others: Vec<String>,
+    /// True for the trial's own copy of the remote. `url` is then the address that the agent sees.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_isolated: bool,
+    /// Commands of the hosting service's program that the stand-in does not support, as the agent wrote them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unsupported: Vec<String>,
 }
 
 /// Commit.
@@ -67,7 +73,7 @@ pub struct Commit {
 }
 
 /// Pull request or merge request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewRequest {
     /// Number.
     pub number: u64,
@@ -79,6 +85,12 @@ pub struct ReviewRequest {
     pub url: Option<String>,
     /// True if it can still be merged.
     pub open: bool,
+    /// Title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Description.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
 }
 
 /// Change to a repository between two moments.
@@ -122,7 +134,8 @@ impl RepositoryChange {
                 added: before.is_none(),
             }
         };
-        let all = self.after.remotes.values().map(of);
+        // The trial's own copy of a remote is removed with its sandbox.
+        let all = self.after.remotes.values().filter(|remote| !remote.is_isolated).map(of);
         all.filter(|left| !left.branches.is_empty() || !left.review_requests.is_empty()).collect()
     }
 }

@@ -155,6 +155,7 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
         mask: Arc::new(mask_of(plan, &host)),
         settings: plan.settings.clone(),
         hook: plan.hook.clone(),
+        cleaner: plan.cleaner.clone(),
         host,
     })
 }

@@ -27,6 +27,7 @@
 //! assert_eq!(plan.trials[0].id.to_string(), "chat::greeting@fake#1");
 //! ```
 
+pub mod cleanup;
 mod code;
 mod control;
 mod dispatcher;

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use model::{AgentInfo, Diagnostic, SkillInfo, Summary};
 
 use self::planner::Planner;
+use crate::cleanup::RemoteCleaner;
 use crate::hook::Hook;
 
 pub use self::judging::{Judging, judged};
@@ -49,6 +50,8 @@ pub struct Plan {
     pub cases_matched: usize,
     /// The commands around trials; planning sets none.
     pub hook: Option<Arc<dyn Hook>>,
+    /// Removes what trials create on real remotes; planning sets none.
+    pub cleaner: Option<Arc<dyn RemoteCleaner>>,
     /// The part of the run that was already run; planning sets none.
     pub earlier: Earlier,
 }
@@ -109,6 +112,7 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
             cases_loaded,
             cases_matched,
             hook: None,
+            cleaner: None,
             earlier: Earlier::default(),
         },
         problems,

@@ -27,6 +27,7 @@ use super::git_state::GitSettings;
 use super::graded;
 use super::owner::{Base, Purpose};
 use super::registry::Registry;
+use super::remote::{self, RemoteCopy};
 use super::removal;
 use super::tree::share_blocks;
 use crate::BoxFuture;
@@ -65,15 +66,42 @@ pub(super) struct Original {
     pub(super) settings: Option<GitSettings>,
     /// Canaries of the agent, which commands do not see.
     pub(super) planted: Arc<Planted>,
+    /// The trial's own remote.
+    pub(super) remote: Option<Arc<RemoteCopy>>,
     pub(super) deadline: Deadline,
 }
 
 impl Original {
     /// Creates the copy. If this fails, everything is removed.
     pub(super) async fn copy(self) -> Result<SandboxCopy, SandboxError> {
+        let remote = self.remote.clone();
+        let mut copy = self.copy_directories().await?;
+        if let Some(remote) = remote {
+            // The agent could write to the programs of a `local` sandbox.
+            let bin = copy.base.path().join(remote::BIN);
+            remote.install(&bin).await?;
+            copy.places.push((bin, remote.bin()));
+            remote.add_to(&mut copy.env);
+        }
+        Ok(copy)
+    }
+
+    async fn copy_directories(self) -> Result<SandboxCopy, SandboxError> {
         blocking(move || {
-            let Self { root, registry, supervisor, env, work, directories, settings, confined, planted, deadline } =
-                self;
+            let Self {
+                root,
+                registry,
+                supervisor,
+                env,
+                work,
+                directories,
+                settings,
+                confined,
+                planted,
+                remote,
+                deadline,
+            } = self;
+            let bare = remote.as_ref().map(|remote| remote.path());
             let base = Base::make(&root, "copy", Purpose::Sandbox, false, &registry)?;
             let mut places = Vec::with_capacity(directories.len());
             for directory in directories {
@@ -91,6 +119,9 @@ impl Original {
                 if directory == work {
                     graded::restore(&to, settings.as_ref())
                         .map_err(SandboxError::io("restore git's settings in", &to))?;
+                }
+                if let Some(remote) = remote.as_ref().filter(|_| Some(&directory) == bare.as_ref()) {
+                    remote.restore(&to).map_err(SandboxError::io("restore git's settings in", &to))?;
                 }
                 places.push((to, directory));
             }

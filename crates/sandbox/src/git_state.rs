@@ -155,7 +155,7 @@ fn text(path: &Path) -> Option<String> {
 }
 
 /// Returns the commit of a reference. A loose reference takes precedence over a packed one.
-fn resolve(git: &Path, reference: &str) -> Option<String> {
+pub(super) fn resolve(git: &Path, reference: &str) -> Option<String> {
     if let Ok(files::Found::File(loose)) = files::find(&git.canonicalize().ok()?, Path::new(reference)) {
         return hash(text(&loose)?.trim());
     }

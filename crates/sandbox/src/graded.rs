@@ -84,7 +84,7 @@ pub(super) fn restore(work: &Path, before: Option<&GitSettings>) -> io::Result<(
 }
 
 /// Replaces a file with one that has this content, or removes it.
-fn replace(path: &Path, content: Option<&[u8]>) -> io::Result<()> {
+pub(super) fn replace(path: &Path, content: Option<&[u8]>) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -138,8 +138,13 @@ pub(super) fn environment(sandbox: &BTreeMap<String, String>, base: &Path) -> BT
 impl<'a> Inspection<'a> {
     /// Creates a view of the repository at `work`.
     pub(super) async fn view(&'a self, work: &Path) -> Result<View<'a>, Unreadable> {
+        self.view_of(work, &work.join(".git")).await
+    }
+
+    /// Creates a view of the git directory `from`. The working directory is `work`, also if `from` has none.
+    pub(super) async fn view_of(&'a self, work: &Path, from: &Path) -> Result<View<'a>, Unreadable> {
         let view = self.empty_view(work).await?;
-        let (git, from) = (view.git(), work.join(".git"));
+        let (git, from) = (view.git(), from.to_owned());
         let deadline = self.deadline;
         let copied = blocking(move || Ok(copy_state(&from, &git, deadline))).await.map_err(Unreadable::machine)?;
         copied?;

@@ -18,6 +18,7 @@
 //!     skill: None,
 //!     repository: RepositoryDetail::After,
 //!     source_repo: None,
+//!     remote: model::RemoteMode::Isolated,
 //!     extra_env: Vec::new(),
 //!     setup_timeout: Duration::from_secs(60),
 //!     network: Network::Open,
@@ -39,6 +40,7 @@ mod breakage;
 mod canaries;
 mod confinement;
 mod copy;
+mod damage;
 mod deadline;
 mod digest;
 pub mod disk_space;
@@ -60,6 +62,7 @@ mod parallel;
 mod patch;
 pub mod prune;
 mod registry;
+pub mod remote;
 mod removal;
 mod repository;
 mod review_requests;
@@ -78,17 +81,20 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Canary, Collected, Excerpt, FaultAction, FaultOccurrence, FaultReport, Fixtures, NetworkPolicy, Skill};
+use model::{
+    Canary, Collected, Excerpt, FaultAction, FaultOccurrence, FaultReport, Fixtures, NetworkPolicy, RemoteMode, Skill,
+};
 
 use crate::supervise::{Limits, Listeners, Network};
 
 pub use breakage::Breakage;
 pub use canaries::canaries_of;
 pub use copy::SandboxCopy;
+pub use damage::ruin;
 pub use faults::{fake_clock, fault_refusal};
 pub use host::Host;
-pub use local::ruin;
 pub use registry::Registry;
+pub use repository::without_sign_in;
 
 /// A boxed future, so that traits with async functions can be used as trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -140,6 +146,11 @@ pub trait Sandbox: Send + Sync {
 
     /// Returns the agent's directory for temporary files.
     fn tmp(&self) -> &Path;
+
+    /// Returns the bare copy of the source repository to which the agent pushes; `None` if it pushes to the real one.
+    fn remote(&self) -> Option<PathBuf> {
+        None
+    }
 
     /// Returns the locations of these directories, without any content.
     fn places(&self) -> Collected {
@@ -221,6 +232,8 @@ pub struct Request {
     pub repository: RepositoryDetail,
     /// Repository to clone into the sandbox; the fixtures are added on top.
     pub source_repo: Option<String>,
+    /// Remote that the agent pushes to, if there is a source repository.
+    pub remote: RemoteMode,
     /// Additional variables, such as the credentials for the source repository.
     pub extra_env: Vec<(String, String)>,
     /// Timeout of each setup command.

@@ -24,7 +24,6 @@ use model::{Collected, Excerpt, FaultAction, FaultKind, FaultOccurrence, FaultRe
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
-pub use self::collection::ruin;
 use super::blocking::blocking;
 use super::canaries::{self, Planted};
 use super::confinement::{Confined, Confinement};
@@ -37,8 +36,9 @@ use super::inspection::{self, Inspection, Unreadable};
 use super::owner::{Base, Purpose};
 use super::patch;
 use super::registry::Registry;
+use super::remote::{RemoteCopy, RemoteSource, RemoteSources};
 use super::removal::WORK;
-use super::repository::{RepositorySnapshot, Watch};
+use super::repository::{Moment, RepositorySnapshot, Watch};
 use super::review_requests::Reviews;
 use super::snapshot::{Before, Snapshot};
 use super::template::{Files, Template, Templates};
@@ -101,13 +101,16 @@ impl SandboxBackend for LocalBackend {
         Box::pin(async move {
             let template = self.templates.get(&request).await?;
             let mut sandbox = self.lay_out(&request, template).await?;
+            if let Some(source) = self.templates.source(&request).await? {
+                sandbox.add_remote(source).await?;
+            }
             let ready = match sandbox.set_up(&request.fixtures, request.setup_timeout).await {
                 Ok(()) => sandbox.install_faults(&request.faults),
                 failed => failed,
             };
             ready.map_err(|error| if request.keep { error.kept_in(&sandbox.work) } else { error })?;
             if request.repository == RepositoryDetail::Changes {
-                sandbox.watch().await?;
+                sandbox.watch(&request.fixtures).await?;
             }
             // The state before the agent is known without them.
             let has_remote = request.source_repo.is_some();
@@ -137,6 +140,7 @@ impl LocalBackend {
             registry: Arc::clone(registry),
             base: OnceCell::new(),
             cache: Mutex::default(),
+            sources: RemoteSources::default(),
         };
         Ok(Self { templates, confinement })
     }
@@ -185,6 +189,7 @@ impl LocalBackend {
             faults: SandboxFaults::default(),
             planted: Arc::default(),
             confined: self.confinement.clone().map(|confinement| Confined::new(confinement, request.network)),
+            remote: None,
         })
     }
 }
@@ -215,6 +220,8 @@ struct LocalSandbox {
     faults: SandboxFaults,
     /// Canaries of the agent.
     planted: Arc<Planted>,
+    /// Its own remote, if it does not use the real one.
+    remote: Option<Arc<RemoteCopy>>,
 }
 
 /// Content of a sandbox before the agent started.
@@ -225,6 +232,17 @@ struct Baseline {
 }
 
 impl LocalSandbox {
+    /// Creates the trial's own remote.
+    async fn add_remote(&mut self, source: Arc<RemoteSource>) -> Result<(), SandboxError> {
+        let remote = RemoteCopy::make(source, &self.path, &self.supervisor.program).await?;
+        if let Some(confined) = &self.confined {
+            confined.show(&remote.bin());
+            confined.show(remote.trialrun());
+        }
+        self.remote = Some(Arc::new(remote));
+        Ok(())
+    }
+
     /// Runs the setup commands and records the resulting files.
     async fn set_up(&mut self, fixtures: &Fixtures, timeout: Duration) -> Result<(), SandboxError> {
         if fixtures.setup_commands.is_empty() {
@@ -269,7 +287,7 @@ impl LocalSandbox {
 
     /// Records the state of the repository and its remotes before the agent starts. Trials of the same fixture share
     /// the parts that are equal for all of them.
-    async fn watch(&mut self) -> Result<(), SandboxError> {
+    async fn watch(&mut self, fixtures: &Fixtures) -> Result<(), SandboxError> {
         if self.baseline.files.repository.is_none() {
             return Ok(());
         }
@@ -286,7 +304,8 @@ impl LocalSandbox {
         if let Some(git_state) = &self.baseline.files.repository {
             repository_snapshot.state.pushes.clone_from(&git_state.pushes);
         }
-        watch.ask_remotes(&self.work, &mut repository_snapshot).await;
+        let moment = if fixtures.setup_commands.is_empty() { Moment::Before } else { Moment::After };
+        watch.ask_remotes(&self.work, &mut repository_snapshot, moment).await;
         self.watched = Some(repository_snapshot);
         Ok(())
     }
@@ -294,13 +313,13 @@ impl LocalSandbox {
     fn watcher(&self, deadline: Deadline, reads_all: bool) -> Watch<'_> {
         let (supervisor, source_repo) = (&self.supervisor, self.source_repo.as_deref());
         let reviews = Reviews { supervisor, env: &self.host_env, source_repo };
-        Watch { git: self.inspection(deadline, reads_all), reviews }
+        Watch { git: self.inspection(deadline, reads_all), reviews, copy: self.remote.as_deref() }
     }
 
     fn inspection(&self, deadline: Deadline, reads_all: bool) -> Inspection<'_> {
         Inspection {
             supervisor: &self.supervisor,
-            env: inspection::environment(&self.env(&[]), &self.path),
+            env: inspection::environment(&self.plain_env(&[]), &self.path),
             settings: self.baseline.files.repository.as_ref().map(|repository| &repository.settings),
             root: self.path.parent().unwrap_or(&self.path),
             reads_all,
@@ -316,9 +335,17 @@ impl LocalSandbox {
         command
     }
 
-    /// Returns the agent's directories, the one for temporary files first.
-    fn directories(&self) -> [&PathBuf; 3] {
-        [&self.tmp, &self.work, &self.home]
+    /// Returns the environment of processes without the trial's own remote.
+    fn plain_env(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
+        let mut env = self.env.clone();
+        env.extend(extra.iter().chain(&self.fixture_env).cloned());
+        env
+    }
+
+    /// Returns the directories that the agent can write, the one for temporary files first.
+    fn directories(&self) -> Vec<PathBuf> {
+        let own = [&self.tmp, &self.work, &self.home].map(PathBuf::clone);
+        own.into_iter().chain(self.remote.as_ref().map(|remote| remote.path())).collect()
     }
 
     /// Returns the timeout for reading the sandbox, which is that of a setup command.
@@ -349,8 +376,15 @@ impl Sandbox for LocalSandbox {
 
     fn env(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
         let mut env = self.env.clone();
+        if let Some(remote) = &self.remote {
+            remote.add_to(&mut env);
+        }
         env.extend(extra.iter().chain(&self.fixture_env).cloned());
         env
+    }
+
+    fn remote(&self) -> Option<PathBuf> {
+        self.remote.as_ref().map(|remote| remote.path())
     }
 
     fn command(&self, program: &OsStr, args: &[&OsStr], extra: &[(String, String)]) -> Command {
@@ -360,7 +394,7 @@ impl Sandbox for LocalSandbox {
             command.current_dir(&self.work).envs(env);
             return command;
         };
-        let places = self.directories().map(|path| (path.clone(), path.clone()));
+        let places: Vec<(PathBuf, PathBuf)> = self.directories().into_iter().map(|path| (path.clone(), path)).collect();
         let mut command =
             confined.confinement.command(&self.supervisor, &places, &confined.surroundings(), &env, program, args);
         command.current_dir(&self.work);
@@ -411,12 +445,13 @@ impl Sandbox for LocalSandbox {
             registry: Arc::clone(&self.registry),
             supervisor: self.supervisor.clone(),
             env: graded::environment(
-                self.env(&[]),
+                self.plain_env(&[]),
                 &self.path,
                 self.fixture_env.iter().any(|(name, _)| name == "PATH"),
             ),
             work: self.work.clone(),
-            directories: self.directories().map(PathBuf::clone).into(),
+            directories: self.directories(),
+            remote: self.remote.clone(),
             confined: self
                 .confined
                 .as_ref()

@@ -14,6 +14,7 @@ use model::{Commit, RemoteState, RepositoryChange, RepositoryState, is_folder};
 use sha2::{Digest, Sha256};
 
 use super::inspection::{Inspection, Unreadable, View};
+use super::remote::RemoteCopy;
 use super::review_requests::Reviews;
 
 /// Maximum number of new commits that are reported.
@@ -99,6 +100,17 @@ pub(super) enum Unchanged {
 pub(super) struct Watch<'a> {
     pub(super) git: Inspection<'a>,
     pub(super) reviews: Reviews<'a>,
+    /// The trial's own copy of the source repository.
+    pub(super) copy: Option<&'a RemoteCopy>,
+}
+
+/// Moment at which remotes are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// Before any process can have used the trial's own remote.
+    Before,
+    /// After setup commands, or after the agent has acted.
+    After,
 }
 
 impl Watch<'_> {
@@ -108,12 +120,19 @@ impl Watch<'_> {
     }
 
     /// Queries all remotes of `repository_snapshot` concurrently.
-    pub(super) async fn ask_remotes(&self, work: &Path, repository_snapshot: &mut RepositorySnapshot) {
-        if repository_snapshot.remotes.is_empty() {
-            return;
-        }
-        let view = self.git.empty_view(work).await;
-        let asking = repository_snapshot.remotes.iter().map(|(name, url)| self.remote(&view, name, url));
+    pub(super) async fn ask_remotes(&self, work: &Path, repository_snapshot: &mut RepositorySnapshot, moment: Moment) {
+        let copied = |url: &str| self.copy.filter(|copy| copy.is_at(url));
+        let view = match repository_snapshot.remotes.iter().any(|(_, url)| copied(url).is_none()) {
+            true => self.git.empty_view(work).await,
+            // It is not used.
+            false => Err(Unreadable::Machine(String::new())),
+        };
+        let view = &view;
+        let asking = repository_snapshot.remotes.iter().map(async |(name, url)| match copied(url) {
+            Some(copy) if moment == Moment::Before => copy.before(without_sign_in(url)),
+            Some(copy) => copy.now(without_sign_in(url), &self.git, work).await,
+            None => self.remote(view, name, url).await,
+        });
         let states = join_all(asking).await;
         let names = repository_snapshot.remotes.iter().map(|(name, _)| name.clone());
         repository_snapshot.state.remotes = names.zip(states).collect();
@@ -146,7 +165,7 @@ impl Watch<'_> {
         };
         // The agent's changes to the list of remotes must not decide which hosts this program queries.
         after.remotes.clone_from(&before.remotes);
-        self.ask_remotes(work, &mut after).await;
+        self.ask_remotes(work, &mut after, Moment::After).await;
         let is_moved = !after.tips.is_subset(&before.tips);
         let view = match is_moved || after.state.remotes != before.state.remotes {
             true => self.git.view(work).await.ok(),
@@ -246,7 +265,8 @@ async fn leave_out_others(view: &View<'_>, before: &RepositoryState, after: &mut
         known.and_then(|known| known.branches.clone())
     };
     let mut moved = BTreeSet::new();
-    for remote in after.remotes.values() {
+    // Nobody else uses the trial's own copy.
+    for remote in after.remotes.values().filter(|remote| !remote.is_isolated) {
         let Some(was) = was(remote) else { continue };
         let branches = remote.branches.iter().flatten();
         moved.extend(
@@ -258,7 +278,7 @@ async fn leave_out_others(view: &View<'_>, before: &RepositoryState, after: &mut
     }
     let asked: Vec<&str> = moved.iter().map(String::as_str).collect();
     let Ok(held) = view.script(HELD, &asked).await else { return };
-    for remote in after.remotes.values_mut() {
+    for remote in after.remotes.values_mut().filter(|remote| !remote.is_isolated) {
         let Some(was) = was(remote) else { continue };
         let is_other = |(name, commit): (&String, &String)| {
             let is_held = held.iter().any(|held| held == commit);
@@ -288,7 +308,7 @@ fn commit(line: &str, mine: &BTreeSet<String>) -> Commit {
 }
 
 /// Returns an address without its credentials.
-fn without_sign_in(url: &str) -> String {
+pub fn without_sign_in(url: &str) -> String {
     match url.split_once("://") {
         Some((scheme, rest)) => {
             let end = rest.find('/').unwrap_or(rest.len());

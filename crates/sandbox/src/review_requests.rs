@@ -49,7 +49,7 @@ impl Reviews<'_> {
 
     async fn ask(&self, forge: &Forge, deadline: Duration) -> Result<Vec<ReviewRequest>, String> {
         let program = forge.kind.program();
-        let fields = "number,headRefName,baseRefName,url,state";
+        let fields = "number,headRefName,baseRefName,url,state,title,body";
         let args: Vec<&str> = match forge.kind {
             ForgeKind::GitHub => {
                 vec!["pr", "list", "--repo", &forge.project, "--state", "all", "--limit", MOST, "--json", fields]
@@ -92,9 +92,9 @@ fn read(kind: ForgeKind, answer: &str) -> Option<Vec<ReviewRequest>> {
 
 fn review_request(kind: ForgeKind, request: &Value) -> Option<ReviewRequest> {
     let text = |key: &str| request.get(key).and_then(Value::as_str).map(str::to_owned);
-    let (number, head, base, url) = match kind {
-        ForgeKind::GitHub => ("number", "headRefName", "baseRefName", "url"),
-        ForgeKind::GitLab => ("iid", "source_branch", "target_branch", "web_url"),
+    let (number, head, base, url, body) = match kind {
+        ForgeKind::GitHub => ("number", "headRefName", "baseRefName", "url", "body"),
+        ForgeKind::GitLab => ("iid", "source_branch", "target_branch", "web_url", "description"),
     };
     let state = text("state");
     Some(ReviewRequest {
@@ -102,6 +102,8 @@ fn review_request(kind: ForgeKind, request: &Value) -> Option<ReviewRequest> {
         head: text(head),
         base: text(base),
         url: text(url),
+        title: text("title"),
+        body: text(body),
         // A request without a state was listed, so it exists and counts as open.
         open: state.is_none_or(|state| ["open", "opened"].contains(&state.to_ascii_lowercase().as_str())),
     })

@@ -137,7 +137,11 @@ fn settings(on: &SessionContext, sign_in: &SignIn, work: &Path) -> Vec<(&'static
     }
     if matches!(setup.permission_mode, PermissionMode::AcceptEdits | PermissionMode::Default) {
         // Otherwise it could write files but not commit them.
-        let roots = std::iter::once(format!("{work}/.git")).chain(on.source_repo.as_deref().and_then(local_remote));
+        let remote = match on.sandbox.as_ref().and_then(|sandbox| sandbox.remote()) {
+            Some(copy) => Some(copy.to_string_lossy().into_owned()),
+            None => on.source_repo.as_deref().and_then(local_remote),
+        };
+        let roots = std::iter::once(format!("{work}/.git")).chain(remote);
         settings.push(("sandbox_workspace_write.writable_roots", json!(roots.collect::<Vec<_>>())));
         if reaches_out(on) {
             settings.push(("sandbox_workspace_write.network_access", json!(true)));

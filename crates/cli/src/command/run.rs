@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use model::{Diagnostic, RunInfo, Shard};
+use model::{Case, Diagnostic, RemoteMode, RunInfo, Shard};
 use report::{Reporter, RunHash};
 use runner::Plan;
 use store::Store;
 
+use super::cleanup::AfterTrial;
 use crate::error::CliError;
 use crate::execution::{conclude, execute};
 use crate::global::Global;
@@ -96,8 +97,17 @@ pub fn run_prepared(
     if let Some(warning) = args.schedule.timeout.and_then(|timeout| timeout.warning(&context.project)) {
         terminal.err(&format!("warning: {warning}\n"));
     }
+    let real_remotes = warn_of_real_remotes(&plan, terminal);
     if args.sandboxes.lend_git_sign_in {
+        if real_remotes == 0 {
+            return Err(CliError::usage("`--lend-git-sign-in` needs `--remote real`")
+                .hint("the agents of this run push to copies of the source repository, which need no sign-in"));
+        }
         plan.settings.sandbox.extra_env = git_sign_in::variables(args.sandboxes.source_repo.as_deref())?;
+    }
+    let cleaner = Arc::new(AfterTrial::default());
+    if real_remotes > 0 && !plan.settings.sandbox.keep {
+        plan.cleaner = Some(Arc::<AfterTrial>::clone(&cleaner));
     }
     let is_resumed = resumed.is_some();
     let Started { mut store, info, lock } = match resumed {
@@ -134,6 +144,7 @@ pub fn run_prepared(
         runner::run(plan, host, info, controls, listener)
     })?;
     drop(lock);
+    cleaner.report(terminal);
     for warning in warnings.take() {
         terminal.err(&format!("warning: {warning}\n"));
     }
@@ -147,6 +158,26 @@ pub fn run_prepared(
     let cleaned = super::cleanup::after_run(&context, &id, terminal)?;
     // Side effects left on a remote must be visible in the exit code, but say nothing about the agent.
     concluded.map(|code| if code == ExitCode::SUCCESS { cleaned } else { code })
+}
+
+/// Says that agents can push to the real source repository, and returns the number of trials in which they can.
+fn warn_of_real_remotes(plan: &Plan, terminal: &Terminal) -> usize {
+    let settings = &plan.settings.sandbox;
+    let Some(source) = &settings.source_repo else { return 0 };
+    let is_real = |case: &Case| settings.remote_of(case) == RemoteMode::Real;
+    let count = plan.trials.iter().filter(|trial| is_real(&trial.case)).count();
+    if count > 0 {
+        let end = match settings.keep {
+            true => "nothing is removed there, because of `--keep-sandbox`",
+            false => "the branches and review requests that a trial creates there are removed at its end",
+        };
+        terminal.err(&format!(
+            "warning: `remote` is `real`: the agents of {} can push to {}; {end}\n",
+            report::counted(count, "trial"),
+            sandbox::without_sign_in(source)
+        ));
+    }
+    count
 }
 
 /// Returns the description of a new run.

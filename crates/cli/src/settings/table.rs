@@ -117,7 +117,7 @@ impl Setting {
 }
 
 /// All settings, in the order in which `config` shows them.
-pub static SETTINGS: [Setting; 49] = [
+pub static SETTINGS: [Setting; 50] = [
     Setting::new("agent", "Agent to run the cases with; can be repeated, one arm per agent", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
@@ -178,9 +178,19 @@ pub static SETTINGS: [Setting; 49] = [
         json!(used.args.sandboxes.source_repo)
     })
     .flag("--source-repo", |args| args.sandboxes.source_repo.is_some()),
-    Setting::new("lend_git_sign_in", "Let the agent push to the source repository with your sign-in", |used| {
-        json!(used.args.sandboxes.lend_git_sign_in)
+    Setting::new("remote", "Remote that agents push to, with `--source-repo`: `isolated` or `real`", |used| {
+        json!(used.run.sandbox.remote.unwrap_or_default().to_string())
     })
+    .flag("--remote", |args| args.sandboxes.remote.is_some())
+    .variables(&["TRIALRUN_REMOTE"], |args, text| put(&mut args.sandboxes.remote, text.parse()))
+    .key("sandbox.remote", |used| project(&used.project().isolation.remote))
+    .default("isolated")
+    .applies(Applies::OverCase),
+    Setting::new(
+        "lend_git_sign_in",
+        "Let the agent push to the source repository with your sign-in; needs `--remote real`",
+        |used| json!(used.args.sandboxes.lend_git_sign_in),
+    )
     .flag("--lend-git-sign-in", |args| args.sandboxes.lend_git_sign_in),
     Setting::new("max_turns", "Maximum model turns of a trial; a trial that exceeds it fails", |used| {
         json!(used.run.limits.max_turns.or(used.run.defaults.max_turns))

@@ -87,7 +87,7 @@ fn the_example_skills_have_their_documented_results() {
         assert!(finding["because"].as_str().unwrap().starts_with("no judge"), "{finding}");
     }
     let branches = git(Path::new(&origin), &["branch", "--format=%(refname:short)"]);
-    assert_eq!(branches, "change/add-rates\nchange/rates-for-review");
+    assert_eq!(branches, "", "each trial pushed to its own copy");
     assert!(project.left_over().is_empty());
 }
 
@@ -234,7 +234,9 @@ fn a_clone_has_the_repository_its_remote_and_the_files_of_the_case() {
         }]})
         .to_string(),
     );
+    let real = ["--remote", "real", "--keep-sandbox"];
     let arguments = ["skills/sun", "--no-baseline", "--agent", agent, "--source-repo", origin.as_str()];
+    let arguments = [&arguments[..], &real].concat();
     let report = project.report(&arguments, 0);
     let trial = &trials(&report)[0];
     assert_eq!(trial["outcome"], "passed", "{trial:#}");
@@ -272,7 +274,11 @@ fn concurrent_pushes_by_another_trial_do_not_count() {
     ];
     project.write("skills/sun/evals/evals.json", &json!({"skill_name": "sun", "evals": cases}).to_string());
     let report = project.report(
-        &["skills/sun", "--no-baseline", "--agent", "publisher", "--source-repo", origin.as_str(), "--jobs", "2"],
+        &[
+            &["skills/sun", "--no-baseline", "--agent", "publisher", "--source-repo", origin.as_str()][..],
+            &["--remote", "real", "--keep-sandbox", "--jobs", "2"],
+        ]
+        .concat(),
         0,
     );
     let left = |case: &str| {
@@ -374,10 +380,13 @@ fn the_agent_can_sign_in_to_the_source_repository_only_if_allowed() {
     let arguments = ["skills/sun", "--no-baseline", "--agent", "publisher", "--source-repo", address];
     let report = project.report(&arguments, 1);
     assert_eq!(report["trials"][0]["outcome"], "failed", "{report:#}");
-    let report = project.report(&[&arguments[..], &["--lend-git-sign-in"]].concat(), 0);
+    let lend = ["--remote", "real", "--lend-git-sign-in"];
+    let report = project.report(&[&arguments[..], &lend].concat(), 0);
     assert!(!report.to_string().contains("canary") && report.to_string().contains("told: [masked]"), "{report:#}");
     let shown = project.run(&["show", "asks", "--json"]).exits(0);
     assert!(!shown.output().contains("canary"), "{}", shown.output());
-    let ran = project.run(&["run", "skills/sun", "--source-repo", &origin, "--lend-git-sign-in"]).exits(2);
+    let ran = project.run(&[&["run", "skills/sun", "--source-repo", &origin][..], &lend].concat()).exits(2);
     assert!(ran.err.contains("`https://` address"), "{}", ran.err);
+    let ran = project.run(&["run", "skills/sun", "--source-repo", &origin, "--lend-git-sign-in"]).exits(2);
+    assert!(ran.err.contains("`--lend-git-sign-in` needs `--remote real`"), "{}", ran.err);
 }

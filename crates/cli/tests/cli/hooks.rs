@@ -506,6 +506,9 @@ fn branches(bare: &Path) -> Vec<String> {
     git(bare, &["for-each-ref", "--format=%(refname:short)", "refs/heads"]).lines().map(str::to_owned).collect()
 }
 
+/// Options of a run whose agents push to the source repository itself, and whose branches stay there.
+const REAL: [&str; 3] = ["--remote", "real", "--keep-sandbox"];
+
 #[test]
 fn only_branches_pushed_by_trials_are_removed() {
     let acts = "git checkout -q -b feature/x && git commit -q --allow-empty -m Work && git push -q origin feature/x; \
@@ -517,7 +520,7 @@ fn only_branches_pushed_by_trials_are_removed() {
     project.write("skills/greet/evals/evals.json", &suite.to_string());
     let source = bare.to_string_lossy().into_owned();
     let more = ["--agent", "claude-code", "--source-repo", &source, "--no-baseline", "--artifacts", "out"];
-    project.run(&[&["run", "--skill", "skills/greet"][..], &more].concat()).exits(0);
+    project.run(&[&["run", "--skill", "skills/greet"][..], &more, &REAL].concat()).exits(0);
     assert_eq!(branches(&bare), ["feature/x", "feature/y", "main", "theirs"]);
     let manifest = json_of(&project, "out/cleanup.json");
     assert_eq!(manifest["remote_branches"], json!(["feature/x", "feature/y"]));
@@ -549,7 +552,7 @@ fn a_run_cleans_up_at_its_end_if_requested() {
         { "id": 1, "prompt": "go", "expected_output": "", "assertions": ["The output contains \"done\""] } ] });
     project.write("skills/greet/evals/evals.json", &suite.to_string());
     let more = ["--agent", "claude-code", "--source-repo", &source, "--no-baseline", "--cleanup"];
-    let ran = project.run(&[&["run", "--skill", "skills/greet"][..], &more].concat()).exits(0);
+    let ran = project.run(&[&["run", "--skill", "skills/greet"][..], &more, &REAL].concat()).exits(0);
     assert!(ran.out.contains("removed       branch new"), "{}", ran.output());
     assert_eq!(branches(&bare), ["main"]);
 }

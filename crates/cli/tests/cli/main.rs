@@ -45,6 +45,7 @@ mod otlp;
 mod readers;
 mod refusals;
 mod regrade;
+mod remotes;
 mod required_isolation;
 mod resume;
 mod sandbox;

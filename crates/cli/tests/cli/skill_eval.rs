@@ -90,9 +90,8 @@ fn skills(agent: RealAgent) -> &'static str {
     }
 }
 
-/// Creates a branch and a file, commits and pushes. Trials share the remote, so each names its branch after its
-/// sandbox.
-const RELEASE: &str = "b=notes/$(basename \"$(dirname \"$PWD\")\") && git checkout -q -b \"$b\" && echo '# 1.2.0' > NOTES.md \
+/// Branch, file, commit and push. Every trial pushes the same branch, to a remote of its own.
+const RELEASE: &str = "b=notes/1.2.0 && git checkout -q -b \"$b\" && echo '# 1.2.0' > NOTES.md \
                        && git add -A && git commit -qm 'docs: notes of 1.2.0' && git push -q origin \"$b\" && echo pushed";
 
 /// Returns the model's script for each case, with and without the skill.
@@ -196,17 +195,11 @@ fn as_dictated(trial: &Value, agent: RealAgent) {
     }
 }
 
-/// Fails the test unless the remote has exactly the branches that trials of the suite push, and those contain no part
-/// of the skill.
+/// Fails the test unless the real remote is as before.
 #[track_caller]
-fn pushed(project: &Project, branches: usize) {
+fn is_untouched(project: &Project) {
     let all = git(&project.dir(), &["-C", "remote.git", "branch", "--format=%(refname:short)"]);
-    let notes: Vec<&str> = all.lines().filter(|branch| branch.starts_with("notes/")).collect();
-    assert_eq!((notes.len(), all.lines().count()), (branches, branches + 1), "{all}");
-    for branch in notes {
-        let files = git(&project.dir(), &["-C", "remote.git", "ls-tree", "-r", "--name-only", branch]);
-        assert_eq!(files, "NOTES.md\nREADME.md\nchanges.txt");
-    }
+    assert_eq!(all.trim(), "main");
 }
 
 fn arm<'a>(report: &'a Value, variant: &str) -> &'a Value {
@@ -217,12 +210,11 @@ fn arm<'a>(report: &'a Value, variant: &str) -> &'a Value {
 #[track_caller]
 fn evaluation(agent: RealAgent) {
     let Some(project) = project(agent, "evaluation") else { return };
-    // One at a time, because they share a remote, and a case that must not push would see a parallel push.
-    let report = run(&project, agent, &["--trials", "2", "--jobs", "1"], 0);
+    let report = run(&project, agent, &["--trials", "2", "--jobs", "2"], 0);
     let trials = report["trials"].as_array().unwrap();
     assert_eq!(trials.len(), 12);
     trials.iter().for_each(|trial| as_dictated(trial, agent));
-    pushed(&project, 2);
+    is_untouched(&project);
     let (with, without) = (arm(&report, "with_skill"), arm(&report, "without_skill"));
     assert_eq!((&with["trials"], &with["full_pass_rate"]), (&json!(6), &json!(1.0)));
     assert!((without["full_pass_rate"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-9, "{without:#}");
@@ -255,7 +247,7 @@ fn opencode_follows_the_script_with_and_without_the_skill() {
     let trials = report["trials"].as_array().unwrap();
     assert_eq!(trials.len(), 2);
     trials.iter().for_each(|trial| as_dictated(trial, OPENCODE));
-    pushed(&project, 1);
+    is_untouched(&project);
     assert_eq!(project.left_over(), Vec::<String>::new());
 }
 
@@ -268,7 +260,7 @@ fn claude_code_is_stopped_when_its_cost_budget_is_exceeded() {
     assert_eq!(trial["ending"], json!({"kind": "out_of_budget", "budget": "cost", "limit": 0.004}), "{trial:#}");
     used_and_cost(&trial, CLAUDE_CODE, [1300, 1400, 50]);
     assert_eq!((&trial["turn_count"], &trial["tool_calls"][1]["is_error"]), (&json!(2), &json!(false)));
-    pushed(&project, 0);
+    is_untouched(&project);
 }
 
 #[test]
@@ -278,7 +270,7 @@ fn codex_is_stopped_when_its_output_budget_is_exceeded() {
     let trial = run(&project, CODEX, &arguments, 1)["trials"][0].clone();
     assert_eq!(trial["ending"], json!({"kind": "out_of_budget", "budget": "output", "limit": 45.0}), "{trial:#}");
     used_and_cost(&trial, CODEX, [1300, 1400, 50]);
-    pushed(&project, 0);
+    is_untouched(&project);
 }
 
 /// Tests that a grandchild that ignores all signals is killed, below a command that does not end.

@@ -91,12 +91,14 @@ impl RepositoryMatcher for ReviewRequestCreated {
         let remotes = &change.after.remotes;
         let actual = if remotes.is_empty() {
             "there is no remote"
-        } else if remotes.values().all(|remote| is_folder(&remote.url)) {
+        } else if remotes.values().all(|remote| !remote.is_isolated && is_folder(&remote.url)) {
             "every remote is a folder of this machine, which cannot have review requests"
         } else {
             "none"
         };
-        Ok(Verdict::unmet("there is no new review request", wanted, actual))
+        let unsupported = remotes.values().flat_map(|remote| &remote.unsupported);
+        let unsupported = unsupported.map(|command| format!("the stand-in does not support `{command}`"));
+        Ok(Verdict::unmet("there is no new review request", wanted, actual).evidence(unsupported))
     }
 }
 

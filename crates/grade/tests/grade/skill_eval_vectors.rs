@@ -145,15 +145,14 @@ fn state(snapshot: &Value) -> RepositoryState {
         number: request["number"].as_u64().unwrap(),
         head: request["headRefName"].as_str().map(str::to_owned),
         base: request["baseRefName"].as_str().map(str::to_owned),
-        url: None,
         open: request["state"] == "OPEN",
+        ..ReviewRequest::default()
     };
     let remote = RemoteState {
         url: "https://github.com/foo/bar".into(),
         branches: Some(heads.iter().map(|(name, head)| (name.clone(), text(head))).collect()),
         review_requests: Some(snapshot["open_prs"].as_array().unwrap().iter().map(request).collect()),
-        unknown: Vec::new(),
-        by_others: Vec::new(),
+        ..RemoteState::default()
     };
     RepositoryState {
         head: head.map(str::to_owned),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent::{self, Agent, Configured};
 use grade::judge::default_judge;
 use mask::secret::Secrets;
-use model::{Budgets, Canaries, Case, Excerpt, NetworkPolicy, OnBudget, PermissionMode};
+use model::{Budgets, Canaries, Case, Excerpt, NetworkPolicy, OnBudget, PermissionMode, RemoteMode};
 
 use super::trial::SCRIPTED;
 
@@ -135,6 +135,10 @@ pub struct SandboxSettings {
     pub network: Option<NetworkPolicy>,
     /// Network policy that takes precedence over those of the cases.
     pub network_over_case: Option<NetworkPolicy>,
+    /// Remote that agents push to, which the run or the project sets.
+    pub remote: Option<RemoteMode>,
+    /// Remote that takes precedence over those of the cases.
+    pub remote_over_case: Option<RemoteMode>,
     /// Guarantees without which nothing runs: `network`, or names of layers such as `filesystem`.
     pub require: Vec<String>,
 }
@@ -244,8 +248,17 @@ impl Default for SandboxSettings {
             canaries: None,
             network: None,
             network_over_case: None,
+            remote: None,
+            remote_over_case: None,
             require: Vec::new(),
         }
+    }
+}
+
+impl SandboxSettings {
+    /// Returns the remote that agents push to in `case`.
+    pub fn remote_of(&self, case: &Case) -> RemoteMode {
+        self.remote_over_case.or(case.remote).or(self.remote).unwrap_or_default()
     }
 }
 

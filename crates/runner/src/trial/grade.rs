@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use agent::Bill;
 use grade::{Check, Judge};
-use model::{AuxiliaryUsage, Collected, Ending, Event, Evidence, Finding, Status};
+use model::{AuxiliaryUsage, Collected, Ending, Event, Evidence, Finding, SideEffects, Status};
 
 use super::act::ActResult;
 use super::code::ScenarioEnd;
@@ -29,12 +29,15 @@ pub(super) struct End {
     pub(super) bill: Bill,
     /// Exit code of the agent's process.
     pub(super) exit_code: Option<i32>,
+    /// What is left on remotes, if some of it was removed.
+    pub(super) side_effects: Option<Vec<SideEffects>>,
 }
 
 impl End {
     pub(super) fn of(evidence: Evidence, findings: Vec<Finding>, warnings: Vec<String>) -> Self {
         let (kept, errors, scores) = (None, Vec::new(), BTreeMap::new());
-        Self { evidence, findings, warnings, kept, errors, scores, judge: None, bill: Bill::default(), exit_code: None }
+        let (judge, bill, exit_code, side_effects) = (None, Bill::default(), None, None);
+        Self { evidence, findings, warnings, kept, errors, scores, judge, bill, exit_code, side_effects }
     }
 
     /// Records that the disk was full while the agent worked. That is not the agent's fault, even if the agent also

@@ -13,6 +13,7 @@ mod network;
 pub(crate) mod probe;
 mod record;
 mod regrade;
+mod remotes;
 mod retry;
 mod user;
 
@@ -42,6 +43,7 @@ pub(crate) use self::record::{broken, cancelled, panicked, stopped};
 pub use self::regrade::RecordedEvidence;
 pub(crate) use self::regrade::regrade;
 use self::retry::{Changes, Retry};
+use crate::cleanup::RemoteCleaner;
 use crate::control::StopLevel;
 use crate::event_bus::EventSender;
 use crate::grader::Grader;
@@ -65,6 +67,7 @@ pub(crate) struct Shared {
     pub(crate) mask: Arc<Mask>,
     pub(crate) spending: Spending,
     pub(crate) hook: Option<Arc<dyn Hook>>,
+    pub(crate) cleaner: Option<Arc<dyn RemoteCleaner>>,
 }
 
 impl Shared {
@@ -281,7 +284,10 @@ impl<'a> Attempt<'a> {
         let provisioned = self.provision().await;
         self.took(|phases| &mut phases.provision_ms, began);
         let sandbox = provisioned?;
-        let ended = self.in_sandbox(sandbox.clone()).await;
+        let mut ended = self.in_sandbox(sandbox.clone()).await;
+        if let Ok(end) = &mut ended {
+            Box::pin(self.clean_remotes(end)).await;
+        }
         let closed = self.close(sandbox).await;
         let mut end = ended?;
         end.kept = closed.kept;
@@ -360,6 +366,7 @@ impl<'a> Attempt<'a> {
         let skill = case.subject.installed().cloned();
         let folder = agent.description().folder_of(case.definition);
         let needs_changes = case.skill_eval.is_some()
+            || self.uses_real_remote()
             || retry::retry_on(self.planned, &self.shared.settings) != RetryOn::NONE
             || self.planned.checks.iter().any(|check| check.needs().contains(&Need::Repository));
         let request = Request {
@@ -371,7 +378,12 @@ impl<'a> Attempt<'a> {
                 false => RepositoryDetail::Nothing,
             },
             source_repo: self.shared.settings.sandbox.source_repo.clone(),
-            extra_env: self.shared.settings.sandbox.extra_env.clone(),
+            remote: self.shared.settings.sandbox.remote_of(case),
+            // They are for the real remote.
+            extra_env: match self.uses_real_remote() {
+                true => self.shared.settings.sandbox.extra_env.clone(),
+                false => Vec::new(),
+            },
             setup_timeout: Duration::from_millis(self.shared.settings.sandbox.setup_timeout_ms),
             network: if self.network_policy().is_open() { Network::Open } else { Network::None },
             faults: case.faults.iter().map(|fault| fault.action.clone()).collect(),

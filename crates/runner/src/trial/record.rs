@@ -14,7 +14,7 @@ use crate::plan::PlannedTrial;
 
 /// Returns the record of an attempt that ran to its end.
 pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
-    let End { evidence, findings, mut warnings, kept, errors, scores, judge, bill, exit_code } = end;
+    let End { evidence, findings, mut warnings, kept, errors, scores, judge, bill, exit_code, side_effects } = end;
     warnings.extend(grade::warnings(&planned.case, &evidence).iter().map(ToString::to_string));
     let agent_ms = evidence.agent_ms();
     let integrity = grade::integrity(&evidence);
@@ -97,7 +97,9 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
             .subject
             .installed()
             .map(|skill| grade::made_use_of(&trace, planned.case.definition, &skill.name)),
-        side_effects: collected.repository_change.as_deref().map(RepositoryChange::side_effects).unwrap_or_default(),
+        side_effects: side_effects.unwrap_or_else(|| {
+            collected.repository_change.as_deref().map(RepositoryChange::side_effects).unwrap_or_default()
+        }),
         exit_code,
         agent_ms,
         session_id: trace.session_id.clone(),

@@ -1,8 +1,6 @@
 //! Collects what an agent left in a sandbox, and compares it with the state before.
 
 use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,12 +9,14 @@ use model::{Collected, Repository, RepositoryChange};
 use super::{HOME, LocalSandbox, RELAY, TMP};
 use crate::blocking::blocking;
 use crate::canaries;
+use crate::damage::{after_acting, ruin, unread};
 use crate::deadline::Deadline;
 use crate::faults;
 use crate::git_state::GitState;
 use crate::inspection::{self, Unreadable};
 use crate::integrity;
 use crate::owner::OWNER;
+use crate::remote;
 use crate::removal::{self, WORK};
 use crate::repository::{RepositorySnapshot, Unchanged};
 use crate::snapshot::{Before, Obstacle, Snapshot};
@@ -27,7 +27,7 @@ impl LocalSandbox {
         let (work, path, baseline) = (self.work.clone(), self.path.clone(), self.baseline.clone());
         let status = self.watched.as_ref().map(|watched| watched.state.status.clone());
         let deadline = self.deadline();
-        let home = self.home.clone();
+        let (home, remote) = (self.home.clone(), self.remote.clone());
         let planted = Arc::clone(&self.planted);
         let (files_changed, outside_changes, now, left, reads_all, mut signs) = blocking(move || {
             if let Some(reason) = ruin(&work)? {
@@ -68,6 +68,7 @@ impl LocalSandbox {
             // The agent may also have written the index, which could then match any file.
             let reads_all = changes.keeps_a_size || matches!(left, Unchanged::Nothing);
             let mut signs = integrity::signs(baseline.files.repository.as_ref(), now.as_ref(), &home);
+            signs.extend(remote.iter().flat_map(|remote| remote.signs()));
             if planted.has_own_patterns(&home) {
                 signs.retain(|sign| sign.place != format!("~/{}", canaries::IGNORED));
             }
@@ -178,52 +179,9 @@ fn at_a_glance(change: &RepositoryChange) -> Repository {
     }
 }
 
-/// Returns a description of the agent's action if it removed, replaced or closed its working directory `work`, or the
-/// directory around it.
-///
-/// # Errors
-/// Returns an error if the system prevents looking.
-pub fn ruin(work: &Path) -> Result<Option<String>, SandboxError> {
-    for directory in work.parent().into_iter().chain([work]) {
-        let what = match directory.symlink_metadata() {
-            Ok(meta) if meta.is_dir() && meta.permissions().mode() & 0o500 == 0o500 => continue,
-            Ok(meta) if meta.is_dir() => "closed",
-            Ok(_) => "removed",
-            Err(error) => match error.kind() {
-                io::ErrorKind::PermissionDenied => "closed",
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "removed",
-                _ => return Err(SandboxError::io("read", directory)(error)),
-            },
-        };
-        return Ok(Some(format!("the agent {what} its working directory")));
-    }
-    Ok(None)
-}
-
-/// Converts an error of reading a tree after the agent acted. A tree that takes too long is the agent's fault, because
-/// reading it took less time before.
-fn unread(work: &Path, error: io::Error) -> SandboxError {
-    if error.kind() == io::ErrorKind::TimedOut {
-        return SandboxError::Ruined {
-            reason: format!("the agent left files that could not be read in time: {error}"),
-        };
-    }
-    SandboxError::io("read", work)(error)
-}
-
-/// Converts an error of git after the agent acted. As in [`unread`], a timeout is the agent's fault.
-fn after_acting(unreadable: Unreadable) -> SandboxError {
-    match unreadable {
-        Unreadable::Left(reason) | Unreadable::Machine(reason) => SandboxError::Git { reason, source_line: None },
-        Unreadable::Late(reason) => {
-            SandboxError::Ruined { reason: format!("the agent left files that git could not read in time: {reason}") }
-        }
-    }
-}
-
 /// Returns the entries next to the sandbox's own directories.
 fn beside(base: &Path) -> Result<Vec<String>, SandboxError> {
-    let own = [WORK, HOME, TMP, OWNER, RELAY, faults::FOLDER];
+    let own = [WORK, HOME, TMP, OWNER, RELAY, faults::FOLDER, remote::COPY, remote::BIN];
     let entries = fs::read_dir(base).map_err(SandboxError::io("read", base))?;
     let strange = entries.flatten().filter(|entry| !own.iter().any(|own| entry.file_name() == *own));
     let mut paths: Vec<String> = strange.map(|entry| entry.path().to_string_lossy().into_owned()).collect();

@@ -5,13 +5,12 @@
 //! connections from outside. So no process in the sandbox has to forward anything, and the program cannot stop,
 //! replace or bypass it.
 
-use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::net::sockopt::socket_type;
 use rustix::net::{
@@ -21,6 +20,7 @@ use rustix::net::{
 use tokio::io::Interest;
 
 use super::isolation::ServedPorts;
+use super::socket_path::short_path;
 
 /// Maximum number of sockets for one program.
 const MOST_SOCKETS: usize = 64;
@@ -49,7 +49,7 @@ pub(super) fn hand_over(served: &ServedPorts) -> Result<UnixStream, String> {
     }
     let lookups = UdpSocket::bind((Ipv4Addr::LOCALHOST, DNS));
     let lookups = lookups.map_err(|error| format!("the port for DNS lookups cannot be opened: {error}"))?;
-    let (_folder, path) = short(&served.socket).map_err(failed)?;
+    let (_folder, path) = short_path(&served.socket).map_err(failed)?;
     let stream = UnixStream::connect(path).map_err(failed)?;
     let sockets: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).chain([lookups.as_fd()]).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_SOCKETS))];
@@ -63,15 +63,6 @@ pub(super) fn hand_over(served: &ServedPorts) -> Result<UnixStream, String> {
     Ok(stream)
 }
 
-/// Returns a path to the socket that is short enough for the system, and the folder that must stay open for it.
-fn short(socket: &Path) -> io::Result<(File, PathBuf)> {
-    let missing = || io::Error::from(io::ErrorKind::InvalidInput);
-    let folder = File::open(socket.parent().ok_or_else(missing)?)?;
-    let path = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string());
-    let path = path.join(socket.file_name().ok_or_else(missing)?);
-    Ok((folder, path))
-}
-
 /// Takes over the listening sockets of a sandbox's programs.
 #[derive(Debug)]
 pub struct Listeners {
@@ -82,7 +73,7 @@ pub struct Listeners {
 impl Listeners {
     /// Listens at `socket`, which must not exist yet, for programs whose proxy has the port `proxy`.
     pub(crate) fn bind(socket: &Path, proxy: u16) -> io::Result<Self> {
-        let (_folder, path) = short(socket)?;
+        let (_folder, path) = short_path(socket)?;
         Ok(Self { listener: tokio::net::UnixListener::bind(path)?, proxy })
     }
 

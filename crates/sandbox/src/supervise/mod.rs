@@ -37,6 +37,7 @@ mod restriction;
 #[cfg(target_os = "linux")]
 mod root;
 mod run;
+mod socket_path;
 #[cfg_attr(not(target_os = "linux"), path = "no_space.rs")]
 mod space;
 mod supervisor;
@@ -56,6 +57,7 @@ pub use listeners::{Arrival, Ended, Listeners, Served};
 #[cfg(not(target_os = "linux"))]
 pub use no_listeners::{Arrival, Ended, Listeners, Served};
 pub use run::{Output, run};
+pub(crate) use socket_path::short_path;
 pub use supervisor::{Containment, Supervisor};
 
 /// Prefix of lines on stderr that come from the supervisor rather than the program.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::decode::{self, Fields, Problems};
 use model::{
     AssertionScope, AssertionSpec, Case, Excerpt, Fixtures, NetworkPolicy, Node, NodeKind, PermissionMode, Quarantine,
-    RunnerOptions, SettingSource, Spanned, Subject, UserMessage, UserResponse, nearest,
+    RemoteMode, RunnerOptions, SettingSource, Spanned, Subject, UserMessage, UserResponse, nearest,
 };
 
 use super::assertions::{Assertions, Ids};
@@ -109,7 +109,7 @@ pub(super) fn with_common_fields(
 ) -> Case {
     let fixtures = fields.get("fixtures").map(|node| fixtures_of(node, file, library, problems));
     let isolation = fields.get("sandbox").and_then(|node| isolation(node, problems));
-    let (required_isolation, network) = isolation.unwrap_or_default();
+    let (required_isolation, network, remote) = isolation.unwrap_or_default();
     Case {
         description: fields.any_text("description", problems),
         tags: fields.texts("tags", problems).unwrap_or_default(),
@@ -122,19 +122,21 @@ pub(super) fn with_common_fields(
         network,
         canaries: fields.get("canaries").and_then(|node| canaries(node, problems)),
         faults: fields.get("faults").map_or_else(Vec::new, |node| faults(node, problems)),
+        remote,
         fixtures: fixtures.unwrap_or_default(),
         user_responses: user_responses(fields, problems),
         ..case
     }
 }
 
-/// Reads a case's `sandbox`: the guarantees that it requires, and its network policy.
-fn isolation(node: &Node, problems: &mut Problems) -> Option<(Vec<String>, Option<NetworkPolicy>)> {
+/// Reads a case's `sandbox`: the guarantees that it requires, its network policy and its remote.
+fn isolation(node: &Node, problems: &mut Problems) -> Option<(Vec<String>, Option<NetworkPolicy>, Option<RemoteMode>)> {
     let mut fields = Fields::of(node, "`sandbox`", problems)?;
     let required = guarantees(&mut fields, problems);
     let network = fields.get("network").and_then(|node| network_policy(node, problems));
+    let remote = fields.choice("remote", &RemoteMode::NAMED, problems);
     fields.finish(problems);
-    Some((required, network))
+    Some((required, network, remote))
 }
 
 /// Reports unknown tags. A tag changes the meaning of a value, so none may be ignored.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use model::decode::{Fields, Problems, text};
-use model::{Diagnostic, Excerpt, NetworkPolicy, Node, NodeKind, nearest};
+use model::{Diagnostic, Excerpt, NetworkPolicy, Node, NodeKind, RemoteMode, nearest};
 
 use super::file::Dialect;
 use super::{Setting, fraction, setting};
@@ -63,6 +63,8 @@ pub struct SandboxChoice {
 pub struct IsolationChoice {
     /// Hosts that the processes may reach.
     pub network: Option<Setting<NetworkPolicy>>,
+    /// Remote that agents push to, if there is a source repository.
+    pub remote: Option<Setting<RemoteMode>>,
     /// Guarantees without which nothing runs.
     pub require: Vec<String>,
     /// Files and folders that processes may read, absolute.
@@ -105,8 +107,10 @@ pub fn sandbox(node: &Node, dialect: Dialect, root: &Path, problems: &mut Proble
 
 fn isolation(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> IsolationChoice {
     let network = fields.get("network").and_then(|node| network_policy(node, problems));
+    let remote = fields.choice("remote", &RemoteMode::NAMED, problems);
     let mut chosen = IsolationChoice {
         network: setting(network, "network", fields),
+        remote: setting(remote, "remote", fields),
         require: guarantees(fields, problems),
         visible: visible(fields, root, problems),
         ..IsolationChoice::default()

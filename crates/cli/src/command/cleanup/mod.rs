@@ -1,5 +1,6 @@
 //! `trialrun cleanup`: removes only what the trials of a run left on remotes.
 
+mod after_trial;
 mod manifest;
 mod remover;
 
@@ -9,6 +10,7 @@ use std::process::ExitCode;
 use model::SideEffects;
 use report::counted;
 
+pub use self::after_trial::AfterTrial;
 #[cfg(test)]
 pub(crate) use self::remover::is_open;
 use self::remover::{Removal, Remover, review_request};

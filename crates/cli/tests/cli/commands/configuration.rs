@@ -194,7 +194,7 @@ fn the_record_and_the_reports_are_written_to_the_configured_places() {
 fn every_variable_has_an_effect_and_is_named_as_the_origin() {
     let project = empty();
     project.write("trialrun.yaml", "eval: { retries: 2 }\n");
-    let variables: [(&str, &str, &str, Value); 22] = [
+    let variables: [(&str, &str, &str, Value); 23] = [
         ("TRIALRUN_AGENT", "fake", "agent", json!(["fake"])),
         ("TRIALRUN_MODEL", "m", "model", json!(["m"])),
         ("TRIALRUN_REASONING_EFFORT", "high", "reasoning_effort", json!("high")),
@@ -212,6 +212,7 @@ fn every_variable_has_an_effect_and_is_named_as_the_origin() {
         ("TRIALRUN_HOOK_TIMEOUT", "5", "hook_timeout_ms", json!(5000)),
         ("TRIALRUN_SANDBOX", "local", "sandbox", json!("local")),
         ("TRIALRUN_NETWORK", "open", "network", json!("open")),
+        ("TRIALRUN_REMOTE", "real", "remote", json!("real")),
         ("TRIALRUN_GITHUB", "true", "github", json!(true)),
         ("TRIALRUN_JUDGE", "ollama:j", "judge", json!("ollama:j")),
         ("TRIALRUN_JUDGE_BASE_URL", "http://127.0.0.1:8", "judge_base_url", json!("http://127.0.0.1:8")),

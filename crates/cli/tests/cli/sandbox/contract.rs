@@ -71,6 +71,7 @@ fn request(fixtures: Fixtures) -> Request {
         skill: None,
         repository: RepositoryDetail::After,
         source_repo: None,
+        remote: model::RemoteMode::Isolated,
         extra_env: Vec::new(),
         setup_timeout: TIMEOUT,
         network: Network::Open,

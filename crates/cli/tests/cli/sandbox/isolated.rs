@@ -66,6 +66,7 @@ impl Machine {
             skill: None,
             repository: RepositoryDetail::After,
             source_repo: None,
+            remote: model::RemoteMode::Isolated,
             extra_env: Vec::new(),
             setup_timeout: Duration::from_secs(30),
             network: if self.options.network.is_open() { Network::Open } else { Network::None },
@@ -87,6 +88,22 @@ async fn output(sandbox: &dyn Sandbox, program: &str, args: &[&str]) -> String {
 
 async fn shell(sandbox: &dyn Sandbox, script: &str) -> String {
     output(sandbox, "/bin/sh", &["-c", script]).await
+}
+
+/// Between two messages, processes of the agent run while commands about a reply work in a copy.
+#[tokio::test]
+async fn a_process_of_the_agent_does_not_see_the_copy_of_commands() {
+    let machine = Machine::new();
+    let Some(sandbox) = machine.sandbox().await else { return };
+    let copy = sandbox.copy().await.unwrap();
+    let real = copy.work().to_owned();
+    assert!(real.is_dir() && real != sandbox.work());
+    let forge = format!("mkdir -p {0} && echo forged > {0}/result.txt; ls -A {0}/../..", real.display());
+    shell(&*sandbox, &forge).await;
+    assert!(!real.join("result.txt").exists());
+    let command = copy.command("/bin/ls".as_ref(), &["-A".as_ref()]);
+    let output = run(command, Duration::from_secs(60), 1 << 20).await.unwrap();
+    assert_eq!((output.stdout.text().trim(), output.status.code()), ("", Some(0)));
 }
 
 #[tokio::test]

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Posts a file as a comment of a pull request, or replaces the comment that an earlier run posted. Its first line is a
-# marker by which the comment is found again.
+# Posts a file as a comment on a pull request, or replaces the comment from an earlier run. Its first line is a marker
+# by which the comment is found again.
 # Usage: comment.sh FILE. Environment: GITHUB_TOKEN needs the `pull-requests: write` permission; PULL_REQUEST is a number.
 # A comment that cannot be posted is a warning, because the token of a pull request from a fork may only read.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=github-api.sh
 . "$(dirname "$0")/github-api.sh"
 
-# Prints the id of the comment with the marker, if there is one. Comments of people are not replaced, regardless of what they contain.
+# Prints the id of the comment with the marker, if there is one. Comments by people are not replaced, whatever they
+# contain.
 find_comment() { # marker
   local page=1 comments
   while [ "$page" -le 30 ]; do

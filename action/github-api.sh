@@ -1,7 +1,7 @@
 # Calls the GitHub API. Other scripts source this file.
 # shellcheck shell=bash
 
-# Prints the answer; fails if the status is an error.
+# Prints the response; fails if the status is an error.
 # The token is in GITHUB_TOKEN. curl reads it from its standard input, because other processes can see arguments.
 github_api() { # method, path, file with the JSON body (optional)
   local arguments=(--silent --show-error --fail --location --max-time 60 --request "$1" --config -)

@@ -17,7 +17,7 @@ record=(--state "$out/record")
 rm -rf "$out"
 mkdir -p "$reports" "$out/baseline"
 
-# Runs a command while GitHub ignores workflow commands: agents decide about parts of the output.
+# Runs a command while GitHub ignores workflow commands: parts of the output come from agents.
 without_commands() {
   local code=0 token
   token=$(od -An -N 16 -t x1 /dev/urandom | tr -d ' \n')

@@ -1,4 +1,4 @@
-# Connects to an abstract socket of the machine.
+# Connects to an abstract socket on the machine.
 read -r line
 project=$(dirname "$0")
 evidence=$(perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, pack_sockaddr_un("\0" . $ARGV[0])) && print "DONE"' \

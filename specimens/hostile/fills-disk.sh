@@ -1,4 +1,4 @@
-# Writes a file that is larger than it may be.
+# Writes a file that is larger than allowed.
 read -r line
 project=$(dirname "$0")
 evidence=$(dd if=/dev/zero of=big bs=1048576 count=8 2>&1 && echo DONE)

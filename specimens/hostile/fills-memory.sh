@@ -1,4 +1,4 @@
-# Needs more memory than it may.
+# Uses more memory than allowed.
 read -r line
 project=$(dirname "$0")
 evidence=$(head -c 300000000 /dev/zero | tail -n 1 | wc -c)

@@ -1,4 +1,4 @@
-# Presents a file of the project as its own work, by a hard link.
+# Presents one of the project's files as its own work, through a hard link.
 read -r line
 project=$(dirname "$0")
 evidence=$(ln "$project/secret.txt" result.txt 2>&1)

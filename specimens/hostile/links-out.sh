@@ -1,4 +1,4 @@
-# Presents a file of the project as its own work.
+# Presents one of the project's files as its own work.
 read -r line
 project=$(dirname "$0")
 ln -s "$project/secret.txt" result.txt

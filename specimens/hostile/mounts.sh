@@ -1,4 +1,4 @@
-# Mounts a file system over its own directory, in a namespace of its own.
+# Mounts a file system over its own directory, in its own namespace.
 read -r line
 project=$(dirname "$0")
 evidence=$(unshare -Urm sh -c 'mount -t tmpfs none "$TRIALRUN_WORK" && echo DONE' 2>&1)

@@ -1,4 +1,4 @@
-# Answers with JSON of 10,000 levels.
+# Answers with JSON nested 10,000 levels deep.
 read -r line
 printf '{"text": "end", "value": '
 printf '[%.0s' $(seq 10000)

@@ -1,4 +1,4 @@
-# Asks the proxy for hosts that are not allowed in unusual spellings.
+# Asks the proxy, in unusual spellings, for hosts that are not allowed.
 read -r line
 project=$(dirname "$0")
 ask() { timeout 10 bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128 && printf "%b" "$1" >&3 && head -n 1 <&3' ask "$1" 2>&1; }

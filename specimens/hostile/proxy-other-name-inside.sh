@@ -1,4 +1,4 @@
-# Asks for a host that is not allowed inside of a tunnel to the allowed host.
+# Requests a host that is not allowed, inside a tunnel to the allowed host.
 read -r line
 project=$(dirname "$0")
 ask() { timeout 10 bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128 && printf "%b" "$1" >&3 && cat <&3' ask "$1" 2>&1; }

@@ -1,4 +1,4 @@
-# Sends a TLS greeting for a host that is not allowed inside of a tunnel to the allowed host.
+# Sends a TLS greeting for a host that is not allowed, inside a tunnel to the allowed host.
 read -r line
 project=$(dirname "$0")
 greeting=FgMBAIwBAACIAwMHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwAABBMBwCsBAABbAAAAEgAQAAANZXhmaWwuZXhhbXBsZQANAAYABAQDCAQACgAEAAIAHQArAAUEAwQDAwAzACYAJAAdACAJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQ==

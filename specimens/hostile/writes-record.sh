@@ -1,4 +1,4 @@
-# Writes into the folder of the record.
+# Writes into the record's folder.
 read -r line
 project=$(dirname "$0")
 evidence=$(echo forged 2>&1 > "$project/.trialrun/forged")

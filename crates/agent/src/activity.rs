@@ -1,4 +1,4 @@
-//! Time of an agent's last output, and what the agent waits for. Shared with the timeout that watches the agent.
+//! Time of an agent's last output, and what the agent is waiting for. Shared with the timeout that watches the agent.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ pub struct Activity {
 }
 
 impl Default for Activity {
-    /// Starts now, waiting for the agent's first output.
+    /// Starts with the current time, waiting for the agent's first output.
     fn default() -> Self {
         Self { state: Mutex::new((Instant::now(), "agent")) }
     }
@@ -22,12 +22,12 @@ impl Activity {
         self.with(|state| state.0 = Instant::now());
     }
 
-    /// Sets what the agent waits for. Returns `true` if that changed.
+    /// Sets what the agent is waiting for. Returns `true` if that changed.
     pub fn waits_for(&self, on: &'static str) -> bool {
         self.with(|state| std::mem::replace(&mut state.1, on) != on)
     }
 
-    /// Returns the time since the last output, and what the agent waits for.
+    /// Returns the time since the last output, and what the agent is waiting for.
     pub fn idle(&self) -> (Duration, &'static str) {
         self.with(|state| (state.0.elapsed(), state.1))
     }

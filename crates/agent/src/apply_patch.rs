@@ -1,4 +1,4 @@
-//! Patches of several files, which some models write with the `apply_patch` tool, and the equivalent calls.
+//! Patches to several files, which some models write with the `apply_patch` tool, and the equivalent calls.
 
 use model::ToolCall;
 use serde_json::{Map, Value, json};
@@ -8,14 +8,14 @@ use crate::command_line::quoted;
 /// Name of the tool.
 pub(crate) const APPLY_PATCH: &str = "apply_patch";
 
-/// A change of one file.
+/// A change to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     /// Path of the file.
     pub(crate) path: String,
     /// Kind of the change.
     pub(crate) kind: Kind,
-    /// Content of a new file or the diff of an existing one; `None` if unknown.
+    /// Content of a new file, or the diff of an existing one; `None` if unknown.
     pub(crate) text: Option<String>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Delete,
 }
 
-/// Lines with which the changes of a patch begin.
+/// Prefixes of the lines that start a change in a patch.
 const HEADS: [(&str, Kind); 3] =
     [("*** Add File: ", Kind::Add), ("*** Update File: ", Kind::Update), ("*** Delete File: ", Kind::Delete)];
 
@@ -77,7 +77,7 @@ impl Change {
     }
 }
 
-/// Returns the changes that `patch` requests, one per file. Relative paths start at `work`.
+/// Returns the changes that `patch` requests, one per file. Relative paths are resolved against `work`.
 pub(crate) fn parse(patch: &str, work: Option<&str>) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     for line in patch.lines() {

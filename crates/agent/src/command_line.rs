@@ -1,6 +1,6 @@
 //! Splits shell command lines into their commands.
 
-/// Commands of a line, which is split where the shell starts another one outside of quotes, brackets and
+/// Commands in a line. The line is split where the shell would start another command, outside quotes, brackets and
 /// here-documents.
 ///
 /// The text of each command is compared with scopes. `grade::shell` splits lines into words.
@@ -34,7 +34,7 @@ fn split(line: &str) -> (Vec<String>, bool) {
         is_plain &= !hides_commands(quote, letter, next);
         let starts_another = match letter {
             ';' | '|' => true,
-            // `2>&1` and `&>` start nothing.
+            // `2>&1` and `&>` do not start a command.
             '&' => !matches!(before, '<' | '>') && next != Some('>'),
             '\n' => true,
             _ => false,
@@ -84,7 +84,7 @@ fn split(line: &str) -> (Vec<String>, bool) {
     (commands, is_plain && quote.is_none())
 }
 
-/// True if commands that are not analysed may run at `letter`.
+/// Returns `true` if commands that are not analysed may run at `letter`.
 fn hides_commands(quote: Option<char>, letter: char, next: Option<char>) -> bool {
     match (quote, letter) {
         (Some('\''), _) => false,
@@ -106,7 +106,7 @@ fn push(commands: &mut [String], letter: char) {
     }
 }
 
-/// Returns the word that ends a here-document, read from after its `<<`.
+/// Returns the word that ends a here-document, read from the text after `<<`.
 fn delimiter(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
     let mut word = String::new();
     while let Some(&letter) = letters.peek() {
@@ -130,7 +130,7 @@ fn skip_heredoc(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, delimite
     }
 }
 
-/// Quotes a word for a shell, if needed.
+/// Quotes a word for a shell if needed.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -5,7 +5,7 @@ use model::{Definition, PermissionMode};
 use crate::call_ids::CallIds;
 use crate::program::Program;
 
-/// Facts about an agent. Everything that lists agents or asks for a capability reads them here.
+/// Facts about an agent. All code that lists agents or checks a capability reads them here.
 #[derive(Debug, Clone, Copy)]
 pub struct Description {
     /// Name in files and on the command line.
@@ -14,38 +14,40 @@ pub struct Description {
     pub summary: &'static str,
     /// Other names that files and the command line may use.
     pub aliases: &'static [&'static str],
-    /// Program that the agent runs; `None` for agents without one.
+    /// Program that the agent runs; `None` if it has none.
     pub program: Option<&'static Program>,
-    /// Canonical names of its tools; `None` if any name may occur.
+    /// Canonical names of its tools; `None` if it may have tools of any name.
     pub tools: Option<&'static [&'static str]>,
-    /// Names of its tools that have no canonical name, if all others have one; `None` if that is unknown.
+    /// Names of its tools that have no canonical name, provided that all others have one; `None` if that is unknown.
     pub own_tools: Option<&'static [&'static str]>,
-    /// Model of cases that name none; `None` leaves the choice to the agent.
+    /// Model for cases that name none; `None` leaves the choice to the agent.
     pub default_model: Option<&'static str>,
     /// Reasoning efforts that it accepts: `None` for any, an empty list if it has no such setting.
     pub efforts: Option<&'static [&'static str]>,
     /// Folder in which it looks for skills, relative to its working directory; `None` if it reads no skill files.
     pub skills_folder: Option<&'static str>,
-    /// Folder in which it looks for definitions of sub-agents, relative to its working directory; `None` if it reads
-    /// none.
+    /// Folder in which it looks for definitions of sub-agents, relative to its working directory; `None` if it does
+    /// not read any.
     pub sub_agents_folder: Option<&'static str>,
     /// Wire format that it speaks to its model, as the gateway names it; `None` if it calls no model over HTTP.
     pub wire: Option<&'static str>,
     /// Ids of the calls that its program reports; `None` if they cannot be compared with those of the model.
     pub call_ids: Option<CallIds>,
+    /// True if this process sends the requests to its scripted model.
+    pub calls_script: bool,
     /// True if [`llm`] opens its model in this process.
     pub asks_providers: bool,
-    /// Permission mode of evaluations of skills that name none.
+    /// Permission mode for skill evaluations that do not set one.
     pub evaluation_mode: PermissionMode,
     /// True if it needs a sandbox even for a case without files.
     pub needs_sandbox: bool,
-    /// True if it waits for no process, model or clock.
+    /// True if it does not wait for any process, model or clock.
     pub answers_at_once: bool,
-    /// True if a case may name the script or prompt that answers.
+    /// True if a case may name a script or prompt that determines the answers.
     pub takes_script: bool,
-    /// True if a case may bring its own tools.
+    /// True if a case may provide its own tools.
     pub takes_tools: bool,
-    /// True if a project configures it, as a map under its own name: an address, a command.
+    /// True if a project configures it as a map under its own name, for example with an address or a command.
     pub takes_config: bool,
 }
 
@@ -65,6 +67,7 @@ impl Description {
             sub_agents_folder: None,
             wire: None,
             call_ids: None,
+            calls_script: false,
             asks_providers: false,
             evaluation_mode: PermissionMode::BypassPermissions,
             needs_sandbox: true,

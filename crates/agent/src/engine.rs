@@ -15,9 +15,9 @@ use crate::turn::Turn;
 
 /// Timeout for loading a module and its imports.
 const LOADING: Duration = Duration::from_secs(10);
-/// Maximum processor time of one call.
+/// Maximum CPU time of one call.
 const CALL: Duration = Duration::from_secs(30);
-/// Extra time of a call after the trial's own timeout, so that the trial's timeout is the one that applies.
+/// Extra time for a call beyond the trial's own timeout, so that the trial's timeout is the one that applies.
 const MARGIN: Duration = Duration::from_secs(1);
 /// Maximum memory of an engine, in bytes.
 const MEMORY: usize = 256 << 20;
@@ -33,9 +33,9 @@ const PROGRAM: &str = ".trialrun-program.mjs";
 pub(super) struct Program {
     /// Directory for resolving imports.
     pub(super) directory: PathBuf,
-    /// Modules to import, as written in an import.
+    /// Modules to import, written as in an import statement.
     pub(super) modules: Vec<String>,
-    /// Source of a module whose default export is the callable part; it gets the imported modules as `modules`.
+    /// Source of a module whose default export is the callable part; the imported modules are available as `modules`.
     pub(super) text: String,
     /// Hosts to which its calls may send requests; without it there is no `fetch`.
     pub(super) network: Option<Network>,
@@ -62,7 +62,8 @@ impl Program {
         options
     }
 
-    /// Returns the value of the program, and the function that [freezes](Runtime::freezer) the engine if it is shared.
+    /// Returns the value of the program and, if the engine is shared, the function that [freezes](Runtime::freezer)
+    /// it.
     fn load(&self, runtime: &mut Runtime) -> Result<(Value, Option<Function>), ScriptError> {
         let freezer = if self.is_shared { Some(runtime.freezer()?) } else { None };
         // A configuration with functions imports the configuration helpers.
@@ -83,7 +84,7 @@ impl Program {
     }
 }
 
-/// A call for an engine's thread.
+/// A call to be executed on an engine's thread.
 struct Job {
     function: Function,
     arguments: Vec<Value>,
@@ -98,7 +99,7 @@ struct CallResult {
 }
 
 impl CallResult {
-    /// Returns the result of a call during which the thread ended.
+    /// Returns the result of a call if the thread ended during it.
     fn lost() -> Self {
         Self { result: Err(ended()), is_at_rest: false }
     }
@@ -112,7 +113,7 @@ enum WorkerMessage {
     Gone,
 }
 
-/// Guard of an engine. Dropping it tells the thread that its call was abandoned.
+/// Guard for a call. Dropping it tells the engine's thread that the call was abandoned.
 struct CallGuard(Sender<WorkerMessage>);
 
 impl Drop for CallGuard {
@@ -124,12 +125,12 @@ impl Drop for CallGuard {
 /// A loaded program. Dropping it ends its thread, at the latest when the script's time is used up.
 pub(super) struct Engine {
     jobs: Sender<Job>,
-    /// Console output from outside of turns.
+    /// Console output from outside turns.
     early: Vec<(Level, String)>,
     lines: mpsc::Receiver<(Level, String)>,
     room: Arc<Mutex<ConsoleBudget>>,
     freezer: Option<Function>,
-    /// `true` if the last call went well and left nothing behind.
+    /// `true` if the last call succeeded and left nothing behind.
     is_at_rest: bool,
     _guard: CallGuard,
 }
@@ -162,7 +163,8 @@ impl Engine {
         let (value, freezer) = loop {
             tokio::select! {
                 biased;
-                // A script that prints much while it loads must not block on this function, which waits for it to load.
+                // A script that prints a lot while it loads must not block on this function, which is waiting for it
+                // to load.
                 Some(line) = lines.recv() => early.push(line),
                 loaded = &mut loading => break loaded.map_err(|_| ended())??,
             }
@@ -173,7 +175,7 @@ impl Engine {
     /// Prepares the engine to serve several trials, one after another, by freezing the built-in objects.
     ///
     /// # Errors
-    /// If there is no memory left, or its program was not loaded for it.
+    /// Returns an error if there is no memory left, or the program was not loaded for sharing.
     pub(super) async fn share(&mut self) -> Result<(), ScriptError> {
         let unprepared = || ScriptError::Failed("the engine is not made for more than one trial".to_owned());
         let freezer = self.freezer.take().ok_or_else(unprepared)?;
@@ -187,7 +189,7 @@ impl Engine {
         self.is_at_rest
     }
 
-    /// Calls `function` outside of a turn. Its console output is recorded with the next call.
+    /// Calls `function` outside a turn. Its console output is recorded with the next call.
     pub(super) async fn prepare(&mut self, function: &Function, arguments: Vec<Value>) -> Result<Value, ScriptError> {
         let mut answer = self.send(function, arguments);
         loop {
@@ -199,8 +201,8 @@ impl Engine {
         }
     }
 
-    /// Calls `function` and records its console output. The inner result has an error of the script, whose location is
-    /// recorded too.
+    /// Calls `function` and records its console output. The inner result contains an error of the script, whose
+    /// location is recorded too.
     pub(super) async fn call(
         &mut self,
         function: &Function,
@@ -232,7 +234,7 @@ impl Engine {
         Ok(called)
     }
 
-    /// Sends a call to the thread. If that has ended, the returned channel is closed.
+    /// Sends a call to the thread. If the thread has ended, the returned channel is closed.
     fn send(&self, function: &Function, arguments: Vec<Value>) -> oneshot::Receiver<CallResult> {
         let (reply, answer) = oneshot::channel();
         let _ = self.jobs.send(Job { function: function.clone(), arguments, reply });
@@ -261,7 +263,7 @@ impl Default for ConsoleBudget {
 }
 
 impl ConsoleBudget {
-    /// `true` if `line` is recorded.
+    /// Returns `true` if `line` is recorded.
     fn take(&mut self, line: &str) -> bool {
         self.left = self.left.and_then(|(lines, bytes)| Some((lines.checked_sub(1)?, bytes.checked_sub(line.len())?)));
         if self.left.is_none() {
@@ -278,7 +280,7 @@ impl ConsoleBudget {
     }
 }
 
-/// Locks `mutex` even after a panic, which never leaves the data half changed.
+/// Locks `mutex` even after a panic, because no panic can leave the data half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -372,7 +374,7 @@ impl Worker {
     }
 }
 
-/// Returns the location of an error, one line each: the user's line and the stack. Empty if it is unknown.
+/// Returns the location of an error, one entry per line: the user's line and the stack. Empty if it is unknown.
 fn way_of(error: &ScriptError) -> Vec<String> {
     let is_own = |file: &str| Path::new(file).file_name().is_some_and(|name| name == PROGRAM);
     let place = error.place().filter(|place| !is_own(&place.file));
@@ -381,7 +383,7 @@ fn way_of(error: &ScriptError) -> Vec<String> {
     place.into_iter().chain(frames).collect()
 }
 
-/// Returns `true` if the location of an error is in the generated program.
+/// Returns `true` if an error is located in the generated program.
 pub(super) fn is_of_the_program(error: &ScriptError) -> bool {
     error.place().is_some_and(|place| place.file.ends_with(PROGRAM))
 }

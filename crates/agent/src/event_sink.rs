@@ -4,6 +4,6 @@ use model::Event;
 
 /// Receiver of the events of an attempt. The runner numbers, masks and records them.
 pub trait EventSink: Send + Sync {
-    /// Accepts an event. Blocks while the recorder is behind.
+    /// Accepts an event. Blocks while the recorder lags behind.
     fn send(&self, event: Event);
 }

@@ -22,7 +22,7 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Returns an agent called `name`. Like every agent it lives until the process ends, so create it once.
+    /// Returns an agent called `name`. Like every agent, it lives until the process ends, so create it only once.
     pub fn new<F, R>(name: &'static str, execute: F) -> &'static Self
     where
         F: Fn(String) -> R + Send + Sync + 'static,

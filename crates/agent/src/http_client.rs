@@ -10,13 +10,14 @@ use tokio::runtime::{self, Handle};
 
 /// Timeout for opening a connection.
 const CONNECTING: Duration = Duration::from_secs(10);
-/// Time for which an unused connection is kept open. Bots close theirs after a few seconds, and a message that is sent
-/// at that very moment would be lost.
+/// How long an unused connection is kept open. Bots close theirs after a few seconds, and a message sent at that very
+/// moment would be lost.
 const IDLE: Duration = Duration::from_millis(1500);
-/// Maximum number of clients kept. There is more than one only if several runs or kinds of addresses follow each other.
+/// Maximum number of clients kept. There is more than one only if several runs follow each other, or several kinds of
+/// addresses are used.
 const MAX_CLIENTS: usize = 8;
 
-/// Clients and their purposes. Connections cannot be used after the runtime on which they were opened has ended.
+/// Clients and their purposes. Connections cannot be used after the end of the runtime on which they were opened.
 static CLIENTS: Mutex<Vec<(Purpose, Client)>> = Mutex::new(Vec::new());
 
 /// Purpose of a client.
@@ -27,7 +28,7 @@ struct Purpose {
     proxies: Proxies,
 }
 
-/// Returns the client for a secure or plain address on the current runtime.
+/// Returns the client for a secure or a plain address on the current runtime.
 pub(crate) fn client(is_secure: bool, host: &Host) -> Result<Client, String> {
     let proxies = Proxies::of(|name| host.env.get(name).map(String::as_str));
     let purpose = Purpose { runtime: Handle::current().id(), is_secure, proxies };

@@ -1,8 +1,8 @@
-//! Access to JSON whose shape is not certain.
+//! Access to JSON of uncertain shape.
 
 use serde_json::Value;
 
-/// Returns `true` if JSON was not parsed because it is nested too deeply, which no other reading can change.
+/// Returns `true` if JSON could not be parsed because it is nested too deeply, which rereading cannot change.
 pub(crate) fn is_too_deep(error: &serde_json::Error) -> bool {
     error.to_string().starts_with("recursion limit exceeded")
 }
@@ -22,7 +22,7 @@ pub(crate) fn items<'a>(from: &'a Value, key: &str) -> &'a [Value] {
     from.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns the arguments of a call; `null` and a missing value are an empty object.
+/// Returns the arguments of a call; `null` or a missing value becomes an empty object.
 pub(crate) fn arguments(from: &Value, key: &str) -> Value {
     from.get(key).filter(|input| !input.is_null()).cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()))
 }
@@ -36,7 +36,7 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
-/// Returns the text of a list of blocks, one block per line; anything else as [`plain`] does. Images and documents are
+/// Returns the text in a list of blocks, one block per line; anything else as in [`plain`]. Images and documents are
 /// named, not shown.
 pub(crate) fn texts(content: &Value) -> String {
     let Value::Array(blocks) = content else { return plain(content) };

@@ -1,4 +1,4 @@
-//! The agents under test. Each has its own file or folder and a line in [`AGENTS`]. Only this crate knows vendors'
+//! The agents under test. Each has its own file or folder and a line in [`AGENTS`]. Only this crate knows the vendors'
 //! agents.
 //!
 //! An [`Agent`] opens a [`Session`] for each trial. The session records each step with a [`Turn`], which counts it
@@ -97,7 +97,7 @@ pub static AGENTS: &[&dyn Agent] = &[
 
 /// An agent under test.
 pub trait Agent: Send + Sync {
-    /// Facts about it.
+    /// Facts about the agent.
     fn description(&self) -> &Description;
 
     /// Name in files and on the command line.
@@ -105,8 +105,8 @@ pub trait Agent: Send + Sync {
         self.description().name
     }
 
-    /// Returns the reason why the agent cannot use the model `name`, for models that only their vendor's own address
-    /// offers. `None` if it can, or if that is unknown. `base_url` is another address that the run names.
+    /// Returns the reason why the agent cannot use the model `name`, if the model is offered only at its vendor's own
+    /// address. `None` if the agent can use it, or if that is unknown. `base_url` is another address set for the run.
     fn refuses_model(&self, _name: &str, _base_url: Option<&str>, _providers: &llm::Providers) -> Option<String> {
         None
     }
@@ -116,14 +116,14 @@ pub trait Agent: Send + Sync {
         Some(format!("{}/{}", self.description().folder_of(case.definition)?, case.subject.installed()?.file_name()))
     }
 
-    /// Returns `true` if OpenRouter bills the usage. Then the cost that the agent reports is not based on OpenRouter's
+    /// Returns `true` if OpenRouter bills the usage. The cost that the agent reports is then not based on OpenRouter's
     /// prices.
     fn is_billed_by_openrouter(&self, _host: &Host, _base_url: Option<&str>) -> bool {
         false
     }
 
-    /// Returns the problems of the argument after the name (`recorded:FILE`) that do not depend on the case. It is
-    /// called once for each argument, so a file that is used by all cases is read here. `modules` has the module
+    /// Returns the problems with the argument after the name (`recorded:FILE`) that do not depend on the case. It is
+    /// called once for each argument, so a file that is used by all cases is read here. `modules` contains the module
     /// sources that are already known.
     fn check_argument(&self, argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
         let problem =
@@ -131,13 +131,13 @@ pub trait Agent: Send + Sync {
         argument.map(problem).into_iter().collect()
     }
 
-    /// Returns the problems of a project's configuration. It is called once for each configuration. Relative paths in
-    /// it start at `directory`. `modules` has the module sources that are already known.
+    /// Returns the problems with a project's configuration. It is called once for each configuration. Relative paths
+    /// in it are resolved against `directory`. `modules` contains the module sources that are already known.
     fn check_config(&self, config: &Node, directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
         self.description().program.map(|_| program::check_config(config, directory)).unwrap_or_default()
     }
 
-    /// Returns the tools that it is known to have in a trial of `case`, to find misspelt names in assertions.
+    /// Returns the tools that the agent is known to have in a trial of `case`, to find misspelt names in assertions.
     fn known_tools(&self, case: &Case) -> KnownTools<'static> {
         let description = self.description();
         // The user's own settings may add tools.
@@ -151,15 +151,16 @@ pub trait Agent: Send + Sync {
         }
     }
 
-    /// Returns the problems of running such a case, found before anything runs.
+    /// Returns the problems with running such a case, which are found before anything runs.
     fn check(&self, _context: &CaseContext<'_>) -> Vec<Diagnostic> {
         Vec::new()
     }
 
-    /// Returns the addresses of its model, as its program reaches it. They are empty if it calls no model over HTTP.
+    /// Returns the addresses of the agent's model as its program reaches it; empty if it does not call a model over
+    /// HTTP.
     ///
     /// # Errors
-    /// Returns the reason why the address is not known.
+    /// Returns the reason if the address is not known.
     fn model_addresses(&self, context: &SessionContext) -> Result<Vec<String>, String> {
         match &context.endpoint {
             _ if self.description().wire.is_none() => Ok(Vec::new()),
@@ -167,23 +168,23 @@ pub trait Agent: Send + Sync {
                 Ok(vec![base_url.clone()])
             }
             Endpoint::Vendor { base_url: None } => self.vendor_addresses(context),
-            Endpoint::Script(_) | Endpoint::Provider(_) => Ok(Vec::new()),
+            Endpoint::Script { .. } | Endpoint::Provider(_) => Ok(Vec::new()),
         }
     }
 
-    /// Returns the addresses of the vendor's model, with the sign-in of the machine.
+    /// Returns the addresses of the vendor's model, with the machine's sign-in.
     ///
     /// # Errors
-    /// Returns the reason why they are not known.
+    /// Returns the reason if they are not known.
     fn vendor_addresses(&self, _context: &SessionContext) -> Result<Vec<String>, String> {
         Err(format!("`{}` does not say where its model is", self.name()))
     }
 
-    /// Removes the files outside of the sandbox that conversations in the directory `sandbox` left behind, because
-    /// their run was killed.
+    /// Removes the files outside the sandbox that conversations in the directory `sandbox` left behind because their
+    /// run was killed.
     fn remove_leftovers(&self, _host: &Host, _sandbox: &Path) {}
 
-    /// Returns whether it can run on this machine. An agent without a program always can.
+    /// Returns whether the agent can run on this machine. An agent without a program always can.
     fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
         Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
     }
@@ -199,7 +200,7 @@ impl std::fmt::Debug for dyn Agent {
     }
 }
 
-/// A case and the configuration with which an agent runs it.
+/// A case, and the configuration with which an agent runs it.
 pub struct CaseContext<'a> {
     /// The case as the user wrote it.
     pub case: &'a Case,
@@ -207,7 +208,7 @@ pub struct CaseContext<'a> {
     pub arm: &'a Arm,
     /// Argument after the agent's name (`recorded:FILE`).
     pub argument: Option<&'a str>,
-    /// Folder of the suite; relative paths in the case start there.
+    /// Folder of the suite, against which relative paths in the case are resolved.
     pub directory: &'a Path,
     /// The project's configuration of the agent.
     pub config: Option<&'a Configured>,
@@ -219,7 +220,7 @@ pub struct CaseContext<'a> {
     pub modules: &'a Library,
 }
 
-/// An agent that is configured by a project.
+/// An agent configured in a project.
 #[derive(Debug, Clone)]
 pub struct Configured {
     /// Name in the project.
@@ -228,7 +229,7 @@ pub struct Configured {
     /// `/path/module.ts#agent.bodyTemplate` with the tag `!function`. References to environment variables are already
     /// resolved.
     pub node: Node,
-    /// Folder of the project; relative paths in the configuration start there.
+    /// Folder of the project, against which relative paths in the configuration are resolved.
     pub directory: PathBuf,
     /// True if all environment variables that it refers to are set.
     pub is_filled: bool,
@@ -274,7 +275,7 @@ pub struct Readiness {
 pub struct SessionContext {
     /// Id of the trial.
     pub trial: TrialId,
-    /// Name of the conversation in a scenario, if it is not the first one.
+    /// Name of the conversation in a scenario, unless it is the first one.
     pub conversation: Option<String>,
     /// The case as the user wrote it.
     pub case: Arc<Case>,
@@ -284,7 +285,7 @@ pub struct SessionContext {
     pub argument: Option<Arc<str>>,
     /// The project's configuration of the agent.
     pub config: Option<Arc<Configured>>,
-    /// Folder of the suite; relative paths in the case start there.
+    /// Folder of the suite, against which relative paths in the case are resolved.
     pub directory: Arc<Path>,
     /// Position of the case in the plan, starting at 0.
     pub position: usize,
@@ -294,7 +295,7 @@ pub struct SessionContext {
     pub host: Arc<Host>,
     /// Setup of the agent.
     pub setup: Arc<Setup>,
-    /// Limits of the trial. Some agents report their usage during a turn only if they are asked to.
+    /// Limits of the trial. Some agents report their usage during a turn only if asked to.
     pub limits: Arc<Limits>,
     /// Address from which the sandbox's repository was cloned.
     pub source_repo: Option<String>,
@@ -302,13 +303,13 @@ pub struct SessionContext {
     pub endpoint: Endpoint,
     /// Providers that open models.
     pub providers: llm::Providers,
-    /// Module sources that were read for the plan. A module is the same for all trials of a run, even if its file
-    /// changes.
+    /// Module sources that were read for the plan. All trials of a run use the same version of a module, even if its
+    /// file changes.
     pub modules: Library,
 }
 
 impl SessionContext {
-    /// Returns the sandbox of an agent that needs one.
+    /// Returns the sandbox for an agent that needs one.
     pub(crate) fn sandbox(&self) -> Result<Arc<dyn Sandbox>, Breakage> {
         let missing = || Breakage::harness(format!("the `{}` agent was given no sandbox to work in", self.arm.agent));
         self.sandbox.clone().ok_or_else(missing)
@@ -324,17 +325,17 @@ impl SessionContext {
 /// Setup of an agent, with all defaults applied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
-    /// Name of the model; `None` leaves the choice to the agent. A scripted model has the name of its file.
+    /// Name of the model; `None` leaves the choice to the agent. A scripted model is named after its file.
     pub model: Option<String>,
     /// Addition to the agent's own system prompt: the skill's text and location, or the prompt.
     pub system_prompt: Option<String>,
     /// Permission mode of the agent.
     pub permission_mode: PermissionMode,
-    /// The only tools that the agent may have, as written (`Bash(git *)`); `None` keeps its own tools.
+    /// The only tools that the agent may have, as written (`Bash(git *)`); `None` if it keeps its own tools.
     pub closed_tools: Option<Vec<String>>,
     /// Tools that need no approval, as written.
     pub approved_tools: Vec<String>,
-    /// Sources of the machine's own settings that it may read.
+    /// Sources of the machine's own settings that the agent may read.
     pub setting_sources: Vec<SettingSource>,
     /// Reasoning effort, passed to the agent unchanged.
     pub reasoning_effort: Option<String>,
@@ -347,7 +348,7 @@ pub struct Setup {
 /// Location of an agent's model.
 #[derive(Clone)]
 pub enum Endpoint {
-    /// The vendor's address, or another base address from the user, with the user's own sign-in.
+    /// The vendor's address, or another base address set by the user, with the user's own sign-in.
     Vendor {
         /// Value of `--base-url`.
         base_url: Option<String>,
@@ -360,7 +361,12 @@ pub enum Endpoint {
         token: String,
     },
     /// A scripted model in this process.
-    Script(Arc<llm::Playback>),
+    Script {
+        /// The model.
+        model: Arc<dyn llm::Model>,
+        /// Name of its script.
+        name: String,
+    },
     /// A model that this process opened itself, or the error of opening it.
     Provider(Result<Arc<dyn llm::Model>, llm::OpenError>),
 }

@@ -35,7 +35,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Keeps the line unchanged in the record, as output of the agent on `stream`.
+    /// Records the line unchanged, as output from the agent on `stream`.
     pub(super) fn keep(&self, stream: &str, turn: &mut Turn) {
         if self.dropped == 0 {
             turn.raw(stream, &self.text);
@@ -74,7 +74,7 @@ pub(super) enum Content {
     Event(Value),
     /// Anything else, which other programs may print there.
     Other,
-    /// An event that cannot be parsed. The agent may have acted in it.
+    /// An event that cannot be parsed. It may contain an action of the agent.
     Damaged,
     /// An event that is nested too deeply.
     TooDeep,

@@ -5,7 +5,7 @@ use model::{Ending, Step, ToolCall};
 
 use crate::turn::{Turn, WAITING_ON_PROVIDER};
 
-/// Sends `request` and records the steps of the model, such as retries. Meanwhile the trial waits for `on`.
+/// Sends `request` and records the model's steps, such as retries. Meanwhile, the trial waits for `on`.
 pub(super) async fn respond(
     model: &dyn Model,
     request: &Request,
@@ -31,7 +31,7 @@ pub(super) async fn respond(
     reply.map_err(|error| Ending::ProviderFailed { reason: error.to_string() })
 }
 
-/// Returns the steps of a model's message, in order. A message without content becomes an empty string, because it
+/// Returns the steps in a model's message, in order. A message without content becomes an empty string, because it
 /// still counts as a turn.
 pub(super) fn steps(content: &Reply) -> Vec<Step> {
     let message = || content.message_id.clone();
@@ -48,7 +48,7 @@ pub(super) fn steps(content: &Reply) -> Vec<Step> {
     steps
 }
 
-/// Records steps of requests to a model.
+/// Records the steps of requests to a model.
 pub(super) fn record_steps(steps: Vec<Step>, turn: &mut Turn) -> Result<(), Ending> {
     steps.into_iter().try_for_each(|step| {
         if matches!(step, Step::Retry { .. }) {

@@ -1,4 +1,4 @@
-//! HTTP requests of a user's module: only to the hosts that the project allows.
+//! HTTP requests from a user's module, only to the hosts that the project allows.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use super::http_client::client;
 /// Maximum size of a response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
-/// Error of a request to a host that is not listed, after the host.
+/// Error for a request to a host that is not listed, following the host.
 const NOT_ALLOWED: &str = "is not in the agent's `network`";
-/// Errors of a request if no host is listed: as reported, and as a module sees it.
+/// Errors for a request if no host is listed: as reported, and as a module sees it.
 const NO_FETCH: [&str; 2] = ["fetch is not available here", "fetch is not defined"];
 
-/// Returns the explanation if the error of a module says that the project does not allow a request. The module may
-/// have thrown an error of its own with that text in it.
+/// Returns an explanation if a module's error says that the project does not allow a request. The module may have
+/// thrown an error of its own that contains that text.
 pub(super) fn refusal(reason: &str) -> Option<String> {
     let [reported, seen] = NO_FETCH;
     if reason.contains(seen) {
@@ -31,12 +31,12 @@ pub(super) fn refusal(reason: &str) -> Option<String> {
     [NOT_ALLOWED, reported].iter().any(|error| reason.contains(error)).then(|| reason.to_owned())
 }
 
-/// Hosts that a module may send requests to, with the means of sending them.
+/// Hosts to which a module may send requests, with the means of sending them.
 #[derive(Debug, Clone)]
 pub(super) struct Network {
     /// Entries `HOST` or `HOST:PORT`.
     hosts: Vec<String>,
-    /// The machine, and the runtime for requests. Without them requests cannot be made.
+    /// The machine, and the runtime for requests. If they are missing, requests cannot be sent.
     way: Option<(Arc<Host>, Handle)>,
 }
 
@@ -77,7 +77,7 @@ impl Network {
         self.hosts.iter().any(|allowed| allowed == host || Some(allowed) == with_port.as_ref())
     }
 
-    /// Sends a request of `fetch`. Redirects are not followed.
+    /// Sends a request made with `fetch`. Redirects are not followed.
     pub(super) async fn fetch(&self, request: &Value) -> Result<Value, String> {
         let text = |key: &str| request.get(key).and_then(Value::as_str);
         let written = text("url").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Tools of a case: modules, or objects whose `execute` is in a module. They run in the embedded engine.
+//! Tools that a case provides: modules, or objects whose `execute` is in a module. They run in the embedded engine.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ const FORM: &str = "a tool is an object `{name, description, parameters, execute
 /// Maximum length of a tool's name that every provider accepts.
 const MAX_NAME_LEN: usize = 64;
 
-/// Result of a tool: its answer, or its error.
+/// Result of a tool: its output, or its error.
 pub(super) type ToolOutput = Result<String, String>;
 
 /// Agent that uses the tools.
@@ -45,7 +45,7 @@ pub(super) struct Owner {
     pub(super) tools: &'static [&'static str],
 }
 
-/// Problem of a tool.
+/// Problem with a tool.
 type Problem = Box<Diagnostic>;
 
 fn wrong<T>(message: impl Into<String>, help: &str) -> Result<T, Problem> {
@@ -72,7 +72,7 @@ pub(super) struct OwnTools {
     tools: Vec<OwnTool>,
 }
 
-/// Returns the problems of the tools of `case`.
+/// Returns the problems with the tools of `case`.
 pub(super) fn check(case: &Case, directory: &Path, modules: &Library, owner: Owner) -> Vec<Diagnostic> {
     let at_case = |problem: Diagnostic| problem.or_at(|| case.source.clone());
     let wanted = match requested_tools(case, owner) {
@@ -133,7 +133,7 @@ impl OwnTools {
     }
 }
 
-/// Returns the tools that `case` refers to, each once. Names of the agent's own tools are skipped.
+/// Returns the tools to which `case` refers, without duplicates. Names of the agent's own tools are skipped.
 fn requested_tools(case: &Case, owner: Owner) -> Result<Vec<ToolReference>, Vec<Diagnostic>> {
     let mut seen: Vec<&Json> = Vec::new();
     let mut wanted = Vec::new();
@@ -169,7 +169,7 @@ impl ToolReference {
                 let Some(execute) = described.get("execute").and_then(Json::as_str) else {
                     return wrong(
                         format!("the `{name}` tool has no `execute`"),
-                        "name a module instead (`./weather.js#forecast`), or what it does in one: `execute: ./weather.js#run`",
+                        "name a module instead (`./weather.js#forecast`), or one of its functions: `execute: ./weather.js#run`",
                     );
                 };
                 Ok(Some(Self { reference: reference(execute)?, described: Some(described.clone()) }))
@@ -291,7 +291,7 @@ impl OwnTool {
     }
 }
 
-/// Returns the schema of a tool's arguments, which may be given as a schema or as a map of arguments.
+/// Returns the schema for a tool's arguments, which may be given as a schema or as a map of arguments.
 fn schema(parameters: Json, name: &str) -> Result<Json, Problem> {
     match parameters {
         Json::Null => Ok(json!({"type": "object", "properties": {}})),

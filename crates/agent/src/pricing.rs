@@ -1,4 +1,4 @@
-//! Cost of a trial, and its source.
+//! Cost of a trial, and where the figure comes from.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use model::{Tokens, Usage};
 
 use crate::Agent;
 
-/// Sources of a trial's cost, as they are recorded. The names are those of earlier evaluations of skills.
+/// Sources of a trial's cost, as they are recorded. The names are those used by earlier skill evaluations.
 mod source {
     /// The agent, which is its vendor's program.
     pub(super) const CLI: &str = "cli";
-    /// The same, if OpenRouter bills a different amount and no better source is available.
+    /// The same, if OpenRouter bills a different amount and there is no better source.
     pub(super) const UNRECONCILED: &str = "cli-unreconciled";
     /// Prices configured by the user.
     pub(super) const PRICING: &str = "pricing-config";
@@ -29,25 +29,25 @@ pub struct Bill {
     pub reported_usd: Option<f64>,
 }
 
-/// Pricing of a trial's tokens: the user's own prices, then OpenRouter's list if OpenRouter bills, then the agent's
-/// report.
+/// Pricing of a trial's tokens: first the user's own prices, then OpenRouter's list if OpenRouter bills, then the
+/// agent's report.
 #[derive(Debug, Clone, Default)]
 pub struct Pricing {
     providers: llm::Providers,
-    /// Model as the user named it.
+    /// Model as named by the user.
     model: Option<String>,
-    /// True if a script answers, which costs nothing, regardless of what the agent reports.
+    /// True if the model is scripted and therefore costs nothing, regardless of what the agent reports.
     is_script: bool,
-    /// OpenRouter's prices of this model, if OpenRouter bills; the inner `None` if they could not be fetched.
+    /// OpenRouter's prices for this model, if OpenRouter bills; the inner `None` if they could not be fetched.
     list: Option<Option<Arc<llm::ListPrices>>>,
-    /// Source name for costs that the agent reports.
+    /// Name of the source of costs that the agent reports.
     reported_source: Option<&'static str>,
     bill: Bill,
 }
 
 impl Pricing {
-    /// Returns the pricing for `agent` with the requested `model`. `is_script` is true if a script answers. `list` has
-    /// OpenRouter's prices if OpenRouter bills; the inner `None` if they could not be fetched.
+    /// Returns the pricing for `agent` with the requested `model`. `is_script` is true if the model is scripted.
+    /// `list` has OpenRouter's prices if OpenRouter bills; the inner `None` if they could not be fetched.
     pub fn of(
         agent: &dyn Agent,
         model: Option<&str>,
@@ -55,7 +55,7 @@ impl Pricing {
         providers: &llm::Providers,
         list: Option<Option<Arc<llm::ListPrices>>>,
     ) -> Self {
-        // Requests from this process are already priced with the same prices.
+        // Requests from this process have already been priced with the same prices.
         let is_paid = agent.description().asks_providers && !is_script;
         Self {
             providers: if is_paid { llm::Providers::default() } else { providers.clone() },
@@ -87,7 +87,7 @@ impl Pricing {
                 usage.cost_usd = Some(price.cost(&tokens));
                 self.bill.source = Some(source);
             }
-            // Agents may report a cost for scripted answers, which are free.
+            // Agents may report a cost for scripted responses, which are free.
             None if self.is_script => usage.cost_usd = None,
             None if reported_usd.is_some() => {
                 let unreconciled = self.list.is_some().then_some(source::UNRECONCILED);

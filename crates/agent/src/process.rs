@@ -10,20 +10,20 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 
 use super::lines::{Line, Lines};
-use sandbox::supervise::{Contained, MARK};
+use sandbox::supervise::{Contained, MESSAGE_PREFIX};
 
 /// Maximum number of queued texts for a program that does not read its stdin.
 const WAITING: usize = 1024;
 /// Number of last stderr lines that are kept to explain an ending.
 const LAST_LINES: usize = 3;
-/// Maximum number of stderr lines that are kept while the end is awaited.
+/// Maximum number of stderr lines that are kept while waiting for the end.
 const MAX_LATE_LINES: usize = 100;
-/// Timeout for a program to end after its stdin is closed.
+/// Time limit for a program to exit after its stdin is closed.
 const TO_GO: Duration = Duration::from_secs(3);
 /// Time between asking a program to end and killing it with all its descendants.
 const TO_STOP: Duration = Duration::from_secs(1);
 
-/// Description of a program that a signal ended, before the number of the signal.
+/// Description of a program that was ended by a signal, before the number of the signal.
 pub const KILLED_BY_SIGNAL: &str = "ended by signal ";
 
 /// A running program.
@@ -34,11 +34,11 @@ pub(super) struct Process {
     stdout: Lines<ChildStdout>,
     stderr: Lines<ChildStderr>,
     last_lines: VecDeque<String>,
-    /// First stderr lines that were written while the end was awaited.
+    /// First stderr lines that were written while waiting for the end.
     late_stderr: Vec<Line>,
-    /// Error message of the supervisor.
+    /// Error message from the supervisor.
     start_error: Option<String>,
-    /// Exit code, once the end was awaited.
+    /// Exit code, once the process has been waited for.
     exit_code: Option<i32>,
 }
 
@@ -77,15 +77,14 @@ impl Process {
         })
     }
 
-    /// Returns a line that is too long immediately: see [`Lines::without_waiting`].
+    /// Returns lines that are too long immediately: see [`Lines::without_waiting`].
     pub(super) fn without_waiting(mut self) -> Self {
         self.stdout = self.stdout.without_waiting();
         self.stderr = self.stderr.without_waiting();
         self
     }
 
-    /// Sends `text`. An error is ignored, because a program that has ended or does not read shows that by its missing
-    /// output.
+    /// Sends `text`. An error is ignored: if a program has ended or does not read, its output will be missing.
     pub(super) fn write(&self, text: String) {
         if let Some(stdin) = &self.stdin {
             let _ = stdin.try_send(text);
@@ -134,7 +133,7 @@ impl Process {
         tokio::time::timeout(Duration::ZERO, self.child.wait()).await.is_ok()
     }
 
-    /// Waits for its end, and stops it if it does not end on its own.
+    /// Waits for its end, and stops it if it does not exit on its own.
     pub(super) async fn end(&mut self) -> io::Result<ExitStatus> {
         self.close_stdin();
         match tokio::time::timeout(TO_GO, self.drain()).await {
@@ -167,7 +166,7 @@ impl Process {
         self.child.wait().await
     }
 
-    /// Ends the program and describes the ending in one line, with its last stderr lines.
+    /// Ends the program and describes its ending in one line, with its last stderr lines.
     pub(super) async fn describe_end(&mut self) -> String {
         let how = match self.end().await {
             Ok(status) => {
@@ -180,12 +179,12 @@ impl Process {
         if words.is_empty() { how } else { format!("{how}: {words}") }
     }
 
-    /// Returns its exit code if it ended on its own and its ending was described.
+    /// Returns its exit code if it exited on its own and its ending was described.
     pub(super) fn exit_code(&self) -> Option<i32> {
         self.exit_code
     }
 
-    /// Takes the stderr lines that were written while the end was awaited.
+    /// Takes the stderr lines that were written while waiting for the end.
     pub(super) fn take_late_stderr(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.late_stderr)
     }
@@ -199,7 +198,7 @@ impl Process {
         if line.text.trim().is_empty() {
             return;
         }
-        if let Some(error) = line.text.strip_prefix(MARK) {
+        if let Some(error) = line.text.strip_prefix(MESSAGE_PREFIX) {
             self.start_error.get_or_insert_with(|| error.to_owned());
         }
         if self.last_lines.len() == LAST_LINES {
@@ -218,7 +217,7 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// Writes to `stdin` in a separate task, because the program may not read before its output is read.
+/// Writes to `stdin` in a separate task, because the program may not read its input before its output is read.
 fn writer(mut stdin: ChildStdin) -> mpsc::Sender<String> {
     let (sender, mut texts) = mpsc::channel::<String>(WAITING);
     tokio::spawn(async move {

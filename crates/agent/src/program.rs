@@ -1,4 +1,4 @@
-//! Programs of the agents that are command-line tools: finding them and asking for their version.
+//! Programs of agents that are command-line tools: finding them and determining their version.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -19,7 +19,7 @@ use crate::{Configured, Readiness, SessionContext};
 /// Time limit for `--version`.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Key of a project's configuration that names the program.
+/// Configuration key for the path of the program.
 const KEY: &str = "program";
 
 /// Program of an agent.
@@ -27,21 +27,21 @@ const KEY: &str = "program";
 pub struct Program {
     /// Name on the `PATH`.
     pub command: &'static str,
-    /// Environment variable that names another program.
+    /// Environment variable that can name another program.
     pub variable: &'static str,
     /// Command that installs it.
     pub install: &'static str,
     /// Command that updates it.
     pub update: &'static str,
-    /// Oldest version that is tested; `None` for no check.
+    /// Oldest tested version; `None` for no check.
     pub min_version: Option<[u64; 3]>,
-    /// Variables set when it is asked for its version.
+    /// Variables set when its version is queried.
     pub environment: &'static [(&'static str, &'static str)],
     /// Instructions for signing in.
     pub sign_in: &'static str,
 }
 
-/// Start of an agent's program, without the arguments of a message.
+/// How an agent's program is started, without the arguments for a message.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Invocation {
     /// Path of the program.
@@ -69,15 +69,15 @@ impl Invocation {
     }
 }
 
-/// Returns the problems of the configuration of an agent that runs a program.
+/// Returns the problems with the configuration of an agent that runs a program.
 pub(crate) fn check_config(config: &Node, directory: &Path) -> Vec<Diagnostic> {
     let mut problems = Problems::new();
     configured(config, directory, &mut problems);
     problems
 }
 
-/// Returns the program that a project configures. A path starts at `directory`; a name without a slash is searched on
-/// the `PATH`.
+/// Returns the program that a project configures. A path is resolved against `directory`; a name without a slash is
+/// searched on the `PATH`.
 fn configured(config: &Node, directory: &Path, problems: &mut Problems) -> Option<PathBuf> {
     let mut fields = Fields::of(config, "an agent that runs a program", problems)?;
     fields.get("type");
@@ -91,13 +91,13 @@ pub(crate) fn variables(fixed: &[(&str, &str)]) -> impl Iterator<Item = (String,
     fixed.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
 }
 
-/// Returns the model name for a script, which has the name of its file.
+/// Returns the model name for a script, which is the name of its file.
 pub(crate) fn script_name(written: &str) -> String {
     let file = written.rsplit(['/', ':']).next().unwrap_or(written);
     file.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()
 }
 
-/// Creates the link `link` to `target`, with the folder that it is in. An existing link is kept.
+/// Creates the link `link` to `target`, and its parent folder. An existing link is kept.
 pub(crate) fn link(target: &Path, link: &Path) -> io::Result<()> {
     link.parent().map_or(Ok(()), std::fs::create_dir_all)?;
     match symlink(target, link) {
@@ -111,7 +111,7 @@ impl Program {
     /// variable names, otherwise the one on the `PATH`.
     ///
     /// # Errors
-    /// Returns where it was looked for and how to install it.
+    /// Returns where it was searched and how to install it.
     pub(crate) fn find(&self, context: &SessionContext) -> Result<PathBuf, Breakage> {
         let configured = |config: &Arc<Configured>| configured(&config.node, &config.directory, &mut Problems::new());
         let found = match context.config.as_ref().and_then(configured) {
@@ -139,7 +139,7 @@ impl Program {
     /// Returns the version that the program at `path` reports, such as `0.169.0`.
     ///
     /// # Errors
-    /// If it cannot be started, does not answer in time, or reports no version.
+    /// Returns an error if it cannot be started, does not respond in time, or reports no version.
     pub async fn version(&self, host: &Host, path: &Path) -> Result<String, String> {
         let mut command = host.supervisor.command(path, ["--version"]);
         for name in ["PATH", "LANG"] {

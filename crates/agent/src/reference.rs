@@ -1,4 +1,4 @@
-//! Sections of the reference pages about agents that follow from the code.
+//! Generated sections of the reference pages about agents.
 
 use serde_json::Value;
 

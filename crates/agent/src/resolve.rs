@@ -1,18 +1,18 @@
-//! Determines the paths that a call uses, while links are still as they were when the call was made.
+//! Determines the paths that a call uses, while links are still as they were at the time of the call.
 
 use std::path::PathBuf;
 
 use model::{Access, Certainty, Effect, ToolCall, Touch, tool};
 
-/// File of a skill; a command that names one most likely reads the skill.
+/// File name of a skill; a command that names such a file most likely reads the skill.
 const SKILL_FILE: &str = "SKILL.md";
 
-/// Resolves paths as the agent's tools would.
+/// Resolves paths in the same way as the agent's tools.
 #[derive(Debug, Clone)]
 pub struct Resolver {
-    /// The agent's working directory; `None` without a sandbox, and then nothing is resolved.
+    /// The agent's working directory; without a sandbox it is `None`, and nothing is resolved.
     pub work: Option<PathBuf>,
-    /// Directory that `~` refers to.
+    /// Directory to which `~` refers.
     pub home: Option<PathBuf>,
 }
 
@@ -39,7 +39,7 @@ impl Resolver {
             && let Some(command) = argument("command")
         {
             let words = command.split(|c: char| c.is_whitespace() || "\"'`;|&()<>=".contains(c));
-            // Folder against which the file of a skill is resolved.
+            // Folder against which the path of a skill file is resolved.
             let mut folder = argument("workdir").unwrap_or(".").to_owned();
             let mut before = "";
             for word in words.filter(|word| !word.is_empty()) {
@@ -62,7 +62,7 @@ impl Resolver {
         Some(Touch { raw: raw.to_owned(), resolved, access, certainty })
     }
 
-    /// Returns the absolute path of `place` for the agent, with links resolved. `None` without a sandbox.
+    /// Returns the absolute path of `place` as the agent sees it, with links resolved. `None` without a sandbox.
     pub fn resolve(&self, place: &str) -> Option<PathBuf> {
         let work = self.work.as_ref()?;
         let path = match place.strip_prefix('~') {
@@ -88,7 +88,7 @@ fn below(folder: &str, path: &str) -> String {
     if path.starts_with(['/', '~']) { path.to_owned() } else { format!("{folder}/{path}") }
 }
 
-/// Returns `true` for words of a shell command that can only be paths and may point outside the working directory (a
+/// Returns `true` for words in a shell command that can only be paths and may point outside the working directory (a
 /// heuristic).
 fn looks_like_a_path(word: &str) -> bool {
     (word.len() > 1 && word.starts_with('/') && !word.starts_with("//"))

@@ -9,17 +9,17 @@ use crate::turn::Turn;
 pub trait Session: Send {
     /// Sends one user message and follows the agent until it has answered. Texts, calls and usage are recorded with
     /// `turn`. When [`Turn::record`] returns an error, or [`Turn::stopping`] resolves, the session asks the agent to
-    /// end and returns. The runner kills the remaining processes after a grace period. Returns the ending for this
+    /// stop and returns. The runner kills the remaining processes after a grace period. Returns the ending for this
     /// message; the next message is sent only after [`Ending::Finished`].
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending>;
 
-    /// Ends the conversation and everything that belongs to it. It is called in every case.
+    /// Ends the conversation and everything that belongs to it. It is always called.
     fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 
     /// Returns the exit code of the agent's process after the conversation is closed; `None` if it has no process or
-    /// was ended from outside.
+    /// was stopped from outside.
     fn exit_code(&self) -> Option<i32> {
         None
     }

@@ -9,7 +9,7 @@ use crate::Endpoint;
 /// Sign-in of an agent's program to its model provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SignIn {
-    /// The trial's own token, at the gateway.
+    /// The trial's own token, for the gateway.
     Scripted,
     /// A key or a token from the environment.
     Lent {
@@ -18,7 +18,7 @@ pub(crate) enum SignIn {
         /// Name of the sign-in.
         called: &'static str,
     },
-    /// Credentials of the user in this file. The program uses the file itself and never a copy: it renews the
+    /// The user's credentials in this file. The program uses the file itself and never a copy: it renews the
     /// credentials, and renewing a copy would invalidate the user's own session.
     Subscription(PathBuf),
     /// No sign-in.
@@ -29,12 +29,13 @@ impl SignIn {
     /// Returns the sign-in for `endpoint`, which is `detect` for a vendor's model.
     pub(crate) fn for_endpoint(endpoint: &Endpoint, detect: impl FnOnce() -> Self) -> Self {
         match endpoint {
-            Endpoint::Gateway { .. } | Endpoint::Script(_) | Endpoint::Provider(_) => Self::Scripted,
+            Endpoint::Gateway { .. } | Endpoint::Script { .. } | Endpoint::Provider(_) => Self::Scripted,
             Endpoint::Vendor { .. } => detect(),
         }
     }
 
-    /// Returns the sign-in of the first variable in `secrets` that is set. Each has the name of its sign-in.
+    /// Returns the sign-in for the first variable in `secrets` that is set. Each variable comes with the name of its
+    /// sign-in.
     pub(crate) fn forwarded(host: &Host, secrets: &[(&'static str, &'static str)]) -> Option<Self> {
         let (variable, called) = secrets.iter().find(|(name, _)| host.var(name).is_some())?;
         Some(Self::Lent { variable, called })

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::turn::Turn;
 
 /// Records the steps of an agent that has no model. Texts and calls belong to the same turn until
-/// [`StepRecorder::next_turn`] is called. A turn beyond the limit is not started.
+/// [`StepRecorder::next_turn`] is called. No turn is started beyond the limit.
 #[derive(Debug, Default)]
 pub(super) struct StepRecorder {
     turns: usize,
@@ -16,7 +16,7 @@ pub(super) struct StepRecorder {
 }
 
 impl StepRecorder {
-    /// Records the beginning of the conversation, once.
+    /// Records the start of the conversation, once.
     pub(super) fn begin(&mut self, turn: &mut Turn, session_id: &str) -> Result<(), Ending> {
         if std::mem::replace(&mut self.has_begun, true) {
             return Ok(());

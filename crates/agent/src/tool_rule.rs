@@ -1,6 +1,6 @@
-//! Entries of lists of tools, such as `Bash(git *, ls)`.
+//! Entries in lists of tools, such as `Bash(git *, ls)`.
 
-/// A tool and the scopes that it is limited to; without scopes it is not limited.
+/// A tool and the scopes to which it is limited; without scopes it is not limited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ToolRule {
     pub(crate) tool: String,
@@ -16,14 +16,14 @@ impl ToolRule {
         Self { tool: tool.trim().to_owned(), scopes: scopes.map(str::to_owned).collect() }
     }
 
-    /// Returns true if a scope matches `text`: a command, a path or a name.
+    /// Returns `true` if a scope matches `text`: a command, a path or a name.
     pub(crate) fn covers(&self, text: &str) -> bool {
         self.scopes.iter().any(|scope| in_scope(scope, text))
     }
 }
 
-/// Returns true if `scope` matches `text`. `*` matches any text; `name:*` and `name *` also match `name` alone, and a
-/// scope without `*` allows arguments after it.
+/// Returns `true` if `scope` matches `text`. `*` matches any text; `name:*` and `name *` also match `name` alone, and
+/// a scope without `*` allows additional arguments.
 fn in_scope(scope: &str, text: &str) -> bool {
     let text = text.trim();
     let bare = scope.strip_suffix(":*").or_else(|| scope.strip_suffix(" *"));
@@ -31,8 +31,8 @@ fn in_scope(scope: &str, text: &str) -> bool {
     is_like(bare, text) || [" ", "\n", "\t"].iter().any(|gap| is_like(&format!("{bare}{gap}*"), text))
 }
 
-/// Returns true if `text` matches `pattern`, in which `*` matches any text. Unlike in patterns for paths, nothing else
-/// is special.
+/// Returns `true` if `text` matches `pattern`, in which `*` matches any text. Unlike in path patterns, no other
+/// character is special.
 fn is_like(pattern: &str, text: &str) -> bool {
     let Some((first, stars)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut rest) = text.strip_prefix(first) else { return false };

@@ -1,4 +1,4 @@
-//! Reported steps of an agent whose model is not run by this program: parses a JSON conversation into turns and calls.
+//! Reported steps of an agent whose model is not run by this program. Parses a JSON conversation into turns and calls.
 //! Irregularities are reported but are not errors: they are part of the agent's answer, which may be what is graded.
 
 use std::collections::{BTreeSet, HashMap};
@@ -12,7 +12,7 @@ use crate::turn::Turn;
 /// One turn of the model.
 #[derive(Debug, Default)]
 pub(super) struct ReportedTurn {
-    /// User message that it belongs to, from 0.
+    /// User message, from 0, to which it belongs.
     pub(super) message: usize,
     pub(super) text: String,
     pub(super) calls: Vec<ReportedCall>,
@@ -21,16 +21,16 @@ pub(super) struct ReportedTurn {
 /// A tool call, which may arrive in pieces.
 #[derive(Debug, Default)]
 pub(super) struct ReportedCall {
-    /// Id by which results refer to it.
+    /// Id by which results refer to the call.
     pub(super) id: Option<String>,
     pub(super) name: String,
-    /// The JSON text of the arguments received so far.
+    /// The arguments' JSON text received so far.
     arguments: String,
     /// The arguments, if they do not arrive as text.
     pub(super) input: Option<Value>,
     pub(super) result: Option<String>,
     pub(super) is_error: bool,
-    /// Turn that it reportedly belongs to, from 0.
+    /// Turn to which it reportedly belongs, from 0.
     pub(super) turn: Option<usize>,
 }
 
@@ -74,7 +74,7 @@ impl ReportedCall {
 
     /// Records the call and its result as if they were happening now.
     pub(super) async fn perform(&self, step_recorder: &mut StepRecorder, turn: &mut Turn) -> Result<(), Ending> {
-        // Yields now and then, so that the trial's timeout is checked even during long transcripts.
+        // Yields from time to time, so that the trial's timeout is checked even during long transcripts.
         tokio::task::consume_budget().await;
         turn.check_stop()?;
         let id = step_recorder.call(turn, &self.name, self.input())?;
@@ -85,21 +85,21 @@ impl ReportedCall {
     }
 }
 
-/// Reads arguments as chat APIs write them: a string that contains JSON.
+/// Reads arguments as written by chat APIs: a string that contains JSON.
 fn arguments(written: &Value) -> Value {
     let parsed = written.as_str().and_then(|text| serde_json::from_str(text).ok());
     parsed.unwrap_or_else(|| written.clone())
 }
 
-/// Distributes the calls and the output of a recorded answer over turns: one turn for each call and one for the output, unless the record says
-/// otherwise.
+/// Distributes the calls and the output of a recorded answer over turns: one turn for each call and one for the
+/// output, unless the record says otherwise.
 pub(super) fn spread(calls: Vec<ReportedCall>, output: Option<&str>, turns: Option<usize>) -> Vec<ReportedTurn> {
     let natural = calls.iter().enumerate().map(|(index, call)| call.turn.unwrap_or(index) + 1).max().unwrap_or(0);
     let count = turns.unwrap_or(natural + usize::from(output.is_some()));
     if count == 0 {
         return Vec::new();
     }
-    // The output is the last turn; calls beyond the number of turns share the turns before it.
+    // The output is in the last turn; if there are more calls than turns, they share the turns before it.
     let last_call = if output.is_some() { count.saturating_sub(2) } else { count - 1 };
     let mut turns: Vec<ReportedTurn> = Vec::new();
     turns.resize_with(count, ReportedTurn::default);
@@ -112,8 +112,8 @@ pub(super) fn spread(calls: Vec<ReportedCall>, output: Option<&str>, turns: Opti
     turns
 }
 
-/// Returns the turn of an answer that lists its calls next to its text: both belong to one turn, because their order is
-/// not reported. There is none if the answer is empty.
+/// Returns the turn for an answer that lists its calls next to its text: both belong to one turn, because their order
+/// is not reported. Empty if the answer is empty.
 pub(super) fn of_answer(calls: Vec<ReportedCall>, text: Option<&str>) -> Vec<ReportedTurn> {
     if calls.is_empty() && text.is_none() {
         return Vec::new();
@@ -157,8 +157,8 @@ pub(super) fn turns(messages: &Value) -> (Vec<ReportedTurn>, Vec<String>) {
 #[derive(Default)]
 struct Reader {
     turns: Vec<ReportedTurn>,
-    /// Turn and index of calls without a result, the oldest first: by the name of the tool, and by the id that results
-    /// refer to.
+    /// Turn and index of calls without a result, oldest first: by the name of the tool, and by the id to which results
+    /// refer.
     by_name: HashMap<String, BTreeSet<(usize, usize)>>,
     by_id: HashMap<String, BTreeSet<(usize, usize)>>,
     users: usize,
@@ -212,7 +212,7 @@ impl Reader {
         calls
     }
 
-    /// Reads a message of tools: results of earlier calls, and calls that were not mentioned before.
+    /// Reads a message from tools: results of earlier calls, and calls that were not mentioned before.
     fn results(&mut self, message: &Map<String, Value>, index: usize) {
         for call in self.calls(message, "tools", index) {
             let is_it =
@@ -292,7 +292,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Returns every turn's calls as `name(input) = result`, and the warnings.
+    /// Returns the calls of every turn as `name(input) = result`, and the warnings.
     fn read(messages: &str) -> (Vec<Vec<String>>, Vec<String>) {
         let (turns, warnings) = turns(&serde_json::from_str(messages).unwrap());
         let call = |call: &ReportedCall| {

@@ -21,21 +21,21 @@ use crate::resolve::Resolver;
 const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 /// Size that is counted for each kept line in addition to its text, in bytes.
 const LINE: usize = 200;
-/// Maximum size of an agent's steps in an attempt, in bytes. No conversation with a model is nearly as large.
+/// Maximum size of an agent's steps in an attempt, in bytes. No real conversation with a model comes close to it.
 const MAX_REPORTED_BYTES: usize = 64 * 1024 * 1024;
 
 /// Maximum nesting depth of a value from an agent. A record adds levels, and cannot be read if it has more than 127.
 const MAX_DEPTH: usize = 100;
 
-/// Reason of the ending if the model answered with neither text nor a call.
+/// Reason for the ending if the model answered with neither text nor a call.
 pub(crate) const SILENT: &str = "its model answered with neither text nor a tool call";
 
 /// Value of `Event::Waiting` while an agent retries its model after an error. If the trial's timeout then expires, the
 /// trial is broken because of the provider.
 pub const WAITING_ON_PROVIDER: &str = "provider";
 
-/// Record of a conversation, from the user's messages to the agent's answers. A session records the agent's steps in
-/// it, and gets the answers to the agent's questions from it.
+/// Record of a conversation, from the user's messages to the agent's answers. A session records the agent's steps
+/// here, and gets answers to the agent's questions from here.
 pub struct Turn {
     sink: Box<dyn EventSink>,
     trace: Trace,
@@ -43,13 +43,13 @@ pub struct Turn {
     responder: Responder,
     resolver: Resolver,
     warnings: Vec<String>,
-    /// The warnings again, for lookups.
+    /// The same warnings, for lookups.
     warned: HashSet<String>,
     pricing: Pricing,
     activity: Arc<Activity>,
     stop: watch::Receiver<bool>,
     ending: Option<Ending>,
-    /// Remaining size of the agent's own output that is kept; `None` once something was omitted.
+    /// Remaining size for the agent's own output; `None` once something was omitted.
     room: Option<usize>,
     /// Size of the steps so far.
     recorded_bytes: usize,
@@ -61,7 +61,7 @@ pub struct Turn {
     exit_code: Option<i32>,
     /// The agent's working directory.
     disk: Option<PathBuf>,
-    /// True if its disk was full at any step.
+    /// True if the disk was full at any step.
     disk_was_full: bool,
 }
 
@@ -108,7 +108,7 @@ impl Turn {
         self.disk_was_full || self.disk.as_deref().is_some_and(disk_space::is_full)
     }
 
-    /// Sets the pricing of the usage.
+    /// Sets the pricing of usage.
     pub fn paid_by(mut self, pricing: Pricing) -> Self {
         self.pricing = pricing;
         self
@@ -145,7 +145,7 @@ impl Turn {
         self.ending.clone().map_or(Ok(()), Err)
     }
 
-    /// Records a step that an agent's program reports, and sets what the trial waits for after it.
+    /// Records a step that an agent's program reports, and sets what the trial waits for afterwards.
     pub(crate) fn follow(&mut self, step: Step) -> Result<(), Ending> {
         match &step {
             Step::ToolCall(_) => self.waiting("tool"),
@@ -156,8 +156,8 @@ impl Turn {
         self.record(step)
     }
 
-    /// Ends the conversation because a part of the agent's output could not be read. The steps in it are unknown, so
-    /// the trial has no verdict.
+    /// Ends the conversation because part of the agent's output could not be read. The steps in it are unknown, so the
+    /// trial has no verdict.
     ///
     /// # Errors
     /// Always returns that ending.
@@ -171,7 +171,7 @@ impl Turn {
         self.ending.get_or_insert(Ending::GaveUp { reason: too_deep() }).clone()
     }
 
-    /// Counts the usage of a model answer, for agents that report it before the message is processed.
+    /// Counts the usage of a model response, for agents that report it before the message is processed.
     /// [`Step::Finished`] reports the total again.
     ///
     /// # Errors
@@ -205,7 +205,7 @@ impl Turn {
         self.first_token = None;
     }
 
-    /// Returns the time when the first part of the reply to the last message arrived, if it was streamed.
+    /// Returns the time at which the first part of the reply to the last message arrived, if it was streamed.
     pub fn first_token(&self) -> Option<Instant> {
         self.first_token
     }
@@ -232,7 +232,7 @@ impl Turn {
         answer
     }
 
-    /// Denies a call that the agent's own rules do not allow, because no user is present to approve it. Returns the
+    /// Denies a call that the agent's own rules do not allow, because there is no user to approve it. Returns the
     /// message for the agent.
     pub fn deny(&mut self, call: &ToolCall) -> String {
         let message = format!("{} is not allowed here, and no user can approve it", call.raw_name);
@@ -244,7 +244,7 @@ impl Turn {
         message
     }
 
-    /// Records the last step of the answer to a message. Usage is reported even after a stop, and may itself exceed a
+    /// Records the last step of the answer to a message. Usage is recorded even after a stop, and may itself exceed a
     /// limit. Returns the ending.
     pub(crate) fn finish(&mut self, answered: Result<Option<String>, Ending>, subtype: &str, usage: Usage) -> Ending {
         let (text, ending) = match answered {
@@ -284,7 +284,7 @@ impl Turn {
         }
     }
 
-    /// Ends an agent that records many steps of one answer, if it was asked to stop.
+    /// Ends an agent that records many steps for one answer, if it was asked to stop.
     ///
     /// # Errors
     /// Returns [`Ending::Cancelled`] if it was.
@@ -297,17 +297,17 @@ impl Turn {
         self.ending.is_some()
     }
 
-    /// Returns the number of model turns that the agent may still begin.
+    /// Returns the number of model turns that the agent may still start.
     pub fn turns_left(&self) -> u64 {
         self.limits.turn_cap().map_or(u64::MAX, |most| most.saturating_sub(self.trace.turn_count() as u64))
     }
 
-    /// Returns `true` if there is a limit of model turns.
+    /// Returns `true` if there is a limit on model turns.
     pub fn has_turn_limit(&self) -> bool {
         self.limits.turn_cap().is_some()
     }
 
-    /// Ends the conversation because the turns are used up, for agents that stop by themselves before the next turn.
+    /// Ends the conversation because the turns are used up, for agents that stop on their own before the next turn.
     pub fn out_of_turns(&mut self) -> Ending {
         let limit = self.limits.turn_cap().unwrap_or(self.trace.turn_count() as u64);
         self.ending.get_or_insert(Ending::OutOfBudget { budget: Budget::Turns, limit: limit as f64 }).clone()
@@ -318,7 +318,7 @@ impl Turn {
         &self.trace
     }
 
-    /// Adds what was observed outside of the conversation, and whose events were sent already.
+    /// Adds observations made outside the conversation, whose events were already sent.
     pub fn complete_trace(&mut self, complete: impl FnOnce(&mut Trace)) {
         complete(&mut self.trace);
     }
@@ -378,7 +378,7 @@ pub(crate) async fn unless_stopped<T>(
     }
 }
 
-/// Returns the size of a step in bytes, as far as the agent determines it.
+/// Returns the size of a step in bytes, counting only what the agent controls.
 fn size(step: &Step) -> usize {
     LINE + match step {
         Step::Text { text, .. } | Step::Thinking { text, .. } | Step::Notice { text, .. } => text.len(),
@@ -399,7 +399,7 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// Returns the reason of the ending for a value with too many levels.
+/// Returns the reason for the ending if a value has too many levels.
 pub(crate) fn too_deep() -> String {
     format!("it sent a value with more than {MAX_DEPTH} levels, which a record cannot hold")
 }

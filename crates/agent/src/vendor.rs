@@ -1,4 +1,4 @@
-//! Vendors of models, determined by the models' names. Only names that certainly belong to one vendor are listed.
+//! Vendors of models, determined by model name. Only names that certainly belong to one vendor are listed.
 
 /// A vendor of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub(super) enum Vendor {
     Google,
 }
 
-/// Prefixes of models' names, with their vendors.
+/// Prefixes of model names, with their vendors.
 const FRONTS: [(&str, Vendor); 8] = [
     ("claude-", Vendor::Anthropic),
     ("gpt-", Vendor::OpenAi),
@@ -19,7 +19,7 @@ const FRONTS: [(&str, Vendor); 8] = [
     ("o4-", Vendor::OpenAi),
     ("gemini-", Vendor::Google),
 ];
-/// Full names of models, with their vendors.
+/// Full model names, with their vendors.
 const NAMES: [(&str, Vendor); 5] = [
     ("sonnet", Vendor::Anthropic),
     ("opus", Vendor::Anthropic),
@@ -28,7 +28,7 @@ const NAMES: [(&str, Vendor); 5] = [
     ("o3", Vendor::OpenAi),
 ];
 
-/// Names of vendors before a model's name, as in `openai/gpt-5` or `openai:gpt-5`.
+/// Vendor names that can precede a model name, as in `openai/gpt-5` or `openai:gpt-5`.
 const OWNERS: [(&str, Vendor); 3] =
     [("anthropic", Vendor::Anthropic), ("openai", Vendor::OpenAi), ("google", Vendor::Google)];
 

@@ -14,7 +14,7 @@ pub struct AuditBuilder {
 }
 
 impl AuditBuilder {
-    /// Adds a case. A case that is already there stays as it is.
+    /// Adds a case. A case that was already added is kept unchanged.
     pub fn add(&mut self, case: AuditedCase) {
         let key = (case.suite.clone(), case.id.clone());
         if !self.index.contains_key(&key) {

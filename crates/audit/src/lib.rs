@@ -1,9 +1,9 @@
 //! Finds out whether a suite of tests can fail.
 //!
-//! Every case is run with [adversaries](agent::ADVERSARIES), which do not do the work. The recorded evidence of a trial
-//! that passed is graded again after each of several [mutations](mutants). [`AuditBuilder`] collects the verdicts and
-//! returns an [`Audit`]: the cases that an adversary passes, the assertions that never fail, expected texts that the
-//! agent can read, and a score for each suite. This crate does not run anything itself.
+//! Every case is run with [adversaries](agent::ADVERSARIES), which do not do the work. The recorded evidence of a
+//! trial that passed is graded again after each of several [mutations](mutants). [`AuditBuilder`] collects the
+//! verdicts and returns an [`Audit`]: the cases that an adversary passes, the assertions that never fail, the expected
+//! texts that the agent can read, and a score for each suite. This crate does not run anything itself.
 
 mod builder;
 mod mutation;

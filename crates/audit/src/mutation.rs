@@ -1,4 +1,4 @@
-//! Mutations of the evidence of a good trial. Each changes one thing that a good test might notice.
+//! Mutations of the evidence from a good trial. Each changes one thing that a good test might notice.
 
 use model::tool::{Access, Certainty, Touch};
 use model::{Collected, FileChange, Need, Probed, Step, ToolCall, ToolResult};
@@ -19,11 +19,11 @@ pub struct Mutant {
     pub steps: Vec<Step>,
     /// Contents of the sandbox.
     pub collected: Option<Collected>,
-    /// Working time of the agent, in milliseconds.
+    /// Time that the agent worked, in milliseconds.
     pub agent_ms: Option<u64>,
 }
 
-/// Returns the mutations of the evidence of a trial.
+/// Returns the mutations of a trial's evidence.
 pub fn mutants(steps: &[Step], collected: Option<&Collected>, agent_ms: Option<u64>) -> Vec<Mutant> {
     let base = |name: String| Mutant { name, steps: steps.to_vec(), collected: collected.cloned(), agent_ms };
     let of_steps = |name: &str, change: &dyn Fn(&mut Vec<Step>)| {
@@ -116,7 +116,7 @@ fn remove(steps: &mut Vec<Step>, id: &str) {
     });
 }
 
-/// Reverses the order of the calls; their results stay where they are.
+/// Reverses the order of the calls; their results are not moved.
 fn reverse(steps: &mut [Step]) {
     let mut calls: Vec<ToolCall> = steps.iter().filter_map(call).cloned().collect();
     for call in steps.iter_mut().filter_map(call_mut) {
@@ -129,7 +129,7 @@ fn reverse(steps: &mut [Step]) {
 /// Changed arguments by the id of their call.
 type Inputs = Vec<(String, Value)>;
 
-/// Returns, for each change of arguments, its name and the new arguments: two calls of one tool swap theirs, and each
+/// Returns, for each change of arguments, its name and the new arguments: two calls to one tool swap theirs, and each
 /// text argument of a call gets another value.
 fn swapped(calls: &[&ToolCall]) -> Vec<(String, Inputs)> {
     let mut changes: Vec<(String, Inputs)> = Vec::new();
@@ -137,7 +137,7 @@ fn swapped(calls: &[&ToolCall]) -> Vec<(String, Inputs)> {
         let other = calls[at + 1..].iter().find(|other| other.name == one.name && other.input != one.input);
         if let Some(other) = other {
             let inputs = vec![(one.id.clone(), other.input.clone()), (other.id.clone(), one.input.clone())];
-            changes.push((format!("two calls of {} with swapped arguments", one.name), inputs));
+            changes.push((format!("two calls to {} with swapped arguments", one.name), inputs));
         }
     }
     for call in calls {
@@ -151,7 +151,7 @@ fn swapped(calls: &[&ToolCall]) -> Vec<(String, Inputs)> {
     changes
 }
 
-/// Returns a text of the same kind that means something else: another file in the same folder, another word.
+/// Returns a text of the same kind with another meaning: another file in the same folder, or another word.
 fn other_text(text: &str) -> String {
     match text.rsplit_once('/') {
         Some((folder, _)) if !text.contains(char::is_whitespace) => format!("{folder}/something-else"),
@@ -201,7 +201,7 @@ fn files(collected: Option<&Collected>) -> Vec<(String, Collected)> {
     mutants
 }
 
-/// Replaces what is known about a file: it has this text, or does not exist.
+/// Replaces what is known about a file: either it has this text, or it does not exist.
 fn with_file(collected: &mut Collected, path: &str, text: Option<&str>) {
     let replies = collected.reply_probes.iter_mut().flat_map(|probes| &mut probes.probes);
     for probe in collected.probes.iter_mut().chain(replies) {
@@ -281,7 +281,7 @@ mod tests {
             trace.calls.iter().map(|call| call.call.input["command"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(commands("without Bash(command=\"git diff\")"), ["git add a/b.txt"]);
-        assert_eq!(commands("two calls of Bash with swapped arguments"), ["git add a/b.txt", "git diff"]);
+        assert_eq!(commands("two calls to Bash with swapped arguments"), ["git add a/b.txt", "git diff"]);
         assert_eq!(commands("tool calls in reverse order"), ["git add a/b.txt", "git diff"]);
         assert_eq!(Trace::of(&named(&mutants, "empty answer").steps).answer, None);
         assert_eq!(Trace::of(&named(&mutants, "first half of the answer").steps).answer.as_deref(), Some("It is d"));

@@ -24,17 +24,17 @@ pub struct SuiteAudit {
     /// Share of adversaries' trials that did not pass and of assertions that failed at least once, from 0 to 1; absent
     /// if none was decided.
     pub score: Option<f64>,
-    /// Number of trials of adversaries with a verdict.
+    /// Number of adversaries' trials with a verdict.
     pub adversary_trials: usize,
-    /// Number of these that did not pass.
+    /// Number of `adversary_trials` that did not pass.
     pub rejected: usize,
     /// Number of assertions that were decided at least once.
     pub assertions: usize,
-    /// Number of these that failed at least once.
+    /// Number of `assertions` that failed at least once.
     pub able_to_fail: usize,
     /// Number of mutations of good trials.
     pub mutations: usize,
-    /// Number of these that at least one assertion noticed.
+    /// Number of `mutations` that at least one assertion noticed.
     pub noticed: usize,
     /// Cases, in order.
     pub cases: Vec<CaseAudit>,

@@ -5,7 +5,7 @@ use model::{Excerpt, Finding, Outcome, Status, TrialRecord};
 
 use crate::outcome::{AssertionAudit, CaseAudit};
 
-/// Types of assertions about time. No adversary can make them fail, because adversaries are fast.
+/// Types of assertions about time. Adversaries are fast, so no adversary can make them fail.
 const ABOUT_TIME: [&str; 2] = ["latency", "time_budget"];
 
 /// A case under audit.
@@ -60,7 +60,7 @@ pub struct Verdict {
     pub outcome: Outcome,
     /// Reason, unless it passed.
     pub reason: Option<String>,
-    /// True if everything that was decided passes.
+    /// True if all decided findings pass.
     pub decided_pass: bool,
     /// Findings of the assertions that are written in the case.
     pub findings: Vec<Finding>,
@@ -86,7 +86,7 @@ pub(crate) struct CaseVerdicts {
 
 impl CaseVerdicts {
     /// Returns the verdicts on adversaries that should not pass the case, each with `true` if it passed. Undecided and
-    /// broken trials are left out.
+    /// broken trials are omitted.
     pub(crate) fn adversaries(&self) -> impl Iterator<Item = (&Verdict, bool)> {
         let counts = |verdict: &&Verdict| match verdict.by {
             Cause::Adversary { role: Role::Idle, .. } => !self.case.only_forbids,
@@ -139,7 +139,7 @@ impl CaseVerdicts {
         assertions
     }
 
-    /// Returns `true` if the audit can say whether the assertion is able to fail.
+    /// Returns `true` if the audit can say whether the assertion can fail.
     pub(crate) fn is_decided(&self, assertion: &AssertionAudit) -> bool {
         let is_about_time = ABOUT_TIME.contains(&assertion.kind.as_str()) && self.mutated.is_none();
         !assertion.failed_for.is_empty() || (assertion.held > 0 && !is_about_time)

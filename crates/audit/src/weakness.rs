@@ -1,4 +1,4 @@
-//! Weaknesses of a suite, from the verdicts about its cases.
+//! Weaknesses of a suite, found from the verdicts on its cases.
 
 use model::{Diagnostic, Severity, Status};
 
@@ -29,7 +29,7 @@ pub(crate) fn of_suite(suite: &str, entries: &[&CaseVerdicts]) -> Vec<Weakness> 
             let fails_for = |name| entry.status(name, &assertion.id) == Some(Status::Unmet);
             let holds_for = |name| entry.status(name, &assertion.id) == Some(Status::Met);
             if ["nop", "parrot", "yes-man"].into_iter().all(fails_for) {
-                // Only an assertion about the answer holds for an agent that just says something.
+                // Only an assertion about the answer is met by an agent that just says something.
                 about_text += usize::from(holds_for("reciter") || holds_for("offender"));
                 if holds_for("reciter") {
                     recited.push((entry.case.id.clone(), assertion.id.clone(), at));
@@ -84,7 +84,7 @@ fn passed(entry: &CaseVerdicts) -> Option<Diagnostic> {
     )
 }
 
-/// Returns advice against an adversary.
+/// Returns advice on how to fail an adversary.
 fn advice(name: &str) -> &'static str {
     match name {
         "nop" => "assert what must exist when the work is done, not only what must not happen",
@@ -129,8 +129,8 @@ fn of_assertion(entry: &CaseVerdicts, assertion: &AssertionAudit) -> Option<(Wea
     None
 }
 
-/// Merges weaknesses with the same message at the same place, as the cases of a table have them, and sorts them: errors
-/// first, then by file and line.
+/// Merges weaknesses with the same message at the same location, as found in the cases of a table, and sorts them:
+/// errors first, then by file and line.
 pub(crate) fn merged(weaknesses: Vec<Weakness>) -> Vec<Weakness> {
     let mut merged: Vec<Weakness> = Vec::new();
     for weakness in weaknesses {

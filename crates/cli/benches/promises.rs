@@ -1,7 +1,7 @@
-//! Benchmarks of the project's promises about speed and size, measured on whole processes: `cargo bench -p trialrun`.
+//! Benchmarks for the project's promises about speed and size, measured on whole processes: `cargo bench -p trialrun`.
 //!
 //! Each figure is the median of several runs after a warm-up, printed next to the promise. The exit code is 1 if a
-//! promise is broken. `docs/performance.md` has the method and figures.
+//! promise is broken. `docs/performance.md` explains the method and lists the figures.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 
@@ -108,7 +108,7 @@ fn check_thousand(scratch: &Path) -> Promise {
     for number in 0..1000 {
         let mut text = scenario(number, "");
         while text.len() < 600 {
-            text.push_str("# what stands here is of no interest to anybody but the clock\n");
+            text.push_str("# this line only makes the file longer, so that it takes a while to read\n");
         }
         text.truncate(600);
         write(&dir.join(format!("scenarios/case-{number}.yaml")), &text);
@@ -153,7 +153,7 @@ fn peak(dir: &Path, arguments: &str) -> f64 {
     String::from_utf8_lossy(&output.stdout).trim().parse::<f64>().expect("a size in KiB") / 1024.0
 }
 
-/// Creates a project with that many files of tests as code, each a scenario that sends one message.
+/// Creates a project with that many test files in code, each with a scenario that sends one message.
 fn code_tests(scratch: &Path, name: &str, count: usize) -> PathBuf {
     let dir = scratch.join(name);
     for number in 0..count {
@@ -177,7 +177,7 @@ fn code_load(scratch: &Path) -> Promise {
     Promise { what: "check of 1,000 files of tests as code", limit: 1000.0, unit: "ms", measured }
 }
 
-/// Measures the time of a run beyond that of loading.
+/// Measures the time of a run, without the time for loading.
 fn code_wall(scratch: &Path) -> Promise {
     let dir = code_tests(scratch, "code-wall", 200);
     let agent = format!("http:{}", bot::open(Duration::from_millis(50)));
@@ -198,7 +198,7 @@ fn code_memory(scratch: &Path) -> Promise {
     Promise { what: "  their peak memory", limit: 120.0, unit: "MB", measured }
 }
 
-/// Creates a project with a thousand conversations of one message.
+/// Creates a project with a thousand conversations, each of one message.
 fn conversations(scratch: &Path, name: &str) -> PathBuf {
     let dir = scratch.join(name);
     for number in 0..1000 {
@@ -228,8 +228,8 @@ fn conversations_memory(scratch: &Path) -> Promise {
     Promise { what: "  their peak memory", limit: f64::INFINITY, unit: "MB", measured }
 }
 
-/// Creates a file of ten thousand fixtures, a third each with a regular expression, an object and `$contains`, and its
-/// answers.
+/// Creates a file with ten thousand fixtures and their answers. A third of them use a regular expression, a third an
+/// object, and a third `$contains`.
 fn ten_thousand_fixtures(scratch: &Path, name: &str) -> PathBuf {
     let dir = scratch.join(name);
     let (mut fixtures, mut answers) = (String::new(), String::new());
@@ -286,7 +286,7 @@ fn fixtures_memory(scratch: &Path) -> Promise {
     Promise { what: "  their peak memory", limit: f64::INFINITY, unit: "MB", measured }
 }
 
-/// Measures a sandbox of 50 files with a commit, created 60 times after the first; the time is the one that the run
+/// Measures creating a sandbox with 50 files and a commit: 60 times after the first, with the times that the run
 /// reports.
 fn sandbox(scratch: &Path) -> Promise {
     let dir = scratch.join("sandbox");
@@ -319,7 +319,8 @@ fn overhead(scratch: &Path) -> Promise {
     Promise { what: "whole fake trial in that sandbox, one after another", limit: 30.0, unit: "ms", measured }
 }
 
-/// Size as released. Cargo keeps the symbols of programs that it builds for benchmarks, regardless of the profile.
+/// Size of the released program. Cargo keeps the symbols of programs that it builds for benchmarks, regardless of the
+/// profile.
 fn size(scratch: &Path) -> Promise {
     let stripped = scratch.join("stripped");
     let status = Command::new("strip").arg("-o").arg(&stripped).arg(PROGRAM).status().expect("strip, of the linker");

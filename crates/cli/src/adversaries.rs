@@ -1,4 +1,4 @@
-//! Runs cases with adversaries: `audit` those of whole suites, `gen` those of each test that it may write.
+//! Runs cases with adversaries: `audit` those of whole suites, `gen` those of each test before writing it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,13 +13,13 @@ use tokio::sync::mpsc::UnboundedReceiver;
 /// Reason why judged assertions are not decided.
 const NO_MODEL: &str = "an audit does not ask a model";
 
-/// Replaces the agents by the adversaries, and makes sure that no model is asked.
+/// Replaces the agents with the adversaries, and makes sure that no model is asked.
 pub fn offline(settings: &mut runner::Settings) {
     settings.embedded = ADVERSARIES.iter().map(|adversary| *adversary as &'static dyn Agent).collect();
     settings.arms.agents = ADVERSARIES.iter().map(|adversary| adversary.name().to_owned()).collect();
     settings.arms.models = vec![(None, "none".to_owned())];
     settings.arms.baseline = Some(false);
-    // An adversary changes and publishes what it finds.
+    // An adversary could change and publish what it finds.
     settings.sandbox.source_repo = None;
     // Nothing is recorded, so the state of a repository is read only for assertions that need it.
     settings.sandbox.records_repository = false;
@@ -28,15 +28,15 @@ pub fn offline(settings: &mut runner::Settings) {
     settings.providers = llm::Providers::default();
 }
 
-/// Trials of adversaries.
+/// Trials with adversaries.
 pub struct AdversaryTrials {
     plan: Plan,
     builder: AuditBuilder,
 }
 
 impl AdversaryTrials {
-    /// Takes a plan with [`offline`] settings. Trials of adversaries that can show nothing about their case are left
-    /// out.
+    /// Takes a plan with [`offline`] settings. Trials of adversaries that cannot show anything about their case are
+    /// omitted.
     pub fn of(mut plan: Plan) -> Self {
         let mut builder = AuditBuilder::default();
         for trial in &plan.trials {
@@ -58,7 +58,7 @@ impl AdversaryTrials {
     /// Runs the trials. Returns their verdicts, and the signal that stopped them.
     ///
     /// # Errors
-    /// If the run cannot begin.
+    /// Returns an error if the run cannot start.
     pub async fn run(
         self,
         host: Arc<Host>,
@@ -93,7 +93,7 @@ fn audited(trial: &PlannedTrial) -> AuditedCase {
     }
 }
 
-/// Enters the verdicts on the adversaries, in their order, so that two audits are equal.
+/// Adds the verdicts on the adversaries in a fixed order, so that two audits are equal.
 fn enter(builder: &mut AuditBuilder, records: Vec<TrialRecord>, names: &HashMap<String, &'static str>) {
     let place = |record: &TrialRecord| {
         let name = names.get(&*record.id)?;

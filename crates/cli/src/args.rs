@@ -61,15 +61,15 @@ Examples:
 /// Help of `regrade --judge`, whose default differs from that of `run`.
 const JUDGE_OF_REGRADE: &str = "Model that judges [default: the one that judged that run]";
 
-/// Groups of options that do not affect the selection of cases.
+/// Groups of options that do not affect which cases are selected.
 const NOT_OF_LISTS: [&str; 6] = ["Limits", "Judge", "Gates", "Sandbox", "Hooks", "Output"];
 
-/// Options of the other groups that do not affect it either.
+/// Options in other groups that do not affect the selection either.
 const NOT_LISTED: [&str; 3] = ["reasoning_effort", "base_url", "seed"];
 
 impl Args {
     /// Returns the definition of the command line. `list` accepts all options of `run` and shows those that apply to
-    /// it. The help of settings comes from their table.
+    /// it. The help for settings comes from their table.
     pub fn definition() -> clap::Command {
         let is_idle = |arg: &clap::Arg| {
             let heading = arg.get_help_heading().unwrap_or_default();
@@ -94,7 +94,7 @@ impl Args {
     /// Parses the arguments in `raw`, starting with the name of the program.
     ///
     /// # Errors
-    /// If they do not match the definition, or ask for help or the version.
+    /// Returns an error if they do not match the definition, or request help or the version.
     pub fn read(raw: &[std::ffi::OsString]) -> Result<Self, clap::Error> {
         let mut command = Self::definition();
         let matches =
@@ -103,7 +103,7 @@ impl Args {
     }
 }
 
-/// Suggests the nearest command that the help lists in place of hidden aliases.
+/// Suggests the nearest command that the help lists, instead of a hidden alias.
 fn with_visible_suggestion(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return error;

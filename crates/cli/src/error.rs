@@ -1,4 +1,5 @@
-//! Errors of commands, with hints. Problems in the user's files are diagnostics; these are for commands and machines.
+//! Errors of commands, with hints. Problems in the user's files are diagnostics; these errors are about commands and
+//! the machine.
 
 use std::process::ExitCode;
 
@@ -24,7 +25,7 @@ impl CliError {
         Self { message: message.into(), hints: Vec::new(), code: exit::NOTHING }
     }
 
-    /// Creates an error of the machine, which says nothing about any agent.
+    /// Creates an error about the machine, which says nothing about any agent.
     pub fn environment(message: impl Into<String>) -> Self {
         Self { message: message.into(), hints: Vec::new(), code: exit::INCOMPLETE }
     }

@@ -1,4 +1,4 @@
-//! Executes a planned run while it is recorded, and turns its result into messages and an exit code.
+//! Executes a planned run while recording it, and turns its result into messages and an exit code.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::run_args::GateArgs;
 use crate::terminal::Terminal;
 use crate::{exit, hooks, signals};
 
-/// Time that remaining tasks have to end.
+/// Time that remaining tasks have to finish.
 const SHUTDOWN: Duration = Duration::from_millis(200);
 
-/// Runs the future of `start`, which gets the controls and the listener, and records its events. The reporters read the
-/// hash of the run at its end.
+/// Runs the future that `start` returns from the controls and the listener, and records its events. At the end of the
+/// run, the reporters read its hash.
 pub fn execute<F: Future<Output = Result<RunEnd, Breakage>>>(
     jobs: usize,
     store: Box<dyn Store>,
@@ -81,8 +81,8 @@ fn gate(gates: &GateArgs, summary: &model::Summary) -> u8 {
     if code != exit::FAILED {
         return code;
     }
-    // The pass rates of fully decided trials and by decided findings must both be high enough, so that undecided ones
-    // never help.
+    // Both pass rates must be high enough, the rate of fully decided trials and the rate by decided findings, so that
+    // undecided findings never help.
     let rates = [summary.pass_rate, summary.by_decided.rate()];
     let is_enough = |least: f64| rates.iter().any(Option::is_some) && rates.iter().flatten().all(|rate| *rate >= least);
     match gates.no_fail_on_assertions || gates.min_pass_rate.is_some_and(is_enough) {

@@ -6,16 +6,16 @@ use std::process::ExitCode;
 pub const PASSED: u8 = 0;
 /// At least one trial failed.
 pub const FAILED: u8 = 1;
-/// Usage, settings or a suite are invalid; nothing ran.
+/// The usage, the settings or a suite is invalid; nothing ran.
 pub const INVALID: u8 = 2;
-/// Trials are broken or undecided, none failed.
+/// Some trials are broken or undecided, and none failed.
 pub const INCOMPLETE: u8 = 3;
 /// Nothing was tested: no case was selected, or every trial was skipped.
 pub const NOTHING: u8 = 4;
 /// A bug.
 pub const BUG: u8 = 70;
 
-/// Returns the exit code of a run that a signal or something else stopped.
+/// Returns the exit code for a run that was stopped by a signal or another cause.
 pub fn of_stop(reason: &str) -> ExitCode {
     ExitCode::from(match reason {
         "SIGINT" => 130,
@@ -25,7 +25,7 @@ pub fn of_stop(reason: &str) -> ExitCode {
     })
 }
 
-/// Prints the message of the parser; help and version are not errors.
+/// Prints the message from the argument parser; help and version are not errors.
 pub fn of_usage(error: &clap::Error) -> ExitCode {
     if let Err(unwritten) = error.print()
         && unwritten.kind() != std::io::ErrorKind::BrokenPipe
@@ -37,8 +37,8 @@ pub fn of_usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(if error.use_stderr() { INVALID } else { PASSED })
 }
 
-/// Runs the program. A panic is a bug: the message says how to report it. Everything is unwound first, so that
-/// sandboxes and processes end with it.
+/// Runs the program. A panic is a bug, and the message says how to report it. The stack is unwound first, so that
+/// sandboxes and processes are cleaned up.
 pub fn or_bug(program: impl FnOnce() -> ExitCode + std::panic::UnwindSafe) -> ExitCode {
     std::panic::catch_unwind(program).unwrap_or_else(|_| {
         anstream::eprintln!(

@@ -1,8 +1,8 @@
 //! Credentials for the repository that sandboxes are cloned from, lent to the agent if the user allows it.
 //!
-//! The user's git clones the repository with the user's own credential helpers. The agent has neither the user's home
-//! nor these helpers, so their answer is put into its environment, with a helper that reads it there. Nothing is
-//! written to a file.
+//! The user's git clones the repository with the user's credential helpers. The agent has neither the user's home nor
+//! these helpers, so their answer is put into its environment, together with a helper that reads it from there.
+//! Nothing is written to a file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,23 +13,24 @@ use sandbox::supervise;
 use crate::error::CliError;
 use crate::machine;
 
-/// Variables that the agent's helper reads. The second is a secret by its name, so it is masked in all output.
+/// Variables that the agent's helper reads. The name of the second marks it as a secret, so it is masked in all
+/// output.
 const USERNAME: &str = "TRIALRUN_GIT_USERNAME";
 const PASSWORD: &str = "TRIALRUN_GIT_PASSWORD";
 
-/// Time limit of the user's helper.
+/// Time limit for the user's helper.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum size of its answer, in bytes.
+/// Maximum size of the helper's answer, in bytes.
 const MAX_OUTPUT: usize = 64 * 1024;
 
 /// Script that asks the user's git for credentials. Arguments: protocol, host, path.
 const ASK: &str = "printf 'protocol=%s\\nhost=%s\\npath=%s\\n\\n' \"$1\" \"$2\" \"$3\" | git credential fill";
 
-/// Credential helper of the agent's git.
+/// Credential helper for the agent's git.
 const HELPER: &str = "!f() { test \"$1\" = get && printf \"username=%s\\npassword=%s\\n\" \"$TRIALRUN_GIT_USERNAME\" \"$TRIALRUN_GIT_PASSWORD\"; }; f";
 
-/// Common variables with tokens for hosts, and the user name for each.
+/// Common variables with tokens, each with its host and the user name to use.
 const TOKENS: [(&str, &str, &str); 4] = [
     ("github.com", "GH_TOKEN", "x-access-token"),
     ("github.com", "GITHUB_TOKEN", "x-access-token"),
@@ -43,7 +44,7 @@ struct Address<'a> {
     protocol: &'a str,
     host: &'a str,
     path: &'a str,
-    /// Credentials within the URL.
+    /// Credentials contained in the URL.
     own: Option<(&'a str, &'a str)>,
 }
 
@@ -57,10 +58,10 @@ impl<'a> Address<'a> {
     }
 }
 
-/// Returns the variables that let the agent sign in at `source_repo` like the user.
+/// Returns the variables with which the agent can sign in to `source_repo` like the user.
 ///
 /// # Errors
-/// If credentials do not apply to this kind of URL, or the user has none for it.
+/// Returns an error if credentials do not apply to this kind of URL, or the user has none for it.
 pub fn variables(source_repo: Option<&str>) -> Result<Vec<(String, String)>, CliError> {
     let address = source_repo.and_then(Address::parse).ok_or_else(|| {
         CliError::usage("`--lend-git-sign-in` needs a `--source-repo` with an `https://` address")
@@ -74,23 +75,23 @@ pub fn variables(source_repo: Option<&str>) -> Result<Vec<(String, String)>, Cli
                 .hint("set up `git credential fill` for it, or set `GH_TOKEN` or `GITLAB_TOKEN`")
         })?,
     };
-    let place = format!("credential.{}://{}.helper", address.protocol, address.host);
+    let key = format!("credential.{}://{}.helper", address.protocol, address.host);
     let quoted = |value: &str| format!("'{}'", value.replace('\'', "'\\''"));
-    // An empty helper clears those that are set elsewhere.
-    let parameters = [format!("{place}="), format!("{place}={HELPER}")].map(|parameter| quoted(&parameter)).join(" ");
+    // An empty helper clears the ones that are set elsewhere.
+    let parameters = [format!("{key}="), format!("{key}={HELPER}")].map(|parameter| quoted(&parameter)).join(" ");
     Ok(vec![
         (USERNAME.to_owned(), sign_in.0),
         (PASSWORD.to_owned(), sign_in.1),
-        // Not `GIT_CONFIG_KEY_0`: Codex keeps variables with `KEY` in their names from commands.
+        // Not `GIT_CONFIG_KEY_0`, because Codex hides variables with `KEY` in their names from commands.
         ("GIT_CONFIG_PARAMETERS".to_owned(), parameters),
     ])
 }
 
-/// Returns the answer of the user's own helpers; `None` if they have no credentials.
+/// Returns the answer from the user's own helpers; `None` if they have no credentials.
 fn asked(address: &Address<'_>) -> Result<Option<(String, String)>, CliError> {
     let failed = |error: std::io::Error| CliError::environment(format!("cannot ask git for credentials: {error}"));
     let mut host = machine::host()?;
-    // This program is the user's and runs with the user's ids.
+    // These programs belong to the user and run with the user's ids.
     host.supervisor.floor = true;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let arguments = ["-c", ASK, "sh", address.protocol, address.host, address.path];
@@ -104,7 +105,7 @@ fn asked(address: &Address<'_>) -> Result<Option<(String, String)>, CliError> {
     Ok(both.filter(|_| output.status.success()))
 }
 
-/// Returns a token in the environment for the service at `host`.
+/// Returns a token from the environment for the service at `host`.
 fn token(host: &str, environment: &BTreeMap<String, String>) -> Option<(String, String)> {
     let mut known = TOKENS.iter().filter(|(service, ..)| *service == host);
     known.find_map(|(_, variable, username)| {

@@ -1,4 +1,4 @@
-//! The command that started a run, as the record keeps it for `run --resume`.
+//! The command that started a run, as recorded for `run --resume`.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::machine;
 
-/// Returns the command of this process, with the files of `plan`. `None` if it cannot be written down.
+/// Returns the command of this process, with the files of `plan`. `None` if it cannot be recorded.
 pub fn invocation(plan: &Plan, cwd: &Path) -> Option<Invocation> {
     let files: HashSet<&Arc<str>> = plan.trials.iter().map(|trial| &trial.case.source.file).collect();
     let suites: BTreeMap<String, String> =

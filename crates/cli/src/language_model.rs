@@ -1,4 +1,4 @@
-//! The model that the program itself asks, to discover an agent and to write tests. Agents and judges have their own.
+//! The model that the program itself uses to discover an agent and to write tests. Agents and judges have their own.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use grade::judge::named_judge;
 use crate::error::CliError;
 use crate::preparation::read_script;
 
-/// Prefix of models that are scripts.
+/// Prefix for scripted models.
 const SCRIPTED: &str = "scripted:";
 
 /// A model that is ready to be asked.
@@ -17,15 +17,16 @@ pub struct LanguageModel {
     pub name: String,
     /// The model.
     pub model: Arc<dyn llm::Model>,
-    /// True for a script, whose answers depend on the order of the requests: they must be sent one after another.
+    /// True for a scripted model, whose responses depend on the order of the requests: they must be sent one after
+    /// another.
     pub is_script: bool,
 }
 
-/// Opens the model that `written` names, else that of the project's judge, else a default one whose key is set. Returns
-/// `None` if there is none.
+/// Opens the model named by `written`, otherwise the project's judge, otherwise a default model whose key is set.
+/// Returns `None` if there is none.
 ///
 /// # Errors
-/// If the model is unknown, or its key or file is missing.
+/// Returns an error if the model is unknown, or its key or file is missing.
 pub fn open(written: Option<&str>, settings: &runner::Settings, cwd: &Path) -> Result<Option<LanguageModel>, CliError> {
     let Some(chosen) = written.or_else(|| settings.judge()).filter(|name| !name.trim().is_empty()) else {
         return Ok(None);
@@ -39,13 +40,13 @@ pub fn open(written: Option<&str>, settings: &runner::Settings, cwd: &Path) -> R
         let model = Arc::new(Arc::new(script).play(llm::ScriptContext::default()));
         return Ok(Some(LanguageModel { name, model, is_script: true }));
     }
-    // The address of the project's judge belongs to its own model.
+    // The address configured for the project's judge applies only to the judge's model.
     let base_url = settings.judge.base_url.as_deref().filter(|_| written.is_none());
     let model = settings.providers.model(&name, base_url).map_err(|error| {
         let message = format!("the model `{name}` cannot be used: {error}");
         match error {
             llm::OpenError::NoClient { .. } => CliError::environment(message),
-            // Without a key, as without a model, nothing can run.
+            // Without a key, nothing can run, just as without a model.
             _ => CliError::usage(message).hint("`trialrun doctor` shows which models can be used"),
         }
     })?;

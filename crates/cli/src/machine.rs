@@ -11,7 +11,7 @@ use sandbox::supervise::Supervisor;
 
 use crate::error::CliError;
 
-/// Variable that turns off PID namespaces for trials, for systems where they cause problems.
+/// Variable that turns off PID namespaces for trials, for systems on which they cause problems.
 const NO_NAMESPACE: &str = "TRIALRUN_NO_NAMESPACE";
 
 /// Returns the description of this machine.
@@ -23,7 +23,7 @@ pub fn host() -> Result<Host, CliError> {
         Supervisor::new(program).map_err(|error| CliError::environment(format!("cannot create a pipe: {error}")))?;
     supervisor.floor = env.get(NO_NAMESPACE).is_some_and(|value| !value.is_empty() && value != "0");
     let home = env.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    // A variable with an empty value counts as not set.
+    // An empty variable counts as not set.
     let temp = Some(std::env::temp_dir()).filter(|temp| !temp.as_os_str().is_empty());
     let temp = temp.unwrap_or_else(|| PathBuf::from("/tmp"));
     Ok(Host { env, home, temp, supervisor })
@@ -46,10 +46,10 @@ pub fn is_active(run: &RunRow) -> bool {
     run.finished_at.is_none() && run.owner_pid.is_some_and(is_alive)
 }
 
-/// Returns `true` if another process with this id exists. In containers, the process that looks often has the id of one
-/// that was killed.
+/// Returns `true` if another process with this id exists. The process's own id does not count: in a container, it is
+/// often the same as that of a killed process.
 fn is_alive(pid: u32) -> bool {
-    // Signal 0 only checks. A missing permission to send it means that the process exists.
+    // Signal 0 only checks. If sending it is not permitted, the process exists.
     pid != std::process::id()
         && i32::try_from(pid)
             .is_ok_and(|pid| !matches!(signal::kill(Pid::from_raw(pid), None), Err(nix::errno::Errno::ESRCH)))

@@ -3,8 +3,8 @@
 use mask::{Mask, Secrets};
 use model::Diagnostic;
 
-/// Removes secrets from a problem. A line that contains a secret, or assigns a value to a name like that of a secret,
-/// is not shown.
+/// Removes secrets from a problem. A source line is not shown if it contains a secret, or assigns a value to a name
+/// that suggests one.
 pub fn without_secrets(problem: &mut Diagnostic, mask: &Mask) {
     mask.string(&mut problem.message);
     problem.help.iter_mut().chain(&mut problem.label).for_each(|line| mask.string(line));

@@ -1,4 +1,4 @@
-//! Runs that the user names.
+//! Runs that the user refers to by name.
 
 use model::RunRow;
 use store::{RunFilter, Store};
@@ -6,7 +6,7 @@ use store::{RunFilter, Store};
 use crate::error::CliError;
 use crate::terminal::Terminal;
 
-/// Returns the run that `wanted` names. If several runs have that label, a note tells which of them it is.
+/// Returns the run to which `wanted` refers. If several runs have that label, a note says which one is used.
 pub fn named_run(store: &dyn Store, wanted: &str, terminal: &Terminal) -> Result<RunRow, CliError> {
     let run = store.select(wanted)?;
     if run.label.as_deref() == Some(wanted) {

@@ -1,4 +1,4 @@
-//! Loading and planning: everything that happens before anything runs.
+//! Loading and planning: everything that happens before a run starts.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -27,11 +27,11 @@ pub struct Prepared {
     pub resolved: Resolved,
     /// The plan of the run.
     pub plan: Plan,
-    /// All problems of loading and planning.
+    /// All problems found while loading and planning.
     pub diagnostics: Vec<Diagnostic>,
-    /// Notes about questions that the design of skill evaluations leaves open. They are not problems.
+    /// Notes about questions that the design of a skill evaluation leaves open. These are not problems.
     pub design: Vec<Diagnostic>,
-    /// The existing case whose id is nearest to a requested one that does not exist.
+    /// The existing case whose id is nearest to a requested id that does not exist.
     pub nearest: Option<String>,
     /// Ids of all cases.
     pub case_ids: Vec<String>,
@@ -40,7 +40,7 @@ pub struct Prepared {
 /// Loads and plans.
 pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     let targets = args.named();
-    // A skill that is named alone belongs to a project, as a suite does.
+    // A skill that is named on its own belongs to a project, just like a suite.
     let places: Vec<String> = targets.iter().chain(&args.selection.skill).cloned().collect();
     let context = ProjectContext::find(global, &places)?;
     let mut resolved = Resolved::of(args, &context)?;
@@ -89,7 +89,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
         all.extend(unknown_reports(&context));
     }
     let missing = missing_variables(&context, &plan);
-    // Other problems with a value that is not filled in are consequences of that.
+    // Other problems with a value that is not filled in only follow from that.
     let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem));
     all.extend(planning.into_iter().filter(|problem| !is_known(problem)));
     all.extend(missing);
@@ -128,8 +128,8 @@ fn environment_of_scripts(context: &ProjectContext) -> Vec<script::Variable> {
     context.environment.iter().map(|(name, value)| (name.clone(), given(value))).collect()
 }
 
-/// Checks the chosen kind of sandbox. If one cannot be created, the project may allow another one, with a warning;
-/// otherwise the trials that need it will be broken.
+/// Checks the chosen kind of sandbox. If such a sandbox cannot be created, the project may allow another kind, with a
+/// warning; otherwise the trials that need it will be broken.
 fn choose_sandbox(resolved: &mut Resolved, context: &ProjectContext) -> Result<Option<Diagnostic>, CliError> {
     let chosen = resolved.run.sandbox.kind.clone();
     let written = context.project.defaults.sandbox.as_ref().filter(|set| set.value == chosen);
@@ -163,7 +163,7 @@ fn missing_variables(context: &ProjectContext, plan: &Plan) -> Vec<Diagnostic> {
     missing
 }
 
-/// Returns the reason why the judge of the project cannot be used: a variable that is not set. Trials without a judge
+/// Returns the reason why the project's judge cannot be used: a variable that is not set. Trials that need no judge
 /// still run.
 pub(crate) fn missing_judge(context: &ProjectContext, settings: &runner::Settings) -> Option<String> {
     let judge = &context.project.judge;
@@ -190,8 +190,8 @@ fn unknown_reports(context: &ProjectContext) -> Vec<Diagnostic> {
     unknown.map(problem).collect()
 }
 
-/// Returns the diagnostics about requested ids that do not exist while others do: a part of the request would not run.
-/// If none exists, the selection is empty.
+/// Returns the diagnostics about requested ids that do not exist, if others do: part of the request would not run. If
+/// none of them exists, the selection is empty.
 fn unknown_cases(wanted: &[String], suites: &[model::Suite]) -> Vec<Diagnostic> {
     let ids = || suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.as_str()));
     let is_there = |wanted: &str| match wanted.rsplit_once("::") {
@@ -249,7 +249,7 @@ pub fn nothing_selected(args: &RunArgs, plan: &Plan, nearest: Option<&str>, case
         .hint("`trialrun list` shows all cases with their tags")
 }
 
-/// Returns the message if no selected case is one of the failures of `run`.
+/// Returns the message for a selection without any failures in `run`.
 pub fn none_failed(run: &str) -> String {
     format!("every selected case passed in the run `{run}`")
 }
@@ -267,8 +267,8 @@ fn listed_ids(ids: &[String]) -> String {
 /// Maximum number of ids in a message.
 const MAX_IDS: usize = 20;
 
-/// Returns `true` if a model must judge the assertion. For a case that is not planned this is unknown, so the result is
-/// `false`.
+/// Returns `true` if a model must judge the assertion. For a case that is not planned this is unknown, so the result
+/// is `false`.
 fn is_judged(plan: &Plan, case: &model::Case, spec: &model::AssertionSpec) -> bool {
     let of_case = plan.trials.iter().filter(|trial| trial.case.source == case.source && trial.case.id == case.id);
     let mut checks = of_case.flat_map(|trial| trial.checks.iter()).filter(|check| check.id() == spec.id);
@@ -286,7 +286,7 @@ fn now_ms() -> Option<i64> {
     i64::try_from(since.as_millis()).ok()
 }
 
-/// Returns `suite::case` of every case with a trial that did not pass in that run, or did not finish. A baseline trial
+/// Returns `suite::case` of every case with a trial in that run that did not pass or did not finish. Baseline trials
 /// need not pass.
 fn failed_cases(store: &dyn Store, run: &str, terminal: &Terminal) -> Result<HashSet<String>, CliError> {
     let run = named_run(store, run, terminal)?;
@@ -302,7 +302,7 @@ fn failed_cases(store: &dyn Store, run: &str, terminal: &Terminal) -> Result<Has
     Ok(open.map(|trial| format!("{}::{}", trial.suite, trial.case)).collect())
 }
 
-/// Reads the file of a scripted model, with the parser for suites.
+/// Reads the file of a scripted model with the parser for suites.
 pub(crate) fn read_script(file: &Path, cwd: &Path) -> Result<llm::Script, Vec<Diagnostic>> {
     let path = cwd.join(file);
     let shown = crate::project::shown(&path, cwd);

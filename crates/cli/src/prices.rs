@@ -1,12 +1,12 @@
-//! Age of the built-in prices of models.
+//! Age of the built-in model prices.
 
 use jiff::civil::Date;
 use llm::Providers;
 
-/// Prices that are older than this are worth a note, in days. Vendors change theirs every few months.
+/// Age in days above which prices are worth a note. Vendors change their prices every few months.
 const OLD: i32 = 90;
 
-/// Returns a note on costs that were computed from old built-in prices, if there are any.
+/// Returns a note about costs that were computed from old built-in prices, if there are any.
 pub fn note(providers: &Providers) -> Option<String> {
     about(providers.dated_prices(), jiff::Zoned::now().date())
 }

@@ -1,4 +1,4 @@
-//! The project a command works in: its configuration, its skills and its record.
+//! The project in which a command works: its configuration, its skills and its record.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const STATE_FOLDER: &str = ".trialrun";
 pub struct ProjectContext {
     /// Current directory of the command.
     pub cwd: PathBuf,
-    /// The configuration, or the defaults without one.
+    /// The configuration; defaults if there is none.
     pub project: Project,
     /// Problems in the configuration.
     pub diagnostics: Vec<Diagnostic>,
@@ -39,9 +39,9 @@ pub struct ProjectContext {
 }
 
 impl ProjectContext {
-    /// Finds the project. The configuration is searched upward from the first target that is a path, then from the
-    /// current directory: the project of the tests counts. The record belongs to the current directory, so that runs
-    /// started here are found here.
+    /// Finds the project. The configuration is searched upwards, first from the first target that is a path, then from
+    /// the current directory, because the project of the tests takes precedence. The record belongs to the current
+    /// directory, so that runs started here are found here.
     pub fn find(global: &Global, targets: &[String]) -> Result<Self, CliError> {
         let cwd = std::env::current_dir()
             .map_err(|error| CliError::environment(format!("the current directory cannot be read: {error}")))?;
@@ -66,8 +66,8 @@ impl ProjectContext {
             Some(path) => {
                 let start = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&cwd) };
                 let found = Project::find_with(start, &cwd, &environment);
-                // A file outside of any project runs in the project of the current directory: one with a configuration
-                // or with skills.
+                // A file outside any project runs in the project of the current directory: one with a configuration or
+                // with skills.
                 let is_project = here.file.is_some() || here.skills_dir.is_dir();
                 let is_ours = is_project || start.canonicalize().is_ok_and(|start| start.starts_with(&cwd));
                 if found.0.file.is_none() && is_ours { (here, here_problems) } else { found }
@@ -77,7 +77,7 @@ impl ProjectContext {
         Ok(Self { cwd, project, diagnostics, state, state_from, environment, database })
     }
 
-    /// Returns a path of the command line relative to the project's folder. Anything else stays as it is written.
+    /// Returns a path on the command line relative to the project's folder. Anything else stays as written.
     pub fn relative_to_root(&self, written: &str) -> String {
         let path = self.cwd.join(written);
         if self.cwd == self.project.root || !path.exists() {
@@ -93,7 +93,7 @@ impl ProjectContext {
             CliError::usage(format!("cannot record into {}: {error}", folder.display()))
                 .hint("nothing was run; `--state DIR` selects another folder")
         };
-        // An existing folder may hold more than the record.
+        // An existing folder may contain more than the record.
         let is_own = folder == self.state || !folder.exists();
         std::fs::create_dir_all(folder).map_err(failed)?;
         let ignore = folder.join(".gitignore");

@@ -1,5 +1,5 @@
-//! Recording. Events are recorded first: a thread commits them to the store, and only then do reporters receive them,
-//! each on its own thread. The run waits for the record, never for a terminal.
+//! Recording. A thread first commits events to the store, and only then do reporters receive them, each on its own
+//! thread. The run waits for the record, but never for a terminal.
 
 mod backlog;
 mod reporting;
@@ -19,17 +19,17 @@ use self::backlog::Backlog;
 use self::reporting::Reporting;
 use crate::signals;
 
-/// Maximum number of events that wait to be committed before the run waits.
+/// Maximum number of uncommitted events; beyond it, the run waits.
 const WAITING: usize = 4096;
 /// Maximum number of events in one commit.
 const BATCH: usize = 1024;
-/// Number of events that are worth a commit, which takes as long as recording a hundred of them.
+/// Number of events that are worth a commit, because a commit takes as long as recording a hundred of them.
 const WORTH_A_COMMIT: usize = 256;
-/// Number of times that the recorder waits for more events if there are fewer.
+/// Number of times that the recorder waits for more events if there are only a few.
 const POLLS: usize = 5;
 /// Duration of one such wait.
 const LOOK: Duration = Duration::from_millis(2);
-/// Time that reporters have to end after a signal.
+/// Time that reporters have to finish after a signal.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
 /// The recording thread and the reporter threads.
@@ -41,18 +41,18 @@ pub struct Recording {
 
 /// Result of recording a run.
 pub struct Recorded {
-    /// Reason why the record and the reports end before the run did; the run was stopped when that was noticed.
+    /// Reason why the record and the reports end earlier than the run. The run was stopped when this was noticed.
     pub error: Option<String>,
     /// Errors of reporters. They never change an outcome.
     pub report_errors: Vec<String>,
 }
 
 impl Recording {
-    /// Starts recording into `store` and reporting to `reporters`. At the end of the run, its `hash` is set. An error of
-    /// the store stops the run through `controls`.
+    /// Starts recording into `store` and reporting to `reporters`. At the end of the run, its `hash` is set. An error
+    /// in the store stops the run through `controls`.
     ///
     /// # Errors
-    /// If a thread cannot be started.
+    /// Returns an error if a thread cannot be started.
     pub fn start(
         mut store: Box<dyn Store>,
         reporters: Vec<Box<dyn Reporter>>,
@@ -62,7 +62,7 @@ impl Recording {
         let commit = move |events: &[Envelope]| {
             store.append(events)?;
             if let Some(end) = events.iter().find(|event| matches!(event.event, Event::RunFinished { .. })) {
-                // Reports get the event after this, so they know the hash at the end.
+                // Reports receive the event later, so they know the hash at the end.
                 let _ = store.select(&end.run)?.hash.map(|found| hash.set(found));
             }
             Ok(())
@@ -92,8 +92,8 @@ impl Recording {
         Arc::new(RecorderListener(self.events.clone()))
     }
 
-    /// Waits until everything is committed and reported, once all listeners are dropped. After a signal, reporters
-    /// whose output is not read are abandoned.
+    /// Waits until everything is committed and reported, once all listeners have been dropped. After a signal,
+    /// reporters whose output is not being read are abandoned.
     pub fn finish(self) -> Recorded {
         self.finish_or(signals::was_received)
     }
@@ -104,7 +104,7 @@ impl Recording {
             .recorder
             .join()
             .unwrap_or_else(|_| Some("the recording thread panicked; this is a bug in trialrun".into()));
-        // The recorder has closed them already, unless it panicked.
+        // The recorder has already closed them, unless it panicked.
         self.reports.iter().for_each(|report| report.backlog().close());
         let mut until = None;
         let mut timeout = || {
@@ -130,7 +130,8 @@ impl Listener for RecorderListener {
     fn offer(&self, event: Envelope) -> Option<Envelope> {
         match self.0.try_send(event) {
             Err(TrySendError::Full(event)) => Some(event),
-            // Only a panic ends the recorder before this sender is dropped, and then it has raised its alarm.
+            // The recorder can end before this sender is dropped only by a panic, and then it has already stopped the
+            // run.
             Ok(()) | Err(TrySendError::Disconnected(_)) => None,
         }
     }
@@ -161,7 +162,7 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
                 self.stop_on_drop.raise();
             }
             if self.error.is_some() {
-                // Reported events are always recorded. Events from now on are neither.
+                // Only recorded events are reported. From now on, events are neither recorded nor reported.
                 batch.clear();
             }
             let events: Vec<Arc<Envelope>> = batch.drain(..).map(Arc::new).collect();
@@ -170,14 +171,14 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
                 last.push(events);
             }
         }
-        // Everything is passed on. Reports are finished while the store is closed, which waits for the disk.
+        // Everything has been passed on. Reports finish while the store is being closed, which waits for the disk.
         self.backlogs.iter().for_each(|backlog| backlog.close());
         self.error
     }
 }
 
-/// Moves queued events to the `batch`, and waits a moment for more if there are few, so that senders need not wake this
-/// thread.
+/// Moves queued events to the `batch`, and waits a moment for more if there are only a few, so that senders need not
+/// wake this thread.
 fn gather(queue: &Receiver<Envelope>, batch: &mut Vec<Envelope>) {
     for poll in 0..=POLLS {
         batch.extend(queue.try_iter().take(BATCH - batch.len()));
@@ -189,7 +190,7 @@ fn gather(queue: &Receiver<Envelope>, batch: &mut Vec<Envelope>) {
     }
 }
 
-/// Stops the run when recording ends, also when the recording thread panics.
+/// Stops the run when recording ends, even if the recording thread panics.
 struct StopOnDrop(UnboundedSender<Control>);
 
 impl StopOnDrop {
@@ -216,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// More than a backlog keeps in memory and all that may wait to be committed.
+    /// More events than a backlog keeps in memory and than may wait to be committed.
     const MANY: u64 = 40_000;
 
     fn event(seq: u64) -> Envelope {
@@ -225,7 +226,7 @@ mod tests {
         Envelope { v: EVENT_VERSION, seq, at, run: "r".into(), trial: Some("t".into()), attempt: Some(1), event }
     }
 
-    /// A reporter that blocks until it is released, and then reports the events it received.
+    /// A reporter that blocks until it is released, and then passes on the events that it received.
     struct Screen {
         gate: Arc<Mutex<()>>,
         shown: Sender<Envelope>,

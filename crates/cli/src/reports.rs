@@ -1,4 +1,4 @@
-//! Reports of a run that are requested: their kinds, and their destinations.
+//! The requested reports of a run: their kinds and destinations.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -14,12 +14,12 @@ use crate::otlp::{self, ExportMode, OTLP, Warnings};
 use crate::run_args::{OutputArgs, ReportArgs};
 use crate::terminal::Terminal;
 
-/// The report that is never a file.
+/// The report that can never be a file.
 pub const TERMINAL: &str = "terminal";
-/// The report whose lines can stand between those of the terminal.
+/// The report whose lines may appear between those of the terminal report.
 pub const GITHUB: &str = "github";
 
-/// A report that is requested.
+/// A requested report.
 pub struct RequestedReport {
     kind: &'static Report,
     file: Option<PathBuf>,
@@ -27,15 +27,15 @@ pub struct RequestedReport {
     collector: Option<Collector>,
 }
 
-/// OpenTelemetry collector, at an address or where the environment says.
+/// OpenTelemetry collector: at the given address, or the one that the environment names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Collector(Option<String>);
 
 impl Collector {
-    /// Returns the collector that `--report NAME=DESTINATION` means; `None` for a file and for other reports.
+    /// Returns the collector that `--report NAME=DESTINATION` refers to; `None` for a file and for other reports.
     ///
     /// # Errors
-    /// If the environment asks for something that is not supported.
+    /// Returns an error if the environment requests something that is not supported.
     pub fn from_name(name: &str, destination: Option<&str>) -> Result<Option<Self>, CliError> {
         if name != OTLP || destination.is_some_and(|destination| !otlp::is_address(destination)) {
             return Ok(None);
@@ -47,7 +47,7 @@ impl Collector {
     /// Returns the arguments for opening a report that sends to this collector.
     ///
     /// # Errors
-    /// If the environment asks for something that is not supported.
+    /// Returns an error if the environment requests something that is not supported.
     pub fn options(&self, mode: ExportMode, warnings: &Warnings) -> Result<ReporterOptions, CliError> {
         let mut options = with_folder(ReporterOptions::new(Box::new(io::sink()), Style::plain()));
         options.otlp = otlp::to_collector(self.0.as_deref(), mode, warnings)?;
@@ -55,7 +55,7 @@ impl Collector {
     }
 }
 
-/// Returns the requested reports; none of their files is created yet.
+/// Returns the requested reports, without creating any of their files.
 pub fn requested(args: &ReportArgs) -> Result<Vec<RequestedReport>, CliError> {
     let written = if args.reports.is_empty() { vec![TERMINAL.to_owned()] } else { args.reports.clone() };
     let mut reports: Vec<RequestedReport> = written.iter().map(|written| parse(written)).collect::<Result<_, _>>()?;
@@ -69,8 +69,10 @@ pub fn requested(args: &ReportArgs) -> Result<Vec<RequestedReport>, CliError> {
         let is_same = |other: &RequestedReport| (&other.file, &other.collector) == (&report.file, &report.collector);
         let collides = |other: &RequestedReport| is_same(other) && !report.can_share_with(other);
         if reports[..index].iter().any(collides) {
-            let place = report.place();
-            return Err(CliError::usage(format!("two reports go to {place}")).hint("write `--report FORMAT=PATH`"));
+            let destination = report.destination();
+            return Err(
+                CliError::usage(format!("two reports go to {destination}")).hint("write `--report FORMAT=PATH`")
+            );
         }
     }
     Ok(reports)
@@ -91,7 +93,7 @@ fn parse(written: &str) -> Result<RequestedReport, CliError> {
     Ok(RequestedReport { kind, file, collector })
 }
 
-/// Returns the kind of report of that name.
+/// Returns the kind of report with that name.
 pub fn find_report(name: &str) -> Result<&'static Report, CliError> {
     let names = || report::REPORTS.iter().map(|kind| kind.name);
     report::find(name).ok_or_else(|| {
@@ -101,14 +103,14 @@ pub fn find_report(name: &str) -> Result<&'static Report, CliError> {
     })
 }
 
-/// Returns the error for a report that is a directory, which only a run can write.
+/// Returns the error for a report that is a directory, which can only be written during a run.
 pub fn only_while_running(kind: &Report) -> CliError {
     CliError::usage(format!("the `{}` report is written during a run", kind.name))
         .hint("`trialrun run --artifacts DIR` writes it")
 }
 
-/// Checks that the files of reports can be created where the command line says. A directory with a misspelt name must
-/// be noticed before the run, and not be created.
+/// Checks that the report files can be created where the command line says. A misspelt directory must be noticed
+/// before the run, and not be created.
 pub fn check_directories(reports: &[RequestedReport]) -> Result<(), CliError> {
     let streams = reports.iter().filter(|report| !report.kind.is_directory());
     streams.filter_map(|report| report.file.as_deref()).try_for_each(check_directory)
@@ -126,8 +128,8 @@ pub fn check_directory(file: &Path) -> Result<(), CliError> {
     }
 }
 
-/// Returns the reports that are streams, and the directory of the one that is not, which may also be an option of its
-/// own.
+/// Returns the reports that are streams, and the directory of the one that is not. A separate option may also set the
+/// directory.
 pub fn with_directory(
     reports: Vec<RequestedReport>,
     args: &OutputArgs,
@@ -142,9 +144,9 @@ pub fn with_directory(
     }
 }
 
-/// Returns the report for GitHub Actions, unless it is one of the requested `reports`. It goes to standard error, which
-/// GitHub reads too, so that a report on standard output is complete and nothing else. The report is not requested, so
-/// a summary that cannot be written is a warning.
+/// Returns the report for GitHub Actions, unless it is one of the requested `reports`. It goes to standard error,
+/// which GitHub reads too, so that standard output contains a requested report and nothing else. Because it was not
+/// requested, a summary that cannot be written is only a warning.
 pub fn for_github(reports: &[RequestedReport], terminal: &Terminal) -> Option<Box<dyn Reporter>> {
     let kind = report::find(GITHUB).filter(|_| reports.iter().all(|report| report.kind.name != GITHUB))?;
     let mut options = with_folder(ReporterOptions::new(Box::new(io::stderr()), terminal.err_style));
@@ -156,7 +158,7 @@ pub fn for_github(reports: &[RequestedReport], terminal: &Terminal) -> Option<Bo
 }
 
 /// Returns the report for OpenTelemetry if the environment names a collector, unless it is one of the requested
-/// `reports`. It is not requested, so a setting that cannot be used is a warning.
+/// `reports`. Because it was not requested, a setting that cannot be used is only a warning.
 pub fn for_otlp(reports: &[RequestedReport], terminal: &Terminal, warnings: &Warnings) -> Option<Box<dyn Reporter>> {
     let is_asked_for = otlp::is_on() && reports.iter().all(|report| report.kind.name != OTLP);
     let kind = report::find(OTLP).filter(|_| is_asked_for)?;
@@ -169,10 +171,10 @@ pub fn for_otlp(reports: &[RequestedReport], terminal: &Terminal, warnings: &War
     }
 }
 
-/// Returns the arguments for opening a report of that kind.
+/// Returns the arguments for opening a report of this kind.
 ///
 /// # Errors
-/// If the file for the step summary of GitHub Actions cannot be opened.
+/// Returns an error if the file for the step summary of GitHub Actions cannot be opened.
 pub fn options(kind: &Report, out: Box<dyn Write + Send>, style: Style) -> Result<ReporterOptions, CliError> {
     let mut options = with_folder(ReporterOptions::new(out, style));
     if kind.name == GITHUB {
@@ -189,14 +191,14 @@ fn with_folder(options: ReporterOptions) -> ReporterOptions {
 }
 
 impl RequestedReport {
-    /// Returns `true` if both can go to standard output: GitHub removes the lines that are for it from the terminal's.
+    /// Returns `true` if both can go to standard output: GitHub filters its own lines out of the terminal report.
     fn can_share_with(&self, other: &Self) -> bool {
         let names = [self.kind.name, other.kind.name];
         self.file.is_none() && names.contains(&TERMINAL) && names.contains(&GITHUB)
     }
 
     /// Describes the destination.
-    fn place(&self) -> String {
+    fn destination(&self) -> String {
         match (&self.file, &self.collector) {
             (Some(file), _) => file.display().to_string(),
             (None, Some(_)) => "the OpenTelemetry collector".to_owned(),
@@ -204,7 +206,7 @@ impl RequestedReport {
         }
     }
 
-    /// Opens the report. At the end of the run, it reads its `hash`.
+    /// Opens the report. It reads `hash` at the end of the run.
     pub fn open(
         self,
         terminal: &Terminal,
@@ -225,13 +227,13 @@ impl RequestedReport {
         options.quiet = args.quiet;
         options.show_evidence = args.show_evidence;
         options.hash = hash.clone();
-        let name = format!("{} to {}", self.kind.name, self.place());
+        let name = format!("{} to {}", self.kind.name, self.destination());
         let reporter = self.kind.to_stream(options).ok_or_else(|| only_while_running(self.kind))?;
         Ok(Box::new(NamedReporter { name, reporter }))
     }
 }
 
-/// Reporter whose errors name the report.
+/// Reporter whose errors include the name of the report.
 struct NamedReporter {
     name: String,
     reporter: Box<dyn Reporter>,
@@ -257,7 +259,7 @@ impl Reporter for NamedReporter {
     }
 }
 
-/// Creates a file for a report, with its directory.
+/// Creates a file for a report, and its directory.
 pub fn report_file(file: &Path) -> Result<BufWriter<File>, CliError> {
     let failed = |error: io::Error| CliError::usage(format!("cannot write {}: {error}", file.display()));
     if let Some(parent) = file.parent() {

@@ -1,4 +1,4 @@
-//! `run --resume`: continues an interrupted run with the arguments, the plan and the settings that it was started with.
+//! `run --resume`: continues an interrupted run with its original arguments, plan and settings.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -45,7 +45,7 @@ pub fn resume(
         LockError::Io(_) => CliError::environment(format!("cannot resume the run {}: {error}", found.short)),
     })?;
     let store = context.open_store()?;
-    // Another process may have finished it until it was locked.
+    // Another process may have finished it before the lock was acquired.
     let run = store.select(&found.id)?;
     if !run.is_interrupted() {
         return Err(CliError::nothing(format!("the run {} is complete; there is nothing to resume", run.short)));
@@ -62,7 +62,7 @@ pub fn resume(
     if !report.reports.is_empty() {
         args.output.report = report.clone();
     }
-    // Paths on the command line of that run start there.
+    // Paths on that run's command line are relative to its directory.
     let global = Global { state: context.database.parent().map(Path::to_owned), ..global.clone() };
     let mut prepared = prepare(&global, &args)?;
     prepared.plan.trials.retain(|trial| open.contains(&Arc::from(&trial.id)));
@@ -116,7 +116,7 @@ fn find(store: &dyn Store, wanted: Option<&str>, terminal: &Terminal) -> Result<
     }
     let interrupted = store.runs(&RunFilter { interrupted: true, ..RunFilter::default() })?;
     let mut runs: Vec<RunRow> = interrupted.into_iter().filter(|run| run.regrade_of.is_none()).collect();
-    // A process id can belong to another process by now, so the lock decides if all of these seem to be active.
+    // The process id may belong to another process by now, so if all of these seem to be active, the lock decides.
     let newest = runs.iter().position(|run| !machine::is_active(run)).unwrap_or_default();
     match runs.is_empty() {
         true => Err(CliError::nothing("no run was interrupted; there is nothing to resume")),
@@ -124,7 +124,7 @@ fn find(store: &dyn Store, wanted: Option<&str>, terminal: &Terminal) -> Result<
     }
 }
 
-/// Returns the arguments that started the run, and changes to the directory in which it was started.
+/// Returns the arguments that started the run, and changes to the directory where it was started.
 fn arguments(run: &RunRow, info: &RunInfo) -> Result<RunArgs, CliError> {
     let refused = |reason: &str| CliError::usage(format!("the run {} cannot be resumed: {reason}", run.short));
     let started = info.invocation.as_ref().filter(|invocation| !invocation.arguments.is_empty());
@@ -151,7 +151,7 @@ struct Finished {
     /// Ids of its trials.
     trials: HashSet<Arc<str>>,
     earlier: Earlier,
-    /// Versions of the agents by their names.
+    /// Versions of the agents, by agent name.
     versions: BTreeMap<String, String>,
 }
 
@@ -177,7 +177,7 @@ impl Finished {
     }
 }
 
-/// Returns what has changed since the run was started, one line each.
+/// Returns what has changed since the run was started, one line per change.
 fn changes(args: &RunArgs, prepared: &Prepared, then: &RunInfo) -> Vec<String> {
     let Prepared { context, resolved, plan, .. } = prepared;
     let mut changes = Vec::new();
@@ -198,7 +198,7 @@ fn changes(args: &RunArgs, prepared: &Prepared, then: &RunInfo) -> Vec<String> {
             changes.push(format!("the `{}` skill has changed since the run was started", skill.name));
         }
     }
-    // A run stays part of the trace that it was started in.
+    // A run stays part of the trace in which it was started.
     for (name, value) in now.settings.iter().filter(|(name, _)| *name != TRACEPARENT) {
         let before = then.settings.get(name).unwrap_or(&Value::Null);
         if before != value {

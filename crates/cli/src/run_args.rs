@@ -1,6 +1,6 @@
-//! Arguments of `run`. `check`, `list` and `config` take the same and show what would apply.
+//! Arguments of `run`. `check`, `list` and `config` accept the same arguments and show what would apply.
 //!
-//! An option without a comment is a setting: its help is in the table of [settings](crate::settings::SETTINGS).
+//! An option without a comment is a setting, whose help is in the table of [settings](crate::settings::SETTINGS).
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ impl SelectionArgs {
     }
 }
 
-/// Agents, models and repetitions that override what cases say.
+/// Agents, models and repetitions that override the settings of cases.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Arms")]
 pub struct ArmArgs {
@@ -179,7 +179,7 @@ pub struct GateArgs {
     pub strict: bool,
 }
 
-/// The sandboxes that agents work in.
+/// The sandboxes in which agents work.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Sandbox")]
 pub struct SandboxArgs {
@@ -189,6 +189,8 @@ pub struct SandboxArgs {
     pub network: Option<model::NetworkPolicy>,
     #[arg(long, value_name = "URL")]
     pub source_repo: Option<String>,
+    #[arg(long, value_name = "KIND", requires = "source_repo")]
+    pub remote: Option<model::RemoteMode>,
     #[arg(long, requires = "source_repo")]
     pub lend_git_sign_in: bool,
     #[arg(long)]
@@ -272,34 +274,34 @@ impl RunArgs {
     }
 }
 
-/// Wall clock of a trial, as given on the command line.
+/// Time limit for a trial, as given on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeout {
     /// Milliseconds.
     pub ms: u64,
-    /// `true` if it has no unit.
+    /// `true` if it was given without a unit.
     pub is_bare: bool,
 }
 
-/// A number without a unit from here on, in seconds, may be meant as milliseconds, which other tools use.
+/// A bare number of seconds of at least this value may be meant in milliseconds, which other tools use.
 const LIKE_MILLISECONDS: u64 = 1000;
 
 impl Timeout {
     /// Parses `90s`, or a number of seconds.
     ///
     /// # Errors
-    /// A description of the valid forms.
+    /// Returns a description of the valid forms.
     pub fn parse(written: &str) -> Result<Self, String> {
         Ok(Self { ms: parse_duration(written)?, is_bare: written.parse::<f64>().is_ok() })
     }
 
-    /// Returns the timeout in the context of a project: with a Fabrik configuration, a number without a unit is in
-    /// milliseconds, as on Fabrik's own command line.
+    /// Returns the timeout for a project: with a Fabrik configuration, a number without a unit is in milliseconds, as
+    /// on Fabrik's own command line.
     pub fn in_project(self, project: &suite::Project) -> Self {
         if self.is_bare && project.is_of_fabrik() { Self { ms: self.ms / 1000, ..self } } else { self }
     }
 
-    /// Returns a warning if a number without a unit may be meant in another unit.
+    /// Returns a warning if a number without a unit may be meant in a different unit.
     pub fn warning(self, project: &suite::Project) -> Option<String> {
         let seconds = self.ms / 1000;
         if project.is_of_fabrik() {
@@ -372,7 +374,7 @@ pub fn parse_share(written: &str) -> Result<f64, String> {
     written.parse::<f64>().ok().filter(|n| (0.0..=1.0).contains(n)).ok_or_else(|| "a number from 0 to 1".to_owned())
 }
 
-/// Parses a label. It must not collide with the other names of a run.
+/// Parses a label. It must not collide with other ways to refer to a run.
 pub fn parse_label(written: &str) -> Result<String, String> {
     let is_relative = written.strip_prefix("latest~").is_some_and(|back| back.parse::<usize>().is_ok());
     match written {

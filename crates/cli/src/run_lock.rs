@@ -1,7 +1,7 @@
 //! Lock of a run, so that only one process runs its trials.
 //!
-//! The operating system releases it when the process ends, however it ends. It is a lock on one byte of a file next to
-//! the record, so that a killed run leaves nothing behind.
+//! The operating system releases it when the process ends for any reason. It locks one byte of a file next to the
+//! record, so that a killed run leaves nothing behind.
 
 use std::fs::File;
 use std::io;
@@ -26,10 +26,10 @@ pub enum LockError {
 }
 
 impl RunLock {
-    /// Locks the run with that full id in the record at `database`. A process must not lock a run twice.
+    /// Locks the run with that full id in the record at `database`. A process must not lock the same run twice.
     ///
     /// # Errors
-    /// If another process has locked the run, or the lock file cannot be used.
+    /// Returns an error if another process has locked the run, or the lock file cannot be used.
     pub fn acquire(database: &Path, run: &str) -> Result<Self, LockError> {
         let file = File::options().create(true).append(true).open(database.with_extension("lock"))?;
         let mut lock = libc::flock {

@@ -1,5 +1,5 @@
-//! Settings: the command line overrides the environment, then the project, then the built-in defaults. Each value
-//! records its source. `config` shows the same values that a run uses.
+//! Settings: the command line overrides the environment, then come the project and the built-in defaults. Each value
+//! records its source. `config` shows exactly the values that a run uses.
 
 mod configured;
 mod table;
@@ -20,17 +20,17 @@ pub use self::configured::reports;
 pub use self::table::{SETTINGS, Setting};
 pub use self::variables::reference;
 
-/// Name under which the record has the targets of the command line.
+/// Name under which the targets of the command line are recorded.
 pub const TARGETS: &str = "targets";
-/// Name under which the record has the skill of the command line.
+/// Name under which the skill of the command line is recorded.
 pub const SKILL: &str = "skill";
 
-/// A setting with its value, in the form for display and for the record.
+/// A setting with its value, in the form used for display and recording.
 #[derive(Debug, Clone)]
 pub struct Row {
     /// Name of the setting.
     pub name: &'static str,
-    /// Its value; `null` where the case or the agent decides.
+    /// Its value; `null` if the case or the agent decides.
     pub value: Value,
     /// Source of the value.
     pub layer: Layer,
@@ -44,11 +44,11 @@ pub struct Resolved {
     pub run: runner::Settings,
     /// Settings for display and recording.
     pub rows: Vec<Row>,
-    /// Problems of variables, and of files and names that the project's configuration refers to.
+    /// Problems with variables, and with files and names that the project's configuration refers to.
     pub problems: Vec<Diagnostic>,
 }
 
-/// Inputs from which the table reads values and layers.
+/// Inputs from which the table takes values and layers.
 struct Resolution<'a> {
     args: &'a RunArgs,
     run: &'a runner::Settings,
@@ -65,7 +65,7 @@ impl Resolution<'_> {
         json!(shown(path, &self.context.cwd))
     }
 
-    /// Returns the configuration as the layer, if it moves `folder` away from `usual`.
+    /// Returns the configuration as the layer if it sets `folder` to something other than `usual`.
     fn moved(&self, folder: Option<&std::path::PathBuf>, usual: &str) -> Option<Layer> {
         let project = self.project();
         folder.filter(|folder| **folder != project.root.join(usual))?;
@@ -77,7 +77,7 @@ impl Resolved {
     /// Resolves the command line against the environment and the project.
     ///
     /// # Errors
-    /// If an environment variable has an invalid value.
+    /// Returns an error if an environment variable has an invalid value.
     pub fn of(args: &RunArgs, context: &ProjectContext) -> Result<Self, CliError> {
         let mut line = args.clone();
         line.schedule.timeout = line.schedule.timeout.map(|timeout| timeout.in_project(&context.project));
@@ -94,8 +94,8 @@ impl Resolved {
         Ok(Self { args, run, rows, problems })
     }
 
-    /// Returns a map from names to values, for the record, with the targets, so that they can be found again from any
-    /// folder of the project.
+    /// Returns a map from names to values for the record. It includes the targets, so that they can be found again
+    /// from any folder of the project.
     pub fn to_map(&self, context: &ProjectContext) -> Map<String, Value> {
         let named = self.args.named();
         let named: Vec<String> = named.iter().map(|target| context.relative_to_root(target)).collect();
@@ -106,7 +106,7 @@ impl Resolved {
     }
 }
 
-/// Returns the strongest layer that sets `setting`.
+/// Returns the highest layer that sets `setting`.
 fn layer(setting: &Setting, line: &RunArgs, used: &Resolution<'_>) -> Layer {
     if (setting.is_typed)(line) {
         return Layer::CommandLine;
@@ -116,14 +116,15 @@ fn layer(setting: &Setting, line: &RunArgs, used: &Resolution<'_>) -> Layer {
     variable.or_else(|| (setting.below)(used)).unwrap_or(Layer::BuiltIn)
 }
 
-/// Returns the name of the variable or the option that sets `name`, for messages about a limit that stopped something.
+/// Returns the name of the variable or option that sets `name`, for messages about a limit that stopped something.
 fn origin(name: &str, line: &RunArgs, context: &ProjectContext) -> &'static str {
     let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) else { return "" };
     let variable = variables::of(setting, &context.environment).filter(|_| !(setting.is_typed)(line));
     variable.map(|(name, _)| name).or(setting.flag).unwrap_or(setting.name)
 }
 
-/// Returns the isolation that the project chooses, with the network policy of the run. Its folders are private.
+/// Returns the isolation that the project chooses, with the run's network policy. The project's folders and the record
+/// are private.
 fn isolation(network: Option<&model::NetworkPolicy>, context: &ProjectContext) -> sandbox::SandboxOptions {
     const MIB: u64 = 1 << 20;
     let chosen = &context.project.isolation;
@@ -144,7 +145,8 @@ fn isolation(network: Option<&model::NetworkPolicy>, context: &ProjectContext) -
     }
 }
 
-/// Settings for planning and running. `args` is `line`, the command line, with what the environment adds.
+/// Returns the settings for planning and running. `line` is the command line, and `args` is the same with additions
+/// from the environment.
 fn settings(
     args: &RunArgs,
     line: &RunArgs,
@@ -157,6 +159,7 @@ fn settings(
     let configured = configured::agents(project);
     let (schedule, budgets) = (&args.schedule, &args.budgets);
     let network = args.sandboxes.network.clone().or(value(&project.isolation.network));
+    let remote = args.sandboxes.remote.or(value(&project.isolation.remote));
     let is_agent = |name: &str| agent::find(name).is_some() || configured.iter().any(|agent| agent.name == name);
     let mut model = |written: &String| {
         problems.extend(unknown_agent(written, is_agent, &configured));
@@ -195,14 +198,17 @@ fn settings(
         sandbox: runner::SandboxSettings {
             kind: args.sandboxes.sandbox.clone().or(value(&defaults.sandbox)).unwrap_or(built_in.sandbox.kind),
             source_repo: args.sandboxes.source_repo.as_deref().map(|written| source_repo(written, &context.cwd)),
-            // Asked for when something is run.
+            // Requested when something is run.
             extra_env: Vec::new(),
             keep: args.sandboxes.keep_sandbox,
             records_repository: built_in.sandbox.records_repository,
             setup_timeout_ms: schedule.setup_timeout.unwrap_or(built_in.sandbox.setup_timeout_ms),
             isolation: isolation(network.as_ref(), context),
+            canaries: project.canaries.clone(),
             network_over_case: args.sandboxes.network.clone(),
             network,
+            remote,
+            remote_over_case: args.sandboxes.remote,
             require: project.isolation.require.clone(),
         },
         retry: runner::RetrySettings {
@@ -229,7 +235,7 @@ fn settings(
     }
 }
 
-/// Returns the judge. The address and the temperature of the project apply only to the model that the project names.
+/// Returns the judge. The project's address and temperature apply only to the model that the project names.
 fn judge(args: &RunArgs, context: &ProjectContext) -> runner::JudgeSettings {
     let project = &context.project.judge;
     let typed = &args.judging;
@@ -238,7 +244,7 @@ fn judge(args: &RunArgs, context: &ProjectContext) -> runner::JudgeSettings {
         model: typed.judge.clone().or_else(|| value(&own?.model)),
         source: own.and_then(|judge| judge.model.as_ref()).map(|set| set.source.clone()),
         base_url: typed.judge_base_url.clone().or_else(|| value(&own?.base_url)),
-        // Its inputs are known once the settings are resolved.
+        // Determined after the settings are resolved.
         missing: None,
         judges: typed.judges.and_then(|judges| usize::try_from(judges).ok()).or(count(&project.judges)).unwrap_or(1),
         temperature: own.and_then(|judge| value(&judge.temperature)),
@@ -264,7 +270,7 @@ fn source_repo(written: &str, cwd: &Path) -> String {
     folder.map_or_else(|| written.to_owned(), |folder| folder.to_string_lossy().into_owned())
 }
 
-/// Reports a `--model` whose text before the `=` looks like a name but is not that of an agent.
+/// Reports a `--model` whose text before the `=` looks like an agent's name but is not one.
 fn unknown_agent(
     written: &str,
     is_agent: impl Fn(&str) -> bool,
@@ -281,7 +287,8 @@ fn unknown_agent(
     Some(problem.suggest(model::nearest(agent, names.iter().copied())).help(format!("agents: {}", names.join(", "))))
 }
 
-/// Splits `agent=model`, or returns only the model. A model name with `=` must follow an agent's name.
+/// Splits `agent=model`; otherwise returns only the model. A model whose name contains `=` must follow an agent's
+/// name.
 fn split_model(written: &str, is_agent: impl Fn(&str) -> bool) -> (Option<String>, String) {
     match written.split_once('=') {
         Some((agent, model)) if is_agent(agent) => (Some(agent.to_owned()), model.to_owned()),

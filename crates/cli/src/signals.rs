@@ -18,30 +18,30 @@ static RECEIVED: AtomicU32 = AtomicU32::new(0);
 /// Number of the last signal.
 static LAST_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// The run that receives the signals.
+/// The run to which signals are sent.
 static RUN: Mutex<Option<UnboundedSender<Control>>> = Mutex::new(None);
 
 /// `true` if the signal thread has been started.
 static LISTENING: Mutex<bool> = Mutex::new(false);
 
-/// Number of signals that end the program immediately: the user does not want to wait for anything, not even for a disk
-/// that hangs.
+/// Number of signals after which the program ends immediately: the user does not want to wait for anything, not even
+/// for a hanging disk.
 const AT_ONCE: u32 = 3;
 
-/// Forwards signals to this run as controls, and no longer to the run before.
+/// Sends signals to this run as controls, instead of to the previous one.
 ///
 /// # Errors
-/// If signal handlers cannot be installed.
+/// Returns an error if signal handlers cannot be installed.
 pub fn forward(controls: &UnboundedSender<Control>) -> io::Result<()> {
     *RUN.lock().unwrap_or_else(PoisonError::into_inner) = Some(controls.clone());
     begin()
 }
 
-/// Starts to handle signals. A thread does so until the program ends, so that the third signal works even when
+/// Starts handling signals. A thread does this until the program ends, so that the third signal works even if
 /// everything else is blocked.
 ///
 /// # Errors
-/// If signal handlers cannot be installed.
+/// Returns an error if signal handlers cannot be installed.
 pub fn begin() -> io::Result<()> {
     let mut listens = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
     if *listens {
@@ -79,11 +79,11 @@ async fn pass_on(mut arrivals: Signal, kind: SignalKind, name: &str) {
     while arrivals.recv().await.is_some() {
         LAST_SIGNAL.store(kind.as_raw_value(), Ordering::Relaxed);
         if RECEIVED.fetch_add(1, Ordering::Relaxed) + 1 >= AT_ONCE {
-            // Processes end with this one; directories are left to `prune`.
+            // Processes end together with this one; directories are left to `prune`.
             std::process::exit(128 + kind.as_raw_value());
         }
         if let Some(run) = &*RUN.lock().unwrap_or_else(PoisonError::into_inner) {
-            // Fails if the run is over. That is not an error.
+            // Fails if the run is over, which is not an error.
             let _ = run.send(Control::Stop(name.to_owned()));
         }
     }

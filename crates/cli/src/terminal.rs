@@ -1,4 +1,4 @@
-//! The terminal: the only module that prints, and that decides on colour, width and characters.
+//! The terminal: the only module that prints. It also decides on colour, width and characters.
 
 use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 
@@ -41,7 +41,7 @@ impl Terminal {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .into_iter()
             .find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
-        // Without a locale, most output today is displayed by programs that support UTF-8.
+        // Without a locale, assume UTF-8: most programs that display output today support it.
         let unicode = locale.is_none_or(|locale| {
             let locale = locale.to_ascii_lowercase();
             locale.contains("utf-8") || locale.contains("utf8") || locale == "c" || locale == "posix"
@@ -67,8 +67,8 @@ impl Terminal {
         }
     }
 
-    /// Ends the program because stdout cannot be written: silently if the reader closed the pipe, like other programs,
-    /// otherwise with an error.
+    /// Ends the program because stdout cannot be written: silently if the reader closed the pipe, as other programs
+    /// do, otherwise with an error.
     fn unwritten(&self, error: &std::io::Error) -> ! {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             std::process::exit(0);
@@ -93,15 +93,15 @@ impl Terminal {
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 
-    /// Returns `true` if a person can be asked: both the input and the messages are on a terminal.
+    /// Returns `true` if a person can be asked: both stdin and stderr are terminals.
     pub fn can_ask(&self) -> bool {
         self.err_style.interactive && std::io::stdin().is_terminal()
     }
 
-    /// Prints the question and returns the answer, one line. At the end of the input, it is empty.
+    /// Prints the question and returns the answer, one line. It is empty at the end of the input.
     ///
     /// # Errors
-    /// If the input cannot be read.
+    /// Returns an error if the input cannot be read.
     pub fn ask(&self, question: &str, prompt: &str) -> Result<String, CliError> {
         self.err(&format!("{question}{prompt}"));
         let mut answer = String::new();
@@ -124,7 +124,7 @@ impl Terminal {
     /// Prints an error and its hints.
     pub fn error(&self, error: &CliError) {
         let (red, bold, off) = if self.err_style.color { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
-        // A message may quote a model or a server.
+        // A message may contain text from a model or a server.
         let mut text = format!("{red}error{off}{bold}: {}{off}\n", report::clean(&error.to_string()));
         for hint in error.hints() {
             text.push_str(&format!("  {bold}help{off}: {}\n", report::clean(hint)));
@@ -133,7 +133,7 @@ impl Terminal {
     }
 }
 
-/// Mask for the secrets of the environment, used before the configuration is known.
+/// Mask for secrets in the environment, used before the configuration is known.
 fn mask() -> Mask {
     Mask::of(&machine::environment())
 }
@@ -170,7 +170,7 @@ impl JsonList<'_> {
     }
 }
 
-/// Returns the width of the terminal that stdout or stderr is connected to, in columns.
+/// Returns the width in columns of the terminal that stdout or stderr is connected to.
 fn terminal_width() -> Option<usize> {
     std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).or_else(|| {
         let (columns, _) = report::terminal_size()?;

@@ -1,7 +1,7 @@
-//! `run --watch`: runs again the tests that a change affects.
+//! `run --watch`: reruns the tests that a change affects.
 //!
-//! Files are polled a few times a second. That works the same everywhere, on network drives and in containers, and does
-//! not depend on how an editor saves.
+//! Files are polled several times a second. This works the same everywhere, including on network drives and in
+//! containers, and does not depend on how an editor saves files.
 
 mod dependencies;
 mod snapshot;
@@ -25,14 +25,14 @@ use crate::run_args::RunArgs;
 use crate::terminal::Terminal;
 use crate::{limits, signals};
 
-/// Polling interval. A change counts when two polls in a row agree on it, so that an editor's several steps are one
-/// change.
+/// Polling interval. A change counts only when two consecutive polls agree on it, so that several steps of an editor
+/// are one change.
 const PERIOD: Duration = Duration::from_millis(150);
 
-/// Maximum number of file names that are shown; more are counted.
+/// Maximum number of file names that are shown; the rest are counted.
 const NAMES: usize = 3;
 
-/// Runs, and runs again what changes affect, until a signal comes.
+/// Runs the tests, and reruns those that changes affect, until a signal arrives.
 pub fn watch(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
     signals::begin().map_err(|error| CliError::environment(format!("cannot listen to signals: {error}")))?;
@@ -77,7 +77,7 @@ enum Affected {
     Suites(BTreeSet<PathBuf>),
 }
 
-/// Reason for the end of a wait.
+/// Reason why waiting ended.
 enum Wakeup {
     /// A signal, with the exit code.
     Signal(u8),
@@ -105,7 +105,7 @@ fn wait(watched: &Watched, seen: &Snapshot, keys: &Receiver<()>) -> Wakeup {
     }
 }
 
-/// Starts a thread that reports every line that is typed.
+/// Starts a thread that reports every line the user enters.
 fn keys() -> Receiver<()> {
     let (tell, keys) = channel();
     if std::io::stdin().is_terminal() {
@@ -127,7 +127,7 @@ struct Watched {
     cwd: PathBuf,
     /// Folders and files in which new suites may appear.
     places: Vec<PathBuf>,
-    /// The configuration, its imports, and the names it may have.
+    /// The configuration, its imports, and the possible paths of a new one.
     configuration: BTreeSet<PathBuf>,
     /// Dependencies of each suite.
     suites: BTreeMap<PathBuf, Dependencies>,
@@ -141,8 +141,8 @@ impl Watched {
         Snapshot::of(self.places.iter().chain(&self.configuration).chain(single).map(PathBuf::as_path))
     }
 
-    /// Runs the affected tests, and those that are pending. Problems are printed. `seen` is the snapshot from before
-    /// the files were read; newly discovered files are added to it.
+    /// Runs the affected tests and the pending ones, and prints problems. `seen` is the snapshot from before the files
+    /// were read; newly discovered files are added to it.
     fn run(&mut self, global: &Global, args: &RunArgs, terminal: &Terminal, affected: &Affected, seen: &mut Snapshot) {
         let affected = match self.pending.take() {
             Some(pending) => pending.and(affected),
@@ -157,7 +157,7 @@ impl Watched {
         };
         let is_broken = prepared.diagnostics.iter().any(|problem| args.gates.strict || problem.is_error());
         let wanted = self.learn(&prepared, args, &affected);
-        // Taken before the run, so that changes during the run are noticed after it.
+        // Taken before the run, so that changes during the run are noticed afterwards.
         seen.add_new(self.snapshot());
         if is_broken {
             terminal.diagnostics(&prepared.diagnostics);
@@ -190,7 +190,7 @@ impl Watched {
                 Some(suites.iter().chain(new).cloned().collect())
             }
         };
-        // A suite that cannot be read now keeps its dependencies.
+        // A suite that currently cannot be read keeps its dependencies.
         self.suites.extend(found);
         wanted
     }
@@ -207,7 +207,7 @@ impl Watched {
         (!suites.is_empty() || is_new || self.pending.is_some()).then_some(Affected::Suites(suites))
     }
 
-    /// Describes the changes and the tests that are run for them, in one line.
+    /// Describes the changes and the tests that they trigger, in one line.
     fn describe(&self, changes: &BTreeMap<PathBuf, Change>, affected: &Affected) -> String {
         let name = |(path, change): (&PathBuf, &Change)| {
             let shown = crate::project::shown(path, &self.cwd);

@@ -1,5 +1,5 @@
-//! Runs in directories of agent-skill-eval: `--workspace DIR --iteration N`, with `<skill>-workspace/iteration-N` below
-//! it. They contain the artefacts of a run, which identify it.
+//! Runs in directories as used by agent-skill-eval: `--workspace DIR --iteration N`, with
+//! `<skill>-workspace/iteration-N` below it. They contain a run's artefacts, which identify the run.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,8 @@ impl WorkspaceArgs {
     /// `named` is an iteration. A workspace without runs stands for the recorded runs of its skill.
     ///
     /// # Errors
-    /// If the workspace has no such run, or one for each of several skills; if the record does not exist.
+    /// Returns an error if the workspace has no such run, if several skills each have one, or if the record does
+    /// not exist.
     pub fn find(
         &self,
         global: &Global,
@@ -66,14 +67,14 @@ impl WorkspaceArgs {
     /// Returns the directory of the run, if there is a workspace.
     ///
     /// # Errors
-    /// Same as [`Self::find`].
+    /// See [`Self::find`].
     pub fn directory(&self) -> Result<Option<PathBuf>, CliError> {
         let workspace = self.workspace.as_deref().filter(|workspace| workspace.exists());
         workspace.map(|workspace| directory(workspace, self.iteration.as_deref())).transpose()
     }
 }
 
-/// Returns the artefacts directory of a run with a workspace.
+/// Returns the artefacts directory for a run with a workspace.
 pub fn artifacts(workspace: &Path, skills: &[model::SkillInfo], iteration: Option<&str>) -> PathBuf {
     let iteration = format!("iteration-{}", iteration.unwrap_or("1"));
     match skills {
@@ -104,8 +105,8 @@ fn run_in(workspace: &Path, iteration: Option<&str>) -> Result<WorkspaceRun, Cli
     Ok(WorkspaceRun { run, record: text("record").map(PathBuf::from) })
 }
 
-/// Returns the newest recorded run for the path of a workspace: `…/SKILL-workspace/iteration-N`, either part of which
-/// may be missing. Runs without a label are the first iteration.
+/// Returns the newest recorded run for the path of a workspace: `…/SKILL-workspace/iteration-N`. Either part of the
+/// path may be missing. Runs without a label are the first iteration.
 fn recorded(store: &dyn Store, workspace: &Path, iteration: Option<&str>) -> Result<RunRow, CliError> {
     let names = || workspace.iter().rev().filter_map(|name| name.to_str());
     let skill = names().find_map(|name| name.strip_suffix("-workspace")).filter(|skill| *skill != "eval");

@@ -1,5 +1,5 @@
-//! Agents, machines and records that misbehave: every trial ends as it should, every message helps, and nothing is
-//! left.
+//! Agents, machines and records that misbehave: every trial ends as it should, every message is helpful, and nothing
+//! is left behind.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -13,7 +13,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::Value;
 use testkit::{Live, Project, Ran, TIMEOUT};
 
-/// Limit on the program's memory, regardless of what the agent does, in KiB.
+/// Limit on the program's memory in KiB, whatever the agent does.
 const MAX_MEMORY_KIB: i64 = 300 * 1024;
 
 fn project() -> Project {
@@ -27,7 +27,7 @@ fn scenario(agent: &str, more: &str) -> String {
     )
 }
 
-/// Returns the only trial of a run in which `claude` is this program.
+/// Returns the only trial of a run in which this program stands in for `claude`.
 #[track_caller]
 fn trial(project: &Project, arguments: &[&str], code: i32) -> Value {
     project.write("s.yaml", &scenario("claude-code", "user_prompt: go\n"));
@@ -49,7 +49,7 @@ fn reason(trial: &Value, parts: &[&str]) {
     assert!(parts.iter().all(|part| reason.contains(part)), "{reason:?} does not contain {parts:?}");
 }
 
-/// Checks that the trial failed, and that one of the reasons is the clock of one second, with the setting's name.
+/// Checks that the trial failed, and that one reason is the time limit of one second, with the setting's name.
 #[track_caller]
 fn timed_out(trial: &Value) {
     assert_eq!(trial["outcome"], "failed", "{trial}");
@@ -58,7 +58,7 @@ fn timed_out(trial: &Value) {
     assert_eq!(clock["because"], "timed out after 1 s (--timeout)");
 }
 
-/// Checks the peak memory of all programs of these tests and their children, in KiB.
+/// Checks the peak memory of all programs in these tests and their children, in KiB.
 #[track_caller]
 fn memory_is_bounded() {
     let most = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss();
@@ -266,8 +266,8 @@ fn quick(project: &Project) {
     project.write("s.yaml", &scenario("fake", "user_prompt: done\n"));
 }
 
-/// Runs `script` as root of its own mount namespace, with the program as `$1`, in the project's directory. `None`,
-/// with a message, where that is not allowed.
+/// Runs `script` as root of its own mount namespace, with the program as `$1`, in the project's directory. Prints a
+/// message and returns `None` if that is not allowed.
 fn with_mounts(project: &Project, script: &str) -> Option<Ran> {
     let run = project.command(&[]);
     let mut unshare = Command::new("unshare");
@@ -382,7 +382,7 @@ fn an_agent_that_removes_its_sandbox_or_nests_too_deeply_fails() {
     }
 }
 
-/// Overwrites `bytes` of a file at the offset `at`.
+/// Overwrites a file with `bytes`, starting at the offset `index`.
 fn overwrite(file: &Path, index: usize, bytes: &[u8]) {
     let mut all = fs::read(file).unwrap();
     all[index..index + bytes.len()].copy_from_slice(bytes);

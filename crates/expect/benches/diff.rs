@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use trialrun_expect::diff::{Kind, Options, diff};
 
-/// Pseudo-random numbers, the same on every run.
+/// Pseudo-random numbers that are the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -46,7 +46,7 @@ fn lines(seed: u64) -> Vec<String> {
     std::iter::from_fn(more).collect()
 }
 
-/// Returns `lines` with `percent` of them changed.
+/// Returns `lines` with `percent` percent of them changed.
 fn changed(lines: &[String], percent: u64) -> String {
     let mut numbers = Numbers(99);
     let mut text = String::new();

@@ -1,8 +1,8 @@
-//! Limit on the number of timeouts in one judgement. Each piece of code uses all of its time before it is stopped, so
-//! an expectation with many of them would not terminate.
+//! Limit on the number of timeouts in one judgement. Each stopped piece of code has used all its time, so an
+//! expectation with many of them would not terminate.
 //!
-//! Patterns and code are run by independent rules and by schemas. The count is therefore kept in the host that they
-//! are given, on the thread on which a judgement runs.
+//! Patterns and code are run by independent rules and by schemas. So the count is kept by the host that is passed to
+//! them, for the thread on which a judgement runs.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use crate::host::{Answer, Argument, Function, Host, Invalid, Pattern, Trouble};
 
-/// Number of stopped pieces after which nothing more is run.
+/// Number of stopped pieces of code after which nothing more is run.
 const MAX_STOPPED: usize = 8;
 
 thread_local! {
-    /// Number of stopped pieces in the current judgement of this thread.
+    /// Number of pieces of code that were stopped in the current judgement on this thread.
     static STOPPED: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -39,7 +39,7 @@ impl Drop for Allowance {
     }
 }
 
-/// Returns the error if nothing more is run.
+/// Returns the error if nothing more may be run.
 fn spent() -> Option<String> {
     let message = || format!("not run: {MAX_STOPPED} pieces of code or regular expressions were stopped before");
     (STOPPED.get() >= MAX_STOPPED).then(message)

@@ -1,4 +1,4 @@
-//! Collects the items of a list that were tried on one expectation, if one is enough.
+//! Collects the list items that were tried for one expectation, if one matching item is enough.
 
 use crate::found::{Flaw, Found, Pass};
 
@@ -26,8 +26,8 @@ impl CriticalState {
     }
 }
 
-/// Combined result of the items. The best one counts, but an item that meets the critical parts has precedence over
-/// any that does not. Otherwise the score of one item would be combined with the failure of another.
+/// Combined result of the items. The best one counts, but an item that meets the critical parts takes precedence over
+/// any that does not. Otherwise, the score of one item would be combined with the failure of another.
 #[derive(Debug, Default)]
 pub struct Candidates {
     kept: Option<Best>,
@@ -52,7 +52,7 @@ struct Best {
 
 impl Candidates {
     /// Adds the item at `index` with its result. `surely` is true if the item had to be tried, and false if that is
-    /// not decided.
+    /// undecided.
     pub fn add(&mut self, index: usize, found: Found, surely: bool) {
         let of_item = CriticalState::new(&found);
         self.may_break |= of_item != CriticalState::Kept;
@@ -78,7 +78,7 @@ impl Candidates {
             return;
         };
         let (least, most) = (known.least.min(new.least), known.most.max(new.most));
-        // Of items with the same score, prefers one that a threshold could make up for.
+        // If items have the same score, prefers one that a threshold could compensate for.
         if new.score > known.score || (new.score == known.score && known.firm && !new.firm) {
             *known = new;
         }
@@ -105,8 +105,8 @@ impl Candidates {
         self.best().map(|best| (best.index, best.score, best.flaws.as_slice()))
     }
 
-    /// Returns the mismatch that no item was enough, given the combined verdict. If no item was tried, it fails the
-    /// whole if a part of the expectation `is_critical`.
+    /// Returns the mismatch if no item was enough, given the combined verdict. If no item was tried, the mismatch
+    /// fails the whole expectation if a part of it `is_critical`.
     pub fn flaw(&self, pass: Pass, flaw: Flaw, is_critical: bool) -> Flaw {
         let all_break = self.kept.is_none() && self.doubtful.is_none();
         let surely = flaw.critical || (all_break && (self.broken.is_some() || is_critical));

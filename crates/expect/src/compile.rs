@@ -27,26 +27,26 @@ pub struct Operator {
 }
 
 /// Function that reads the operand of the operator with this name. Returns `None` if the operand is invalid, which has
-/// been reported.
+/// already been reported.
 pub(crate) type Read = fn(&mut Compiler<'_>, &Node, &'static str) -> Option<Box<dyn Rule>>;
 
 /// Operators that a compiler knows.
 pub struct Operators {
     /// The built-in operators.
     pub built_in: &'static [Operator],
-    /// Creates the rule of a custom operator from its name, its function and its operand.
+    /// Creates the rule for a custom operator from its name, its function and its operand.
     pub custom: fn(&str, Function, &Node) -> Box<dyn Rule>,
 }
 
 /// Compiler of expectations.
 pub struct Compiler<'a> {
-    /// Operators that it knows, apart from the names of the custom ones, which are in `rules`.
+    /// Operators that it knows. The names of custom ones are in `rules`.
     pub operators: &'a Operators,
     /// Rules for all expectations.
     pub rules: &'a Rules,
     /// Host that provides regular expressions and code.
     pub host: &'a Arc<dyn Host>,
-    /// Text comparison of the case, if it defines one.
+    /// Text comparison of the case, if there is one.
     pub diff: Option<&'a TextDiff>,
     /// Problems that were found.
     pub problems: &'a mut Problems,
@@ -89,7 +89,7 @@ impl Compiler<'_> {
         Matcher { meta, place: SourceLocation::from_node(node), rule, critical }
     }
 
-    /// Returns the rule of a map: its operators, and its other keys if there are any. All of them must hold.
+    /// Returns the rule for a map: its operators, and its other keys if there are any. All of them must hold.
     fn map(&mut self, operators: &[&(Spanned<String>, Node)], rest: &Node) -> Box<dyn Rule> {
         let has_rest = matches!(&rest.kind, NodeKind::Map(entries) if !entries.is_empty());
         if operators.is_empty() {
@@ -121,12 +121,12 @@ impl Compiler<'_> {
         if self.rules.allow_override { custom().or_else(built_in) } else { built_in().or_else(custom) }
     }
 
-    /// True if `name` is an operator.
+    /// Returns `true` if `name` is an operator.
     pub fn is_operator(&self, name: &str) -> bool {
         self.operator(name).is_some()
     }
 
-    /// True if `name` is a built-in operator that no custom operator overrides.
+    /// Returns `true` if `name` is a built-in operator that no custom operator overrides.
     pub fn is_built_in(&self, name: &str) -> bool {
         matches!(self.operator(name), Some(Known::BuiltIn(_)))
     }
@@ -172,7 +172,7 @@ impl Compiler<'_> {
         });
     }
 
-    /// Returns the rule of anything except a map.
+    /// Returns the rule for any value except a map.
     fn plain(&mut self, node: &Node) -> Box<dyn Rule> {
         match (node.tag.as_deref(), &node.kind) {
             (Some(REGEX_TAG), NodeKind::String(text)) => {
@@ -253,8 +253,8 @@ impl Compiler<'_> {
     }
 }
 
-/// True if a map with these entries is a JSON Schema that names its dialect with `$schema`, and not the `$schema`
-/// operator with its operand.
+/// Returns `true` if a map with these entries is a JSON Schema that names its dialect with `$schema`, rather than the
+/// `$schema` operator with its operand.
 fn schema_names_its_dialect(entries: &[(Spanned<String>, Node)]) -> bool {
     const DIALECT: &str = "$schema";
     const TYPE: &str = "type";

@@ -1,6 +1,6 @@
-//! The `ctx` of four-parameter operators: plain data, and pure functions of it that a host binds to its scripts.
+//! The `ctx` of four-parameter operators: plain data, and pure functions on it that a host binds to its scripts.
 //!
-//! The data is a JSON map, so that it can be passed to a script, changed there, and returned with a request.
+//! The data is a JSON map, so that it can be passed to a script, changed there, and sent back with a request.
 
 use std::borrow::Cow;
 
@@ -64,7 +64,7 @@ pub(crate) fn describe(
     values
 }
 
-/// Restores the position and options from returned data. Missing values are taken from `above`.
+/// Restores the position and options from data that a script returned. Missing values are taken from `above`.
 pub(crate) fn at<'a>(context: &Value, above: &Scope<'a>) -> Scope<'a> {
     let key = context.get("key").and_then(Value::as_str).unwrap_or(&above.key).to_owned();
     let threshold = match context.get("threshold") {
@@ -76,7 +76,7 @@ pub(crate) fn at<'a>(context: &Value, above: &Scope<'a>) -> Scope<'a> {
     Scope { key, threshold, critical, present, ..above.below("") }
 }
 
-/// Returns the rules for a returned context: those of the case, with the operator's overrides.
+/// Returns the rules for a context from a script: those of the case, with the operator's overrides.
 pub(crate) fn rules<'r>(context: &Value, rules: &'r Rules, problems: &mut Problems) -> Cow<'r, Rules> {
     let strict = match context.get("strict") {
         Some(strict) if *strict != rules.strict.to_json() => Strict::read(&value::node_of(strict), problems),
@@ -117,8 +117,8 @@ pub fn child(context: &Value, key: &Value, count: usize, overrides: Option<&Valu
     sub(context, &step, overrides)
 }
 
-/// Implements `ctx.distribute(items)`. Items are weights, null for none, maps with a `value`, or expectations with a
-/// `$score`.
+/// Implements `ctx.distribute(items)`. Each item is a weight, null for no weight, a map with a `value`, or an
+/// expectation with a `$score`.
 pub fn distribute(context: &Value, weights: &[Value]) -> Value {
     let number = |score: &Value| score.as_f64().or_else(|| score.get("value")?.as_f64());
     let weight = |item: &Value| {
@@ -185,7 +185,7 @@ fn detail_json(detail: &model::Detail) -> Value {
     })
 }
 
-/// Converts a script's result back.
+/// Converts a result from a script back.
 fn found(result: &Value, place: &SourceLocation) -> Found {
     let score = result.get("score").and_then(Value::as_f64).unwrap_or_default();
     let text = |key: &str| result.get(key).and_then(Value::as_str).map(str::to_owned);

@@ -1,4 +1,5 @@
-//! Examples on a Markdown page: an expectation in a `json` block, then values with their results in a `text` block.
+//! Examples on a Markdown page: an expectation in a `json` block, followed by values with their results in a `text`
+//! block.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -22,11 +23,11 @@ const SCORE: &str = "   scores ";
 pub struct Example {
     /// Heading of its section.
     pub section: String,
-    /// Settings of the case, in a line such as ``with `strict: true` ``.
+    /// Settings for the case, from a line such as ``with `strict: true` ``.
     pub settings: Vec<(String, String)>,
     /// The expectation as JSON.
     pub expectation: String,
-    /// A line for each value, and below it a line for each failure.
+    /// A line for each value, followed by a line for each failure.
     pub results: String,
 }
 
@@ -39,7 +40,7 @@ pub struct SelfTest {
     pub wrong: Vec<String>,
 }
 
-/// Runs the examples of every operator. The examples of `$name` are in the section of `page` with this heading.
+/// Runs the examples of all operators. The examples for `$name` are in the section of `page` with this heading.
 pub fn self_test(page: &str, host: &Arc<dyn Host>) -> Vec<SelfTest> {
     let examples = Example::all(page);
     let test = |name| {
@@ -78,7 +79,7 @@ impl Example {
         examples
     }
 
-    /// Returns the difference between the documented and the actual results, if any.
+    /// Returns the difference between the documented and the actual results, if there is one.
     pub fn wrong(&self, rules: Rules, host: &Arc<dyn Host>) -> Option<String> {
         match self.run(rules, host) {
             Ok(results) if results == self.results => None,
@@ -89,7 +90,7 @@ impl Example {
         }
     }
 
-    /// Returns the results of its values, in the form of `results`.
+    /// Returns the results for its values, in the form of `results`.
     fn run(&self, mut rules: Rules, host: &Arc<dyn Host>) -> Result<String, String> {
         let mut problems = Problems::new();
         let mut diff = None;

@@ -1,4 +1,4 @@
-//! A whole expectation: of an agent's answer, of its whole result, or a schema of an answer.
+//! A whole expectation: for an agent's answer, for its whole result, or a schema for an answer.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -24,10 +24,10 @@ use crate::tools;
 use crate::value;
 use crate::weight::final_score;
 
-/// Key of the text comparison.
+/// Key for the text comparison.
 const DIFF: &str = "diff";
 
-/// Compiled expectation: plain data that can be used from any thread.
+/// A compiled expectation: plain data that can be used from any thread.
 #[derive(Debug)]
 pub struct Expectation {
     matcher: Matcher,
@@ -38,8 +38,8 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// Compiles an expectation of one value. `diff` is the text comparison of the case. Invalid parts are reported,
-    /// and never match.
+    /// Compiles an expectation for a single value. `diff` is the text comparison of the case. Invalid parts are
+    /// reported, and never match.
     pub fn from_value(
         node: &Node,
         rules: Rules,
@@ -51,7 +51,7 @@ impl Expectation {
         Self::compile(rules, host, diff, "", problems, |compiler| compiler.matcher(node))
     }
 
-    /// Compiles an expectation of an agent's whole result: `output`, `messages` and any other key. `tools` in it
+    /// Compiles an expectation for an agent's whole result: `output`, `messages` and any other key. `tools` in it
     /// applies to the calls in the messages, and `diff` is the text comparison, like the parameter.
     pub fn from_result(
         node: &Node,
@@ -65,7 +65,7 @@ impl Expectation {
         Self::compile(rules, host, inner.or(diff), "", problems, |compiler| tools::matcher(compiler, &node))
     }
 
-    /// Compiles an expectation that a value conforms to a JSON Schema, whether or not the map looks like one.
+    /// Compiles the expectation that a value conforms to a JSON Schema, whether or not the map looks like one.
     pub fn from_schema(node: &Node, rules: Rules, host: &Arc<dyn Host>, problems: &mut Problems) -> Self {
         Self::compile(rules, host, None, "schema", problems, |compiler| {
             Matcher::new(compiler.schema(node), SourceLocation::from_node(node))
@@ -88,7 +88,7 @@ impl Expectation {
         Self { matcher, rules, diff, host, key }
     }
 
-    /// Judges `actual`, or a missing value if it is `None`.
+    /// Judges `actual`, which is `None` for a missing value.
     pub fn judge(&self, actual: Option<&Value>, data: &Data) -> Found {
         let run =
             Evaluation { host: &self.host, rules: &self.rules, diff: self.diff.as_ref(), data, asked: Cell::new(0) };
@@ -96,8 +96,8 @@ impl Expectation {
         self.levelled(self.matcher.judge(actual, &Scope::root(&run, self.key)))
     }
 
-    /// Returns the result of the whole, whose score is at least 0. A critical penalty that stands alone reduces the
-    /// score of the whole. Other penalties that stand alone are reported when they are read.
+    /// Returns the result of the whole expectation, whose score is at least 0. A critical penalty that stands alone
+    /// reduces the score of the whole. Other penalties that stand alone are reported when they are read.
     fn levelled(&self, mut found: Found) -> Found {
         let weight = self.matcher.meta.weight.filter(|weight| *weight < 0.0 && self.matcher.meta.critical);
         let Some(weight) = weight else {

@@ -34,7 +34,7 @@ impl Pass {
         }
     }
 
-    /// Combines two verdicts of which one must be `Yes`.
+    /// Combines two verdicts of which at least one must be `Yes`.
     pub fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
@@ -56,7 +56,7 @@ impl Pass {
 /// Result of matching one value: the score, and the mismatches.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
-    /// Score of at most 1. It is below 0 if penalties outweigh, until the score of the whole is computed. Undecided
+    /// Score of at most 1. Until the score of the whole is computed, it is below 0 if penalties outweigh. Undecided
     /// parts count with their lowest possible score.
     pub score: f64,
     /// Highest possible score if all undecided parts hold. Equal to `score` if nothing is undecided.
@@ -71,14 +71,14 @@ pub struct Found {
     pub title: Option<String>,
     /// Category under which it is reported.
     pub dimension: Option<String>,
-    /// True if its failure fails the whole.
+    /// True if its failure fails the whole expectation.
     pub critical: bool,
     /// Source position, if it is a separate expectation.
     pub place: Option<SourceLocation>,
 }
 
-/// Number of mismatches of a value for which complete expected and actual values are stored. Otherwise, a list with
-/// thousands of missing items would be stored thousands of times.
+/// Number of mismatches of a value for which the complete expected and actual values are stored. Without a limit, a
+/// list with thousands of missing items would be stored thousands of times.
 const MAX_WHOLE: usize = 64;
 
 /// A mismatch.
@@ -86,7 +86,7 @@ const MAX_WHOLE: usize = 64;
 pub struct Flaw {
     /// Path. `None` until the enclosing node sets its own path.
     pub key: Option<String>,
-    /// Description in one line. `None` if only a general text is known.
+    /// Description in one line. `None` if there is only a general text.
     pub message: Option<String>,
     /// Expected value.
     pub expected: Option<Value>,
@@ -94,11 +94,11 @@ pub struct Flaw {
     pub actual: Option<Value>,
     /// Difference between the strings.
     pub diff: Vec<Segment>,
-    /// True if it fails the whole.
+    /// True if it fails the whole expectation.
     pub critical: bool,
-    /// True if it is not decided whether it is a mismatch.
+    /// True if it is undecided whether it is a mismatch.
     pub undecided: bool,
-    /// True if it did not reduce the score, so that no threshold makes up for it.
+    /// True if it did not reduce the score, so that no threshold can compensate for it.
     pub firm: bool,
     /// Source position.
     pub place: SourceLocation,
@@ -115,13 +115,13 @@ impl Found {
         Self { score, most: score, pass, ..Self::default() }
     }
 
-    /// Returns a result that does not match, with the mismatch.
+    /// Returns a result that does not match, with one mismatch.
     pub fn flawed(flaw: Flaw) -> Self {
         Self { flaws: vec![flaw], ..Self::scored(0.0, Pass::No) }
     }
 
-    /// Returns the mismatch of a value that does not have the type that `expected` names. `critical` is true if it
-    /// fails the whole.
+    /// Returns the mismatch for a value that does not have the type named in `expected`. `critical` is true if it
+    /// fails the whole expectation.
     pub fn wrong_type(expected: &str, actual: Option<&Value>, critical: bool, place: &SourceLocation) -> Self {
         let message = format!("{expected}, not {}", value::kind(actual));
         Self::flawed(Flaw { critical, ..Flaw::new(place, message).actual(actual) })
@@ -139,24 +139,24 @@ impl Found {
         self.flaws.extend(flaws.into_iter().enumerate().map(short));
     }
 
-    /// True if a critical part certainly fails.
+    /// Returns `true` if a critical part certainly fails.
     pub fn fails_critically(&self) -> bool {
         (self.critical && self.pass == Pass::No) || self.flaws.iter().any(Flaw::is_critical)
     }
 
-    /// True if it is undecided whether a critical part fails.
+    /// Returns `true` if it is undecided whether a critical part fails.
     pub fn may_fail_critically(&self) -> bool {
         (self.critical && self.pass == Pass::Unknown) || self.flaws.iter().any(|flaw| flaw.critical && flaw.undecided)
     }
 }
 
-/// Collects the branches of an expectation of which one is enough, for the mismatch that none of them matched.
+/// Collects the branches of an expectation, any one of which is enough, to report the mismatch if none of them matches.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BranchTally {
     critical: bool,
     /// True if it is undecided whether something critical failed.
     doubtful: bool,
-    /// Best score, and `true` if its branch has a mismatch that did not reduce the score.
+    /// Best score, and `true` if the branch with this score has a mismatch that did not reduce the score.
     nearest: Option<(f64, bool)>,
 }
 
@@ -200,7 +200,7 @@ impl Flaw {
         }
     }
 
-    /// True if it certainly fails the whole.
+    /// Returns `true` if it certainly fails the whole expectation.
     pub fn is_critical(&self) -> bool {
         self.critical && !self.undecided
     }
@@ -230,7 +230,7 @@ impl Flaw {
         self
     }
 
-    /// Converts to a failure for reports.
+    /// Converts the mismatch to a failure for reports.
     pub fn into_failure(self) -> model::Failure {
         model::Failure {
             critical: self.is_critical(),

@@ -1,4 +1,4 @@
-//! Interface for regular expressions and code. The engine itself does no I/O and runs no scripts.
+//! Interface to regular expressions and code. The engine itself does no I/O and runs no scripts.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::strategy::Strategy;
 
-/// Callback that answers the request of a function. It receives the arguments, where `None` is `undefined`. An error
-/// is thrown in the function.
+/// Callback that answers a function's request. It receives the arguments, where `None` is `undefined`. If it returns
+/// an error, the error is thrown in the function.
 pub type Answer<'a> = dyn FnMut(&[Option<Value>]) -> Result<Value, String> + 'a;
 
 /// Provider of regular expressions, expressions and custom operators.
@@ -28,20 +28,21 @@ pub trait Host: Debug + Send + Sync {
     /// Returns an error if the syntax is wrong, or if the expression uses an undefined name.
     fn expression(&self, text: &str, names: &[&str]) -> Result<(), Invalid>;
 
-    /// Evaluates an expression. `scope` has its variables. `None` is `undefined`, in the scope and as the result.
+    /// Evaluates an expression with the variables in `scope`. `None` is `undefined`, both in the scope and as the
+    /// result.
     ///
     /// # Errors
     /// Returns an error if the expression throws or is stopped.
     fn evaluate(&self, text: &str, scope: &[(&str, Option<&Value>)]) -> Result<Option<Value>, Trouble>;
 
-    /// Finds the function that `reference` names, and its properties. Relative references start at `directory`. `name`
-    /// is that of the operator, with its `$`.
+    /// Finds the function to which `reference` refers, and its properties. Relative references are resolved against
+    /// `directory`. `name` is the name of the operator, with its `$`.
     ///
     /// # Errors
     /// Returns an error if there is no such function, or if its module cannot be loaded.
     fn function(&self, reference: &str, name: &str, directory: &Path) -> Result<Function, Invalid>;
 
-    /// Calls a function. Its calls of `validate` are passed to `answer`.
+    /// Calls a function. Its calls to `validate` are passed to `answer`.
     ///
     /// # Errors
     /// Returns an error if the function throws or is stopped.
@@ -55,7 +56,7 @@ pub trait Host: Debug + Send + Sync {
 
 /// Compiled regular expression.
 pub trait Pattern: Debug + Send + Sync {
-    /// Returns true if some part of `text` matches.
+    /// Returns `true` if some part of `text` matches.
     ///
     /// # Errors
     /// Returns an error if the match was stopped.
@@ -74,10 +75,10 @@ pub struct Invalid {
 }
 
 impl Invalid {
-    /// Returns the error for `node`, in which the text is written, with the exact position if that can be determined.
+    /// Returns the error for `node`, which contains the text, with the exact position if it can be determined.
     pub fn diagnostic(&self, node: &Node) -> Diagnostic {
         let written = node.source.text.get(node.span.start()..node.span.end()).unwrap_or_default();
-        // Escapes and folding change offsets, so a position can only be given if the text is written literally.
+        // Escapes and folding change offsets, so a position can be given only if the text is written literally.
         let inside = self.range.as_ref().zip(node.as_str()).and_then(|(range, text)| {
             let offset = node.span.start() + written.find(text)?;
             Some(Span::new(offset + range.start, offset + range.end))
@@ -90,12 +91,12 @@ impl Invalid {
     }
 }
 
-/// Error of code that did not return.
+/// Error of code that did not return a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trouble {
     /// It threw an exception.
     Thrown(String),
-    /// It was stopped, because it took too long or used too much memory.
+    /// It was stopped because it took too long or used too much memory.
     Stopped(String),
 }
 
@@ -108,7 +109,7 @@ pub struct Function {
     pub length: usize,
     /// Representation in paths.
     pub naming: Naming,
-    /// Strategy for combining its parts. It has precedence over the user's.
+    /// Strategy for combining its parts. It takes precedence over the user's.
     pub strategy: Option<Strategy>,
     /// True if it only accepts lists.
     pub expects_list: bool,
@@ -121,7 +122,7 @@ impl Function {
     }
 }
 
-/// Representation of an operator with several parts in their paths.
+/// How an operator with several parts appears in their paths.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Naming {
     /// `$and[0]`. Omitted if there is only one part.
@@ -138,10 +139,10 @@ pub enum Naming {
 pub enum Argument<'a> {
     /// A value. `None` is `undefined`.
     Value(Option<&'a Value>),
-    /// A map of these values and of `$validate(actual, expected)`. A key without a value is `undefined`.
+    /// A map with these values and `$validate(actual, expected)`. A key without a value is `undefined`.
     Fixture(Vec<(&'a str, Option<&'a Value>)>),
     /// The `ctx` of four-parameter operators: these values, with `createSubContext`, `createChildContext`,
-    /// `distribute` and `aggregate`, which are the functions of [`crate::context`] bound to them.
+    /// `distribute` and `aggregate`, which are the functions in [`crate::context`] bound to them.
     Context(Value),
     /// Function that matches a value: `validate(actual, expected, ctx)`.
     Validate,

@@ -1,5 +1,5 @@
-//! Reports penalties without effect: those that have no siblings whose score they could reduce, so that the unwanted
-//! value would be required instead.
+//! Reports penalties without effect: penalties that have no siblings whose score they could reduce, so that the
+//! unwanted value would be required instead.
 
 use model::decode::Problems;
 use model::{Diagnostic, Excerpt, Node, NodeKind};
@@ -15,8 +15,9 @@ const OF_ONE: [&str; 8] = ["$not", "$contains", "$each", "$sort", "$nth", "$firs
 /// Operators whose operand is a list of expectations that share the score.
 const OF_MANY: [&str; 4] = ["$and", "$or", "$all", "$sequence"];
 
-/// Reports every penalty in `node`, as written, that has no effect. A penalty on the whole has an effect only if it is
-/// critical. Otherwise it is only a warning, because the original engine requires the value in that case.
+/// Reports every penalty in `node`, as written, that has no effect. A penalty on the whole expectation has an effect
+/// only if it is critical. Otherwise, it only causes a warning, because the original engine requires the value in that
+/// case.
 pub fn warn(node: &Node, rules: &Rules, problems: &mut Problems) {
     if let Some((Meta { critical: false, .. }, place)) = penalty(node) {
         let problem = Diagnostic::warning("a penalty has no effect here: there is no score that it could reduce");
@@ -46,7 +47,7 @@ fn tell_inside(node: &Node, rules: &Rules, problems: &mut Problems) {
     }
 }
 
-/// True if a map is matched key by key.
+/// Returns `true` if a map is matched key by key.
 fn is_data(node: &Node, rules: &Rules) -> bool {
     node.tag.as_deref() != Some(SCHEMA_TAG) && !(rules.heuristic_schema && schema::looks_like_schema(node))
 }
@@ -64,7 +65,7 @@ fn tell_alone(operator: &str, operand: &Node, problems: &mut Problems) {
     }
 }
 
-/// Returns the metadata of `node` and its location, if it is a penalty. Problems in the metadata are reported
+/// Returns the metadata of `node` and its location, if it is a penalty. Problems with the metadata are reported
 /// elsewhere, when it is read.
 fn penalty(node: &Node) -> Option<(Meta, Excerpt)> {
     let NodeKind::Map(entries) = &node.kind else { return None };

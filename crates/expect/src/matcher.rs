@@ -1,4 +1,4 @@
-//! Compiled expectation of one value.
+//! Compiled expectation for a single value.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::weight::{NOISE, final_score, settled};
 /// Maximum depth of matching. Only a custom operator that matches its own value again can reach it.
 const MAX_DEPTH: usize = 200;
 
-/// Compiled expectation of one value, with its metadata.
+/// Compiled expectation for a single value, with its metadata.
 #[derive(Debug)]
 pub struct Matcher {
     /// Metadata.
@@ -24,8 +24,8 @@ pub struct Matcher {
     pub place: SourceLocation,
     /// Rule that judges the value.
     pub rule: Box<dyn Rule>,
-    /// True if the whole fails when this, or some part of it, is not met. Always false for a penalty, which need not
-    /// be met.
+    /// True if the whole expectation fails when this part, or some part of it, is not met. Always false for a penalty,
+    /// which need not be met.
     pub critical: bool,
 }
 
@@ -73,8 +73,8 @@ impl Matcher {
         })
     }
 
-    /// Applies the expectation's own threshold, which decides the verdict in place of its parts. It does not make up
-    /// for mismatches that are critical or did not reduce the score.
+    /// Applies the expectation's own threshold, which determines the verdict instead of its parts. It cannot
+    /// compensate for mismatches that are critical or did not reduce the score.
     fn apply_threshold(&self, found: &mut Found) {
         let Some(threshold) = self.meta.threshold else { return };
         let must_hold = |flaw: &&Flaw| flaw.critical || flaw.firm;
@@ -91,7 +91,7 @@ impl Matcher {
         found.pass = if is_open { enough.and(Pass::Unknown) } else { enough };
         match found.pass {
             Pass::Yes => found.flaws.clear(),
-            // It is not decided whether the threshold makes up for the other mismatches.
+            // It is undecided whether the threshold compensates for the other mismatches.
             Pass::Unknown => found.flaws.retain(|flaw| flaw.undecided),
             Pass::No => {}
         }
@@ -128,7 +128,7 @@ impl Matcher {
     }
 }
 
-/// Wraps the result as one part of the enclosing result, unless it already is. The whole value is not wrapped.
+/// Wraps the result as one part of the enclosing result, unless it already is one. The whole value is not wrapped.
 fn wrap(found: &mut Found, key: &str) {
     if key.is_empty() || found.details.first().is_some_and(|first| first.key == key) {
         return;

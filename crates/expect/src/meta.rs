@@ -6,14 +6,14 @@ use model::{Node, NodeKind, nearest};
 use crate::strategy::Strategy;
 use crate::value;
 
-/// Key of the map of all metadata.
+/// Key for the map with all metadata.
 pub const CONTAINER: &str = "$meta";
 
 /// Short forms of the metadata keys.
 pub const SHORTHANDS: [&str; 7] =
     ["$score", "$critical", "$title", "$description", "$dimension", "$strategy", "$threshold"];
 
-/// True if `key` is a key of metadata.
+/// Returns `true` if `key` is a metadata key.
 pub fn is_meta(key: &str) -> bool {
     key == CONTAINER || SHORTHANDS.contains(&key)
 }
@@ -23,11 +23,11 @@ pub fn is_meta(key: &str) -> bool {
 pub struct Meta {
     /// Weight among its siblings. Below 0 for a penalty.
     pub weight: Option<f64>,
-    /// True if its failure fails the whole.
+    /// True if its failure fails the whole expectation.
     pub critical: bool,
     /// Strategy for combining its items.
     pub strategy: Option<Strategy>,
-    /// Score at which it passes.
+    /// Score from which it passes.
     pub threshold: Option<f64>,
     /// Title.
     pub title: Option<String>,
@@ -35,8 +35,8 @@ pub struct Meta {
     pub dimension: Option<String>,
 }
 
-/// True if the short forms in this map are metadata. Next to `$meta` they are data like any other key, unless the map
-/// is that of an operator, which has no data.
+/// Returns `true` if the short forms in this map are metadata. Next to `$meta`, they are data like any other key,
+/// unless the map belongs to an operator, which has no data.
 pub fn has_shorthands(entries: &[(model::Spanned<String>, Node)], is_operator: bool) -> bool {
     let container = entries.iter().find(|(key, _)| key.value == CONTAINER);
     is_operator || !container.is_some_and(|(_, node)| matches!(node.kind, NodeKind::Map(_) | NodeKind::List(_)))
@@ -86,7 +86,7 @@ impl Meta {
     }
 
     /// Reads the fields that `$meta`, the short forms and a `$score` map have in common. Fields that are present
-    /// override.
+    /// override earlier values.
     fn fill(&mut self, fields: &mut Fields<'_>, critical: &mut Option<bool>, prefix: &str, problems: &mut Problems) {
         let short = prefix == "$";
         let name = |long: &'static str, with: &'static str| if short { with } else { long };
@@ -106,7 +106,7 @@ impl Meta {
         }
     }
 
-    /// Reads `score`: a weight, or a map of a weight and other fields.
+    /// Reads `score`: a weight, or a map with a weight and other fields.
     fn score(&mut self, node: Option<&Node>, critical: &mut Option<bool>, problems: &mut Problems) {
         let Some(node) = node else { return };
         match &node.kind {
@@ -155,7 +155,7 @@ fn threshold(node: &Node, problems: &mut Problems) -> Option<f64> {
     value
 }
 
-/// Returns the metadata key that `key` is probably a misspelling of, such as `$socre`.
+/// Returns the metadata key of which `key` is probably a misspelling, such as `$socre`.
 pub fn near(key: &str) -> Option<&'static str> {
     nearest(key, SHORTHANDS.iter().copied().chain([CONTAINER]))
 }

@@ -1,10 +1,10 @@
-//! Looks up a value by a key or a path such as `users[0].name`, like lodash.
+//! Looks up a value by a key or a path such as `users[0].name`, in the same way as lodash.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// Returns the value under `key` in a map or a list: first as an own key, then as a path. `length` of a list or a
+/// Returns the value under `key` in a map or a list: first as a literal key, then as a path. `length` of a list or a
 /// string is its length.
 pub fn get<'a>(value: &'a Value, key: &str) -> Option<Cow<'a, Value>> {
     if let Some(found) = own(value, key) {
@@ -24,7 +24,7 @@ pub fn get<'a>(value: &'a Value, key: &str) -> Option<Cow<'a, Value>> {
     Some(at)
 }
 
-/// Returns the first step of a path: the key of a map, or the index of an item of a list, without its brackets.
+/// Returns the first step of a path, a map key or a list index, without brackets.
 pub fn head(key: &str) -> Cow<'_, str> {
     steps(key).into_iter().next().unwrap_or(Cow::Borrowed(key))
 }

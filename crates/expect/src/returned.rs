@@ -10,7 +10,7 @@ use crate::truncated_value::truncated;
 use crate::value;
 use crate::weight::NOISE;
 
-/// Reads the return value of a script. `expected` is the expected value that the script was given.
+/// Reads the return value of a script. `expected` is the expected value that was passed to the script.
 pub fn read(
     returned: Option<&Value>,
     expected: Option<&Value>,
@@ -37,7 +37,8 @@ pub fn read(
     found
 }
 
-/// Returns the result of a score. It passes if it reaches the threshold. Without a threshold, it passes unless it is
+/// Returns the result for a score. It passes if it reaches the threshold. Without a threshold, it passes unless it is
+/// 0.
 /// 0.
 pub fn confidence(score: f64, at: &Scope<'_>, place: &SourceLocation) -> Found {
     let score = if score.is_nan() { 0.0 } else { score.clamp(0.0, 1.0) };
@@ -74,7 +75,7 @@ fn failed(place: &SourceLocation, message: Option<&str>) -> Found {
     })
 }
 
-/// Returns the result of a return value without a verdict: a mismatch, or undecided if a mismatch would count as a
+/// Returns the result for a return value without a verdict: a mismatch, or undecided if a mismatch would count as a
 /// success.
 fn open(place: &SourceLocation, message: String, at: &Scope<'_>) -> Found {
     if at.negated { Found::unknown(Flaw::new(place, message)) } else { failed(place, Some(&message)) }

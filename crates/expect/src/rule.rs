@@ -12,9 +12,9 @@ use crate::rules::Rules;
 use crate::strategy::Strategy;
 use crate::text_diff::TextDiff;
 
-/// Rule that judges one value.
+/// A rule that judges one value.
 pub trait Rule: std::fmt::Debug + Send + Sync {
-    /// Judges `actual`, or a missing value if it is `None`.
+    /// Judges `actual`, which is `None` for a missing value.
     fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found;
 }
 
@@ -54,17 +54,17 @@ pub struct Scope<'a> {
     pub present: bool,
     /// Default threshold of scores.
     pub threshold: Option<f64>,
-    /// True if a failure here fails the whole.
+    /// True if a failure here fails the whole expectation.
     pub critical: bool,
     /// Strategy for combining the items of this value, if the enclosing operator sets one.
     pub strategy: Option<Strategy>,
     /// True if text differences are not needed.
     pub quiet: bool,
-    /// True if a mismatch counts as a success, so that an error of the user must not look like a mismatch.
+    /// True if a mismatch counts as a success, so that a user's mistake must not look like a mismatch.
     pub negated: bool,
     /// Depth, to stop infinite recursion.
     pub depth: usize,
-    /// Number of custom operators that wait for this result.
+    /// Number of custom operators that are waiting for this result.
     pub waiting: usize,
 }
 
@@ -85,18 +85,18 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Returns the position of a part of the value, at `key` relative to this one. An empty `key` stays at the same
-    /// path.
+    /// Returns the position of a part of the value, at `key` relative to this one. With an empty `key`, the path stays
+    /// the same.
     pub fn below(&self, key: &str) -> Self {
         Self { key: path::below(&self.key, key), strategy: None, depth: self.depth + 1, ..self.clone() }
     }
 
-    /// Returns the position of a part of which only the verdict is needed.
+    /// Returns the position of a part for which only the verdict is needed.
     pub fn quietly(&self) -> Self {
         Self { quiet: true, ..self.below("") }
     }
 
-    /// Returns the position of item `index` of an operator with `count` items.
+    /// Returns the position of item `index` in an operator with `count` items.
     pub fn item(&self, operator: &str, index: usize, count: usize) -> Self {
         if count > 1 { self.below(&format!("{operator}[{index}]")) } else { self.below("") }
     }

@@ -14,23 +14,23 @@ use crate::weight::Budget;
 pub struct Rules {
     /// Kinds of values that must not contain more than the expected parts.
     pub strict: Strict,
-    /// True if a map with the `type` of a JSON Schema is a schema.
+    /// True if a map with a `type` from JSON Schema is a schema.
     pub heuristic_schema: bool,
     /// Distribution of weights.
     pub budget: Budget,
-    /// True if scores decide. Only scripts can see it.
+    /// True if scores decide. Only scripts can see this.
     pub scoring: bool,
-    /// Score that passes. Only scripts can see it.
+    /// Score from which it passes. Only scripts can see it.
     pub pass_score: f64,
-    /// True if the whole must not match.
+    /// True if the whole expectation must not match.
     pub denied: bool,
-    /// True if changes that are not listed are allowed where a list of changes is given.
+    /// True if changes that are not in a given list of changes are allowed.
     pub diff_permissive: Option<bool>,
     /// Custom operators by name, with their `$`.
     pub operators: Vec<(String, Function)>,
     /// True if a custom operator overrides a built-in one of the same name.
     pub allow_override: bool,
-    /// Folder in which relative references to modules start.
+    /// Folder against which relative references to modules are resolved.
     pub directory: PathBuf,
 }
 
@@ -53,7 +53,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Returns the custom operator of that name.
+    /// Returns the custom operator with that name.
     pub fn operator(&self, name: &str) -> Option<&Function> {
         self.operators.iter().find(|(known, _)| known == name).map(|(_, function)| function)
     }
@@ -66,7 +66,7 @@ pub struct Strict {
     pub object: bool,
     /// True if lists must not have other items.
     pub array: bool,
-    /// True if diffs must not have other changes, and must have every listed one.
+    /// True if diffs must not contain other changes, and must contain every listed one.
     pub diff: bool,
 }
 

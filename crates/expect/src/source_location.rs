@@ -12,8 +12,8 @@ pub struct SourceLocation {
     span: Span,
 }
 
-/// The position is not part of the meaning, so all locations have the same debug output, which digests of assertions
-/// contain.
+/// The position is not part of the meaning, so all locations have the same debug output, which is included in digests
+/// of assertions.
 impl fmt::Debug for SourceLocation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Place")
@@ -31,7 +31,7 @@ impl SourceLocation {
         Self { source: Arc::clone(&node.source), span }
     }
 
-    /// True if the value comes from a file.
+    /// Returns `true` if the value comes from a file.
     pub fn is_in_file(&self) -> bool {
         !self.source.text.is_empty()
     }
@@ -41,7 +41,7 @@ impl SourceLocation {
         Self { source: Source::new("", ""), span: Span::default() }
     }
 
-    /// Returns the source line, ready to be displayed.
+    /// Returns the source line, ready for display.
     pub fn excerpt(&self) -> Excerpt {
         self.source.excerpt(self.span)
     }

@@ -1,4 +1,4 @@
-//! Combines the items of a level into one result.
+//! Combines the items on one level into a single result.
 
 use model::Detail;
 use serde_json::Value;
@@ -30,7 +30,7 @@ impl Strategy {
         }
     }
 
-    /// Returns the strategy of that name.
+    /// Returns the strategy with that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(written, _)| *written == name).map(|(_, strategy)| *strategy)
     }
@@ -43,7 +43,8 @@ impl Strategy {
         }
     }
 
-    /// Combines the results of the items. Without items, the result is a full match. `place` is that of the whole.
+    /// Combines the results of the items. Without items, the result is a full match. `place` is the location of the
+    /// whole.
     pub fn aggregate(self, items: impl IntoIterator<Item = Found>, shares: &[f64], place: &SourceLocation) -> Found {
         let mut items = items.into_iter().peekable();
         match self {
@@ -54,7 +55,8 @@ impl Strategy {
     }
 }
 
-/// Combines items by weight. Items are judged one after another, and little is stored of each, because many may fail.
+/// Combines items by weight. Items are judged one after another, and little is stored about each, because many may
+/// fail.
 fn weighted(items: impl Iterator<Item = Found>, shares: &[f64], place: &SourceLocation) -> Found {
     // If no points can be earned, the score starts at 1 so that penalties can reduce it.
     let earns = shares.iter().any(|share| *share > 0.0);
@@ -62,7 +64,7 @@ fn weighted(items: impl Iterator<Item = Found>, shares: &[f64], place: &SourceLo
     for (index, item) in items.enumerate() {
         let share = shares.get(index).copied().unwrap_or_default();
         if share < 0.0 {
-            // A penalty whose own parts cost more than they earn is not incurred. It is not a reward.
+            // A penalty whose own parts cost more than they earn is not incurred, but it is not a reward either.
             whole.score += item.most.max(0.0) * share;
             whole.most += item.score.max(0.0) * share;
             punish(&mut whole, &item, place);
@@ -77,8 +79,8 @@ fn weighted(items: impl Iterator<Item = Found>, shares: &[f64], place: &SourceLo
     whole
 }
 
-/// Returns the best of the items, or a mismatch if there are none. A penalty cannot be the best. Only the best item
-/// counts.
+/// Returns the best of the items, or a mismatch if there are none. Only the best item counts, and a penalty cannot be
+/// the best.
 pub fn best(items: Vec<Found>, shares: &[f64], place: &SourceLocation) -> Found {
     let share_of = |index: usize| shares.get(index).copied().unwrap_or_default();
     let mut whole = Found::scored(0.0, Pass::No);
@@ -111,7 +113,7 @@ pub fn best(items: Vec<Found>, shares: &[f64], place: &SourceLocation) -> Found 
     whole
 }
 
-/// Applies a penalty to the verdict of `whole`. It has no effect, unless it is critical or it is undecided whether it
+/// Applies a penalty to the verdict of `whole`. It has no effect unless it is critical, or it is undecided whether it
 /// is incurred.
 fn punish(whole: &mut Found, item: &Found, place: &SourceLocation) {
     match item.pass {

@@ -1,4 +1,4 @@
-//! Compares two texts by a diff and a list of allowed changes.
+//! Compares two texts using a diff and a list of allowed changes.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct TextDiff {
     permissive: Option<bool>,
 }
 
-/// Change that is allowed or required.
+/// A change that is allowed or required.
 #[derive(Debug)]
 struct Allowed {
     item: Item<Arc<dyn Pattern>>,
@@ -34,7 +34,7 @@ struct Allowed {
 }
 
 impl TextDiff {
-    /// Reads the value of `diff` in a case: `true`, a kind, a list of changes, or a map of `type`, `items`,
+    /// Reads the value of `diff` in a case: `true`, a kind, a list of changes, or a map with `type`, `items`,
     /// `permissive` and the options of the kinds. Returns `None` for `false` or null.
     pub fn read(node: &Node, host: &Arc<dyn Host>, problems: &mut Problems) -> Option<Self> {
         match &node.kind {
@@ -68,7 +68,7 @@ impl TextDiff {
         let permissive = fields.boolean("permissive", problems);
         let diff = Self { kind: kind.flatten(), options, items: None, permissive };
         match fields.get("items") {
-            // With a list of changes, the default kind is characters.
+            // If there is a list of changes, the default kind is characters.
             Some(items) => {
                 let kind = if kind.is_some() { diff.kind } else { Some(Kind::Chars) };
                 Self { kind, ..diff }.with_items(items, host, problems)
@@ -77,7 +77,7 @@ impl TextDiff {
         }
     }
 
-    /// Returns the comparison with absent settings taken from the case: the kind, the changes, `permissive` and the
+    /// Returns the comparison with missing settings taken from the case: the kind, the changes, `permissive` and the
     /// options.
     pub fn or(self, case: Option<&Self>) -> Self {
         let Some(case) = case else { return self };
@@ -98,9 +98,9 @@ impl TextDiff {
         Self { items: Some(Arc::new(items)), ..self }
     }
 
-    /// Compares `actual`, which is trimmed, with `expected`. Line breaks around the expected text do not count, and
-    /// neither does the break at the end of a last line. Changes may be listed with these breaks or without.
-    /// The difference is not computed for reports if `quiet`.
+    /// Compares `actual`, which is trimmed, with `expected`. Line breaks around the expected text are ignored, and so
+    /// is the break at the end of a last line. Changes may be listed with or without these breaks. If `quiet` is true,
+    /// no difference is computed for reports.
     pub fn judge(&self, actual: &str, expected: &str, rules: &Rules, quiet: bool, place: &SourceLocation) -> Found {
         let inner = without_outer_breaks(expected);
         let is_of_lines = self.kind.unwrap_or_else(|| diff::auto(inner, actual)) == Kind::Lines;
@@ -143,7 +143,7 @@ impl TextDiff {
         }
     }
 
-    /// Judges `diff` by the changes that are allowed. `flaw` creates a mismatch with a message.
+    /// Judges `diff` according to the allowed changes. `flaw` creates a mismatch with a message.
     fn with_allowed(
         &self,
         diff: &diff::Diff,
@@ -185,7 +185,7 @@ fn draw(diff: &diff::Diff, quiet: bool) -> Vec<Segment> {
     if quiet { Vec::new() } else { diff::drawn(diff, MAX_DIFF_CHARS) }
 }
 
-/// Removes the line breaks around `text`, because a text block in a file ends with a line break that is not intended.
+/// Removes the line breaks around `text`, because a text block in a file ends with an unintended line break.
 fn without_outer_breaks(text: &str) -> &str {
     let (start, end) = (text.trim_start(), text.trim_end());
     let begins_with_one = text[..text.len() - start.len()].contains('\n');
@@ -194,7 +194,7 @@ fn without_outer_breaks(text: &str) -> &str {
     if begins_with_one { text.trim_start() } else { text }
 }
 
-/// Returns the score of the covered items and of the absence of other changes.
+/// Returns the score for the covered items and for the absence of other changes.
 fn score(allowed: &[Allowed], coverage: &Coverage, rules: &Rules) -> f64 {
     let mut weights: Vec<Option<f64>> = allowed.iter().map(|allowed| allowed.meta.weight).collect();
     if coverage.closed {

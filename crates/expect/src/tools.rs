@@ -1,4 +1,4 @@
-//! `tools` in an expectation of an agent's whole result: a requirement on its calls.
+//! `tools` in an expectation for an agent's whole result: a requirement on its calls.
 //!
 //! | written | meaning |
 //! | --- | --- |
@@ -37,13 +37,13 @@ const USUAL: [&str; 5] = ["output", "messages", TOOLS, "state", "usage"];
 /// Key and its value.
 type Entry = (Spanned<String>, Node);
 
-/// Compiles the expectation of an agent's whole result.
+/// Compiles the expectation for an agent's whole result.
 pub fn matcher(compiler: &mut Compiler<'_>, node: &Node) -> Matcher {
     let node = whole(compiler, node);
     compiler.matcher(&node)
 }
 
-/// Returns the expectation of the whole result, with `tools` rewritten to expectations of the calls.
+/// Returns the expectation for the whole result, with `tools` rewritten to expectations for the calls.
 fn whole(compiler: &mut Compiler<'_>, node: &Node) -> Node {
     let (NodeKind::Map(entries), None) = (&node.kind, &node.tag) else { return node.clone() };
     let mut rules = Vec::with_capacity(entries.len());
@@ -65,8 +65,8 @@ fn whole(compiler: &mut Compiler<'_>, node: &Node) -> Node {
     Node { kind: NodeKind::Map(rules), ..node.clone() }
 }
 
-/// Reports a key that is similar to one of a result. A singular form may be one of the agent's own keys, so it is only
-/// a warning.
+/// Reports a key that is similar to one in a result. A singular form may be one of the agent's own keys, so it only
+/// causes a warning.
 fn doubt(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) {
     let name = path::head(&key.value);
     if name.starts_with(['$', '/']) || USUAL.contains(&&*name) {
@@ -80,7 +80,7 @@ fn doubt(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) {
     }
 }
 
-/// Returns the replacement of `tools`.
+/// Returns the replacement for `tools`.
 fn calls(compiler: &mut Compiler<'_>, key: &Spanned<String>, wanted: &Node) -> Entry {
     let marked = |marker: &str| Spanned::new(marker.to_owned(), key.span);
     let Some((operator, list)) = listed(wanted).filter(|(_, list)| !has_denial(compiler, list)) else {
@@ -91,7 +91,7 @@ fn calls(compiler: &mut Compiler<'_>, key: &Spanned<String>, wanted: &Node) -> E
     (marked(CONVERSATION), described(wanted, operator, list))
 }
 
-/// Returns the list of a plain list, of `$all` or of `$sequence`, with the operator that applies to it.
+/// Returns the list in a plain list, in `$all` or in `$sequence`, with the operator that applies to it.
 fn listed(wanted: &Node) -> Option<(&'static str, &Node)> {
     let (operator, list) = match &wanted.kind {
         NodeKind::List(_) => ("$all", wanted),
@@ -109,13 +109,13 @@ fn has_denial(compiler: &Compiler<'_>, list: &Node) -> bool {
     matches!(&list.kind, NodeKind::List(items) if items.iter().any(|item| is_denial(compiler, item)))
 }
 
-/// Requires that `item` is among the calls of a message. Its metadata is moved to the expectation of the message.
+/// Requires `item` to be among the calls of a message. Its metadata is moved to the expectation for the message.
 fn in_a_message(compiler: &mut Compiler<'_>, item: &Node) -> Node {
     let call = unweighted(call::of_one(compiler, item));
     described(item, OWN_CALLS, map_of(item, "$contains", call))
 }
 
-/// Returns a map of `key`, with the metadata of `node`.
+/// Returns a map with `key`, with the metadata of `node`.
 fn described(node: &Node, key: &str, value: Node) -> Node {
     let own = std::iter::once(entry(key, value));
     with(node, NodeKind::Map(own.chain(said_about(node)).collect()))
@@ -143,8 +143,8 @@ fn unweighted(node: Node) -> Node {
     Node { kind: NodeKind::Map(rest), ..node }
 }
 
-/// Returns false for null, `false`, 0 and an empty string, which make no requirement on the calls and are compared with
-/// the value directly.
+/// Returns `false` for null, `false`, 0 and an empty string, which make no requirement on the calls and are compared
+/// with the value directly.
 fn asks_for_something(node: &Node) -> bool {
     match &node.kind {
         NodeKind::Null | NodeKind::Bool(false) => false,
@@ -166,7 +166,7 @@ fn entry(key: &str, value: Node) -> Entry {
     (Spanned::new(key.to_owned(), Span::new(value.span.start(), value.span.end())), value)
 }
 
-/// Returns a map with only this entry, at the place of a node.
+/// Returns a map with only this entry, at the location of a node.
 fn map_of(place: &Node, key: &str, value: Node) -> Node {
     with(place, NodeKind::Map(vec![entry(key, value)]))
 }

@@ -1,5 +1,5 @@
-//! Values stored with a failure: the complete value if it is small, else a short description. A list may fail a hundred
-//! times, but must not be stored a hundred times.
+//! Values stored with a failure: the complete value if it is small, otherwise a short description. A list may fail a
+//! hundred times, but must not be stored a hundred times.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ fn described(value: &Value) -> Value {
     })
 }
 
-/// Estimates how much of `room` bytes is left after the JSON of `value`. Returns `None` if the JSON does not fit.
+/// Estimates how many of `room` bytes are left after the JSON of `value`. Returns `None` if the JSON does not fit.
 fn room_after(value: &Value, room: usize) -> Option<usize> {
     match value {
         Value::String(text) => room.checked_sub(text.len() + 2),
@@ -46,7 +46,7 @@ fn beginning(text: &str) -> &str {
     &text[..text.floor_char_boundary(CUT)]
 }
 
-/// Returns the first bytes of the JSON, without writing the rest.
+/// Returns the first bytes of the JSON, without serialising the rest.
 fn json_of(value: &Value) -> String {
     let mut begun = vec![0; CUT];
     let mut room = begun.as_mut_slice();

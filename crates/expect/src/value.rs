@@ -9,7 +9,8 @@ use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use serde_json::{Number, Value};
 
-/// True if two values are deeply equal. 1 and 1.0 are the same number, and the order of keys does not matter.
+/// Returns `true` if two values are deeply equal. 1 and 1.0 are the same number, and the order of keys does not
+/// matter.
 pub fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => compare_numbers(left, right) == Some(Ordering::Equal),
@@ -49,12 +50,12 @@ fn as_integer(number: &Number) -> Option<i128> {
 }
 
 fn compare_with_float(whole: i128, float: f64) -> Ordering {
-    // Out of range, the conversion saturates, beyond any number that was written as an integer.
+    // Outside the range, the conversion saturates, beyond any number that can be written as an integer.
     let by_whole = whole.cmp(&(float.trunc() as i128));
     by_whole.then_with(|| 0.0.partial_cmp(&float.fract()).unwrap_or(Ordering::Equal))
 }
 
-/// Returns a string as it is, and anything else as compact JSON.
+/// Returns a string unchanged, and anything else as compact JSON.
 pub fn text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
@@ -82,7 +83,7 @@ impl Formatter for WholeFloats {
     }
 }
 
-/// Returns the tree of a value from code, which is not in a file.
+/// Returns the tree for a value that comes from code rather than a file.
 pub fn node_of(value: &Value) -> Node {
     Node::from_json(value, &Source::new("", ""))
 }
@@ -114,7 +115,7 @@ pub fn shown(value: Option<&Value>) -> String {
     model::text::shortened(&json(value), MAX_CHARS)
 }
 
-/// Same as `shown`, but a string has no quotes. For use after other words.
+/// Like `shown`, but without quotes around a string. For use after other words.
 pub fn describe(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().nth(80).is_none() => text.clone(),
@@ -122,7 +123,7 @@ pub fn describe(value: &Value) -> String {
     }
 }
 
-/// True if the value is truthy in JavaScript.
+/// Returns `true` if the value is truthy in JavaScript.
 pub fn truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,

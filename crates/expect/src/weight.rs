@@ -3,8 +3,8 @@
 /// Tolerance within which two floats are the same score.
 pub const NOISE: f64 = 1e-9;
 
-/// Converts a sum of shares to the score of a part, which is below 0 if penalties outweigh. Sums within the tolerance
-/// of 1 or 0 are rounded, so that rounding errors do not prevent a full match.
+/// Converts a sum of shares to the score of a part, which is below 0 if penalties outweigh. Sums close to 1 or 0 are
+/// rounded, so that rounding errors do not prevent a full match.
 pub fn settled(score: f64) -> f64 {
     if (score - 1.0).abs() < NOISE {
         1.0
@@ -25,18 +25,18 @@ pub fn final_score(score: f64) -> f64 {
 pub struct Budget {
     /// Score of a full match.
     pub max_score: f64,
-    /// Total for all items without a weight, if the weights would use up everything. A share if it is below 1, else
-    /// points.
+    /// Total for all items without a weight if the given weights would leave nothing for them. A share if it is below
+    /// 1, otherwise points.
     pub unassigned: f64,
     /// Interpretation of small weights.
     pub shares: Shares,
 }
 
-/// Interpretation of a weight: as a share of 1, or as points of the maximum score.
+/// How a weight is interpreted: as a share of 1, or as points of the maximum score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Shares {
-    /// Weights below 1 are shares, others are points. A weight of 1 is the whole if no other weight next to it is
-    /// greater: the step from 0.99 to 1 must not be one from almost everything to almost nothing.
+    /// Weights below 1 are shares, others are points. A weight of 1 is the whole score if no other weight next to it
+    /// is greater, because the step from 0.99 to 1 must not be one from almost everything to almost nothing.
     #[default]
     Guessed,
     /// Every weight is points.
@@ -79,12 +79,12 @@ impl Budget {
         converted.iter().map(share).collect()
     }
 
-    /// Returns the shares of items of which one is enough: each on its own, and 1 for an item without a weight.
+    /// Returns the shares of items any one of which is enough: each on its own, and 1 for an item without a weight.
     pub fn each(&self, weights: &[Option<f64>]) -> Vec<f64> {
         self.converted(weights).0.into_iter().map(|weight| weight.unwrap_or(1.0)).collect()
     }
 
-    /// Converts every weight to a share. Returns them with the total for items without a weight.
+    /// Converts every weight to a share. Returns the shares with the total for items without a weight.
     fn converted(&self, weights: &[Option<f64>]) -> (Vec<Option<f64>>, f64) {
         let greatest = weights.iter().flatten().fold(0.0_f64, |most, weight| most.max(*weight));
         let points = self.max_score.max(greatest);

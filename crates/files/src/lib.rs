@@ -1,8 +1,8 @@
-//! Reads files that this program did not write: files that an agent wrote, and files whose path a user typed.
+//! Reads files that this program did not write: files written by an agent, and files whose path was given by a user.
 //!
-//! Only a regular file is opened, so a pipe or a device never blocks the caller, and never more is read than the
-//! caller asked for. A file below a folder is read only if no link leads out of that folder. [`parallel::map`] shares
-//! the work on many files among threads.
+//! Only regular files are opened, so a pipe or a device never blocks the caller, and no more is read than the caller
+//! asked for. A file below a folder is read only if no link leads out of that folder. [`parallel::map`] distributes
+//! work on many files over threads.
 //!
 //! ```
 //! use std::path::Path;
@@ -58,7 +58,7 @@ pub fn find(folder: &Path, path: &Path) -> io::Result<Found> {
         Err(error) if is_missing(&error) => return Ok(Found::Nothing),
         parent => parent?,
     };
-    // The last component is not resolved with its parent, because a broken link still counts as an entry.
+    // The last component is not resolved together with its parent, because a broken link still counts as an entry.
     let (Some(name), true) = (written.file_name(), parent.starts_with(folder)) else { return Ok(Found::Outside) };
     let there = parent.join(name);
     match there.symlink_metadata() {
@@ -109,7 +109,7 @@ fn not_regular() -> io::Error {
 /// followed.
 ///
 /// # Errors
-/// Same as [`open`]; also if the file is larger than `most`.
+/// See [`open`]; also returns an error if the file is larger than `most`.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     open(path)?.take(most.saturating_add(1)).read_to_end(&mut content)?;
@@ -122,7 +122,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Reads a file of at most `most` bytes whose path a user typed. Links are followed.
 ///
 /// # Errors
-/// Same as [`read`]; also if the path is a directory.
+/// See [`read`]; also returns an error if the path is a directory.
 pub fn read_named(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if fs::metadata(path)?.is_dir() {
         return Err(io::Error::new(ErrorKind::IsADirectory, "it is a directory"));
@@ -133,7 +133,7 @@ pub fn read_named(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Reads a text file of at most `most` bytes whose path a user typed. Links are followed.
 ///
 /// # Errors
-/// Same as [`read_named`]; also if the file is not UTF-8.
+/// See [`read_named`]; also returns an error if the file is not UTF-8.
 pub fn read_named_text(path: &Path, most: u64) -> io::Result<String> {
     let content = read_named(path, most)?;
     String::from_utf8(content).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))

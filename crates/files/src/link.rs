@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-/// Maximum number of links in a path; more are considered a loop.
+/// Maximum number of links in a path; a larger number is considered a loop.
 const MAX_LINKS: usize = 40;
 
 /// A path with its links resolved.
@@ -12,12 +12,12 @@ const MAX_LINKS: usize = 40;
 pub struct Followed {
     /// The resolved path.
     pub path: PathBuf,
-    /// The links on the way, in order. The parents of each one are resolved.
+    /// The links along the way, in order. The parents of each link are resolved.
     pub links: Vec<PathBuf>,
 }
 
-/// Returns the absolute path of `path`, which must be absolute. Links are resolved as far as the path exists; `.` and
-/// `..` are handled like the kernel does.
+/// Returns the absolute path for `path`, which must be absolute. Links are resolved as far as the path exists; `.` and
+/// `..` are handled in the same way as by the kernel.
 pub fn follow(path: &Path) -> Followed {
     let mut rest: VecDeque<OsString> = parts(path);
     let mut followed = Followed { path: PathBuf::from("/"), links: Vec::new() };

@@ -1,12 +1,12 @@
-//! The same work on many files, or parts of them, on several threads.
+//! Runs the same work on many files, or parts of files, on several threads.
 //!
-//! This uses scoped threads instead of `rayon`, because a single function needs neither a permanent thread pool nor
-//! more dependencies.
+//! This uses scoped threads instead of `rayon`, because a single function justifies neither a permanent thread pool
+//! nor more dependencies.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// More threads than this wait for each other in the file system. Counting the processors takes longer than copying a
-/// file, so it is done once.
+/// With more threads than this, they would wait for each other in the file system. Counting the processors takes
+/// longer than copying a file, so it is done only once.
 static MAX_THREADS: LazyLock<usize> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from).min(8));
 

@@ -88,7 +88,7 @@ impl Drop for Admission {
 }
 
 impl std::fmt::Debug for Admission {
-    /// Leaves out the token.
+    /// Omits the token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Admission").field("seen", &self.seen()).finish_non_exhaustive()
     }
@@ -105,9 +105,9 @@ pub struct SeenRequest {
     pub auth: Auth,
     /// Value of the `User-Agent` header.
     pub user_agent: Option<String>,
-    /// True if the client asked for a stream.
+    /// True if the client requested a stream.
     pub stream: bool,
-    /// Conversation that the request belongs to.
+    /// Conversation to which the request belongs.
     pub conversation: Conversation,
     /// Requested model; `None` if the request was not for a message or could not be parsed.
     pub model: Option<String>,

@@ -1,12 +1,14 @@
-//! Bodies of responses, complete or broken on purpose.
+//! Response bodies, complete or broken on purpose.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use llm::PendingRequest;
+use tokio::time::{Instant, Sleep, sleep};
 
 /// Event after the last byte of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub(crate) struct Pieces {
     promised: Option<u64>,
     end: End,
     flushed: bool,
+    /// Delay before each piece, and the timer of the next one.
+    delay: Option<(Duration, Pin<Box<Sleep>>)>,
     /// Guards that keep the request counted as unanswered until the body is dropped.
     _pending: Vec<PendingRequest>,
 }
@@ -44,6 +48,7 @@ impl Pieces {
             promised: None,
             end,
             flushed: false,
+            delay: None,
             _pending: Vec::new(),
         }
     }
@@ -53,6 +58,11 @@ impl Pieces {
         let bytes = bytes.into();
         let half = bytes.slice(..bytes.len() / 2);
         Self { promised: Some(bytes.len() as u64), ..Self::stream([half], end) }
+    }
+
+    /// Delays each piece by `delay`.
+    pub(crate) fn delayed(self, delay: Duration) -> Self {
+        Self { delay: Some((delay, Box::pin(sleep(delay)))), ..self }
     }
 
     /// Attaches the `pending` that mark the request as unanswered until the body is dropped.
@@ -75,6 +85,11 @@ impl Body for Pieces {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, CutOnPurpose>>> {
+        let is_over = self.pieces.is_empty();
+        if let Some((delay, timer)) = self.delay.as_mut().filter(|_| !is_over) {
+            ready!(timer.as_mut().poll(context));
+            timer.as_mut().reset(Instant::now() + *delay);
+        }
         if let Some(piece) = self.pieces.pop_front() {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }

@@ -32,7 +32,7 @@ pub(crate) async fn answer(
     let (parts, body) = request.into_parts();
     let signed_in = sign_in(&parts.headers, trials);
     // The body of an admitted request is read before the answer is sent, because a client does not read while it is
-    // still writing. The body of a refused request is discarded, and only what arrives at once is read.
+    // still writing. The body of a refused request is discarded, and only the part that arrives at once is read.
     let body = match &signed_in {
         Some(_) => read(body, largest_body, u64::MAX).await,
         None => timeout(REFUSED_BODY_TIMEOUT, read(body, 0, MAX_REFUSED_BODY)).await.unwrap_or(Body::TooLarge),
@@ -70,7 +70,7 @@ pub(crate) async fn answer(
     Ok(response)
 }
 
-/// Returns `true` if the request asks for a WebSocket on a path that only accepts plain requests.
+/// Returns `true` if the request wants a WebSocket on a path that only accepts plain requests.
 fn is_upgrade(method: &Method, path: &str, headers: &HeaderMap) -> bool {
     let wants = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
     *method == Method::GET && headers.get(UPGRADE).is_some_and(wants) && WIRES.iter().any(|wire| wire.path() == path)
@@ -112,6 +112,12 @@ impl Call<'_> {
         let response = match answer {
             Answer::Reply(reply) if stream => events(all(self.wire.stream(&reply)), End::Whole),
             Answer::Reply(reply) => document(200, self.wire.whole(&reply).to_string()),
+            Answer::Slow { reply, delay } if stream => {
+                events(all(self.wire.stream(&reply)), End::Whole).map(|body| body.delayed(delay))
+            }
+            Answer::Slow { reply, delay } => {
+                document(200, self.wire.whole(&reply).to_string()).map(|body| body.delayed(delay))
+            }
             Answer::Failed(failure) => self.failed(&failure),
             // The request counts as unanswered until the client gives up.
             Answer::Broken { how: Break::Hang, .. } => std::future::pending().await,
@@ -209,7 +215,7 @@ impl Call<'_> {
     }
 }
 
-/// Returns the trial that the request's token belongs to, and the header that carried the token.
+/// Returns the trial to which the request's token belongs, and the header that carried the token.
 fn sign_in(headers: &HeaderMap, trials: &AdmittedTrials) -> Option<(Arc<AdmittedTrial>, Auth)> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let key = text("x-api-key").and_then(|key| trials.find(key)).map(|trial| (trial, Auth::ApiKey));
@@ -226,7 +232,7 @@ enum Body {
     Broken,
 }
 
-/// Reads the whole body. Bytes beyond `largest` are read but not kept; after `most` bytes reading stops.
+/// Reads the whole body. Bytes beyond `largest` are read but not kept; after `most` bytes, reading stops.
 async fn read(mut body: Arriving, largest: usize, most: u64) -> Body {
     let mut kept = Vec::new();
     let mut too_large = false;

@@ -7,7 +7,7 @@
 //!
 //! A [`Relay`] is the way out for processes whose network is closed: a proxy that connects only to allowed hosts.
 //!
-//! The gateway knows nothing about agents or scripts. The supported formats are listed in [`llm::WIRES`]. The model
+//! The gateway does not depend on agents or scripts. The supported formats are listed in [`llm::WIRES`]. The model
 //! decides how an answer breaks on purpose ([`llm::Answer::Broken`]), and the gateway breaks it on the wire.
 //!
 //! ```

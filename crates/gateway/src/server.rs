@@ -30,7 +30,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts to listen on a free port of 127.0.0.1, in the current Tokio runtime.
+    /// Starts listening on a free port of 127.0.0.1, in the current Tokio runtime.
     pub async fn start() -> io::Result<Self> {
         Self::with(LARGEST_BODY, HEADER_TIMEOUT).await
     }
@@ -73,7 +73,8 @@ async fn listen(listener: TcpListener, trials: Arc<AdmittedTrials>, largest_body
         let trials = Arc::clone(&trials);
         async move {
             let service = service_fn(|request| answer(request, &trials, largest_body));
-            // A client that disconnects and a cut on purpose end the connection with an error that needs no handling.
+            // When a client disconnects or a body is cut on purpose, the connection ends with an error that needs no
+            // handling.
             let mut builder = http1::Builder::new();
             builder.timer(TokioTimer::new()).header_read_timeout(header_timeout);
             let _ = builder.serve_connection(TokioIo::new(stream), service).await;
@@ -82,7 +83,7 @@ async fn listen(listener: TcpListener, trials: Arc<AdmittedTrials>, largest_body
     .await;
 }
 
-/// Accepts connections and serves up to `most` of them at the same time, until the future is dropped, which also closes
+/// Accepts connections and serves up to `most` of them simultaneously, until the future is dropped, which also closes
 /// all connections.
 pub(crate) async fn serve_connections<F>(listener: &TcpListener, most: usize, serve: impl Fn(TcpStream) -> F)
 where

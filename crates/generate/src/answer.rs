@@ -1,12 +1,12 @@
-//! Answers of models, as data.
+//! Answers from models, as data.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Reads an answer, which is an object.
+/// Reads an answer, which must be an object.
 ///
 /// # Errors
-/// Returns the problem in words.
+/// Returns a description of the problem.
 pub(crate) fn read<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
     let kind = match value {
         Value::Object(_) => return serde_json::from_value(value.clone()).map_err(|error| error.to_string()),

@@ -3,7 +3,7 @@
 use crate::profile::{Parameter, Profile};
 use crate::target::Target;
 
-/// Maximum length of a brief, in characters. A larger profile is cut, starting with its instructions.
+/// Maximum length of a brief, in characters. A larger profile is cut, beginning with its instructions.
 const LONGEST: usize = 60_000;
 
 /// Returns the facts that tests can be about, each with its id, and the tools with their parameters.

@@ -1,26 +1,26 @@
 //! Candidates: tests that a model proposes, as data. A model never writes code: trialrun renders each candidate in the
-//! chosen format, so that no text of a model is ever executed.
+//! chosen format, so that no text from a model is ever executed.
 
 use serde::{Deserialize, Serialize};
 
 use crate::category::Category;
 
-/// A test that the plan asks for.
+/// A test in the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedTest {
     /// Name of its category.
     pub category: String,
-    /// Name for people, in a few words.
+    /// Display name, a few words.
     pub name: String,
     /// Reason why the test matters, in one sentence.
     pub why: String,
     /// Ids of the [targets](crate::Target) that it is about.
     pub covers: Vec<String>,
-    /// Wish and words of the user, in a few sentences.
+    /// What the user wants and says, in a few sentences.
     pub situation: String,
-    /// Observable results of a good agent.
+    /// Observable results from a good agent.
     pub success: Vec<String>,
-    /// Observable results of a bad agent.
+    /// Observable results from a bad agent.
     pub failure: Vec<String>,
 }
 
@@ -29,9 +29,9 @@ pub struct PlannedTest {
 pub struct Candidate {
     /// Category.
     pub category: &'static Category,
-    /// Plan from which it was written.
+    /// The planned test from which it was written.
     pub planned: PlannedTest,
-    /// File name without an extension, `CATEGORY-SLUG`. It is also the id of the test in formats with ids.
+    /// File name without an extension, `CATEGORY-SLUG`. In formats with ids, it is also the id of the test.
     pub slug: String,
     /// Conversation and assertions.
     pub script: TestScript,
@@ -40,26 +40,26 @@ pub struct Candidate {
 /// Conversation and assertions of a candidate.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TestScript {
-    /// Role of the user, such as `customer`; empty without one.
+    /// Role of the user, such as `customer`; may be empty.
     pub role: String,
-    /// Tone of the user; empty without one.
+    /// Tone of the user; may be empty.
     pub tone: String,
-    /// Messages of the user, each with assertions about the reply.
+    /// Messages from the user, each with assertions about the reply.
     pub turns: Vec<Turn>,
-    /// Files that the agent starts with, in formats with a sandbox.
+    /// Files that exist when the agent starts, in formats with a sandbox.
     pub files: Vec<StartingFile>,
 }
 
-/// A message of the user.
+/// A message from the user.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Turn {
-    /// Message, sent unchanged.
+    /// The message, sent unchanged.
     pub says: String,
     /// Assertions about the reply.
     pub assertions: Vec<ProposedAssertion>,
 }
 
-/// A file that the agent starts with.
+/// A file that exists when the agent starts.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct StartingFile {
     /// Path in the sandbox.
@@ -123,12 +123,12 @@ pub enum AssertionKind {
     LlmJudge,
 }
 
-/// Fields that a type of assertion uses.
+/// Fields that an assertion type uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AssertionNeeds {
     /// Name of the type.
     pub name: &'static str,
-    /// Description for the model, with the fields that the type uses.
+    /// Description for the model, including the fields that the type uses.
     pub doc: &'static str,
     pub value: bool,
     pub tool: bool,
@@ -181,7 +181,7 @@ impl AssertionKind {
         }
     }
 
-    /// Returns the name, as in test files.
+    /// Returns the name, as used in test files.
     pub fn name(self) -> &'static str {
         self.needs().name
     }

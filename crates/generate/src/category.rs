@@ -7,18 +7,18 @@ pub struct Category {
     pub name: &'static str,
     /// Description for the model that plans the tests.
     pub purpose: &'static str,
-    /// Subject of its tests.
+    /// What its tests must be about.
     pub subject: Subject,
     /// True if a test needs several messages.
     pub needs_turns: bool,
 }
 
-/// Subject of a category.
+/// What the tests of a category must be about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// Any agent, skill or prompt.
     Any,
-    /// Only a skill: whether an agent uses it.
+    /// Only a skill, because its tests check whether an agent uses the skill.
     Skill,
 }
 
@@ -68,8 +68,8 @@ pub fn find(name: &str) -> Option<&'static Category> {
     CATEGORIES.iter().find(|category| category.name == name)
 }
 
-/// Distributes `count` tests over `categories`, one at a time in their order. `existing` are the numbers of tests that
-/// each already has; a category with fewer tests comes first.
+/// Distributes `count` tests over `categories`, one at a time in their order. `existing` contains the number of tests
+/// that each category already has; a category with fewer tests comes first.
 pub fn distribute(
     count: usize,
     categories: &[&'static Category],

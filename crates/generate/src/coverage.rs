@@ -11,11 +11,11 @@ pub struct Covered {
     /// The fact.
     #[serde(flatten)]
     pub target: Target,
-    /// Names of the tests, such as their files.
+    /// Names of the tests, for example of their files.
     pub tests: Vec<String>,
 }
 
-/// A test that is already there.
+/// An existing test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExistingTest {
     /// File name without its extension, or the id.
@@ -24,7 +24,7 @@ pub struct ExistingTest {
     pub text: String,
 }
 
-/// Returns which of `targets` tests cover. Comments of the `existing` tests name the facts; `new` tests list their ids.
+/// Returns which of `targets` have tests. The `existing` tests name facts in comments; `new` tests list their ids.
 pub(crate) fn coverage(targets: &[Target], existing: &[ExistingTest], new: &[(&str, &[String])]) -> Vec<Covered> {
     let covers = |target: &Target, text: &str| text.lines().any(|line| names(line, target));
     let covered = |target: &Target| {
@@ -35,7 +35,7 @@ pub(crate) fn coverage(targets: &[Target], existing: &[ExistingTest], new: &[(&s
     targets.iter().map(covered).collect()
 }
 
-/// Returns `true` if the line is a comment that names the fact. Its place may have changed since.
+/// Returns `true` if the line is a comment that names the fact. The location of the fact may have changed since.
 fn names(line: &str, target: &Target) -> bool {
     let comment = line.trim_start().trim_start_matches(['/', '#']).trim_start();
     let Some(named) = comment.strip_prefix(COVERS) else { return false };

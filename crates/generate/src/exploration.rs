@@ -1,4 +1,4 @@
-//! Reads the files of an agent with a model, and keeps the facts that the files prove.
+//! Lets a model read the files of an agent, and keeps the facts that the files prove.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::profile::{Evidence, Fact, Parameter, Profile, ToolFact, Trait, TraitK
 use crate::prompt::{Fence, explore as prompt};
 use crate::source::SourceFile;
 
-/// Maximum number of files that a model chooses.
+/// Maximum number of files that a model may choose.
 const MOST_RANKED: usize = 25;
 
-/// Maximum number of files that a model reads.
+/// Maximum number of files that a model may read.
 const MOST_READ: usize = 20;
 
 /// Maximum number of file names that are sent.
@@ -29,16 +29,16 @@ const PIECE: usize = 16_000;
 /// Maximum number of pieces of a file.
 const MOST_PIECES: usize = 3;
 
-/// Number of requests at the same time.
+/// Number of concurrent requests.
 const CONCURRENT: usize = 6;
 
 /// Timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Confidence in a fact that a model found and a quote proves.
+/// Confidence in a fact that a model found and that a quote proves.
 const CONFIDENCE: f64 = 0.8;
 
-/// Words in the names of files that decide how an agent behaves, used if no model ranks them.
+/// Words in the names of files that determine how an agent behaves. Used if no model ranks the files.
 const NAMES: [&str; 10] =
     ["prompt", "system", "instruction", "persona", "guardrail", "tool", "agent", "config", "route", "readme"];
 
@@ -49,16 +49,16 @@ pub struct Exploration {
     pub profile: Profile,
     /// Number of files that were read.
     pub files: usize,
-    /// Number of facts that were left out because their quote is not in the file.
+    /// Number of facts that were omitted because their quotes are not in the file.
     pub unproven: usize,
-    /// Problems with single requests.
+    /// Problems with individual requests.
     pub problems: Vec<String>,
-    /// Cost of all requests in US dollars; `None` if one of them is unknown.
+    /// Cost of all requests in US dollars; `None` if the cost of one of them is unknown.
     pub cost_usd: Option<f64>,
 }
 
-/// Reads `files`, which must not contain secrets, with `model`. Facts on lines that `known` already has as evidence are
-/// left out. `in_order` sends one request after the other, for models whose answers depend on the order.
+/// Lets `model` read `files`, which must not contain secrets. Facts on lines that are already evidence in `known` are
+/// omitted. `in_order` sends the requests one after another, for models whose answers depend on the order.
 pub async fn explore(files: &[SourceFile], known: &Profile, model: &dyn Model, in_order: bool) -> Exploration {
     let mut exploration = Exploration { cost_usd: Some(0.0), ..Exploration::default() };
     let chosen = ranked(files, model, &mut exploration).await;
@@ -73,7 +73,7 @@ pub async fn explore(files: &[SourceFile], known: &Profile, model: &dyn Model, i
         .buffered(most)
         .collect()
         .await;
-    // Files by the reason why they could not be read.
+    // Files, grouped by the reason why they could not be read.
     let mut failed: Vec<(String, Vec<&str>)> = Vec::new();
     for (piece, answer) in answers {
         exploration.add_cost(answer.cost_usd);
@@ -98,7 +98,7 @@ pub async fn explore(files: &[SourceFile], known: &Profile, model: &dyn Model, i
 struct Piece<'f> {
     file: &'f SourceFile,
     text: &'f str,
-    /// Line with which it begins, from 1.
+    /// Line on which it begins, from 1.
     line: usize,
 }
 
@@ -114,7 +114,7 @@ fn pieces(file: &SourceFile) -> Vec<Piece<'_>> {
     found
 }
 
-/// Answer of a model.
+/// Answer from a model.
 struct Answer {
     value: Result<Value, String>,
     cost_usd: Option<f64>,
@@ -174,7 +174,7 @@ async fn ranked<'f>(files: &'f [SourceFile], model: &dyn Model, exploration: &mu
     chosen
 }
 
-/// Returns the files in the order of how much their names say about an agent.
+/// Returns the files sorted by how much their names suggest about an agent.
 fn by_name(files: &[SourceFile]) -> Vec<&SourceFile> {
     let rank = |file: &SourceFile| {
         let lower = file.name.to_ascii_lowercase();
@@ -185,13 +185,13 @@ fn by_name(files: &[SourceFile]) -> Vec<&SourceFile> {
     sorted
 }
 
-/// Answer to the request for a ranking.
+/// Answer to a request for a ranking.
 #[derive(Deserialize)]
 struct Ranking {
     files: Vec<String>,
 }
 
-/// Answer to the request for facts.
+/// Answer to a request for facts.
 #[derive(Deserialize)]
 struct Facts {
     facts: Vec<FoundFact>,
@@ -259,7 +259,7 @@ fn extraction(piece: &Piece<'_>) -> Request {
     request("facts", prompt::EXTRACT, &data, object(json!({ "facts": list(fact), "tools": list(tool) })))
 }
 
-/// Returns a request about `data`, which is fenced: its authors may have written instructions into it.
+/// Returns a request about `data`. The data is fenced, because its authors may have put instructions into it.
 fn request(name: &str, role: &str, data: &str, schema: Value) -> Request {
     let fence = Fence::around(data);
     Request {
@@ -289,7 +289,7 @@ impl Exploration {
             }
         }
         for tool in facts.tools {
-            // A name that the quote does not contain is not proven by it.
+            // If the quote does not contain the name, it does not prove it.
             let place = proof(piece, &tool.quote, tool.line).filter(|_| tool.quote.contains(&tool.name));
             let Some(evidence) = place.filter(|_| !tool.name.trim().is_empty()) else {
                 self.unproven += 1;
@@ -312,7 +312,7 @@ impl Exploration {
     }
 }
 
-/// Returns a profile with one fact.
+/// Returns a profile with a single fact.
 fn of_kind(kind: Kind, fact: Fact) -> Profile {
     let property = |kind| Profile { traits: vec![Trait { kind, fact: fact.clone() }], ..Profile::default() };
     match kind {
@@ -327,14 +327,14 @@ fn of_kind(kind: Kind, fact: Fact) -> Profile {
     }
 }
 
-/// Returns `true` if the profile already has a fact of the same line, in the words of the file.
+/// Returns `true` if the profile already has a fact from the same line, in the words of the file.
 fn is_known(known: &Profile, evidence: &Evidence) -> bool {
     let facts = known.constraints.iter().chain(&known.instructions);
     let mut places = facts.flat_map(|fact| &fact.evidence);
     places.any(|place| place.file == evidence.file && place.line == evidence.line)
 }
 
-/// Returns the place of a quote in a piece: the one nearest to `line`. Differences in white space do not matter.
+/// Returns the location of a quote in a piece: the one nearest to `line`. Differences in white space do not matter.
 fn proof(piece: &Piece<'_>, quote: &str, line: usize) -> Option<Evidence> {
     let words: Vec<String> = quote.split_whitespace().map(regex::escape).collect();
     if quote.trim().chars().count() < 4 {
@@ -347,7 +347,7 @@ fn proof(piece: &Piece<'_>, quote: &str, line: usize) -> Option<Evidence> {
     Some(Evidence { confidence: CONFIDENCE, ..Evidence::in_file(&piece.file.name, piece.line + nearest, text) })
 }
 
-/// Version of the prompts that read files.
+/// Version of the prompts for reading files.
 pub const EXPLORATION_VERSION: &str = prompt::VERSION;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Generation: plans tests, writes them concurrently, and admits those that are able to find a mistake.
+//! Generation: plans tests, writes them concurrently, and admits those that can find a mistake.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -22,30 +22,30 @@ use crate::profile::Profile;
 use crate::target::{Target, ordered, targets};
 use crate::writing::{self, Writing};
 
-/// Number of times that a test is written: the second time with the reasons why the first one was rejected.
+/// Number of attempts to write a test. The second request includes the reasons why the first attempt was rejected.
 const ATTEMPTS: usize = 2;
-/// Number of tests that are written at the same time.
+/// Number of tests that are written concurrently.
 const CONCURRENCY: usize = 16;
 /// Maximum length of a reason, in characters.
 const LONGEST_REASON: usize = 300;
 
-/// Tests to generate.
+/// The tests to generate.
 pub struct GenerationRequest<'a> {
     /// Facts about the agent or the skill.
     pub profile: &'a Profile,
-    /// Name of the skill, if it is one.
+    /// Name of the skill, if a skill is tested.
     pub skill: Option<&'a str>,
     /// Number of tests for each category.
     pub quotas: Vec<(&'static Category, usize)>,
     /// Format of the files.
     pub format: &'static Format,
-    /// Order in which facts are offered to the model; 0 is that of the profile.
+    /// Seed for the order in which facts are offered to the model; 0 keeps the order of the profile.
     pub seed: u64,
     /// Maximum cost in US dollars.
     pub budget: Option<f64>,
     /// Tests in the output folder.
     pub existing: &'a [ExistingTest],
-    /// True if requests must be sent one after the other, because the answers depend on their order.
+    /// True if requests must be sent one after another, because the answers depend on their order.
     pub in_order: bool,
 }
 
@@ -58,7 +58,7 @@ pub struct RenderedTest {
     pub candidate: Candidate,
     /// Content of its file.
     pub text: String,
-    /// Other files that it needs, by their path relative to its folder.
+    /// Other files that it needs, by path relative to its folder.
     pub files: Vec<(String, String)>,
 }
 
@@ -67,33 +67,33 @@ pub struct RenderedTest {
 pub struct Tryout {
     /// Outcome of each trial.
     pub outcomes: Vec<Outcome>,
-    /// Reason of the first trial that did not pass.
+    /// Reason why the first trial that did not pass failed.
     pub reason: Option<String>,
     /// Names of the tools that were called.
     pub called: Vec<String>,
 }
 
-/// Host that the caller provides: it runs tests, and writes those that are admitted.
+/// Interface to the caller, which runs tests and writes those that are admitted.
 pub trait Host: Send + Sync {
     /// Loads and compiles a test, and runs it with adversaries. Returns the reasons to reject it.
     ///
     /// # Errors
-    /// If it could not be run, for no fault of the test.
+    /// Returns an error if it could not be run through no fault of the test.
     fn audit<'a>(&'a self, test: &'a RenderedTest) -> BoxFuture<'a, Result<Vec<String>, String>>;
 
-    /// Runs a test with the agent. Returns `None` without an agent.
+    /// Runs a test with the agent. Returns `None` if there is no agent.
     ///
     /// # Errors
-    /// If it could not be run, for no fault of the agent.
+    /// Returns an error if it could not be run through no fault of the agent.
     fn try_out<'a>(&'a self, test: &'a RenderedTest) -> BoxFuture<'a, Result<Option<Tryout>, String>>;
 
     /// Writes an admitted test, and returns its path for messages. It never replaces a file.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// Returns an error if it cannot be written.
     fn save(&self, test: &RenderedTest) -> Result<String, String>;
 
-    /// Is told about each test that is planned, admitted or rejected, as it happens.
+    /// Receives each test that is planned, admitted or rejected, as it happens.
     fn progress(&self, progress: &Progress<'_>);
 }
 
@@ -111,7 +111,7 @@ pub enum Progress<'a> {
 /// A test that was admitted and written.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Admitted {
-    /// Name for people.
+    /// Display name.
     pub name: String,
     /// Category.
     pub category: &'static str,
@@ -121,7 +121,7 @@ pub struct Admitted {
     pub covers: Vec<String>,
     /// Outcomes of its trials with the agent.
     pub outcomes: Vec<Outcome>,
-    /// Reason of the first trial that did not pass.
+    /// Reason why the first trial that did not pass failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -129,13 +129,13 @@ pub struct Admitted {
 /// A test that was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RejectedTest {
-    /// Name for people.
+    /// Display name.
     pub name: String,
     /// Category.
     pub category: String,
     /// Reasons.
     pub reasons: Vec<String>,
-    /// True if the test is not at fault: the model or the machine did not do its part.
+    /// True if the test is not at fault, because the model or the machine failed.
     pub is_trouble: bool,
 }
 
@@ -146,13 +146,13 @@ pub struct Generated {
     pub planned: usize,
     /// Tests that were written.
     pub admitted: Vec<Admitted>,
-    /// Tests that were not.
+    /// Tests that were rejected.
     pub rejected: Vec<RejectedTest>,
-    /// Facts with their tests, including those that exist.
+    /// Facts with their tests, including existing ones.
     pub coverage: Vec<Covered>,
     /// Requests, tokens and cost.
     pub usage: AuxiliaryUsage,
-    /// True if it was stopped before it was finished.
+    /// True if it was stopped before it finished.
     pub is_stopped: bool,
 }
 
@@ -181,8 +181,8 @@ pub async fn plan_only(
     Generation::new(request, model).plan().await
 }
 
-/// Generates tests until all planned ones are admitted or rejected, or `stop` is ready. Tests that are complete by then
-/// are still admitted.
+/// Generates tests until all planned ones are admitted or rejected, or `stop` resolves. Tests that are complete by
+/// then are still admitted.
 ///
 /// # Errors
 /// Returns an error if the model does not return a plan, or a test cannot be written to disk.
@@ -207,11 +207,11 @@ pub async fn generate(
     let drafts = drafts.buffer_unordered(if request.in_order { 1 } else { CONCURRENCY });
     pin_mut!(drafts);
     let mut admitted: Vec<Features> = Vec::new();
-    // Drafts that wait for an earlier one, so that the same answers result in the same files.
+    // Drafts that wait for an earlier one, so that the same answers always give the same files.
     let mut waiting: BTreeMap<usize, Draft> = BTreeMap::new();
     let mut next_at = 0;
     loop {
-        // After the stop, only drafts that are already complete are taken.
+        // After the stop, only drafts that are already complete are accepted.
         let next = match generated.is_stopped {
             true => drafts.next().now_or_never().flatten(),
             false => match select(drafts.next(), &mut stop).await {
@@ -251,22 +251,22 @@ struct Generation<'a> {
 #[derive(Default)]
 struct Spending {
     usage: Option<AuxiliaryUsage>,
-    /// Cost of the most expensive request, as the estimate for requests in progress.
+    /// Cost of the most expensive request so far, used as the estimate for requests in progress.
     highest: f64,
     /// Number of requests in progress.
     open: usize,
 }
 
-/// A test that was written, or the reasons why not.
+/// A test that was written, or the reasons why it was rejected.
 enum Draft {
     Ready { test: Box<RenderedTest>, tryout: Option<Tryout> },
     Rejected(RejectedTest),
 }
 
-/// Reason why a model has no answer.
+/// Reason why a model gave no usable answer.
 struct NoAnswer {
     reason: String,
-    /// The answer, if there is one that is not valid.
+    /// True if there is an answer that is not valid.
     invalid: bool,
 }
 
@@ -280,7 +280,7 @@ impl<'a> Generation<'a> {
         let existing: Vec<String> = self.request.existing.iter().map(|test| test.name.clone()).collect();
         let quotas = &self.request.quotas;
         let request = plan::request(self.request.profile, &self.targets, quotas, &existing);
-        // The last answer is kept: a part of it may be valid.
+        // The last answer is kept, because part of it may be valid.
         let last: Mutex<Option<Value>> = Mutex::default();
         let valid = |value: &Value| {
             *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(value.clone());
@@ -304,7 +304,7 @@ impl<'a> Generation<'a> {
         }
     }
 
-    /// Writes a test, at most twice, and runs it.
+    /// Writes a test in at most two attempts, and runs it.
     async fn draft(&self, host: &dyn Host, slug: String, planned: PlannedTest) -> Draft {
         let rejected = |planned: &PlannedTest, reasons: Vec<String>, is_trouble| {
             let reasons = reasons.iter().map(|reason| one_line(reason, LONGEST_REASON)).collect();
@@ -372,7 +372,7 @@ impl<'a> Generation<'a> {
         RenderedTest { slug: candidate.slug.clone(), candidate, text, files }
     }
 
-    /// Writes a test to disk unless it is a duplicate.
+    /// Saves a test unless it is a duplicate.
     fn admit(
         &self,
         host: &dyn Host,
@@ -390,7 +390,7 @@ impl<'a> Generation<'a> {
                 let PlannedTest { name, category, covers, .. } = test.candidate.planned.clone();
                 match twin {
                     Some(twin) => {
-                        let reasons = vec![format!("examines the same as `{twin}`")];
+                        let reasons = vec![format!("checks the same as `{twin}`")];
                         RejectedTest { name, category, reasons, is_trouble: false }
                     }
                     None => {
@@ -446,7 +446,7 @@ impl<'a> Generation<'a> {
         })
     }
 
-    /// Counts one more request in progress. Requests in progress are estimated at the cost of the most expensive one so
+    /// Counts another request in progress. Requests in progress are estimated at the cost of the most expensive one so
     /// far.
     ///
     /// # Errors
@@ -469,7 +469,7 @@ impl<'a> Generation<'a> {
     }
 }
 
-/// Gives each test a file name of its own.
+/// Gives each test a unique file name.
 fn named(planned: Vec<PlannedTest>) -> Vec<(String, PlannedTest)> {
     let mut taken: BTreeSet<String> = BTreeSet::new();
     let mut named = Vec::new();
@@ -483,7 +483,7 @@ fn named(planned: Vec<PlannedTest>) -> Vec<(String, PlannedTest)> {
     named
 }
 
-/// Returns `true` if the same agent passed and failed.
+/// Returns `true` if the same agent both passed and failed.
 fn is_unstable(outcomes: &[Outcome]) -> bool {
     outcomes.contains(&Outcome::Passed) && outcomes.contains(&Outcome::Failed)
 }

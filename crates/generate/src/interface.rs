@@ -7,14 +7,14 @@ use model::{Node, NodeKind};
 use crate::profile::{Evidence, EvidenceKind, Fact, Parameter, Profile, Trait, TraitKind};
 use crate::source::openapi;
 
-/// Confidence in what a document of an endpoint states.
+/// Confidence in statements in an endpoint's documents.
 const CONFIDENCE: f64 = 0.9;
 
 /// Paths at which endpoints publish documents, the most informative one first.
 pub const INTERFACE_PATHS: [&str; 5] =
     ["/.well-known/agent-card.json", "/.well-known/ai-plugin.json", "/openapi.json", "/health", "/docs"];
 
-/// Returns the facts in a JSON document of an endpoint, which is in the file at `path` and was found at `url`. `None` if
+/// Returns the facts in an endpoint's JSON document, which is in the file at `path` and was found at `url`. `None` if
 /// it is not JSON.
 pub fn read_interface(path: &Path, url: &str) -> Option<Profile> {
     let document = suite::read_document(path, url).ok()?;
@@ -47,7 +47,7 @@ fn parameter(one: &Parameter) -> String {
     format!("{}{}{kind}", one.name, if one.required { "" } else { "?" })
 }
 
-/// Reads a card of the Agent2Agent protocol, the manifest of a plugin, or a health check.
+/// Reads an Agent2Agent card, a plugin manifest, or a health check.
 fn of_card(document: &Node) -> Profile {
     let text = |node: &Node, key: &str| -> Option<Fact> {
         let value = node.get(key)?;

@@ -1,10 +1,10 @@
-//! Discovers what an agent or a skill promises, and generates tests for it.
+//! Discovers what an agent or a skill promises, and generates tests for these promises.
 //!
-//! [`discover`] reads sources into a [`Profile`] in which every fact has evidence. Each kind of source has its own file
-//! and a line in [`SOURCES`].
+//! [`discover`] reads sources into a [`Profile`] in which every fact has evidence. Each kind of source has its own
+//! file and a line in [`SOURCES`].
 //!
-//! [`generate()`] asks a model to plan tests about these facts and to write them, as data in a fixed structure. Each
-//! test is rendered in one of the [`FORMATS`], run with adversaries by the [`Host`], and written only if they fail.
+//! [`generate()`] asks a model to plan tests for these facts and to write them, as data with a fixed structure. Each
+//! test is rendered in one of the [`FORMATS`], run with adversaries by the [`Host`], and written only if these fail.
 //! Nothing here runs an agent or writes a file: the host does.
 
 mod answer;

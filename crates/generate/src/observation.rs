@@ -6,10 +6,10 @@ use serde_json::Value;
 use crate::profile::{Evidence, EvidenceKind, Fact, Parameter, Profile, ToolFact, Transcript};
 use crate::source::SourceFile;
 
-/// Maximum length of a line of a transcript, in characters.
+/// Maximum length of a transcript line, in characters.
 const LONGEST: usize = 2_000;
 
-/// Maximum number of lines of a transcript.
+/// Maximum number of lines in a transcript.
 const MOST_LINES: usize = 200;
 
 /// A question that makes an agent show what it does.
@@ -23,7 +23,7 @@ pub struct Probe {
     pub confidence: f64,
 }
 
-/// The probes. Each is sent in a conversation of its own.
+/// The probes. Each is sent in a separate conversation.
 pub static PROBES: [Probe; 5] = [
     Probe { name: "capabilities", message: "Hello! What can you do for me, and what can you not do?", confidence: 0.5 },
     Probe {
@@ -48,8 +48,8 @@ pub static PROBES: [Probe; 5] = [
     },
 ];
 
-/// Returns the facts in the steps of a conversation, which is called `name`. A tool that was called is a fact, and so are
-/// the arguments that it got.
+/// Returns the facts in the steps of a conversation, which is called `name`. A tool that was called is a fact, and so
+/// are the arguments that it received.
 pub fn observe(name: &str, steps: &[Step], kind: EvidenceKind, confidence: f64) -> Profile {
     let mut transcript = Transcript { name: name.to_owned(), lines: Vec::new() };
     let mut profile = Profile::default();
@@ -82,7 +82,7 @@ pub fn transcript_files(profile: &Profile) -> Vec<SourceFile> {
     profile.transcripts.iter().map(file).collect()
 }
 
-/// Adds a call. A parameter is required as far as every call had it.
+/// Adds a call. A parameter counts as required if every call had it.
 fn add_call(profile: &mut Profile, name: &str, input: &Value, evidence: Evidence) {
     let arguments: Vec<(&String, &Value)> = input.as_object().into_iter().flatten().collect();
     let parameter = |(name, value): &(&String, &Value)| Parameter {
@@ -107,7 +107,7 @@ fn add_call(profile: &mut Profile, name: &str, input: &Value, evidence: Evidence
     known.evidence.push(evidence);
 }
 
-/// Returns the type of JSON Schema of a value.
+/// Returns the JSON Schema type of a value.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -120,7 +120,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Returns the facts of an assistant as the OpenAI API describes it, which was found at `place`.
+/// Returns the facts in the OpenAI API's description of an assistant, which was found at `place`.
 pub fn read_assistant(assistant: &Value, place: &str) -> Profile {
     let text = |key: &str| assistant.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     let evidence = |text: &str| {

@@ -18,7 +18,7 @@ use crate::target::Target;
 /// Maximum length of a name, in characters.
 const LONGEST_NAME: usize = 100;
 
-/// Answer of the planner.
+/// Answer from the planner.
 #[derive(Debug, Deserialize)]
 struct Plan {
     tests: Vec<PlannedTest>,
@@ -47,7 +47,7 @@ pub(crate) fn request(
         system: vec![system.join("\n\n")],
         messages: vec![Message::text(Role::User, fence.enclose(&data))],
         response_schema: Some(ResponseSchema { name: "plan".into(), schema: schema() }),
-        // Somebody waits for the result, so a silent provider is not asked again and again.
+        // The user is waiting for the result, so a silent provider is not asked again and again.
         gives_up_on_silence: true,
         conversation: Conversation::main(),
         ..Request::default()
@@ -80,10 +80,10 @@ fn schema() -> Value {
     })
 }
 
-/// Reads a plan. Tests beyond the quota of their category are left out.
+/// Reads a plan. Tests beyond the quota of their category are omitted.
 ///
 /// # Errors
-/// Returns the problem in words: the answer is not a plan, a test covers nothing that is known, or tests are missing.
+/// Returns a description of the problem: the answer is not a plan, a test covers no known fact, or tests are missing.
 pub(crate) fn read(
     value: &Value,
     targets: &[Target],
@@ -125,14 +125,14 @@ pub(crate) fn read(
     }
 }
 
-/// Returns the text without characters that a terminal or an editor would obey: control characters, and marks that
-/// change the direction of writing.
+/// Removes characters that a terminal or an editor would act on: control characters, and marks that change the
+/// direction of writing.
 fn printable(text: &str) -> String {
     let is_mark = |letter: char| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().filter(|letter| letter.is_whitespace() || !(letter.is_control() || is_mark(*letter))).collect()
 }
 
-/// Reads as much of a plan as is valid, for an answer that is still incomplete after it was asked for again.
+/// Reads the valid part of a plan, for an answer that is still incomplete after the request was repeated.
 pub(crate) fn read_part(value: &Value, targets: &[Target], quotas: &[(&'static Category, usize)]) -> Vec<PlannedTest> {
     let tests = value.get("tests").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut left = quotas.to_vec();

@@ -1,4 +1,4 @@
-//! What is known about an agent or a skill.
+//! Everything that is known about an agent or a skill.
 
 use model::Excerpt;
 use serde::{Deserialize, Serialize};
@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Profile {
-    /// Name, if a source has one.
+    /// Name, if a source states it.
     pub name: Option<String>,
     /// Purpose.
     pub description: Option<Fact>,
     /// Tools, by name.
     pub tools: Vec<ToolFact>,
-    /// Sentences that say what must, must not or may only happen, in the order of their sources.
+    /// Sentences about what must, must not or may only happen, in the order of their sources.
     pub constraints: Vec<Fact>,
     /// Other instructions, in the order of their sources.
     pub instructions: Vec<Fact>,
-    /// What the agent says that it can do, in the order of their sources.
+    /// What the agent says it can do, in the order of their sources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<Fact>,
     /// Other properties, such as the model or the tone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<Trait>,
-    /// Whole prompts, as they are written.
+    /// Complete prompts, verbatim.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<Fact>,
-    /// Conversations that evidence refers to.
+    /// Conversations to which evidence refers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub transcripts: Vec<Transcript>,
 }
@@ -36,7 +36,7 @@ pub struct Profile {
 pub struct Fact {
     /// Text.
     pub text: String,
-    /// Places that state it.
+    /// Locations that state it.
     pub evidence: Vec<Evidence>,
 }
 
@@ -54,11 +54,11 @@ pub struct Trait {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TraitKind {
-    /// Subject that the agent works on.
+    /// Subject in which the agent works.
     Domain,
     /// Request that its HTTP interface accepts.
     Endpoint,
-    /// Library that it is built with.
+    /// Library with which it is built.
     Framework,
     /// Language in which it answers.
     Language,
@@ -69,7 +69,7 @@ pub enum TraitKind {
 }
 
 impl TraitKind {
-    /// Every kind with its name.
+    /// All kinds with their names.
     pub const ALL: [(&'static str, Self); 6] = [
         ("domain", Self::Domain),
         ("endpoint", Self::Endpoint),
@@ -88,39 +88,39 @@ impl TraitKind {
 /// Conversation with an agent, or the tool calls of a recorded one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transcript {
-    /// Name, which is the `file` of the evidence in it.
+    /// Name, which is the `file` of evidence from it.
     pub name: String,
     /// One line for each message and each tool call.
     pub lines: Vec<String>,
 }
 
-/// Place that states a fact.
+/// Location that states a fact.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// File as the user would write it, or the name of a transcript or of another source.
+    /// File as the user would write it, or the name of a transcript or another source.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
     /// Text of that line.
     pub text: String,
-    /// Kind of place.
+    /// Kind of location.
     pub kind: EvidenceKind,
-    /// How sure the fact is, from 0 to 1. 1 for what code, a schema or a prompt states.
+    /// How certain the fact is, from 0 to 1. It is 1 if code, a schema or a prompt states it.
     pub confidence: f64,
 }
 
-/// Kind of a place that states a fact.
+/// Kind of a location that states a fact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceKind {
-    /// File of the user.
+    /// A file of the user.
     #[default]
     File,
-    /// Document of an endpoint or of an API.
+    /// A document from an endpoint or an API.
     Document,
-    /// Answer to a probe.
+    /// An answer to a probe.
     Probe,
-    /// Recorded run.
+    /// A recorded run.
     Run,
     /// Text on the command line.
     Description,
@@ -135,7 +135,7 @@ pub struct ToolFact {
     pub description: Option<String>,
     /// Parameters, in the order of the source.
     pub parameters: Vec<Parameter>,
-    /// Places that state it.
+    /// Locations that state it.
     pub evidence: Vec<Evidence>,
 }
 
@@ -144,10 +144,10 @@ pub struct ToolFact {
 pub struct Parameter {
     /// Name.
     pub name: String,
-    /// Type as its schema names it, such as `string`, or several joined by ` or `.
+    /// Type as named in its schema, such as `string`, or several types joined by ` or `.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// True if a call must have it.
+    /// True if every call must have it.
     pub required: bool,
     /// Description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -155,18 +155,18 @@ pub struct Parameter {
 }
 
 impl Evidence {
-    /// Returns the evidence at a place in a file.
+    /// Returns the evidence for a location in a file.
     pub fn at(place: &Excerpt) -> Self {
         Self::in_file(&place.file, place.line, &place.text)
     }
 
-    /// Returns the evidence on a line of a file.
+    /// Returns the evidence for a line of a file.
     pub fn in_file(file: &str, line: usize, text: &str) -> Self {
         let (kind, confidence) = (EvidenceKind::File, 1.0);
         Self { file: file.to_owned(), line, text: text.trim().to_owned(), kind, confidence }
     }
 
-    /// Describes the place: `agent.py:12`.
+    /// Formats the location: `agent.py:12`.
     pub fn place(&self) -> String {
         match self.kind {
             EvidenceKind::Description => self.file.clone(),
@@ -176,19 +176,19 @@ impl Evidence {
 }
 
 impl Fact {
-    /// Creates a fact with one place that states it.
+    /// Creates a fact that one location states.
     pub fn new(text: impl Into<String>, evidence: Evidence) -> Self {
         Self { text: text.into(), evidence: vec![evidence] }
     }
 
-    /// Returns how sure the fact is, from 0 to 1.
+    /// Returns how certain the fact is, from 0 to 1.
     pub fn confidence(&self) -> f64 {
         confidence(&self.evidence)
     }
 }
 
 impl ToolFact {
-    /// Returns how sure it is that the agent has the tool, from 0 to 1.
+    /// Returns how certain it is that the agent has the tool, from 0 to 1.
     pub fn confidence(&self) -> f64 {
         confidence(&self.evidence)
     }
@@ -199,8 +199,8 @@ fn confidence(evidence: &[Evidence]) -> f64 {
 }
 
 impl Profile {
-    /// Adds the facts of another source. The same fact from two sources has both as its evidence; of two names,
-    /// descriptions or lists of parameters the first stays.
+    /// Adds the facts from another source. A fact from two sources has evidence from both. If both have a name, a
+    /// description or a list of parameters, the first one is kept.
     pub fn merge(&mut self, other: Self) {
         self.name = self.name.take().or(other.name);
         self.description = self.description.take().or(other.description);
@@ -233,7 +233,7 @@ impl Profile {
         }
     }
 
-    /// Returns `true` if nothing is known.
+    /// Returns `true` if it contains no facts.
     pub fn is_empty(&self) -> bool {
         let Self { name, description, tools, constraints, instructions, capabilities, traits, prompts, transcripts: _ } =
             self;
@@ -242,7 +242,7 @@ impl Profile {
         is_without_facts && name.is_none() && description.is_none()
     }
 
-    /// Changes the evidence of every fact and tool.
+    /// Changes the evidence for all facts and tools.
     pub fn change_evidence(&mut self, change: impl FnMut(&mut Evidence)) {
         let traits = self.traits.iter_mut().map(|one| &mut one.fact);
         let lists = [&mut self.constraints, &mut self.instructions, &mut self.capabilities, &mut self.prompts];
@@ -251,7 +251,7 @@ impl Profile {
         facts.flat_map(|fact| &mut fact.evidence).chain(tools).for_each(change);
     }
 
-    /// Changes every text of the profile, for removing secrets.
+    /// Changes all texts in the profile, to remove secrets.
     pub fn change_texts(&mut self, mut change: impl FnMut(&mut String)) {
         self.name.iter_mut().for_each(&mut change);
         let traits = self.traits.iter_mut().map(|one| &mut one.fact);

@@ -1,4 +1,4 @@
-//! Facts of a profile that tests can be about.
+//! Facts in a profile that tests can be about.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -10,14 +10,14 @@ use crate::profile::{Evidence, Profile};
 /// Maximum length of the text of a target, in characters.
 const LONGEST: usize = 160;
 
-/// Fact that a test can be about.
+/// A fact that a test can be about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Target {
     /// Id, such as `tool:lookup_order` or `constraint:2`.
     pub id: String,
     /// Text: the name of a tool, or a sentence in one line.
     pub text: String,
-    /// Place that states it, such as `prompt.md:12`; empty without one.
+    /// Location that states it, such as `prompt.md:12`; empty if there is none.
     pub place: String,
 }
 
@@ -38,7 +38,7 @@ fn target(id: String, text: &str, evidence: &[Evidence]) -> Target {
     Target { id, text: one_line(text, LONGEST), place }
 }
 
-/// Puts the targets in the order of `seed`. Models prefer what comes first, so another seed results in other tests.
+/// Orders the targets by `seed`. Models prefer facts that come first, so a different seed gives different tests.
 pub(crate) fn ordered(mut targets: Vec<Target>, seed: u64) -> Vec<Target> {
     if seed != 0 {
         targets.sort_by_key(|target| {

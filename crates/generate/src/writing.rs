@@ -21,7 +21,7 @@ const MOST_ASSERTIONS: usize = 12;
 /// Maximum length of a text in a test, in characters.
 const LONGEST: usize = 4000;
 
-/// Everything that the writing of a test depends on.
+/// Everything on which the writing of a test depends.
 #[derive(Clone, Copy)]
 pub(crate) struct Writing<'a> {
     pub profile: &'a Profile,
@@ -77,7 +77,7 @@ impl Writing<'_> {
             system: vec![system.join("\n\n")],
             messages,
             response_schema: Some(ResponseSchema { name: "test".into(), schema: self.schema() }),
-            // Somebody waits for the result, so a silent provider is not asked again and again.
+            // The user is waiting for the result, so a silent provider is not asked again and again.
             gives_up_on_silence: true,
             conversation: Conversation::main(),
             ..Request::default()
@@ -139,7 +139,7 @@ impl Writing<'_> {
     /// Reads a test.
     ///
     /// # Errors
-    /// Returns the first problem in words.
+    /// Returns a description of the first problem.
     pub fn read(&self, value: &Value, category: &Category) -> Result<TestScript, String> {
         let script: TestScript = answer::read(value)?;
         self.check_turns(&script, category)?;
@@ -152,8 +152,8 @@ impl Writing<'_> {
         Ok(script)
     }
 
-    /// Returns `true` if the tools come from a source that lists all of them. An agent that was only observed may have
-    /// more.
+    /// Returns `true` if the tools come from a source that lists all of them. If an agent was only observed, it may
+    /// have more.
     fn knows_all_tools(&self) -> bool {
         let is_listed = |place: &Evidence| matches!(place.kind, EvidenceKind::File | EvidenceKind::Document);
         self.profile.tools.iter().flat_map(|tool| &tool.evidence).any(is_listed)
@@ -218,7 +218,7 @@ impl Writing<'_> {
     }
 }
 
-/// Checks that a path stays in the sandbox, and outside of git's own files.
+/// Checks that a path stays in the sandbox, and outside git's own files.
 fn check_path(path: &str) -> Result<(), String> {
     let parts = || Path::new(path).components();
     let is_inside = !path.trim().is_empty()

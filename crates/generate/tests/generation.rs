@@ -1,4 +1,4 @@
-//! Generation with scripted models: what is admitted, rejected and said.
+//! Generation with scripted models: what is admitted, rejected and reported.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -13,8 +13,8 @@ use trialrun_generate::{
     Tryout, distribute, find_category, find_format, generate,
 };
 
-/// Records what is written. Tests that contain `WEAK` are passed by an adversary; the agent passes and fails those that
-/// contain `UNSTABLE`.
+/// Records what is written. An adversary passes tests that contain `WEAK`; for tests that contain `UNSTABLE`, the
+/// agent both passes and fails.
 #[derive(Default)]
 struct Bench {
     saved: Mutex<Vec<String>>,
@@ -71,7 +71,7 @@ fn written(says: &str, text: &str) -> Value {
     ] }] })
 }
 
-/// Generates with a model that gives these answers, one after the other.
+/// Generates with a model that gives these answers one after another.
 async fn generated(
     answers: &[Value],
     count: usize,
@@ -132,7 +132,7 @@ async fn a_rejected_test_is_written_once_more_with_the_reason() {
 }
 
 #[tokio::test]
-async fn invalid_answers_are_asked_for_once_more_and_then_left_out() {
+async fn after_an_invalid_answer_the_request_is_repeated_once_and_the_test_left_out() {
     let host = Bench::default();
     let code = json!({ "code": "import fs from 'fs'" });
     let answers = [json!("no plan"), two(), code.clone(), code, json!({}), written("When?", "unknown")];
@@ -142,13 +142,13 @@ async fn invalid_answers_are_asked_for_once_more_and_then_left_out() {
 }
 
 #[tokio::test]
-async fn a_test_that_examines_the_same_is_a_duplicate_whatever_it_says() {
+async fn a_test_that_checks_the_same_is_a_duplicate_whatever_its_words() {
     let host = Bench::default();
     let plan = json!({ "tests": [planned("happy", "finds an order", &["tool:lookup_order"]), planned("edge", "looks it up", &["tool:lookup_order"])] });
     let answers = [plan, written("Where is A-1?", "Friday"), written("Could you find A-1, please?", "FRIDAY!")];
     let generated = generated(&answers, 2, &host, &[], None).await.unwrap();
     assert_eq!(generated.admitted.len(), 1);
-    assert_eq!(generated.rejected[0].reasons, ["examines the same as `finds an order`"]);
+    assert_eq!(generated.rejected[0].reasons, ["checks the same as `finds an order`"]);
 }
 
 #[tokio::test]
@@ -165,7 +165,7 @@ async fn tests_that_exist_are_not_written_again() {
     let generated = generated(&answers, 2, &host, &existing, None).await.unwrap();
     assert_eq!(generated.admitted, []);
     let reasons: Vec<&str> = generated.rejected.iter().map(|test| test.reasons[0].as_str()).collect();
-    assert_eq!(reasons, ["`happy-finds-an-order` exists already", "examines the same as `edge-other`"]);
+    assert_eq!(reasons, ["`happy-finds-an-order` exists already", "checks the same as `edge-other`"]);
     let covered = generated.coverage.iter().find(|one| one.target.id == "constraint:1").unwrap();
     assert_eq!(covered.tests, ["edge-other"]);
 }
@@ -244,10 +244,10 @@ async fn a_stop_keeps_what_was_written() {
     assert_eq!(*host.saved.lock().unwrap(), ["happy-finds-an-order"]);
 }
 
-/// A model that answers each request by what is asked for, however many are asked at the same time.
+/// A model that answers each request according to its content, however many arrive at the same time.
 struct Concurrent {
     plan: Value,
-    /// Name of the test that is never answered.
+    /// Name of the test for which no answer is ever given.
     silent: &'static str,
     /// Name of the test that is answered when the signal is given.
     late: &'static str,
@@ -328,7 +328,7 @@ fn three() -> Value {
 #[tokio::test]
 async fn a_stop_keeps_tests_that_are_finished_behind_one_that_is_not() {
     let (host, model) = (Bench::default(), Concurrent { silent: "one", late: "three", ..Concurrent::of(three()) });
-    // One test is finished at the moment of the stop, which must not be polled again after it is ready.
+    // One test finishes at the moment of the stop, and its future must not be polled again after it is ready.
     let stop = async {
         while *model.asked.lock().unwrap() < 4 {
             tokio::task::yield_now().await;

@@ -1,7 +1,7 @@
 //! Measures the speed and the memory of judging answers: `cargo bench -p trialrun-grade`.
 //!
 //! Each figure is the median of several rounds, printed next to its limit. The exit code is 1 if a limit is exceeded.
-//! Processor time is that of this thread, so other programs on the machine do not count. Peak memory is that of the
+//! CPU time is that of this thread, so other programs on the machine do not count. Peak memory is that of the
 //! process, after everything was compiled and judged for the first time.
 
 #![allow(clippy::expect_used, clippy::print_stdout, missing_docs)]
@@ -208,7 +208,7 @@ fn runtimes() -> Promise {
     Promise { what: "an engine made", unit: "ms", limit: 1.0, is_least: false, measured }
 }
 
-/// Returns the processor time that this thread has used, in milliseconds.
+/// Returns the CPU time that this thread has used, in milliseconds.
 fn processor_ms() -> f64 {
     let messages = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells what a thread used");
     let nanoseconds: f64 = messages.split_whitespace().next().and_then(|field| field.parse().ok()).expect("a number");

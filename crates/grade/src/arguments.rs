@@ -41,7 +41,7 @@ pub(crate) fn entry<'s>(
     Some(Cow::Owned(Node { kind: NodeKind::Map(entries), ..spec.node.clone() }))
 }
 
-/// True if `value` only says that the assertion is made: `no_path_escape: true`, or nothing after the colon.
+/// Returns `true` if `value` only says that the assertion is made: `no_path_escape: true`, or nothing after the colon.
 fn says_nothing(value: &Node, assertion: &Assertion) -> bool {
     let is_plain = matches!(value.kind, NodeKind::Null | NodeKind::Bool(true));
     is_plain && !assertion.fields.iter().any(|field| field.required)
@@ -125,13 +125,13 @@ mod tests {
         yaml::list_item(value, "case.yaml")
     }
 
-    /// Returns the fields of an example.
+    /// Returns the fields in an example.
     fn fields(example: &Value) -> serde_json::Map<String, Value> {
         let fields = example.as_object().unwrap().iter().filter(|(key, _)| !COMMON.contains(&key.as_str()));
         fields.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// Returns the same fields as positional arguments, the way code gives them.
+    /// Returns the same fields as positional arguments, as code passes them.
     fn listed(assertion: &Assertion, mut fields: serde_json::Map<String, Value>) -> Vec<Node> {
         let mut given = Vec::new();
         for parameter in assertion.parameters {
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn every_example_has_the_same_result_in_every_form() {
-        // An assertion that asks a judge cannot decide by itself.
+        // An assertion that needs a judge cannot decide on its own.
         let by_itself = |assertion: &&Assertion| !assertion.is_implicit() && !assertion.is_judged();
         for assertion in ASSERTIONS.iter().filter(by_itself) {
             for example in [&assertion.pass, &assertion.fail] {

@@ -31,7 +31,7 @@ impl BranchName {
         }
     }
 
-    /// True if it matches `branch`. The error says why the match cannot be decided.
+    /// Returns `true` if it matches `branch`. The error says why the match cannot be decided.
     pub fn is(&self, branch: &str) -> Result<bool, String> {
         match self {
             Self::Name(name, _) => Ok(glob::matches(name, branch)),
@@ -52,12 +52,12 @@ impl std::fmt::Display for BranchName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Name(name, _) => write!(f, "`{name}`"),
-            Self::Pattern(pattern) => write!(f, "a match of {pattern}"),
+            Self::Pattern(pattern) => write!(f, "a match for {pattern}"),
         }
     }
 }
 
-/// Returns those of `branches` that match. The error says why a match cannot be decided.
+/// Returns the `branches` that match. The error says why a match cannot be decided.
 pub(crate) fn wanted<'b>(name: Option<&BranchName>, branches: Vec<&'b str>) -> Result<Vec<&'b str>, String> {
     let Some(name) = name else { return Ok(branches) };
     let mut found = Vec::new();

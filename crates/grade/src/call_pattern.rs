@@ -1,4 +1,4 @@
-//! Pattern of a tool call: the tool, and a regular expression or an expectation for each of some arguments.
+//! Pattern for tool calls: the tool, and a regular expression or an expectation for each of some arguments.
 
 use expect::{Data, Expectation, Pass, SourceLocation};
 use model::{Capture, Effect, ToolCall, Trace, TracedCall, nearest};
@@ -13,14 +13,14 @@ use crate::verdict::Verdict;
 /// Number of characters of a value that are shown.
 const SHOWN: usize = 120;
 
-/// Pattern of a tool call.
+/// Pattern for tool calls.
 #[derive(Debug)]
 pub(crate) struct CallPattern {
     /// Name of the tool, compared exactly.
     pub tool: String,
     /// Source position of the name.
     pub place: SourceLocation,
-    /// Patterns of arguments. All of them must match the same call.
+    /// Patterns for arguments. All of them must match the same call.
     pub arguments: Vec<ArgumentPattern>,
 }
 
@@ -68,13 +68,13 @@ pub(crate) struct Miss {
 }
 
 impl CallPattern {
-    /// True if `call` is a call of this tool. Arguments are not compared.
+    /// Returns `true` if `call` is a call to this tool. Arguments are not compared.
     pub fn names(&self, call: &ToolCall) -> bool {
         call.name == self.tool
     }
 
-    /// True if `call` matches. The error says why a regular expression could not be decided, if nothing else rules the
-    /// call out.
+    /// Returns `true` if `call` matches. The error says why a regular expression could not be decided, if nothing else
+    /// rules the call out.
     pub fn fits(&self, call: &ToolCall, regex_budget: &RegexBudget) -> Result<bool, String> {
         if !self.names(call) {
             return Ok(false);
@@ -90,7 +90,7 @@ impl CallPattern {
         unknown.map_or(Ok(true), Err)
     }
 
-    /// Returns the values of `fields`, in full length.
+    /// Returns the values of `fields` at full length.
     pub fn captures(fields: &[String], call: &ToolCall, shown_chars: usize, step: Option<usize>) -> Vec<Capture> {
         let value = |field: &String| match javascript::argument(&call.input, field) {
             None | Some(Value::Null) => String::new(),
@@ -120,7 +120,7 @@ impl CallPattern {
         self.arguments.first().map_or(&self.place, ArgumentPattern::place)
     }
 
-    /// True if judging runs the user's code.
+    /// Returns `true` if judging runs the user's code.
     pub fn runs_code(&self) -> bool {
         self.arguments.iter().any(|argument| matches!(&argument.wanted, ArgumentRule::Value(value) if value.runs_code))
     }
@@ -192,7 +192,7 @@ impl CallPattern {
 }
 
 impl ArgumentPattern {
-    /// True if the argument of `call` matches. The error says in one line why the match cannot be decided.
+    /// Returns `true` if the argument of `call` matches. The error says in one line why the match cannot be decided.
     pub fn fits(&self, call: &ToolCall, regex_budget: &RegexBudget) -> Result<bool, String> {
         match &self.wanted {
             ArgumentRule::Text(pattern) => pattern.test(&self.text(call), regex_budget),
@@ -244,8 +244,8 @@ impl ArgumentPattern {
         }
     }
 
-    /// Returns the text of `call`'s argument, empty if there is none. For all arguments together, it is their JSON. If
-    /// a call asks several questions, the `question` argument is their texts, one a line.
+    /// Returns the text of `call`'s argument, empty if there is none. For all arguments together, this is their JSON.
+    /// If a call asks several questions, the text of the `question` argument is all of them, one per line.
     fn text(&self, call: &ToolCall) -> String {
         let Some(name) = &self.name else { return call.input.to_string() };
         match javascript::argument(&call.input, name) {
@@ -287,7 +287,7 @@ fn display(value: &Value) -> String {
     }
 }
 
-/// Returns the texts of the questions that a call asks, one a line.
+/// Returns the texts of the questions that a call asks, one per line.
 fn asked(call: &ToolCall) -> String {
     let questions = call.input.get("questions").and_then(|questions| questions.as_array());
     let texts = questions.into_iter().flatten().filter_map(|question| question.get("question")?.as_str());

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use expect::SourceLocation;
 use model::decode::{Problems, text};
 use model::{
-    Arguments, AssertionScope, AssertionSpec, Case, CodeClaim, Diagnostic, Evidence, Excerpt, Finding, Need, Node,
-    NodeKind, SideEffectContract, Status, nearest,
+    Arguments, AssertionScope, AssertionSpec, Case, CodeClaim, Diagnostic, Evidence, Excerpt, FaultKind, FaultReport,
+    Finding, Need, Node, NodeKind, SideEffectContract, Status, nearest,
 };
 
 use crate::arguments::{self, COMMON};
@@ -15,13 +15,14 @@ use crate::assertion::expect::cannot_fail;
 use crate::assertion::side_effect_contract::{CONTRACT_TITLE, Contract};
 use crate::assertion::{ASSERTIONS, Assertion, Form, camel_case, find, snake_case};
 use crate::context::Context;
+use crate::format;
 use crate::judge::Judged;
 use crate::judge::reading::judges;
 use crate::matcher::{Judgement, Matcher};
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 
-/// Name of the assertion in code that is a function written by the user.
+/// Name, in code, of the assertion that is a function written by the user.
 const CUSTOM: &str = "custom";
 
 /// Compiled assertion, ready to judge evidence. Cheap to clone, and usable from any thread.
@@ -34,7 +35,7 @@ pub struct Check {
     about: AssertionScope,
     source: Written,
     matcher: Arc<dyn Matcher>,
-    /// Number of judges that the assertion asks for. If `None`, the run decides.
+    /// Number of judges that the assertion requests. If `None`, the run decides.
     judges: Option<usize>,
 }
 
@@ -72,18 +73,18 @@ impl Check {
         self.weight
     }
 
-    /// True if judging runs the user's code, which may take long and may not terminate.
+    /// Returns `true` if judging runs the user's code, which may take long or never end.
     pub fn runs_code(&self) -> bool {
         self.matcher.runs_code()
     }
 
-    /// True if a model may have to be asked, after everything else is judged.
+    /// Returns `true` if a model may have to be asked, after everything else is judged.
     pub fn asks_judge(&self) -> bool {
         self.judged().is_some()
     }
 
-    /// True if a model must be asked regardless of what the agent answers. If false, some answers are decided without
-    /// one.
+    /// Returns `true` if a model must be asked regardless of what the agent answers. If false, some answers are
+    /// decided without one.
     pub fn always_asks_judge(&self) -> bool {
         self.asks_judge() && find(self.kind).is_none_or(|assertion| !assertion.may_need_no_judge())
     }
@@ -93,7 +94,7 @@ impl Check {
         self.matcher.judged()
     }
 
-    /// Returns the number of judges that it asks for.
+    /// Returns the number of judges that it requests.
     pub(crate) fn judges(&self) -> Option<usize> {
         self.judges
     }
@@ -108,7 +109,7 @@ impl Check {
         self.source.excerpt()
     }
 
-    /// True if it is written in natural language.
+    /// Returns `true` if it is written in natural language.
     pub fn is_claim(&self) -> bool {
         find(self.kind).is_some_and(Assertion::is_claim)
     }
@@ -144,7 +145,7 @@ impl Check {
         self.title.as_deref()
     }
 
-    /// Returns the probes of the sandbox that must be made, after the agent has ended, before it can judge.
+    /// Returns the sandbox probes that it needs. They are made after the agent has ended.
     pub fn needs(&self) -> Vec<Need> {
         self.matcher.needs()
     }
@@ -209,6 +210,7 @@ impl Check {
             source: Some(source),
             title: finding.title.or_else(|| self.title.clone()),
             judged: self.asks_judge(),
+            implicit: self.kind == FaultsReached::KIND,
             ..finding
         }
     }
@@ -303,15 +305,58 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
         checks.truncate(1);
     }
     checks.extend(contract.map(|(contract, place)| contract_check(*contract, place.clone())));
+    checks.extend(case.faults.first().filter(|_| case.skip.is_none()).map(|fault| reached_check(fault.source.clone())));
     (checks, problems)
 }
 
-/// True if `case` runs, must have assertions, and has neither a contract nor an assertion that can fail. False for
-/// cases that are code, because code asserts while it runs.
+/// Returns `true` if `case` runs, must have assertions, and has neither a contract nor an assertion that can fail.
+/// False for cases that are code, because code asserts while it runs.
 fn asserts_nothing(case: &Case) -> bool {
     let has_contract = case.skill_eval.as_ref().is_some_and(|asked| asked.contract.is_some());
     let is_run = case.code.is_none() && case.broken.is_empty() && case.skip.is_none();
     is_run && case.must_assert && case.assertions.iter().all(cannot_fail) && !has_contract
+}
+
+/// Returns the check that a trial met the faults of its case, the first of which is written at `place`. It is in no
+/// score.
+fn reached_check(place: Excerpt) -> Check {
+    Check {
+        id: FaultsReached::KIND.to_owned(),
+        kind: FaultsReached::KIND,
+        weight: 0.0,
+        title: Some("the trial met the faults of its case".to_owned()),
+        about: AssertionScope::Trial,
+        source: Written::Head(place),
+        matcher: Arc::new(FaultsReached),
+        judges: None,
+    }
+}
+
+/// Check that the faults of a case occurred. A trial without them says nothing about recovery from them.
+#[derive(Debug)]
+struct FaultsReached;
+
+impl FaultsReached {
+    const KIND: &'static str = "faults_reached";
+}
+
+impl Matcher for FaultsReached {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let reports = &evidence.collected.faults;
+        if reports.is_empty() {
+            return Ok(Verdict::undecided("it is not known whether the faults of the case occurred"));
+        }
+        let missed: Vec<&FaultReport> = reports.iter().filter(|report| !report.has_occurred()).collect();
+        let Some((first, others)) = missed.split_first() else {
+            return Ok(Verdict::met(format!("{} occurred", format::count(reports.len(), "fault"))));
+        };
+        let seen = match first.fault {
+            FaultKind::ToolFails => format!("the program ran {}", format::count(first.total as usize, "time")),
+            _ => format!("the agent sent {}", format::count(first.total as usize, "model request")),
+        };
+        let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
+        Ok(Verdict::undecided(format!("the fault {} did not occur: {seen}{more}", first.fault.name())))
+    }
 }
 
 /// Returns the check that a trial left behind only what `contract` allows. The contract is written at `place`.
@@ -331,7 +376,7 @@ fn contract_check(contract: SideEffectContract, place: Excerpt) -> Check {
 /// Compiles one assertion that code makes while it runs.
 ///
 /// # Errors
-/// Returns all problems of the assertion.
+/// Returns all problems with the assertion.
 pub fn claim(spec: &AssertionSpec, context: &Context<'_>) -> Result<Check, Vec<Diagnostic>> {
     let mut problems = Problems::new();
     let check = Check::compile(spec, context, &mut problems);
@@ -366,7 +411,7 @@ impl<'e> Parts<'e> {
         Self { whole, replies: BTreeMap::new() }
     }
 
-    /// Returns the part that `about` names. Returns `None` if there is no such reply.
+    /// Returns the part to which `about` refers, or `None` if there is no such reply.
     pub(crate) fn of(&mut self, about: AssertionScope) -> Option<&Evidence> {
         let number = match about {
             AssertionScope::Trial => return Some(self.whole),
@@ -411,8 +456,8 @@ fn id_place(spec: &AssertionSpec) -> SourceLocation {
     spec.node.get("id").map_or_else(|| SourceLocation::at(&spec.node, spec.kind.span), SourceLocation::from_node)
 }
 
-/// Returns the errors that an assertion in code certainly has. The first argument may be a reply, which is not an
-/// argument of the assertion: if it is unknown, there must be errors with and without it.
+/// Returns the errors that an assertion in code is certain to have. The first argument may be a reply, which is not an
+/// argument of the assertion: if that is unknown, there must be errors either way.
 fn claim_problems(claim: &CodeClaim, context: &Context<'_>) -> Vec<Diagnostic> {
     let name = claim.name.value.as_str();
     if name == CUSTOM {
@@ -430,7 +475,7 @@ fn claim_problems(claim: &CodeClaim, context: &Context<'_>) -> Vec<Diagnostic> {
     }
 }
 
-/// Compiles `claim` with `arguments`, if known. Returns the errors that the unknown ones cannot cause.
+/// Compiles `claim` with `arguments`, if known. Returns the errors that unknown arguments cannot cause.
 fn argument_errors(claim: &CodeClaim, arguments: &[Option<Node>], context: &Context<'_>) -> Vec<Diagnostic> {
     let place = Node { kind: NodeKind::Null, span: claim.name.span, tag: None, source: Arc::clone(&claim.source) };
     let spec = AssertionSpec {
@@ -452,8 +497,8 @@ fn argument_errors(claim: &CodeClaim, arguments: &[Option<Node>], context: &Cont
     errors
 }
 
-/// Reports a function that code calls under a name that is not an assertion. A name similar to an assertion is likely
-/// a typo. Any other name may be the user's own function; if not, it fails when it runs.
+/// Reports a call in code to a function whose name is not an assertion. A name similar to an assertion is likely a
+/// typo. Any other name may be the user's own function; if it is not, the call fails when it runs.
 fn misspelt(claim: &CodeClaim) -> Diagnostic {
     let name = claim.name.value.as_str();
     let names: Vec<String> = written_names().map(camel_case).collect();
@@ -479,7 +524,7 @@ fn unknown_type(written: &str) -> Diagnostic {
     let help = "common types are `contains`, `tool_called`, `file_exists` and `command`; `trialrun list --assertions` \
                 shows all of them";
     let name = snake_case(written);
-    // A name without a negation must not lead to the opposite of what it means.
+    // Never suggest the opposite of what was written.
     let denies = |name: &str| name.split('_').any(|word| matches!(word, "no" | "not"));
     let near = match &*name {
         "skill_loaded" | "skill_called" | "skill_invoked" | "skill_triggered" => Some("skill_used"),

@@ -15,9 +15,9 @@ struct OpenQuestion<'c> {
     question: Question,
 }
 
-/// Asks `judge` about those of `checks` that need it, and fills in their findings. Returns the usage of judging, or
+/// Asks `judge` about those `checks` that need it, and fills in their findings. Returns the usage of judging, or
 /// `None` if no question had to be asked. `findings` are those that [`crate::grade`] returned for the same `evidence`.
-/// Without a judge, for the reason in the error, they stay undecided. The questions are asked concurrently, unless the
+/// Without a judge, they stay undecided for the reason in the error. The questions are asked concurrently, unless the
 /// judge needs one after another.
 pub async fn consult(
     checks: &[Check],
@@ -68,7 +68,7 @@ fn open<'c>(checks: &'c [Check], evidence: &Evidence, findings: &[Finding]) -> V
     open
 }
 
-/// Returns the verdict from the answers. If it is undecided because judges did not answer, it says why they did not.
+/// Returns the verdict from the answers. If it is undecided because judges did not answer, it says why.
 fn verdict(judged: &dyn Judged, question: &Question, answers: &JudgeAnswers) -> Verdict {
     let votes = Votes { answers: &answers.answers, asked: answers.asked };
     let trouble = answers.trouble.as_deref();
@@ -87,7 +87,7 @@ fn verdict(judged: &dyn Judged, question: &Question, answers: &JudgeAnswers) -> 
 
 /// Returns the finding if a single judge answers `answer`, for documented examples.
 pub(crate) fn rehearse(check: &Check, evidence: &Evidence, answer: &serde_json::Value) -> Result<Finding, String> {
-    let judged = check.judged().ok_or("it asks no judge")?;
+    let judged = check.judged().ok_or("it does not ask a judge")?;
     let finding = match judged.question(evidence) {
         Ok(question) => {
             let answers = [Answer::read(&question, None, answer)?];

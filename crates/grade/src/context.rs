@@ -11,11 +11,12 @@ use crate::scripts::Scripts;
 pub struct Context<'a> {
     /// Tools of the agent.
     pub known_tools: KnownTools<'a>,
-    /// Absolute path of the folder that contains the asserting file. Relative references to modules start here.
+    /// Absolute path of the folder that contains the file with the assertion. Relative references to modules start
+    /// here.
     pub directory: Option<&'a Path>,
     /// Script engine that runs the code of expectations.
     pub scripts: Option<&'a Scripts>,
-    /// The case that asserts. [`crate::compile`] fills it in.
+    /// The case to which the assertion belongs. [`crate::compile`] fills it in.
     pub case: Option<&'a Case>,
 }
 
@@ -24,9 +25,9 @@ pub struct Context<'a> {
 pub enum KnownTools<'a> {
     /// It has no other tool.
     Only(&'a [&'a str]),
-    /// It has tools with canonical names, and these. Its tools may take other arguments than the canonical ones.
+    /// It has tools with canonical names, and these. Its tools may take arguments other than the canonical ones.
     Canonical(&'a [&'a str]),
-    /// It may call other tools, so that no name is reported as unknown.
+    /// It may call other tools, so no name is reported as unknown.
     AtLeast(&'a [&'a str]),
 }
 

@@ -1,4 +1,4 @@
-//! TypeScript declarations for tests. Those of assertions are generated from the table of assertions.
+//! TypeScript declarations for tests. Those for assertions are generated from the table of assertions.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use crate::assertion::{ASSERTIONS, Assertion, Field, Parameter, camel_case};
 /// Declarations of everything except the assertions.
 const FRAME: &str = include_str!("declarations/trialrun.d.ts");
 
-/// Placeholder for the fields of the assertions.
+/// Placeholder for the assertions' fields.
 const FIELDS: &str = "/* fields */\n";
 
 /// Placeholder for the assertions.
@@ -16,10 +16,10 @@ const MADE: &str = "/* assertions */\n";
 /// Maximum width of a comment line, in characters.
 const WIDTH: usize = 116;
 
-/// Descriptions of the values of fields, and the TypeScript type for each. The first entry that is a prefix of the
-/// description applies.
+/// Descriptions of field values, and the TypeScript type for each. The first entry that is a prefix of the description
+/// applies.
 const TYPES: &[(&str, &str)] = &[
-    ("string, or a regular expression of code", "string | RegExp"),
+    ("string, or a regular expression in code", "string | RegExp"),
     ("string or list of strings", "string | readonly string[]"),
     ("string", "string"),
     ("path", "string"),
@@ -52,7 +52,7 @@ pub fn declarations() -> String {
     FRAME.replacen(FIELDS, &fields, 1).replacen(MADE, &claims, 1)
 }
 
-/// Writes the type of the fields of `assertion`. Results of `write!` are ignored, since writing to a `String` cannot
+/// Writes the type for the fields of `assertion`. Results of `write!` are ignored, since writing to a `String` cannot
 /// fail.
 fn declare_fields(out: &mut String, assertion: &Assertion) {
     comment(out, "  ", &format!("The fields of `{}`.", assertion.code_name()));
@@ -117,13 +117,13 @@ fn positional(assertion: &Assertion) -> String {
     format!("[{}]", given.join(", "))
 }
 
-/// True if code must give the argument.
+/// Returns `true` if code must give the argument.
 fn is_required(assertion: &Assertion, parameter: &Parameter) -> bool {
     let (Parameter::Value(name) | Parameter::Map(name)) = parameter else { return false };
     assertion.fields.iter().any(|field| field.name == *name && field.required)
 }
 
-/// Returns the name of the type of the fields, such as `ToolCalledFields`.
+/// Returns the type name for the fields, such as `ToolCalledFields`.
 fn type_name(assertion: &Assertion) -> String {
     let name = assertion.code_name();
     let mut letters = name.chars();

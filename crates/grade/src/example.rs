@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use model::{
-    Certainty, Change, Collected, Commit, EgressAttempt, EgressVerdict, EgressWay, Ending, Evidence, FileChange,
-    Limits, Need, Probe, Probed, Question, RemoteState, RepositoryChange, RepositoryState, ReviewRequest, Step, Tokens,
-    ToolCall, ToolResult, Touch, Trace, Usage,
+    Certainty, Change, Collected, Commit, EgressAttempt, EgressVerdict, EgressWay, Ending, Evidence, FaultKind,
+    FaultReport, FileChange, Limits, Need, Probe, Probed, Question, RemoteState, RepositoryChange, RepositoryState,
+    ReviewRequest, Step, Tokens, ToolCall, ToolResult, Touch, Trace, Usage,
 };
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub struct Example {
 }
 
 impl Example {
-    /// Returns the example as YAML, the way it is written in a case. Returns `None` for an implicit assertion.
+    /// Returns the example as YAML, as it is written in a case. Returns `None` for an implicit assertion.
     pub fn written(&self) -> Option<String> {
         let assertion = (self.assertion)();
         (!assertion.is_null()).then(|| crate::yaml::list_item(&assertion, "example.yaml").source.text.clone())
@@ -31,7 +31,7 @@ impl Example {
         (self.story)().evidence()
     }
 
-    /// Returns the evidence in words, one fact a line.
+    /// Returns the evidence in words, one fact per line.
     pub fn describe(&self) -> Vec<String> {
         describe_evidence(&self.evidence())
     }
@@ -89,7 +89,7 @@ impl EvidenceBuilder {
         self
     }
 
-    /// Adds a question of the agent, and its answer.
+    /// Adds a question from the agent, and the answer to it.
     pub fn question(mut self, question: &str, answer: Option<&str>) -> Self {
         self.steps.push(Step::Question(Question {
             call_id: None,
@@ -109,7 +109,7 @@ impl EvidenceBuilder {
         self.finished(Some(text), None)
     }
 
-    /// Adds a message of the user.
+    /// Adds a message from the user.
     pub fn asks(mut self, text: &str) -> Self {
         let index = self.steps.iter().filter(|step| matches!(step, Step::UserMessage { .. })).count() + 1;
         self.steps.push(Step::UserMessage { index, of: index, text: text.into() });
@@ -145,7 +145,7 @@ impl EvidenceBuilder {
         self
     }
 
-    /// Adds all files of the working directory with their contents.
+    /// Adds all files in the working directory with their contents.
     #[cfg(test)]
     pub fn files(self, files: &[(&str, &str)]) -> Self {
         let file = |(path, text): &(&str, &str)| model::FoundFile {
@@ -164,8 +164,7 @@ impl EvidenceBuilder {
             url: "https://git.example.com/acme/shop".into(),
             branches: Some(main()),
             review_requests: Some(Vec::new()),
-            unknown: Vec::new(),
-            by_others: Vec::new(),
+            ..RemoteState::default()
         };
         let before = RepositoryState {
             head: Some("a1".into()),
@@ -211,6 +210,13 @@ impl EvidenceBuilder {
         self
     }
 
+    /// Adds a fault of the case: the numbers of the model requests or runs that it hit, and how many there were.
+    pub fn fault(mut self, fault: FaultKind, detail: &str, hits: &[u64], total: u64) -> Self {
+        let report = FaultReport { fault, detail: detail.to_owned(), hits: hits.to_vec(), total };
+        self.evidence.collected.faults.push(report);
+        self
+    }
+
     /// Adds a file that the agent created.
     pub fn added(self, path: &str) -> Self {
         self.change(path, Change::Added)
@@ -248,7 +254,7 @@ impl EvidenceBuilder {
         self
     }
 
-    /// Adds the result of a scripted model's check of a request.
+    /// Adds the result of a scripted model's check on a request.
     pub fn request(mut self, step: usize, met: bool, reason: &str) -> Self {
         self.steps.push(Step::RequestCheck { step, met, reason: reason.into() });
         self
@@ -306,12 +312,12 @@ pub(crate) fn open_request(change: &mut RepositoryChange, number: u64, head: &st
         number,
         head: Some(head.into()),
         base: Some("main".into()),
-        url: None,
         open: true,
+        ..ReviewRequest::default()
     });
 }
 
-/// Describes evidence in words, one fact a line.
+/// Describes evidence in words, one fact per line.
 fn describe_evidence(evidence: &Evidence) -> Vec<String> {
     let Evidence { trace, collected, ending, limits, .. } = evidence;
     let mut lines: Vec<String> =
@@ -327,6 +333,14 @@ fn describe_evidence(evidence: &Evidence) -> Vec<String> {
     }
     lines.extend(collected.network.iter().map(|policy| format!("network   {policy}")));
     lines.extend(trace.egress.iter().map(|attempt| format!("host      {}", attempt.describe())));
+    for report in &collected.faults {
+        let hits: Vec<String> = report.hits.iter().map(u64::to_string).collect();
+        let of = match report.fault {
+            FaultKind::ToolFails => "runs",
+            _ => "model requests",
+        };
+        lines.push(format!("fault     {}: hit {} of {} {of}", report.detail, hits.join(", "), report.total));
+    }
     for path in &collected.outside_changes {
         lines.push(format!("written   {path}"));
     }

@@ -59,8 +59,8 @@ pub(crate) fn all(evidence: &Evidence, wanted: &ResultKeys) -> Value {
         Some(other) => return other.clone(),
         None => trace.answer.iter().map(|answer| ("output".to_owned(), Value::from(answer.as_str()))).collect(),
     };
-    // A result without a conversation has no messages, and `messages: null` says that the conversation is unknown. It
-    // must not be replaced by an empty list, which would mean that no call was made. Calls that were reported with an
+    // A result without a conversation has no messages, and `messages: null` says that the conversation is unknown.
+    // This must not be replaced by an empty list, which would mean that no call was made. Calls reported with an
     // earlier answer are still known.
     let is_unknown = given.get("messages").is_some_and(Value::is_null) && trace.calls.is_empty();
     if given.get("messages").is_some_and(Value::is_null) {

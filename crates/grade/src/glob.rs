@@ -1,4 +1,4 @@
-//! Wildcard patterns for names and paths: `*` matches any characters, `?` matches one, `[a-z]` matches one of a class.
+//! Wildcard patterns for names and paths: `*` matches any characters, `?` matches one, `[a-z]` matches one in a class.
 //!
 //! Patterns are compiled to regular expressions instead of using `globset`, which matches bytes (`?` does not match
 //! `é`) and treats braces as alternatives. The agents' file tools do use `globset`, because models expect braces to
@@ -6,7 +6,7 @@
 
 use regex::{Regex, escape};
 
-/// A pattern that is compiled.
+/// A compiled pattern.
 #[derive(Debug, Clone)]
 pub(crate) struct Glob(Option<Regex>);
 
@@ -31,19 +31,19 @@ impl Glob {
         Self(Regex::new(&format!("(?s)^{regex}$")).ok())
     }
 
-    /// True if all of `name` matches.
+    /// Returns `true` if all of `name` matches.
     pub(crate) fn is_match(&self, name: &str) -> bool {
         self.0.as_ref().is_some_and(|regex| regex.is_match(name))
     }
 
-    /// True if all of `path` matches.
+    /// Returns `true` if all of `path` matches.
     pub(crate) fn is_match_path(&self, path: &str) -> bool {
         let names = path.split('/').filter(|name| !name.is_empty());
         self.is_match(&names.flat_map(|name| [name, "/"]).collect::<String>())
     }
 }
 
-/// True if all of `name` matches `pattern`.
+/// Returns `true` if all of `name` matches `pattern`.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     Glob::name(pattern).is_match(name)
 }

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Number, Value};
 
-/// Returns `String(value)`, except that `null` is empty: a number in its shortest form, the items of a list joined by
-/// commas, an object as `[object Object]`.
+/// Returns `String(value)`, except that `null` becomes empty text: a number in its shortest form, the items of a list
+/// joined by commas, an object as `[object Object]`.
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-/// Keys and indices of a path.
+/// Keys and indices in a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JsonPath {
     written: String,
     steps: Vec<String>,
 }
 
-/// Position at which a path does not exist.
+/// Position from which a path does not exist.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Missing<'v> {
     /// The part of the path that exists, as it would be written. Empty if none of it exists.

@@ -37,7 +37,7 @@ impl JsonSource {
         Some(Self { file })
     }
 
-    /// Returns the probes that it needs.
+    /// Returns the sandbox probes that it needs.
     pub fn needs(&self) -> Vec<Need> {
         self.file.iter().map(SandboxFile::need).collect()
     }
@@ -76,7 +76,7 @@ impl JsonSource {
     }
 }
 
-/// Finds JSON in the answer: all of it, else a fenced block.
+/// Finds JSON in the answer: all of it, otherwise a fenced block.
 pub(crate) fn in_answer(evidence: &Evidence) -> JsonLookup {
     let answer: Cow<'_, str> = match given::output(&evidence.trace) {
         Some(Value::String(text)) => text.into(),

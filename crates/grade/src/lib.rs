@@ -1,9 +1,9 @@
 //! Grades trials: turns evidence into findings.
 //!
-//! [`compile`] reads the assertions of a case once, and reports all problems. [`grade`] judges the evidence of a
-//! trial: it is pure, synchronous and a function of its arguments. [`Responder`] answers an agent's questions with the
-//! case's prepared answers. The assertions are in `assertion/`, one file each, and describe themselves: their
-//! documentation and the self-test are made from the same [`ASSERTIONS`].
+//! [`compile`] reads a case's assertions once, and reports all problems. [`grade`] judges the evidence of a trial: it
+//! is pure, synchronous and a function of its arguments. [`Responder`] answers an agent's questions with the case's
+//! prepared answers. The assertions are in `assertion/`, one file each, and describe themselves: their documentation
+//! and the self-test are made from the same [`ASSERTIONS`].
 //!
 //! This crate does not depend on processes, sandboxes, clocks or terminals.
 //!
@@ -11,13 +11,14 @@
 //! use std::sync::Arc;
 //!
 //! use model::{
-//!     AssertionScope, Arguments, AssertionSpec, Case, Collected, Ending, Evidence, Excerpt, Limits, Node, Source, Span,
+//!     AssertionScope, Arguments, AssertionSpec, Case, Collected, Ending, Evidence, Excerpt, Limits, Node, Source,
+//! Span,
 //!     Spanned, Status, Trace,
 //! };
 //! use serde_json::json;
 //! use trialrun_grade::{Context, compile, grade};
 //!
-//! // The `contains: hello` assertion of a case.
+//! The case's `contains: hello` assertion.
 //! let hello = Node::from_json(&json!("hello"), &Source::new("case.yaml", "contains: hello"));
 //! let mut case = Case::new("greeting", Excerpt::of_file("case.yaml"));
 //! case.assertions.push(AssertionSpec {

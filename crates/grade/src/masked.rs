@@ -1,4 +1,4 @@
-//! Finds assertions that read text that a record masks. They cannot be decided from such evidence alone.
+//! Finds assertions that read text masked in a record. They cannot be decided from such evidence alone.
 
 use model::Evidence;
 use serde_json::to_string;
@@ -16,13 +16,13 @@ enum EvidencePart {
     Left,
 }
 
-/// Returns the parts that assertions of a kind read. Returns all of them if the kind is not listed.
+/// Returns the parts that assertions of one kind read. Returns all of them if the kind is not listed.
 fn parts(kind: &str) -> &'static [EvidencePart] {
     match kind {
-        "latency" | "token_usage" | "turn_count_at_most" | "nothing_asserted" => &[],
+        "latency" | "token_usage" | "turn_count_at_most" | "nothing_asserted" | "faults_reached" => &[],
         "contains" | "not_contains" | "matches" | "output_contains" | "json_schema" => &[EvidencePart::Said],
         "tool_called" | "tool_call_sequence" | "no_tool_called" | "skill_used" | "skill_not_used" | "command_ran"
-        | "command_not_ran" => &[EvidencePart::Called],
+        | "command_not_ran" | "retries_at_most" | "no_loop" => &[EvidencePart::Called],
         "file_exists"
         | "file_not_exists"
         | "file_contains"
@@ -38,7 +38,7 @@ fn parts(kind: &str) -> &'static [EvidencePart] {
     }
 }
 
-/// True if the part of `evidence` that `check` reads contains `mark`, which replaces masked text.
+/// Returns `true` if the part of `evidence` that `check` reads contains `mark`, which replaces masked text.
 pub fn looks_at_masked(check: &Check, evidence: &Evidence, mark: &str) -> bool {
     parts(check.kind()).iter().any(|part| part.holds(evidence, mark))
 }
@@ -68,7 +68,7 @@ impl EvidencePart {
     }
 }
 
-/// True if `json` contains `mark`.
+/// Returns `true` if `json` contains `mark`.
 fn is_in(json: serde_json::Result<String>, mark: &str) -> bool {
     json.is_ok_and(|text| text.contains(mark))
 }

@@ -22,7 +22,7 @@ pub(crate) trait Matcher: Debug + Send + Sync {
         self.judge(evidence).unwrap_or_else(|verdict| *verdict)
     }
 
-    /// True if judging runs the user's code.
+    /// Returns `true` if judging runs the user's code.
     fn runs_code(&self) -> bool {
         false
     }
@@ -32,18 +32,18 @@ pub(crate) trait Matcher: Debug + Send + Sync {
         None
     }
 
-    /// Returns the probes of the sandbox that must be made before it can judge.
+    /// Returns the sandbox probes that must be made before it can judge.
     fn needs(&self) -> Vec<Need> {
         Vec::new()
     }
 
-    /// Returns the assertions that a natural-language text was compiled to. Returns `None` for all other assertions.
+    /// Returns the assertions to which a natural-language text was compiled. Returns `None` for all other assertions.
     fn stands_for(&self) -> Option<Vec<String>> {
         None
     }
 }
 
-/// Creates the matcher of a judged assertion. Without a judge, it returns the verdicts that do not need one.
+/// Creates the matcher for a judged assertion. Without a judge, it returns the verdicts that do not need one.
 pub(crate) fn judged<J: Judged + 'static>(judged: J) -> Arc<dyn Matcher> {
     Arc::new(ByJudge(judged))
 }

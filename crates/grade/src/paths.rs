@@ -4,11 +4,11 @@ use model::tool::{self, Tool};
 use model::{Access, Certainty, Collected, ToolCall, Touch};
 use serde_json::Value;
 
-/// Maximum number of alternatives of a glob's braces.
+/// Maximum number of alternatives in a glob's braces.
 const ALTERNATIVES: usize = 256;
 
 /// Returns the paths in the arguments of `call`, resolved against the sandbox by their text alone. This is for traces
-/// that no runner has observed. Returns nothing if there was no sandbox. A `~` stays if the home directory is not
+/// that no runner has observed. Returns nothing if there was no sandbox. A `~` is kept if the home directory is not
 /// known.
 pub fn lexical_touches(call: &ToolCall, collected: &Collected) -> Vec<Touch> {
     let Some(sandbox) = collected.sandbox.as_deref() else { return Vec::new() };
@@ -60,7 +60,7 @@ pub(crate) fn guessed_by_name(call: &ToolCall, collected: &Collected) -> Vec<Tou
         .collect()
 }
 
-/// Resolves `raw` from `base`. A `~` stays as it is if there is no home directory.
+/// Resolves `raw` from `base`. A `~` is kept if there is no home directory.
 pub(crate) fn resolve(base: &str, home: Option<&str>, raw: &str) -> String {
     let raw = raw.trim_end_matches('\0');
     let tilde = (raw == "~").then_some("").or_else(|| raw.strip_prefix("~/"));
@@ -73,7 +73,7 @@ pub(crate) fn resolve(base: &str, home: Option<&str>, raw: &str) -> String {
 }
 
 /// Normalises an absolute path: removes `.`, `..`, double and trailing slashes, and the `/private` that macOS puts
-/// before the paths that it also calls `/var`, `/tmp` and `/etc`.
+/// before paths that it also calls `/var`, `/tmp` and `/etc`.
 pub(crate) fn normalised(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -91,7 +91,7 @@ pub(crate) fn normalised(path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// True if `path` is `root` or below it. Both must be normalised.
+/// Returns `true` if `path` is `root` or below it. Both must be normalised.
 pub(crate) fn is_inside(root: &str, path: &str) -> bool {
     root == "/" || path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

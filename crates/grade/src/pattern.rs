@@ -1,4 +1,4 @@
-//! Regular expressions written by the user, and the time limit for all expressions of an assertion.
+//! Regular expressions written by the user, and the time limit for all expressions in an assertion.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) struct Pattern {
 }
 
 /// Time that the regular expressions of one assertion may lose to timeouts in one trial. Only expressions that are
-/// stopped use it up. When it is used up, any expression that does not finish immediately is stopped.
+/// stopped use it up. Once it is used up, any expression that does not finish immediately is stopped.
 pub(crate) struct RegexBudget(Cell<Duration>);
 
 impl RegexBudget {
@@ -37,7 +37,7 @@ impl Pattern {
         Self::compiled(Regex::parse(node.as_str().unwrap_or_default()), SourceLocation::from_node(node), problems)
     }
 
-    /// Same as `of`, and also accepts slashes and flags: `/a/i`.
+    /// Like `of`, and also accepts slashes and flags: `/a/i`.
     pub fn from_literal(node: &Node, problems: &mut Problems) -> Option<Self> {
         let written = node.as_str().unwrap_or_default();
         let parsed = match split_regex(written) {
@@ -59,7 +59,7 @@ impl Pattern {
         }
     }
 
-    /// True if some part of `text` matches. The error says in one line why the match cannot be decided.
+    /// Returns `true` if some part of `text` matches. The error says in one line why the match cannot be decided.
     pub fn test(&self, text: &str, regex_budget: &RegexBudget) -> Result<bool, String> {
         let budget = regex_budget.0.get().min(DEFAULT_BUDGET);
         let answer = self.regex.is_match_within(text, budget);
@@ -69,7 +69,7 @@ impl Pattern {
         answer.map_err(|error| format!("{self}: {error}"))
     }
 
-    /// True if it is written with slashes, with its flags after it.
+    /// Returns `true` if it is written with slashes, with its flags after it.
     pub fn is_literal(&self) -> bool {
         self.regex.pattern().starts_with('/') && self.regex.pattern() != self.regex.source()
     }

@@ -1,4 +1,4 @@
-//! Reads the entry of an assertion.
+//! Reads an assertion's entry.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ pub(crate) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Creates a reader of the entry `node`. Keys may be in snake case or camel case: files have `args_match`, and
+    /// Creates a reader for the entry `node`. Keys may be in snake case or camel case: files have `args_match`, and
     /// code has `argsMatch`.
     pub fn new(node: &'a Node, what: &'a str, problems: &'a mut Problems, context: &'a Context<'a>) -> Option<Self> {
         let fields = Fields::of(node, what, problems)?.in_either_case();
         Some(Self { fields, problems, context, title: None })
     }
 
-    /// Creates a reader of a part of the entry.
+    /// Creates a reader for a part of the entry.
     pub fn part<'b>(&'b mut self, node: &'b Node, what: &'b str) -> Option<Reading<'b>> {
         Reading::new(node, what, self.problems, self.context)
     }
@@ -59,7 +59,7 @@ impl<'a> Reading<'a> {
         Pattern::from_node(node, self.problems)
     }
 
-    /// Same as `pattern`, and also accepts slashes and flags: `/a/i`.
+    /// Like `pattern`, and also accepts slashes and flags: `/a/i`.
     pub fn literal(&mut self, key: &'static str) -> Option<Pattern> {
         let node = self.fields.require(key, self.problems)?;
         decode::text(node, &format!("`{key}`"), self.problems)?;
@@ -167,9 +167,9 @@ impl<'a> Reading<'a> {
         written.map_or(SHOWN_CHARS, |chars| usize::try_from(chars).unwrap_or(usize::MAX))
     }
 
-    /// Reports a tool name that is not a tool of the agent, because `no_tool_called` would always pass with it. A name
-    /// similar to a known one is an error. If the agent may have other tools, so is a name similar to a canonical tool,
-    /// and a name that differs from one of the agent's tools only in case.
+    /// Reports a tool name that is not one of the agent's tools, because `no_tool_called` would always pass with it. A
+    /// name similar to a known one is an error. If the agent may have other tools, a name similar to a canonical tool
+    /// is an error too, and so is a name that differs from one of the agent's tools only in case.
     pub fn know_tool(&mut self, name: &str, place: &SourceLocation) {
         if name.starts_with("mcp__") {
             return;
@@ -202,7 +202,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Reports a name that differs from one of the `certain` tools only in case, or is similar to that of a canonical
-    /// tool, unless the case defines a tool of that name.
+    /// tool, unless the case defines a tool with that name.
     fn suspect_tool(&mut self, name: &str, certain: &[&str], place: &SourceLocation) {
         let mut names = model::tool::TOOLS.iter().map(|tool| tool.name);
         if certain.contains(&name)

@@ -8,7 +8,7 @@ use crate::assertion::{ASSERTIONS, Assertion, Field, Parameter, camel_case};
 use crate::example::Example;
 use crate::self_test;
 
-/// Returns the generated sections of the reference pages, as names and Markdown.
+/// Returns the generated sections of the reference pages, with their names, as Markdown.
 pub fn reference() -> Vec<(String, String)> {
     let operators = OPERATORS.iter().map(|operator| (operator.name, operator.summary));
     let assertions = ASSERTIONS.iter().map(|assertion| (assertion.name, assertion.summary));

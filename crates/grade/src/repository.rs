@@ -1,4 +1,4 @@
-//! Changes of a repository, as assertions query them. Changes that could not be checked are distinguished from changes
+//! Changes to a repository, as assertions query them. Changes that could not be checked are distinguished from changes
 //! that did not happen.
 
 use std::fmt::Debug;
@@ -11,7 +11,7 @@ use crate::verdict::{Verdict, without_sandbox};
 /// Number of characters of a commit hash that are shown.
 const SHOWN_SHA: usize = 12;
 
-/// Assertion about the changes of the repository.
+/// Assertion about changes to the repository.
 pub(crate) trait RepositoryMatcher: Debug + Send + Sync {
     /// Judges `change`, which is a part of `evidence`.
     fn judge_change(&self, change: &RepositoryChange, evidence: &Evidence) -> Judgement;
@@ -27,8 +27,8 @@ impl<M: RepositoryMatcher> Matcher for M {
     }
 }
 
-/// Returns the changes of the repository. The error is the verdict if there are none to look at. An agent that removed
-/// or broke the repository does not meet an assertion about it that way.
+/// Returns the changes to the repository. The error is the verdict if there are none to look at. An agent cannot meet
+/// an assertion about a repository by removing or breaking it.
 pub(crate) fn change(evidence: &Evidence) -> Result<&RepositoryChange, Box<Verdict>> {
     match &evidence.collected.repository_change {
         Some(change) => match &change.after.lost {
@@ -72,7 +72,7 @@ pub(crate) fn new_commits(change: &RepositoryChange) -> Vec<&Commit> {
     change.new_commits.iter().filter(|commit| !heads(&commit.sha)).collect()
 }
 
-/// Branch of a remote that changed.
+/// Branch on a remote that changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Push<'c> {
     /// Name of the remote.
@@ -83,8 +83,8 @@ pub(crate) struct Push<'c> {
     pub head: Option<&'c str>,
     /// True if it did not exist before.
     pub is_new: bool,
-    /// True if the remote itself reports it. If false, it comes from git's log of the repository: the agent added the
-    /// remote or changed its URL, so the remote is not asked.
+    /// True if the remote itself reports it. If false, it comes from git's log in the repository: the agent added the
+    /// remote or changed its URL, so the remote is not queried.
     pub is_asked: bool,
 }
 
@@ -104,7 +104,7 @@ impl Push<'_> {
 pub(crate) struct Changes<T> {
     /// Changed items.
     pub new: Vec<T>,
-    /// Reasons why something could not be fetched, one a line.
+    /// Reasons why something could not be fetched, one per line.
     pub unknown: Vec<String>,
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn pushes(change: &RepositoryChange) -> Changes<Push<'_>> {
     seen
 }
 
-/// Returns the pushes to any remote that git logged in the repository since the agent began.
+/// Returns the pushes to any remote that git logged in the repository since the agent started.
 fn logged_pushes(change: &RepositoryChange) -> impl Iterator<Item = Push<'_>> {
     let (before, after) = (&change.before.pushes, &change.after.pushes);
     after.iter().filter(|(name, head)| before.get(*name) != Some(*head)).filter_map(|(name, head)| {
@@ -176,13 +176,13 @@ pub(crate) fn new_requests(change: &RepositoryChange) -> Changes<&ReviewRequest>
     seen
 }
 
-/// Reports removed remotes, which cannot be asked.
+/// Reports removed remotes, which cannot be queried.
 fn removed(change: &RepositoryChange) -> impl Iterator<Item = String> {
     let gone = change.before.remotes.keys().filter(|name| !change.after.remotes.contains_key(*name));
     gone.map(|name| format!("the remote `{name}` was removed, so it could not be checked"))
 }
 
-/// Returns why `what` of that remote is unknown.
+/// Returns the reasons why `what` of that remote is unknown.
 fn reasons(name: &str, remote: &RemoteState, what: &str) -> Vec<String> {
     match remote.unknown.as_slice() {
         [] => vec![format!("the {what} of `{name}` could not be fetched")],
@@ -196,7 +196,7 @@ pub(crate) fn unknown(what: &str, reasons: Vec<String>) -> Verdict {
     Verdict::undecided(format!("{what} is unknown: {first}")).evidence(reasons.into_iter().skip(1))
 }
 
-/// Returns the agent's uncommitted changes: the `git status` lines that are new, and those about files that changed.
+/// Returns the agent's uncommitted changes: new lines in `git status`, and those about files that changed.
 pub(crate) fn left_uncommitted<'e>(change: &'e RepositoryChange, evidence: &Evidence) -> Vec<&'e str> {
     let is_changed = |line: &str| {
         let path = path_of(line);
@@ -231,7 +231,7 @@ pub(crate) fn describe_request(request: &ReviewRequest) -> String {
     format!("#{}{from}{to}, {}", request.number, if request.open { "open" } else { "not open" })
 }
 
-/// Describes the changes, one a line.
+/// Describes the changes, one per line.
 pub(crate) fn summary(change: &RepositoryChange) -> Vec<String> {
     let head = match (&change.after.branch, &change.after.head) {
         (Some(branch), _) => format!("checked out: branch `{branch}`"),

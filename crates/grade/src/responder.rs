@@ -4,7 +4,7 @@ use model::decode::Problems;
 use model::{Diagnostic, Question, UserResponse};
 use script::Regex;
 
-/// Prepared answers of one trial. Each is used once.
+/// Prepared answers for one trial. Each is used once.
 #[derive(Debug, Clone, Default)]
 pub struct Responder {
     entries: Vec<Entry>,
@@ -39,8 +39,8 @@ impl Responder {
     }
 
     /// Answers `question` with the first unused prepared answer whose pattern matches, and marks that answer as used.
-    /// Either sets the question's `answer` and `response`, or leaves both empty; `undecided` then names the pattern
-    /// that might have matched but could not be decided. Returns warnings for the user.
+    /// Either sets the question's `answer` and `response`, or leaves both empty; in that case, `undecided` names the
+    /// pattern that might have matched but could not be decided. Returns warnings for the user.
     ///
     /// The answer is one of the question's labels, even if it is written with different case or spaces. For a question
     /// with several choices it may be several labels separated by commas. Anything else is given as free text, with a

@@ -1,4 +1,4 @@
-//! JSON Schema of the assertions, for editors. It has every type with its fields, and is generated from the table.
+//! JSON Schema for the assertions, for editors. It has every type with its fields, and is generated from the table.
 
 use serde_json::{Map, Value, json};
 
@@ -7,8 +7,8 @@ use crate::assertion::{ASSERTIONS, Assertion, Field, Parameter, camel_case};
 /// Alternative names of fields: the assertion, the field, and its alternative name.
 const SECOND_NAMES: [(&str, &str, &str); 2] = [("command", "run", "command"), ("tests_pass", "command", "run")];
 
-/// Returns the schema of an assertion in a file: a type alone, a map with a `type`, or a map with the type as its key.
-/// A map with a `type` must also have the `needed` keys.
+/// Returns the schema for an assertion in a file: a type alone, a map with a `type`, or a map with the type as its
+/// key. A map with a `type` must also have the `needed` keys.
 pub fn assertion_schema(needed: &[&str]) -> Value {
     let written: Vec<&Assertion> = ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit()).collect();
     let names: Vec<String> = written.iter().flat_map(|assertion| names_of(assertion)).collect();
@@ -59,7 +59,7 @@ fn spellings(name: &str) -> impl Iterator<Item = String> + use<> {
     std::iter::once(name.to_owned()).chain(other)
 }
 
-/// True if `assertion` has no required field.
+/// Returns `true` if `assertion` has no required field.
 fn needs_nothing(assertion: &Assertion) -> bool {
     !assertion.fields.iter().any(|field| field.required)
 }
@@ -91,7 +91,7 @@ fn names_of_field(assertion: &Assertion, field: &Field) -> Vec<String> {
     spellings(field.name).chain(second.map(|(_, _, other)| (*other).to_owned())).collect()
 }
 
-/// Returns the schema of a map of `fields` without other keys. The required fields of `assertion` must be present.
+/// Returns the schema for a map of `fields` without other keys. The required fields of `assertion` must be present.
 fn map_of(assertion: &Assertion, fields: &Map<String, Value>) -> Value {
     let required = assertion.fields.iter().filter(|field| field.required).map(|field| {
         let names = names_of_field(assertion, field);
@@ -105,7 +105,7 @@ fn map_of(assertion: &Assertion, fields: &Map<String, Value>) -> Value {
     schema
 }
 
-/// Returns the schemas of the value of a type that is used as a key.
+/// Returns the schemas for the value of a type that is used as a key.
 fn brief(assertion: &Assertion) -> Vec<Value> {
     let field = |name: &str| assertion.fields.iter().find(|field| field.name == name);
     let fields = || map_of(assertion, &fields_of(assertion));
@@ -163,7 +163,7 @@ fn shape(words: &str) -> Value {
     }
 }
 
-/// Returns the schema of a number with the bounds in `words`: `from 0`, `at least 1`, `2 to 100`.
+/// Returns the schema for a number with the bounds in `words`: `from 0`, `at least 1`, `2 to 100`.
 fn bounded(kind: &str, words: &str) -> Value {
     let numbers: Vec<u64> = words.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect();
     match numbers[..] {

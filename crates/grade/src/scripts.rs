@@ -1,4 +1,4 @@
-//! Runs the regular expressions and the code of expectations in the embedded engine.
+//! Runs the regular expressions and the code in expectations in the embedded engine.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -13,16 +13,16 @@ use model::nearest;
 use script::{Expression, HostFunction, Key, Library, Native, Options, Reference, Regex, Runtime, ScriptError, Value};
 use serde_json::Value as Json;
 
-/// Processor time limit of one expression.
+/// CPU time limit for one expression.
 const EXPRESSION_BUDGET: Duration = Duration::from_secs(1);
-/// Processor time limit of one function call, or of loading its module.
+/// CPU time limit for one function call, or for loading its module.
 const CALL_BUDGET: Duration = Duration::from_secs(5);
 /// Number of compiled expressions that a thread keeps.
 const MAX_CACHED: usize = 512;
 /// Number of idle runtimes that a thread keeps.
 const IDLE_RUNTIMES: usize = 32;
 
-/// Embedded script engine for expectations. Cheap to clone. Threads have their own engines and only share the sources
+/// Embedded script engine for expectations. Cheap to clone. Threads have their own engines and share only the sources
 /// of modules.
 #[derive(Debug, Clone)]
 pub struct Scripts {
@@ -49,8 +49,8 @@ impl Scripts {
         (Self { code: Arc::clone(&code), ..self.clone() }, code)
     }
 
-    /// Runs `work` with a runtime of this thread, for the code of `module` or, without one, for expressions. Creates a
-    /// runtime if none is idle, since a function may call something that needs another.
+    /// Runs `work` with one of this thread's runtimes, for the code of `module` or, without one, for expressions.
+    /// Creates a runtime if none is idle, since a function may call something that needs another.
     fn with<T>(
         &self,
         module: Option<&Path>,
@@ -82,23 +82,23 @@ struct IdleRuntime {
 }
 
 thread_local! {
-    /// Idle runtimes, the most recently used one last. Expressions have their own. The built-in objects of the language
+    /// Idle runtimes, the most recently used one last. Expressions have their own. The language's built-in objects
     /// cannot be changed in any of them: a verdict must not depend on what another case's expression or operator did
-    /// before.
+    /// earlier.
     static IDLE: RefCell<Vec<IdleRuntime>> = RefCell::default();
 }
 
 /// Takes an idle runtime, if there is one.
 fn take(scripts: u64, module: Option<&Path>) -> Option<LoadedScripts> {
     IDLE.with_borrow_mut(|all| {
-        // Runtimes of another plan have loaded files as they were then.
+        // Runtimes from another plan have loaded files as they were then.
         all.retain(|idle| idle.scripts == scripts);
         let index = all.iter().rposition(|idle| idle.module.as_deref() == module)?;
         Some(all.remove(index).loaded)
     })
 }
 
-/// Keeps a runtime in place of the one that was not used for the longest time.
+/// Keeps a runtime in place of the least recently used one.
 fn put(scripts: u64, module: Option<&Path>, loaded: LoadedScripts) {
     IDLE.with_borrow_mut(|all| {
         if all.len() >= IDLE_RUNTIMES {
@@ -186,7 +186,7 @@ enum Address<'a> {
     SourceLocation { module: &'a str, path: &'a str },
 }
 
-/// Separator of the parts of an address. It cannot occur in a path or a name.
+/// Separator between the parts of an address. It cannot occur in a path or a name.
 const APART: char = '\u{0}';
 
 impl<'a> Address<'a> {
@@ -387,7 +387,7 @@ fn argument(argument: &Argument<'_>) -> Value {
     }
 }
 
-/// Returns the data of a context and its functions. A context that one of them creates has them as well.
+/// Returns the data and the functions of a context. A context created by one of the functions has them too.
 fn context_value(values: &Json) -> Value {
     let mut entries = match Value::from(values) {
         Value::Map(entries) => entries,

@@ -14,7 +14,7 @@ use crate::example::Example;
 use crate::scripts::Scripts;
 use crate::yaml;
 
-/// The page that describes the operators of expectations, with their examples.
+/// The page that describes the operators in expectations, with their examples.
 const OPERATORS_PAGE: &str = include_str!("../../../docs/reference/operators.md");
 
 /// Result of a documented example.
@@ -50,7 +50,7 @@ pub fn self_test() -> Vec<SelfTestResult> {
         .collect()
 }
 
-/// Runs the examples of every operator of expectations, with the embedded script engine.
+/// Runs the examples for every operator in expectations, with the embedded script engine.
 pub fn operator_self_test() -> Vec<expect::SelfTest> {
     let host: Arc<dyn Host> = Arc::new(Scripts::default());
     expect::self_test(OPERATORS_PAGE, &host)
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(sections.len(), expect::OPERATORS.len() + 17, "{sections:?}");
     }
 
-    /// Returns the cells of the table of the page with this header.
+    /// Returns the cells of the table with this header on the page.
     fn rows(head: &str) -> Vec<[String; 2]> {
         let rows = OPERATORS_PAGE.split(head).nth(1).unwrap().lines().skip(2).take_while(|line| !line.is_empty());
         let cells = |line: &str| {

@@ -10,8 +10,8 @@ use crate::{glob, paths};
 /// Main file of a skill.
 const SKILL_FILE: &str = "SKILL.md";
 
-/// Returns the first call by which the agent used `skill`: it invoked the skill, or read or ran one of its files. A
-/// failed call does not count, unless its output shows that the skill was read anyway.
+/// Returns the first call that used `skill`: the agent invoked it, or read or ran one of its files. A failed call does
+/// not count, unless its output shows that the skill was read anyway.
 pub(crate) fn first_use(trace: &Trace, skill: &str) -> Option<usize> {
     trace
         .calls
@@ -19,12 +19,12 @@ pub(crate) fn first_use(trace: &Trace, skill: &str) -> Option<usize> {
         .position(|traced| names(traced, |name| is_called(name, skill)) && (succeeded(traced) || shows(traced, skill)))
 }
 
-/// True if the agent used `skill`, that is, the skill was triggered.
+/// Returns `true` if the agent used `skill`, that is, the skill was triggered.
 pub fn triggered(trace: &Trace, skill: &str) -> bool {
     first_use(trace, skill).is_some()
 }
 
-/// True if the agent used the skill or the sub-agent `name`.
+/// Returns `true` if the agent used the skill or the sub-agent `name`.
 pub fn made_use_of(trace: &Trace, definition: Definition, name: &str) -> bool {
     match definition {
         Definition::Skill => triggered(trace, name),
@@ -32,16 +32,17 @@ pub fn made_use_of(trace: &Trace, definition: Definition, name: &str) -> bool {
     }
 }
 
-/// Tools by which agents delegate a task to a sub-agent.
+/// Tools with which agents delegate a task to a sub-agent.
 const DELEGATING: [&str; 2] = ["Agent", "Task"];
 
-/// Returns the sub-agent that a call delegates a task to, as named in the call.
+/// Returns the sub-agent to which a call delegates a task, as named in the call.
 fn delegate(traced: &TracedCall) -> Option<&str> {
     let is_delegating = DELEGATING.contains(&traced.call.name.as_str());
     traced.call.input.get("subagent_type").filter(|_| is_delegating)?.as_str()
 }
 
-/// True if `written`, a name in a call, is the sub-agent `name`. A sub-agent of a plugin is called `plugin:name`.
+/// Returns `true` if `written`, a name in a call, is the sub-agent `name`. A plugin's sub-agent is called
+/// `plugin:name`.
 fn is_delegate(written: &str, name: &str) -> bool {
     written == name || written.rsplit(':').next() == Some(name)
 }
@@ -58,7 +59,7 @@ pub(crate) fn failed_delegation(trace: &Trace, name: &str) -> Option<usize> {
     trace.calls.iter().position(|traced| hands_over(traced) && !succeeded(traced))
 }
 
-/// Returns the sub-agents that a task was delegated to, each once.
+/// Returns the sub-agents to which a task was delegated, without duplicates.
 pub(crate) fn delegates(trace: &Trace) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
     for name in trace.calls.iter().filter(|traced| succeeded(traced)).filter_map(delegate) {
@@ -69,7 +70,7 @@ pub(crate) fn delegates(trace: &Trace) -> Vec<&str> {
     found
 }
 
-/// Returns the skills that the agent used, as named in its calls, each once.
+/// Returns the skills that the agent used, as named in its calls, without duplicates.
 pub(crate) fn used(trace: &Trace) -> Vec<String> {
     let mut used: Vec<String> = Vec::new();
     for traced in trace.calls.iter().filter(|traced| succeeded(traced)) {
@@ -88,7 +89,7 @@ pub(crate) fn failed_use(trace: &Trace, skill: &str) -> Option<usize> {
     trace.calls.iter().position(|traced| !succeeded(traced) && names(traced, |name| is_called(name, skill)))
 }
 
-/// True if `name`, as in a call, is `skill` or a pattern that matches it.
+/// Returns `true` if `name`, as in a call, is `skill` or a pattern that matches it.
 fn is_called(name: &str, skill: &str) -> bool {
     name == skill || (is_pattern(name) && glob::matches(name, skill))
 }
@@ -101,7 +102,7 @@ fn succeeded(traced: &TracedCall) -> bool {
     !traced.result.as_ref().is_some_and(|result| result.is_error)
 }
 
-/// True if the output of a failed command shows the head of the skill's file.
+/// Returns `true` if the output of a failed command shows the head of the skill's file.
 fn shows(traced: &TracedCall, skill: &str) -> bool {
     let is_head =
         |line: &str| line.strip_prefix("name:").is_some_and(|name| name.trim().trim_matches(['"', '\'']) == skill);
@@ -109,7 +110,7 @@ fn shows(traced: &TracedCall, skill: &str) -> bool {
         && traced.result.as_ref().is_some_and(|result| result.content.lines().any(is_head))
 }
 
-/// True if `is` returns true for a skill that the call is about.
+/// Returns `true` if `is` returns true for a skill that the call is about.
 fn names(traced: &TracedCall, mut is: impl FnMut(&str) -> bool) -> bool {
     let call = &traced.call;
     let text = |key: &str| call.input.get(key).and_then(Value::as_str);
@@ -117,7 +118,7 @@ fn names(traced: &TracedCall, mut is: impl FnMut(&str) -> bool) -> bool {
         Effect::Skill => {
             let invoked = text("skill").or_else(|| text("command")).or_else(|| text("name")).unwrap_or_default();
             let name = invoked.trim_start_matches('/').split_whitespace().next().unwrap_or_default();
-            // A skill of a plugin is called `plugin:skill`.
+            // A plugin's skill is called `plugin:skill`.
             let bare = name.rsplit(':').next().unwrap_or_default();
             !name.is_empty() && (is(bare) || (bare != name && is(name)))
         }
@@ -154,8 +155,8 @@ fn is_of_skill(path: &str, is_search: bool, is: &mut impl FnMut(&str) -> bool) -
     found.is_some_and(is)
 }
 
-/// Returns the name of the skill that contains the file at `path`: for a `SKILL.md` anywhere, and for any file of a
-/// skill in a folder in which agents look for skills, as in `.claude/skills/NAME/scripts/run.py`.
+/// Returns the name of the skill that contains the file at `path`: for a `SKILL.md` anywhere, and for any skill file
+/// in a folder where agents look for skills, such as `.claude/skills/NAME/scripts/run.py`.
 fn folder_of_skill(path: &str) -> Option<&str> {
     if let Some(folder) = path.strip_suffix(SKILL_FILE).and_then(|folder| folder.strip_suffix('/')) {
         return folder.rsplit('/').next().filter(|name| !name.is_empty());
@@ -166,7 +167,7 @@ fn folder_of_skill(path: &str) -> Option<&str> {
     (is_installed && !name.is_empty() && !file.is_empty()).then_some(name)
 }
 
-/// True if `path` is in the folder in which the skill under test is installed, for any agent.
+/// Returns `true` if `path` is in the folder in which the skill under test is installed, for any agent.
 pub(crate) fn is_file_of_skill(path: &str, skill: Option<&str>) -> bool {
     let mut names = path.split('/');
     let (folder, skills, name) = (names.next(), names.next(), names.next());

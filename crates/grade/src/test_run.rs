@@ -14,7 +14,7 @@ const WITH_WORD: [&str; 22] = [
 /// Words that make a program of `WITH_WORD` run tests.
 const WORDS: [&str; 7] = ["test", "tests", "t", "nextest", "check", "verify", "--test"];
 
-/// Options with which no test runs, whatever the program is.
+/// Options with which no test runs, whatever the program.
 const NO_RUN: &str = "\
     --version --help -h --collect-only --collectonly --co --no-run --dry-run --just-print --recon --question --touch \
     --list --list-tests --list-test --listTests --list-files --show-only --showConfig --notest --setup-plan \
@@ -43,7 +43,7 @@ const NO_RUN_PREFIXES: [&str; 5] = ["-DskipTests", "-Dmaven.test.skip", "--show-
 const VARIABLES: [&str; 7] =
     ["PYTEST_ADDOPTS=", "PYTEST_PLUGINS=", "MAKEFLAGS=", "GNUMAKEFLAGS=", "LD_PRELOAD=", "BASH_ENV=", "SHELLOPTS="];
 
-/// Commands that change what later words of the line mean.
+/// Commands that change the meaning of later words in the line.
 const REDEFINING: [&str; 7] = ["function", "eval", "alias", "hash", "trap", "enable", "set"];
 
 /// Commands after which the rest of the line does not run.
@@ -57,7 +57,7 @@ const DEEPEST: usize = 4;
 pub(crate) struct TestRun {
     /// Program that runs the tests, as written.
     pub program: String,
-    /// Reason why the exit code of the line may not be that of the tests.
+    /// Reason why the line's exit code may not be that of the tests.
     pub untold: Option<&'static str>,
 }
 
@@ -88,7 +88,7 @@ impl TestRun {
     }
 }
 
-/// Returns why the exit code of a line may not be that of the tests in `simple`.
+/// Returns the reason why a line's exit code may not be that of the tests in `simple`.
 fn untold(before: &[Simple], simple: &Simple, from: &[Simple]) -> Option<&'static str> {
     if from.iter().any(|simple| matches!(simple.then, Then::Other | Then::Or)) {
         return Some("the command line of the last test run does not end with the tests");
@@ -154,7 +154,7 @@ fn is_run(words: &[String]) -> bool {
     is_named && !rest.iter().any(|option| is_no_run(name, option))
 }
 
-/// Returns `true` if the program runs no test with `option`, or its exit code does not tell that one failed.
+/// Returns `true` if the program runs no test with `option`, or its exit code does not show whether one failed.
 fn is_no_run(name: &str, option: &str) -> bool {
     let has = |options: &str| options.split(' ').any(|known| known == option);
     if has(NO_RUN) || NO_RUN_PREFIXES.iter().any(|prefix| option.starts_with(prefix)) {
@@ -163,7 +163,7 @@ fn is_no_run(name: &str, option: &str) -> bool {
     if name == "make" {
         let letters =
             option.strip_prefix('-').filter(|letters| letters.chars().all(|letter| letter.is_ascii_alphabetic()));
-        // In `-fn` the letter is the name of a file.
+        // In `-fn`, the letter `n` is the name of a file.
         let flags =
             letters.map(|letters| letters.split(['f', 'C', 'I', 'o', 'W', 'j', 'l']).next().unwrap_or_default());
         return flags.is_some_and(|flags| flags.contains(['n', 'q', 't', 'i']));
@@ -171,8 +171,8 @@ fn is_no_run(name: &str, option: &str) -> bool {
     NO_RUN_OF.iter().any(|(program, options)| *program == name && has(options))
 }
 
-/// True if the program is a script of the project that runs tests: `test.sh`, `./run-tests`, `scripts/test_all.py`.
-/// The shell's own `test` does not count.
+/// Returns `true` if the program is one of the project's scripts for running tests: `test.sh`, `./run-tests`,
+/// `scripts/test_all.py`. The shell's own `test` does not count.
 fn is_script(program: &str) -> bool {
     let (folder, file) = program.rsplit_once('/').unwrap_or(("", program));
     let is_file = file.contains('.') || !(folder.is_empty() || folder.ends_with("/bin"));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_run_no_test_make_no_test_run() {
+    fn with_an_option_that_runs_no_test_there_is_no_test_run() {
         for line in [
             "pytest --version",
             "python -m pytest --collect-only -q",
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_hide_the_exit_code_of_the_tests_do_not_tell_it() {
+    fn a_line_that_hides_the_exit_code_of_the_tests_is_inconclusive() {
         for line in [
             "! pytest",
             "cd a && ! pytest -q",

@@ -3,11 +3,11 @@
 use expect::SourceLocation;
 use model::{Capture, Evidence, Finding, Need, Position, Probed, Status, Trace};
 
-/// Reason of verdicts without a sandbox.
+/// Reason for verdicts without a sandbox.
 pub(crate) const NO_SANDBOX: &str = "the agent worked without a sandbox";
 
-/// Returns the verdict of an assertion that needs `need` if there is nothing to look at. An agent that removed or
-/// closed its working directory does not meet an assertion about it that way.
+/// Returns the verdict for an assertion that needs `need` if there is nothing to look at. An agent cannot meet an
+/// assertion about its working directory by removing or closing it.
 pub(crate) fn without_sandbox(evidence: &Evidence, need: &Need) -> Option<Verdict> {
     match evidence.collected.probed(need) {
         Some(Probed::Lost { reason }) => Some(Verdict::unmet(reason, "a working directory that can be read", "none")),
@@ -16,7 +16,7 @@ pub(crate) fn without_sandbox(evidence: &Evidence, need: &Need) -> Option<Verdic
     }
 }
 
-/// Result of a matcher. The check that it belongs to turns it into a finding.
+/// Result of a matcher. The check to which it belongs turns it into a finding.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Verdict {
     /// Status: met, unmet or undecided.
@@ -29,11 +29,11 @@ pub(crate) struct Verdict {
     pub expected: Option<String>,
     /// Actual value.
     pub actual: Option<String>,
-    /// Further helpful information, one item a line.
+    /// Further helpful information, one item per line.
     pub evidence: Vec<String>,
     /// Error that prevented a decision.
     pub error: Option<String>,
-    /// Captured values of the matching calls.
+    /// Values captured from the matching calls.
     pub captures: Vec<Capture>,
     /// The most specific part of the assertion.
     pub place: Option<SourceLocation>,
@@ -76,13 +76,13 @@ impl Verdict {
         Self { score: Some(score.clamp(0.0, 1.0)), ..self }
     }
 
-    /// Sets the part of the assertion that it points at.
+    /// Sets the part of the assertion to which it points.
     pub fn place<'p>(mut self, place: impl Into<Option<&'p SourceLocation>>) -> Self {
         self.place = place.into().cloned().or(self.place);
         self
     }
 
-    /// Sets the call that it points at.
+    /// Sets the call to which it points.
     pub fn at_call(mut self, trace: &Trace, call: impl Into<Option<usize>>) -> Self {
         if let Some(call) = call.into() {
             self.at = Some(Position { turn: trace.calls.get(call).map(|call| call.turn), call: Some(call) });

@@ -82,7 +82,7 @@ impl Writer {
     }
 }
 
-/// True if `text` can be written without quotes and is still read as text.
+/// Returns `true` if `text` can be written without quotes and is still read as text.
 fn is_plain(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))

@@ -1,4 +1,4 @@
-//! Account at a provider and the limits on its use. All callers that use the same account share one value.
+//! An account at a provider, and the limits on its use. All callers that use the same account share one value.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,16 +10,16 @@ use crate::Policy;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Account at a provider.
+/// An account at a provider.
 ///
-/// It admits as many concurrent requests as the policy allows, in order of arrival. When the provider asks for a
-/// pause, all callers wait, and afterwards only half as many requests are admitted; each response increases the limit
-/// a little.
+/// It admits as many concurrent requests as the policy allows, in order of arrival. If the provider asks for a pause,
+/// all callers wait, and afterwards only half as many requests are admitted; each response then raises the limit a
+/// little.
 pub(crate) struct Account {
     most: f64,
     requests: Option<Allowance>,
     tokens: Option<Allowance>,
-    /// Queue of callers waiting to be admitted, except for the first.
+    /// Queue of callers waiting to be admitted, except the first.
     queue: tokio::sync::Mutex<()>,
     changed: Notify,
     state: Mutex<State>,
@@ -61,7 +61,7 @@ impl Allowance {
     }
 }
 
-/// Permission for one request to be in progress; it ends when this value is dropped.
+/// Permission to have one request in progress; it ends when this value is dropped.
 pub(crate) struct Permit {
     account: Arc<Account>,
     since: Instant,
@@ -137,14 +137,14 @@ impl Permit {
         let mut state = self.account.state();
         let until = now.checked_add(wait).unwrap_or(now);
         state.paused_until = Some(state.paused_until.map_or(until, |already| already.max(until)));
-        // Requests that were admitted together are rejected together. That is one reason to slow down, not several.
+        // Requests that were admitted together are rejected together, which is one reason to slow down, not several.
         if state.cut_at.is_none_or(|cut| cut < self.since) {
             state.room = (state.room.min(state.under_way as f64) / 2.0).max(1.0);
             state.cut_at = Some(now);
         }
     }
 
-    /// Records a response of the provider.
+    /// Records a response from the provider.
     pub(crate) fn answered(&self, tokens: Option<u64>) {
         let mut state = self.account.state();
         state.room = (state.room + 1.0 / state.room).min(self.account.most);

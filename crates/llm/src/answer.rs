@@ -11,12 +11,12 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Model that answers requests.
 pub trait Model: Send + Sync {
-    /// Answers one request. When a network provider returns an error, it has already tried as often as its policy
-    /// allows; a script returns its faults immediately. The caller must enforce its own timeout: a response may never
-    /// come. Dropping the future cancels the request.
+    /// Answers one request. If a network provider returns an error, it has already tried as often as its policy
+    /// allows; a script returns its faults immediately. The caller must enforce its own timeout, because a response
+    /// may never come. Dropping the future cancels the request.
     fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>>;
 
-    /// Returns the steps to record since the last call, such as tries that failed and are repeated.
+    /// Returns the steps to record since the last call, such as failed attempts that are retried.
     fn take_steps(&self) -> Vec<model::Step> {
         Vec::new()
     }
@@ -26,12 +26,12 @@ pub trait Model: Send + Sync {
         Box::pin(std::future::pending())
     }
 
-    /// Returns the time for which the oldest request has waited without any response; `None` if none is waiting.
+    /// Returns how long the oldest request has waited without any response; `None` if none is waiting.
     fn silent_for(&self) -> Option<Duration> {
         None
     }
 
-    /// Answers one request for a server that sends the response in a wire format. While [`Model::respond`] performs a
+    /// Answers one request for a server that sends the response in a wire format. Where [`Model::respond`] performs a
     /// scripted fault, this method describes it, so that the server can perform it.
     fn serve<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Served> {
         Box::pin(async move {
@@ -49,7 +49,8 @@ pub trait Model: Send + Sync {
 pub struct Served {
     /// Response to send.
     pub answer: Answer,
-    /// Kept until the last byte is sent or the client has left, so that the model knows the unanswered requests.
+    /// Kept until the last byte is sent or the client has disconnected, so that the model knows the unanswered
+    /// requests.
     pub pending_request: Option<PendingRequest>,
 }
 
@@ -58,15 +59,44 @@ pub struct Served {
 pub enum Answer {
     /// Complete reply.
     Reply(Reply),
-    /// Error instead of a reply.
+    /// An error instead of a reply.
     Failed(ProviderError),
+    /// Complete reply that arrives slowly.
+    Slow {
+        /// Reply.
+        reply: Reply,
+        /// Delay before each event.
+        delay: Duration,
+    },
     /// Reply that is interrupted.
     Broken {
         /// Kind of interruption.
         how: Break,
-        /// Reply of which a part is sent.
+        /// The reply of which a part is sent.
         begun: Reply,
     },
+}
+
+impl Answer {
+    /// Performs the answer for a caller in this process: breaks become errors, delays pass, and a reply that never
+    /// arrives makes this wait forever.
+    pub(crate) async fn perform(self) -> Result<Reply, ProviderError> {
+        match self {
+            Self::Reply(reply) => Ok(reply),
+            Self::Slow { reply, delay } => {
+                let parts = u32::try_from(reply.content.len().max(1)).unwrap_or(u32::MAX);
+                tokio::time::sleep(delay.saturating_mul(parts)).await;
+                Ok(reply)
+            }
+            Self::Failed(error) => Err(error),
+            Self::Broken { how, .. } => match how {
+                Break::Cut => Err(ProviderError::Cut),
+                Break::Malformed => Err(ProviderError::Malformed),
+                Break::ErrorEvent { kind, message } => Err(ProviderError::Reported { kind, message }),
+                Break::Hang | Break::HangStream => std::future::pending().await,
+            },
+        }
+    }
 }
 
 /// Kind of interruption of a reply.
@@ -89,7 +119,7 @@ pub enum Break {
     },
 }
 
-/// Reason why there is no reply. Never the agent's fault.
+/// Reason why there is no reply. It is never the agent's fault.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ProviderError {
     /// The provider answered with an error status.
@@ -124,7 +154,7 @@ pub enum ProviderError {
     /// A script has no more steps.
     #[error("{message}")]
     Exhausted {
-        /// Name of the script, its number of steps and the number of this request.
+        /// Name of the script, its number of steps, and the number of this request.
         message: String,
     },
     /// A script has no steps for this conversation.
@@ -136,7 +166,7 @@ pub enum ProviderError {
 }
 
 impl ProviderError {
-    /// Returns the wait that the provider asks for before the next try.
+    /// Returns how long the provider asks the client to wait before the next attempt.
     pub fn retry_after(&self) -> Option<Duration> {
         let headers = match self {
             Self::Failed(failure) => return failure.retry_after,
@@ -147,7 +177,7 @@ impl ProviderError {
         value.trim().parse().ok().map(Duration::from_secs)
     }
 
-    /// Returns `true` if the same request may succeed when it is sent again.
+    /// Returns `true` if the same request may succeed if it is sent again.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Http { status, .. } => matches!(status, 408 | 409 | 429 | 500..=599),

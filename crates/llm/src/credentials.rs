@@ -1,4 +1,4 @@
-//! Keys, addresses and proxies, as the caller passes them.
+//! Keys, addresses and proxies, as passed by the caller.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ pub(crate) const NETWORK: [&str; 8] =
 /// The characters that are escaped in a URL.
 const IN_URL: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Keys, addresses and proxies by the names of their variables. The values are never shown.
+/// Keys, addresses and proxies, by the names of their variables. The values are never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     values: BTreeMap<String, String>,

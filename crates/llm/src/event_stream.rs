@@ -4,7 +4,7 @@
 #[derive(Debug, Default)]
 pub struct Lines {
     line: Vec<u8>,
-    /// True if the last byte was a carriage return, so that a following line feed does not end another line.
+    /// True if the last byte was a carriage return, so that a line feed after it does not end another line.
     after_return: bool,
 }
 

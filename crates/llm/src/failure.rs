@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::wire::ReportedError;
 
-/// Maximum number of characters of a provider's message that is repeated.
+/// Maximum number of characters of a provider's message that are repeated.
 const MAX_MESSAGE_CHARS: usize = 600;
 
-/// Request that got no response, after all the tries that the policy allows. It never contains a key.
+/// A request that got no response after all the attempts that the policy allows. It never contains a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// Kind of failure.
@@ -19,9 +19,9 @@ pub struct Failure {
     pub status: Option<u16>,
     /// Vendor's error code.
     pub code: Option<String>,
-    /// Message of the vendor or of the connection.
+    /// Message from the vendor or about the connection.
     pub message: String,
-    /// Wait that the vendor asks for.
+    /// How long the vendor asks the client to wait.
     pub retry_after: Option<Duration>,
     /// Number of tries.
     pub tries: u32,
@@ -60,7 +60,7 @@ pub enum FailureKind {
     Unreadable,
     /// The response exceeds the size limit.
     TooLarge,
-    /// The response is a web page: the address is not that of an API.
+    /// The response is a web page, so the address is not that of an API.
     WebPage,
 }
 
@@ -87,7 +87,7 @@ impl FailureKind {
         }
     }
 
-    /// Returns `true` if the same request may succeed when it is sent again.
+    /// Returns `true` if the same request may succeed if it is sent again.
     pub fn is_transient(self) -> bool {
         matches!(
             self,
@@ -102,7 +102,7 @@ impl FailureKind {
         )
     }
 
-    /// Returns `true` if other requests would fail as well because the key, the address or the account is at fault.
+    /// Returns `true` if other requests would fail as well, because the key, the address or the account is at fault.
     pub fn is_lasting(self) -> bool {
         matches!(self, Self::Auth | Self::Billing | Self::NotFound | Self::WebPage)
     }
@@ -116,11 +116,11 @@ impl FailureKind {
     pub(crate) fn classify(status: Option<u16>, error: &ReportedError) -> Self {
         let message = error.message.to_ascii_lowercase();
         let codes: Vec<String> = error.codes.iter().map(|code| code.to_ascii_lowercase()).collect();
-        // Vendors use some of these phrases in errors of every status; they are reliable only in rejections of a
-        // request.
+        // Vendors use some of these phrases in errors with any status; they are reliable only if the request was
+        // rejected.
         let is_refusal = status.is_none_or(|status| matches!(status, 400 | 403 | 413 | 422 | 429));
         let by_word = BY_WORD.iter().find(|(kind, words, phrases)| {
-            // The most general codes are only for errors within a stream, which have no status.
+            // The most general codes count only for errors within a stream, which have no status.
             let is_vague = matches!(kind, Self::Server | Self::BadRequest);
             let is_word = words.iter().any(|word| codes.iter().any(|code| code == word));
             let is_phrase = is_refusal && phrases.iter().any(|phrase| message.contains(phrase));
@@ -143,8 +143,7 @@ impl FailureKind {
     }
 }
 
-/// Codes and phrases of vendors that determine the kind independently of the status. Phrases are for errors without a
-/// code.
+/// Vendors' codes and phrases that determine the kind regardless of the status. Phrases are for errors without a code.
 const BY_WORD: &[(FailureKind, &[&str], &[&str])] = &[
     (
         FailureKind::ContextTooLong,
@@ -208,7 +207,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Returns the start of a string on one line.
+/// Returns the beginning of a string on one line.
 pub(crate) fn clipped(text: &str) -> String {
     model::text::one_line(text, MAX_MESSAGE_CHARS)
 }

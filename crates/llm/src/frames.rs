@@ -30,7 +30,7 @@ impl Frames {
         last.into_iter().chain(self.events.finish().and_then(data)).collect()
     }
 
-    /// Returns the piece that `line` completes. A line that is not UTF-8 is an unreadable piece.
+    /// Returns the piece that `line` completes. A line that is not UTF-8 becomes an unreadable piece.
     fn piece(&mut self, line: Vec<u8>) -> Option<Vec<u8>> {
         match std::str::from_utf8(&line) {
             Ok(line) if self.framing == Framing::Events => self.events.take(line).and_then(data),
@@ -39,7 +39,7 @@ impl Frames {
     }
 }
 
-/// Returns the data of an event. Its name adds nothing to that.
+/// Returns the data of an event. Its name adds no information.
 fn data(event: Event) -> Option<Vec<u8>> {
     Some(event.data.into_bytes()).filter(|data| !data.is_empty())
 }

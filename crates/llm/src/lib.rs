@@ -3,10 +3,9 @@
 //! [`Request`] and [`Reply`] are independent of any vendor's format. [`PROVIDERS`] lists the providers; [`WIRES`]
 //! lists the formats that a gateway can serve. Each provider and each wire format is one file and one line in a table.
 //!
-//! [`Providers`] opens the models of a run: it has the keys, the prices and the policies, and callers of the same
-//! account share its limits. This crate does not read the environment or files and does not know agents: keys,
-//! scripts and price lists are passed in by the caller. A key never appears in an error, a reply or the output of
-//! `Debug`.
+//! [`Providers`] opens the models of a run: it has the keys, the prices and the policies, and callers with the same
+//! account share its limits. This crate does not read the environment or files and does not know agents: keys, scripts
+//! and price lists are passed in by the caller. A key never appears in an error, a reply or the output of `Debug`.
 //!
 //! ```
 //! use model::{Diagnostic, Node, Source};
@@ -33,6 +32,7 @@ mod answer;
 mod credentials;
 pub mod event_stream;
 mod failure;
+mod faulty;
 mod frames;
 mod list_prices;
 mod message;
@@ -54,6 +54,7 @@ pub mod wire;
 pub use answer::{Answer, BoxFuture, Break, Model, ProviderError, Served};
 pub use credentials::Credentials;
 pub use failure::{Failure, FailureKind};
+pub use faulty::FaultyModel;
 pub use list_prices::{ListPrices, slug_candidates};
 pub use message::{Block, Message, Role};
 pub use network::{Proxies, error_chain};

@@ -1,4 +1,4 @@
-//! OpenRouter's price list, and the names of vendors' models in it.
+//! OpenRouter's price list, and how it names vendors' models.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Price;
 
-/// Vendor assumed for model names without one: agents whose costs are reconciled use its models.
+/// Vendor assumed for model names without one, because the agents whose costs are reconciled use its models.
 const VENDOR: &str = "anthropic";
 
 /// OpenRouter's prices by model.
@@ -16,7 +16,7 @@ pub struct ListPrices {
 }
 
 impl ListPrices {
-    /// Reads the response of `/models`; `None` if it is not such a list. A model whose prices cannot be read has
+    /// Reads the response of `/models`; `None` if it is not such a list. If a model's prices cannot be read, it has
     /// none.
     pub fn parse(document: &Value) -> Option<Self> {
         let models = document.get("data")?.as_array()?;
@@ -33,8 +33,8 @@ impl ListPrices {
     }
 }
 
-/// Returns the possible names of a model in the list, most likely first. The list has the vendor's own name after the
-/// vendor, possibly without its date, and with a dot between the parts of its version.
+/// Returns the possible names of a model in the list, most likely first. The list has the vendor's own name for the
+/// model after the vendor's name, possibly without its date, and with a dot between the parts of its version.
 pub fn slug_candidates(model: &str) -> Vec<String> {
     if model.is_empty() || model.contains('/') {
         return Some(model.to_owned()).filter(|model| !model.is_empty()).into_iter().collect();
@@ -68,7 +68,7 @@ fn pointed(model: &str) -> String {
 }
 
 /// Reads US dollars per token, as numbers or strings. A model that is listed as free has no price here, because others
-/// may pay for it.
+/// may have to pay for it.
 fn price(pricing: &Value) -> Option<Price> {
     let amount = |key: &str| match pricing.get(key) {
         None | Some(Value::Null) => Some(None),

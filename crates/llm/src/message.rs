@@ -9,7 +9,7 @@ pub enum Role {
     User,
     /// The model.
     Assistant,
-    /// The harness around the model, if the vendor allows it to add messages between the others.
+    /// The harness around the model, if the vendor allows it to insert messages between the others.
     System,
 }
 
@@ -46,7 +46,7 @@ pub enum Block {
     Thinking {
         /// Text of the reasoning; may be empty if the vendor hides it.
         text: String,
-        /// Vendor's signature, to be sent back unchanged.
+        /// Vendor's signature, which must be sent back unchanged.
         signature: Option<String>,
     },
     /// Tool call.
@@ -67,12 +67,12 @@ pub enum Block {
         /// True if the result is an error.
         is_error: bool,
     },
-    /// Any other block of a vendor, as it was sent.
+    /// Any other block from a vendor, as it was sent.
     Other(Value),
 }
 
 impl Block {
-    /// Calls `see` with every string in the block, including those inside arguments and unknown blocks.
+    /// Calls `see` with every string in the block, including those in arguments and unknown blocks.
     pub(crate) fn each_text(&self, see: &mut dyn FnMut(&str)) {
         match self {
             Self::Text { text } | Self::Thinking { text, .. } => see(text),
@@ -98,7 +98,7 @@ pub(crate) fn texts(blocks: &[Block]) -> String {
     texts.join("\n")
 }
 
-/// Calls `see` with every string, key and number of a JSON value.
+/// Calls `see` with every string, key and number in a JSON value.
 pub(crate) fn each_text(value: &Value, see: &mut dyn FnMut(&str)) {
     match value {
         Value::Null | Value::Bool(_) => {}

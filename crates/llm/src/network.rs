@@ -1,4 +1,4 @@
-//! HTTP clients, for models and for agents behind HTTP. They are created on first use, because a run without a model
+//! HTTP clients for models and for agents behind HTTP. They are created on first use, because a run without a model
 //! needs none.
 
 use std::error::Error;
@@ -10,7 +10,7 @@ use reqwest::{Client, NoProxy, Proxy, redirect};
 
 use crate::{Credentials, Policy};
 
-/// HTTP clients of a run. The one for plain HTTP needs no certificates, which take a while to load.
+/// HTTP clients of a run. The client for plain HTTP needs no certificates, which take a while to load.
 #[derive(Default)]
 pub(crate) struct Network {
     proxies: Proxies,
@@ -42,7 +42,7 @@ pub struct Proxies {
 }
 
 impl Proxies {
-    /// Reads the usual variables, in both spellings; `get` looks one up.
+    /// Reads the usual variables in both spellings; `get` looks one up.
     pub fn of<'e>(get: impl Fn(&str) -> Option<&'e str>) -> Self {
         let first = |names: &[&str]| names.iter().find_map(|name| get(name).filter(|value| !value.is_empty()));
         let never = first(&["NO_PROXY", "no_proxy"]).unwrap_or_default();
@@ -70,12 +70,12 @@ impl Proxies {
     }
 
     /// Creates a client for secure or plain addresses. `connect` is the timeout for opening a connection, and `idle`
-    /// the time for which an unused one is kept.
+    /// is how long an unused one is kept.
     ///
     /// # Errors
     /// Returns a description of the problem.
     pub fn client(&self, is_secure: bool, connect: Duration, idle: Option<Duration>) -> Result<Client, String> {
-        // If another part of the process has already chosen a provider, that one works as well.
+        // If another part of the process has already chosen a crypto provider, that one works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = Client::builder()
             .user_agent(concat!("trialrun/", env!("CARGO_PKG_VERSION")))

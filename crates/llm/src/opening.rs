@@ -12,19 +12,19 @@ pub(crate) struct ProviderOptions<'a> {
     pub(crate) argument: &'a str,
     /// Base URL to use instead of the vendor's own.
     pub(crate) base_url: Option<&'a str>,
-    /// State shared by all the models that are opened.
+    /// State shared by all opened models.
     pub(crate) providers: &'a Providers,
-    /// Reads a file of the user.
+    /// Reads one of the user's files.
     pub(crate) read: ReadDocument<'a>,
 }
 
-/// Reads a file of the user into a tree. This crate does not read files itself.
+/// Reads one of the user's files into a tree. This crate does not read files itself.
 pub type ReadDocument<'a> = &'a dyn Fn(&str) -> Result<Node, Vec<Diagnostic>>;
 
 /// Opened provider.
 #[derive(Clone)]
 pub enum Opened {
-    /// Script, to be played from its start in every trial.
+    /// A script, to be played from its start in every trial.
     Script(Arc<Script>),
     /// Model on the network.
     Model(Arc<dyn Model>),
@@ -96,7 +96,7 @@ pub enum OpenError {
         /// Description of the problem.
         reason: String,
     },
-    /// The provider's file has problems.
+    /// There are problems with the provider's file.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Invalid(Vec<Diagnostic>),
 }
@@ -106,7 +106,7 @@ fn did_you_mean(near: &Option<&'static str>) -> String {
 }
 
 impl OpenError {
-    /// Returns `true` if something is missing in the environment, rather than wrong in what the user wrote.
+    /// Returns `true` if something is missing in the environment, rather than wrong in the user's input.
     pub fn is_environments(&self) -> bool {
         matches!(self, Self::NoKey { .. } | Self::BadKey { .. } | Self::NoAddress { .. } | Self::NoClient { .. })
     }

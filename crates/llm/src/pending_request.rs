@@ -1,4 +1,4 @@
-//! Requests that wait for their response.
+//! Requests that are waiting for their response.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ struct State {
     waiting: Vec<(u64, String, Instant)>,
 }
 
-/// Request that has no response yet, or only a part of it.
+/// A request that has no response yet, or only part of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     /// Description of the request.
     pub what: String,
-    /// Time that it has been waiting.
+    /// How long it has been waiting.
     pub since: Duration,
 }
 
@@ -44,13 +44,14 @@ impl PendingRequests {
             .collect()
     }
 
-    /// Returns the time that the oldest request has been waiting; `None` if there is none.
+    /// Returns how long the oldest request has been waiting; `None` if there is none.
     pub fn longest(&self) -> Option<Duration> {
         self.waiting().first().map(|waiting| waiting.since)
     }
 }
 
-/// Request in progress. It counts as answered when this value is dropped, which also happens when the caller leaves.
+/// A request in progress. It counts as answered when this value is dropped, which also happens if the caller
+/// disconnects.
 #[derive(Debug)]
 pub struct PendingRequest {
     id: u64,

@@ -8,21 +8,21 @@ use std::time::Duration;
 pub struct Policy {
     /// Timeouts.
     pub timeouts: Timeouts,
-    /// Maximum number of tries of a request.
+    /// Maximum number of attempts per request.
     pub tries: u32,
-    /// Wait before the second try; each further wait is twice as long.
+    /// Wait before the second attempt; each further wait is twice as long.
     pub first_wait: Duration,
     /// Maximum of these waits.
     pub longest_wait: Duration,
     /// Maximum wait that a provider may ask for; if it asks for more, the request fails immediately.
     pub longest_pause: Duration,
-    /// Maximum number of concurrent requests of one account.
+    /// Maximum number of concurrent requests per account.
     pub concurrency: usize,
-    /// Maximum number of requests of one account per minute.
+    /// Maximum number of requests per minute and account.
     pub requests_per_minute: Option<u32>,
-    /// Maximum number of tokens of one account per minute.
+    /// Maximum number of tokens per minute and account.
     pub tokens_per_minute: Option<u64>,
-    /// True to request responses as streams, which distinguishes a slow provider from a dead one.
+    /// True to request responses as streams, which makes it possible to tell a slow provider from a dead one.
     pub stream: bool,
     /// Maximum size of a response in bytes.
     pub largest_answer: usize,
@@ -70,7 +70,7 @@ impl Default for Timeouts {
 }
 
 impl Policy {
-    /// Returns the wait after try number `tried`, from 1: twice as long each time, minus a random part of up to a
+    /// Returns the wait after attempt number `tried`, from 1: twice as long each time, minus a random part of up to a
     /// half, so that clients that failed together do not retry together.
     pub(crate) fn wait_after(&self, tried: u32) -> Duration {
         let doubled = self.first_wait.saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1).min(20)));

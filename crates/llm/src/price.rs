@@ -26,8 +26,8 @@ pub struct Price {
 }
 
 impl Price {
-    /// Converts US dollars per token. Without a price, cache reads cost as much as the prompt, and cache writes are
-    /// free, as with most vendors.
+    /// Converts US dollars per token. Unless they have their own prices, cache reads cost as much as the prompt, and
+    /// cache writes are free, as with most vendors.
     pub(crate) fn per_token(prompt: f64, completion: f64, cache_read: Option<f64>, cache_write: Option<f64>) -> Self {
         Self {
             input: prompt * MILLION,
@@ -50,15 +50,15 @@ impl Price {
     }
 }
 
-/// Prices of models: the user's and the built-in ones. The built-in ones are vendors' list prices. They apply only at
-/// the vendor's own address, because a proxy may charge any price.
+/// Prices of models: the user's and the built-in ones. The built-in prices are vendors' list prices. They apply only
+/// at the vendor's own address, because a proxy may charge any price.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices {
     own: BTreeMap<String, Price>,
 }
 
 impl Prices {
-    /// Reads the user's prices: a map from `provider:model`, or only a model's name, to its price.
+    /// Reads the user's prices: a map from `provider:model`, or just a model's name, to its price.
     ///
     /// A model has `input`, `output`, `cache_read` and `cache_write` in US dollars per million tokens; `cache_read`
     /// and `cache_write` are `input` by default. Or it has `prompt`, `completion`, `input_cache_read` and
@@ -86,7 +86,7 @@ impl Prices {
         self.own.get(model).copied()
     }
 
-    /// Returns the price of a model of `provider`, if it is known. `is_own_address` is true if requests go to the
+    /// Returns the price of a model from `provider`, if it is known. `is_own_address` is true if requests go to the
     /// vendor's own address.
     pub fn of(&self, provider: &str, model: &str, is_own_address: bool) -> Option<Price> {
         let full = format!("{provider}:{model}");
@@ -131,17 +131,17 @@ fn amount(node: &Node, problems: &mut Problems) -> Option<f64> {
     value
 }
 
-/// Prices of one vendor, as of the same day. A model that is not listed has no price instead of a guessed one, and
+/// Prices of one vendor on a certain day. A model that is not listed has no price, rather than a guessed one, and
 /// models whose price depends on the length of ordinary prompts are not listed.
 #[derive(Debug, Deserialize)]
 pub struct PriceList {
-    /// The vendor, as providers are called.
+    /// The vendor, by the name of its provider.
     pub vendor: String,
-    /// The page that the prices are from.
+    /// The page from which the prices were taken.
     pub source: String,
     /// Date of these prices.
     pub as_of: Date,
-    /// Prices by model: input, input read from a cache, input written to one, and output.
+    /// Prices by model: input, input read from a cache, input written to a cache, and output.
     models: BTreeMap<String, [f64; 4]>,
 }
 
@@ -151,7 +151,7 @@ impl PriceList {
         self.models.len()
     }
 
-    /// True if there is no model.
+    /// Returns `true` if it contains no model.
     pub fn is_empty(&self) -> bool {
         self.models.is_empty()
     }
@@ -177,7 +177,7 @@ fn built_in(provider: &str, model: &str) -> Option<Price> {
     })
 }
 
-/// Returns `true` if `model` is `name`, or one of its versions: `name-20250929`, `name-2025-08-07`, `name-latest`.
+/// Returns `true` if `model` is `name` or one of its versions: `name-20250929`, `name-2025-08-07`, `name-latest`.
 fn is_edition(model: &str, name: &str) -> bool {
     let Some(rest) = model.strip_prefix(name) else { return false };
     let Some(edition) = rest.strip_prefix('-') else { return rest.is_empty() };

@@ -1,4 +1,4 @@
-//! The providers, in one table.
+//! The table of all providers.
 
 mod anthropic;
 mod compatible;
@@ -16,7 +16,7 @@ use crate::opening::ProviderOptions;
 use crate::remote::Vendor;
 use crate::{Credentials, Documents, Model, OpenError, Opened, Providers, ReadDocument};
 
-/// Provider, which users name as `NAME:ARGUMENT`.
+/// A provider, which users specify as `NAME:ARGUMENT`.
 pub struct Provider {
     /// Name before the colon.
     pub name: &'static str,
@@ -24,15 +24,15 @@ pub struct Provider {
     pub argument: &'static str,
     /// Description in one line.
     pub summary: &'static str,
-    /// Names of the variables that it reads from the [`Credentials`](crate::Credentials): those of keys, followed by
-    /// that of an address.
+    /// Names of the variables that it reads from the [`Credentials`](crate::Credentials): those for keys, followed by
+    /// the one for an address.
     pub variables: &'static [&'static str],
-    /// Vendor on the network; `None` if a script answers.
+    /// Vendor on the network; `None` if the responses come from a script.
     vendor: Option<&'static Vendor>,
 }
 
 impl Provider {
-    /// Creates the provider of a vendor's models.
+    /// Creates the provider for a vendor's models.
     const fn new(vendor: &'static Vendor, summary: &'static str) -> Self {
         Self { name: vendor.name, argument: "MODEL", summary, variables: vendor.variables, vendor: Some(vendor) }
     }
@@ -55,15 +55,15 @@ pub static PROVIDERS: &[Provider] = &[
     scripted::PROVIDER,
 ];
 
-/// Returns the provider that `written` names, and the argument. `None` for a plain model name, even with a colon in
-/// it: only the agent interprets that.
+/// Returns the provider that `written` names, and the argument. `None` for a plain model name, even if it contains a
+/// colon, because only the agent interprets it.
 pub fn provider_of(written: &str) -> Option<(&'static Provider, &str)> {
     let (name, argument) = written.split_once(':')?;
     let provider = PROVIDERS.iter().find(|provider| provider.name == name)?;
     Some((provider, argument))
 }
 
-/// Returns the provider of `NAME:ARGUMENT`, such as `openai:gpt-5`, and the argument.
+/// Returns the provider for `NAME:ARGUMENT`, such as `openai:gpt-5`, and the argument.
 fn named(written: &str) -> Result<(&'static Provider, &str), OpenError> {
     let (name, argument) = written.split_once(':').unwrap_or((written, ""));
     let Some(provider) = PROVIDERS.iter().find(|provider| provider.name == name) else {
@@ -81,7 +81,7 @@ fn named(written: &str) -> Result<(&'static Provider, &str), OpenError> {
 }
 
 impl Credentials {
-    /// Takes only those variables from `env` that a provider or the network uses; empty ones count as unset.
+    /// Takes from `env` only the variables that a provider or the network uses; empty ones count as unset.
     pub fn of<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
         let is_used = |name: &str| NETWORK.contains(&name) || PROVIDERS.iter().any(|one| one.variables.contains(&name));
         let used = env.into_iter().filter(|(name, value)| is_used(name) && !value.trim().is_empty());
@@ -93,7 +93,7 @@ impl Providers {
     /// Opens OpenAI's Assistants API, or that of a compatible server at `base_url`. Nothing is sent yet.
     ///
     /// # Errors
-    /// Fails if a key or an address is missing or wrong.
+    /// Returns an error if a key or an address is missing or wrong.
     pub fn assistants(&self, base_url: Option<&str>) -> Result<Documents, OpenError> {
         let read = &|_: &str| Err(Vec::new());
         openai::ASSISTANTS.documents(&ProviderOptions { argument: "", base_url, providers: self, read })
@@ -103,7 +103,7 @@ impl Providers {
     /// `base_url` replaces the vendor's own address. Nothing is sent yet.
     ///
     /// # Errors
-    /// Fails if the name is unknown, a key or an address is missing, or a file has problems.
+    /// Returns an error if the name is unknown, a key or an address is missing, or a file has problems.
     pub fn open(&self, written: &str, base_url: Option<&str>, read: ReadDocument<'_>) -> Result<Opened, OpenError> {
         let (provider, argument) = named(written)?;
         let options = ProviderOptions { argument, base_url, providers: self, read };
@@ -113,7 +113,7 @@ impl Providers {
     /// Opens the model `NAME:ARGUMENT` on the network, as [`Providers::open`] does.
     ///
     /// # Errors
-    /// Fails if the name is unknown or a script, or a key or an address is missing.
+    /// Returns an error if the name is unknown or a script, or a key or an address is missing.
     pub fn model(&self, written: &str, base_url: Option<&str>) -> Result<Arc<dyn Model>, OpenError> {
         match self.open(written, base_url, &|_| Err(Vec::new()))? {
             Opened::Model(model) => Ok(model),

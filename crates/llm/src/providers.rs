@@ -1,4 +1,4 @@
-//! State shared by all the models opened in a run.
+//! State shared by all the models that a run opens.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::network::Network;
 use crate::{Credentials, ListPrices, Policy, Prices};
 
 /// Opens models. It has the keys, the prices, the policies, and the accounts shared by callers of the same provider.
-/// Clones share everything; a run has one.
+/// Clones share everything, and a run has one.
 #[derive(Clone, Default)]
 pub struct Providers {
     shared: Arc<Shared>,
@@ -39,15 +39,15 @@ struct Shared {
 }
 
 impl Providers {
-    /// Creates a value with these keys, prices and policy.
+    /// Creates it with these keys, prices and policy.
     pub fn new(credentials: Credentials, prices: Prices, policy: Policy) -> Self {
         let network = Arc::new(Network::new(&credentials, &policy));
         let shared = Shared { credentials, prices, policy, network, ..Shared::default() };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns a copy with a variable set to `value`, such as a key for one caller only. Prices, policies, the
-    /// network and the accounts are still shared.
+    /// Returns a copy with a variable set to `value`, such as a key for only one caller. Prices, policies, the network
+    /// and the accounts are still shared.
     pub fn with(&self, variable: &str, value: &str) -> Self {
         let credentials = self.shared.credentials.clone().with(variable, value);
         Self { shared: Arc::new(Shared { credentials, ..Shared::clone(&self.shared) }) }

@@ -14,17 +14,17 @@ use tokio::sync::Notify;
 
 pub use self::documents::Documents;
 use self::exchange::Exchange;
-use self::retry_policy::RetryPolicy;
+pub(crate) use self::retry_policy::RetryPolicy;
 pub(crate) use self::vendor::Vendor;
 use crate::account::Account;
 use crate::answer::{BoxFuture, Model, ProviderError};
 use crate::providers::DatedPrices;
 use crate::{Block, Failure, FailureKind, PendingRequests, Policy, Price, Reply, Request};
 
-/// Model on the network, as seen by one trial. Its account is shared.
+/// A model on the network, as seen by one trial. Its account is shared.
 pub(crate) struct Remote {
     exchange: Exchange,
-    /// Vendor's name of the model.
+    /// The vendor's name for the model.
     model: String,
     account: Arc<Account>,
     policy: Policy,
@@ -39,7 +39,7 @@ pub(crate) struct Remote {
 struct State {
     steps: Vec<Step>,
     replies: u64,
-    /// Ids of the calls so far: some servers start counting again in every response.
+    /// Ids of the calls so far, because some servers start counting again in every response.
     calls: HashSet<String>,
 }
 
@@ -66,7 +66,7 @@ impl Model for Remote {
 }
 
 impl Remote {
-    /// Retries until there is a response, or further tries cannot succeed.
+    /// Retries until there is a response, or until further attempts cannot succeed.
     async fn persist(&self, request: &Request) -> Result<Reply, Failure> {
         let again: fn(FailureKind) -> bool = match request.gives_up_on_silence {
             true => |kind| kind.is_transient() && kind != FailureKind::Silent,
@@ -103,7 +103,7 @@ impl Remote {
         reply
     }
 
-    /// Returns the cost of `tokens`, if the model has a price. Records a price that may be out of date.
+    /// Returns the cost of `tokens`, if the model has a price. Notes the use of a price that may be out of date.
     fn cost(&self, tokens: &Tokens) -> Option<f64> {
         let price = self.price?;
         if let Some(as_of) = price.as_of {

@@ -1,4 +1,4 @@
-//! Reply of a model.
+//! Reply from a model.
 
 use model::Tokens;
 
@@ -45,7 +45,7 @@ pub enum StopReason {
     EndTurn,
     /// The model waits for the results of its tool calls.
     ToolUse,
-    /// The token limit of the reply was reached.
+    /// The reply reached its token limit.
     MaxTokens,
     /// The model produced a stop sequence.
     StopSequence,

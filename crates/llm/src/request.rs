@@ -1,4 +1,4 @@
-//! Request of an agent to its model.
+//! Request from an agent to its model.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::message::{self, Block, Message, Role};
 /// Request for the next message of a conversation.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Request {
-    /// Name of the model, as the agent gives it.
+    /// Name of the model, as given by the agent.
     pub model: String,
     /// System prompt, in the pieces in which it is sent.
     pub system: Vec<String>,
@@ -15,7 +15,7 @@ pub struct Request {
     pub messages: Vec<Message>,
     /// Tools that the model may call.
     pub tools: Vec<ToolSpec>,
-    /// Maximum number of tokens of the reply.
+    /// Maximum number of tokens in the reply.
     pub max_tokens: Option<u64>,
     /// Sampling temperature, from 0; `None` leaves it to the vendor.
     pub temperature: Option<f64>,
@@ -23,11 +23,11 @@ pub struct Request {
     pub effort: Option<String>,
     /// Required structure of the reply, if it must be JSON.
     pub response_schema: Option<ResponseSchema>,
-    /// True if the request is not retried after a provider did not start to respond in time.
+    /// True if the request is not retried when a provider did not start to respond in time.
     pub gives_up_on_silence: bool,
     /// Conversation it belongs to.
     pub conversation: Conversation,
-    /// Other fields of the vendor, as they were sent.
+    /// Other fields from the vendor's format, as they were sent.
     pub extra: Map<String, Value>,
 }
 
@@ -49,7 +49,7 @@ impl Request {
         users.map(Message::spoken).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns the text of the user's last message that has any; messages with only tool results are skipped.
+    /// Returns the text of the user's last message that contains text; messages with only tool results are skipped.
     pub fn last_user_text(&self) -> Option<String> {
         let users = self.messages.iter().rev().filter(|message| message.role == Role::User);
         users.map(Message::spoken).find(|text| !text.is_empty())
@@ -73,7 +73,7 @@ impl Request {
         self.tools.iter().map(|tool| tool.name.as_str())
     }
 
-    /// Calls `see` with every string of the request.
+    /// Calls `see` with every string in the request.
     pub(crate) fn each_text(&self, see: &mut dyn FnMut(&str)) {
         see(&self.model);
         self.system.iter().for_each(|text| see(text));
@@ -91,8 +91,8 @@ impl Request {
     }
 }
 
-/// Required structure of a reply. Each vendor has its own way to enforce it; the caller must check whether a reply
-/// really has it ([`crate::structured_reply`]).
+/// Required structure of a reply. Each vendor enforces it in its own way; the caller must check whether a reply really
+/// has it ([`crate::structured_reply`]).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResponseSchema {
     /// Name of the structure: letters, digits, `_` and `-`.
@@ -108,13 +108,13 @@ pub struct ToolSpec {
     pub name: String,
     /// Description.
     pub description: Option<String>,
-    /// JSON Schema of its arguments; `null` for a tool that the vendor runs itself.
+    /// JSON Schema for its arguments; `null` for a tool that the vendor runs itself.
     pub input_schema: Value,
-    /// Other fields of the vendor, as they were sent.
+    /// Other fields from the vendor's format, as they were sent.
     pub extra: Map<String, Value>,
 }
 
-/// Conversation of an agent to which a request belongs.
+/// The agent's conversation to which a request belongs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Conversation {
     /// Role of the conversation.
@@ -140,12 +140,12 @@ impl Conversation {
 /// Role of a conversation in the agent's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ConversationRole {
-    /// Agent's own conversation with its user.
+    /// The agent's own conversation with its user.
     Main,
     /// Conversation of a sub-agent.
     Subagent,
-    /// Not specified by the agent. With tools it is the main conversation, without them a side request, such as for a
-    /// title.
+    /// Not specified by the agent. With tools it is the main conversation, without tools a side request, for example
+    /// for a title.
     #[default]
     Unmarked,
 }

@@ -1,4 +1,4 @@
-//! Replies that must be JSON of a given structure.
+//! Replies that must be JSON with a given structure.
 
 use model::Tokens;
 use serde_json::{Map, Value};
@@ -10,9 +10,9 @@ use crate::{FailureKind, Message, Model, ProviderError, Reply, Request, Role, St
 pub struct StructuredReply {
     /// JSON value, or the reason why there is none.
     pub value: Result<Value, StructuredReplyError>,
-    /// Tokens of all requests together; `None` if one of them is unknown.
+    /// Tokens of all requests; `None` if those of one request are unknown.
     pub tokens: Option<Tokens>,
-    /// Cost of all requests together in US dollars; `None` if one of them is unknown.
+    /// Cost of all requests in US dollars; `None` if that of one request is unknown.
     pub cost_usd: Option<f64>,
     /// Number of replies.
     pub replies: u32,
@@ -36,10 +36,10 @@ pub enum StructuredReplyError {
 }
 
 /// Asks `model` for JSON according to `request.response_schema`, using the provider's own feature. If the provider
-/// does not have it, asks once more with the schema in words. If `valid` rejects the reply, asks once more with the
-/// problem; if it also rejects the second one, the error gives both problems.
+/// does not have it, asks once more with the schema in the prompt. If `valid` rejects the reply, asks once more and
+/// states the problem; if it also rejects the second reply, the error states both problems.
 ///
-/// `valid` returns the problem with a reply. This crate has no validator of JSON Schema.
+/// `valid` returns the problem with a reply. This crate has no JSON Schema validator.
 pub async fn structured_reply(
     model: &dyn Model,
     request: &Request,
@@ -51,7 +51,7 @@ pub async fn structured_reply(
         Ok(reply) => match sum.read(&reply, valid) {
             Err(StructuredReplyError::Invalid(wrong)) => {
                 let mut again = in_words(request, Some((&reply, &wrong)));
-                // The provider accepted the schema.
+                // The provider has accepted the schema.
                 again.response_schema.clone_from(&request.response_schema);
                 sum.ask(model, &again, valid).await.map_err(|error| both(&wrong, error))
             }
@@ -63,7 +63,7 @@ pub async fn structured_reply(
     StructuredReply { value, tokens: sum.tokens.flatten(), cost_usd: sum.cost.flatten(), replies: sum.replies }
 }
 
-/// Returns the error of the second reply, with the problem of the first one.
+/// Returns the error for the second reply, together with the problem with the first one.
 fn both(first: &str, second: StructuredReplyError) -> StructuredReplyError {
     match second {
         StructuredReplyError::Invalid(second) if second != first => {
@@ -132,7 +132,7 @@ fn lacks_means(error: &ProviderError) -> bool {
     failure.kind == FailureKind::BadRequest && words.iter().any(|word| message.contains(word))
 }
 
-/// Returns the request with the schema in words, and with the problem of the previous reply.
+/// Returns the request with the schema in the prompt, and with the problem with the previous reply.
 fn in_words(request: &Request, before: Option<(&Reply, &str)>) -> Request {
     let mut asked = request.clone();
     let Some(wanted) = asked.response_schema.take() else { return asked };
@@ -153,11 +153,11 @@ fn in_words(request: &Request, before: Option<(&Reply, &str)>) -> Request {
     asked
 }
 
-/// Extracts the JSON from a reply: all of it, the contents of a code fence, or the text between the first and the
-/// last bracket.
+/// Extracts the JSON from a reply: all of it, the contents of a code fence, or the text between the first and the last
+/// bracket.
 ///
 /// # Errors
-/// Returns the problem in words.
+/// Returns a description of the problem.
 pub fn json_of(text: &str) -> Result<Value, String> {
     let text = text.trim();
     let error = match serde_json::from_str(text) {
@@ -167,7 +167,7 @@ pub fn json_of(text: &str) -> Result<Value, String> {
     let fenced = text.split("```").nth(1).map(|inside| inside.split_once('\n').map_or(inside, |(_, rest)| rest));
     let within = |open: char, close: char| text.get(text.find(open)?..=text.rfind(close)?);
     let (object, list) = (within('{', '}'), within('[', ']'));
-    // What begins first contains the other one: a list in a broken object is not the answer.
+    // The value that begins first contains the other one: a list inside a broken object is not the answer.
     let candidates = match text.find('{').zip(text.find('[')) {
         Some((object_at, list_at)) if object_at < list_at => [fenced, object, None],
         _ => [fenced, list, object],
@@ -193,7 +193,7 @@ fn is_closed(schema: &Map<String, Value>) -> bool {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return !is_object };
     let required = schema.get("required").and_then(Value::as_array);
     let requires = |name: &String| required.is_some_and(|all| all.iter().any(|one| one == name.as_str()));
-    // A property may itself be called `properties`. A schema that is mistaken for an open object is merely not sent
+    // A property may itself be called `properties`. If a schema is mistaken for an open object, it is merely not sent
     // as strict.
     schema.get("additionalProperties") == Some(&Value::Bool(false)) && properties.keys().all(requires)
 }

@@ -1,7 +1,7 @@
-//! Finds the rest of a secret at a place where a string was shortened. Findings, summaries and lines of output are
-//! shortened before they are masked, and a part of a secret no longer has a key's shape.
+//! Finds the remains of a secret where a string was shortened. Findings, summaries and lines of output are shortened
+//! before they are masked, and part of a secret no longer has the shape of a key.
 //!
-//! Text may be cut next to an ellipsis. Long text may also be cut at its beginning or its end without an ellipsis.
+//! Text may be cut next to an ellipsis. Long text may also be cut at its beginning or end without an ellipsis.
 
 use std::ops::Range;
 
@@ -9,16 +9,16 @@ use regex::bytes::Regex;
 
 use super::{alternation, shape};
 
-/// Marks the place where text was omitted.
+/// Marks where text was omitted.
 const ELLIPSIS: &[u8] = "…".as_bytes();
 /// Minimum length of a partial secret that is masked, in bytes.
 const MIN_PART_BYTES: usize = 6;
-/// Minimum length of a string that may have been cut without an ellipsis, in bytes. It is below that of the excerpts of
-/// long lines, which are the shortest ones.
+/// Minimum length of a string that may have been cut without an ellipsis, in bytes. It is below the length of excerpts
+/// from long lines, which are the shortest such strings.
 const MIN_CUT_BYTES: usize = 190;
-/// Minimum length of a part of an encoded secret next to a line end that is masked, in bytes.
+/// Minimum length of the part of an encoded secret next to a line end that is masked, in bytes.
 const MIN_LINE_PART_BYTES: usize = 8;
-/// Minimum length of a line that is masked because all of it is within an encoded secret, in bytes.
+/// Minimum length of a line that is masked because it is entirely within an encoded secret, in bytes.
 const MIN_WITHIN_BYTES: usize = 16;
 /// Maximum number of bytes between the shortened text and the ellipsis.
 const MAX_GAP_BYTES: usize = 4;
@@ -45,7 +45,7 @@ impl Parts {
         })
     }
 
-    /// Returns the length of the longest beginning of one of `forms` that `text` ends with.
+    /// Returns the length of the longest beginning of one of `forms` with which `text` ends.
     fn begun(&self, forms: &[Vec<u8>], text: &[u8]) -> Option<usize> {
         let text = &text[text.len().saturating_sub(self.longest)..];
         let mut offset = 0;
@@ -59,7 +59,7 @@ impl Parts {
         None
     }
 
-    /// Returns the length of the longest end of one of `forms` that `text` begins with.
+    /// Returns the length of the longest end of one of `forms` with which `text` begins.
     fn ended(&self, forms: &[Vec<u8>], text: &[u8]) -> Option<usize> {
         let text = &text[..text.len().min(self.longest)];
         let (mut at, mut longest) = (0, None);
@@ -74,8 +74,8 @@ impl Parts {
     }
 }
 
-/// Calls `found` with each range in `text` next to a cut that is a part of one of `forms`. With `shapes`, also calls
-/// it with ranges next to an ellipsis that look like a part of a key, or of a URL with a password.
+/// Calls `found` with each range in `text` next to a cut that is part of one of `forms`. With `shapes`, also calls it
+/// with ranges next to an ellipsis that look like part of a key, or of a URL with a password.
 pub(super) fn search<'s>(
     text: &[u8],
     secrets: &(impl Iterator<Item = (&'s Parts, &'s [Vec<u8>])> + Clone),
@@ -112,7 +112,7 @@ pub(super) fn search<'s>(
     }
 }
 
-/// Calls `found` with each range in `text` next to a line end that is a part of one of the `encoded` secrets, and with
+/// Calls `found` with each range in `text` next to a line end that is part of one of the `encoded` secrets, and with
 /// each line that is within one. Programs such as `base64` and `xxd` wrap their output, and lines may arrive one by
 /// one, so each line is searched on its own.
 pub(super) fn search_lines(text: &[u8], parts: &Parts, encoded: &[Vec<u8>], mut found: impl FnMut(Range<usize>)) {
@@ -127,7 +127,7 @@ pub(super) fn search_lines(text: &[u8], parts: &Parts, encoded: &[Vec<u8>], mut 
         let line = &text[from..end];
         let is_within = |form: &Vec<u8>| form.len() > line.len() && form.windows(line.len()).any(|part| part == line);
         let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
-        // Few other lines have no space, so the search costs nothing for most.
+        // Few other lines contain no space, so the search costs nothing for most lines.
         let may_be_within = (MIN_WITHIN_BYTES..parts.longest).contains(&line.len()) && line.iter().all(is_digit);
         if may_be_within && encoded.iter().any(is_within) {
             found(from..end);
@@ -152,7 +152,8 @@ fn torn_escape(text: &[u8]) -> usize {
     if is_torn { tail.len() - index } else { 0 }
 }
 
-/// Returns `true` if the byte may appear between a string and its ellipsis: `"text"…`, `text\n[… more]`.
+/// Returns `true` if the byte may appear between a string and its ellipsis: `"text"…`, `text
+/// [… more]`.
 fn is_around(byte: u8) -> bool {
     matches!(byte, b'[' | b']' | b'(' | b')' | b'"' | b'\'' | b'`' | b' ' | b'\n' | b'\t')
 }

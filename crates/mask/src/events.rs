@@ -1,4 +1,4 @@
-//! Masks the events of a run. Every field is named in this file, so that each new field needs a decision.
+//! Masks the events of a run. Every field is named in this file, so that each new field requires a decision.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use model::{
     AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, Detail, EgressAttempt, Ending, Event,
-    Failure, Finding, HookRecord, IntegritySign, Need, Part, Probe, Probed, Question, Repository, RepositoryChange,
-    RepositoryState, RunInfo, SideEffects, Step, ToolCall, ToolResult, Touch, TrialRecord,
+    Failure, FaultOccurrence, Finding, HookRecord, IntegritySign, Need, Part, Probe, Probed, Question, Repository,
+    RepositoryChange, RepositoryState, ReviewRequest, RunInfo, SideEffects, Step, ToolCall, ToolResult, Touch,
+    TrialRecord,
 };
 use serde_json::{Map, Value};
 
@@ -31,7 +32,8 @@ impl Mask {
         Pass::new(self).hook(record);
     }
 
-    /// Masks the evidence collected from a sandbox: the agent chose the names of files and the subjects of commits.
+    /// Masks the evidence collected from a sandbox, because the agent chose the names of files and the subjects of
+    /// commits.
     pub fn collected(&self, collected: &mut Collected) {
         Pass::new(self).collected(collected);
     }
@@ -118,7 +120,7 @@ impl<'m> Pass<'m> {
         }
     }
 
-    /// Masks the description of a run: users type the addresses and names in it.
+    /// Masks the description of a run, because users type the addresses and names in it.
     fn run(&self, info: &mut RunInfo) {
         let RunInfo { label, settings, agents, invocation, skills: _, trials: _, jobs: _, .. } = info;
         self.strings(label);
@@ -129,7 +131,7 @@ impl<'m> Pass<'m> {
         }
     }
 
-    /// Masks a host: a name may contain what an agent tries to send out.
+    /// Masks a host, because its name may contain data that an agent tries to send out.
     fn egress(&self, attempt: &mut EgressAttempt) {
         let EgressAttempt { host, reason, port: _, verdict: _, way: _, is_model: _, by_command: _ } = attempt;
         self.string(host);
@@ -147,6 +149,7 @@ impl<'m> Pass<'m> {
             | Step::Thinking { text, message: _, parent: _ }
             | Step::Notice { text, from: _ } => self.string(text),
             Step::Egress(attempt) => self.egress(attempt),
+            Step::Fault(FaultOccurrence { detail, fault: _, number: _ }) => self.string(detail),
             Step::ToolCall(call) => self.call(call),
             Step::ToolResult(ToolResult { content, id: _, is_error: _ }) => self.string(content),
             Step::Question(question) => self.question(question),
@@ -193,6 +196,7 @@ impl<'m> Pass<'m> {
             patch,
             network: _,
             integrity,
+            faults,
             forged_calls: _,
             sandbox: _,
             home: _,
@@ -201,6 +205,7 @@ impl<'m> Pass<'m> {
         self.strings(files_changed.iter_mut().map(|file| &mut file.path));
         self.strings(outside_changes);
         self.signs(integrity);
+        self.strings(faults.iter_mut().map(|report| &mut report.detail));
         if let Some(Repository { branch, status, new_commits, head: _ }) = repository {
             self.strings(status.iter_mut().chain(new_commits).chain(branch));
         }
@@ -214,7 +219,7 @@ impl<'m> Pass<'m> {
         }
     }
 
-    /// Masks the state of a repository: agents choose the names of branches, and users type addresses.
+    /// Masks the state of a repository, because agents choose the names of branches, and users type addresses.
     fn repository(&self, state: &mut RepositoryState) {
         let RepositoryState { branch, branches, remotes, recent_commits, status, pushes, lost, .. } = state;
         self.strings(lost);
@@ -224,10 +229,11 @@ impl<'m> Pass<'m> {
         self.names(branches);
         for remote in remotes.values_mut() {
             self.string(&mut remote.url);
-            self.strings(remote.unknown.iter_mut().chain(&mut remote.by_others));
+            self.strings(remote.unknown.iter_mut().chain(&mut remote.by_others).chain(&mut remote.unsupported));
             remote.branches.iter_mut().for_each(|branches| self.names(branches));
             for request in remote.review_requests.iter_mut().flatten() {
-                self.strings(request.head.iter_mut().chain(&mut request.base).chain(&mut request.url));
+                let ReviewRequest { head, base, url, title, body, number: _, open: _ } = request;
+                self.strings([head, base, url, title, body].into_iter().flatten());
             }
         }
     }
@@ -240,7 +246,7 @@ impl<'m> Pass<'m> {
         self.strings(commits.iter_mut().map(|commit| &mut commit.subject));
     }
 
-    /// Masks the result of a probe for an assertion. Its key is a digest and stays the same, because the result is
+    /// Masks the result of a probe for an assertion. Its key is a digest and stays unchanged, because the result is
     /// looked up by it.
     fn probe(&self, probe: &mut Probe) {
         let Probe { need, found, key: _ } = probe;
@@ -291,6 +297,7 @@ impl<'m> Pass<'m> {
             self.names(commits);
         }
         self.signs(&mut record.integrity);
+        self.strings(record.injected_faults.iter_mut().map(|report| &mut report.detail));
         self.findings(&mut record.findings);
     }
 

@@ -1,10 +1,10 @@
-//! Masks private keys that arrive line by line. A single line does not show that it belongs to a key.
+//! Masks private keys that arrive line by line. A single line does not reveal that it belongs to a key.
 
 use std::sync::{Mutex, PoisonError};
 
 use super::MASKED;
 
-/// Maximum number of lines of a private key. Later lines are shown again, so that a `BEGIN` marker alone cannot hide
+/// Maximum number of lines in a private key. Later lines are shown again, so that a `BEGIN` marker alone cannot hide
 /// other output.
 const MAX_LINES: usize = 200;
 
@@ -22,7 +22,7 @@ struct OpenBlock {
 }
 
 impl KeyBlocks {
-    /// Masks `line`, the next line of `stream`, as far as it belongs to a private key that began in an earlier line.
+    /// Masks `line`, the next line of `stream`, if it belongs to a private key that began on an earlier line.
     pub fn mask(&self, stream: &str, line: &mut String) {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = open.iter().position(|open| open.stream == stream) {

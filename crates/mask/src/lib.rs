@@ -1,8 +1,8 @@
 //! Removes secrets from everything that leaves the process.
 //!
 //! Grading sees the original text. The runner masks each event before it is sent, so no log, report or record contains
-//! a secret, including findings. Data that leaves in another way is masked there: the input of user commands, the
-//! prompts of judges and simulated users, messages about files, and `config`.
+//! a secret, not even in findings. Data that leaves in other ways is masked at that point: the input of user commands,
+//! the prompts of judges and simulated users, messages about files, and `config`.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -15,6 +15,7 @@
 
 mod cut;
 mod events;
+mod finder;
 mod key_block;
 mod pieces;
 pub mod secret;
@@ -32,6 +33,7 @@ use serde_json::Value;
 
 use self::cut::Parts;
 use self::events::Pass;
+pub use self::finder::Finder;
 pub use self::key_block::KeyBlocks;
 use self::secret::Forms;
 pub use self::secret::Secrets;
@@ -41,8 +43,8 @@ use self::view::{MAX_LAYERS, View};
 /// Replacement for a secret.
 pub const MASKED: &str = "[masked]";
 
-/// Minimum length of a string that is searched, in bytes. No secret and no part of one that is masked is shorter, and
-/// many strings are.
+/// Minimum length of a string that is searched, in bytes. Many strings are shorter, but no secret and no part of a
+/// secret that is masked is.
 const MIN_SEARCHED_BYTES: usize = 8;
 
 /// Maximum size of a compiled set of secrets, in bytes.
@@ -64,7 +66,7 @@ struct Values {
     finder: Regex,
     /// Finds parts of the forms.
     parts: Parts,
-    /// Forms in the digits of an encoding, which may be wrapped into lines, and what finds their parts.
+    /// Forms in the digits of an encoding, which may be wrapped into lines, and the finder of their parts.
     wrapped: Option<(Parts, Vec<Vec<u8>>)>,
 }
 
@@ -84,14 +86,14 @@ enum Extent {
 }
 
 impl Mask {
-    /// Creates a mask for the values of variables in `env` whose names mark them as secrets, for passwords in URLs, for
-    /// credentials in header variables, and for anything with the shape of a key.
+    /// Creates a mask for the values of variables in `env` whose names mark them as secrets, for passwords in URLs,
+    /// for credentials in header variables, and for anything with the shape of a key.
     pub fn of<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
         Self { values: Vec::new(), has_shapes: true }.with(secret::texts(env))
     }
 
     /// Adds the secrets of a trial whose fixture sets `env`. The user wrote these values into a file, but reports are
-    /// passed on to others.
+    /// passed on to other people.
     pub fn with_fixture(&self, env: &[(String, String)]) -> Self {
         self.clone().with(secret::texts(env.iter().map(|(name, value)| (name, value))))
     }
@@ -115,8 +117,8 @@ impl Mask {
         self.masked(text, Extent::All)
     }
 
-    /// Returns `text` with the values that are known to be the user's secrets masked. Text that only looks like a
-    /// secret stays.
+    /// Returns `text` with only the values that are known to be the user's secrets masked. Text that merely looks like
+    /// a secret stays.
     pub fn without_values<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.masked(text, Extent::Values)
     }
@@ -203,7 +205,7 @@ fn alternation<'t>(texts: impl Iterator<Item = &'t [u8]>) -> Option<Regex> {
     built.ok().filter(|_| !pattern.is_empty())
 }
 
-/// Returns `name`, with a number appended if `is_taken`.
+/// Returns `name`, with a number appended if `is_taken` returns true for it.
 fn numbered(name: String, is_taken: impl Fn(&str) -> bool) -> String {
     let more = (2..).map(|number| format!("{name} {number}"));
     let free = [name.clone()].into_iter().chain(more).find(|name| !is_taken(name));

@@ -1,5 +1,5 @@
-//! Masks secrets in streams. A model's text arrives in pieces, each in its own frame, and a secret may be split between
-//! two frames.
+//! Masks secrets in streams. A model's text arrives in pieces, each in its own frame, and a secret may be split
+//! between two frames.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,13 +10,13 @@ use super::{Extent, MASKED, Mask};
 
 /// One string in a frame.
 struct Piece {
-    /// Index of its line, and of the text within that line.
+    /// Index of its line, and of the text within the line.
     place: (usize, usize),
     /// Its range in the joined text of its path.
     range: Range<usize>,
 }
 
-/// All strings at the same path of their frames, joined in order.
+/// All strings at the same path in their frames, joined in order.
 #[derive(Default)]
 struct Joined {
     text: String,
@@ -24,7 +24,8 @@ struct Joined {
 }
 
 impl Mask {
-    /// Masks secrets that are split between frames in `text`, which has a JSON frame on each line. Returns `None` if
+    /// Masks secrets in `text` that are split between frames. `text` has a JSON frame on each line. Returns `None` if
+    /// there are none.
     /// there are none.
     pub(super) fn frames(&self, text: &str) -> Option<String> {
         let mut frames: Vec<(&str, Option<Value>)> = text.lines().map(frame).collect();
@@ -71,7 +72,7 @@ impl Mask {
         Some(masked)
     }
 
-    /// Returns the places of the pieces that hold part of a secret which is not contained in any single piece.
+    /// Returns the places of the pieces that hold part of a secret that is not contained in any single piece.
     fn cut(&self, joined: &Joined) -> Vec<(usize, usize)> {
         if joined.pieces.len() < 2 {
             return Vec::new();

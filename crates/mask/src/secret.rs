@@ -9,14 +9,14 @@ use percent_encoding::percent_decode_str;
 
 use crate::layers;
 
-/// Minimum length of a secret in bytes. Shorter values cannot be distinguished from ordinary text.
+/// Minimum length of a secret in bytes. Shorter values cannot be told apart from ordinary text.
 const MIN_SECRET_BYTES: usize = 8;
 /// Length in bytes from which a user name without a password in a URL counts as a token.
 const MIN_TOKEN_BYTES: usize = 16;
 
 /// Endings of the last part of a variable's name that mark its value as a secret.
 const WORDS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
-/// Ends of names that end in `KEY` but are other words, or keys that are not secret.
+/// Endings of names that end in `KEY` but are other words, or keys that are not secret.
 const OTHER_KEYS: [&str; 11] = [
     "PRIMARY_KEY",
     "FOREIGN_KEY",
@@ -30,7 +30,7 @@ const OTHER_KEYS: [&str; 11] = [
     "DONKEY",
     "WHISKEY",
 ];
-/// Last parts of names that mark a secret, and that are too short to be matched as the end of a longer word.
+/// Last parts of names that mark a secret, but are too short to be matched as the end of a longer word.
 const LAST_PARTS: [&str; 16] = [
     "PAT",
     "AUTH",
@@ -64,7 +64,7 @@ const WITHIN: [&str; 9] = [
 /// Parts of names that mark a secret wherever they occur in the name.
 const CONNECTIONS: [&str; 6] =
     ["WEBHOOK_URL", "WEBHOOK_URI", "CONNECTION_STRING", "CONN_STRING", "CONN_STR", "CONNECTIONSTRING"];
-/// Last parts of names that describe a secret instead of holding it.
+/// Last parts of names that describe a secret rather than contain it.
 const ABOUT: [&str; 14] = [
     "NAME",
     "FILE",
@@ -86,8 +86,8 @@ const NAMES: [&str; 2] = ["AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK"];
 /// Variables whose values are HTTP headers, one per line.
 const HEADERS: [&str; 1] = ["ANTHROPIC_CUSTOM_HEADERS"];
 
-/// Returns every string that reveals a secret of `env`: values of variables with names of secrets, passwords in URLs
-/// and credentials in header variables.
+/// Returns every string that reveals a secret in `env`: values of variables whose names mark them as secrets,
+/// passwords in URLs and credentials in header variables.
 pub(crate) fn texts<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Forms {
     let mut secrets: Vec<String> = Vec::new();
     for (name, value) in env {
@@ -114,6 +114,11 @@ pub(crate) struct Forms {
     pub(crate) encoded: Vec<Vec<u8>>,
 }
 
+/// Returns every form of `values`, whatever they look like.
+pub(crate) fn in_forms(values: &[String]) -> Forms {
+    disguised(values)
+}
+
 /// Returns the forms of `secrets`.
 fn disguised(secrets: &[String]) -> Forms {
     let secrets = || secrets.iter().map(|secret| secret.trim()).filter(|secret| secret.len() >= MIN_SECRET_BYTES);
@@ -121,7 +126,7 @@ fn disguised(secrets: &[String]) -> Forms {
     Forms { all: sorted(secrets().flat_map(plain).chain(encoded.iter().cloned()).collect()), encoded }
 }
 
-/// Returns `texts` that are long enough, the longest first, each once.
+/// Returns the `texts` that are long enough, longest first, without duplicates.
 fn sorted(mut texts: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     texts.retain(|text| text.len() >= MIN_SECRET_BYTES);
     texts.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
@@ -129,7 +134,7 @@ fn sorted(mut texts: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     texts
 }
 
-/// Secrets that users wrote into configuration. They are never shown.
+/// Secrets that users wrote into the configuration. They are never shown.
 #[derive(Clone, Default)]
 pub struct Secrets {
     values: Vec<String>,
@@ -142,8 +147,8 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Collects the secrets of `node`, a configuration: values of keys named like a key, token or password, credentials
-    /// in headers, and passwords in URLs.
+    /// Collects the secrets in `node`, a configuration: values of keys named like a key, token or password,
+    /// credentials in headers, and passwords in URLs.
     pub fn of(node: &Node) -> Self {
         let mut values = Vec::new();
         collect("", "", node, &mut values);
@@ -175,8 +180,8 @@ impl Secrets {
         found.iter().any(|secret| secret == value)
     }
 
-    /// Returns `true` if `line` assigns a literal to a name that marks a secret: `apiKey: abc`, `"password" = "x"`. The
-    /// file that contains the line need not be valid.
+    /// Returns `true` if `line` assigns a literal to a name that marks a secret: `apiKey: abc`, `"password" = "x"`.
+    /// The file that contains the line need not be valid.
     pub fn are_assigned_in(line: &str) -> bool {
         let assigned = line.char_indices().filter(|(_, letter)| matches!(letter, ':' | '='));
         assigned.into_iter().any(|(index, _)| {
@@ -230,7 +235,7 @@ fn of_entry(section: &str, key: &str, value: &str, values: &mut Vec<String>) {
     }
 }
 
-/// Converts `apiKey` to the form of a variable's name: `api_key`.
+/// Converts `apiKey` to the form of a variable name: `api_key`.
 fn in_words(key: &str) -> String {
     let mut words = String::with_capacity(key.len() + 4);
     let mut was_small = false;
@@ -245,7 +250,7 @@ fn in_words(key: &str) -> String {
 }
 
 /// Returns `true` if a variable's name marks its value as a secret. Either its last part does (`API_KEY`, but not
-/// `KEY_LAYOUT`), or a part that has no other meaning (`API_KEY_2`).
+/// `KEY_LAYOUT`), or another part that has no other meaning (`API_KEY_2`).
 pub fn is_of_variable(name: &str) -> bool {
     let name = name.to_ascii_uppercase().replace(['-', '.'], "_");
     let last = name.rsplit('_').next().unwrap_or_default();
@@ -259,8 +264,8 @@ pub fn is_of_variable(name: &str) -> bool {
     NAMES.contains(&name.as_str()) || is_last || is_within || connects
 }
 
-/// Returns `true` if a value is the path of a secret instead of the secret itself. Generated secrets may begin with `/`
-/// too, but have long parts that mix upper and lower case letters with digits.
+/// Returns `true` if a value is the path of a secret rather than the secret itself. Generated secrets may also begin
+/// with `/`, but have long parts that mix upper and lower case letters with digits.
 fn is_a_path(value: &str) -> bool {
     let random = |part: &str| {
         let has = |is: fn(&char) -> bool| part.chars().any(|letter| is(&letter));
@@ -279,7 +284,7 @@ pub fn is_of_header(name: &str) -> bool {
     is_of_variable(&name) || ["auth", "authorization", "cookie", "signature"].iter().any(|end| name.ends_with(end))
 }
 
-/// Returns the secrets of a header line `Name: value` if its name marks it as a credential.
+/// Returns the secrets in a header line `Name: value` if its name marks the value as a credential.
 fn in_header(line: &str) -> Vec<String> {
     let Some((_, value)) = line.split_once(':').filter(|(name, _)| is_of_header(name.trim())) else {
         return Vec::new();
@@ -295,7 +300,7 @@ fn in_connection(value: &str) -> Vec<String> {
     pairs.filter(|(name, _)| is_of_variable(&in_words(name.trim()))).map(|(_, value)| value.trim().to_owned()).collect()
 }
 
-/// Returns the passwords of the URLs in `value`, and user names that are tokens.
+/// Returns the passwords in the URLs in `value`, and the user names that are tokens.
 fn in_url(value: &str) -> Vec<String> {
     let mut found = Vec::new();
     for rest in value.split("://").skip(1) {
@@ -316,7 +321,7 @@ fn in_url(value: &str) -> Vec<String> {
     found
 }
 
-/// Returns the forms of a secret in letters, after escapes are decoded: as it is, line by line, and with a plus for each
+/// Returns the forms of a secret as text, after escapes are decoded: unchanged, line by line, and with a plus for each
 /// space.
 fn plain(secret: &str) -> Vec<Vec<u8>> {
     let lines = secret.lines().map(str::trim).filter(|line| *line != secret && !line.starts_with("-----"));
@@ -329,7 +334,7 @@ fn plain(secret: &str) -> Vec<Vec<u8>> {
     forms
 }
 
-/// Returns the forms of a secret in digits: base64 and hexadecimal, each of UTF-8 and UTF-16.
+/// Returns the encoded forms of a secret: base64 and hexadecimal, each of UTF-8 and UTF-16.
 fn encoded(secret: &str) -> Vec<Vec<u8>> {
     let mut forms: Vec<Vec<u8>> = Vec::new();
     let units = |bytes: fn(u16) -> [u8; 2]| secret.encode_utf16().flat_map(bytes).collect::<Vec<u8>>();
@@ -344,8 +349,8 @@ fn encoded(secret: &str) -> Vec<Vec<u8>> {
     forms
 }
 
-/// Returns the base64 digits that depend only on `bytes` if `before` bytes, modulo 3, of other data precede them;
-/// without padding.
+/// Returns the base64 digits, without padding, that depend only on `bytes` if other data whose length is `before`,
+/// modulo 3, precedes them.
 fn base64_within(bytes: &[u8], before: usize) -> String {
     let all = [&[0; 2][..before], bytes].concat();
     // Only complete digits are returned: the last, incomplete one depends on the bytes that follow.

@@ -1,9 +1,9 @@
-//! Formats of keys, for all providers, in one table.
+//! Formats of keys from all providers, in one table.
 //!
-//! The formats are those of gitleaks' default configuration that identify a key on their own, and those that model
+//! The formats are those in gitleaks' default configuration that identify a key on their own, and those that model
 //! providers document. Source: <https://github.com/gitleaks/gitleaks>, `config/gitleaks.toml` at commit 009e025ad410,
-//! MIT, read on 2026-11-22. Formats that can only be recognised by the words around them, and values that are public by
-//! design, are omitted. Each row lists marks of which every matching key contains one, so that ordinary text is
+//! MIT, read on 2026-11-22. Formats that can be recognised only by the words around them, and values that are public
+//! by design, are omitted. Each row lists marks, one of which every matching key contains, so that ordinary text is
 //! searched only once.
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ const MIN_SHAPE_BYTES: usize = 16;
 
 /// A shape of keys.
 struct Shape {
-    /// Strings of which every such key, or the text before it, contains one.
+    /// Strings, one of which is in every such key or in the text before it.
     marks: &'static [&'static str],
     /// Regular expression; its first group is masked, or the whole match if it has none.
     pattern: &'static str,
@@ -30,7 +30,7 @@ enum MatchCondition {
     Anywhere,
     /// Only if no letter or digit precedes it.
     Alone,
-    /// As `Alone`, and only if it contains a digit: ordinary words have this form too.
+    /// Like `Alone`, and only if it contains a digit, because ordinary words have this form too.
     WithDigit,
 }
 
@@ -170,7 +170,7 @@ const SHAPES: &[Shape] = &[
         r#"(?i)[?&](?:(?:[a-z]+[_-])?(?:api[_-]?key|key|token|secret|password))=([^&\s"'<>]+)"#),
 ];
 
-/// Expression that finds all marks of the table in one pass.
+/// Expression that finds all marks in the table in one pass.
 static MARKS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let marks: Vec<String> = SHAPES.iter().flat_map(|shape| shape.marks).map(|mark| regex::escape(mark)).collect();
     compiled(&marks.join("|"))
@@ -213,7 +213,7 @@ pub(super) fn search(text: &[u8], mut found: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Returns the length of the partial key at the end of `text`, whose end was cut off.
+/// Returns the length of the partial key at the end of `text` if its end was cut off.
 pub(super) fn begun(text: &[u8]) -> Option<usize> {
     let is_of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'=' | b'~');
     let text = &text[text.len().saturating_sub(MAX_KEY_BYTES)..];
@@ -232,9 +232,9 @@ pub(super) fn begun(text: &[u8]) -> Option<usize> {
     found.max()
 }
 
-/// Returns the length of the partial key at the start of `text`, whose beginning was cut off, including a partial
-/// `Bearer ` before it. A long word with a letter and a digit counts as one, because a key's characteristic prefix is
-/// missing.
+/// Returns the length of the partial key at the start of `text` if its beginning was cut off, including a partial
+/// `Bearer ` before it. A long word with a letter and a digit counts as one, because the characteristic prefix of the
+/// key is missing.
 pub(super) fn ended(text: &[u8]) -> Option<usize> {
     const SCHEME: &[u8] = b"Bearer ";
     let is_of_key =
@@ -250,7 +250,7 @@ pub(super) fn ended(text: &[u8]) -> Option<usize> {
 }
 
 /// Returns the length of the user name and password at the end of `text`, a URL that was cut off in or after them. An
-/// `@` may be a part of the password, so everything counts.
+/// `@` may be part of the password, so everything counts.
 pub(super) fn begun_url(text: &[u8]) -> Option<usize> {
     let text = &text[text.len().saturating_sub(MAX_URL_BYTES)..];
     let index = text.windows(3).rposition(|part| part == b"://")? + 3;
@@ -262,7 +262,7 @@ pub(super) fn begun_url(text: &[u8]) -> Option<usize> {
     (!is_port && !is_whole).then_some(user_info.len())
 }
 
-/// Returns the length of the rest of the user name and password at the start of `text`, a URL whose beginning was cut
+/// Returns the length of the remaining user name and password at the start of `text`, a URL whose beginning was cut
 /// off.
 pub(super) fn ended_url(text: &[u8]) -> Option<usize> {
     let text = &text[..text.len().min(MAX_URL_BYTES)];
@@ -272,7 +272,7 @@ pub(super) fn ended_url(text: &[u8]) -> Option<usize> {
     (index > 0 && has_host).then_some(index)
 }
 
-/// Returns `true` for a byte that cannot be a part of the name, the password and the host in a URL.
+/// Returns `true` for a byte that cannot be part of the user name, the password or the host in a URL.
 fn ends_authority(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b'/' | b'?' | b'#' | b'"' | b'\'' | b'<' | b'>')
 }

@@ -283,7 +283,7 @@ fn a_partial_secret_in_shortened_text_is_masked() {
     let mask = mask(&[("A_KEY", "dummy-secret-1")]);
     assert_eq!(mask.text("the answer \"it is dummy-sec…\""), "the answer \"it is [masked]…\"");
     assert_eq!(mask.text("…cret-1 is it, ghp_0123456… too…"), "…[masked] is it, [masked]… too…");
-    assert_eq!(mask.text("dummy-sec\n[… 9 bytes left out …]\ncret-1"), "[masked]\n[… 9 bytes left out …]\n[masked]");
+    assert_eq!(mask.text("dummy-sec\n[… 9 bytes omitted …]\ncret-1"), "[masked]\n[… 9 bytes omitted …]\n[masked]");
     assert_eq!(mask.text("dummy… and a … plain one…"), "dummy… and a … plain one…");
     for key in [
         "ghp_abcdefghijklmnopqrstuv\u{1b}[31mwxyz",
@@ -306,7 +306,7 @@ fn a_partial_secret_in_shortened_text_is_masked() {
     assert_eq!(mask.text(&format!("{long}dummy-sec")), format!("{long}[masked]"));
 }
 
-/// Asserts that `masked` shows no part of `secret` of `most` bytes or more.
+/// Asserts that `masked` shows no part of `secret` that has `most` bytes or more.
 fn assert_hidden(masked: &str, secret: &str, most: usize) {
     for part in secret.as_bytes().windows(most) {
         assert!(!masked.as_bytes().windows(most).any(|shown| shown == part), "{secret}: {masked}");
@@ -321,9 +321,9 @@ fn a_known_secret_is_masked_wherever_it_is_truncated() {
         for (form, index) in forms.iter().flat_map(|form| (0..=form.len()).map(move |index| (form, index))) {
             let Some((front, rest)) = form.split_at_checked(index) else { continue };
             let long = "x".repeat(200);
-            // An escape hides no part of the secret.
+            // An escape does not hide any part of the secret.
             let most = 6 + form.len() - secret.len();
-            for around in ["…", "\n[… 9 bytes left out …]\n", "\"…", ""] {
+            for around in ["…", "\n[… 9 bytes omitted …]\n", "\"…", ""] {
                 assert_hidden(&mask.text(&format!("{long} is {front}{around}")), form, most);
                 assert_hidden(&mask.text(&format!("{around}{rest} is {long}")), form, most);
             }
@@ -369,7 +369,7 @@ fn an_encoded_secret_is_masked_where_a_program_wraps_it_into_lines() {
             let lines: Vec<&str> = encoded.as_bytes().chunks(width).map(|line| str::from_utf8(line).unwrap()).collect();
             let whole = mask.text(&lines.join("\n")).replace('\n', "");
             let apart: String = lines.iter().map(|line| mask.text(line)).collect();
-            // Nothing shows 12 digits of the secret in a row.
+            // At most 11 digits of the secret are shown in a row.
             let all = [0, 1, 2].map(|offset| BASE64_STANDARD.encode(format!("{}{secret}", "x".repeat(offset))));
             for masked in [whole, apart] {
                 let shown = |digits: &str| masked.contains(digits);

@@ -15,7 +15,7 @@ pub(super) struct View {
     pieces: Vec<Piece>,
 }
 
-/// A part of a view: copied bytes, or the bytes that one escape represents.
+/// A part of a view: copied bytes, or the bytes that an escape represents.
 struct Piece {
     /// Start in the view.
     at: usize,
@@ -98,7 +98,7 @@ impl View {
     }
 }
 
-/// Returns every layer of `secret` that differs from the one before it.
+/// Returns every layer of `secret` that differs from the previous one.
 pub(crate) fn layers(secret: &str) -> Vec<Vec<u8>> {
     let mut layers: Vec<Vec<u8>> = Vec::new();
     while layers.len() < MAX_LAYERS
@@ -114,7 +114,7 @@ fn may_begin(byte: u8) -> bool {
     matches!(byte, b'\\' | b'%' | b'&' | 0x00..=0x08 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f | 0xc2 | 0xe2 | 0xef)
 }
 
-/// Decodes the escape that `text` begins with. Returns its length and the bytes it represents.
+/// Decodes the escape with which `text` begins. Returns its length and the bytes that it represents.
 fn escape(text: &[u8]) -> Option<(usize, Decoded)> {
     match text {
         [b'\\', rest @ ..] => backslash(rest).map(|(taken, meant)| (taken + 1, meant)),
@@ -134,7 +134,7 @@ fn escape(text: &[u8]) -> Option<(usize, Decoded)> {
     }
 }
 
-/// Decodes the text after a backslash in JSON, programs and shells.
+/// Decodes the text after a backslash as in JSON, programs and shells.
 fn backslash(rest: &[u8]) -> Option<(usize, Decoded)> {
     let (first, after) = rest.split_first()?;
     let plain = |byte: u8| Some((1, Decoded::byte(byte)));
@@ -172,7 +172,7 @@ fn unicode(after: &[u8]) -> Option<(usize, char)> {
     Some((4, char::from_u32(unit)?))
 }
 
-/// Decodes the text after an ampersand in HTML and XML.
+/// Decodes the text after an ampersand as in HTML and XML.
 fn entity(rest: &[u8]) -> Option<(usize, Decoded)> {
     const NAMES: [(&[u8], u8); 5] = [(b"amp", b'&'), (b"lt", b'<'), (b"gt", b'>'), (b"quot", b'"'), (b"apos", b'\'')];
     let end = rest.iter().take(9).position(|byte| *byte == b';')?;

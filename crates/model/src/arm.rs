@@ -1,4 +1,4 @@
-//! Configuration that a case runs under, and the id of one execution.
+//! Configuration under which a case runs, and the id of one execution.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ pub const WITH_SKILL: &str = "with_skill";
 /// Variant of an arm whose agent lacks the skill. It serves only for comparison and does not affect the run's result.
 pub const WITHOUT_SKILL: &str = "without_skill";
 
-/// Configuration that a case runs under.
+/// Configuration under which a case runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Arm {
     /// Name of the agent, such as `claude-code`.
@@ -24,7 +24,7 @@ impl std::fmt::Display for Arm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.agent)?;
         if let Some(model) = &self.model {
-            // The file name is enough, whatever folder the script is in.
+            // The file name is enough; the script's folder does not matter.
             let model = model.strip_prefix("scripted:").unwrap_or(model);
             write!(f, ":{}", model.rsplit('/').next().unwrap_or(model))?;
         }
@@ -42,7 +42,7 @@ pub struct TrialId {
     pub suite: Arc<str>,
     /// Id of the case.
     pub case: Arc<str>,
-    /// Printed form of the arm.
+    /// Printed form of the arm, such as `codex+with_skill`.
     pub arm: Arc<str>,
     /// Number of the repetition, from 1.
     pub repetition: u64,

@@ -1,12 +1,13 @@
-//! Summaries of arms by name: the results of each, and the difference between the arm with the skill and the one
-//! without.
+//! Summaries by arm: the results of each, and the difference between the arm with the skill and the one without.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::{ArmStatistics, Delta, Observation, Trigger, Triggering, fisher, least_fisher, limit_of_tests};
+use crate::statistics::{
+    ArmStatistics, Delta, DiscreteTest, Observation, SIGNIFICANCE, Trigger, Triggering, holm_of_tests, normalised_gain,
+};
 use crate::{TrialRecord, WITH_SKILL, WITHOUT_SKILL};
 
 /// Figures of one finished trial, kept small so that thousands fit in memory during a run.
@@ -217,6 +218,18 @@ impl ArmDelta {
             cases: cases(&with, &without),
         })
     }
+
+    /// Returns the share of the possible improvement that the skill reached, over the means of the cases that were
+    /// decided in both arms; see [`normalised_gain`]. `None` without such a case, or if all trials pass in both arms.
+    pub fn normalised_gain(&self) -> Option<f64> {
+        let share =
+            |figures: &CaseFigures| (figures.decided > 0).then(|| figures.passed as f64 / figures.decided as f64);
+        let shares = self.cases.iter().filter_map(|case| share(&case.without).zip(share(&case.with)));
+        let shares: Vec<(f64, f64)> = shares.collect();
+        let mean = |of: fn(&(f64, f64)) -> f64| shares.iter().map(of).sum::<f64>() / shares.len() as f64;
+        // Not a number without a case, which is not a share.
+        normalised_gain(mean(|shares| shares.0), mean(|shares| shares.1))
+    }
 }
 
 impl SuiteDelta {
@@ -249,13 +262,12 @@ impl CaseDelta {
         ([self.with.passed, self.without.passed], [self.with.decided, self.without.decided])
     }
 
-    /// Returns the effect, given the p-value below which a difference is more than chance.
-    fn effect(&self, limit: f64) -> CaseEffect {
+    /// Returns the effect; `is_certain` if a difference is more than chance.
+    fn effect(&self, is_certain: bool) -> CaseEffect {
         let ([with, without], [of_with, of_without]) = self.table();
         if of_with == 0 || of_without == 0 {
             return CaseEffect::Undecided;
         }
-        let is_certain = fisher([with, without], [of_with, of_without]) < limit;
         match (with * of_without).cmp(&(without * of_with)) {
             std::cmp::Ordering::Less if is_certain => CaseEffect::Harms,
             std::cmp::Ordering::Greater if is_certain => CaseEffect::Helps,
@@ -308,11 +320,14 @@ fn cases(with: &[&TrialFigures], without: &[&TrialFigures]) -> Vec<CaseDelta> {
         effect: CaseEffect::Undecided,
     });
     let mut deltas: Vec<CaseDelta> = deltas.filter(|case| case.with.trials > 0 && case.without.trials > 0).collect();
-    let limit = limit_of_tests(deltas.iter().map(|case| {
+    let test = |case: &CaseDelta| {
         let (passed, trials) = case.table();
-        least_fisher(passed[0] + passed[1], trials)
-    }));
-    deltas.iter_mut().for_each(|case| case.effect = case.effect(limit));
+        DiscreteTest::of_passes(passed, trials)
+    };
+    let adjusted = holm_of_tests(&deltas.iter().map(test).collect::<Vec<_>>());
+    for (case, p_value) in deltas.iter_mut().zip(adjusted) {
+        case.effect = case.effect(p_value < SIGNIFICANCE);
+    }
     deltas
 }
 
@@ -382,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_is_helped_or_harmed_only_by_more_than_chance_and_if_an_arm_passes() {
+    fn a_skill_helps_or_harms_a_case_only_beyond_chance_and_if_an_arm_passes() {
         let case = |name: &str, with: &[Outcome], without: &[Outcome]| {
             let trials = |variant, outcomes: &[Outcome]| {
                 outcomes.iter().map(|outcome| trial("codex", variant, name, *outcome, None)).collect::<Vec<_>>()

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Definition, Diagnostic, Excerpt, Fixtures, NetworkPolicy, Node, Skill, SkillEval, Source, Spanned};
+use crate::{
+    Canaries, CaseFault, Definition, Diagnostic, Excerpt, Fixtures, NetworkPolicy, Node, RemoteMode, Skill, SkillEval,
+    Source, Spanned,
+};
 
 /// Cases of one file or of one skill.
 #[derive(Debug, Clone)]
@@ -36,19 +39,19 @@ pub struct Case {
     pub subject: Subject,
     /// Kind of definition that is installed: a skill or a sub-agent.
     pub definition: Definition,
-    /// Messages that the user sends, in order, in one session. At least one, unless the case is code or the user is
-    /// simulated.
+    /// Messages that the user sends, in order, in one session. There is at least one, unless the case is code or the
+    /// user is simulated.
     pub messages: Vec<UserMessage>,
-    /// Tools that the agent gets in addition to its own, for messages that are not written in the file: those of code
-    /// and of a simulated user.
+    /// Tools that the agent gets in addition to its own for messages that are not in the file: those from code or from
+    /// a simulated user.
     pub tools: Vec<Value>,
     /// Function that implements the case if it is written as code. It sends the user's messages and makes the
     /// assertions.
     pub code: Option<Box<Code>>,
     /// Model that plays the user after the written messages.
     pub user: Option<Box<SimulatedUser>>,
-    /// Settings of the `runner` block and similar blocks; unset ones are filled in when the run is planned. The cases
-    /// of a file may share them.
+    /// Settings from `runner` and similar blocks; missing ones are filled in when the run is planned. Cases in one
+    /// file may share them.
     pub runner: Arc<RunnerOptions>,
     /// Maximum number of model turns over all messages. No cap if absent.
     pub max_turns: Option<u64>,
@@ -64,6 +67,12 @@ pub struct Case {
     pub required_isolation: Vec<String>,
     /// Hosts that the processes of the trial may reach; the run's policy if absent.
     pub network: Option<NetworkPolicy>,
+    /// Canaries that its trials plant; the project's setting if absent.
+    pub canaries: Option<Canaries>,
+    /// Faults that its trials inject.
+    pub faults: Vec<CaseFault>,
+    /// Remote that the agent pushes to, if there is a source repository; the run's kind if absent.
+    pub remote: Option<RemoteMode>,
     /// Contents of the sandbox before the agent starts.
     pub fixtures: Arc<Fixtures>,
     /// Prepared answers to the agent's questions, each used once.
@@ -79,7 +88,7 @@ pub struct Case {
     pub skip: Option<String>,
     /// Quarantine, if the case is in one.
     pub quarantine: Option<Quarantine>,
-    /// Reasons why this case cannot run although the others can. Its trials are broken.
+    /// Reasons why this case cannot run although others can. Its trials are broken.
     pub broken: Vec<Diagnostic>,
     /// True if a mistake in the case breaks only its own trials; otherwise a mistake prevents the whole run.
     pub fails_alone: bool,
@@ -111,8 +120,8 @@ impl Case {
     }
 }
 
-/// Quarantine of a case that is known to be unreliable: its trials run and are reported, but do not decide the result of
-/// the run.
+/// Quarantine of a case that is known to be unreliable: its trials run and are reported, but do not decide the result
+/// of the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quarantine {
     /// Reason.
@@ -141,8 +150,8 @@ pub struct Code {
     pub scenario: usize,
     /// Name of the scenario.
     pub name: String,
-    /// Assertions in the code, one for each place in which they are written. Their results are known only after the
-    /// code runs.
+    /// Assertions in the code, one for each location where one is written. Their results are known only after the code
+    /// has run.
     pub claims: Vec<CodeClaim>,
 }
 
@@ -157,7 +166,7 @@ pub struct CodeClaim {
     pub source: Arc<Source>,
 }
 
-/// User that a model plays.
+/// User played by a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulatedUser {
     /// Persona of the user: `role`, `name`, `tone`, `backstory`, `context`.
@@ -206,7 +215,7 @@ impl Subject {
     }
 }
 
-/// One message of the user and the data that goes with it. Agents that accept only text ignore the rest.
+/// One message from the user and the data that goes with it. Agents that accept only text ignore the rest.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UserMessage {
@@ -271,7 +280,7 @@ pub enum LogVars {
     Always,
 }
 
-/// Prepared answer to a question of the agent.
+/// Prepared answer to a question from the agent.
 #[derive(Debug, Clone)]
 pub struct UserResponse {
     /// Regular expression matched against the text of the question.
@@ -318,7 +327,7 @@ pub enum AssertionScope {
     /// Everything that the agent did and left behind.
     #[default]
     Trial,
-    /// Reply to one message of the user, numbered from 1, and the work done for it.
+    /// Reply to one message from the user, numbered from 1, and the work done for it.
     Reply(usize),
     /// Last reply.
     LastReply,

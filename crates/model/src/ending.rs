@@ -1,8 +1,8 @@
-//! Ways in which the conversation with an agent ends, and the component at fault if it ended badly.
+//! How the conversation with an agent ends, and the component at fault if it ended badly.
 
 use serde::{Deserialize, Serialize};
 
-/// Way in which an agent stopped. Its work until then is graded in any case, unless its provider failed.
+/// How an agent stopped. Its work until then is always graded, unless its provider failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Ending {
@@ -14,7 +14,7 @@ pub enum Ending {
         #[serde(rename = "because")]
         reason: String,
     },
-    /// The agent ran out of a budget; the finding of that budget judges it.
+    /// The agent ran out of a budget; that budget's finding decides the result.
     OutOfBudget {
         /// Kind of budget.
         budget: Budget,
@@ -23,7 +23,7 @@ pub enum Ending {
     },
     /// The wall-clock timeout expired. Counts against the agent.
     TimedOut {
-        /// Name of the option, variable or key that set the time.
+        /// Name of the option, variable or key that set the timeout.
         setting: String,
         /// Its value in milliseconds.
         after_ms: u64,

@@ -1,4 +1,4 @@
-//! Events of a run: one ordered, owned, serialisable stream, identical live and on disk.
+//! Events in a run: one ordered, owned, serialisable stream, identical live and on disk.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{Collected, HookKind, HookRecord, RunInfo, Step, Summary, TrialId, Tr
 /// Current value of [`Envelope::v`].
 pub const EVENT_VERSION: u32 = 1;
 
-/// Event with its time and the run, trial and attempt that it belongs to.
+/// Event with its time and the run, trial and attempt to which it belongs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
     /// Value of [`EVENT_VERSION`] at the time of writing.
@@ -96,11 +96,11 @@ pub enum Event {
     },
     /// The conversation has ended and the sandbox was inspected.
     Collected(Collected),
-    /// A hook command of the user is about to run.
+    /// One of the user's hook commands is about to run.
     HookStarted {
         /// Point at which the hook runs.
         hook: HookKind,
-        /// Number among the hooks of that point, from 1.
+        /// Number among the hooks at that point, from 1.
         number: usize,
         /// Command line.
         command: String,

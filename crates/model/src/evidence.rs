@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Budgets, Ending, IntegritySign, OnBudget, RepositoryChange, Trace, Usage};
+use crate::{Budgets, Ending, FaultReport, IntegritySign, OnBudget, RepositoryChange, Trace, Usage};
 
 /// All the inputs of grading.
 #[derive(Debug, Clone)]
@@ -13,20 +13,20 @@ pub struct Evidence {
     pub trace: Trace,
     /// State of the sandbox afterwards.
     pub collected: Collected,
-    /// Way in which the conversation ended.
+    /// How the conversation ended.
     pub ending: Ending,
     /// Limits in force.
     pub limits: Arc<Limits>,
     /// Indices of the case's `user_responses` that were not used.
     pub unused_responses: Vec<usize>,
-    /// Working time of the agent in this attempt, in milliseconds, as measured for its time limits; absent if it was
+    /// Time that the agent worked in this attempt, in milliseconds, as measured for its time limits; absent if it was
     /// not measured.
     pub agent_ms: Option<u64>,
 }
 
 impl Evidence {
-    /// Returns the usage that counts against the trial's budgets: that of this attempt and of earlier ones that were
-    /// retried because of the way their agents ended.
+    /// Returns the usage that counts against the trial's budgets: this attempt's, and that of earlier attempts that
+    /// were retried because of how their agents ended.
     pub fn counted(&self) -> Usage {
         self.limits.counted(self.trace.usage)
     }
@@ -50,17 +50,17 @@ pub struct Limits {
     pub max_turns_set: bool,
     /// Cap on tokens of every kind together.
     pub token_budget: Option<f64>,
-    /// Origin of the token limit: `scenario`, `skill`, `project`, or the name of the run's option or variable.
+    /// Origin of the token limit: `scenario`, `skill`, `project`, or the name of the option or variable.
     pub token_budget_from: Option<String>,
     /// Wall-clock timeout in milliseconds.
     pub timeout_ms: u64,
-    /// Origin of the timeout: the run's option or variable, `timeout` in the scenario or the project, or the built-in
+    /// Origin of the timeout: an option or variable, `timeout` in the scenario or the project, or the built-in
     /// default.
     pub timeout_from: Option<String>,
     /// Further caps.
     #[serde(skip_serializing_if = "Budgets::is_empty")]
     pub budgets: Budgets,
-    /// Effect of a trial that exceeds a budget, or the token limit of the run; omitted if it fails the trial.
+    /// What happens to a trial that exceeds a budget or the run's token limit; omitted if it fails.
     #[serde(skip_serializing_if = "OnBudget::is_fail")]
     pub on_budget: OnBudget,
     /// Usage of earlier attempts that also counts against the budgets.
@@ -68,7 +68,7 @@ pub struct Limits {
     pub earlier: Option<Earlier>,
 }
 
-/// Usage of earlier attempts at a trial that were retried because of the way their agents ended.
+/// Usage of earlier attempts that were retried because of how their agents ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Earlier {
@@ -79,7 +79,8 @@ pub struct Earlier {
 }
 
 impl Limits {
-    /// True if the cap on tokens of every kind only warns: it is the run's, whose budgets only warn.
+    /// Returns `true` if exceeding the cap on all tokens only causes a warning: the run set it, and its budgets only
+    /// warn.
     pub fn tokens_only_warn(&self) -> bool {
         let of_others = ["scenario", "skill", "project"];
         let is_the_runs = self.token_budget_from.as_deref().is_some_and(|from| !of_others.contains(&from));
@@ -123,30 +124,34 @@ pub struct Collected {
     pub home: Option<String>,
     /// Agent's directory for temporary files.
     pub tmp: Option<String>,
-    /// Changed files of the working directory, sorted by path.
+    /// Changed files in the working directory, sorted by path.
     pub files_changed: Vec<FileChange>,
     /// Unexpected paths in the sandbox's base folder, which should contain only the sandbox's own directories.
     pub outside_changes: Vec<String>,
     /// State of the repository, if there is one.
     pub repository: Option<Repository>,
-    /// Further probes that assertions requested, one for each need.
+    /// Further probes that assertions requested, one for each [`Need`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<Probe>,
-    /// Probes that assertions about a reply requested, taken after that reply and before the next message.
+    /// Probes that assertions about a reply requested. They are taken after that reply and before the next message.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reply_probes: Vec<ReplyProbes>,
-    /// Changes of the repository and its remotes, if the case or an assertion needs them.
+    /// Changes to the repository and its remotes, if the case or an assertion needs them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repository_change: Option<Box<RepositoryChange>>,
-    /// Network policy under which the hosts that processes tried to reach were recorded; absent if they were not.
+    /// Network policy that was in force while attempted connections were recorded; absent if none were recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// Signs of tampering that only the sandbox and the run show. Grading adds those that follow from other evidence.
+    /// Signs of tampering that only the sandbox and the run can show. Grading adds those that follow from other
+    /// evidence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub integrity: Vec<IntegritySign>,
-    /// Ids of tool calls that no model asked for, although all requests to the model were seen.
+    /// Ids of tool calls that no model requested, although all requests to the model were seen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forged_calls: Vec<String>,
+    /// Faults of the case, and what became of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<FaultReport>,
     /// Agent's changes to the working directory as a patch, if it is requested and git can produce it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
@@ -159,7 +164,7 @@ impl Collected {
         self.probes.iter().find(|probe| probe.key == key).map(|probe| &probe.found)
     }
 
-    /// Returns the reason why the agent itself left nothing to examine when the conversation had ended, if so.
+    /// Returns the reason if the agent itself left nothing to examine at the end of the conversation.
     pub fn lost(&self) -> Option<&str> {
         self.probes.iter().find_map(|probe| match &probe.found {
             Probed::Lost { reason } => Some(reason.as_str()),
@@ -167,7 +172,7 @@ impl Collected {
         })
     }
 
-    /// Puts the probes taken after the reply to message `number`, from 1, before those taken at the end.
+    /// Puts the probes taken after the reply to message `number` (from 1) before those taken at the end.
     pub fn look_back(&mut self, number: usize) {
         let then = self.reply_probes.iter().filter(|probes| probes.reply == number);
         let then: Vec<Probe> = then.flat_map(|probes| probes.probes.iter().cloned()).collect();
@@ -260,7 +265,7 @@ pub enum Probed {
     },
     /// The path points outside the working directory and was not read.
     Outside,
-    /// All files of the working directory except those of repositories.
+    /// All files in the working directory except those of repositories.
     Files {
         /// Files, sorted by path.
         files: Vec<FoundFile>,
@@ -284,7 +289,7 @@ pub enum Probed {
         #[serde(rename = "because")]
         reason: String,
     },
-    /// The probe failed, and not because of the agent.
+    /// The probe failed, but not because of the agent.
     Failed {
         /// Reason in one line.
         #[serde(rename = "because")]
@@ -292,7 +297,7 @@ pub enum Probed {
     },
 }
 
-/// File of the working directory.
+/// File in the working directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FoundFile {
@@ -314,7 +319,7 @@ pub struct FileChange {
     pub change: Change,
 }
 
-/// Kind of change of a file.
+/// How a file changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {

@@ -25,7 +25,7 @@ pub enum Claim {
     /// Declared before the run; it can be graded again from evidence.
     #[default]
     Declared,
-    /// Decided while the agent ran; the result is kept as it was.
+    /// Decided while the agent ran; the result is kept unchanged.
     Observed,
 }
 
@@ -93,7 +93,7 @@ pub struct Finding {
     /// Category under which it is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dimension: Option<String>,
-    /// Paths that must hold and do not, regardless of the score.
+    /// Paths that must hold but do not, regardless of the score.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_critical: Vec<String>,
     /// Range of possible scores, if parts are undecided.
@@ -102,16 +102,16 @@ pub struct Finding {
     /// Score of each part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<Detail>,
-    /// Places that do not match.
+    /// Locations that do not match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
 }
 
-/// Types of the findings that report a budget of tokens, money or time.
+/// Types of findings that report a budget for tokens, money or time.
 pub const BUDGETS: [&str; 3] = ["budget", "token_budget", "time_budget"];
 
 impl Finding {
-    /// True if it reports a budget of tokens, money or time.
+    /// Returns `true` if it reports a budget for tokens, money or time.
     pub fn is_about_budget(&self) -> bool {
         BUDGETS.contains(&self.kind.as_str())
     }
@@ -129,8 +129,8 @@ impl Finding {
         }
     }
 
-    /// True if nothing about it is undecided: neither a part nor a part of its score. One decided part is enough for
-    /// [`Status::Unmet`] but never for [`Status::Met`], so counting such a finding would count only failures.
+    /// Returns `true` if neither the assertion nor its score has undecided parts. One decided part is enough for
+    /// [`Status::Unmet`] but never for [`Status::Met`], so counting partly decided findings would count only failures.
     pub fn is_decided(&self) -> bool {
         // An error thrown by a code assertion is its result, not a lack of one.
         let is_partial = self.error.is_some() && self.claim == Claim::Declared;
@@ -169,7 +169,7 @@ pub struct Detail {
     pub score: f64,
     /// Result.
     pub status: Status,
-    /// True if it does not count because only the best of several parts counts, and another part is the best.
+    /// True if it does not count because only the best of several parts counts and another part is better.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passed_over: bool,
     /// Nested parts.
@@ -177,7 +177,7 @@ pub struct Detail {
     pub details: Vec<Detail>,
 }
 
-/// Place that does not match.
+/// Location that does not match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     /// Path of the place.
@@ -238,7 +238,7 @@ pub struct Capture {
     pub field: String,
     /// Value, never shortened.
     pub value: String,
-    /// Length to show, in UTF-16 units as the format has always counted.
+    /// Length to show, in UTF-16 units, as the format has always counted.
     pub shown_chars: usize,
     /// Step of a sequence, from 1.
     pub step: Option<usize>,

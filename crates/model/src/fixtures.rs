@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use crate::{Excerpt, Spanned};
 
-/// Fixtures block with the contents of all the files it names. The same block always builds the same sandbox.
+/// Fixtures block with the contents of all the files to which it refers. The same block always builds the same
+/// sandbox.
 #[derive(Debug, Clone, Default)]
 pub struct Fixtures {
-    /// True if the sandbox is made a git repository.
+    /// True if the sandbox is turned into a git repository.
     pub git_init: bool,
     /// Branch to check out after the baseline commit; `main` if absent.
     pub git_branch: Option<String>,

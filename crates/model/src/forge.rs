@@ -1,4 +1,4 @@
-//! Location of a remote's review requests: the service and the project's name there.
+//! Location of a remote's review requests: the service and the name of the project there.
 
 /// Service that hosts repositories and review requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Forge {
     }
 }
 
-/// True if a remote's address is a local folder. Such a remote cannot have review requests.
+/// Returns `true` if a remote's address is a local folder. Such a remote cannot have review requests.
 pub fn is_folder(address: &str) -> bool {
     let address = address.trim();
     match address.split_once("://") {

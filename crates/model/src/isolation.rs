@@ -1,4 +1,4 @@
-//! Isolation of the trials of a run from the machine.
+//! Isolation of a run's trials from the machine.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::NetworkPolicy;
 /// Guarantees that a project or a case can require: `network`, and the names of the layers.
 pub const GUARANTEES: [&str; 6] = ["filesystem", "processes", "network", "limits", "landlock", "seccomp"];
 
-/// Isolation of the trials of a run.
+/// Isolation of a run's trials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Isolation {
     /// Kind of sandbox.
@@ -30,12 +30,12 @@ pub struct IsolationLayer {
 }
 
 impl Isolation {
-    /// Returns the isolation of a kind of sandbox that does not isolate its processes.
+    /// Returns the isolation for a kind of sandbox that does not isolate its processes.
     pub fn none(sandbox: &str) -> Self {
         Self { sandbox: sandbox.to_owned(), network: "open".to_owned(), layers: Vec::new() }
     }
 
-    /// Returns the isolation of a trial with another network policy.
+    /// Returns the isolation for a trial with another network policy.
     pub fn with_network(self, policy: &NetworkPolicy) -> Self {
         Self { network: policy.to_string(), ..self }
     }
@@ -47,10 +47,10 @@ impl Isolation {
         is_wanted && self.layers.iter().any(|layer| layer.name == name && layer.holds)
     }
 
-    /// Returns an error message if one of the guarantees in `required` does not hold. `by` requires them.
+    /// Checks that every guarantee in `required` holds; `by` requires them.
     ///
     /// # Errors
-    /// Returns the message.
+    /// Returns the message if one does not hold.
     pub fn check(&self, by: &str, required: &[String]) -> Result<(), String> {
         match required.iter().find(|name| !self.holds(name)) {
             None => Ok(()),

@@ -1,9 +1,9 @@
 //! Common data types of trialrun: plain data, no I/O, no runtime, no clock.
 //!
-//! A *suite* holds *cases*, as the user wrote them. An *arm* is one configuration that a case runs under. A *trial*
+//! A *suite* holds *cases*, as the user wrote them. An *arm* is one configuration under which a case runs. A *trial*
 //! is one execution: case × arm × repetition. A trial leaves *evidence*: a trace of steps, and the state collected
-//! from the sandbox. *Findings* are the results of checks on evidence; an *outcome* is computed from the findings.
-//! All of it is reported as *events*, which are recorded and passed to the reporters.
+//! from the sandbox. *Findings* are the results of checks on evidence; an *outcome* is computed from the findings. All
+//! of this is reported as *events*, which are recorded and passed to the reporters.
 //!
 //! Serialised names are stable: the JSON report, the event stream and the store consist of these types. Fields are
 //! added, never renamed. An unknown number is `null`, never 0.
@@ -22,12 +22,14 @@
 mod arm;
 mod arm_summary;
 mod budget;
+mod canary;
 mod case;
 pub mod decode;
 mod diagnostic;
 mod ending;
 mod event;
 mod evidence;
+mod fault;
 mod finding;
 mod fixtures;
 mod forge;
@@ -41,6 +43,7 @@ mod outcome;
 mod phases;
 mod present;
 mod record;
+mod remote;
 mod repository;
 mod skill;
 mod skill_eval;
@@ -56,6 +59,7 @@ mod usage;
 pub use arm::{Arm, TrialId, WITH_SKILL, WITHOUT_SKILL};
 pub use arm_summary::{ArmDelta, ArmSummary, CaseDelta, CaseEffect, CaseFigures, SuiteDelta, TrialFigures};
 pub use budget::{Budgets, OnBudget, Overrun};
+pub use canary::{Canaries, Canary, CanaryPlace};
 pub use case::{
     Arguments, AssertionScope, AssertionSpec, Case, Code, CodeClaim, LogVars, OutcomeRule, PermissionMode, Quarantine,
     RunnerOptions, Scoring, SettingSource, SimulatedUser, Subject, Suite, UserMessage, UserResponse,
@@ -67,6 +71,7 @@ pub use evidence::{
     Change, Collected, Earlier, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes, Repository,
     digest,
 };
+pub use fault::{CaseFault, FaultAction, FaultKind, FaultOccurrence, FaultReport, Occurrences};
 pub use finding::{BUDGETS, Capture, Claim, Detail, Failure, Finding, Part, Position, ScoreRange, Segment, Status};
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};
 pub use forge::{Forge, ForgeKind, is_folder};
@@ -82,6 +87,7 @@ pub use record::{
     AgentInfo, AnsweredQuestion, AttemptRecord, AuxiliaryUsage, CallRecord, HookKind, HookRecord, Invocation,
     MissingShards, ReplyRecord, RunInfo, SETTINGS_WITHOUT_EFFECT, Shard, SkillInfo, TrialRecord,
 };
+pub use remote::RemoteMode;
 pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest};
 pub use skill::{AllowedTool, Skill};
 pub use skill_eval::{Definition, SideEffectContract, SideEffectLevel, SideEffects, SkillEval};

@@ -1,5 +1,4 @@
-//! Rows of lists of recorded runs and trials, with only a few columns so that ten thousand of them can be read at
-//! once.
+//! Rows for lists of recorded runs and trials, with only a few columns so that ten thousand can be read at once.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -15,7 +14,7 @@ pub struct RunRow {
     pub short: String,
     /// Label given by the user.
     pub label: Option<String>,
-    /// Run whose evidence was graded again.
+    /// Run whose evidence this run graded again.
     pub regrade_of: Option<String>,
     /// Start time.
     pub started_at: Timestamp,
@@ -38,7 +37,7 @@ pub struct RunRow {
     /// Shards that a merged run lacks; absent if it lacks none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing_shards: Option<MissingShards>,
-    /// Hash of everything recorded so far; absent for a run that was recorded before there were hashes.
+    /// Hash of everything recorded so far; absent if the run was recorded before hashes existed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
     /// Summary of the results; absent until the run ends.
@@ -46,7 +45,7 @@ pub struct RunRow {
 }
 
 impl RunRow {
-    /// Returns `true` if a signal stopped the run, or it has no end. The latter is also true while it is active.
+    /// Returns `true` if a signal stopped the run, or it has no end time. The latter is also true while it is active.
     pub fn is_interrupted(&self) -> bool {
         self.finished_at.is_none() || self.signal.is_some()
     }
@@ -79,7 +78,7 @@ pub struct TrialRow {
     pub outcome: Outcome,
     /// True if it passed only after another attempt failed.
     pub flaky: bool,
-    /// True if its case is quarantined, so that it does not decide the result of the run.
+    /// True if its case is quarantined, which means that it does not decide the run's result.
     pub quarantined: bool,
     /// Component at fault.
     pub fault: Option<Fault>,
@@ -104,7 +103,7 @@ pub struct TrialRow {
     pub tokens: Option<Tokens>,
     /// Cost of all attempts together in US dollars, if it is known.
     pub cost_usd: Option<f64>,
-    /// Cap on tokens, if there was one.
+    /// Token cap, if there was one.
     pub token_budget: Option<f64>,
     /// Number of attempts.
     pub attempts: usize,
@@ -137,7 +136,7 @@ impl TrialRow {
 pub struct RunResults {
     /// The run.
     pub run: RunRow,
-    /// Results of each case under each arm, in the order of their names.
+    /// Results of each case under each arm, sorted by name.
     pub cases: Vec<CaseResults>,
 }
 
@@ -154,8 +153,8 @@ pub struct CaseResults {
     pub variant: Option<String>,
     /// True if the case is quarantined.
     pub quarantined: bool,
-    /// Fingerprint of the agent, the model, the skill, the settings and the test file. Equal fingerprints mean that the
-    /// trials differ only by chance. Absent for trials that an older version recorded.
+    /// Fingerprint of the agent, the model, the skill, the settings and the test file. Trials with equal fingerprints
+    /// differ only by chance. Absent for trials recorded by an older version.
     pub settings: Option<String>,
     /// Number of passed trials.
     pub passed: u64,
@@ -175,7 +174,7 @@ pub struct CaseResults {
     pub cost_usd: Option<f64>,
     /// Number of trials whose cost is known.
     pub trials_with_cost: u64,
-    /// Time that the agent took, in milliseconds, of the trials in which it ran; absent if it never ran.
+    /// Total time that the agent took, in milliseconds, in the trials in which it ran; absent if it never ran.
     pub agent_ms: Option<u64>,
     /// Number of trials in which the agent ran.
     pub trials_with_time: u64,
@@ -193,7 +192,7 @@ impl CaseResults {
     }
 }
 
-/// Trial that has started and has no outcome yet.
+/// Trial that has started but has no outcome yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LiveTrial {
     /// Printed id: `suite::case@arm#1`.

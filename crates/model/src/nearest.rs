@@ -1,8 +1,8 @@
 //! "Did you mean" suggestions: the only place that decides whether a name is close enough to suggest.
 
-/// Returns the candidate that `written` most likely means, if any is close enough. Close enough means: equal except
-/// for case, `-` and `_`; one transposition or up to a third of its letters away; or a longer name that starts with
-/// `written`, or whose last word it is.
+/// Returns the candidate that `written` most likely means, if any is close enough: equal except for case, `-` and `_`;
+/// one transposition or up to a third of its letters away; or a longer name that starts with `written` or has it as
+/// its last word.
 pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let fold = |name: &str| name.to_lowercase().replace(['-', '_', ' '], "");
     let wanted = fold(written);

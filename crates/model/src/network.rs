@@ -1,4 +1,4 @@
-//! Network policies of trials, and the hosts that agents try to reach.
+//! Network policies for trials, and the hosts that agents try to reach.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -18,14 +18,14 @@ const ALLOW: &str = "allow=";
 /// Hosts that the processes of a trial may reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum NetworkPolicy {
-    /// Everything that the machine reaches.
+    /// Everything that the machine can reach.
     Open,
     /// None.
     None,
     /// Only the host of the configured model.
     #[default]
     ModelOnly,
-    /// The host of the configured model, and these.
+    /// The host of the configured model, and these hosts.
     Allow(Vec<HostPattern>),
 }
 
@@ -40,7 +40,7 @@ impl NetworkPolicy {
         NAMED.iter().find(|(known, _)| *known == name).map(|(_, policy)| policy.clone())
     }
 
-    /// Returns `true` if processes use the network of the machine.
+    /// Returns `true` if processes use the machine's network.
     pub fn is_open(&self) -> bool {
         *self == Self::Open
     }
@@ -64,7 +64,7 @@ impl Display for NetworkPolicy {
 impl FromStr for NetworkPolicy {
     type Err = String;
 
-    /// Parses a policy as the command line gives it: a name, or `allow=HOST,HOST`.
+    /// Parses a policy as written on the command line: a name, or `allow=HOST,HOST`.
     fn from_str(written: &str) -> Result<Self, String> {
         if let Some(hosts) = written.strip_prefix(ALLOW) {
             return hosts
@@ -83,7 +83,7 @@ impl FromStr for NetworkPolicy {
     }
 }
 
-/// A host and a port, in the only spelling that is compared and connected to.
+/// A host and a port, in the only spelling that is used for comparing and connecting.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Destination {
     /// Name in lower case without a final dot, or address; an IPv6 address is in brackets.
@@ -93,7 +93,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Returns the destination with the usual spelling of the host. `None` if it is not a valid host.
+    /// Returns the destination with the usual spelling of the host, or `None` if the host is invalid.
     pub fn new(host: &str, port: u16) -> Option<Self> {
         Some(Self { host: canonical(host)?, port })
     }
@@ -136,22 +136,22 @@ fn canonical(host: &str) -> Option<String> {
     }
 }
 
-/// Hosts that a policy or an assertion lists: `example.com`, `*.example.com`, either with `:PORT`.
+/// Hosts that a policy or an assertion lists: `example.com` or `*.example.com`, optionally with `:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern {
     host: String,
-    /// True for all hosts below `host`, and not `host` itself.
+    /// True if it matches all hosts below `host`, but not `host` itself.
     below: bool,
     port: Option<u16>,
 }
 
 impl HostPattern {
-    /// Returns the pattern that only `destination` matches.
+    /// Returns the pattern that matches only `destination`.
     pub fn only(destination: &Destination) -> Self {
         Self { host: destination.host.clone(), below: false, port: Some(destination.port) }
     }
 
-    /// Parses a pattern of a policy. Each port of the machine's own loopback is allowed separately.
+    /// Parses a pattern in a policy. Each port on the machine's own loopback is allowed separately.
     ///
     /// # Errors
     /// Returns the reason why it is not valid.
@@ -167,12 +167,12 @@ impl HostPattern {
         Ok(pattern)
     }
 
-    /// Returns `true` if the pattern includes the destination.
+    /// Returns `true` if the pattern matches the destination.
     pub fn includes(&self, destination: &Destination) -> bool {
         self.includes_host(&destination.host) && self.port.is_none_or(|port| port == destination.port)
     }
 
-    /// Returns `true` if the pattern includes the host at any port. The host has the spelling of a [`Destination`].
+    /// Returns `true` if the pattern matches the host at any port. The host has the spelling of a [`Destination`].
     pub fn includes_host(&self, host: &str) -> bool {
         match self.below {
             true => host.strip_suffix(&self.host).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
@@ -180,7 +180,7 @@ impl HostPattern {
         }
     }
 
-    /// Returns the destination, if it is a single one.
+    /// Returns the destination if there is only one.
     pub fn destination(&self) -> Option<Destination> {
         let port = self.port.filter(|_| !self.below)?;
         Some(Destination { host: self.host.clone(), port })
@@ -224,8 +224,8 @@ impl FromStr for HostPattern {
     }
 }
 
-/// One host that the processes of a trial tried to reach, and what became of it. Later attempts with the same host, port,
-/// way and verdict are not listed again.
+/// One host that a trial's processes tried to reach, and the verdict on the attempt. Later attempts with the same
+/// host, port, way and verdict are not listed again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EgressAttempt {
     /// Name or address, without userinfo.
@@ -235,12 +235,12 @@ pub struct EgressAttempt {
     pub port: Option<u16>,
     /// Verdict of the policy.
     pub verdict: EgressVerdict,
-    /// Way in which the attempt was made.
+    /// How the attempt was made.
     pub way: EgressWay,
     /// True if it is the host of the configured model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_model: bool,
-    /// True if a command of an assertion made it, and not the agent.
+    /// True if it was made by an assertion's command rather than by the agent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_command: bool,
     /// Reason why it was refused.
@@ -249,7 +249,7 @@ pub struct EgressAttempt {
 }
 
 impl EgressAttempt {
-    /// Returns `true` if the attempt is due to the agent's decisions.
+    /// Returns `true` if the attempt results from the agent's decisions.
     pub fn counts(&self) -> bool {
         !self.is_model && !self.by_command
     }
@@ -266,7 +266,7 @@ impl EgressAttempt {
             (self.way == EgressWay::Dns).then_some("DNS lookup"),
             (self.way == EgressWay::Direct).then_some("without the proxy"),
             self.is_model.then_some("the model"),
-            self.by_command.then_some("by a command of an assertion"),
+            self.by_command.then_some("by an assertion's command"),
             self.reason.as_deref(),
         ]
         .into_iter()
@@ -298,15 +298,15 @@ impl EgressVerdict {
     }
 }
 
-/// Way in which a process tried to reach a host.
+/// How a process tried to reach a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EgressWay {
     /// A request to the proxy.
     Proxy,
-    /// A connection to a port of the machine's loopback that is forwarded.
+    /// A connection to a forwarded port on the machine's loopback.
     Forward,
-    /// A name in the connection that differs from the host that was asked for.
+    /// A name inside the connection that differs from the requested host.
     Inside,
     /// A DNS lookup.
     Dns,

@@ -1,4 +1,4 @@
-//! Tree that a document is parsed into. Every value has its location in the file.
+//! Tree into which a document is parsed. Every value has its location in the file.
 
 use std::sync::Arc;
 

@@ -28,8 +28,8 @@ impl Outcome {
     pub const ALL: [Self; 6] =
         [Self::Passed, Self::Failed, Self::Undecided, Self::Broken, Self::Skipped, Self::Cancelled];
 
-    /// Computes the outcome from the findings and the ending. Infrastructure trouble never counts against an agent
-    /// and never passes it. `ruling` is the rule to apply; implicit findings must be met under any ruling.
+    /// Computes the outcome from the findings and the ending. Infrastructure trouble never counts against an agent and
+    /// never lets it pass. `ruling` is the rule to apply; implicit findings must be met under any ruling.
     pub fn of(findings: &[Finding], ending: &Ending, ruling: &OutcomeRule) -> Self {
         match ending {
             Ending::ProviderFailed { .. }
@@ -76,7 +76,7 @@ impl Outcome {
         Some(holds != ruling.not)
     }
 
-    /// True if the agent's work was graded, so that the findings say something about the agent.
+    /// Returns `true` if the agent's work was graded, so that the findings say something about the agent.
     pub fn is_graded(self) -> bool {
         matches!(self, Self::Passed | Self::Failed | Self::Undecided)
     }
@@ -108,8 +108,8 @@ pub struct Tally {
 }
 
 impl Scoring {
-    /// Relative tolerance for sums of weights, which are not exact. A score that is short by less than this share of
-    /// the maximum is enough.
+    /// Relative tolerance for sums of weights, which are not exact. A score is sufficient if it falls short by less
+    /// than this share of the maximum.
     const TOLERANCE: f64 = 1e-9;
 
     /// Returns `true` if the expectation gives any of its parts a weight, which means that a score is wanted.
@@ -154,7 +154,7 @@ impl Scoring {
         tally
     }
 
-    /// Returns `true` if the score is enough and nothing critical failed; `None` if that depends on undecided
+    /// Returns `true` if the score is sufficient and nothing critical failed; `None` if that depends on undecided
     /// findings.
     pub fn passes(&self, findings: &[Finding]) -> Option<bool> {
         self.allows(&self.tally(findings))
@@ -168,7 +168,8 @@ impl Scoring {
         (self.is_enough(tally.least) && !tally.open_critical).then_some(true)
     }
 
-    /// True if these findings reach the same share of their own weights that a pass requires of the maximum score.
+    /// Returns `true` if these findings reach the share of their own weights that a pass requires of the maximum
+    /// score.
     fn passes_by_share<'a>(&self, findings: impl Iterator<Item = &'a Finding>) -> bool {
         let (mut score, mut most, mut failed_critical) = (0.0, 0.0, false);
         for finding in findings {
@@ -180,8 +181,8 @@ impl Scoring {
         !failed_critical && score >= needed - most * Self::TOLERANCE
     }
 
-    /// Returns the reason why the score does not pass, or might not: `scores 50 of 100, and needs 80`. `None` if it
-    /// is enough.
+    /// Returns the reason why the score does not pass, or might not: `scores 50 of 100, and needs 80`. `None` if it is
+    /// sufficient.
     pub fn reason(&self, findings: &[Finding]) -> Option<String> {
         self.because_of(&self.tally(findings))
     }
@@ -203,7 +204,7 @@ impl Scoring {
         score >= self.pass_score - self.max_score.abs() * Self::TOLERANCE
     }
 
-    /// Rounds a sum that is full except for floating-point error to the full score.
+    /// Rounds a sum that equals the full score except for floating-point error to the full score.
     fn settled(&self, sum: f64) -> f64 {
         let is_full = (sum - self.max_score).abs() <= self.max_score.abs() * Self::TOLERANCE;
         if is_full { self.max_score } else { sum }

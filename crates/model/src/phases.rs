@@ -10,13 +10,13 @@ pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Durations of the phases of a trial, in milliseconds, over all its attempts. Time between phases is not included.
+/// Durations of a trial's phases, in milliseconds, over all its attempts. Time between phases is not included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Phases {
     /// Provisioning of the sandbox: clone, fixtures, setup commands.
     pub provision_ms: u64,
-    /// Conversation. It includes the time of a simulated user and of judges that test code asks meanwhile, which the
+    /// Conversation. This includes the time of a simulated user and of judges called by test code meanwhile, which the
     /// agent's own time excludes.
     pub act_ms: u64,
     /// Collection of the state of the sandbox and its remotes.

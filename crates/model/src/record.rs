@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    EgressAttempt, Ending, Fault, FileChange, Finding, IntegritySign, Isolation, Limits, Outcome, OutcomeRule, Phases,
-    Quarantine, Scoring, SideEffects, Tokens, TrialId, Usage,
+    EgressAttempt, Ending, Fault, FaultReport, FileChange, Finding, IntegritySign, Isolation, Limits, Outcome,
+    OutcomeRule, Phases, Quarantine, Scoring, SideEffects, Tokens, TrialId, Usage,
 };
 
 /// Run, as in the report's `run`.
@@ -19,7 +19,7 @@ pub struct RunInfo {
     pub id: String,
     /// Label given by the user.
     pub label: Option<String>,
-    /// Run whose evidence was graded again.
+    /// Run whose evidence this run graded again.
     #[serde(default)]
     pub regrade_of: Option<String>,
     /// Start time.
@@ -50,7 +50,7 @@ pub struct RunInfo {
     pub isolation: Option<Isolation>,
 }
 
-/// Names of settings that say how a run is recorded and shown; they do not change its results.
+/// Names of settings that determine how a run is recorded and shown; they do not change its results.
 pub const SETTINGS_WITHOUT_EFFECT: [&str; 7] =
     ["artifacts", "github", "jobs", "keep_sandbox", "report", "state", "traceparent"];
 
@@ -59,7 +59,7 @@ pub const SETTINGS_WITHOUT_EFFECT: [&str; 7] =
 pub struct MissingShards {
     /// Numbers of the missing shards, from 1.
     pub missing: Vec<u64>,
-    /// Number of shards of the plan.
+    /// Number of shards in the plan.
     pub of: u64,
 }
 
@@ -159,7 +159,7 @@ pub struct TrialRecord {
     /// Reason in one line; absent for a pass.
     #[serde(rename = "because", default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Way in which the conversation ended; absent if it never started.
+    /// How the conversation ended; absent if it never started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
     /// Score: Σ weight·score of the decided findings.
@@ -173,7 +173,7 @@ pub struct TrialRecord {
     pub pass_score: Option<f64>,
     /// Findings, one for each assertion; implicit ones are last.
     pub findings: Vec<Finding>,
-    /// All messages of the user.
+    /// All messages from the user.
     pub input: Vec<String>,
     /// Value from which the message was rendered, if the case has one.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
@@ -236,7 +236,7 @@ pub struct TrialRecord {
     pub cost_usd: Option<f64>,
     /// Origin of the cost: the user's prices (`pricing-config`), OpenRouter's price list (`openrouter-pricing`), an
     /// agent that is a program (`cli`, or `cli-unreconciled` if OpenRouter bills and its price list could not be
-    /// fetched), any other agent (`agent`).
+    /// fetched), or any other agent (`agent`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_source: Option<String>,
     /// Cost reported by the agent itself, if another figure takes precedence over it.
@@ -256,8 +256,8 @@ pub struct TrialRecord {
     pub exit_code: Option<i32>,
     /// Time from provisioning to the outcome, in milliseconds, including all attempts and all work around the agent.
     pub duration_ms: u64,
-    /// Working time of the agent, in milliseconds, with earlier attempts that count: its own time, which budgets of
-    /// time limit and comparisons use. Absent where it did not run.
+    /// Time that the agent worked, in milliseconds, including earlier attempts that count. Budgets, time limits and
+    /// comparisons use it. Absent if the agent did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_ms: Option<u64>,
     /// Duration of each phase.
@@ -271,7 +271,7 @@ pub struct TrialRecord {
     /// Version of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_version: Option<String>,
-    /// Way in which the agent was signed in, without secrets.
+    /// How the agent was signed in, without secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<String>,
     /// Skill under test.
@@ -280,23 +280,26 @@ pub struct TrialRecord {
     /// Limits in force.
     #[serde(default)]
     pub limits: Arc<Limits>,
-    /// Settings of this trial that change the agent's behaviour: permission mode, tools, setting sources. Trials of
-    /// one arm share them.
+    /// Settings that change the agent's behaviour in this trial: permission mode, tools, setting sources. All trials
+    /// of an arm share them.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub settings: Arc<Map<String, Value>>,
     /// Earlier attempts and this one, which is last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<AttemptRecord>,
-    /// Network policy under which the hosts in `egress` were recorded; absent if they were not.
+    /// Network policy that was in force while the hosts in `egress` were recorded; absent if none were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// Hosts that the processes of the sandbox tried to reach.
+    /// Hosts that processes in the sandbox tried to reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub egress: Vec<EgressAttempt>,
+    /// Faults of the case, and what became of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub injected_faults: Vec<FaultReport>,
     /// Signs that the agent tried to influence how it is graded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub integrity: Vec<IntegritySign>,
-    /// Changed files of the working directory.
+    /// Changed files in the working directory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files_changed: Vec<FileChange>,
     /// Path of the sandbox, if it was kept.
@@ -320,7 +323,7 @@ impl TrialRecord {
         self.variant.as_deref() == Some(crate::WITHOUT_SKILL)
     }
 
-    /// Number of findings that could not be decided, or only in part.
+    /// Returns the number of findings that could not be decided, or only in part.
     pub fn undecided(&self) -> usize {
         self.findings.iter().filter(|finding| !finding.is_decided()).count()
     }
@@ -349,9 +352,9 @@ fn is_empty(settings: &Arc<Map<String, Value>>) -> bool {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AuxiliaryUsage {
-    /// Number of answers that a model gave.
+    /// Number of answers given by a model.
     pub requests: u64,
-    /// Number of answers that came from the cache.
+    /// Number of answers from the cache.
     pub cached: u64,
     /// Tokens used; absent if any of them did not report its amount.
     pub tokens: Option<Tokens>,
@@ -383,7 +386,7 @@ impl AuxiliaryUsage {
         Usage { tokens: self.tokens, cost_usd: self.cost_usd }
     }
 
-    /// Combines an amount of both: known only if it is known for each that made requests.
+    /// Combines an amount from both: known only if it is known for each that made requests.
     fn with<T>(self, other: Self, of: fn(&Self) -> Option<T>, plus: impl FnOnce(T, T) -> T) -> Option<T> {
         match (self.requests, other.requests) {
             (_, 0) => of(&self),
@@ -393,10 +396,10 @@ impl AuxiliaryUsage {
     }
 }
 
-/// Reply to one message of the user.
+/// Reply to one message from the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyRecord {
-    /// Answer. Absent if there is none, or if it is the only reply: then it is the trial's answer.
+    /// Answer. Absent if there is none, or if this is the only reply, whose answer is the trial's answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
     /// Time from the message to the end of the reply, in milliseconds.
@@ -457,7 +460,7 @@ pub struct AttemptRecord {
     pub duration_ms: u64,
 }
 
-/// Point at which a hook command of the user runs.
+/// Point at which one of the user's hook commands runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookKind {
@@ -480,14 +483,14 @@ impl HookKind {
     }
 }
 
-/// Result of a hook command of the user.
+/// Result of one of the user's hook commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookRecord {
     /// Point at which it ran.
     pub hook: HookKind,
     /// Command line.
     pub command: String,
-    /// Exit code; absent if it did not exit by itself.
+    /// Exit code; absent if it did not exit on its own.
     pub exit_code: Option<i32>,
     /// True if it timed out.
     #[serde(default)]

@@ -32,7 +32,7 @@ pub struct RepositoryState {
     /// Remote-tracking branches that git logged as pushed, such as `fork/main`, with the pushed commits.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pushes: BTreeMap<String, String>,
-    /// Reason why the state cannot be read although it could be before: the agent removed or broke the repository.
+    /// Reason why the state can no longer be read: the agent removed or broke the repository.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
 }
@@ -49,9 +49,15 @@ pub struct RemoteState {
     pub review_requests: Option<Vec<ReviewRequest>>,
     /// Queries that failed, with the reason, one line each.
     pub unknown: Vec<String>,
-    /// Branches changed by others during the trial. `branches` has their state from before.
+    /// Branches that others changed during the trial. `branches` contains their earlier state.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_others: Vec<String>,
+    /// True for the trial's own copy of the remote. `url` is then the address that the agent sees.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_isolated: bool,
+    /// Commands of the hosting service's program that the stand-in does not support, as the agent wrote them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unsupported: Vec<String>,
 }
 
 /// Commit.
@@ -67,7 +73,7 @@ pub struct Commit {
 }
 
 /// Pull request or merge request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewRequest {
     /// Number.
     pub number: u64,
@@ -79,9 +85,15 @@ pub struct ReviewRequest {
     pub url: Option<String>,
     /// True if it can still be merged.
     pub open: bool,
+    /// Title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Description.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
 }
 
-/// Change of a repository between two moments.
+/// Change to a repository between two moments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RepositoryChange {
@@ -122,7 +134,8 @@ impl RepositoryChange {
                 added: before.is_none(),
             }
         };
-        let all = self.after.remotes.values().map(of);
+        // The trial's own copy of a remote is removed with its sandbox.
+        let all = self.after.remotes.values().filter(|remote| !remote.is_isolated).map(of);
         all.filter(|left| !left.branches.is_empty() || !left.review_requests.is_empty()).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Agent skill: a directory with a `SKILL.md`.
+//! An agent skill: a directory with a `SKILL.md`.
 
 use std::path::PathBuf;
 
@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 /// Skill as read from disk, the definition of a sub-agent, or the stand-in for a bare prompt.
 #[derive(Debug, Clone, Default)]
 pub struct Skill {
-    /// Name, which is that of its directory; `inline:<case>` for a bare prompt.
+    /// Name, the same as that of its directory; `inline:<case>` for a bare prompt.
     pub name: String,
     /// Description from the frontmatter.
     pub description: String,
     /// Directory of the skill, or file of a sub-agent; absent for a bare prompt.
     pub directory: Option<PathBuf>,
-    /// Version as written, whatever scalar it is.
+    /// Version as written, regardless of its scalar type.
     pub version: Option<String>,
     /// Text after the frontmatter.
     pub body: String,
@@ -26,7 +26,7 @@ pub struct Skill {
     pub allowed_tools_raw: Vec<String>,
     /// Entries of `allowed-tools`, merged by name.
     pub allowed_tools: Vec<AllowedTool>,
-    /// Value of `token-budget`: the maximum number of tokens of a trial of this skill.
+    /// Value of `token-budget`: the maximum number of tokens for a trial of this skill.
     pub token_budget: Option<f64>,
     /// Whole frontmatter, including unknown keys.
     pub frontmatter: Map<String, Value>,
@@ -40,7 +40,7 @@ impl Skill {
     }
 }
 
-/// Tool of `allowed-tools` with the scopes in which it is allowed. Without scopes it is allowed without restriction.
+/// Tool in `allowed-tools` with the scopes in which it is allowed. Without scopes it is allowed without restriction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowedTool {
     /// Name of the tool, such as `Bash`.

@@ -34,13 +34,13 @@ pub struct SkillEval {
     pub should_trigger: bool,
     /// Text put before the message if the skill is installed, such as `Use the $review skill. `.
     pub invocation: Option<String>,
-    /// Reach of the case's side effects.
+    /// How far the case's side effects reach.
     pub side_effect_level: SideEffectLevel,
     /// Allowed side effects and the location of that setting.
     pub contract: Option<(SideEffectContract, Excerpt)>,
 }
 
-/// Reach of a case's side effects.
+/// How far a case's side effects reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SideEffectLevel {
@@ -111,7 +111,7 @@ pub struct SideEffects {
     /// Commits of these branches at the end of the trial.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub commits: BTreeMap<String, String>,
-    /// True if the trial itself added the remote, so that its earlier state is unknown.
+    /// True if the trial itself added the remote, which means that its earlier state is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub added: bool,
 }

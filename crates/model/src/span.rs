@@ -40,13 +40,13 @@ pub struct Spanned<T> {
 }
 
 impl<T> Spanned<T> {
-    /// Creates `value`, written at `span`.
+    /// Creates `value` with the location `span`.
     pub fn new(value: T, span: Span) -> Self {
         Self { value, span }
     }
 }
 
-/// File of the user, as it was read.
+/// One of the user's files, as it was read.
 #[derive(Debug)]
 pub struct Source {
     /// Path as the user would write it, for messages.
@@ -110,7 +110,7 @@ fn around(text: &str, index: usize, column: usize) -> (&str, usize) {
     (&text[from..to.max(from)], (column - 1).saturating_sub(before))
 }
 
-/// Line of the user's file and the part to underline. It holds the text, so a recorded failure can be drawn after the
+/// Line in the user's file and the part to underline. It holds the text, so a recorded failure can be drawn after the
 /// file has changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Excerpt {
@@ -126,7 +126,7 @@ pub struct Excerpt {
     /// Line without its line end; for a very long line, the part around the location.
     #[serde(default)]
     pub text: String,
-    /// Number of characters of the line before `text`.
+    /// Number of characters in the line before `text`.
     #[serde(default, skip_serializing_if = "is_none")]
     pub skipped: usize,
 }

@@ -1,9 +1,9 @@
-//! Steps of an agent.
+//! Steps taken by an agent.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Effect, EgressAttempt, Touch, Usage};
+use crate::{Effect, EgressAttempt, FaultOccurrence, Touch, Usage};
 
 /// One event of a session. A trace is built only from steps, both live and from the record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub enum Step {
         /// Tools that the agent reports.
         #[serde(default)]
         tools: Vec<String>,
-        /// Way in which the agent is signed in, without secrets.
+        /// How the agent is signed in, without secrets.
         auth: Option<String>,
     },
     /// The user sent a message.
@@ -34,7 +34,7 @@ pub enum Step {
     },
     /// The model wrote text.
     Text {
-        /// Model message it belongs to; text and calls of one message are one turn.
+        /// Model message to which it belongs; text and calls in one message are one turn.
         message: String,
         /// Text.
         text: String,
@@ -44,7 +44,7 @@ pub enum Step {
     },
     /// The model produced reasoning.
     Thinking {
-        /// Model message it belongs to.
+        /// Model message to which it belongs.
         message: String,
         /// Reasoning text; may be empty if the vendor hides it.
         text: String,
@@ -88,8 +88,10 @@ pub enum Step {
         #[serde(rename = "because")]
         reason: String,
     },
-    /// A process of the sandbox tried to reach a host. Recorded once for each host, port, way and verdict.
+    /// A process in the sandbox tried to reach a host. Recorded once for each host, port, way and verdict.
     Egress(EgressAttempt),
+    /// A fault of the case occurred.
+    Fault(FaultOccurrence),
     /// A line of the agent's stderr, or a notice of the harness about the session.
     Notice {
         /// `stderr`, `agent` or `harness`.
@@ -132,14 +134,14 @@ pub struct ToolCall {
     pub raw_name: String,
     /// Arguments.
     pub input: Value,
-    /// Model message it belongs to.
+    /// Model message to which it belongs.
     pub message: String,
     /// Id of the call that started the sub-agent, if a sub-agent made this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// Effect of the call.
     pub effect: Effect,
-    /// Paths that the call names; filled in by the runner.
+    /// Paths in the call's arguments; filled in by the runner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub touches: Vec<Touch>,
 }
@@ -191,7 +193,7 @@ pub struct ToolResult {
     pub is_error: bool,
 }
 
-/// Question of the agent to its user.
+/// Question from the agent to its user.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Question {
     /// Id of the call that asked.
@@ -206,7 +208,7 @@ pub struct Question {
     pub multi_select: bool,
     /// Answer; absent if no prepared answer matched.
     pub answer: Option<String>,
-    /// Index of the used entry of the case's `user_responses`, from 0.
+    /// Index of the entry in the case's `user_responses` that was used, from 0.
     pub response: Option<usize>,
     /// Reason why it is unknown whether an answer was prepared: a pattern could not be evaluated completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]

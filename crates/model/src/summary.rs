@@ -49,7 +49,7 @@ pub struct Summary {
     pub baseline_tokens: Option<Tokens>,
     /// US dollars of all trials whose cost is known, including baseline trials; absent if none is.
     pub cost_usd: Option<f64>,
-    /// Part of `cost_usd` of trials that serve only for comparison.
+    /// Part of `cost_usd` for trials that serve only for comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline_cost_usd: Option<f64>,
     /// Number of trials whose cost is known, including baseline trials.
@@ -62,7 +62,7 @@ pub struct Summary {
     pub user: Option<AuxiliaryUsage>,
 }
 
-/// Number of passed trials among some trials.
+/// Number of trials in a group, and how many of them passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passes {
     /// Number of trials.
@@ -84,8 +84,7 @@ impl Passes {
 }
 
 impl Summary {
-    /// Counts one more trial. A trial that serves only for comparison counts with its usage, but not with its
-    /// outcome.
+    /// Counts one more trial. A trial that serves only for comparison counts with its usage, but not with its outcome.
     pub fn add(&mut self, trial: &TrialRecord) {
         let mut took = Usage::default();
         for attempt in &trial.attempts {
@@ -138,7 +137,7 @@ impl Summary {
         self.pass_rate = self.decided.rate();
     }
 
-    /// True if any trial is not fully decided.
+    /// Returns `true` if any trial is not fully decided.
     pub fn is_incomplete(&self) -> bool {
         let open = self.passed + self.failed > self.decided.trials;
         open || self.undecided + self.broken + self.cancelled > 0

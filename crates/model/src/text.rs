@@ -26,7 +26,7 @@ pub fn head(text: &str, most: usize) -> (&str, bool) {
     }
 }
 
-/// Leaves out the middle of `text` if it has more than `most` characters; `head` of those that are kept are from its
+/// Omits the middle of `text` if it has more than `most` characters; of the characters kept, `head` are from the
 /// beginning.
 pub fn middle(text: String, head: usize, most: usize) -> String {
     if text.len() <= most {

@@ -35,7 +35,7 @@ pub enum Access {
     Write,
 }
 
-/// Certainty that a call accesses a path.
+/// How certain it is that a call accesses a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
@@ -45,7 +45,7 @@ pub enum Certainty {
     Guessed,
 }
 
-/// Path that a call names. The runner resolves it when it sees the call, while the links are still as the agent found
+/// Path in a call's arguments. The runner resolves it when it sees the call, while links are still as the agent found
 /// them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Touch {
@@ -85,7 +85,7 @@ const fn tool(
     Tool { name, effect, paths, globs, key_argument }
 }
 
-/// All canonical tools. Agents map their own names to these; a name that is not in this list is kept as it is.
+/// All canonical tools. Agents map their own names to these; a name that is not in this list is kept unchanged.
 pub const TOOLS: &[Tool] = &[
     tool("Bash", Effect::Shell, &[], &[], "command"),
     tool("BashOutput", Effect::Other, &[], &[], "bash_id"),

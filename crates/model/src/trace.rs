@@ -16,13 +16,13 @@ pub struct Trace {
     pub model: Option<String>,
     /// Version of the agent.
     pub agent_version: Option<String>,
-    /// Way in which it was signed in.
+    /// How the agent was signed in.
     pub auth: Option<String>,
     /// Tools that it reported.
     pub tools: Vec<String>,
     /// Messages of the user.
     pub user_messages: Vec<String>,
-    /// Agent's reply to each message of the user, in order. Text before the first message belongs to no reply.
+    /// Agent's reply to each message from the user, in order. Text before the first message belongs to no reply.
     pub replies: Vec<TracedReply>,
     /// Model turns in order, including those of sub-agents.
     pub turns: Vec<TracedTurn>,
@@ -36,9 +36,9 @@ pub struct Trace {
     pub result: Option<Arc<Value>>,
     /// Usage over all messages.
     pub usage: Usage,
-    /// Checks of requests by a scripted model: step, met, because.
+    /// Checks of requests by a scripted model: step, met, reason.
     pub request_checks: Vec<(usize, bool, String)>,
-    /// Hosts that the processes of the sandbox tried to reach.
+    /// Hosts that processes in the sandbox tried to reach.
     pub egress: Vec<EgressAttempt>,
     index: HashMap<String, usize>,
     /// Turns by model message and sub-agent.
@@ -47,7 +47,7 @@ pub struct Trace {
     own_turns: usize,
 }
 
-/// Agent's reply to one message of the user.
+/// Agent's reply to one message from the user.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TracedReply {
     /// Answer; absent if it gave none.
@@ -75,7 +75,7 @@ pub struct TracedTurn {
     pub calls: Vec<usize>,
     /// Id of the call that started the sub-agent, if it is a sub-agent's turn.
     pub parent: Option<String>,
-    /// Number of the user message it answers, from 1.
+    /// Number of the user message that it answers, from 1.
     pub user_message: usize,
 }
 
@@ -100,7 +100,7 @@ impl Trace {
         trace
     }
 
-    /// Withdraws tool calls that no model asked for. They remain visible under another name, and no assertion about
+    /// Renames tool calls that no model requested. They remain visible under another name, and no assertion about
     /// tools or commands matches them.
     pub fn withdraw(&mut self, forged: &[String]) {
         for traced in self.calls.iter_mut().filter(|traced| forged.contains(&traced.call.id)) {
@@ -180,7 +180,7 @@ impl Trace {
                     (reply.latency_ms, reply.first_token_ms) = (Some(*latency_ms), *first_token_ms);
                 }
             }
-            Step::PermissionDenied { .. } | Step::Retry { .. } | Step::Notice { .. } => {}
+            Step::PermissionDenied { .. } | Step::Retry { .. } | Step::Notice { .. } | Step::Fault(_) => {}
         }
     }
 
@@ -189,8 +189,8 @@ impl Trace {
         self.own_turns
     }
 
-    /// Returns the part of the trace between the user's message `number`, from 1, and the next one, as a trace of its
-    /// own. `None` if there is no such message.
+    /// Returns the part of the trace between the user's message `number` (from 1) and the next one, as a separate
+    /// trace. `None` if there is no such message.
     pub fn reply(&self, number: usize) -> Option<Self> {
         let at = number.checked_sub(1)?;
         let reply = self.replies.get(at)?;
@@ -205,7 +205,7 @@ impl Trace {
             answer: reply.answer.clone(),
             result: reply.result.clone(),
             usage: reply.usage,
-            // It is not known which reply caused them.
+            // Which reply caused them is not known.
             egress: self.egress.clone(),
             ..Self::default()
         };
@@ -225,8 +225,8 @@ impl Trace {
         Some(part)
     }
 
-    /// Returns the index of the turn of that model message. A message whose steps are interleaved with a sub-agent's
-    /// is still one turn.
+    /// Returns the index of the turn that belongs to that model message. A message whose steps are interleaved with a
+    /// sub-agent's is still one turn.
     fn turn(&mut self, message: &str, parent: Option<&String>) -> usize {
         let is_it = |turn: &TracedTurn| turn.message == message && turn.parent.as_ref() == parent;
         if self.turns.last().is_some_and(is_it) {

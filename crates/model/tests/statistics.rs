@@ -1,4 +1,4 @@
-//! Compares the statistics with recorded ones of agent-skill-eval 0.6.1; intended differences are listed with their
+//! Compares the statistics with those recorded by agent-skill-eval 0.6.1; intended differences are listed with their
 //! reasons. The mean of no values and the deviation of a single value are unknown here and 0 there.
 
 #![allow(clippy::unwrap_used)]
@@ -16,7 +16,7 @@ const DIFFERENCES: &str = include_str!("vectors/differences.json");
 /// Tolerance for figures computed from the same values in another order.
 const PRECISION: f64 = 1e-9;
 
-/// Converts a recorded run to a trial. A run without assertions has no share of met ones.
+/// Converts a recorded run to a trial. A run without assertions has no share of met assertions.
 fn observation(run: &Value) -> Observation<u64> {
     if run.get("error").is_some() {
         return Observation::new(0, Outcome::Broken);
@@ -61,7 +61,7 @@ fn delta(delta: &Delta) -> Value {
     })
 }
 
-/// Returns our figures for the entries of the recorded benchmark.
+/// Returns our figures for the entries in the recorded benchmark.
 fn benchmark(results: &Map<String, Value>, recorded: &Value) -> Value {
     let trials = |agent: &str, with_skill: bool| -> Vec<Observation<u64>> {
         let runs = results.values().filter(|run| run["agent"] == agent && run["with_skill"] == with_skill);
@@ -88,7 +88,7 @@ fn benchmark(results: &Map<String, Value>, recorded: &Value) -> Value {
     json!({"run_summary": summary, "deltas": deltas, "delta": only})
 }
 
-/// Collects each figure of a recorded tree with ours. An empty or null tree counts as a figure.
+/// Collects each figure in a recorded tree with ours. An empty or null tree counts as a figure.
 fn figures(path: &str, recorded: &Value, ours: &Value, found: &mut BTreeMap<String, (Value, Value)>) {
     match recorded {
         Value::Object(entries) if !entries.is_empty() => {

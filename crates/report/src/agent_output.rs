@@ -1,9 +1,9 @@
-//! The agent's result, if it is more than text, by the parts that reports name.
+//! The agent's structured result, if it returned more than text, split into the parts that reports show.
 
 use model::TrialRecord;
 use serde_json::Value;
 
-/// Keys under which an output gives its reason, the most specific first.
+/// Keys under which an output gives its reason, from most to least specific.
 const REASONS: [&str; 7] = ["thinking", "reasonings", "reasoning", "reasons", "reason", "explanations", "explanation"];
 
 /// Returns the output; `None` if the agent gave only text, or no output at all.

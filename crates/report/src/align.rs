@@ -1,15 +1,14 @@
-//! Alignment of two sequences: the elements that are in both, in the same order, are next to each other. Used for the
-//! lines of two answers, the tool calls of two trials, and their steps.
+//! Alignment of two sequences: elements that both contain, in the same order, are paired. Used for the lines of two
+//! answers, the tool calls of two trials, and their steps.
 
-/// Maximum product of the lengths that are aligned. Longer sequences are the same up to the first difference and from
-/// the last one on.
+/// Maximum product of the two lengths. Beyond it, only the common start and the common end are aligned.
 const ALIGNED: usize = 4_000_000;
 
-/// Indices of an element in both sequences; one of them is absent if only the other sequence has the element.
+/// Indices of an element in the two sequences; one index is absent if only the other sequence has the element.
 pub(crate) type Row = (Option<usize>, Option<usize>);
 
-/// Aligns two sequences, so that as many elements as possible are in both. Elements of the left sequence come before
-/// the elements of the right one that take their place.
+/// Aligns two sequences so that as many elements as possible are paired. Where they differ, the left elements come
+/// before the right ones that replace them.
 pub(crate) fn align<T: PartialEq>(left: &[T], right: &[T]) -> Vec<Row> {
     let front = left.iter().zip(right).take_while(|(a, b)| a == b).count();
     let (rest, other) = (&left[front..], &right[front..]);
@@ -35,7 +34,7 @@ pub(crate) fn align<T: PartialEq>(left: &[T], right: &[T]) -> Vec<Row> {
 /// Returns the longest common subsequence as pairs of indices.
 fn common<T: PartialEq>(left: &[T], right: &[T]) -> Vec<(usize, usize)> {
     let width = right.len() + 1;
-    // Length of the longest common subsequence of the elements from each pair of indices on.
+    // Length of the longest common subsequence of the two rests that start at each pair of indices.
     let mut lengths = vec![0u32; (left.len() + 1) * width];
     for i in (0..left.len()).rev() {
         for j in (0..right.len()).rev() {
@@ -60,10 +59,10 @@ fn common<T: PartialEq>(left: &[T], right: &[T]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// Puts elements that only one sequence has next to those of the other sequence that take their place.
+/// Moves elements that only one sequence has next to the elements that replace them in the other sequence.
 pub(crate) fn side_by_side(rows: &[Row]) -> Vec<Row> {
     let mut joined: Vec<Row> = Vec::with_capacity(rows.len());
-    // Index in `joined` of the first row of this place that has no right side.
+    // Index in `joined` of the first row since the last common element that has no right side.
     let mut free = 0;
     for row in rows {
         match *row {
@@ -87,7 +86,7 @@ pub(crate) fn divergence<T: PartialEq>(rows: &[Row], left: &[T], right: &[T]) ->
     rows.iter().position(|row| !is_same(*row, left, right))
 }
 
-/// Returns `true` if both sequences have the element of the row.
+/// Returns `true` if both sequences have the row's element.
 pub(crate) fn is_same<T: PartialEq>(row: Row, left: &[T], right: &[T]) -> bool {
     matches!(row, (Some(a), Some(b)) if left[a] == right[b])
 }
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_that_take_the_place_of_others_are_next_to_them() {
+    fn replaced_elements_are_next_to_their_replacements() {
         assert_eq!(draw("abc", "axc", true), "aa bx cc ");
         assert_eq!(draw("abbc", "axc", true), "aa bx b. cc ");
         assert_eq!(draw("abc", "axyc", true), "aa bx .y cc ");

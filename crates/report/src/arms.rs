@@ -1,4 +1,4 @@
-//! The arms of a run and the effect of the skill on them, in the order in which the run names its agents.
+//! The arms of a run and the effect of the skill on them, in the order in which the run lists its agents.
 
 use model::statistics::Triggering;
 use model::{AgentInfo, ArmDelta, ArmSummary, TrialFigures};
@@ -10,13 +10,13 @@ use crate::verdict;
 pub struct Arms {
     /// All arms; for each agent and model, the one with the skill comes first.
     pub arms: Vec<ArmSummary>,
-    /// Differences of the agents and models that ran with and without the skill.
+    /// Differences for the agents and models that ran both with and without the skill.
     pub deltas: Vec<ArmDelta>,
 }
 
 impl Arms {
-    /// Computes the arms of finished trials, in any order. The order in which the trials were planned is random, so it
-    /// does not influence the result.
+    /// Computes the arms of finished trials, given in any order. The trials are planned in random order, which does
+    /// not influence the result.
     pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialFigures> + Clone, agents: &[AgentInfo]) -> Self {
         let place = |agent: &str, model: Option<&str>| {
             let known = agents.iter().position(|known| known.name == agent && known.model.as_deref() == model);
@@ -29,7 +29,7 @@ impl Arms {
         Self { arms, deltas }
     }
 
-    /// Returns the arm of that name.
+    /// Returns the arm with that name.
     pub(crate) fn named(&self, arm: &str) -> Option<&ArmSummary> {
         self.arms.iter().find(|known| known.arm == arm)
     }
@@ -39,7 +39,7 @@ impl Arms {
         self.deltas.iter().any(|delta| delta.suites.len() > 1)
     }
 
-    /// Returns a sentence for each agent that ran with and without the skill, which says whether the skill helps it.
+    /// Returns a sentence for each agent that ran with and without the skill, saying whether the skill helps it.
     pub(crate) fn verdicts(&self) -> impl Iterator<Item = String> {
         self.deltas.iter().map(|delta| {
             let trigger = self.named(&delta.with).and_then(|arm| arm.trigger.as_ref());
@@ -49,7 +49,7 @@ impl Arms {
         })
     }
 
-    /// Returns the arms whose triggering of the skill is known.
+    /// Returns the arms for which it is known whether the skill was triggered.
     pub(crate) fn triggering(&self) -> impl Iterator<Item = (&ArmSummary, &Triggering)> {
         self.arms.iter().filter_map(|arm| Some((arm, arm.trigger.as_ref()?)))
     }

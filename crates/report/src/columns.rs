@@ -2,17 +2,17 @@
 
 use unicode_width::UnicodeWidthStr;
 
-/// Returns the columns that `text` takes.
+/// Returns the number of columns that `text` takes.
 pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// Returns the columns that the widest of `texts` takes.
+/// Returns the number of columns that the widest of `texts` takes.
 pub fn widest<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> usize {
     texts.into_iter().map(|text| width(text.as_ref())).max().unwrap_or(0)
 }
 
-/// Returns `text` with spaces after it, up to `columns`.
+/// Pads `text` with spaces to `columns`.
 pub fn padded(text: &str, columns: usize) -> String {
     format!("{text}{:1$}", "", columns.saturating_sub(width(text)))
 }

@@ -5,6 +5,7 @@ mod case;
 mod decision;
 mod draw;
 mod evidence;
+mod margin;
 mod markdown;
 mod pairs;
 mod quarantine;
@@ -15,6 +16,7 @@ mod totals;
 
 use std::collections::BTreeSet;
 
+use model::statistics::WithinMargin;
 use model::{AgentInfo, RunInfo, RunRow, SkillInfo, TrialFigures, TrialRecord, TrialRow};
 use serde_json::{Value, json};
 
@@ -25,15 +27,17 @@ use case::Side;
 pub use case::{CaseChange, Change};
 use decision::Decision;
 pub(crate) use evidence::{Evidence, line_diff};
+use margin::Margin;
 use settings::SettingChange;
 use skills::SkillChange;
 use test_files::TestFileChange;
 use totals::Total;
 
-/// Maximum fall of a mean score, or of the share of passed trials, as a share of its maximum, that is not a regression.
+/// Largest drop in a mean score, or in the share of passed trials, that is not a regression, as a share of the
+/// maximum.
 pub const THRESHOLD: f64 = 0.05;
 
-/// What the two sides of a comparison differ in.
+/// The property in which the two sides of a comparison differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dimension {
     /// The run.
@@ -49,15 +53,16 @@ pub enum Dimension {
 /// Comparison of two sides, case by case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// The cases: regressions first, and of each kind the largest changes first.
+    /// The cases: regressions first, and within each kind the largest changes first.
     pub cases: Vec<CaseChange>,
     by: Dimension,
-    /// Names of the sides, if they have names that differ.
+    /// Names of the two sides, if these differ.
     names: Option<[String; 2]>,
-    /// The compared runs; the same one twice if parts of one run are compared.
+    /// The compared runs; twice the same run if parts of one run are compared.
     runs: Option<Box<[RunRow; 2]>>,
     decision: Decision,
-    /// Names of the cases that are not compared because they are in quarantine on a side.
+    margin: Option<Margin>,
+    /// Names of the cases that are not compared because they are in quarantine on at least one side.
     quarantined: BTreeSet<String>,
     totals: Vec<Total>,
     arms: Vec<ArmChange>,
@@ -68,8 +73,8 @@ pub struct Comparison {
 
 impl Comparison {
     /// Compares the finished trials of two runs. A case that has a single arm in each run is compared across arms. A
-    /// mean score may fall by `threshold`, a share from 0 to 1. Baseline trials, without the skill, are left out,
-    /// because they are not under test. Cases that are in quarantine in one of the runs are left out of both.
+    /// mean score may drop by `threshold`, a share from 0 to 1. Baseline trials are omitted, because they are not
+    /// under test. Cases that are in quarantine in one run are omitted from both.
     pub fn of(before: &[TrialRow], after: &[TrialRow], threshold: f64) -> Self {
         let quarantined = quarantine::cases(before.iter().chain(after));
         let under_test = |trial: &&TrialRow| !is_baseline(trial) && !quarantine::contains(&quarantined, trial);
@@ -79,8 +84,9 @@ impl Comparison {
         Self { quarantined: quarantine::names(&quarantined), ..comparison }
     }
 
-    /// Compares the trials of one run by agent, model or variant: each value with the first one, if they have a case in
-    /// common. The values are in the order of the run's agents. Only a comparison of variants includes the baseline.
+    /// Compares the trials of one run by agent, model or variant: each value with the first one, if they have a case
+    /// in common. The values are in the order of the run's agents. The baseline is included only if variants are
+    /// compared.
     pub fn by(trials: &[TrialRow], agents: &[AgentInfo], by: Dimension, threshold: f64) -> Vec<Self> {
         let place = |trial: &TrialRow| {
             let known = |agent: &AgentInfo| agent.name == trial.agent && agent.model == trial.model;
@@ -128,6 +134,7 @@ impl Comparison {
             quarantined: BTreeSet::new(),
             totals: totals::of(&cases, &decision),
             decision,
+            margin: None,
             cases,
             arms: Vec::new(),
             skills: Vec::new(),
@@ -136,7 +143,7 @@ impl Comparison {
         }
     }
 
-    /// Adds the runs. Their labels name the sides, unless they are equal.
+    /// Adds the runs. Their labels become the names of the sides, if they differ.
     pub fn with_runs(mut self, before: &RunRow, after: &RunRow) -> Self {
         if self.by == Dimension::Run
             && let (Some(was), Some(is)) = (&before.label, &after.label)
@@ -146,6 +153,23 @@ impl Comparison {
         }
         self.runs = Some(Box::new([before.clone(), after.clone()]));
         self
+    }
+
+    /// Adds the answer to the question if the second side is no worse than the first by more than `margin`, a share from
+    /// 0 to 1.
+    pub fn with_margin(mut self, margin: f64) -> Self {
+        self.margin = Some(Margin::of(&self.cases, margin));
+        self
+    }
+
+    /// Returns that answer, if it was asked for.
+    pub fn within_margin(&self) -> Option<WithinMargin> {
+        self.margin.as_ref().map(|margin| margin.verdict)
+    }
+
+    /// Returns that answer in one sentence.
+    pub(crate) fn margin_sentence(&self) -> Option<String> {
+        self.margin.as_ref().map(Margin::sentence)
     }
 
     /// Adds the differences of the arms, including the baseline. Arms are listed in the order of `agents`, those of the
@@ -168,11 +192,11 @@ impl Comparison {
         self
     }
 
-    /// Adds the evidence of at most `most` changed cases, in their order. `read` returns the records of trials of a run
-    /// by their ids, in the same order.
+    /// Adds the evidence for at most `most` changed cases, in order. `read` takes a run and ids of its trials, and
+    /// returns their records in the same order.
     ///
     /// # Errors
-    /// The first error of `read`.
+    /// Returns the first error from `read`.
     pub fn with_evidence<E>(
         mut self,
         most: usize,
@@ -192,8 +216,8 @@ impl Comparison {
         Ok(self)
     }
 
-    /// Returns `true` if the second side is worse by more than chance and the threshold: over all cases, or in a case
-    /// by its own trials. If the second run graded the evidence of the first one again, nothing is chance.
+    /// Returns `true` if the second side is worse by more than chance and the threshold: over all cases, or in one
+    /// case judged by its own trials. If the second run regraded the evidence of the first one, nothing is chance.
     pub fn has_regressed(&self) -> bool {
         let is_regrade = self.runs.as_ref().is_some_and(|runs| runs[1].regrade_of.as_ref() == Some(&runs[0].id));
         let is_regression = |case: &CaseChange| case.change == Change::Regressed && (case.is_confirmed || is_regrade);
@@ -235,6 +259,7 @@ impl Comparison {
         json!({
             "verdict": self.sentence(),
             "regressed": self.has_regressed(),
+            "no_worse_than": self.margin.as_ref().map(Margin::to_json),
             "same_cases_p_value": self.decision.same_cases_p_value,
             "before": self.side_to_json(0),
             "after": self.side_to_json(1),
@@ -266,18 +291,18 @@ impl Comparison {
         }
     }
 
-    /// Counts the cases that only one side has.
+    /// Counts the cases that only one of the sides has.
     fn unpaired(&self) -> [usize; 2] {
         [Change::Missing, Change::Added].map(|change| self.cases.iter().filter(|case| case.change == change).count())
     }
 
-    /// Returns the cases of each group that is shown, with its heading. Changes that may be chance are separate.
+    /// Returns the groups of cases to show, each with its heading. Changes that may be chance are separate.
     pub(crate) fn groups(&self) -> Vec<(&'static str, Vec<&CaseChange>)> {
         let of = |change: Change, is_confirmed: bool| -> Vec<&CaseChange> {
             let is_meant = |case: &&CaseChange| case.change == change && case.is_confirmed == is_confirmed;
             self.cases.iter().filter(is_meant).collect()
         };
-        // A sentence that says "worse" does not go with a heading that says "chance".
+        // A sentence that says "worse" must not appear above a heading that says "chance".
         let regressed = of(Change::Regressed, false);
         let uncertain = match self.decision.is_worse() {
             true if regressed.iter().all(|case| case.after.counts.passed < case.before.counts.passed) => {

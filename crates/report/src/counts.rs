@@ -1,4 +1,4 @@
-//! Counts of passed trials, and of those that may have passed.
+//! Counts of trials that passed or may have passed.
 
 use std::cmp::Ordering;
 
@@ -6,8 +6,8 @@ use model::Outcome;
 
 use crate::format::percent;
 
-/// Counts of graded trials. An undecided trial might have passed, so shares have bounds: leaving such trials out would
-/// count only failures, because a single unmet assertion is enough to fail.
+/// Counts of graded trials. An undecided trial might have passed, so shares have bounds. Leaving such trials out would
+/// favour failures, because a single unmet assertion is enough to fail.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Counts {
     pub(crate) passed: u64,
@@ -30,15 +30,15 @@ impl Counts {
         self.passed + self.failed + self.undecided
     }
 
-    /// Returns the lowest and highest possible share that passed; `None` if none was graded.
+    /// Returns the lowest and highest possible pass rate; `None` if no trial was graded.
     pub(crate) fn bounds(&self) -> Option<(f64, f64)> {
         let all = self.graded() as f64;
         let share = |passed: u64| passed as f64 / all;
         (all > 0.0).then(|| (share(self.passed), share(self.passed + self.undecided)))
     }
 
-    /// Compares the share that passed after with that before; `None` if the result depends on undecided trials, or
-    /// nothing was graded.
+    /// Compares the pass rates after and before; `None` if the result depends on undecided trials, or nothing was
+    /// graded.
     pub(crate) fn change(before: &Self, after: &Self) -> Option<Ordering> {
         // The shares are scaled to a common denominator.
         let least = |counts: &Self, other: &Self| counts.passed * other.graded();

@@ -70,7 +70,7 @@ fn test(trial: &FinishedTrial) -> Map<String, Value> {
     put_some(&mut extra, "score", trial.score.map(|[score, most]| json!({ "score": score, "max": most })));
     put_some(&mut extra, "tokens", trial.tokens);
     let mut test = Map::new();
-    // The same in each run.
+    // The same in every run.
     put(&mut test, "testId", &trial.id);
     put(&mut test, "name", trial.name());
     put(&mut test, "status", Status::from_trial(trial));

@@ -1,11 +1,11 @@
-//! Fields of JSON objects, of which some are omitted.
+//! Helpers for JSON objects whose fields may be omitted.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// Adds a field.
 pub(crate) fn put(fields: &mut Map<String, Value>, name: &str, value: impl Serialize) {
-    // Only maps whose keys are not text cannot be serialised; there are none.
+    // Serialising fails only for maps whose keys are not strings, and there are none.
     fields.insert(name.to_owned(), serde_json::to_value(value).unwrap_or_default());
 }
 
@@ -16,7 +16,7 @@ pub(crate) fn put_some(fields: &mut Map<String, Value>, name: &str, value: Optio
     }
 }
 
-/// Adds a list unless it is empty.
+/// Adds a list, unless it is empty.
 pub(crate) fn put_list<T: Serialize>(fields: &mut Map<String, Value>, name: &str, values: Vec<T>) {
     if !values.is_empty() {
         put(fields, name, values);

@@ -1,5 +1,5 @@
-//! Finished trials in the order of the plan, which reports in the formats of other tools are written from when the run
-//! is over.
+//! Finished trials in the order of the plan. Reports in the formats of other tools are written from them at the end of
+//! the run.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ const REASON: usize = 1000;
 /// Maximum size of the text about a trial, in bytes. Readers of these files limit the size of the whole file.
 const TEXT: usize = 16 * 1024;
 
-/// Run that is over, with its finished trials.
+/// A finished run, with its finished trials.
 pub(crate) struct FinishedRun {
     pub(crate) info: Box<RunInfo>,
     /// Time of the last event.
@@ -36,14 +36,14 @@ pub(crate) enum TestResult {
     Passed,
     /// An assertion does not hold.
     Failed,
-    /// The trial is broken, and says nothing about the agent.
+    /// The trial is broken, which says nothing about the agent.
     Error,
-    /// The trial does not count: it is undecided, skipped or cancelled, or it did not pass and belongs to the baseline or
-    /// to a quarantined case.
+    /// The trial does not count: it is undecided, skipped or cancelled, or it did not pass but belongs to the baseline
+    /// or to a quarantined case.
     Skipped,
 }
 
-/// Finished trial, without the conversation.
+/// A finished trial, without its conversation.
 pub(crate) struct FinishedTrial {
     /// Printed id: `suite::case@arm#1`.
     pub(crate) id: Arc<str>,
@@ -59,17 +59,18 @@ pub(crate) struct FinishedTrial {
     pub(crate) flaky: bool,
     /// Description of the quarantine, if the case is in one.
     pub(crate) quarantine: Option<String>,
-    /// Kind of a result other than a pass, in a word: a type of assertion, the component at fault, or the outcome.
+    /// Kind of a result that is not a pass, in a word: the type of an assertion, the component at fault, or the
+    /// outcome.
     pub(crate) kind: String,
-    /// Reason in one line; empty for a pass.
+    /// Reason in one line; empty if the trial passed.
     pub(crate) reason: String,
-    /// The trial as the terminal shows it; empty for a pass.
+    /// The trial as the terminal shows it; empty if the trial passed.
     pub(crate) text: String,
-    /// Assertions that decide a failed trial, or leave another one undecided.
+    /// Assertions that made the trial fail, or left it undecided.
     pub(crate) unmet: Vec<UnmetCheck>,
-    /// File in which the case is written, and its line.
+    /// File that contains the case, and its line.
     pub(crate) place: Option<Location>,
-    /// Attempts before the last one.
+    /// All attempts except the last.
     pub(crate) earlier: Vec<EarlierAttempt>,
     pub(crate) started_at: Timestamp,
     pub(crate) duration_ms: u64,
@@ -88,7 +89,7 @@ pub(crate) struct UnmetCheck {
     pub(crate) is_critical: bool,
 }
 
-/// Attempt that another one followed.
+/// Attempt that was followed by another one.
 pub(crate) struct EarlierAttempt {
     pub(crate) outcome: Outcome,
     pub(crate) reason: String,
@@ -110,7 +111,7 @@ impl FinishedRun {
         format::between(self.info.started_at, self.ended_at)
     }
 
-    /// Returns the trials of each suite, suites in the order of the plan.
+    /// Returns the trials of each suite, with the suites in the order of the plan.
     pub(crate) fn suites(&self) -> Vec<(&str, Vec<&FinishedTrial>)> {
         let mut suites: Vec<(&str, Vec<&FinishedTrial>)> = Vec::new();
         let mut numbers: HashMap<&str, usize> = HashMap::new();
@@ -182,7 +183,7 @@ impl FinishedTrial {
         format!("{}@{}#{}", self.case, self.arm, self.repetition)
     }
 
-    /// Describes each attempt before the last one, a line each.
+    /// Describes each attempt except the last, one line each.
     pub(crate) fn describe_attempts(&self) -> String {
         let lines = self.earlier.iter().enumerate().map(|(index, attempt)| {
             let reason = if attempt.reason.is_empty() { String::new() } else { format!(": {}", attempt.reason) };
@@ -223,8 +224,8 @@ impl Location {
     }
 }
 
-/// Returns the path of `file` from the root of the repository, where `folder` is the current directory. An absolute
-/// path stays as it is.
+/// Returns the path of `file` relative to the root of the repository, where `folder` is the current directory. An
+/// absolute path stays as it is.
 pub(crate) fn in_repository(folder: &Path, file: &str) -> String {
     let mut path = PathBuf::new();
     for part in folder.join(file).components() {
@@ -239,13 +240,13 @@ pub(crate) fn in_repository(folder: &Path, file: &str) -> String {
     name(&path.to_string_lossy())
 }
 
-/// Returns the findings that decide a failed trial, or leave another one undecided.
+/// Returns the findings that made the trial fail, or left it undecided.
 fn unmet(record: &TrialRecord) -> impl Iterator<Item = &Finding> {
     let status = if record.outcome == Outcome::Failed { Status::Unmet } else { Status::Undecided };
     record.findings.iter().filter(move |finding| finding.status == status && counts(finding, record))
 }
 
-/// Returns the reason in one line, with what makes the trial not count.
+/// Returns the reason in one line, including why the trial does not count.
 fn reason(record: &TrialRecord) -> String {
     let reason = match (unmet(record).next(), &record.reason) {
         (Some(finding), _) if record.outcome == Outcome::Failed => format!("{}: {}", finding.id, finding.reason),
@@ -306,7 +307,7 @@ struct BufferedReporter {
     trials: Vec<(usize, FinishedTrial)>,
 }
 
-/// Opens a report that is written in one piece when the run is over.
+/// Opens a report that is written in one piece at the end of the run.
 pub(crate) fn open(options: ReporterOptions, format: Format) -> Box<dyn Reporter> {
     Box::new(BufferedReporter {
         out: options.out,

@@ -19,7 +19,7 @@ pub(crate) fn elapsed(ms: u64) -> String {
     }
 }
 
-/// Formats a duration that is round, such as a setting, in milliseconds: `30s`, `1m30s`, `10m`, `2h`.
+/// Formats a round duration in milliseconds, such as a setting: `30s`, `1m30s`, `10m`, `2h`.
 pub(crate) fn span(ms: u64) -> String {
     let seconds = (ms + 500) / 1000;
     if ms < 1000 {
@@ -29,7 +29,7 @@ pub(crate) fn span(ms: u64) -> String {
     parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}")).collect()
 }
 
-/// Returns the milliseconds from one moment to another, 0 if they are in the wrong order.
+/// Returns the milliseconds between two moments, 0 if they are in the wrong order.
 pub(crate) fn between(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.duration_since(from).as_millis()).unwrap_or(0)
 }
@@ -47,12 +47,12 @@ pub(crate) fn number(value: u64) -> String {
     grouped
 }
 
-/// Formats US dollars as `$0.0123`, and from a hundred dollars on as `$123.45`.
+/// Formats US dollars as `$0.0123`, and amounts of 100 dollars or more as `$123.45`.
 pub(crate) fn money(usd: f64) -> String {
     if usd.abs() >= 100.0 { format!("${usd:.2}") } else { format!("${usd:.4}") }
 }
 
-/// Formats a share as `84%`. Only 1 is shown as 100 %, and only 0 as 0 %.
+/// Formats a share as `84%`. Only exactly 1 is shown as 100 %, and only exactly 0 as 0 %.
 pub(crate) fn percent(share: f64) -> String {
     let rounded = (share * 100.0).round();
     let honest = if share < 1.0 && rounded >= 100.0 {
@@ -139,7 +139,7 @@ pub(crate) fn timestamp(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%MZ").to_string()
 }
 
-/// Returns the share of the input that came from a cache; `None` if none did.
+/// Returns the share of input tokens that came from a cache; `None` if none did.
 pub(crate) fn cached(tokens: &Tokens) -> Option<f64> {
     (tokens.cache_read > 0).then(|| tokens.cache_read as f64 / tokens.all_input() as f64)
 }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_duration_is_formatted_as_users_write_it() {
+    fn a_round_duration_is_formatted_as_users_would_write_it() {
         let read: Vec<String> = [500, 1000, 29_999, 90_000, 600_000, 7_200_000].map(span).into();
         assert_eq!(read, ["500ms", "1s", "30s", "1m30s", "10m", "2h"]);
     }

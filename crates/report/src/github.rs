@@ -1,5 +1,5 @@
-//! Output for GitHub Actions: an annotation at the line of each assertion that does not hold, and the Markdown report as
-//! the summary of the step.
+//! Output for GitHub Actions: an annotation at the line of each assertion that does not hold, and the Markdown report
+//! as the step summary.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use model::{Envelope, Outcome};
 use crate::finished::{self, FinishedRun, FinishedTrial, Location, TestResult};
 use crate::{Reporter, ReporterOptions, Style, format, markdown};
 
-/// Maximum number of annotations of each level: GitHub shows no more of a step.
+/// Maximum number of annotations per level: GitHub shows no more for a step.
 const MAX_ANNOTATIONS: usize = 10;
 /// Maximum number of assertions in the message of an annotation.
 const CHECKS: usize = 10;
@@ -55,7 +55,7 @@ fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
         let more = format::counted(hidden, "more trial");
         text.push_str(&format!("::notice title=trialrun::{more} did not pass; the summary lists them\n"));
     }
-    // Written in one piece, so that lines of other reports do not get in between.
+    // Written in one piece, so that lines of other reports do not end up in between.
     out.write_all(text.as_bytes())
 }
 
@@ -67,7 +67,7 @@ struct Annotation {
     message: String,
 }
 
-/// Returns each annotation with the trials that it is about: repetitions often fail alike.
+/// Returns each annotation with the trials that it is about: repetitions often fail in the same way.
 fn annotations(trials: &[FinishedTrial]) -> Vec<(Annotation, Vec<Arc<str>>)> {
     let mut annotations: Vec<(Annotation, Vec<Arc<str>>)> = Vec::new();
     let mut numbers: HashMap<Annotation, usize> = HashMap::new();
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_cannot_end_a_command_or_begin_another() {
+    fn text_cannot_end_a_command_or_start_another() {
         assert_eq!(property("a,b: 100%\n::error::"), "a%2Cb%3A 100%25%0A%3A%3Aerror%3A%3A");
         assert_eq!(data("100%\r\n::error::x, y"), "100%25%0D%0A::error::x, y");
     }

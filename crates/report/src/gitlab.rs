@@ -1,4 +1,4 @@
-//! GitLab's code quality report: assertions that do not hold, as issues at their lines.
+//! GitLab's code quality report: each assertion that does not hold becomes an issue at its line.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -31,12 +31,12 @@ struct Issue {
     fingerprint: String,
     severity: &'static str,
     place: Location,
-    /// Number of repetitions with the same issue.
+    /// Number of repetitions with this issue.
     trials: usize,
 }
 
 impl Issue {
-    /// Returns the issues of a trial that did not pass. One without a location cannot be shown.
+    /// Returns the issues of a trial that did not pass. Issues without a location cannot be shown.
     fn all_of(trial: &FinishedTrial) -> Vec<Self> {
         if trial.result == TestResult::Passed || trial.is_baseline {
             return Vec::new();
@@ -95,7 +95,7 @@ impl Issue {
 }
 
 /// Returns a fingerprint of the issue that is the same in every run. It does not include the line, because unrelated
-/// edits move it.
+/// edits change line numbers.
 fn fingerprint(trial: &FinishedTrial, check: &str) -> String {
     let digest = Sha256::digest([&*trial.suite, &trial.case, &trial.arm, check].join("\0"));
     digest.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -1,4 +1,4 @@
-//! Recorded trials, run by run: one line each, and a line of totals.
+//! Recorded trials, run by run: a line for each trial, and a line of totals.
 
 use model::{Outcome, TrialRow};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::{columns, score};
 /// Maximum width of a trial's name.
 const NAME: usize = 44;
 
-/// Formats `trials`, which are in the order of their runs, below a heading for each run.
+/// Formats `trials`, which are in the order of their runs, with a heading for each run.
 pub fn history(trials: &[TrialRow], style: &Style) -> String {
     let paint = Paint::new(*style);
     if trials.is_empty() {
@@ -105,7 +105,7 @@ fn tokens(trial: &TrialRow, unknown: &str) -> String {
     }
 }
 
-/// Returns the reference to this trial in this run, quoted for a shell.
+/// Returns a reference to this trial in this run, quoted for a shell.
 pub(crate) fn reference(trial: &TrialRow) -> String {
     format!("'{}/{}'", trial.run, trial.id)
 }

@@ -1,6 +1,6 @@
-//! The whole run as one JSON document, `trialrun.report/1`. Fields are added, never renamed; an unknown number is
-//! `null`, never 0. The part about the run is indented for reading, and each trial is on one line: there may be
-//! thousands of them with some fifty fields each, for programs that read lines or the whole.
+//! The whole run as one JSON document, `trialrun.report/1`. Fields may be added, but are never renamed; an unknown
+//! number is `null`, never 0. The part about the run is indented for reading. Each trial takes a single line: there
+//! may be thousands, with some fifty fields each, which are for programs that read line by line or the whole document.
 
 mod arm;
 mod finding;
@@ -35,10 +35,10 @@ struct Json {
     hash: RunHash,
     /// The run and the totals of its trials, once it has started.
     run: Option<(Box<RunInfo>, RunTotals)>,
-    /// JSON text of each finished trial, with its place in the plan.
+    /// JSON text of each finished trial, with its position in the plan.
     trials: Vec<(usize, Vec<u8>)>,
     versions: Versions,
-    /// Commands, each with the trial that it ran for.
+    /// Commands, each with its trial.
     hooks: Vec<(Option<Arc<str>>, HookRecord)>,
     last: Option<Timestamp>,
     over: Option<(Timestamp, u64, Option<String>)>,
@@ -98,7 +98,7 @@ impl Reporter for Json {
         let document = serde_json::to_string_pretty(&document)?;
         match document.strip_suffix("[]\n}") {
             Some(front) if !self.trials.is_empty() => {
-                // Trials are some kilobytes each: too small for a system call each.
+                // Trials take some kilobytes each, too little for one system call per trial.
                 let mut out = BufWriter::with_capacity(CHUNK, &mut self.out);
                 out.write_all(front.as_bytes())?;
                 let mut before = "[\n    ";
@@ -169,7 +169,8 @@ impl Json {
     }
 }
 
-/// Versions of the agents, which are known only after they ran: for each agent, the one that its first trial reported.
+/// Versions of the agents, which are known only after they ran. For each agent, the version that its first trial
+/// reported.
 #[derive(Default)]
 struct Versions(Vec<(String, usize, String)>);
 

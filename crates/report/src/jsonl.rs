@@ -1,6 +1,6 @@
-//! The event stream, one envelope per line, as it happened. For a trial whose case is numbered by its position in a
-//! file, additional events follow in the format that readers of such files expect: right after the line that they are
-//! derived from, in the same envelope.
+//! The event stream as it happened, one envelope per line. If a trial's case is numbered by its position in a file,
+//! additional events follow in the format that readers of such files expect. Each comes right after the line that it
+//! is derived from, in the same envelope.
 
 mod test_event;
 
@@ -25,7 +25,8 @@ impl Jsonl {
     fn line(&mut self, what: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(what)?;
         line.push(b'\n');
-        // Each line is one write followed by a flush, so that a program that follows the file never sees half a line.
+        // Each line is a single write followed by a flush, so that a program that follows the file never sees half a
+        // line.
         self.out.write_all(&line)?;
         self.out.flush()
     }
@@ -56,7 +57,7 @@ fn derived(envelope: &Envelope) -> Option<Value> {
     }
 }
 
-/// Returns the envelope with another event in it.
+/// Returns the envelope with its event replaced.
 fn with_event(envelope: &Envelope, event: Value) -> Map<String, Value> {
     let mut fields = Map::new();
     put(&mut fields, "v", envelope.v);

@@ -1,4 +1,4 @@
-//! JUnit XML. Its readers differ in what they show, so there are three dialects of it.
+//! JUnit XML. Readers differ in what they show, so there are three dialects.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -15,8 +15,8 @@ pub(crate) enum Dialect {
     Generic,
     /// GitLab, which shows no properties.
     GitLab,
-    /// Jenkins: earlier attempts as their own elements, and everything that the schema of its xUnit plugin does not
-    /// allow as output.
+    /// Jenkins: earlier attempts as separate elements. Everything that the schema of its xUnit plugin does not allow
+    /// goes into the output.
     Jenkins,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn write(run: &FinishedRun, dialect: Dialect, out: &mut dyn Write) ->
     out.write_all(without_skipped(&text).as_bytes())
 }
 
-/// Removes the `skipped` attribute of the root element. Each suite has it, but no schema of JUnit XML allows it there.
+/// Removes the `skipped` attribute of the root element: suites have it, but no JUnit XML schema allows it on the root.
 fn without_skipped(text: &str) -> String {
     let root = text.find("<testsuites ").unwrap_or_default();
     let end = text[root..].find('>').map_or(text.len(), |end| root + end);

@@ -1,11 +1,11 @@
 //! Reports runs: turns events into output for people and programs.
 //!
-//! A reporter receives one event after the other and cannot tell whether the run is in progress or was recorded last
-//! year. The output of lists (`history`, `status`, `show`, `trend`, `compare`) is created by plain functions from
-//! records to text.
+//! A reporter receives one event after another and cannot tell whether the run is in progress or was recorded last
+//! year. The output of the list commands (`history`, `status`, `show`, `trend`, `compare`) is created by plain
+//! functions from records to text.
 //!
-//! Nothing here reads the environment or prints: writers and [`Style`] are parameters. Times come from the events; only
-//! the live table has its own clock, so that it moves while nothing happens. [`terminal_size()`] is for callers
+//! Nothing here reads the environment or prints: writers and [`Style`] are parameters. Times come from the events;
+//! only the live table has its own clock, so that it moves while nothing happens. [`terminal_size()`] is for callers
 //! that create a [`Style`].
 //!
 //! ```
@@ -91,7 +91,7 @@ pub struct Report {
 enum ReporterFactory {
     /// Reporter that writes a stream: standard output, or a file.
     Stream(fn(ReporterOptions) -> Box<dyn Reporter>),
-    /// One that writes a stream in one piece when the run is over.
+    /// Reporter that writes a stream in one piece at the end of the run.
     Finished(finished::Format),
     /// Reporter that writes a directory while the run is in progress.
     Directory(fn(&Arc<Tree>) -> Box<dyn Reporter>),
@@ -102,12 +102,12 @@ impl Report {
         Self { name, summary, extension, open }
     }
 
-    /// Returns `true` if it is a directory.
+    /// Returns `true` if the report is a directory.
     pub fn is_directory(&self) -> bool {
         matches!(self.open, ReporterFactory::Directory(_))
     }
 
-    /// Opens one that writes a stream; `None` if it is a directory.
+    /// Opens a report that writes a stream; `None` if it is a directory.
     pub fn to_stream(&self, options: ReporterOptions) -> Option<Box<dyn Reporter>> {
         match self.open {
             ReporterFactory::Stream(open) => Some(open(options)),
@@ -125,7 +125,7 @@ pub fn to_directory(tree: &Arc<Tree>) -> Option<Box<dyn Reporter>> {
     })
 }
 
-/// All kinds of reports, in the order users see.
+/// All kinds of reports, in the order in which users see them.
 pub const REPORTS: &[Report] = &[
     Report::new(
         "terminal",
@@ -188,7 +188,7 @@ pub const REPORTS: &[Report] = &[
     ),
 ];
 
-/// Returns the report of that name.
+/// Returns the report with that name.
 pub fn find(name: &str) -> Option<&'static Report> {
     let name = if name == "junit:generic" { "junit" } else { name };
     REPORTS.iter().find(|report| report.name == name)

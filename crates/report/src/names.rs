@@ -1,4 +1,4 @@
-//! Display names of trials: their id without the parts that are the same for all.
+//! Display names of trials: their ids without the parts that are the same for all.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,10 @@ use model::{CaseResults, TrialId, TrialRecord, TrialRow, WITHOUT_SKILL};
 
 use crate::columns;
 
-/// Set of the cases whose names include their arm and their repetition, because they ran under several arms or
-/// repeatedly.
+/// The cases whose names include the arm and the repetition, because they ran under several arms or repeatedly.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
-    /// Suite → case → parts that its name needs. Cases that need none are absent.
+    /// Suite → case → the parts that its name needs. Cases that need none are absent.
     cases: HashMap<String, HashMap<String, Needs>>,
     width: usize,
 }
@@ -52,7 +51,7 @@ impl Names {
         names
     }
 
-    /// Returns the columns that the widest name takes.
+    /// Returns the width of the widest name in columns.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
@@ -96,7 +95,7 @@ impl Names {
     }
 }
 
-/// Returns `true` if `name` is the name of a skill, and not that of a prompt in its place.
+/// Returns `true` if `name` is the name of a skill, not of a prompt in its place.
 pub(crate) fn is_skill(name: &str) -> bool {
     !name.starts_with("inline:")
 }

@@ -1,4 +1,4 @@
-//! Untrusted text in the terminal. Output of an agent or a tool may contain escape sequences that move the cursor,
+//! Untrusted text for the terminal. Output of an agent or a tool may contain escape sequences that move the cursor,
 //! change the title or hide text; all of them are removed.
 
 use unicode_width::UnicodeWidthChar;
@@ -7,7 +7,7 @@ use crate::columns;
 
 /// Formats text as one line: folds white space, removes control characters, and cuts it to `most` columns.
 pub(crate) fn folded(text: &str, most: usize, ellipsis: &str) -> String {
-    // Far more than any line shows, so that a huge text is not scanned for its first words.
+    // Far more than any line shows, so a huge text is not scanned just for its first words.
     let head = front(text, most.saturating_mul(8).max(4096));
     cut(&model::text::folded(&clean(head)), most, ellipsis, head.len() < text.len())
 }
@@ -50,7 +50,7 @@ pub fn clean(text: &str) -> String {
     while let Some(c) = chars.next() {
         match c {
             '\u{1b}' => match chars.next() {
-                // A control sequence ends with a letter or a sign from @ to ~.
+                // A control sequence ends with a character from `@` to `~`.
                 Some('[') => while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {},
                 // A command to the terminal ends with a bell, or with an escape and a backslash.
                 Some(']' | 'P' | 'X' | '^' | '_') => {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_cut_by_its_display_width() {
+    fn a_line_is_cut_at_its_display_width() {
         assert_eq!(folded("漢字漢字", 8, "…"), "漢字漢字");
         assert_eq!(folded("漢字漢字", 7, "…"), "漢字漢…");
         assert_eq!(folded("漢字漢字", 6, "…"), "漢字…");

@@ -1,4 +1,4 @@
-//! The trait of reports.
+//! The trait that all reports implement.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::{Style, telemetry};
 
 /// Output of a run, event by event.
 pub trait Reporter: Send {
-    /// Processes the next event. An error is about the writer; it never changes a run's outcome.
+    /// Processes the next event. An error is about the writer and never changes the run's outcome.
     fn event(&mut self, envelope: &Envelope) -> io::Result<()>;
 
     /// Called every few seconds while a run is in progress.
@@ -19,11 +19,12 @@ pub trait Reporter: Send {
         Ok(())
     }
 
-    /// Writes the rest. Called once, after the last event, also when the run did not complete.
+    /// Writes the rest. Called once, after the last event, even if the run did not complete.
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// Hash of everything recorded of a run. Events do not contain it, so it is set when the last one was recorded.
+/// Hash of everything recorded about a run. Events do not contain it, so it is set when the last event has been
+/// recorded.
 pub type RunHash = Arc<OnceLock<String>>;
 
 /// Options of a reporter.
@@ -33,20 +34,20 @@ pub struct ReporterOptions {
     /// Destination of output that changes in place: the interactive terminal's stderr. Without it, nothing is ever
     /// redrawn.
     pub live: Option<Box<dyn Write + Send>>,
-    /// Destination of a line each minute about the progress of the run: stderr, if nothing is redrawn.
+    /// Destination of a line per minute about the progress of the run: stderr, unless something is redrawn in place.
     pub heartbeat: Option<Box<dyn Write + Send>>,
     /// Style of the output.
     pub style: Style,
-    /// `true` to show only failures and the summary. Does not change reports for programs.
+    /// `true` to show only failures and the summary. Does not affect reports for programs.
     pub quiet: bool,
     /// `true` to show only trials that did not pass, in every report.
     pub failures_only: bool,
-    /// `true` to show evidence also of met findings.
+    /// `true` to show evidence even for met findings.
     pub show_evidence: bool,
-    /// Folder of the current directory in its repository, for formats whose readers want paths from the repository's
+    /// Folder of the current directory in its repository, for formats that need paths relative to the repository's
     /// root.
     pub folder: PathBuf,
-    /// Destination of the summary of a step of GitHub Actions, if there is one.
+    /// Destination of the step summary in GitHub Actions, if there is one.
     pub step_summary: Option<Box<dyn Write + Send>>,
     /// Hash of the run, once it is known.
     pub hash: RunHash,

@@ -9,7 +9,7 @@ use crate::plain;
 use crate::terminal::grid::{Cell, CellStyle, Grid};
 use crate::terminal::{Paint, Style};
 
-/// Maximum width of a label, and of the names of all agents of a run.
+/// Maximum width of a label, and of the names of all of a run's agents.
 const NAME: usize = 24;
 
 /// A run in the list.
@@ -18,7 +18,7 @@ pub struct ListedRun {
     pub run: RunRow,
     /// Counts of its finished trials.
     pub summary: Summary,
-    /// `true` if its process still exists. Ignored for a run that is over.
+    /// `true` if its process still exists. Ignored if the run is over.
     pub alive: bool,
 }
 
@@ -49,7 +49,7 @@ impl ListedRun {
                 missing.join(" ")
             ));
         }
-        // Their outcomes do not count, and the line is long enough without them.
+        // Quarantined trials do not count, and the line is long enough without them.
         let quarantined = self.summary.all_quarantined();
         parts.extend((quarantined > 0).then(|| format!("{quarantined} quarantined")));
         match (self.state(), self.unfinished()) {

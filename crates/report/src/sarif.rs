@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 use crate::finished::in_repository;
 use crate::terminal::distinct;
 
-/// Maximum number of results: GitHub keeps no more of a run.
+/// Maximum number of results: GitHub keeps no more per run.
 const RESULTS: usize = 5000;
 /// Maximum length of the id of a rule, in characters.
 const ID: usize = 80;
-/// Characters of a path that a URI cannot contain as they are.
+/// Characters that must be escaped in a path in a URI.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// Returns the problems as a SARIF document, errors first. `folder` is the current directory in its repository, and
-/// `version` that of trialrun.
+/// `version` is the version of trialrun.
 pub fn sarif(problems: &[Diagnostic], folder: &Path, version: &str) -> Value {
     let mut problems = distinct(problems);
     problems.sort_by_key(|problem| !problem.is_error());
     let mut rules: Vec<(String, String)> = Vec::new();
     let mut results = Vec::new();
-    // A problem without a location is not a result, because readers refuse the whole file then.
+    // A problem without a location cannot be a result, because readers would reject the whole file.
     let mut notifications = Vec::new();
     let mut omitted = 0;
     for problem in problems {
@@ -95,8 +95,8 @@ fn location(source: &Excerpt, folder: &Path) -> Value {
     json!({ "artifactLocation": file, "region": region })
 }
 
-/// Returns the part of a message that is the same for every problem of its kind: up to a colon, with `…` for what is
-/// quoted and for numbers.
+/// Returns the part of a message that is the same for all problems of its kind: the part before a colon, with `…` in
+/// place of quoted text and numbers.
 fn rule(message: &str) -> String {
     let mut rule = String::new();
     // Parts between backticks have odd indices.
@@ -115,7 +115,7 @@ fn rule(message: &str) -> String {
     words.join(" ")
 }
 
-/// Returns the id of a rule: its words.
+/// Returns the id of a rule, made from its words.
 fn id(rule: &str) -> String {
     let words: Vec<String> =
         rule.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect();

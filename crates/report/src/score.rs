@@ -4,10 +4,10 @@ use model::{Detail, Finding, Outcome, Status, TrialRecord};
 
 use crate::format::{percent, points};
 
-/// Returns the trial's score in each dimension, from 0 to 1, in the order in which findings name them: the mean of the
-/// topmost nodes of a dimension, weighted by their weight in the trial's score. A penalty reduces the mean of the
-/// others; in a dimension of penalties alone, the ones that were not incurred count. Undecided nodes are ignored; where
-/// only the best of several parts counts, so are the other parts.
+/// Returns the trial's score in each dimension, from 0 to 1, in the order in which findings name them. It is the mean
+/// of the topmost nodes of a dimension, weighted by their weight in the trial's score. A penalty reduces the mean of
+/// the others; in a dimension with penalties only, those that were not incurred count. Undecided nodes are ignored.
+/// Where only the best of several parts counts, the other parts are ignored as well.
 pub(crate) fn dimensions(findings: &[Finding]) -> Vec<(&str, f64)> {
     let mut dimensions: Vec<(&str, Mean)> = Vec::new();
     for finding in findings {
@@ -23,7 +23,7 @@ pub(crate) fn dimensions(findings: &[Finding]) -> Vec<(&str, f64)> {
     dimensions.into_iter().filter_map(|(name, mean)| Some((name, mean.value()?))).collect()
 }
 
-/// Adds the nodes in `details` and below whose dimension none of the nodes `above` them names.
+/// Adds the nodes in `details` and below, unless a node in `above` already has the same dimension.
 fn below<'a>(details: &'a [Detail], weight: f64, above: &mut Vec<&'a str>, dimensions: &mut Vec<(&'a str, Mean)>) {
     for detail in details.iter().filter(|detail| !detail.passed_over) {
         let weight = weight * detail.weight;
@@ -56,7 +56,7 @@ struct Mean {
     possible: f64,
     lost: f64,
     penalties: f64,
-    /// Scores of nodes with weight 0: they count only if there are no others.
+    /// Scores of nodes with weight 0, which count only if there are no others.
     weightless: Vec<f64>,
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn outcome(record: &TrialRecord) -> String {
     }
 }
 
-/// Returns a key that repetitions of a trial with the same result share: the same findings, regardless of their texts.
+/// Returns a key shared by repetitions of a trial with the same result: the same findings, regardless of their texts.
 pub(crate) fn result_key(record: &TrialRecord) -> String {
     let findings: Vec<(&str, Status)> =
         record.findings.iter().map(|finding| (finding.id.as_str(), finding.status)).collect();
@@ -110,7 +110,8 @@ pub(crate) fn failed_critical(findings: &[Finding]) -> Vec<&str> {
     findings.iter().flat_map(|finding| &finding.failed_critical).map(String::as_str).collect()
 }
 
-/// Formats a score as `76 of 100 (needs 80)`, in two parts. A score that is too low is never rounded to the needed one.
+/// Formats a score as `76 of 100 (needs 80)`, in two parts. A score that is too low is never rounded up to the
+/// required one.
 pub(crate) fn describe(record: &TrialRecord) -> Option<(String, String)> {
     let (score, most, needed) = (record.score?, record.max_score?, record.pass_score?);
     let (mut shown, mut needs) = (points(score), points(needed));
@@ -126,8 +127,8 @@ pub(crate) fn dimension_shares(findings: &[Finding]) -> Vec<(&str, String)> {
     dimensions(findings).into_iter().map(|(name, share)| (name, percent(share))).collect()
 }
 
-/// Formats a score as `76/100` if the outcome alone does not imply it: more than 0 in a failed trial, or less than the
-/// maximum in a passed one.
+/// Formats a score as `76/100` unless the outcome implies it: it is shown if a failed trial has more than 0 points, or
+/// a passed one less than the maximum.
 pub(crate) fn partial(outcome: Outcome, score: Option<f64>, most: Option<f64>) -> Option<String> {
     let (score, most) = (score?, most?);
     let tells = match outcome {
@@ -166,12 +167,12 @@ mod tests {
     }
 
     #[test]
-    fn a_dimension_is_the_mean_of_its_nodes_by_their_weight_in_the_trial() {
+    fn a_dimension_is_the_mean_of_its_nodes_weighted_as_in_the_trial() {
         let findings = [
             finding("", 60.0, 0.5, &[detail("a", 0.5, 1.0, vec![]), detail("b", 0.5, 0.0, vec![])]),
             finding("", 40.0, 0.5, &[detail("", 1.0, 0.5, vec![detail("a", 0.25, 0.0, vec![])])]),
         ];
-        // 30 points in full, and 0 of 10 points.
+        // 30 of 30 points, and 0 of 10.
         assert_eq!(dimensions(&findings), [("a", 0.75), ("b", 0.0)]);
     }
 

@@ -15,11 +15,11 @@ pub use pair::{show_step, show_two};
 pub use patch::show_diff;
 use steps::steps;
 
-/// Maximum number of lines shown of a string.
+/// Maximum number of lines shown for a string.
 const LINES: usize = 40;
 
-/// Formats a trial's trace, findings and settings. `events` are the trial's own; of several attempts the last one is
-/// shown. `run` names the run.
+/// Formats a trial's trace, findings and settings. `events` are the trial's own; if it had several attempts, the last
+/// one is shown. `run` is the name of the run.
 pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style) -> String {
     let paint = Paint::new(*style);
     let mut text = format!("{}\n", paint.bold(&record.id));
@@ -67,7 +67,7 @@ pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style)
     text
 }
 
-/// Returns the trial as JSON with the field names of the report, with its run and its steps.
+/// Returns the trial as JSON with the field names of the report, together with its run and its steps.
 pub fn show_json(record: &TrialRecord, events: &[Envelope], run: &str) -> Value {
     let steps: Vec<Value> = events
         .iter()
@@ -146,7 +146,7 @@ fn about(record: &TrialRecord, paint: &Paint) -> String {
         .collect()
 }
 
-/// Describes whether the agent used the skill, and whether the case wants that.
+/// Describes whether the agent used the skill, and whether the case expects that.
 fn used(triggered: bool, wanted: Option<bool>) -> String {
     let used = if triggered { "yes" } else { "no" };
     match wanted {
@@ -181,7 +181,7 @@ fn tools(tools: &[Value]) -> Option<String> {
     (!tools.is_empty()).then(|| tools.iter().map(name).collect::<Vec<_>>().join(", "))
 }
 
-/// Returns `true` if the value is the message itself, which the conversation shows.
+/// Returns `true` if the value is the message itself, which the conversation already shows.
 fn is_said(input: &Value, record: &TrialRecord) -> bool {
     record.input.iter().any(|message| input.as_str() == Some(message.as_str()))
 }
@@ -200,7 +200,7 @@ fn setting(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns at most `most` lines of `text`, each after a bar.
+/// Returns at most `most` lines of `text`, each after a vertical bar.
 fn block(text: &str, most: usize, paint: &Paint) -> String {
     let (lines, hidden) = plain::some_lines(text.trim_end(), most);
     let bar = paint.dim(paint.symbols().bar);

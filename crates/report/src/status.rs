@@ -1,4 +1,4 @@
-//! One run on one screen: its state or its result.
+//! One run on one screen: its progress or its result.
 
 use jiff::Timestamp;
 use model::{
@@ -12,7 +12,7 @@ use crate::names::is_baseline;
 use crate::terminal::{Paint, Style, arms, doing};
 use crate::{merged_side_effects, score, show};
 
-/// Maximum number of lines of one kind, unless all are requested.
+/// Maximum number of lines of each kind, unless all are requested.
 const MAX_LINES: usize = 20;
 
 /// Input of `status`.
@@ -21,37 +21,37 @@ pub struct StatusView<'a> {
     pub run: &'a RunRow,
     /// Finished trials of the run.
     pub trials: &'a [TrialRow],
-    /// Trials that have started and have no outcome.
+    /// Trials that have started and have no outcome yet.
     pub live: &'a [LiveTrial],
-    /// `true` if the process that owns the run still exists. Ignored for a run that is over.
+    /// `true` if the process that owns the run still exists. Ignored if the run is over.
     pub alive: bool,
     /// The current time.
     pub now: Timestamp,
     /// `true` to list everything.
     pub all: bool,
-    /// Details beyond the lists; empty for a run that is too large to be read completely.
+    /// Details that the lists do not contain; empty if the run is too large to be read completely.
     pub details: &'a Details,
 }
 
 impl StatusView<'_> {
-    /// Returns the maximum number of lines of one kind.
+    /// Returns the maximum number of lines of each kind.
     fn most(&self) -> usize {
         if self.all { usize::MAX } else { MAX_LINES }
     }
 }
 
-/// Details of a run that no list contains.
+/// Details of a run that the lists do not contain.
 #[derive(Debug, Clone, Default)]
 pub struct Details {
     /// Agents of the run, in the order in which their arms are shown.
     pub agents: Vec<AgentInfo>,
-    /// Figures of each finished trial, except those of cases in quarantine.
+    /// Figures for each finished trial, except trials of quarantined cases.
     pub figures: Vec<TrialFigures>,
-    /// Trials that exceeded a budget, by their printed ids, each with the description.
+    /// Trials that exceeded a budget: their printed ids, each with a description.
     pub over_budget: Vec<(String, String)>,
     /// Side effects on remotes, trial by trial.
     pub side_effects: Vec<SideEffects>,
-    /// Commands around the run and its trials.
+    /// Commands that ran before and after the run and its trials.
     pub hooks: Vec<HookRecord>,
 }
 
@@ -64,7 +64,7 @@ impl Details {
     }
 }
 
-/// Returns the budgets that a trial exceeded, whether that failed it or caused only a warning.
+/// Returns the budgets that a trial exceeded, whether this failed the trial or only caused a warning.
 fn over_budget(record: &TrialRecord) -> Vec<String> {
     let is_budget = |found: &Finding| found.is_about_budget() || found.kind == "turn_budget";
     let unmet = record.findings.iter().filter(|found| found.status == Status::Unmet && is_budget(found));
@@ -163,7 +163,7 @@ fn over(view: &StatusView<'_>, paint: &Paint) -> String {
     text + &more(lines.len(), view.most(), paint)
 }
 
-/// Returns the number of commands that ran, and those that failed.
+/// Returns the number of commands that ran, and of those that failed.
 fn hooks(view: &StatusView<'_>, paint: &Paint) -> String {
     let hooks = &view.details.hooks;
     if hooks.is_empty() {
@@ -241,7 +241,7 @@ fn counts(view: &StatusView<'_>, paint: &Paint) -> Vec<String> {
     parts
 }
 
-/// Returns tokens, with the share of the input that came from a cache, and cost, of all trials.
+/// Returns the tokens of all trials, with the share of the input that came from a cache, and their cost.
 fn took(trials: &[TrialRow]) -> [String; 2] {
     let of_some = |known: usize| {
         if known < trials.len() { format!(" ({known} of {} trials known)", trials.len()) } else { String::new() }

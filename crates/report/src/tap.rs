@@ -1,5 +1,5 @@
-//! TAP, version 14. Undecided trials are skipped, and trials of the baseline and of quarantined cases that did not pass are to-dos: the format
-//! counts neither as a failure.
+//! TAP, version 14. Undecided trials are skipped. Baseline trials and trials of quarantined cases that did not pass
+//! are to-dos. TAP counts neither as a failure.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use crate::finished::{FinishedRun, FinishedTrial, TestResult, clean};
 use crate::terminal::indented;
 
 pub(crate) fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
-    // Trials that did not finish are missing from the plan, so that readers notice.
+    // The plan counts trials that did not finish although they have no line, so that readers notice.
     writeln!(out, "TAP version 14\n1..{}", run.trials.len() + run.unfinished)?;
     for (index, trial) in run.trials.iter().enumerate() {
         out.write_all(point(index + 1, trial).as_bytes())?;
@@ -32,7 +32,7 @@ fn point(number: usize, trial: &FinishedTrial) -> String {
         TestResult::Skipped => format!(" # SKIP {}", escaped(&trial.reason)),
         TestResult::Passed | TestResult::Failed | TestResult::Error => String::new(),
     };
-    // The id has a `#`, which readers of older versions take for the start of a directive even if it is escaped.
+    // The id contains a `#`. Readers of older versions take it for the start of a directive, even if it is escaped.
     let name = format!("{}::{}@{}", trial.suite, trial.case, trial.arm);
     let line = format!("{ok} {number} - {}, repetition {}{directive}", escaped(&name), trial.repetition);
     format!("{}\n  ---\n{}  ...\n", line.trim_end(), indented(&diagnostics(trial), 2))
@@ -43,7 +43,7 @@ fn is_todo(trial: &FinishedTrial) -> bool {
     (trial.is_baseline || trial.quarantine.is_some()) && matches!(trial.outcome, Outcome::Failed | Outcome::Broken)
 }
 
-/// Returns the diagnostics as YAML. Texts of one line are written as JSON, which is YAML.
+/// Returns the diagnostics as YAML. Single-line texts are written as JSON, which is valid YAML.
 fn diagnostics(trial: &FinishedTrial) -> String {
     let mut yaml = format!("id: {}\noutcome: {}\n", Value::from(&*trial.id), trial.outcome.name());
     if !trial.reason.is_empty() {
@@ -67,7 +67,7 @@ fn diagnostics(trial: &FinishedTrial) -> String {
         yaml.extend(trial.describe_attempts().lines().map(|line| format!("  - {}\n", Value::from(line))));
     }
     if !trial.text.is_empty() {
-        // The number says how far the text is indented, because its first line may begin with spaces.
+        // The number states the indentation of the text, because its first line may begin with spaces.
         yaml.push_str(&format!("details: |2\n{}", indented(&trial.text, 2)));
     }
     yaml

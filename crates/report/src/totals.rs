@@ -1,4 +1,4 @@
-//! Finished trials in the order of the plan, in whatever order they finished, and their totals.
+//! Finished trials in the order of the plan, regardless of the order in which they finished, and their totals.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use model::{AgentInfo, AuxiliaryUsage, Outcome, RunInfo, Summary, TrialFigures, 
 use crate::arms::Arms;
 use crate::format::{counted, number};
 
-/// State that reports keep of a run in progress to summarise it.
+/// State that reports keep about a run in progress to summarise it.
 #[derive(Default)]
 pub(crate) struct RunTotals {
     agents: Vec<AgentInfo>,
@@ -18,17 +18,17 @@ pub(crate) struct RunTotals {
     /// Number of planned baseline trials.
     planned_baseline: usize,
     summary: Summary,
-    /// Cost of each attempt, with the position of its trial and `true` for the baseline. They are added in the order of
-    /// the plan, because a sum of floating-point numbers depends on the order.
+    /// Cost of each attempt, with the position of its trial and `true` for the baseline. Costs are added in the order
+    /// of the plan, because a sum of floating-point numbers depends on the order.
     costs: Vec<(usize, f64, bool)>,
     /// Usage of judges and simulated users, kept by position for the same reason.
     auxiliary_usages: Vec<(usize, [Option<AuxiliaryUsage>; 2])>,
     figures: Vec<(usize, TrialFigures)>,
-    /// `true` to keep figures of trials whose arm has no variant.
+    /// `true` to keep figures even for trials whose arm has no variant.
     compares: bool,
 }
 
-/// Verdict on a run, as one word and its reasons.
+/// Verdict on a run: one word and the reasons.
 pub(crate) struct Verdict {
     pub(crate) word: &'static str,
     /// Outcome that determines the colour.
@@ -46,7 +46,7 @@ pub(crate) fn quarantined(summary: &Summary) -> Option<String> {
 }
 
 impl RunTotals {
-    /// Creates the totals of a run that starts. `compares` is `true` if the run has something to compare even where no
+    /// Creates the totals of a run that starts. `compares` is `true` if the run has something to compare even if no
     /// arm has a variant.
     pub(crate) fn new(info: &RunInfo, compares: bool) -> Self {
         Self {
@@ -130,7 +130,7 @@ impl RunTotals {
         (trials, format!(", and {}{of} without the skill to compare with", number(baseline as u64)))
     }
 
-    /// Returns the verdict on the run, which ended or was stopped by `signal`.
+    /// Returns the verdict on the run, which finished or was stopped by `signal`.
     pub(crate) fn verdict(&self, signal: Option<&str>) -> Verdict {
         let summary = &self.summary;
         let unfinished = self.planned.saturating_sub(summary.trials + summary.baseline + summary.all_quarantined());

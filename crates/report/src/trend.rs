@@ -1,4 +1,4 @@
-//! Results over runs: a line for each run, and the cases whose results differ by chance.
+//! Results across runs: one line per run, and the flaky cases.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ const FLAKY: usize = 10;
 /// Maximum number of runs in a sparkline.
 const SPARKS: usize = 40;
 
-/// Part of each run that a trend is about.
+/// Part of each run that a trend covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrendOf {
     /// The whole run.
@@ -109,12 +109,12 @@ pub fn trend_json(runs: &[RunResults], of: TrendOf) -> Value {
     })
 }
 
-/// Results of the trials of a run that a line is about.
+/// Results of the trials that one line summarises.
 struct Point<'a> {
     run: &'a RunResults,
     counts: Counts,
     ungraded: u64,
-    /// True if the counts are those of the run's summary.
+    /// True if the counts are from the run's summary.
     is_whole: bool,
     trials_with_tokens: u64,
     trials_with_cost: u64,
@@ -122,7 +122,7 @@ struct Point<'a> {
     tokens: Option<u64>,
     cost_usd: Option<f64>,
     agent_ms: Option<u64>,
-    /// Cases under their arms, without the baseline.
+    /// Cases with their arms, without the baseline.
     cases: Vec<(&'a str, &'a str, &'a str)>,
 }
 
@@ -150,8 +150,8 @@ impl<'a> Point<'a> {
         Self::new(run, run.cases.iter().filter(|case| !case.quarantined))
     }
 
-    /// Returns the results of a whole run. A long list has the cases of its newest runs only, so the figures are those
-    /// of the run's summary, if it has one.
+    /// Returns the results of a whole run. A long list contains cases only for its newest runs, so the figures come
+    /// from the run's summary, if it has one.
     fn whole(run: &'a RunResults) -> Self {
         let mut point = Self::reliable(run);
         if let Some(summary) = &run.run.summary {
@@ -184,7 +184,7 @@ impl<'a> Point<'a> {
         self.cases.push((&case.suite, &case.case, &case.arm));
     }
 
-    /// Returns the 95 % interval of the pass rate, regardless of the result of undecided trials.
+    /// Returns the 95 % interval of the pass rate that covers every possible result of undecided trials.
     fn interval(&self) -> Option<[f64; 2]> {
         let Counts { passed, undecided, .. } = self.counts;
         let graded = self.counts.graded();
@@ -194,14 +194,14 @@ impl<'a> Point<'a> {
     }
 
     /// Returns `Less` or `Greater` if the same cases passed less or more often than `before`, by more than chance
-    /// explains.
+    /// would explain.
     fn change(&self, before: &Self) -> Option<std::cmp::Ordering> {
         let ([low, high], [low_before, high_before]) = (self.interval()?, before.interval()?);
         let is_apart = high < low_before || low > high_before;
         (is_apart && !self.cases.is_empty() && self.cases == before.cases).then(|| low.total_cmp(&low_before))
     }
 
-    /// Returns tokens, cost and time: of the whole run, or else the mean per trial.
+    /// Returns tokens, cost and time: of the whole run, or the mean per trial.
     fn spent(&self, of: TrendOf) -> [Option<f64>; 3] {
         let tokens = self.tokens.map(|tokens| tokens as f64);
         let time = |ms: Option<u64>| ms.map(|ms| ms as f64);
@@ -217,10 +217,10 @@ impl<'a> Point<'a> {
     }
 }
 
-/// Name of a figure, its values run by run, and its format.
+/// Name of a figure, its values run by run, and its formatter.
 type Figure<'a> = (&'a str, Vec<Option<f64>>, fn(f64) -> String);
 
-/// Formats of tokens, cost and time.
+/// Formatters for tokens, cost and time.
 const SPENT: [fn(f64) -> String; 3] =
     [|tokens| number(tokens.round() as u64), money, |ms| elapsed(ms.round().max(0.0) as u64)];
 
@@ -300,7 +300,7 @@ fn notes(point: &Point<'_>, change: Option<std::cmp::Ordering>) -> Vec<String> {
     notes
 }
 
-/// Returns a line for each figure with its course over the runs, and its first and last value.
+/// Returns a line for each figure with its course across runs, and its first and last value.
 fn sparklines(points: &[Point<'_>], of: TrendOf, heads: [&str; 3], paint: &Paint) -> String {
     let points = &points[points.len().saturating_sub(SPARKS)..];
     if points.len() < 2 {
@@ -327,7 +327,7 @@ fn sparklines(points: &[Point<'_>], of: TrendOf, heads: [&str; 3], paint: &Paint
     text
 }
 
-/// Draws each value as a character whose height is its share of `most`; an unknown value is a space.
+/// Draws each value as a character whose height is the value's share of `most`; an unknown value is a space.
 fn sparkline(values: &[Option<f64>], most: f64, paint: &Paint) -> String {
     let heights = paint.symbols().heights;
     let height = |value: f64| {
@@ -337,7 +337,7 @@ fn sparkline(values: &[Option<f64>], most: f64, paint: &Paint) -> String {
     values.iter().map(|value| value.map_or(" ", height)).collect()
 }
 
-/// Case with both outcomes under equal settings.
+/// Case that both passed and failed under equal settings.
 struct Flaky<'a> {
     case: &'a CaseResults,
     runs: usize,
@@ -352,14 +352,14 @@ struct Flaky<'a> {
 }
 
 impl Flaky<'_> {
-    /// Returns the least share of the rarer outcome that the trials are evidence of.
+    /// Returns a lower bound for the share of the rarer outcome that the trials still support.
     fn rank(&self) -> f64 {
         let rarer = self.passed.min(self.failed + self.rerun);
         statistics::wilson(rarer, self.passed + self.failed)[0]
     }
 }
 
-/// Returns the flaky cases, the surest first.
+/// Returns the flaky cases, the most certain ones first.
 fn flaky_cases(runs: &[RunResults]) -> Vec<Flaky<'_>> {
     type Key<'a> = (&'a str, &'a str, &'a str, &'a str);
     let mut cases: BTreeMap<Key<'_>, Flaky<'_>> = BTreeMap::new();

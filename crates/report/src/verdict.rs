@@ -6,22 +6,22 @@ use model::statistics::{ArmStatistics, Difference, Triggering};
 
 use crate::format::{self, counted, gain, percent};
 
-/// p-value below which chance alone counts as an unlikely cause.
+/// p-value below which a difference is considered unlikely to be chance.
 pub(crate) const UNLIKELY: f64 = model::statistics::SIGNIFICANCE;
-/// Difference of the shares of passed trials that is not worth mentioning: five percentage points.
+/// Difference in the share of passed trials that is not worth mentioning: five percentage points.
 const NEGLIGIBLE: f64 = 0.05;
 /// Interval within which a difference is called negligible: ten percentage points.
 const NARROW: f64 = 0.1;
-/// Fewest cases with which the exact test can reach a p-value below [`UNLIKELY`]: 2 / 2⁶ = 0.03.
+/// Smallest number of cases with which the exact test can reach a p-value below [`UNLIKELY`]: 2 / 2⁶ = 0.03.
 const MIN_CASES: f64 = 6.0;
-/// Sum of the normal quantiles of a two-sided test at 5 % and of a power of 80 %: with
-/// (2.8 · standard deviation / difference)² cases, four of five repetitions of the experiment find the difference.
+/// Sum of the normal quantiles for a two-sided test at 5 % with a power of 80 %: with (2.8 · standard deviation /
+/// difference)² cases, four of five repetitions of the experiment find the difference.
 const QUANTILES: f64 = 1.96 + 0.84;
-/// Largest number of cases that is suggested.
+/// Largest number of cases that is ever suggested.
 const MAX_SUGGESTED_CASES: f64 = 1000.0;
 
-/// Says whether the skill helps the agent, from the trials in which everything was decided. `trigger` is the use of the
-/// skill in the arm that has it, if known.
+/// Says whether the skill helps the agent, based on the trials in which everything was decided. `trigger` says how the
+/// arm with the skill used it, if known.
 pub(crate) fn sentence(delta: &ArmDelta, trigger: Option<&Triggering>) -> String {
     let unused = |trigger: &&Triggering| trigger.known() > 0 && trigger.triggered() == 0 && trigger.wanted() > 0;
     if let Some(trigger) = trigger.filter(unused) {
@@ -31,16 +31,22 @@ pub(crate) fn sentence(delta: &ArmDelta, trigger: Option<&Triggering>) -> String
     let Some(difference) = delta.delta.full_pass_rate else {
         return "Cannot tell whether the skill helps: no case was decided both with it and without it.".to_owned();
     };
-    compared(&SKILL, &passes(delta), &difference)
+    let mut sentence = compared(&SKILL, &passes(delta), &difference);
+    // A few points near 100 % may be most of what a skill can gain.
+    let helps = difference.p_value < UNLIKELY && difference.mean > 0.0;
+    if let Some(gain) = delta.normalised_gain().filter(|_| helps) {
+        sentence.push_str(&format!(" This is {} of the possible improvement.", percent(gain)));
+    }
+    sentence
 }
 
-/// Words of a comparison of two sides.
+/// Wording for a comparison of two sides.
 pub(crate) struct Words<'a> {
     /// Beginning of the sentence if the first side is better.
     pub(crate) better: &'a str,
     /// Beginning of the sentence if the first side is worse.
     pub(crate) worse: &'a str,
-    /// The question that is open if there is too little evidence.
+    /// The question that stays open if there is too little evidence.
     pub(crate) question: &'a str,
     /// The first side, after `passed`.
     pub(crate) first: &'a str,
@@ -48,7 +54,7 @@ pub(crate) struct Words<'a> {
     pub(crate) second: &'a str,
 }
 
-/// Words of a comparison with and without a skill.
+/// Wording for a comparison with and without a skill.
 pub(crate) const SKILL: Words<'static> = Words {
     better: "The skill helps",
     worse: "The skill harms",
@@ -66,7 +72,7 @@ pub(crate) struct Passes {
     pub(crate) first: [u64; 2],
     /// Passed trials of the second side, and all of its trials.
     pub(crate) second: [u64; 2],
-    /// Undecided trials of both sides, which are among all trials and might have passed.
+    /// Undecided trials of both sides. They are included in all trials and might have passed.
     pub(crate) undecided: [u64; 2],
     /// True if each side has one trial of every case.
     pub(crate) is_single: bool,
@@ -91,7 +97,7 @@ pub(crate) fn compared(words: &Words<'_>, passes: &Passes, difference: &Differen
     }
 }
 
-/// Says which side is better, if the trials show it for these cases, but the cases are too few to show it for others.
+/// Says which side is better, if the trials show it for these cases but the cases are too few to generalise.
 pub(crate) fn compared_for_these_cases(
     words: &Words<'_>,
     passes: &Passes,
@@ -107,7 +113,7 @@ pub(crate) fn compared_for_these_cases(
     format!("{side}: {passed} (for these cases, {}: p {}). {other}", chance(p_value), format::p_value(p_value))
 }
 
-/// Says how many cases passed, from the trials in which everything was decided, and what does not count.
+/// Says how many cases passed, based on the trials in which everything was decided, and what does not count.
 pub(crate) fn passed_sentence(arm: &ArmStatistics) -> String {
     let ArmStatistics { decided, passed, cases, .. } = *arm;
     let mut sentence = match arm.full_pass_rate {
@@ -147,7 +153,7 @@ fn passes(delta: &ArmDelta) -> Passes {
 }
 
 impl Passes {
-    /// Says how many cases passed on both sides, or how many trials if a case has several.
+    /// Says how many cases passed on both sides, or how many trials if cases have several.
     fn describe(&self, words: &Words<'_>) -> String {
         let Words { first, second, .. } = words;
         let ([passed_with, of_with], [passed_without, of_without]) = (self.first, self.second);
@@ -189,7 +195,7 @@ pub(crate) fn counted_cases(count: u64) -> String {
     counted(usize::try_from(count).unwrap_or(usize::MAX), "case")
 }
 
-/// Says in words how unlikely the difference is by chance alone.
+/// Says in words how unlikely it is that the difference is only chance.
 pub(crate) fn chance(p_value: f64) -> &'static str {
     match p_value {
         p if p < 0.001 => "almost certainly not chance",
@@ -220,7 +226,7 @@ fn needed(difference: &Difference) -> String {
 fn cases_needed(difference: &Difference) -> Option<f64> {
     let spread = difference.stddev.unwrap_or(0.0) / difference.mean;
     let cases = (QUANTILES * spread).powi(2).ceil().max(MIN_CASES);
-    // More cases than there are, even where chance has given fewer a small spread.
+    // More cases than there are, even if chance gave the few cases a small spread.
     (cases <= MAX_SUGGESTED_CASES).then(|| cases.max(difference.cases as f64 + 1.0))
 }
 
@@ -230,7 +236,7 @@ mod tests {
 
     use super::*;
 
-    /// A comparison of cases, each with the passed trials with the skill and without it, of so many trials.
+    /// A comparison of cases. Each has the number of passed trials with and without the skill, out of `trials`.
     fn compared(cases: &[(u64, u64)], trials: u64) -> ArmDelta {
         let figures = |passed| CaseFigures { trials, decided: trials, passed, pass_rate: None };
         let shares = cases.iter().map(|(with, without)| (*with as f64 - *without as f64) / trials as f64);
@@ -262,12 +268,20 @@ mod tests {
             (
                 many(10, 1, 10),
                 1,
-                "The skill helps: 10 of 10 cases passed with it, 1 of 10 without (very unlikely to be chance).",
+                "The skill helps: 10 of 10 cases passed with it, 1 of 10 without (very unlikely to be chance). This is \
+                 100% of the possible improvement.",
+            ),
+            (
+                many(19, 10, 20),
+                1,
+                "The skill helps: 19 of 20 cases passed with it, 10 of 20 without (very unlikely to be chance). This is \
+                 90% of the possible improvement.",
             ),
             (
                 many(12, 0, 12),
                 1,
-                "The skill helps: 12 of 12 cases passed with it, 0 of 12 without (almost certainly not chance).",
+                "The skill helps: 12 of 12 cases passed with it, 0 of 12 without (almost certainly not chance). This is \
+                 100% of the possible improvement.",
             ),
             (many(0, 6, 8), 1, "The skill harms: 0 of 8 cases passed with it, 6 of 8 without (unlikely to be chance)."),
             (

@@ -1,18 +1,19 @@
 //! Stopping a run before it has ended.
 
-/// Request of the user, or of the recorder, to a run.
+/// Request to a run, from the user or from the recorder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Control {
-    /// Start nothing more and ask agents to stop; the name of the signal or the reason. The second request kills.
+    /// Start nothing more and ask agents to stop; contains the name of the signal, or the reason. The second request
+    /// kills.
     Stop(String),
 }
 
-/// Degree to which a run is asked to stop.
+/// How far a run is asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StopLevel {
     /// Not at all.
     No,
-    /// Politely: agents are asked to stop and have their grace.
+    /// Politely: agents are asked to stop and get their grace period.
     Stop,
     /// At once.
     Kill,

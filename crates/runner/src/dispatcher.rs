@@ -34,14 +34,16 @@ pub struct RunEnd {
     pub stopped_by: Option<String>,
     /// Sandboxes that could not be removed, each with the reason.
     pub left_over: Vec<String>,
-    /// Hook before the run that failed, so that no trial was started.
+    /// Hook that failed before the run, with the result that no trial was started.
     pub refused: Option<HookRecord>,
 }
 
-/// Runs a plan, or the rest of it if a part was run before. `listener` receives every event in order, on the thread that emits it; while it is behind, trials wait.
+/// Runs a plan, or the rest of it if part of it was already run. `listener` receives every event in order, on the
+/// thread that emits it; while it is behind, trials wait.
 ///
 /// # Errors
-/// When the run cannot begin: the gateway, the grading threads or the directory for sandboxes cannot be created.
+/// Returns an error if the run cannot start: the gateway, the grading threads or the directory for sandboxes cannot be
+/// created.
 pub async fn run(
     plan: Plan,
     host: Arc<Host>,
@@ -54,11 +56,11 @@ pub async fn run(
     Ok(dispatch(jobs, shared, info, plan.earlier, controls, listener).await)
 }
 
-/// Grades recorded trials again, as a new run, with the evidence in `archive`. `listener` receives the events as for
+/// Grades recorded trials again, as a new run, with the evidence in `archive`. `listener` receives the events as in
 /// [`run`].
 ///
 /// # Errors
-/// When it cannot begin: the grading threads cannot be started.
+/// Returns an error if the grading threads cannot be started.
 pub async fn regrade(
     regrade: Regrade,
     host: Arc<Host>,
@@ -109,7 +111,7 @@ async fn dispatch(
             break;
         }
         tokio::select! {
-            // Controls come first, so that frequently ending trials do not delay Ctrl-C.
+            // Controls come first, so that trials that end frequently do not delay Ctrl-C.
             biased;
             Some(control) = controls.recv() => dispatcher.control(control),
             Some(ended) = dispatcher.tasks.join_next_with_id() => dispatcher.ended(ended),
@@ -153,6 +155,7 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
         mask: Arc::new(mask_of(plan, &host)),
         settings: plan.settings.clone(),
         hook: plan.hook.clone(),
+        cleaner: plan.cleaner.clone(),
         host,
     })
 }
@@ -169,7 +172,7 @@ fn open_factory(settings: &SandboxSettings, host: &Host, registry: &Arc<Registry
     Ok(factory)
 }
 
-/// Returns the mask for the secrets of a run: those of the environment, of the configuration, and of each agent's
+/// Returns the mask for a run's secrets: those in the environment, in the configuration, and in each agent's
 /// configuration with its variables filled in.
 fn mask_of(plan: &Plan, host: &Host) -> Mask {
     let mut secrets = plan.settings.secrets.clone();
@@ -203,7 +206,7 @@ struct Dispatcher {
 
 /// A task that runs.
 enum Running {
-    /// A job that has started and has no outcome yet.
+    /// A job that has started but has no outcome yet.
     Job(Job, EventSender),
     /// A worker, the trial it runs, and the task that waits for its end.
     Worker(Arc<Current>, AbortHandle),
@@ -216,7 +219,7 @@ impl Dispatcher {
         while self.stopped_by.is_none() && self.running.len() < jobs {
             let workers = self.workers;
             let Some(job) = self.queue.take(|job| !workers || !worker::suits(job)) else {
-                // The next job is one for a worker, or the queue is empty.
+                // The next job is for a worker, or the queue is empty.
                 if !self.start_worker() {
                     return;
                 }
@@ -234,7 +237,7 @@ impl Dispatcher {
         }
     }
 
-    /// Starts a worker, if jobs are left and the maximum is not reached. Returns true if more jobs can be started.
+    /// Starts a worker if jobs are left and the maximum is not reached. Returns `true` if more jobs can be started.
     fn start_worker(&mut self) -> bool {
         let open = self.running.values().filter(|running| matches!(running, Running::Worker(..))).count();
         if open >= MAX_WORKERS || self.queue.is_empty() {
@@ -271,8 +274,8 @@ impl Dispatcher {
         events.finish(record.unwrap_or_else(|| job.panicked()));
     }
 
-    /// Runs the hooks that belong to no trial. Returns the one before the run that failed, so that the run must not
-    /// start.
+    /// Runs the hooks that belong to no trial. Returns the hook that failed before the run, in which case the run must
+    /// not start.
     async fn around(
         &mut self,
         moment: HookKind,

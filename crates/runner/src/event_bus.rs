@@ -2,7 +2,7 @@
 //! before the call that emits it returns.
 //!
 //! Senders call the bus directly instead of sending to the dispatcher's task over a channel, because three things need
-//! an immediate answer: grading must know whether text of its trial was masked, the time that an attempt waits for the
+//! an immediate answer: grading must know whether text in its trial was masked, the time that an attempt waits for the
 //! listener does not count as the agent's, and an agent that floods its output must be slowed down to the speed of
 //! recording.
 
@@ -17,7 +17,7 @@ use model::{EVENT_VERSION, Envelope, Event, Step, Summary, TrialRecord};
 /// Maximum wait that is not counted as waiting, because emitting an event always takes some time.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
-/// Receiver of the events of a run: one after the other, in the order of their numbers.
+/// Receiver of a run's events, one after another, in the order of their numbers.
 pub trait Listener: Send + Sync {
     /// Takes an event, or returns it if there is no room for it now.
     fn offer(&self, event: Envelope) -> Option<Envelope>;
@@ -29,10 +29,10 @@ pub trait Listener: Send + Sync {
 /// Masks events, numbers them and passes them to the listener. A call waits while the listener is behind.
 pub(crate) struct EventBus {
     run: Arc<str>,
-    /// Mask for the secrets of the run.
+    /// Mask for the run's secrets.
     mask: Arc<Mask>,
     state: Mutex<State>,
-    /// True while a sender is blocked on the listener, and all other senders on that sender.
+    /// True while a sender is blocked by the listener, and all other senders by that sender.
     is_behind: AtomicBool,
 }
 
@@ -44,20 +44,20 @@ struct State {
 }
 
 impl EventBus {
-    /// Creates the bus of the run with the id `run`, whose secrets `mask` hides.
+    /// Creates the bus for the run with the id `run`; `mask` hides its secrets.
     pub(crate) fn new(run: &str, listener: Arc<dyn Listener>, mask: Arc<Mask>) -> Self {
         let state = State { listener: Some(listener), seq: 0, summary: Summary::default() };
         Self { run: run.into(), mask, state: Mutex::new(state), is_behind: AtomicBool::new(false) }
     }
 
-    /// Continues after the events of the part of the run that was run before.
+    /// Continues after the events of the part of the run that was already run.
     pub(crate) fn after(mut self, last_seq: u64, summary: Summary) -> Self {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         (state.seq, state.summary) = (last_seq, summary);
         self
     }
 
-    /// Emits an event of the run itself.
+    /// Emits an event about the run itself.
     pub(crate) fn emit(&self, mut event: Event) {
         self.mask.event(&mut event);
         self.pass_on(&mut self.state(), None, event);
@@ -88,7 +88,7 @@ impl EventBus {
         let Some(envelope) = refused else { return Duration::ZERO };
         let began = Instant::now();
         self.is_behind.store(true, Ordering::Relaxed);
-        // Sessions emit synchronously; other tasks of this thread must not wait with them.
+        // Sessions emit synchronously; other tasks on this thread must not wait with them.
         tokio::task::block_in_place(|| listener.on_event(envelope));
         self.is_behind.store(false, Ordering::Relaxed);
         began.elapsed()
@@ -122,7 +122,7 @@ pub(crate) struct EventSender {
     latest: Arc<AtomicU32>,
     /// Microseconds, see [`waited`](Self::waited).
     waited: Arc<AtomicU64>,
-    /// Mask for the secrets of the trial.
+    /// Mask for the trial's secrets.
     mask: Arc<Mask>,
     /// Private keys whose last lines have not arrived yet.
     key_blocks: Arc<KeyBlocks>,
@@ -158,7 +158,7 @@ impl EventSender {
         self.attempt
     }
 
-    /// Mask for the secrets of the trial.
+    /// Mask for the trial's secrets.
     pub(crate) fn mask(&self) -> &Arc<Mask> {
         &self.mask
     }
@@ -176,13 +176,13 @@ impl EventSender {
         event
     }
 
-    /// True if the events of this attempt have masked text that assertions look at.
+    /// Returns `true` if the events of this attempt have masked text that assertions look at.
     pub(crate) fn has_hidden(&self) -> bool {
         self.has_hidden.load(Ordering::Relaxed)
     }
 
-    /// Emits an event, unless the trial has its outcome already. Waits while the listener is behind; after the run the
-    /// event is dropped.
+    /// Emits an event, unless the trial already has its outcome. Waits while the listener is behind; after the run,
+    /// the event is dropped.
     pub(crate) fn emit(&self, event: Event) {
         let event = self.masked(event);
         let free = self.bus.state.try_lock().ok();
@@ -198,7 +198,7 @@ impl EventSender {
         }
     }
 
-    /// Counts and emits the outcome of the trial, unless it has one already.
+    /// Counts and emits the outcome of the trial, unless it already has one.
     pub(crate) fn finish(&self, mut record: TrialRecord) {
         self.mask.record(&mut record);
         let mut state = self.bus.state();
@@ -209,7 +209,7 @@ impl EventSender {
         }
     }
 
-    /// Adds time that is not the agent's: of the listener, of a judge or of a simulated user.
+    /// Adds time that is not the agent's: that of the listener, a judge or a simulated user.
     pub(crate) fn pause(&self, time: Duration) {
         self.waited.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }

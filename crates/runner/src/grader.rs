@@ -13,7 +13,7 @@ use model::{Evidence, Finding};
 use sandbox::Breakage;
 use tokio::sync::oneshot;
 
-/// Time limit for grading one trial. The engine's own limits end nearly everything long before.
+/// Time limit for grading one trial. The engine's own limits end nearly everything much earlier.
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// Stack size of a grading thread, in bytes: expectations nest, and so do the scripts in them.
@@ -97,7 +97,7 @@ pub(crate) fn grade_here(checks: &[Check], evidence: &Evidence) -> Result<Vec<Fi
     judge(checks, evidence).ok_or_else(panicked)
 }
 
-/// Returns an undecided finding for each of `checks`, whose grading did not end.
+/// Returns an undecided finding for each of the `checks`, because their grading did not end.
 fn undecided(checks: &[Check], after: Duration) -> Vec<Finding> {
     let reason = format!("grading did not finish within {} s", after.as_secs());
     let finding =

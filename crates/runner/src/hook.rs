@@ -26,7 +26,7 @@ pub trait Hook: Send + Sync {
     fn wants_patch(&self) -> bool;
 
     /// Runs command `number`, from 1; `graded` is set after grading. Dropping the future kills the command and
-    /// everything it has started.
+    /// everything that it has started.
     fn run<'a>(
         &'a self,
         hook: HookKind,
@@ -45,7 +45,7 @@ pub struct GradedTrial {
     pub collected: Collected,
     /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Copy of the agent's working directory, for the time of the hook.
+    /// Copy of the agent's working directory that exists while the hook runs.
     pub work: Option<PathBuf>,
 }
 
@@ -58,7 +58,7 @@ pub struct HookResult {
 }
 
 impl HookResult {
-    /// Returns the result of a command that was stopped, so that its findings are unknown.
+    /// Returns the result of a command that was stopped. Its findings are unknown.
     pub(crate) fn stopped(hook: HookKind, command: &str, began: Instant) -> Self {
         let record = HookRecord {
             hook,
@@ -74,8 +74,8 @@ impl HookResult {
     }
 }
 
-/// Returns a finding of a command about `text`. It was decided while the sandbox existed, so it is kept when the
-/// evidence is graded again.
+/// Returns a command's finding about `text`. It was decided while the sandbox existed, so it is kept when the evidence
+/// is graded again.
 pub fn found(text: &str, status: Status, reason: &str) -> Finding {
     let line = model::text::one_line(text, 80);
     let mut finding = Finding::undecided(&format!("hook: {line}"), "hook", 1.0, None, reason);

@@ -1,4 +1,4 @@
-//! Jobs of the dispatcher: planned trials to run, and recorded trials to grade again.
+//! The dispatcher's jobs: planned trials to run, and recorded trials to grade again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -38,7 +38,7 @@ impl Job {
         EventSender::new(Arc::clone(bus), trial, mask)
     }
 
-    /// Emits the start of the trial, so that the counted trials are always those that run. A regraded trial starts
+    /// Emits the start of the trial, which makes the counted trials always those that run. A regraded trial starts
     /// once its record has been read.
     pub(crate) fn begin(&self, events: &EventSender) {
         if let Self::Trial(planned) = self {
@@ -69,7 +69,7 @@ impl Job {
         }
     }
 
-    /// Returns the outcome of a job that was not started, for the reason `reason`.
+    /// Returns the outcome of a job that was not started, with the reason.
     pub(crate) fn cancelled(&self, reason: &str) -> TrialRecord {
         match self {
             Self::Trial(planned) => trial::cancelled(planned, reason),
@@ -78,8 +78,8 @@ impl Job {
     }
 }
 
-/// Jobs that are not started yet, in order. A job leaves the queue when it starts, so that the memory of a large plan
-/// is freed during the run.
+/// Jobs that have not started yet, in order. A job leaves the queue when it starts, so the memory of a large plan is
+/// freed during the run.
 pub(crate) struct JobQueue(Mutex<std::vec::IntoIter<Job>>);
 
 impl JobQueue {
@@ -94,7 +94,7 @@ impl JobQueue {
         jobs.next()
     }
 
-    /// True if no job is left.
+    /// Returns `true` if no job is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.jobs().as_slice().is_empty()
     }

@@ -13,10 +13,9 @@
 //!
 //! let mut case = Case::new("greeting", Excerpt::of_file("chat.yaml"));
 //! case.messages = vec![UserMessage::text("Hello.")];
-//! let suite = Suite { name: "chat".into(), path: "chat.yaml".into(), format: "scenario", cases: vec![Arc::new(case)] };
-//! let mut settings = Settings::default();
-//! settings.arms.agents = vec!["fake".to_owned()];
-//! let (plan, problems) = plan(&PlanRequest {
+//! let suite = Suite { name: "chat".into(), path: "chat.yaml".into(), format: "scenario", cases: vec![Arc::new(case)]
+//! }; let mut settings = Settings::default(); settings.arms.agents = vec!["fake".to_owned()]; let (plan, problems) =
+//! plan(&PlanRequest {
 //!     suites: &[suite],
 //!     settings: &settings,
 //!     selection: &Selection::default(),
@@ -28,6 +27,7 @@
 //! assert_eq!(plan.trials[0].id.to_string(), "chat::greeting@fake#1");
 //! ```
 
+pub mod cleanup;
 mod code;
 mod control;
 mod dispatcher;

@@ -1,9 +1,10 @@
-//! PLAN: turns suites and settings into the trials that will run, with everything compiled and checked. Planning starts
-//! nothing, and reports all problems at once.
+//! PLAN: turns suites and settings into the trials that will run, with everything compiled and checked. Planning does
+//! not start anything, and reports all problems together.
 
 mod agents;
 mod arm;
 mod compilation;
+mod faults;
 mod judging;
 mod order;
 mod planner;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use model::{AgentInfo, Diagnostic, SkillInfo, Summary};
 
 use self::planner::Planner;
+use crate::cleanup::RemoteCleaner;
 use crate::hook::Hook;
 
 pub use self::judging::{Judging, judged};
@@ -48,14 +50,16 @@ pub struct Plan {
     pub cases_matched: usize,
     /// The commands around trials; planning sets none.
     pub hook: Option<Arc<dyn Hook>>,
-    /// The part of the run that was run before; planning sets none.
+    /// Removes what trials create on real remotes; planning sets none.
+    pub cleaner: Option<Arc<dyn RemoteCleaner>>,
+    /// The part of the run that was already run; planning sets none.
     pub earlier: Earlier,
 }
 
-/// The part of a resumed run that was run before.
+/// The part of a resumed run that was already run.
 #[derive(Debug, Clone, Default)]
 pub struct Earlier {
-    /// Number of its last event; 0 for a run that starts.
+    /// Number of its last event; 0 for a new run.
     pub last_seq: u64,
     /// Counts of its finished trials.
     pub summary: Summary,
@@ -93,7 +97,7 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
         }
         skills.extend(trial.skill_info().filter(|skill| !skills.contains(skill)));
     }
-    // By name, so that merged shards list them as the whole run does.
+    // By name, so that merged shards list them in the order of the whole run.
     skills.sort_by(|one, other| one.name.cmp(&other.name));
     let judging = Arc::new(Judging::plan(request, &trials, &mut problems));
     let mut settings = request.settings.clone();
@@ -108,6 +112,7 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
             cases_loaded,
             cases_matched,
             hook: None,
+            cleaner: None,
             earlier: Earlier::default(),
         },
         problems,

@@ -1,11 +1,11 @@
-//! Prices that a trial is billed by.
+//! Prices for calculating the cost of a trial.
 
 use agent::Pricing;
 use sandbox::Host;
 
 use crate::plan::{ModelChoice, PlannedTrial, Settings};
 
-/// Returns the prices for `planned`. Fetches OpenRouter's price list if it is needed and was not fetched yet; the
+/// Returns the prices for `planned`. Fetches OpenRouter's price list if it is needed and has not been fetched yet; the
 /// warning says why there is no list.
 pub(crate) async fn pricing_of(planned: &PlannedTrial, settings: &Settings, host: &Host) -> (Pricing, Option<String>) {
     let is_script = matches!(planned.model, ModelChoice::Scripted(_));

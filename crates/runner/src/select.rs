@@ -6,15 +6,15 @@ use std::path::Path;
 use model::{Case, Diagnostic, Suite};
 use script::Regex;
 
-/// Criteria of the user; empty criteria select everything.
+/// The user's criteria; without any, everything is selected.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Exact case ids, `case` or `suite::case`; any of them.
     pub cases: Vec<String>,
     /// Regular expression for case ids.
     pub filter: Option<String>,
-    /// Text in a case's id or description, in the name of its suite or its file, or in one of its tags. Text with a `/`
-    /// is searched for in the path of the file.
+    /// Text in a case's id or description, in the name of its suite or its file, or in one of its tags. Text with a
+    /// `/` is searched for in the path of the file.
     pub test: Option<String>,
     /// Tags; any of them.
     pub tags: Vec<String>,

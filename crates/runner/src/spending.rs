@@ -1,4 +1,4 @@
-//! Cost of all trials of a run so far, and the check whether more trials may be started.
+//! Cost of all trials in a run so far, and the check whether more trials may be started.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -6,7 +6,7 @@ use model::{Ending, OnBudget, Status, TrialRecord};
 
 use crate::plan::{Earlier, Settings};
 
-/// Cost of all trials of a run so far.
+/// Cost of all trials in a run so far.
 #[derive(Debug, Default)]
 pub(crate) struct Spending {
     /// Sum in US dollars.
@@ -15,7 +15,7 @@ pub(crate) struct Spending {
 }
 
 impl Spending {
-    /// Creates the sum of a run of which a part was run before.
+    /// Creates the sum for a run, part of which was already run.
     pub(crate) fn after(earlier: &Earlier) -> Self {
         Self { sum: Mutex::new(earlier.cost_usd()), ..Self::default() }
     }
@@ -48,7 +48,7 @@ impl Spending {
     }
 }
 
-/// Returns the message about a budget that the trial exceeded. The clock counts only if it is set as a budget.
+/// Returns the message about a budget that the trial exceeded. The time counts only if it is set as a budget.
 fn unkept<'r>(record: &'r TrialRecord, max_duration_from: &str) -> Option<&'r str> {
     let is_clock = matches!(&record.ending, Some(Ending::TimedOut { setting, .. }) if setting != max_duration_from);
     let mut unmet = record.findings.iter().filter(|finding| finding.status == Status::Unmet && finding.implicit);

@@ -1,6 +1,6 @@
 //! Workers: threads for trials that never wait. Such a trial consists of little more than its grading, so a separate
 //! task, a grading thread and a message to the dispatcher would cost more than the trial itself. A worker runs one
-//! trial after the other, from beginning to end.
+//! trial after another, from beginning to end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -17,7 +17,7 @@ use crate::job::{Job, JobQueue};
 use crate::plan::PlannedTrial;
 use crate::trial::{self, Grading, Shared};
 
-/// True if a job never waits, so that a worker can run it.
+/// Returns `true` if a job never waits, so that a worker can run it.
 pub(crate) fn suits(job: &Job) -> bool {
     let Job::Trial(planned) = job else { return false };
     planned.agent.description().answers_at_once
@@ -51,7 +51,7 @@ impl Current {
 }
 
 impl Worker {
-    /// Starts the thread, inside the present runtime. The receiver returned ends when the thread does.
+    /// Starts the thread inside the current runtime. The returned receiver ends when the thread does.
     pub(crate) fn start(self, number: usize) -> std::io::Result<oneshot::Receiver<()>> {
         let (end, ended) = oneshot::channel();
         let runtime = Handle::current();

@@ -1,7 +1,7 @@
 //! A copy of a sandbox, for commands whose effects must not remain in the sandbox itself.
 //!
 //! The commands see the copy at the sandbox's own path: build directories, virtual environments and other files that
-//! record their path would not work elsewhere, or would write to the original. Where the machine does not allow a
+//! record their path would not work elsewhere, or would write to the original. If the machine does not allow a
 //! namespace, they run at the copy's real path.
 
 use std::collections::BTreeMap;
@@ -20,12 +20,14 @@ use walkdir::WalkDir;
 
 use super::SandboxError;
 use super::blocking::blocking;
+use super::canaries::Planted;
 use super::confinement::{Confinement, Surroundings};
 use super::deadline::Deadline;
 use super::git_state::GitSettings;
 use super::graded;
 use super::owner::{Base, Purpose};
 use super::registry::Registry;
+use super::remote::{self, RemoteCopy};
 use super::removal;
 use super::tree::share_blocks;
 use crate::BoxFuture;
@@ -60,16 +62,46 @@ pub(super) struct Original {
     pub(super) directories: Vec<PathBuf>,
     /// Isolation of commands, if they are isolated.
     pub(super) confined: Option<(Arc<Confinement>, Surroundings)>,
-    /// Settings of the repository from before the agent acted.
+    /// The repository's settings from before the agent acted.
     pub(super) settings: Option<GitSettings>,
+    /// Canaries of the agent, which commands do not see.
+    pub(super) planted: Arc<Planted>,
+    /// The trial's own remote.
+    pub(super) remote: Option<Arc<RemoteCopy>>,
     pub(super) deadline: Deadline,
 }
 
 impl Original {
     /// Creates the copy. If this fails, everything is removed.
     pub(super) async fn copy(self) -> Result<SandboxCopy, SandboxError> {
+        let remote = self.remote.clone();
+        let mut copy = self.copy_directories().await?;
+        if let Some(remote) = remote {
+            // The agent could write to the programs of a `local` sandbox.
+            let bin = copy.base.path().join(remote::BIN);
+            remote.install(&bin).await?;
+            copy.places.push((bin, remote.bin()));
+            remote.add_to(&mut copy.env);
+        }
+        Ok(copy)
+    }
+
+    async fn copy_directories(self) -> Result<SandboxCopy, SandboxError> {
         blocking(move || {
-            let Self { root, registry, supervisor, env, work, directories, settings, confined, deadline } = self;
+            let Self {
+                root,
+                registry,
+                supervisor,
+                env,
+                work,
+                directories,
+                settings,
+                confined,
+                planted,
+                remote,
+                deadline,
+            } = self;
+            let bare = remote.as_ref().map(|remote| remote.path());
             let base = Base::make(&root, "copy", Purpose::Sandbox, false, &registry)?;
             let mut places = Vec::with_capacity(directories.len());
             for directory in directories {
@@ -83,9 +115,13 @@ impl Original {
                     copied => copied,
                 };
                 copied.map_err(SandboxError::io("copy", &directory))?;
+                planted.remove_from(&to, directory == work);
                 if directory == work {
                     graded::restore(&to, settings.as_ref())
                         .map_err(SandboxError::io("restore git's settings in", &to))?;
+                }
+                if let Some(remote) = remote.as_ref().filter(|_| Some(&directory) == bare.as_ref()) {
+                    remote.restore(&to).map_err(SandboxError::io("restore git's settings in", &to))?;
                 }
                 places.push((to, directory));
             }
@@ -132,7 +168,7 @@ impl SandboxCopy {
 }
 
 /// Copies the directory `from` to `to`, which must not exist yet: files, links and directories with their permissions
-/// and times. Pipes, sockets and devices are left out, as are entries that are deleted meanwhile.
+/// and times. Pipes, sockets and devices are omitted, as are entries that are deleted meanwhile.
 fn copy_tree(from: &Path, to: &Path, deadline: Deadline) -> io::Result<()> {
     let mut directories: Vec<(PathBuf, Metadata)> = Vec::new();
     for entry in WalkDir::new(from) {
@@ -190,7 +226,7 @@ fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
 
 fn copy_file(from: &Path, to: &Path, deadline: Deadline) -> io::Result<()> {
     let source = match files::open(from) {
-        // Another kind of file replaced it meanwhile.
+        // It was meanwhile replaced by another kind of file.
         Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(()),
         source => source?,
     };
@@ -264,7 +300,7 @@ mod holes {
     }
 }
 
-/// Sets the times of `place` to those in `meta`. For a link, its own times are set.
+/// Sets the times of `place` to those in `meta`. If it is a link, the link's own times are set.
 fn set_times(place: &Path, meta: &Metadata) -> io::Result<()> {
     let read = TimeSpec::new(meta.atime(), meta.atime_nsec());
     let changed = TimeSpec::new(meta.mtime(), meta.mtime_nsec());
@@ -328,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expired_deadline_names_the_last_path() {
+    fn an_error_about_an_expired_deadline_includes_the_last_path() {
         let base = tempfile::tempdir().unwrap();
         let over = Deadline::new(Duration::ZERO, "setup_timeout");
         let error = copy_tree(base.path(), &base.path().join("to"), over).unwrap_err();

@@ -28,7 +28,7 @@ impl Deadline {
         self.since.elapsed() >= self.limit
     }
 
-    /// Returns an error that names `path`, the last path examined, if the time has run out.
+    /// Returns an error that includes `path`, the last path examined, if the time has run out.
     pub(super) fn check(&self, path: &Path) -> io::Result<()> {
         if !self.is_over() {
             return Ok(());

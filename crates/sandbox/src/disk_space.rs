@@ -13,6 +13,6 @@ pub fn is_full(path: &Path) -> bool {
     let is_root = nix::unistd::geteuid().is_root();
     let blocks = if is_root { disk.blocks_free() } else { disk.blocks_available() };
     let bytes = u64::from(blocks).saturating_mul(disk.fragment_size());
-    // Some file systems report no number of files.
+    // Some file systems do not report a number of files.
     bytes < NEXT_TO_NOTHING || (disk.files() > 0 && disk.files_free() == 0)
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use model::Excerpt;
+use tokio::process::Command;
 
 use super::SandboxError;
 use crate::supervise::{Captured, Supervisor, run};
@@ -29,8 +30,8 @@ const CONFIG: &str = "\
 \tcheckStat = minimal
 ";
 
-/// Defines `g`, which runs git without the repository's own hooks. If git fails, the name of the failed command goes to
-/// stdout.
+/// Defines `g`, which runs git without the repository's own hooks. If git fails, the name of the failed command is
+/// printed to stdout.
 const PRELUDE: &str = r#"
 set -e
 g() {
@@ -65,6 +66,38 @@ export GIT_LITERAL_PATHSPECS=1
 g add -- "$@"
 "#;
 
+/// Arguments: address, configuration to add. Prints the folder of git's programs, the default branch, which may be empty,
+/// and the branches with their commits.
+const BARE: &str = r#"
+set -e
+git clone -q --bare --no-hardlinks --template= -- "$1" .
+git config --remove-section remote.origin
+printf '%s' "$2" >> config
+git pack-refs --all
+git --exec-path
+git symbolic-ref -q --short HEAD || echo
+git for-each-ref --format='%(objectname) %(refname:strip=2)' refs/heads
+"#;
+
+/// Configuration of a bare copy of the source repository: nothing that runs in the background.
+const CONFIG_OF_BARE: &str = "\
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[receive]
+\tautogc = false
+";
+
+/// Arguments: address, bare copy of it. The clone is as if it came from the address, also in its logs. The settings of
+/// the user apply only to what is checked out, which may need filters.
+const FROM_COPY: &str = r#"
+set -e
+GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 \
+    git -c "url.$2.insteadOf=$1" clone -q --no-hardlinks --no-checkout -- "$1" .
+if git rev-parse -q --verify HEAD > /dev/null; then git read-tree --reset -u HEAD; fi
+"#;
+
 /// Argument: `pack` to pack the repository, because few files copy faster than many, or `keep`.
 const SETTLE: &str = r#"
 if [ "$1" = pack ]; then
@@ -87,7 +120,7 @@ pub(super) struct Git<'a> {
 }
 
 impl Git<'_> {
-    /// Makes `work` a repository and commits everything in it. With `nothing`, the commit is empty.
+    /// Turns `work` into a repository and commits everything in it. With `nothing`, the commit is empty.
     pub(super) async fn commit(
         &self,
         work: &Path,
@@ -99,8 +132,8 @@ impl Git<'_> {
         self.script(work, COMMIT, &commit_arguments(nothing, &exclude, branch)).await.map(drop)
     }
 
-    /// Same as [`Git::commit`] and [`Git::settle`], in one process, because starting one takes longer than its work. The
-    /// files must have their final times.
+    /// Like [`Git::commit`] and [`Git::settle`], in one process, because starting one takes longer than its work. The
+    /// files must already have their final times.
     pub(super) async fn commit_and_settle(
         &self,
         work: &Path,
@@ -121,16 +154,51 @@ impl Git<'_> {
         work: &Path,
         env: &BTreeMap<String, String>,
     ) -> Result<(), SandboxError> {
+        let command = self.supervisor.command("git", ["clone", "-q", "--no-hardlinks", "--", source, "."]);
+        self.as_user(command, work, env).await.map(drop)
+    }
+
+    /// Clones `source` into the empty directory `bare`, as a bare repository that does not name it, with the user's
+    /// environment `env`. Returns the output of [`BARE`].
+    pub(super) async fn clone_bare(
+        &self,
+        source: &str,
+        bare: &Path,
+        env: &BTreeMap<String, String>,
+    ) -> Result<Vec<String>, SandboxError> {
+        let command = self.supervisor.command("/bin/sh", ["-c", BARE, "git", source, CONFIG_OF_BARE]);
+        self.as_user(command, bare, env).await.map(|output| output.lines())
+    }
+
+    /// Clones `bare`, a copy of `source`, into the empty directory `work`, as [`Git::clone`] clones `source`.
+    pub(super) async fn clone_copy(
+        &self,
+        source: &str,
+        bare: &Path,
+        work: &Path,
+        env: &BTreeMap<String, String>,
+    ) -> Result<(), SandboxError> {
+        let mut command = self.supervisor.command("/bin/sh", ["-c", FROM_COPY, "git", source]);
+        command.arg(bare);
+        self.as_user(command, work, env).await.map(drop)
+    }
+
+    /// Runs a command that clones into `directory`, with the user's environment `env`.
+    async fn as_user(
+        &self,
+        mut command: Command,
+        directory: &Path,
+        env: &BTreeMap<String, String>,
+    ) -> Result<Captured, SandboxError> {
         let failed = |reason: String| SandboxError::Git { reason, source_line: None };
-        let mut command = self.supervisor.command("git", ["clone", "-q", "--no-hardlinks", "--", source, "."]);
-        command.current_dir(work).env_clear().envs(env).env("GIT_TERMINAL_PROMPT", "0");
+        command.current_dir(directory).env_clear().envs(env).env("GIT_TERMINAL_PROMPT", "0");
         let output = run(command, self.timeout, MAX_OUTPUT).await;
         let output = output.map_err(|error| failed(format!("cannot start a supervisor for git: {error}")))?;
         if output.timed_out {
             return Err(failed(format!("cloning did not finish within {:?} (setup_timeout)", self.timeout)));
         }
         if output.status.success() {
-            return Ok(());
+            return Ok(output.stdout);
         }
         Err(failed(match output.status.code() {
             Some(127) => "cloning the source repository needs git, which is not on the PATH".to_owned(),
@@ -194,13 +262,13 @@ impl Git<'_> {
     }
 }
 
-/// Returns the arguments of [`COMMIT`].
+/// Returns the arguments for [`COMMIT`].
 fn commit_arguments<'a>(nothing: bool, exclude: &'a str, branch: Option<&'a str>) -> [&'a str; 4] {
     let message = if nothing { "trialrun: initial empty commit" } else { "trialrun: fixture baseline" };
     [CONFIG, exclude, message, branch.unwrap_or("")]
 }
 
-/// Returns the argument of [`SETTLE`].
+/// Returns the argument for [`SETTLE`].
 fn pack_argument(pack: bool) -> &'static str {
     if pack { "pack" } else { "keep" }
 }

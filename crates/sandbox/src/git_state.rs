@@ -10,7 +10,7 @@ use walkdir::WalkDir;
 use super::deadline::Deadline;
 use super::digest;
 
-/// Maximum size of one of git's own files that is read, in bytes: the index of a million files.
+/// Maximum size of one of git's own files that is read, in bytes: the index for a million files.
 pub(super) const LARGEST: u64 = 128 << 20;
 
 /// Maximum size of one of git's own short text files, in bytes.
@@ -19,7 +19,7 @@ const TEXT: u64 = 1 << 20;
 /// Maximum number of references and reference logs that are read.
 const MOST_FILES: usize = 100_000;
 
-/// Maximum number of files of git's objects that are compared; with more, git is asked.
+/// Maximum number of git's object files that are compared; with more, git is asked.
 const MOST_OBJECTS: usize = 2_000;
 
 /// Maximum number of hooks that are listed.
@@ -31,7 +31,7 @@ pub(super) const STATE: [&str; 6] = ["HEAD", "index", "packed-refs", "refs", "re
 /// Files that configure git.
 const SETTINGS: [&str; 3] = ["config", "info/exclude", "info/attributes"];
 
-/// Folder of git's logs of remote-tracking branches.
+/// Folder with git's logs of remote-tracking branches.
 const LOGS: &str = "logs/refs/remotes";
 
 /// End of the entry that git logs when a branch is pushed.
@@ -56,7 +56,7 @@ pub(super) struct GitState {
     /// HEAD, index, references and settings, with a digest of each. Timestamps are not sufficient, because an agent can
     /// set them.
     digests: BTreeMap<PathBuf, Option<[u8; 32]>>,
-    /// Sizes of the files of git's objects, which a destroyed repository lacks; `None` if there are too many.
+    /// Sizes of git's object files, which a destroyed repository lacks; `None` if there are too many.
     pub(super) objects: Option<BTreeMap<PathBuf, u64>>,
     /// Sizes of the repository's hooks, by name.
     pub(super) hooks: BTreeMap<String, u64>,
@@ -118,7 +118,7 @@ pub(super) fn state_files(path: &Path) -> impl Iterator<Item = PathBuf> + use<> 
     walk.filter(|entry| !entry.file_type().is_dir()).take(MOST_FILES).map(walkdir::DirEntry::into_path)
 }
 
-/// Returns the sizes of the files of git's objects; `None` if there are more than [`MOST_OBJECTS`].
+/// Returns the sizes of git's object files; `None` if there are more than [`MOST_OBJECTS`].
 fn objects(git: &Path, deadline: Deadline) -> io::Result<Option<BTreeMap<PathBuf, u64>>> {
     let folder = git.join("objects");
     let mut objects = BTreeMap::new();
@@ -155,7 +155,7 @@ fn text(path: &Path) -> Option<String> {
 }
 
 /// Returns the commit of a reference. A loose reference takes precedence over a packed one.
-fn resolve(git: &Path, reference: &str) -> Option<String> {
+pub(super) fn resolve(git: &Path, reference: &str) -> Option<String> {
     if let Ok(files::Found::File(loose)) = files::find(&git.canonicalize().ok()?, Path::new(reference)) {
         return hash(text(&loose)?.trim());
     }
@@ -181,7 +181,7 @@ fn logged_pushes(git: &Path, deadline: Deadline) -> io::Result<BTreeMap<String, 
         let Some(log) = text(&path) else { continue };
         let Some(line) = log.lines().rev().find(|line| line.ends_with(PUSHED)) else { continue };
         let branch = path.strip_prefix(&logs).unwrap_or(&path).to_string_lossy().into_owned();
-        // Fields of the line: old commit, new commit, committer, time.
+        // Fields in the line: old commit, new commit, committer, time.
         pushes.extend(line.split(' ').nth(1).and_then(hash).map(|commit| (branch, commit)));
     }
     Ok(pushes)

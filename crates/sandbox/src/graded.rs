@@ -1,5 +1,5 @@
-//! What commands of assertions see of the agent's settings. They work in a copy that the agent has never written to, but
-//! its content comes from the agent: settings of git in it must not decide what git shows or runs.
+//! The part of the agent's settings that assertions' commands see. They work in a copy to which the agent has never
+//! written, but its content comes from the agent: git settings in it must not decide what git shows or runs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::Path;
 use super::git_state::GitSettings;
 use super::inspection;
 
-/// Settings of git that are fixed, because an agent could hide changes or run programs with them.
+/// Git settings that are fixed, because an agent could hide changes or run programs with them.
 const FIXED: [(&str, &str); 6] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -25,17 +25,17 @@ const STARTUP: [&str; 2] = ["BASH_ENV", "ENV"];
 /// Variable with the number of settings in further variables.
 const COUNT: &str = "GIT_CONFIG_COUNT";
 
-/// Sections of git's configuration that run programs or read other files, in small letters.
+/// Sections of git's configuration that run programs or read other files, in lower case.
 const DROPPED: [&str; 8] = ["include", "includeif", "filter", "alias", "diff", "merge", "credential", "url"];
 
-/// Files of a repository with patterns that only it has.
+/// Files in a repository with patterns that apply only to it.
 const PATTERNS: [&str; 2] = ["info/exclude", "info/attributes"];
 
 /// Maximum size of a configuration file that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// Returns the environment of commands: that of the sandbox at `base`, without startup files, and with fixed settings
-/// of git. `PATH` has only absolute entries outside the sandbox, unless `keeps_path`, because the suite sets it.
+/// Returns the environment for commands: that of the sandbox at `base`, without startup files, and with fixed git
+/// settings. `PATH` has only absolute entries outside the sandbox, unless `keeps_path` says that the suite sets it.
 pub(super) fn environment(
     mut env: BTreeMap<String, String>,
     base: &Path,
@@ -56,8 +56,8 @@ pub(super) fn environment(
     env
 }
 
-/// Restores the settings `before` of the repository in the copied working directory `work`, as far as the agent could
-/// hide changes or run programs with its own. Remotes, branches and the author stay.
+/// Restores the repository settings `before` in the copied working directory `work`, as far as the agent's own
+/// settings could hide changes or run programs. Remotes, branches and the author are kept.
 ///
 /// # Errors
 /// Returns an error if the files cannot be written.
@@ -83,8 +83,8 @@ pub(super) fn restore(work: &Path, before: Option<&GitSettings>) -> io::Result<(
     }
 }
 
-/// Replaces a file by one with this content, or removes it.
-fn replace(path: &Path, content: Option<&[u8]>) -> io::Result<()> {
+/// Replaces a file with one that has this content, or removes it.
+pub(super) fn replace(path: &Path, content: Option<&[u8]>) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -93,7 +93,7 @@ fn replace(path: &Path, content: Option<&[u8]>) -> io::Result<()> {
 }
 
 /// Returns a configuration without the sections that run programs or read other files; `None` if it is not written as
-/// git itself writes it.
+/// git itself would write it.
 fn without_programs(config: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(config).ok()?;
     let mut kept = String::with_capacity(text.len());

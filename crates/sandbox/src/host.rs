@@ -1,4 +1,4 @@
-//! Access of a run to the machine. The CLI fills it in; nothing in this crate reads the machine's settings by itself.
+//! A run's access to the machine. The CLI fills it in; this crate itself never reads the machine's settings.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub struct Host {
     pub home: Option<PathBuf>,
     /// Directory in which sandboxes are created.
     pub temp: PathBuf,
-    /// Starts processes so that none of them outlives its trial.
+    /// Starts processes in such a way that none of them outlives its trial.
     pub supervisor: Supervisor,
 }
 

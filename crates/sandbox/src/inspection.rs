@@ -1,10 +1,11 @@
 //! Inspects a repository after an agent has worked in it. Git runs without any of the agent's configuration or
 //! programs.
 //!
-//! Git works on a *view*: a temporary git directory of this program, which is removed after the inspection. HEAD, index
-//! and references in it are copies of the agent's. Objects are read from the agent's repository, and settings are those
-//! from before the agent acted. So configuration, filters, hooks, monitors and ignore files that the agent put below
-//! `.git` or into its home have no effect, and git writes nothing into the agent's repository.
+//! Git works on a *view*: a temporary git directory that belongs to this program and is removed after the inspection.
+//! HEAD, the index and the references in it are copies of the agent's. Objects are read from the agent's repository,
+//! and settings are those from before the agent acted. So configuration, filters, hooks, monitors and ignore files
+//! that the agent put below `.git` or into its home have no effect, and git does not write into the agent's
+//! repository.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -55,7 +56,7 @@ const OURS: [&str; 16] = [
     "gc.auto=0",
 ];
 
-/// Arguments of `git status` that start no process in submodules, whose settings may come from the agent.
+/// Arguments of `git status` that do not start processes in submodules, whose settings may come from the agent.
 const STATUS: [&str; 3] = ["status", "--porcelain", "--ignore-submodules=dirty"];
 
 /// Script that prints the same status for an index that the agent may have written.
@@ -83,7 +84,8 @@ pub(super) enum Unreadable {
     Left(String),
     /// The machine prevents reading it; with the reason.
     Machine(String),
-    /// Git did not answer in time; with the reason. This is the agent's fault if git answered before the agent acted.
+    /// Git did not answer in time; with the reason. This is the agent's fault if git had answered before the agent
+    /// acted.
     Late(String),
 }
 
@@ -109,7 +111,7 @@ pub(super) struct Inspection<'a> {
     pub(super) deadline: Deadline,
 }
 
-/// Returns the environment of git for a view: the sandbox's, but `PATH` has only absolute entries outside the sandbox.
+/// Returns git's environment for a view: the sandbox's, but `PATH` has only absolute entries outside the sandbox.
 pub(super) fn environment(sandbox: &BTreeMap<String, String>, base: &Path) -> BTreeMap<String, String> {
     let mut env = sandbox.clone();
     let is_safe = |place: &&str| Path::new(place).is_absolute() && !Path::new(place).starts_with(base);
@@ -136,8 +138,13 @@ pub(super) fn environment(sandbox: &BTreeMap<String, String>, base: &Path) -> BT
 impl<'a> Inspection<'a> {
     /// Creates a view of the repository at `work`.
     pub(super) async fn view(&'a self, work: &Path) -> Result<View<'a>, Unreadable> {
+        self.view_of(work, &work.join(".git")).await
+    }
+
+    /// Creates a view of the git directory `from`. The working directory is `work`, also if `from` has none.
+    pub(super) async fn view_of(&'a self, work: &Path, from: &Path) -> Result<View<'a>, Unreadable> {
         let view = self.empty_view(work).await?;
-        let (git, from) = (view.git(), work.join(".git"));
+        let (git, from) = (view.git(), from.to_owned());
         let deadline = self.deadline;
         let copied = blocking(move || Ok(copy_state(&from, &git, deadline))).await.map_err(Unreadable::machine)?;
         copied?;
@@ -210,7 +217,7 @@ fn copy_state(from: &Path, git: &Path, deadline: Deadline) -> Result<(), Unreada
     Ok(())
 }
 
-/// Returns `true` for an error of the machine rather than of a file.
+/// Returns `true` if the machine, rather than a file, caused the error.
 fn is_machines(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::OutOfMemory)
 }
@@ -311,7 +318,7 @@ impl View<'_> {
         }
         let message = output.stderr.text();
         let message = message.lines().find(|line| !line.trim().is_empty()).unwrap_or("git failed").trim();
-        // The view stands for the repository of the sandbox.
+        // The view stands for the sandbox's repository.
         let message = message.replace(&*self.git().to_string_lossy(), ".git");
         if output.timed_out {
             let objects = self.work.join(".git/objects");

@@ -13,7 +13,7 @@ pub(super) struct Installation {
 }
 
 impl Installation {
-    /// Returns the installation that `request` asks for.
+    /// Returns the installation that `request` specifies.
     pub(super) fn of(request: &Request) -> Option<Self> {
         let (skill, folder) = request.skill.as_ref()?;
         let from = skill.directory.clone()?;

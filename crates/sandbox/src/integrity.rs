@@ -1,5 +1,5 @@
 //! Signs of tampering that only the sandbox shows: what an agent left in the repository and in its home to change what
-//! git and interpreters do. None of it has an effect on the inspection itself.
+//! git and interpreters do. None of it affects the inspection itself.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use model::{IntegrityKind, IntegritySign};
 use super::git_state::GitState;
 use super::inspection::View;
 
-/// Parts of git's configuration that run programs or change what git shows, in small letters.
+/// Parts of git's configuration that run programs or change what git shows, in lower case.
 const EFFECTIVE: [&str; 10] = [
     "hookspath",
     "fsmonitor",
@@ -24,7 +24,7 @@ const EFFECTIVE: [&str; 10] = [
     "worktree",
 ];
 
-/// Files of git's configuration in a home.
+/// Git's configuration files in a home.
 const OF_HOME: [&str; 2] = [".gitconfig", ".config/git/config"];
 
 /// Files in a home that change what git ignores.
@@ -33,7 +33,7 @@ const IGNORES: [&str; 2] = [".config/git/ignore", ".config/git/attributes"];
 /// Maximum size of a configuration file that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// Maximum number of new objects that are looked at.
+/// Maximum number of new objects that are examined.
 const MOST_OBJECTS: usize = 2000;
 
 /// Script that prints the commits among the objects in its arguments that no reference contains.
@@ -43,7 +43,7 @@ commits=$(printf '%s\n' "$@" | g cat-file --batch-check='%(objecttype) %(objectn
 [ -z "$commits" ] || g log --format='%H %s' --max-count=50 $commits --not --all ${head:+HEAD} --
 "#;
 
-/// Returns the signs in the repository and in the home of the agent.
+/// Returns the signs in the repository and in the agent's home.
 pub(super) fn signs(before: Option<&GitState>, now: Option<&GitState>, home: &Path) -> Vec<IntegritySign> {
     let mut signs = Vec::new();
     let nothing = BTreeMap::new();
@@ -72,7 +72,7 @@ pub(super) fn signs(before: Option<&GitState>, now: Option<&GitState>, home: &Pa
     signs
 }
 
-/// Returns the signs in a configuration file of git that was `old` before.
+/// Returns the signs in a git configuration file whose earlier content was `old`.
 fn of_configuration(place: &str, old: Option<&Vec<u8>>, new: &[u8]) -> Vec<IntegritySign> {
     let text = |content: &[u8]| String::from_utf8_lossy(content).to_lowercase();
     let (old, new) = (old.map(|old| text(old)).unwrap_or_default(), text(new));
@@ -106,7 +106,7 @@ fn of_home(home: &Path) -> Vec<IntegritySign> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.ends_with(".pth") || matches!(&*name, "sitecustomize.py" | "usercustomize.py") {
             let place = format!("~/{}", path.strip_prefix(home).unwrap_or(&path).display());
-            let detail = "Python loads it without being asked for";
+            let detail = "Python loads it automatically";
             signs.push(IntegritySign::new(IntegrityKind::PlantedCode, place, detail));
         }
     }
@@ -120,12 +120,20 @@ fn packages(home: &Path) -> Vec<PathBuf> {
     versions.flat_map(|version| entries(version.join("site-packages"))).collect()
 }
 
-/// Returns the ids of new objects. Objects are compared as files, so none is found in packs, or if there are too many.
+/// Returns the ids of new objects. Objects are compared as files, so none are found if they are in packs or if there
+/// are too many.
 pub(super) fn new_objects(before: Option<&GitState>, now: Option<&GitState>) -> Vec<String> {
     let objects = |state: Option<&'_ GitState>| state.and_then(|state| state.objects.clone());
     let (Some(old), Some(new)) = (objects(before), objects(now)) else { return Vec::new() };
     let added = new.keys().filter(|path| !old.contains_key(*path));
     added.filter_map(|path| object_id(path)).take(MOST_OBJECTS).collect()
+}
+
+/// Returns the contents of the objects `ids`.
+pub(super) async fn contents(view: &View<'_>, ids: &[String]) -> String {
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let script = r#"printf '%s\n' "$@" | g cat-file --batch | tr -d '\000'"#;
+    view.script(script, &ids).await.unwrap_or_default().join("\n")
 }
 
 /// Returns the commits among the objects `ids` that no reference contains.
@@ -141,7 +149,7 @@ pub(super) async fn hidden_commits(view: &View<'_>, ids: &[String]) -> Vec<Integ
         .collect()
 }
 
-/// Returns the id of an object from the path of its file below git's folder of objects.
+/// Returns the id of an object from the path of its file below git's objects folder.
 fn object_id(path: &Path) -> Option<String> {
     let id: String = path.to_str()?.split('/').collect();
     (matches!(id.len(), 40 | 64) && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(id)

@@ -1,8 +1,8 @@
 //! Sandboxes whose processes see only the sandbox and the system.
 //!
-//! An isolated sandbox is a directory of this machine, laid out and inspected like a local one. Its processes run in
-//! namespaces of their own: they see the folders of the system, read-only, the sandbox's own directories at their own
-//! paths, and nothing else of the machine. `docs/design/sandbox.md` gives the reasons.
+//! An isolated sandbox is a directory on this machine, laid out and inspected like a local one. Its processes run in
+//! their own namespaces: they see the system's folders, read-only, the sandbox's own directories at their own paths,
+//! and nothing else on the machine. `docs/design/sandbox.md` gives the reasons.
 
 use std::sync::Arc;
 

@@ -10,9 +10,9 @@ use super::digest;
 use super::installation::{Installation, not_installed};
 use super::tree::{self, Kind};
 
-/// Returns the SHA-256 of everything a template is built from: the fixtures block, the content of every tree it copies,
-/// the skill, and the address of the cloned repository. Setup commands and variables are not included, because they
-/// belong to each trial.
+/// Returns the SHA-256 of everything from which a template is built: the fixtures block, the content of every tree
+/// that it copies, the skill, and the address of the cloned repository. Setup commands and variables are not included,
+/// because they belong to each trial.
 pub(super) fn of(fixtures: &Fixtures, skill: Option<&Installation>, source: Option<&str>) -> io::Result<[u8; 32]> {
     let mut key = Key(Sha256::new());
     key.add(source.unwrap_or_default().as_bytes());

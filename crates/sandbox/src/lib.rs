@@ -18,9 +18,12 @@
 //!     skill: None,
 //!     repository: RepositoryDetail::After,
 //!     source_repo: None,
+//!     remote: model::RemoteMode::Isolated,
 //!     extra_env: Vec::new(),
 //!     setup_timeout: Duration::from_secs(60),
 //!     network: Network::Open,
+//!     faults: Vec::new(),
+//!     canaries: Vec::new(),
 //!     keep: false,
 //! };
 //! let sandbox = SandboxFactory::open("local", &host)?.make(request).await?;
@@ -34,12 +37,15 @@
 
 mod blocking;
 mod breakage;
+mod canaries;
 mod confinement;
 mod copy;
+mod damage;
 mod deadline;
 mod digest;
 pub mod disk_space;
 mod environment;
+mod faults;
 mod git;
 mod git_state;
 mod graded;
@@ -56,6 +62,7 @@ mod parallel;
 mod patch;
 pub mod prune;
 mod registry;
+pub mod remote;
 mod removal;
 mod repository;
 mod review_requests;
@@ -74,15 +81,20 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Collected, Excerpt, Fixtures, NetworkPolicy, Skill};
+use model::{
+    Canary, Collected, Excerpt, FaultAction, FaultOccurrence, FaultReport, Fixtures, NetworkPolicy, RemoteMode, Skill,
+};
 
 use crate::supervise::{Limits, Listeners, Network};
 
 pub use breakage::Breakage;
+pub use canaries::canaries_of;
 pub use copy::SandboxCopy;
+pub use damage::ruin;
+pub use faults::{fake_clock, fault_refusal};
 pub use host::Host;
-pub use local::ruin;
 pub use registry::Registry;
+pub use repository::without_sign_in;
 
 /// A boxed future, so that traits with async functions can be used as trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -90,7 +102,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// All kinds of sandbox, in display order.
 pub static SANDBOXES: &[&dyn SandboxKind] = &[&local::Local, &isolated::Isolated];
 
-/// Kinds that projects may ask for but that this version does not support. A trial that needs one is reported as
+/// Kinds that projects may request but that this version does not support. A trial that needs one is reported as
 /// broken.
 pub static ABSENT: &[&str] = &["daytona"];
 
@@ -135,6 +147,11 @@ pub trait Sandbox: Send + Sync {
     /// Returns the agent's directory for temporary files.
     fn tmp(&self) -> &Path;
 
+    /// Returns the bare copy of the source repository to which the agent pushes; `None` if it pushes to the real one.
+    fn remote(&self) -> Option<PathBuf> {
+        None
+    }
+
     /// Returns the locations of these directories, without any content.
     fn places(&self) -> Collected {
         let [sandbox, home, tmp] =
@@ -151,21 +168,44 @@ pub trait Sandbox: Send + Sync {
     /// caller sets its streams.
     fn command(&self, program: &OsStr, args: &[&OsStr], extra: &[(String, String)]) -> tokio::process::Command;
 
-    /// Lets later processes of the sandbox read a file or folder of this machine. Without this call, the processes of an
-    /// isolated sandbox see only the sandbox, the system and the program that is started.
+    /// Lets later processes in the sandbox read a file or folder on this machine. Without this call, the processes of
+    /// an isolated sandbox see only the sandbox, the system and the program that is started.
     fn show(&self, path: &Path) {
         let _ = path;
     }
 
     /// Opens a proxy and `ports` on the loopback interface of later processes, for connections that the caller serves.
-    /// Returns `None` if the processes have the network of the machine. Without this call, isolated processes with a
-    /// closed network reach nothing.
+    /// Returns `None` if the processes use the machine's network. Without this call, isolated processes with a closed
+    /// network reach nothing.
     ///
     /// # Errors
     /// Returns an error if the machine does not allow it.
     fn serve(&self, ports: &[u16]) -> Result<Option<Listeners>, SandboxError> {
         let _ = ports;
         Ok(None)
+    }
+
+    /// Returns what became of the faults of its processes and files so far, and the single occurrences.
+    fn faults(&self) -> (Vec<FaultReport>, Vec<FaultOccurrence>) {
+        (Vec::new(), Vec::new())
+    }
+
+    /// Returns the files and folders that the agent cannot change, because a fault says so; absolute.
+    fn read_only(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Returns the planted files in the working directory that the agent did not change; paths relative to it. They are
+    /// not the agent's.
+    fn planted(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns the texts that the agent left, with their names: its changed files, and the new objects of git, as
+    /// described by `collected`.
+    fn texts<'s>(&'s self, collected: &'s Collected) -> BoxFuture<'s, Vec<(String, String)>> {
+        let _ = collected;
+        Box::pin(std::future::ready(Vec::new()))
     }
 
     /// Collects the current content and compares it with the content at creation.
@@ -192,20 +232,26 @@ pub struct Request {
     pub repository: RepositoryDetail,
     /// Repository to clone into the sandbox; the fixtures are added on top.
     pub source_repo: Option<String>,
+    /// Remote that the agent pushes to, if there is a source repository.
+    pub remote: RemoteMode,
     /// Additional variables, such as the credentials for the source repository.
     pub extra_env: Vec<(String, String)>,
     /// Timeout of each setup command.
     pub setup_timeout: Duration,
     /// Network of its processes, if they are isolated.
     pub network: Network,
+    /// Faults of its processes and files.
+    pub faults: Vec<FaultAction>,
+    /// Fake keys to plant.
+    pub canaries: Vec<Canary>,
     /// Keep the directory when the sandbox is closed.
     pub keep: bool,
 }
 
-/// Part of a repository's state that a sandbox records. Each one takes processes of git.
+/// Part of a repository's state that a sandbox records. Each one requires processes running git.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RepositoryDetail {
-    /// Nothing, because nobody reads it.
+    /// Nothing, because the state is not needed.
     Nothing,
     /// Its state after the agent has finished.
     #[default]
@@ -214,14 +260,14 @@ pub enum RepositoryDetail {
     Changes,
 }
 
-/// Settings of the isolation, for kinds of sandbox that isolate processes.
+/// Isolation settings, for kinds of sandbox that isolate processes.
 #[derive(Debug, Clone, Default)]
 pub struct SandboxOptions {
     /// Folders that processes must not see: the project, its record, its suites and skills.
     pub private: Vec<PathBuf>,
     /// Files and folders that processes may read in addition to the system.
     pub visible: Vec<PathBuf>,
-    /// Policy of trials whose case does not set one.
+    /// Policy for trials whose case does not set one.
     pub network: NetworkPolicy,
     /// Limits on resources.
     pub limits: Limits,
@@ -237,23 +283,23 @@ impl SandboxFactory {
     /// Prepares to create sandboxes of the kind `name`, with a new registry.
     ///
     /// # Errors
-    /// Returns an error if the kind is unknown, or if this machine cannot hold sandboxes of it.
+    /// Returns an error if the kind is unknown, or if this machine cannot hold sandboxes of this kind.
     pub fn open(name: &str, host: &Host) -> Result<Self, SandboxError> {
         Self::open_with(name, host, &Registry::new())
     }
 
-    /// Same as [`open`](Self::open), with a registry whose owner removes everything when the run is aborted.
+    /// Like [`open`](Self::open), with a registry whose owner removes everything when the run is aborted.
     ///
     /// # Errors
-    /// Same as [`open`](Self::open).
+    /// See [`open`](Self::open).
     pub fn open_with(name: &str, host: &Host, registry: &Arc<Registry>) -> Result<Self, SandboxError> {
         Self::open_isolated(name, host, registry, &SandboxOptions::default())
     }
 
-    /// Same as [`open_with`](Self::open_with), with settings of the isolation.
+    /// Like [`open_with`](Self::open_with), with isolation settings.
     ///
     /// # Errors
-    /// Same as [`open`](Self::open).
+    /// See [`open`](Self::open).
     pub fn open_isolated(
         name: &str,
         host: &Host,
@@ -281,8 +327,8 @@ impl SandboxFactory {
     /// Creates a sandbox.
     ///
     /// # Errors
-    /// Returns an error if the sandbox cannot be created as requested. Everything is removed then, unless it is to be
-    /// kept.
+    /// Returns an error if the sandbox cannot be created as requested. In that case everything is removed, unless it
+    /// is to be kept.
     pub async fn make(&self, request: Request) -> Result<Arc<dyn Sandbox>, SandboxError> {
         match &self.backend {
             Ok(backend) => backend.make(request).await,
@@ -291,10 +337,10 @@ impl SandboxFactory {
     }
 }
 
-/// Error of creating or inspecting a sandbox. Not the agent's fault, unless the agent damaged the sandbox.
+/// Error when creating or inspecting a sandbox. Not the agent's fault, unless the agent damaged the sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// There is no kind of this name.
+    /// There is no kind with this name.
     #[error("unknown sandbox `{name}`")]
     Unknown {
         /// Name as written by the user.
@@ -319,10 +365,10 @@ pub enum SandboxError {
     Io {
         /// Attempted operation, with its path.
         doing: String,
-        /// Error of the system.
+        /// Error from the system.
         source: io::Error,
     },
-    /// The fixture asks for something that sandboxes do not support.
+    /// The fixture requires something that sandboxes do not support.
     #[error("{reason}")]
     Fixture {
         /// Description and reason.
@@ -345,7 +391,7 @@ pub enum SandboxError {
         command: String,
         /// Reason: `failed with exit code 3`, `was ended after 60 s (setup_timeout)`.
         how: String,
-        /// True if it exited by itself.
+        /// True if it exited on its own.
         exited: bool,
         /// End of its stderr.
         stderr: String,
@@ -388,7 +434,7 @@ impl SandboxError {
         }
     }
 
-    /// Returns `true` if another attempt would fail in the same way, because the cause is in the suite and not the
+    /// Returns `true` if another attempt would fail in the same way, because the cause is in the suite rather than the
     /// machine, a remote or a timeout.
     fn is_final(&self) -> bool {
         match self {

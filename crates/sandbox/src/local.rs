@@ -5,40 +5,42 @@
 //!     work/    working directory of the agent, with the fixture
 //!     home/    its HOME, empty
 //!     tmp/     its TMPDIR, empty
-//!     owner    names the owner; locked while the sandbox is in use
+//!     owner    identifies the owner; locked while the sandbox is in use
 //! ```
 //!
 //! A directory does not confine an agent. Files that the agent writes elsewhere below the sandbox's directory are
 //! detected; files that it writes elsewhere on the machine show only in its tool calls.
 
+mod collection;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use model::{Collected, Excerpt, Fixtures, Repository, RepositoryChange};
+use model::{Collected, Excerpt, FaultAction, FaultKind, FaultOccurrence, FaultReport, Fixtures};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
 use super::blocking::blocking;
+use super::canaries::{self, Planted};
 use super::confinement::{Confined, Confinement};
 use super::copy::{Original, SandboxCopy};
 use super::deadline::Deadline;
+use super::faults::{self, SandboxFaults};
 use super::git_state::GitState;
 use super::graded;
 use super::inspection::{self, Inspection, Unreadable};
-use super::integrity;
-use super::owner::{Base, OWNER, Purpose};
+use super::owner::{Base, Purpose};
 use super::patch;
 use super::registry::Registry;
-use super::removal;
-use super::repository::{RepositorySnapshot, Unchanged, Watch};
+use super::remote::{RemoteCopy, RemoteSource, RemoteSources};
+use super::removal::WORK;
+use super::repository::{Moment, RepositorySnapshot, Watch};
 use super::review_requests::Reviews;
-use super::snapshot::{Before, Obstacle, Snapshot};
+use super::snapshot::{Before, Snapshot};
 use super::template::{Files, Template, Templates};
 use super::{
     RepositoryDetail, Request, Sandbox, SandboxBackend, SandboxError, SandboxKind, SandboxOptions, environment,
@@ -51,7 +53,6 @@ use crate::supervise::{Listeners, Output, Supervisor, run};
 /// test.
 const SANDBOX: &str = "sandbox";
 
-const WORK: &str = "work";
 const HOME: &str = "home";
 const TMP: &str = "tmp";
 /// Socket that takes over the listening sockets of isolated processes.
@@ -75,7 +76,7 @@ impl SandboxKind for Local {
     }
 
     fn summary(&self) -> &'static str {
-        "a directory of this machine, with its own HOME, TMPDIR and environment"
+        "a directory on this machine, with its own HOME, TMPDIR and environment"
     }
 
     fn open(
@@ -88,7 +89,7 @@ impl SandboxKind for Local {
     }
 }
 
-/// Creates sandboxes in directories of this machine.
+/// Creates sandboxes in directories on this machine.
 pub(super) struct LocalBackend {
     templates: Templates,
     /// Isolation of the processes, if they are isolated.
@@ -100,11 +101,20 @@ impl SandboxBackend for LocalBackend {
         Box::pin(async move {
             let template = self.templates.get(&request).await?;
             let mut sandbox = self.lay_out(&request, template).await?;
-            let ready = sandbox.set_up(&request.fixtures, request.setup_timeout).await;
+            if let Some(source) = self.templates.source(&request).await? {
+                sandbox.add_remote(source).await?;
+            }
+            let ready = match sandbox.set_up(&request.fixtures, request.setup_timeout).await {
+                Ok(()) => sandbox.install_faults(&request.faults),
+                failed => failed,
+            };
             ready.map_err(|error| if request.keep { error.kept_in(&sandbox.work) } else { error })?;
             if request.repository == RepositoryDetail::Changes {
-                sandbox.watch().await?;
+                sandbox.watch(&request.fixtures).await?;
             }
+            // The state before the agent is known without them.
+            let has_remote = request.source_repo.is_some();
+            sandbox.planted = Arc::new(Planted::plant(&request.canaries, &sandbox.work, &sandbox.home, has_remote)?);
             Ok(Arc::new(sandbox) as Arc<dyn Sandbox>)
         })
     }
@@ -130,6 +140,7 @@ impl LocalBackend {
             registry: Arc::clone(registry),
             base: OnceCell::new(),
             cache: Mutex::default(),
+            sources: RemoteSources::default(),
         };
         Ok(Self { templates, confinement })
     }
@@ -139,10 +150,14 @@ impl LocalBackend {
         let Templates { root, env, supervisor, registry, .. } = &self.templates;
         let (root, registry, keep) = (root.clone(), Arc::clone(registry), request.keep);
         let made_in = Arc::clone(&registry);
+        let is_limited = request.faults.iter().any(|fault| fault.kind() == FaultKind::DiskFull);
         let (base, baseline) = blocking(move || {
             let base = Base::make(&root, SANDBOX, Purpose::Sandbox, keep, &registry)?;
             for directory in [WORK, HOME, TMP].map(|name| base.path().join(name)) {
                 fs::create_dir(&directory).map_err(SandboxError::io("make the directory", &directory))?;
+            }
+            if is_limited {
+                faults::mount(&base.path().join(WORK))?;
             }
             if let Some(template) = &template {
                 template.copy(&base.path().join(WORK))?;
@@ -171,7 +186,10 @@ impl LocalBackend {
             baseline,
             repository: request.repository,
             watched: None,
+            faults: SandboxFaults::default(),
+            planted: Arc::default(),
             confined: self.confinement.clone().map(|confinement| Confined::new(confinement, request.network)),
+            remote: None,
         })
     }
 }
@@ -198,6 +216,12 @@ struct LocalSandbox {
     watched: Option<RepositorySnapshot>,
     /// Isolation of its processes, if they are isolated.
     confined: Option<Confined>,
+    /// Faults of its processes and files.
+    faults: SandboxFaults,
+    /// Canaries of the agent.
+    planted: Arc<Planted>,
+    /// Its own remote, if it does not use the real one.
+    remote: Option<Arc<RemoteCopy>>,
 }
 
 /// Content of a sandbox before the agent started.
@@ -208,6 +232,17 @@ struct Baseline {
 }
 
 impl LocalSandbox {
+    /// Creates the trial's own remote.
+    async fn add_remote(&mut self, source: Arc<RemoteSource>) -> Result<(), SandboxError> {
+        let remote = RemoteCopy::make(source, &self.path, &self.supervisor.program).await?;
+        if let Some(confined) = &self.confined {
+            confined.show(&remote.bin());
+            confined.show(remote.trialrun());
+        }
+        self.remote = Some(Arc::new(remote));
+        Ok(())
+    }
+
     /// Runs the setup commands and records the resulting files.
     async fn set_up(&mut self, fixtures: &Fixtures, timeout: Duration) -> Result<(), SandboxError> {
         if fixtures.setup_commands.is_empty() {
@@ -233,9 +268,26 @@ impl LocalSandbox {
         Ok(())
     }
 
+    /// Prepares the faults, when all files are in place.
+    fn install_faults(&mut self, faults: &[FaultAction]) -> Result<(), SandboxError> {
+        self.faults = SandboxFaults::install(faults, &self.path, &self.work, &self.home)?;
+        if let Some(confined) = &self.confined {
+            confined.add_faults(&self.faults);
+        }
+        Ok(())
+    }
+
+    /// Returns the environment of the agent's processes.
+    fn agent_env(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
+        let mut env = self.env(extra);
+        self.faults.apply(&mut env);
+        self.planted.apply(&mut env);
+        env
+    }
+
     /// Records the state of the repository and its remotes before the agent starts. Trials of the same fixture share
     /// the parts that are equal for all of them.
-    async fn watch(&mut self) -> Result<(), SandboxError> {
+    async fn watch(&mut self, fixtures: &Fixtures) -> Result<(), SandboxError> {
         if self.baseline.files.repository.is_none() {
             return Ok(());
         }
@@ -252,7 +304,8 @@ impl LocalSandbox {
         if let Some(git_state) = &self.baseline.files.repository {
             repository_snapshot.state.pushes.clone_from(&git_state.pushes);
         }
-        watch.ask_remotes(&self.work, &mut repository_snapshot).await;
+        let moment = if fixtures.setup_commands.is_empty() { Moment::Before } else { Moment::After };
+        watch.ask_remotes(&self.work, &mut repository_snapshot, moment).await;
         self.watched = Some(repository_snapshot);
         Ok(())
     }
@@ -260,13 +313,13 @@ impl LocalSandbox {
     fn watcher(&self, deadline: Deadline, reads_all: bool) -> Watch<'_> {
         let (supervisor, source_repo) = (&self.supervisor, self.source_repo.as_deref());
         let reviews = Reviews { supervisor, env: &self.host_env, source_repo };
-        Watch { git: self.inspection(deadline, reads_all), reviews }
+        Watch { git: self.inspection(deadline, reads_all), reviews, copy: self.remote.as_deref() }
     }
 
     fn inspection(&self, deadline: Deadline, reads_all: bool) -> Inspection<'_> {
         Inspection {
             supervisor: &self.supervisor,
-            env: inspection::environment(&self.env(&[]), &self.path),
+            env: inspection::environment(&self.plain_env(&[]), &self.path),
             settings: self.baseline.files.repository.as_ref().map(|repository| &repository.settings),
             root: self.path.parent().unwrap_or(&self.path),
             reads_all,
@@ -282,9 +335,17 @@ impl LocalSandbox {
         command
     }
 
-    /// Returns the agent's directories, the one for temporary files first.
-    fn directories(&self) -> [&PathBuf; 3] {
-        [&self.tmp, &self.work, &self.home]
+    /// Returns the environment of processes without the trial's own remote.
+    fn plain_env(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
+        let mut env = self.env.clone();
+        env.extend(extra.iter().chain(&self.fixture_env).cloned());
+        env
+    }
+
+    /// Returns the directories that the agent can write, the one for temporary files first.
+    fn directories(&self) -> Vec<PathBuf> {
+        let own = [&self.tmp, &self.work, &self.home].map(PathBuf::clone);
+        own.into_iter().chain(self.remote.as_ref().map(|remote| remote.path())).collect()
     }
 
     /// Returns the timeout for reading the sandbox, which is that of a setup command.
@@ -296,125 +357,6 @@ impl LocalSandbox {
         match &*self.base.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(base) => base.moment().map_err(SandboxError::io("mark", &self.path)),
             None => Err(SandboxError::Ending),
-        }
-    }
-
-    async fn inspect(&self) -> Result<Collected, SandboxError> {
-        let (work, path, baseline) = (self.work.clone(), self.path.clone(), self.baseline.clone());
-        let status = self.watched.as_ref().map(|watched| watched.state.status.clone());
-        let deadline = self.deadline();
-        let home = self.home.clone();
-        let (files_changed, outside_changes, now, left, reads_all, mut signs) = blocking(move || {
-            if let Some(reason) = ruin(&work)? {
-                return Err(SandboxError::Ruined { reason });
-            }
-            let before = Before { snapshot: &baseline.files.snapshot, moment: baseline.moment };
-            let snapshot_of = || Snapshot::changes(&work, &before, deadline).map_err(|error| unread(&work, error));
-            let mut changes = snapshot_of()?;
-            if changes.is_closed {
-                // A user with full access (root) sees the same with and without this step.
-                removal::open_up(&work);
-                changes = snapshot_of()?;
-            }
-            let now = GitState::at(&work, deadline).map_err(|error| unread(&work, error))?;
-            if let (Some(_), Some(obstacle)) = (&now, &changes.blocks_git) {
-                let reason = match obstacle {
-                    Obstacle::Special(path) => format!(
-                        "the agent made `{}` a pipe, a socket or a device, which git would wait for",
-                        path.display()
-                    ),
-                    Obstacle::TooLong => {
-                        "the agent left directories nested so deeply that git cannot read them".to_owned()
-                    }
-                };
-                return Err(SandboxError::Ruined { reason });
-            }
-            let left = if now.is_none() {
-                Unchanged::Gone
-            } else if baseline.files.is_repository(now.as_ref()) {
-                // If no file changed either, `git status` gives the same output as before.
-                let status = status.as_ref().or(baseline.files.status.as_ref());
-                Unchanged::Repository(status.filter(|_| changes.is_whole && changes.files.is_empty()).cloned())
-            } else {
-                Unchanged::Nothing
-            };
-            // The agent may also have written the index, which could then match any file.
-            let reads_all = changes.keeps_a_size || matches!(left, Unchanged::Nothing);
-            let signs = integrity::signs(baseline.files.repository.as_ref(), now.as_ref(), &home);
-            Ok((changes.files, beside(&path)?, now, left, reads_all, signs))
-        })
-        .await?;
-        let repository_change = match &self.watched {
-            Some(before) => Some(self.change(before, &left, now.as_ref(), deadline, reads_all).await?),
-            None => None,
-        };
-        let new = integrity::new_objects(self.baseline.files.repository.as_ref(), now.as_ref());
-        if self.watched.is_some()
-            && !new.is_empty()
-            && let Ok(view) = self.inspection(deadline, reads_all).view(&self.work).await
-        {
-            signs.extend(integrity::hidden_commits(&view, &new).await);
-        }
-        let repository = match (&repository_change, now) {
-            (Some(change), Some(_)) => Some(at_a_glance(change)).filter(|_| change.after.lost.is_none()),
-            (None, Some(now)) if self.repository != RepositoryDetail::Nothing => {
-                self.state_after(&now, left, deadline, reads_all).await?
-            }
-            (None, Some(_)) | (_, None) => None,
-        };
-        let repository_change = repository_change.map(Box::new);
-        Ok(Collected {
-            files_changed,
-            outside_changes,
-            repository,
-            repository_change,
-            integrity: signs,
-            ..self.places()
-        })
-    }
-
-    /// Compares the repository and its remotes with their state before the agent started.
-    async fn change(
-        &self,
-        before: &RepositorySnapshot,
-        left: &Unchanged,
-        now: Option<&GitState>,
-        deadline: Deadline,
-        reads_all: bool,
-    ) -> Result<RepositoryChange, SandboxError> {
-        let change = self.watcher(deadline, reads_all).change(&self.work, before, left).await;
-        let mut change = change.map_err(after_acting)?;
-        change.after.pushes = now.map(|now| now.pushes.clone()).unwrap_or_default();
-        Ok(change)
-    }
-
-    /// Runs git only for unknown parts, because starting a process takes longer than everything else here.
-    async fn state_after(
-        &self,
-        now: &GitState,
-        left: Unchanged,
-        deadline: Deadline,
-        reads_all: bool,
-    ) -> Result<Option<Repository>, SandboxError> {
-        let old = self.baseline.files.repository.as_ref().and_then(|before| before.head.as_deref());
-        let moved = now.head.is_some() && now.head.as_deref() != old;
-        let state_with = |status, new_commits| {
-            Some(Repository { head: now.head.clone(), branch: now.branch.clone(), status, new_commits })
-        };
-        if let (Unchanged::Repository(Some(status)), false) = (&left, moved) {
-            return Ok(state_with(status.clone(), Vec::new()));
-        }
-        let git = self.inspection(deadline, reads_all);
-        let repository_snapshot = async {
-            let view = git.view(&self.work).await?;
-            let status = view.script(inspection::STATUS_SCRIPT, &[]).await?;
-            let new_commits = if moved { view.commits(old).await? } else { Vec::new() };
-            Ok((status, new_commits))
-        };
-        match repository_snapshot.await {
-            Ok((status, new_commits)) => Ok(state_with(status, new_commits)),
-            Err(Unreadable::Left(_)) => Ok(None),
-            Err(unreadable) => Err(after_acting(unreadable)),
         }
     }
 }
@@ -434,14 +376,25 @@ impl Sandbox for LocalSandbox {
 
     fn env(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
         let mut env = self.env.clone();
+        if let Some(remote) = &self.remote {
+            remote.add_to(&mut env);
+        }
         env.extend(extra.iter().chain(&self.fixture_env).cloned());
         env
     }
 
+    fn remote(&self) -> Option<PathBuf> {
+        self.remote.as_ref().map(|remote| remote.path())
+    }
+
     fn command(&self, program: &OsStr, args: &[&OsStr], extra: &[(String, String)]) -> Command {
-        let Some(confined) = &self.confined else { return self.plain_command(program, args, extra) };
-        let places = self.directories().map(|path| (path.clone(), path.clone()));
-        let env = self.env(extra);
+        let env = self.agent_env(extra);
+        let Some(confined) = &self.confined else {
+            let mut command = self.supervisor.command(program, args);
+            command.current_dir(&self.work).envs(env);
+            return command;
+        };
+        let places: Vec<(PathBuf, PathBuf)> = self.directories().into_iter().map(|path| (path.clone(), path)).collect();
         let mut command =
             confined.confinement.command(&self.supervisor, &places, &confined.surroundings(), &env, program, args);
         command.current_dir(&self.work);
@@ -460,6 +413,28 @@ impl Sandbox for LocalSandbox {
         confined.serve(socket.clone(), ports).map_err(SandboxError::io("listen at", &socket))
     }
 
+    fn read_only(&self) -> Vec<PathBuf> {
+        self.faults.read_only().to_vec()
+    }
+
+    fn planted(&self) -> Vec<String> {
+        self.planted.unchanged(&self.work)
+    }
+
+    fn texts<'s>(&'s self, collected: &'s Collected) -> BoxFuture<'s, Vec<(String, String)>> {
+        Box::pin(async move {
+            let (work, changed) = (self.work.clone(), collected.files_changed.clone());
+            let read = blocking(move || Ok(canaries::changed_texts(&work, &changed))).await;
+            let mut texts = read.unwrap_or_default();
+            texts.extend(self.new_objects().await);
+            texts
+        })
+    }
+
+    fn faults(&self) -> (Vec<FaultReport>, Vec<FaultOccurrence>) {
+        self.faults.reports()
+    }
+
     fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>> {
         Box::pin(self.inspect())
     }
@@ -470,17 +445,19 @@ impl Sandbox for LocalSandbox {
             registry: Arc::clone(&self.registry),
             supervisor: self.supervisor.clone(),
             env: graded::environment(
-                self.env(&[]),
+                self.plain_env(&[]),
                 &self.path,
                 self.fixture_env.iter().any(|(name, _)| name == "PATH"),
             ),
             work: self.work.clone(),
-            directories: self.directories().map(PathBuf::clone).into(),
+            directories: self.directories(),
+            remote: self.remote.clone(),
             confined: self
                 .confined
                 .as_ref()
                 .map(|confined| (Arc::clone(&confined.confinement), confined.surroundings().of_commands())),
             settings: self.baseline.files.repository.as_ref().map(|repository| repository.settings.clone()),
+            planted: Arc::clone(&self.planted),
             deadline: self.deadline(),
         };
         Box::pin(original.copy())
@@ -507,70 +484,6 @@ impl Sandbox for LocalSandbox {
             .await
         })
     }
-}
-
-/// Converts the change of a watched repository to the form that is reported for every repository.
-fn at_a_glance(change: &RepositoryChange) -> Repository {
-    let mine = change.new_commits.iter().filter(|commit| commit.on_head);
-    Repository {
-        head: change.after.head.clone(),
-        branch: change.after.branch.clone(),
-        status: change.after.status.clone(),
-        new_commits: mine.map(|commit| format!("{} {}", commit.sha, commit.subject)).collect(),
-    }
-}
-
-/// Returns a description of the agent's action if it removed, replaced or closed its working directory `work`, or the
-/// directory around it.
-///
-/// # Errors
-/// Returns an error if the system prevents looking.
-pub fn ruin(work: &Path) -> Result<Option<String>, SandboxError> {
-    for directory in work.parent().into_iter().chain([work]) {
-        let what = match directory.symlink_metadata() {
-            Ok(meta) if meta.is_dir() && meta.permissions().mode() & 0o500 == 0o500 => continue,
-            Ok(meta) if meta.is_dir() => "closed",
-            Ok(_) => "removed",
-            Err(error) => match error.kind() {
-                io::ErrorKind::PermissionDenied => "closed",
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "removed",
-                _ => return Err(SandboxError::io("read", directory)(error)),
-            },
-        };
-        return Ok(Some(format!("the agent {what} its working directory")));
-    }
-    Ok(None)
-}
-
-/// Converts an error of reading a tree after the agent acted. A tree that takes too long is the agent's fault, because
-/// reading it took less time before.
-fn unread(work: &Path, error: io::Error) -> SandboxError {
-    if error.kind() == io::ErrorKind::TimedOut {
-        return SandboxError::Ruined {
-            reason: format!("the agent left files that could not be read in time: {error}"),
-        };
-    }
-    SandboxError::io("read", work)(error)
-}
-
-/// Converts an error of git after the agent acted. As in [`unread`], a timeout is the agent's fault.
-fn after_acting(unreadable: Unreadable) -> SandboxError {
-    match unreadable {
-        Unreadable::Left(reason) | Unreadable::Machine(reason) => SandboxError::Git { reason, source_line: None },
-        Unreadable::Late(reason) => {
-            SandboxError::Ruined { reason: format!("the agent left files that git could not read in time: {reason}") }
-        }
-    }
-}
-
-/// Returns the entries next to the sandbox's own directories.
-fn beside(base: &Path) -> Result<Vec<String>, SandboxError> {
-    let own = [WORK, HOME, TMP, OWNER, RELAY];
-    let entries = fs::read_dir(base).map_err(SandboxError::io("read", base))?;
-    let strange = entries.flatten().filter(|entry| !own.iter().any(|own| entry.file_name() == *own));
-    let mut paths: Vec<String> = strange.map(|entry| entry.path().to_string_lossy().into_owned()).collect();
-    paths.sort();
-    Ok(paths)
 }
 
 fn check(command: &str, output: &Output, timeout: Duration, source: Option<&Excerpt>) -> Result<(), SandboxError> {

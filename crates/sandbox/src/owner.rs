@@ -1,4 +1,4 @@
-//! The directory of a sandbox, and the file that names its owner.
+//! A sandbox's directory, and the file that identifies its owner.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,7 +21,7 @@ pub(super) const OWNER: &str = "owner";
 pub enum Purpose {
     /// One trial's sandbox.
     Sandbox,
-    /// Templates that the sandboxes of a run are copied from.
+    /// Templates from which a run's sandboxes are copied.
     Templates,
 }
 
@@ -33,8 +33,8 @@ impl Purpose {
     }
 }
 
-/// A directory of this program: entered in the registry, marked and locked. Dropping it removes it, unless it is to be
-/// kept.
+/// A directory that belongs to this program: entered in the registry, marked and locked. Dropping it removes it,
+/// unless it is to be kept.
 #[derive(Debug)]
 pub(super) struct Base {
     path: PathBuf,
@@ -91,7 +91,7 @@ impl Base {
         if self.keep {
             return Ok(());
         }
-        // Keeps `drop` from trying again.
+        // Prevents `drop` from trying again.
         self.keep = true;
         removal::remove(&self.path)
     }
@@ -124,8 +124,8 @@ pub(super) struct OwnerFile {
     pub(super) kept: bool,
 }
 
-/// Returns the owner of `base` and whether it is in use: its lock is held, or the process that created it is alive. The
-/// process also counts if the owner file is missing, because the file is created shortly after the directory.
+/// Returns the owner of `base` and whether it is in use: its lock is held, or the process that created it is alive.
+/// The process also counts if the owner file is missing, because the file is created shortly after the directory.
 pub(super) fn read(base: &Path) -> OwnerFile {
     let named = base.file_name().and_then(|name| pid_in(&name.to_string_lossy()));
     let live = named.is_some_and(|pid| birth(pid).is_some());
@@ -157,7 +157,7 @@ fn pid_in(name: &str) -> Option<u32> {
 }
 
 /// Returns the start time of a living process on the kernel's own scale. A later process with the same id has a
-/// different one.
+/// different start time.
 #[cfg(target_os = "linux")]
 fn birth(pid: u32) -> Option<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;

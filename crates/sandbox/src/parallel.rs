@@ -4,11 +4,11 @@ use std::io;
 
 use files::parallel;
 
-/// Applies `work` to `items` in chunks of `at_a_time`: on this thread if there is only one chunk, otherwise on several.
-/// The results are in the order of the items.
+/// Applies `work` to `items` in chunks of `at_a_time`: on this thread if there is only one chunk, otherwise on
+/// several. The results are in the order of the items.
 ///
 /// # Errors
-/// Returns the first error in that order. Later items may have been processed or not.
+/// Returns the first error in that order. Later items may or may not have been processed.
 pub(super) fn each<T: Sync, R: Send>(
     items: &[T],
     at_a_time: usize,

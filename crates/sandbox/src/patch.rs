@@ -44,5 +44,5 @@ pub(super) async fn of(view: &View<'_>, collected: &Collected) -> Option<String>
     let paths = old.iter().chain(&new).map(|file| file.path.as_str());
     let arguments: Vec<&str> = [base.as_str(), count.as_str()].into_iter().chain(paths).collect();
     let output = view.run(COMPARE, &arguments, LONGEST).await.ok()?;
-    Some(output.text()).filter(|patch| output.left_out() == 0 && !patch.is_empty())
+    Some(output.text()).filter(|patch| output.omitted() == 0 && !patch.is_empty())
 }

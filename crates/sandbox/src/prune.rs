@@ -1,4 +1,4 @@
-//! Finds and removes directories of earlier runs that are no longer in use.
+//! Finds and removes directories from earlier runs that are no longer in use.
 
 use std::fs;
 use std::io;
@@ -23,7 +23,7 @@ pub struct Orphan {
     pub size: u64,
 }
 
-/// Directories of this program below one root.
+/// This program's directories below one root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survey {
     /// Directories that can be removed, oldest first.
@@ -37,7 +37,7 @@ pub struct Survey {
 }
 
 /// Finds orphans directly below `root`. A directory is in use while its lock is held or the process that created it is
-/// alive; then it is never an orphan, whatever its age. Directories of other users are ignored.
+/// alive; in that case it is never an orphan, whatever its age. Other users' directories are ignored.
 ///
 /// # Errors
 /// Returns an error if `root` cannot be read.
@@ -80,7 +80,8 @@ pub fn remove(orphan: &Orphan) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Returns the time when `path` was created or last changed, if it is a directory of this user with our name prefix.
+/// Returns the time when `path` was created or last changed, if it is a directory that belongs to this user and has
+/// our name prefix.
 fn made(path: &Path) -> Option<SystemTime> {
     use std::os::unix::fs::MetadataExt;
     let named = path.file_name()?.to_str()?.starts_with(owner::PREFIX);
@@ -100,7 +101,7 @@ mod tests {
     use crate::owner::{Base, OWNER};
     use crate::registry::Registry;
 
-    /// Returns the id of a process that has ended, so that its directories are orphans.
+    /// Returns the id of a process that has ended, which makes its directories orphans.
     fn dead_pid() -> u32 {
         let mut child = std::process::Command::new("/bin/true").spawn().unwrap();
         child.wait().unwrap();

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{SandboxError, removal};
 
-/// All directories of the run. A directory is entered before it is created and deleted from the list after its removal.
-/// The handler of a signal or a panic calls [`remove_all`](Self::remove_all) last.
+/// All directories of the run. A directory is entered before it is created, and deleted from the list after its
+/// removal. The handler for signals and panics calls [`remove_all`](Self::remove_all) last.
 #[derive(Debug, Default)]
 pub struct Registry {
     state: Mutex<State>,
@@ -17,7 +17,7 @@ pub struct Registry {
 #[derive(Debug, Default)]
 struct State {
     closed: bool,
-    /// Maps a path to whether it must be kept.
+    /// Maps a path to `true` if it must be kept.
     directories: BTreeMap<PathBuf, bool>,
 }
 
@@ -58,7 +58,7 @@ impl Registry {
     }
 }
 
-/// Entry of a directory in the registry. Dropping it deletes the entry.
+/// A directory's entry in the registry. Dropping it deletes the entry.
 #[derive(Debug)]
 pub(super) struct Entry {
     registry: Arc<Registry>,

@@ -10,9 +10,13 @@ use std::time::Duration;
 /// between them grow from a millisecond to a quarter of a second.
 const ROUNDS: u32 = 12;
 
+/// Name of the working directory in a sandbox. A file system of limited size may be mounted there.
+pub(super) const WORK: &str = "work";
+
 /// Removes `path` and everything below it. Links are removed but not followed. Permissions of directories that prevent
 /// it are changed first. A missing path is not an error.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
+    unmount(path);
     #[cfg(target_os = "linux")]
     files::remove(path);
     for round in 1_u32.. {
@@ -28,6 +32,21 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// Unmounts the file system of the working directory of a sandbox at `base`, if one is mounted there.
+#[cfg(target_os = "linux")]
+fn unmount(base: &Path) {
+    use nix::mount::{MntFlags, umount2};
+    use std::os::unix::fs::MetadataExt;
+    let work = base.join(WORK);
+    let device = |path: &Path| path.symlink_metadata().ok().filter(fs::Metadata::is_dir).map(|meta| meta.dev());
+    if device(&work).is_some_and(|own| device(base) != Some(own)) {
+        let _ = umount2(&work, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unmount(_base: &Path) {}
 
 /// Gives the owner all permissions on every directory, and read permission on every file.
 pub(super) fn open_up(path: &Path) {
@@ -49,7 +68,7 @@ pub(super) fn open_up(path: &Path) {
     }
 }
 
-/// Removes the files of a tree with several threads, which is nearly all of the work.
+/// Removes the files in a tree on several threads, which is nearly all of the work.
 #[cfg(target_os = "linux")]
 mod files {
     use std::ffi::CString;
@@ -82,7 +101,7 @@ mod files {
 
     /// Removes the entries of a directory except subdirectories, and returns those.
     fn empty(root: &OwnedFd, path: &Path) -> io::Result<Vec<PathBuf>> {
-        // A running process may still replace a directory with a link to another place.
+        // A running process may still replace a directory with a link to another location.
         let inside = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS;
         let mut directory = Dir::from_fd(open(root, path, inside)?)?;
         let mut below = Vec::new();

@@ -1,6 +1,6 @@
 //! State of a sandbox's repository before and after the agent's work: its branches, its index, its remotes and their
-//! review requests. Data that a verdict depends on is never truncated, and facts that could not be determined are
-//! marked as unknown.
+//! review requests. Data that affects a verdict is never truncated, and facts that could not be determined are marked
+//! as unknown.
 //!
 //! Remotes are those that were configured before the agent started, with their addresses at that time: an agent must
 //! not choose the host to which the user's credentials are sent.
@@ -14,11 +14,12 @@ use model::{Commit, RemoteState, RepositoryChange, RepositoryState, is_folder};
 use sha2::{Digest, Sha256};
 
 use super::inspection::{Inspection, Unreadable, View};
+use super::remote::RemoteCopy;
 use super::review_requests::Reviews;
 
 /// Maximum number of new commits that are reported.
 const MOST_NEW: &str = "1000";
-/// Timeout of one request to a remote.
+/// Timeout for one request to a remote.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Separator between the parts of the output of [`LOOK`]. No line of git's output begins with it.
@@ -51,7 +52,7 @@ head=$(g rev-parse -q --verify 'HEAD^{commit}')
 g log --ignore-missing --format='%H %s' --max-count="$1" --all ${head:+HEAD} --not $2 --
 "#;
 
-/// Script that prints those arguments that are commits of this repository.
+/// Script that prints those arguments that are commits in this repository.
 const HELD: &str = r#"
 for commit; do g cat-file -e "$commit^{commit}" 2> /dev/null && echo "$commit"; done
 :
@@ -70,7 +71,7 @@ pub(super) struct RepositorySnapshot {
 }
 
 impl RepositorySnapshot {
-    /// Returns the state without the results of its remotes, and with another `git status`.
+    /// Returns the state without the results from its remotes, and with another `git status`.
     fn with_status(&self, status: Vec<String>) -> Self {
         let mut snapshot = self.clone();
         snapshot.state.remotes.clear();
@@ -99,21 +100,39 @@ pub(super) enum Unchanged {
 pub(super) struct Watch<'a> {
     pub(super) git: Inspection<'a>,
     pub(super) reviews: Reviews<'a>,
+    /// The trial's own copy of the source repository.
+    pub(super) copy: Option<&'a RemoteCopy>,
+}
+
+/// Moment at which remotes are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// Before any process can have used the trial's own remote.
+    Before,
+    /// After setup commands, or after the agent has acted.
+    After,
 }
 
 impl Watch<'_> {
-    /// Reads the current state of the repository at `work`, without asking its remotes.
+    /// Reads the current state of the repository at `work`, without querying its remotes.
     pub(super) async fn snapshot_of(&self, work: &Path) -> Result<RepositorySnapshot, Unreadable> {
         snapshot_of(&self.git.view(work).await?).await
     }
 
-    /// Asks all remotes of `repository_snapshot` concurrently.
-    pub(super) async fn ask_remotes(&self, work: &Path, repository_snapshot: &mut RepositorySnapshot) {
-        if repository_snapshot.remotes.is_empty() {
-            return;
-        }
-        let view = self.git.empty_view(work).await;
-        let asking = repository_snapshot.remotes.iter().map(|(name, url)| self.remote(&view, name, url));
+    /// Queries all remotes of `repository_snapshot` concurrently.
+    pub(super) async fn ask_remotes(&self, work: &Path, repository_snapshot: &mut RepositorySnapshot, moment: Moment) {
+        let copied = |url: &str| self.copy.filter(|copy| copy.is_at(url));
+        let view = match repository_snapshot.remotes.iter().any(|(_, url)| copied(url).is_none()) {
+            true => self.git.empty_view(work).await,
+            // It is not used.
+            false => Err(Unreadable::Machine(String::new())),
+        };
+        let view = &view;
+        let asking = repository_snapshot.remotes.iter().map(async |(name, url)| match copied(url) {
+            Some(copy) if moment == Moment::Before => copy.before(without_sign_in(url)),
+            Some(copy) => copy.now(without_sign_in(url), &self.git, work).await,
+            None => self.remote(view, name, url).await,
+        });
         let states = join_all(asking).await;
         let names = repository_snapshot.remotes.iter().map(|(name, _)| name.clone());
         repository_snapshot.state.remotes = names.zip(states).collect();
@@ -144,9 +163,9 @@ impl Watch<'_> {
             Err(Unreadable::Left(reason)) => before.lost(&reason),
             Err(unreadable) => return Err(unreadable),
         };
-        // The agent's changes to the list of remotes must not decide whom this program asks.
+        // The agent's changes to the list of remotes must not decide which hosts this program queries.
         after.remotes.clone_from(&before.remotes);
-        self.ask_remotes(work, &mut after).await;
+        self.ask_remotes(work, &mut after, Moment::After).await;
         let is_moved = !after.tips.is_subset(&before.tips);
         let view = match is_moved || after.state.remotes != before.state.remotes {
             true => self.git.view(work).await.ok(),
@@ -201,7 +220,7 @@ impl Watch<'_> {
     }
 }
 
-/// Reads the state of a repository without asking a remote.
+/// Reads the state of a repository without querying a remote.
 async fn snapshot_of(view: &View<'_>) -> Result<RepositorySnapshot, Unreadable> {
     let output = view.script(LOOK, &[]).await?;
     let mut parts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -238,15 +257,16 @@ async fn snapshot_of(view: &View<'_>) -> Result<RepositorySnapshot, Unreadable> 
     Ok(RepositorySnapshot { state, tips, mine, remotes })
 }
 
-/// Restores the earlier state of remote branches that were changed by others meanwhile, for example by another trial of
-/// the same repository. A new commit counts as the agent's only if this repository contains it.
+/// Restores the earlier state of remote branches that others changed meanwhile, for example another trial with the
+/// same repository. A new commit counts as the agent's only if this repository contains it.
 async fn leave_out_others(view: &View<'_>, before: &RepositoryState, after: &mut RepositoryState) {
     let was = |remote: &RemoteState| {
         let known = before.remotes.values().find(|known| known.url == remote.url);
         known.and_then(|known| known.branches.clone())
     };
     let mut moved = BTreeSet::new();
-    for remote in after.remotes.values() {
+    // Nobody else uses the trial's own copy.
+    for remote in after.remotes.values().filter(|remote| !remote.is_isolated) {
         let Some(was) = was(remote) else { continue };
         let branches = remote.branches.iter().flatten();
         moved.extend(
@@ -258,7 +278,7 @@ async fn leave_out_others(view: &View<'_>, before: &RepositoryState, after: &mut
     }
     let asked: Vec<&str> = moved.iter().map(String::as_str).collect();
     let Ok(held) = view.script(HELD, &asked).await else { return };
-    for remote in after.remotes.values_mut() {
+    for remote in after.remotes.values_mut().filter(|remote| !remote.is_isolated) {
         let Some(was) = was(remote) else { continue };
         let is_other = |(name, commit): (&String, &String)| {
             let is_held = held.iter().any(|held| held == commit);
@@ -288,7 +308,7 @@ fn commit(line: &str, mine: &BTreeSet<String>) -> Commit {
 }
 
 /// Returns an address without its credentials.
-fn without_sign_in(url: &str) -> String {
+pub fn without_sign_in(url: &str) -> String {
     match url.split_once("://") {
         Some((scheme, rest)) => {
             let end = rest.find('/').unwrap_or(rest.len());

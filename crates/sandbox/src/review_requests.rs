@@ -1,4 +1,4 @@
-//! Asks the hosting service of a remote for its review requests, with the service's own program: `gh` or `glab`.
+//! Asks a remote's hosting service for its review requests, with the service's own program: `gh` or `glab`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,32 +10,32 @@ use crate::supervise::{Supervisor, run};
 
 /// Maximum size of an answer that is read, in bytes.
 const MAX_OUTPUT: usize = 8 << 20;
-/// Maximum number of review requests to ask for, open or closed; the newest first.
+/// Maximum number of review requests to fetch, open or closed; the newest first.
 const MOST: &str = "500";
 
 /// Asks services for review requests.
 pub(super) struct Reviews<'a> {
     pub(super) supervisor: &'a Supervisor,
-    /// Environment of the user, because the user's account is used.
+    /// The user's environment, because the user's account is used.
     pub(super) env: &'a BTreeMap<String, String>,
-    /// Repository that the sandboxes are cloned from.
+    /// Repository from which the sandboxes are cloned.
     pub(super) source_repo: Option<&'a str>,
 }
 
 impl Reviews<'_> {
-    /// Returns the review requests of the project at `url`, with the timeout `deadline`; `None` if it is not on a known
-    /// service.
+    /// Returns the review requests for the project at `url`, with the timeout `deadline`; `None` if it is not on a
+    /// known service.
     pub(super) async fn of(&self, url: &str, deadline: Duration) -> Option<Result<Vec<ReviewRequest>, String>> {
         let forge = Forge::of(url)?;
         if self.may_ask(&forge) {
             return Some(self.ask(&forge, deadline).await);
         }
         let (service, host) = (forge.kind.name(), &forge.host);
-        Some(Err(format!("`{host}` is not asked: set `GITLAB_HOST={host}` if it is your {service}")))
+        Some(Err(format!("`{host}` is not queried: set `GITLAB_HOST={host}` if it is your {service}")))
     }
 
     /// Returns `true` if the user's account may be used at a host: the service's own host, the one in the user's
-    /// variables, or that of `--source-repo`.
+    /// variables, or the host in `--source-repo`.
     fn may_ask(&self, forge: &Forge) -> bool {
         let named =
             ["GITLAB_HOST", "GL_HOST"].iter().find_map(|name| self.env.get(*name).filter(|host| !host.is_empty()));
@@ -49,7 +49,7 @@ impl Reviews<'_> {
 
     async fn ask(&self, forge: &Forge, deadline: Duration) -> Result<Vec<ReviewRequest>, String> {
         let program = forge.kind.program();
-        let fields = "number,headRefName,baseRefName,url,state";
+        let fields = "number,headRefName,baseRefName,url,state,title,body";
         let args: Vec<&str> = match forge.kind {
             ForgeKind::GitHub => {
                 vec!["pr", "list", "--repo", &forge.project, "--state", "all", "--limit", MOST, "--json", fields]
@@ -92,9 +92,9 @@ fn read(kind: ForgeKind, answer: &str) -> Option<Vec<ReviewRequest>> {
 
 fn review_request(kind: ForgeKind, request: &Value) -> Option<ReviewRequest> {
     let text = |key: &str| request.get(key).and_then(Value::as_str).map(str::to_owned);
-    let (number, head, base, url) = match kind {
-        ForgeKind::GitHub => ("number", "headRefName", "baseRefName", "url"),
-        ForgeKind::GitLab => ("iid", "source_branch", "target_branch", "web_url"),
+    let (number, head, base, url, body) = match kind {
+        ForgeKind::GitHub => ("number", "headRefName", "baseRefName", "url", "body"),
+        ForgeKind::GitLab => ("iid", "source_branch", "target_branch", "web_url", "description"),
     };
     let state = text("state");
     Some(ReviewRequest {
@@ -102,6 +102,8 @@ fn review_request(kind: ForgeKind, request: &Value) -> Option<ReviewRequest> {
         head: text(head),
         base: text(base),
         url: text(url),
+        title: text("title"),
+        body: text(body),
         // A request without a state was listed, so it exists and counts as open.
         open: state.is_none_or(|state| ["open", "opened"].contains(&state.to_ascii_lowercase().as_str())),
     })

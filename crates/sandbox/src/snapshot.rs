@@ -26,7 +26,7 @@ const AT_A_TIME: usize = 16;
 /// All files and links of a tree except those of repositories.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Snapshot {
-    /// Entries of each directory, by its path below the root. Directories that contain only directories are left out.
+    /// Entries of each directory, by its path below the root. Directories that contain only directories are omitted.
     directories: HashMap<PathBuf, HashMap<OsString, Entry>>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Changes {
     pub(super) is_whole: bool,
     /// True if the owner lacks permission for an entry.
     pub(super) is_closed: bool,
-    /// True if a file has new content but its old size. By its timestamps alone, git may take it for unchanged.
+    /// True if a file has new content but its old size. Judging only by timestamps, git may consider it unchanged.
     pub(super) keeps_a_size: bool,
     /// Reason why git cannot read the tree.
     pub(super) blocks_git: Option<Obstacle>,
@@ -137,7 +137,7 @@ impl Snapshot {
     }
 }
 
-/// Returns `true` for a pipe, a socket and a device.
+/// Returns `true` for a pipe, a socket or a device.
 fn is_special(kind: FileType) -> bool {
     !kind.is_file() && !kind.is_dir() && !kind.is_symlink()
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use model::{FixtureFile, Fixtures, Skill};
+use model::{FixtureFile, Fixtures, RemoteMode, Skill};
 use tokio::sync::OnceCell;
 
 use super::blocking::blocking;
@@ -15,6 +15,7 @@ use super::git_state::GitState;
 use super::installation::{Installation, not_installed};
 use super::owner::{Base, Purpose};
 use super::registry::Registry;
+use super::remote::{RemoteSource, RemoteSources};
 use super::repository::RepositorySnapshot;
 use super::snapshot::Snapshot;
 use super::tree::{self, Item, Writer};
@@ -29,7 +30,7 @@ pub(super) struct Template {
     pub(super) files: Arc<Files>,
 }
 
-/// Content of a working directory, to be compared with later.
+/// Content of a working directory, with which a later state is compared.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub(super) snapshot: Snapshot,
@@ -62,14 +63,15 @@ pub(super) struct Templates {
     pub(super) registry: Arc<Registry>,
     pub(super) base: OnceCell<Base>,
     pub(super) cache: Mutex<TemplateCache>,
+    pub(super) sources: RemoteSources,
 }
 
 /// Templates, by request and by the key of their content.
 #[derive(Default)]
 pub(super) struct TemplateCache {
-    /// By the addresses of the requested objects, so that a trial with the same request needs no reading. The objects
-    /// are kept alive here.
-    requested: HashMap<(usize, usize, String), RequestedTemplate>,
+    /// By the addresses of the requested objects, so that a trial with the same request does not have to read
+    /// anything. The objects are kept alive here.
+    requested: HashMap<(usize, usize, String, bool), RequestedTemplate>,
     built: HashMap<[u8; 32], Arc<OnceCell<Arc<Template>>>>,
 }
 
@@ -101,6 +103,7 @@ impl Templates {
             Arc::as_ptr(&request.fixtures) as usize,
             skill.map_or(0, |(skill, _)| Arc::as_ptr(skill) as usize),
             skill.map(|(_, folder)| folder.clone()).unwrap_or_default(),
+            request.remote == RemoteMode::Real,
         );
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let requested = cache.requested.entry(identity).or_insert_with(|| RequestedTemplate {
@@ -138,23 +141,20 @@ impl Templates {
         let base = self.base.get_or_try_init(|| self.open()).await?.path();
         let work = base.join(name);
         let fixtures = &request.fixtures;
-        let git = Git {
-            supervisor: &self.supervisor,
-            env: environment::of(&self.env, base, base, base),
-            timeout: request.setup_timeout,
-            source: fixtures.source.as_ref(),
-        };
+        let git = self.git(request, base);
         let nothing = fixtures.copy_trees.is_empty() && fixtures.files_committed.is_empty();
         let has_repository = fixtures.git_init || request.source_repo.is_some();
 
         let cleared = work.clone();
         blocking(move || clear(&cleared)).await?;
-        if let Some(source) = &request.source_repo {
-            git.clone(source, &work, &self.env).await?;
+        match (&request.source_repo, self.source(request).await?) {
+            (Some(address), Some(source)) => git.clone_copy(address, &source.bare, &work, &self.env).await?,
+            (Some(address), None) => git.clone(address, &work, &self.env).await?,
+            (None, _) => {}
         }
         let writing = (work.clone(), Arc::clone(fixtures), skill.clone());
         blocking(move || write_baseline(&writing.0, &writing.1, writing.2.as_ref())).await?;
-        // The objects of a repository that came with a tree are kept as they are.
+        // The objects of a repository that came with a tree are kept unchanged.
         let own = !work.join(".git/objects").exists();
         let is_committed = fixtures.files_staged.is_empty() && fixtures.files_unstaged.is_empty();
         let mut status = None;
@@ -167,7 +167,7 @@ impl Templates {
             let exclude = exclude.as_deref();
             let branch = fixtures.git_branch.as_deref();
             match request.source_repo {
-                // The cloned commit already is the baseline.
+                // The cloned commit is already the baseline.
                 Some(_) if nothing => git.adopt(&work, exclude, branch).await?,
                 _ if is_committed => {
                     prepare_times(&work).await?;
@@ -188,6 +188,24 @@ impl Templates {
         }
         let deadline = Deadline::new(request.setup_timeout, "setup_timeout");
         blocking(move || finish(work, status, deadline)).await.map(Arc::new)
+    }
+
+    /// Returns the repository from which the trial's own remote is copied, if it has one.
+    pub(super) async fn source(&self, request: &Request) -> Result<Option<Arc<RemoteSource>>, SandboxError> {
+        let Some(address) = request.source_repo.as_ref().filter(|_| request.remote == RemoteMode::Isolated) else {
+            return Ok(None);
+        };
+        let base = self.base.get_or_try_init(|| self.open()).await?.path();
+        self.sources.get(address, &self.git(request, base), base, &self.env).await.map(Some)
+    }
+
+    fn git<'a>(&'a self, request: &'a Request, base: &Path) -> Git<'a> {
+        Git {
+            supervisor: &self.supervisor,
+            env: environment::of(&self.env, base, base, base),
+            timeout: request.setup_timeout,
+            source: request.fixtures.source.as_ref(),
+        }
     }
 
     async fn open(&self) -> Result<Base, SandboxError> {
@@ -218,7 +236,7 @@ fn write_baseline(work: &Path, fixtures: &Fixtures, skill: Option<&Installation>
     write(&mut writer, "files_committed", &fixtures.files_committed)
 }
 
-/// Writes a list of files of the fixture, which the fixture calls `key`.
+/// Writes a list of the fixture's files, which the fixture calls `key`.
 async fn write_files(
     work: &Path,
     fixtures: &Arc<Fixtures>,
@@ -249,7 +267,7 @@ fn set_times(work: &Path) -> Result<(), SandboxError> {
 }
 
 fn finish(work: PathBuf, status: Option<Vec<String>>, deadline: Deadline) -> Result<Template, SandboxError> {
-    // Times are set again because git has written to the repository since.
+    // Times are set again because git has since written to the repository.
     set_times(&work)?;
     let mut items = tree::list(&work, |_| false).map_err(SandboxError::io("read", &work))?;
     unpack::keep_small(&work, &mut items).map_err(SandboxError::io("read", &work))?;

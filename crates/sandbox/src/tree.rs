@@ -12,7 +12,7 @@ use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
 use walkdir::WalkDir;
 
-/// Modification time of every file of a fixture: 2000-01-01T00:00:00Z. With the same time everywhere, git and the
+/// Modification time of every file in a fixture: 2000-01-01T00:00:00Z. With the same time everywhere, git and the
 /// comparison of snapshots recognise a copied file as unchanged without reading it.
 pub(super) const FIXTURE_TIME: u64 = 946_684_800;
 
@@ -45,11 +45,11 @@ pub(super) enum Kind {
 }
 
 /// Lists everything below `root`, parents before children, in an order that is the same on every machine. Entries for
-/// which `skip` returns true are left out with everything below them. `root` itself may be a link; links below it are
-/// not followed.
+/// which `skip` returns true are omitted together with everything below them. `root` itself may be a link; links below
+/// it are not followed.
 ///
 /// # Errors
-/// Returns an error if an entry cannot be read, or is neither a file nor a directory nor a link.
+/// Returns an error if an entry cannot be read, or is not a file, a directory or a link.
 pub(super) fn list(root: &Path, skip: impl Fn(&Path) -> bool) -> io::Result<Vec<Item>> {
     let root = root.canonicalize()?;
     let mut items = Vec::new();
@@ -66,7 +66,7 @@ pub(super) fn list(root: &Path, skip: impl Fn(&Path) -> bool) -> io::Result<Vec<
         } else if entry.file_type().is_symlink() {
             Kind::Link { target: fs::read_link(entry.path())? }
         } else {
-            let reason = format!("{} is neither a file nor a directory nor a link", entry.path().display());
+            let reason = format!("{} is not a file, a directory or a link", entry.path().display());
             return Err(io::Error::new(ErrorKind::Unsupported, reason));
         };
         items.push(Item { path: relative(entry.path()), kind });
@@ -74,7 +74,7 @@ pub(super) fn list(root: &Path, skip: impl Fn(&Path) -> bool) -> io::Result<Vec<
     Ok(items)
 }
 
-/// Writes only below one directory. A path that leads out of it, by `..`, by being absolute or through a link, is
+/// Writes only below one directory. A path that leads outside, through `..`, by being absolute or through a link, is
 /// refused before anything is written.
 pub(super) struct Writer {
     root: PathBuf,
@@ -93,7 +93,7 @@ impl Writer {
         self.descend(path, path)
     }
 
-    /// Creates `directory`, in which `path` is, and its parents.
+    /// Creates `directory`, which contains `path`, and its parents.
     fn descend(&mut self, directory: &Path, path: &Path) -> io::Result<PathBuf> {
         let mut place = self.root.clone();
         for component in directory.components() {
@@ -133,13 +133,13 @@ impl Writer {
         copy_file(from, &place, mode | 0o400)
     }
 
-    /// Creates a link. An existing file or link is replaced. The target may be outside, because nothing is ever written
-    /// through the link to the outside.
+    /// Creates a link. An existing file or link is replaced. The target may be outside, because nothing is ever
+    /// written through the link to the outside.
     pub(super) fn link(&mut self, path: &Path, target: &Path) -> io::Result<()> {
         symlink(target, self.vacate(path, false)?)
     }
 
-    /// Copies everything below `from`, except entries for which `skip` returns true, to below `to`.
+    /// Copies everything below `from`, except entries for which `skip` returns true, to a location below `to`.
     pub(super) fn tree(&mut self, from: &Path, to: &Path, skip: impl Fn(&Path) -> bool) -> io::Result<()> {
         let from = from.canonicalize()?;
         let items = list(&from, skip)?;
@@ -202,8 +202,8 @@ fn escapes(path: &Path, link: Option<&Path>) -> io::Error {
     )
 }
 
-/// Checks that a `.git` file, as a worktree or submodule has, names a repository below `root`. Otherwise the copied
-/// file would let the agent's commits reach the user's own repository.
+/// Checks that a `.git` file, as found in a worktree or submodule, points to a repository below `root`. Otherwise the
+/// copied file would let the agent's commits reach the user's own repository.
 fn must_stay_below(root: &Path, git_file: &Path) -> io::Result<()> {
     let text = fs::read_to_string(git_file).unwrap_or_default();
     let Some(named) = text.trim_end().strip_prefix("gitdir:").map(str::trim) else { return Ok(()) };
@@ -364,6 +364,6 @@ mod tests {
         let (_scratch, inside, outside) = scratch();
         nix::unistd::mkfifo(&outside.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         let error = Writer::new(&inside).tree(&outside, Path::new(""), |_| false).unwrap_err();
-        assert!(error.to_string().ends_with("pipe is neither a file nor a directory nor a link"), "{error}");
+        assert!(error.to_string().ends_with("pipe is not a file, a directory or a link"), "{error}");
     }
 }

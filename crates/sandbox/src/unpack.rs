@@ -72,7 +72,7 @@ struct Copier<'a> {
     to: &'a Path,
     place: Option<Directories>,
     buffer: Vec<u8>,
-    /// Modes that files get exactly when they are created with them, because the umask does not change them.
+    /// Modes that files get exactly as requested when they are created, because the umask does not change them.
     exact: Vec<u32>,
 }
 

@@ -1,6 +1,6 @@
-//! Measures the speed of the engine: the median of several rounds, one line each, with its limit if there is one.
-//! The exit code is 1 if a limit is exceeded. The first argument that is a directory is used as a project with
-//! packages in its `node_modules`. Its `*.test.ts` files are imported as well.
+//! Measures the speed of the engine: the median of several rounds, one line each, with its limit if there is one. The
+//! exit code is 1 if a limit is exceeded. The first argument that is a directory is used as a project with packages in
+//! its `node_modules`. Its `*.test.ts` files are imported as well.
 
 #![allow(clippy::print_stdout, clippy::expect_used)]
 
@@ -13,7 +13,7 @@ use trialrun_script::{Expression, HostFunction, Library, Options, Runtime, Value
 const BUDGET: Duration = Duration::from_secs(60);
 /// Maximum time to create a runtime.
 const RUNTIME: Duration = Duration::from_millis(1);
-/// Minimum number of simple expressions that are evaluated in a second.
+/// Minimum number of simple expressions evaluated per second.
 const EVALUATIONS: f64 = 50_000.0;
 
 const TYPESCRIPT: &str = "interface Shape { a: string }
@@ -68,7 +68,7 @@ fn mark(is_broken: bool) -> &'static str {
     if is_broken { " BROKEN" } else { "" }
 }
 
-/// Returns true if the evaluation of an expression that does not throw or wait is too slow.
+/// Returns `true` if evaluating an expression that neither throws nor waits is too slow.
 fn expressions(here: &Path, library: &Library) -> bool {
     let mut are_slow = false;
     let mut runtime = runtime(here, library);

@@ -1,4 +1,4 @@
-//! The program's own sources, and modules of packages, compiled once for all runtimes of the process.
+//! The program's own sources, and modules from packages, compiled once for all runtimes in the process.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,11 +12,11 @@ use rquickjs::{Ctx, Module};
 /// Name of a module in the engine, and its compiled code.
 type Compiled = (&'static str, &'static [u8]);
 
-/// Compiled modules by name, with a hash of their text. They are never freed, not even after a package was installed
+/// Compiled modules by name, with a hash of their text. They are never freed, not even after a package is installed
 /// again.
 static COMPILED: Mutex<BTreeMap<String, (u64, &'static [Compiled])>> = Mutex::new(BTreeMap::new());
 
-/// Declares the module called `name` of a package. The first runtime that needs it compiles it. The others load the
+/// Declares the module called `name` from a package. The first runtime that needs it compiles it. The others load the
 /// compiled code, which does not include the text.
 pub(crate) fn declare_of_package<'js>(
     ctx: &Ctx<'js>,
@@ -44,7 +44,7 @@ fn declare_as<'js, 't>(
     hash: u64,
     text: impl FnOnce() -> Cow<'t, str>,
 ) -> rquickjs::Result<Module<'js, Declared>> {
-    // Entries are inserted completely or not at all, so a panic of another thread does no harm.
+    // Entries are inserted completely or not at all, so a panic on another thread does no harm.
     let compiled = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     let known = compiled().get(name).filter(|(of, _)| *of == hash).map(|(_, known)| *known);
     if let Some(known) = known {

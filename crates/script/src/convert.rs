@@ -1,4 +1,4 @@
-//! Converts values to those of the engine, and back.
+//! Converts values to values of the engine, and back.
 
 use std::rc::Rc;
 
@@ -112,8 +112,8 @@ pub(crate) fn function<'js>(
     rquickjs::Function::new(ctx.clone(), body)?.with_name(name)
 }
 
-/// Converts the arguments of a call, which come after `bound`, into at most `room` bytes. Returns the rest of the room
-/// as well.
+/// Converts the arguments of a call, which come after `bound`, into at most `room` bytes. Also returns the remaining
+/// room.
 fn arguments<'js>(
     ctx: &Ctx<'js>,
     realm: &Rc<Realm>,
@@ -138,7 +138,7 @@ pub(crate) fn from_script<'js>(
     Reader::new(ctx, realm, realm.memory).read(value)
 }
 
-/// Returns the approximate size of a value outside of the engine, in bytes.
+/// Returns the approximate size of a value outside the engine, in bytes.
 fn weight(value: &Value) -> usize {
     let inside = match value {
         Value::String(text) => text.len(),
@@ -152,10 +152,10 @@ fn weight(value: &Value) -> usize {
 struct Reader<'r, 'js> {
     ctx: &'r Ctx<'js>,
     realm: &'r Rc<Realm>,
-    /// Objects that contain the one being read.
+    /// Objects that contain the object being read.
     above: Vec<rquickjs::Value<'js>>,
     count: usize,
-    /// Number of bytes that are left for values outside of the engine.
+    /// Number of bytes left for values outside the engine.
     room: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Deadline of a piece of work, in processor time, so that nothing is stopped because the machine is busy with
+//! Deadline for a piece of work in CPU time, so that nothing is stopped just because the machine is busy with
 //! something else.
 
 use std::cell::Cell;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 
-/// Deadline of the current work on this thread, and whether it has been reported as passed.
+/// Deadline for the current work on this thread, and whether it has been reported as passed.
 #[derive(Default)]
 pub(crate) struct Deadline {
     at: Cell<Option<Duration>>,
@@ -28,7 +28,7 @@ impl Deadline {
         self.begin_at(used(), budget);
     }
 
-    /// Same as `begin`, with the current value of [`used`], which saves a system call.
+    /// Like `begin`, with the current value of [`used`], which saves a system call.
     pub fn begin_at(&self, used: Duration, budget: Duration) {
         self.passed.set(false);
         self.at.set(used.checked_add(budget));
@@ -39,7 +39,7 @@ impl Deadline {
         self.at.set(None);
     }
 
-    /// Returns true if the work must stop now.
+    /// Returns `true` if the work must stop now.
     pub fn has_passed(&self) -> bool {
         let is_stopped = || self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
         let passed = self.at.get().is_some_and(|at| is_stopped() || used() >= at);
@@ -49,7 +49,7 @@ impl Deadline {
         passed
     }
 
-    /// Returns true if the deadline of the last work was reported as passed.
+    /// Returns `true` if the deadline of the last work was reported as passed.
     pub fn was_reported(&self) -> bool {
         self.passed.get()
     }
@@ -59,8 +59,7 @@ thread_local! {
     static STARTED: Instant = Instant::now();
 }
 
-/// Returns the processor time that this thread has used. Returns elapsed time on systems that do not count processor
-/// time.
+/// Returns the CPU time that this thread has used, or elapsed time on systems that do not measure CPU time.
 pub(crate) fn used() -> Duration {
     match clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID) {
         Ok(time) => Duration::from(time),

@@ -20,7 +20,7 @@ pub(crate) struct Limits {
 /// Error of a piece of work.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EngineError {
-    /// It exceeded its time limit. The engine can be used further.
+    /// It exceeded its time limit. The engine remains usable.
     #[error("stopped after {} ms", budget.as_millis())]
     TimedOut { budget: Duration },
     /// It needed more memory than the limit. The engine must not be used again.

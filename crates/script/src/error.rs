@@ -17,7 +17,7 @@ pub enum ScriptError {
         message: String,
         /// Location of the throw, in the file as the user wrote it.
         place: Option<Box<Excerpt>>,
-        /// Stack, innermost frame first, without frames outside of the user's code.
+        /// Stack, innermost frame first, without frames outside the user's code.
         stack: Vec<Frame>,
     },
     /// It is not valid JavaScript.
@@ -30,10 +30,10 @@ pub enum ScriptError {
         /// Suggestion, if there is one.
         help: Option<String>,
     },
-    /// Something it refers to does not exist: a file, a package, an export, a part of Node.js.
+    /// It refers to something that does not exist: a file, a package, an export, a part of Node.js.
     #[error("{what}")]
     Missing {
-        /// Whole sentence: what is missing, and the reason.
+        /// Whole sentence: what is missing, and why.
         what: String,
         /// File or directory that refers to it.
         from: String,
@@ -47,7 +47,7 @@ pub enum ScriptError {
     TimedOut {
         /// The time limit.
         budget: Duration,
-        /// The function that was stopped, or the last call in it, if known.
+        /// The function that was stopped, or the last call in it, if it is known.
         place: Option<Box<Excerpt>>,
     },
     /// It needed more memory than the limit. The runtime must not be used again.
@@ -55,7 +55,7 @@ pub enum ScriptError {
     OutOfMemory {
         /// The limit in bytes.
         limit: usize,
-        /// Location of the allocation, if there was memory left to determine it.
+        /// Location of the allocation, if enough memory was left to determine it.
         place: Option<Box<Excerpt>>,
     },
     /// It waits for a promise that can no longer be settled.
@@ -132,7 +132,7 @@ impl ScriptError {
         }
     }
 
-    /// Converts to a diagnostic about the user's files, with its location if there is one.
+    /// Converts the error to a diagnostic about the user's files, with its location if there is one.
     pub fn diagnostic(&self) -> Diagnostic {
         let mut diagnostic = Diagnostic::error(self.to_string());
         if let Some(place) = self.place() {

@@ -1,4 +1,4 @@
-//! Evaluates expressions: each is compiled once, and then called like any other function.
+//! Evaluates expressions. Each is compiled once, and then called like any other function.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -22,11 +22,11 @@ fn compile<'js>(ctx: &Ctx<'js>, code: &str) -> rquickjs::Result<rquickjs::Functi
 }
 
 impl Runtime {
-    /// Evaluates `expression`. `scope` is asked only for names that the expression refers to, including those of
-    /// JavaScript. Its values have precedence over globals of the same name. A promise is awaited.
+    /// Evaluates `expression`. `scope` is asked only for names to which the expression refers, including JavaScript's
+    /// own. Its values take precedence over globals with the same name. A promise is awaited.
     ///
     /// # Errors
-    /// Returns the exception, including that for an undefined name, or why the evaluation was stopped.
+    /// Returns the exception, including the one for an undefined name, or the reason why the evaluation was stopped.
     pub fn evaluate<'s>(
         &mut self,
         expression: &Expression,
@@ -36,10 +36,10 @@ impl Runtime {
         self.evaluate_with(expression, scope, budget, &mut refuse)
     }
 
-    /// Same as `evaluate`, with a host that answers the requests of functions in the scope, as in [`Runtime::call`].
+    /// Like `evaluate`, with a host that answers the requests from functions in the scope, as in [`Runtime::call`].
     ///
     /// # Errors
-    /// Same as for [`Runtime::evaluate`].
+    /// See [`Runtime::evaluate`].
     pub fn evaluate_with<'s>(
         &mut self,
         expression: &Expression,
@@ -50,7 +50,7 @@ impl Runtime {
         let mut given = Vec::new();
         let mut values = Vec::new();
         for (index, free) in expression.0.names.iter().enumerate() {
-            // These cannot be the names of parameters.
+            // These cannot be parameter names.
             if matches!(free.name.as_str(), "eval" | "arguments" | "undefined") {
                 continue;
             }

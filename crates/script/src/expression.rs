@@ -47,14 +47,14 @@ pub(crate) struct Prepared {
     pub(crate) names: Vec<FreeName>,
 }
 
-/// Name that an expression refers to without declaring it.
+/// A name to which an expression refers without declaring it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FreeName {
     /// The name.
     pub name: String,
     /// Byte range of its first use in the text.
     pub range: Range<usize>,
-    /// False if it is only used with `typeof`, which accepts an undeclared name.
+    /// False if it is only used with `typeof`, which accepts undeclared names.
     pub must_exist: bool,
 }
 
@@ -112,13 +112,13 @@ impl Expression {
         &self.0.text
     }
 
-    /// Returns the names that are neither declared in the text nor built in, each once, in the order of their first
-    /// use.
+    /// Returns the names that are neither declared in the text nor built in, without duplicates, in the order of their
+    /// first use.
     pub fn free_names(&self) -> Vec<&FreeName> {
         self.0.names.iter().filter(|free| free.must_exist && !is_global(&free.name)).collect()
     }
 
-    /// Returns true if it refers to `name` without declaring it.
+    /// Returns `true` if it refers to `name` without declaring it.
     pub fn uses(&self, name: &str) -> bool {
         self.0.names.iter().any(|free| free.name == name)
     }
@@ -133,7 +133,7 @@ impl Expression {
     }
 }
 
-/// Returns the text of `range` at its position, with blanks in place of the text before it.
+/// Returns the text in `range` at its position, with blanks in place of the text before it.
 fn alone(text: &str, range: &Range<usize>) -> String {
     let before = text[..range.start].chars().map(|c| if c == '\n' { '\n' } else { ' ' });
     before.chain(text[range.clone()].chars()).collect()
@@ -146,7 +146,7 @@ fn read(text: &str) -> Result<Reading, Mistake> {
     };
     match read_body(text) {
         Ok(reading) => Ok(reading),
-        // The apparent intention of the text decides which of the two errors is reported.
+        // The apparent intention of the text determines which of the two errors is reported.
         Err(as_body) if looks_like_body(text) => Err(as_body),
         Err(_) => Err(as_value),
     }
@@ -156,7 +156,8 @@ fn looks_like_body(text: &str) -> bool {
     text.contains("return") || text.contains(';') || text.trim_start().starts_with(['{', '}'])
 }
 
-/// Parses the text in parentheses, so that `{` begins an object and not a block, and a comment at the end is allowed.
+/// Parses the text in parentheses, so that `{` begins an object rather than a block, and a comment at the end is
+/// allowed.
 fn read_value(text: &str) -> Result<Reading, Mistake> {
     let wrapped = format!("({text}\n)");
     let inside = |mistake: Mistake| Mistake {
@@ -258,7 +259,7 @@ fn is_function(tree: &Tree<'_>) -> bool {
     matches!(tree.without_parentheses(), Tree::ArrowFunctionExpression(_) | Tree::FunctionExpression(_))
 }
 
-/// Collects the names that a program refers to, and whether it uses `await`. The caller sets the form.
+/// Collects the names to which a program refers, and whether it uses `await`. The caller sets the form.
 fn survey(program: &Program<'_>) -> Result<Reading, Mistake> {
     let mut levels = Level::default();
     levels.visit_program(program);
@@ -325,7 +326,7 @@ const GLOBALS: &str = "AbortController AbortSignal AggregateError Array ArrayBuf
     isNaN parseFloat parseInt performance process queueMicrotask setInterval setTimeout structuredClone \
     undefined unescape";
 
-/// True if `name` is built in.
+/// Returns `true` if `name` is built in.
 fn is_global(name: &str) -> bool {
     GLOBALS.split(' ').any(|global| global == name)
 }

@@ -2,11 +2,11 @@
 //!
 //! The engine is QuickJS. This crate does not depend on agents or assertions. A [`Runtime`] imports the user's
 //! modules, calls their functions and evaluates [`Expression`]s, each within limits on time and memory. Values are
-//! exchanged as [`Value`]. A script has no access to the machine. For anything else it asks the host, with an
-//! [`HostFunction`].
+//! exchanged as [`Value`]. A script has no access to the machine. For anything else, it sends requests to the host
+//! through a [`HostFunction`].
 //!
 //! A [`Regex`] does not need a runtime: every thread has its own engine for them, created on first use, so that a test
-//! takes about a microsecond and threads never wait for each other. An expression that only consists of words does not
+//! takes about a microsecond and threads never wait for each other. An expression that consists only of words does not
 //! need an engine at all.
 //!
 //! ```

@@ -1,6 +1,6 @@
-//! Names of sources in the engine that are not files.
+//! Names for sources in the engine that are not files.
 
-/// Prefix of the names of the program's own sources, which are not shown in a stack.
+/// Prefix of the names of the program's own sources, which are not shown in stacks.
 pub(crate) const INTERNAL: &str = "internal:";
 
 /// Prefix of the names of built-in modules.

@@ -12,18 +12,18 @@ pub struct Options {
     pub memory: usize,
     /// Native stack size in bytes. It must leave room on the thread that uses the runtime.
     pub stack: usize,
-    /// Directory in which package names are resolved if no file imports them, and result of `process.cwd()`.
+    /// Directory in which package names are resolved if no file imports them. Also the result of `process.cwd()`.
     pub base_dir: PathBuf,
     /// Directory to which displayed paths are relative.
     pub shown_from: PathBuf,
-    /// Receiver of console output. Without it, the output is dropped.
+    /// Receiver of console output. If there is none, the output is dropped.
     pub console: Option<Console>,
-    /// Cache of files. A clone of another runtime's library avoids reading the same files again.
+    /// Cache of files. With a clone of another runtime's library, the same files are not read again.
     pub library: Library,
-    /// True to freeze all built-in objects from the start, so that a script cannot affect the next one. Packages do
-    /// not work then if they extend built-in objects, or if they assign a property that a built-in object has.
+    /// True to freeze all built-in objects from the start, so that a script cannot affect the next one. Packages then
+    /// do not work if they extend built-in objects, or assign a property that a built-in object has.
     pub frozen: bool,
-    /// Stop flag. While it is set, by any thread, all scripts are stopped.
+    /// Stop flag. While any thread has set it, all scripts are stopped.
     pub stop: Option<Arc<AtomicBool>>,
 }
 

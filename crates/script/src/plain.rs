@@ -1,7 +1,7 @@
-//! Expressions without operators except for anchors. They do not need an engine, because they have the same meaning in
-//! all of them. Most expectations of an answer only look for some words.
+//! Expressions without operators other than anchors. They do not need an engine, because they have the same meaning in
+//! all of them. Most expectations for an answer only look for a few words.
 
-/// Expression that only consists of words.
+/// An expression that consists only of words.
 pub(crate) struct Plain<'p> {
     words: &'p str,
     /// `^`
@@ -21,7 +21,7 @@ impl<'p> Plain<'p> {
         words.chars().all(stands_for_itself).then_some(Self { words, at_start, at_end })
     }
 
-    /// True if some part of `text` matches.
+    /// Returns `true` if some part of `text` matches.
     pub(crate) fn is_in(&self, text: &str) -> bool {
         match (self.at_start, self.at_end) {
             (false, false) => text.contains(self.words),
@@ -32,8 +32,8 @@ impl<'p> Plain<'p> {
     }
 }
 
-/// True if a character is literal at every position of an expression. Texts do not contain surrogates, so a character
-/// outside of the basic plane is always found as a whole, even by engines that use two units for it.
+/// Returns `true` if a character is literal at every position in an expression. Texts do not contain surrogates, so a
+/// character outside the basic plane is always found as a whole, even by engines that use two units for it.
 fn stands_for_itself(letter: char) -> bool {
     letter.is_alphanumeric() || " _-,;:'\"!#%&@~<>=".contains(letter)
 }

@@ -24,7 +24,7 @@ pub(crate) const TEST_MODULES: &[&str] = &["trialrun", "@fabrik/core", "@fabrikl
 /// Function that creates a scenario. Its properties, such as `skip`, also create one.
 pub(crate) const SCENARIO: &str = "scenario";
 
-/// Maximum number of locations. It stops names that refer to themselves in cycles or many times over.
+/// Maximum number of locations. It limits names that refer to themselves in cycles or many times over.
 const PLACES: usize = 200_000;
 
 /// Maximum depth of names that refer to names.
@@ -44,14 +44,14 @@ pub struct ValueLocation {
 pub enum Inside {
     /// It has no parts, or they are only known at run time.
     Opaque,
-    /// Items of an array. Only the first ones if the array contains a spread of an unknown value.
+    /// Items of an array. Only the first ones, if the array contains a spread of an unknown value.
     List(Vec<ValueLocation>),
     /// Properties of an object literal, with the positions of their names.
     Map(Vec<(Spanned<String>, ValueLocation)>),
 }
 
 impl ValueLocation {
-    /// Returns the location at `path`, or the last known location on the path, with the number of steps to it.
+    /// Returns the location at `path`, or the last known location along the path, with the number of steps to it.
     pub fn find(&self, path: &[Key]) -> (&ValueLocation, usize) {
         let mut place = self;
         for (taken, key) in path.iter().enumerate() {
@@ -70,7 +70,7 @@ impl ValueLocation {
         }
     }
 
-    /// Returns the place of the item at `index`, if this is a list.
+    /// Returns the location of the item at `index`, if this is a list.
     pub fn item(&self, index: usize) -> Option<&ValueLocation> {
         match &self.inside {
             Inside::List(items) => items.get(index),
@@ -78,7 +78,7 @@ impl ValueLocation {
         }
     }
 
-    /// Returns the places of the property under `key` and of its name, if this is a map.
+    /// Returns the locations of the property under `key` and of its name, if this is a map.
     pub fn entry(&self, key: &str) -> Option<(Span, &ValueLocation)> {
         match &self.inside {
             Inside::Map(entries) => {
@@ -89,7 +89,7 @@ impl ValueLocation {
     }
 }
 
-/// Converts `value` to a tree. Its parts have their own places as far as `place` knows them, others `span`.
+/// Converts `value` to a tree. Its parts get their own locations as far as `place` knows them, and otherwise `span`.
 pub(crate) fn node(value: &Value, place: Option<&ValueLocation>, span: Span, source: &Arc<Source>) -> Node {
     let part = |value: &Value, place: Option<&ValueLocation>| {
         node(value, place, place.map_or(span, |place| place.span), source)
@@ -124,8 +124,8 @@ pub(crate) fn node(value: &Value, place: Option<&ValueLocation>, span: Span, sou
     Node { kind, span, tag: tag.map(Box::from), source: Arc::clone(source) }
 }
 
-/// Returns the location of the value that a module exports under `export`. It follows literals, type annotations, names
-/// of top-level variables, and calls with a single literal. Returns `None` if the module does not export it.
+/// Returns the location of the value that a module exports under `export`. It follows literals, type annotations,
+/// names of top-level variables, and calls with a single literal. Returns `None` if the module does not export it.
 ///
 /// # Errors
 /// Returns an error if the text is not valid.
@@ -138,12 +138,12 @@ pub fn positions(text: &str, language: Language, export: &str) -> Result<Option<
     found.map_err(|Mistake { message, span, help }| SyntaxError { message, range: span.start()..span.end(), help })
 }
 
-/// Call in a source text.
+/// A call in a source text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CallLocation {
     /// The callee, such as `assert.contains`.
     pub callee: Span,
-    /// Its arguments. Only the first ones if there is a spread among them.
+    /// Its arguments. Only the first ones, if there is a spread among them.
     pub arguments: Vec<ValueLocation>,
     /// Byte range of the whole call.
     span: Span,
@@ -177,8 +177,7 @@ impl Calls {
     }
 
     /// Returns the innermost call around byte `at` whose callee is called `name`. If there is none, returns the
-    /// outermost call there, since the engine reports a position anywhere in a call, sometimes in one of its
-    /// arguments.
+    /// outermost call there, because the engine may report any position in a call, sometimes in one of its arguments.
     pub fn around(&self, index: usize, name: &str) -> Option<&CallLocation> {
         let around = || self.found.iter().filter(|call| (call.span.start()..=call.span.end()).contains(&index));
         around().rfind(|call| call.name.as_deref() == Some(name)).or_else(|| around().next())
@@ -205,11 +204,11 @@ impl Calls {
 struct Search<'a> {
     names: Names<'a>,
     calls: Calls,
-    /// Names that are imported from modules other than the test module.
+    /// Names imported from modules other than the test module.
     others: HashSet<&'a str>,
 }
 
-/// True if the module declares something called `assert` at its top level.
+/// Returns `true` if the module declares something called `assert` at its top level.
 fn has_own_assert(program: &Program<'_>) -> bool {
     let declares = |statement: &Statement<'_>| match statement {
         Statement::VariableDeclaration(declaration) => declaration
@@ -258,7 +257,7 @@ impl<'a> Visit<'a> for Search<'a> {
     }
 }
 
-/// True if `callee` is `scenario.skip`, `scenario.only` or `scenario.each(…)`.
+/// Returns `true` if `callee` is `scenario.skip`, `scenario.only` or `scenario.each(…)`.
 fn makes_scenario(callee: &Expression<'_>) -> bool {
     let of_scenario = |callee: &Expression<'_>, names: &[&str]| {
         callee.as_member_expression().is_some_and(|member| {
@@ -274,8 +273,8 @@ fn makes_scenario(callee: &Expression<'_>) -> bool {
 }
 
 impl Search<'_> {
-    /// True if it is a method call on something named `assert`, or on a property of that name of an object that is not
-    /// imported from another module.
+    /// Returns `true` if it is a method call on something named `assert`, or on a property with that name of an object
+    /// that is not imported from another module.
     fn is_on_assert(&self, call: &CallExpression<'_>) -> bool {
         let Some(member) = call.callee.get_inner_expression().as_member_expression() else { return false };
         match member.object().get_inner_expression() {

@@ -1,5 +1,5 @@
 //! Modules for writing tests, and the functions that find and run their scenarios. The host defines the meaning of an
-//! assertion; in this crate it is a request with a name, arguments and a location.
+//! assertion; in this crate, it is a request with a name, arguments and a location.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -54,22 +54,22 @@ pub struct Written {
     pub name: String,
     /// Options, unprocessed.
     pub options: Value,
-    /// Call that created it, if that is in a file of the user. Set by [`Runtime::locate`].
+    /// Call that created it, if the call is in a file of the user. Set by [`Runtime::locate`].
     pub call: Option<Call>,
-    /// Stack of its creation, in the engine's format.
+    /// Stack at its creation, in the engine's format.
     stack: String,
 }
 
-/// Call in a file of the user.
+/// A call in a file of the user.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// The file.
     pub source: Arc<Source>,
     /// The callee, such as `assert.contains`.
     pub callee: Span,
-    /// Locations of its arguments. Only the first ones if there is a spread among them.
+    /// Locations of its arguments. Only the first ones, if there is a spread among them.
     pub arguments: Vec<ValueLocation>,
-    /// Assertions that its arguments make, once for each occurrence.
+    /// Assertions that its arguments make, one entry per occurrence.
     pub claims: Vec<CodeClaim>,
 }
 
@@ -79,9 +79,9 @@ impl Call {
         self.source.excerpt(self.callee)
     }
 
-    /// Converts `value`, the argument at index `at`, to a tree. Parts that are written in the call have their own
-    /// location, others that of the call. Entries that are undefined are omitted. A regular expression is a text of the
-    /// form `/source/flags` with the tag `!re`. A function is its name with the tag `!function`.
+    /// Converts `value`, the argument at index `at`, to a tree. Parts that are written in the call get their own
+    /// location, others that of the call. Undefined entries are omitted. A regular expression becomes text of the form
+    /// `/source/flags` with the tag `!re`. A function becomes its name with the tag `!function`.
     pub fn argument(&self, index: usize, value: &Value) -> Node {
         let place = self.arguments.get(index);
         node(value, place, place.map_or(self.callee, |place| place.span), &self.source)
@@ -100,7 +100,7 @@ impl Call {
 }
 
 impl Tests {
-    /// Returns true if `text` may be a test module: it imports the test module, or it exports something and is not
+    /// Returns `true` if `text` may be a test module: it imports the test module, or it exports something and is not
     /// written for another tool.
     pub fn may_be(text: &str) -> bool {
         let imports =
@@ -110,7 +110,7 @@ impl Tests {
 }
 
 impl Runtime {
-    /// Provides the modules that tests and configurations import: `trialrun`, `trialrun/config` and their other names.
+    /// Provides the modules that tests and configurations import: `trialrun`, `trialrun/config` and their aliases.
     pub fn give_prelude(&mut self) {
         let mut builtins = self.realm.builtins.borrow_mut();
         builtins.insert(CORE.0.to_owned(), Builtin::Own(CORE.1));
@@ -143,7 +143,7 @@ impl Runtime {
         }
     }
 
-    /// Returns warnings about unresolved imports of the module at `path`, whose text is `source`. The module was still
+    /// Returns warnings about unresolved imports in the module at `path`, whose text is `source`. The module was still
     /// loaded, because it does not use these imports.
     pub fn missing_imports(&self, path: &Path, source: &Source) -> Vec<Diagnostic> {
         let Some(language) = Language::from_path(path) else { return Vec::new() };
@@ -158,16 +158,16 @@ impl Runtime {
         missing.collect()
     }
 
-    /// Sets the source positions of the scenarios of `tests`.
+    /// Sets the source positions of the scenarios in `tests`.
     pub fn locate(&self, tests: &mut Tests) {
         for written in tests.scenarios.iter_mut().chain(&mut tests.others) {
             written.call = self.call_site(&written.stack, SCENARIO);
         }
     }
 
-    /// Starts the scenario of `tests` at `index`. Its requests go to `ask`: each is a name and an object. `about` is
-    /// the information about the agent that the scenario receives. The task ends when everything that it started has
-    /// ended, and returns the recorded scores.
+    /// Starts the scenario in `tests` at `index`. Its requests, each with a name and an object, go to `ask`. `about`
+    /// is the information about the agent that the scenario receives. The task ends when everything that it started
+    /// has ended, and returns the recorded scores.
     ///
     /// # Errors
     /// Returns the exception if the scenario throws before it first waits.
@@ -184,19 +184,19 @@ impl Runtime {
         self.begin(&tests.run, &[index, ask, about], budget)
     }
 
-    /// Returns the exception of the current scenario, even if something that it started before has not ended.
+    /// Returns the exception thrown by the current scenario, even if something that it started has not ended.
     pub fn thrown(&mut self, tests: &Tests) -> Option<ScriptError> {
         let thrown = self.call(&tests.rethrow, &[], HOUSEKEEPING, &mut refuse).err();
         thrown.filter(|error| matches!(error, ScriptError::Thrown { .. } | ScriptError::OutOfMemory { .. }))
     }
 
-    /// Returns the call of `name` that a script made at `stack`, the property of an error: the innermost one in a file
+    /// Returns the call of `name` that a script made at `stack`, a property of an error: the innermost one in a file
     /// of the user.
     pub fn call_site(&self, stack: &str, name: &str) -> Option<Call> {
         trace::site(&self.realm, stack).map(|site| Call::at(&site, name))
     }
 
-    /// Returns the location of the throw of an error with this `stack`, if that is in a file of the user.
+    /// Returns the location at which an error with this `stack` was thrown, if it is in a file of the user.
     pub fn thrown_at(&self, stack: &str) -> Option<Excerpt> {
         trace::thrown(&self.realm, stack)
     }

@@ -1,4 +1,4 @@
-//! Runs scripts in steps: until they need the host, and again after it has answered.
+//! Runs scripts in steps: until they need the host, and again after the host has answered.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -17,15 +17,15 @@ use crate::value::{Request, Value};
 pub enum Progress {
     /// The call ended.
     Done(Value),
-    /// Requests must be answered. A runtime has one queue, so they may be those of another task.
+    /// Requests must be answered. A runtime has only one queue, so they may belong to another task.
     Requests(Vec<Request>),
-    /// The call waits for a timer, which is due at this time, or for a pending answer, which may come earlier.
+    /// The call waits for a timer that is due at this time, or for a pending answer, which may arrive earlier.
     Waits(Instant),
-    /// The call only waits for pending answers.
+    /// The call waits only for pending answers.
     Owed,
 }
 
-/// Time limit of a call and the time used. Only processor time of the script counts.
+/// Time limit of a call and the time used. Only the script's CPU time counts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Meter {
     pub budget: Duration,
@@ -48,13 +48,13 @@ pub(crate) struct TaskState {
     pub meter: Meter,
 }
 
-/// Result of a call before it returned.
+/// Result of a call before it has returned.
 pub(crate) enum StartedCall {
     Done(Value),
     Promised(Persistent<Promise<'static>>),
 }
 
-/// State after the queue is empty.
+/// State once the queue is empty.
 pub(crate) enum Turn {
     Settled,
     Idle,
@@ -80,7 +80,7 @@ pub(crate) fn started_call<'js>(
     Ok(StartedCall::Promised(Persistent::save(ctx, promise)))
 }
 
-/// Runs ready jobs and due timers, until `promise` is settled or nothing is ready.
+/// Runs ready jobs and due timers until `promise` is settled or nothing is ready.
 pub(crate) fn turn(
     context: &Context,
     realm: &Rc<Realm>,
@@ -99,8 +99,8 @@ pub(crate) fn turn(
     }
 }
 
-/// Number of jobs after which the deadline is checked, since the check takes longer than most jobs. A long job is
-/// stopped by the engine itself.
+/// Number of jobs after which the deadline is checked, because the check takes longer than most jobs. The engine
+/// itself stops a long job.
 const JOBS: usize = 16;
 
 /// Runs all jobs in the queue.
@@ -108,7 +108,7 @@ pub(crate) fn run_jobs(context: &Context, realm: &Rc<Realm>, work: &Work<'_>) ->
     for done in 1_usize.. {
         let more = match context.runtime().execute_pending_job() {
             Ok(more) => more,
-            // An exception in a job is stored in its promise. Only a job that was stopped returns an error here.
+            // An exception in a job is stored in its promise. An error is returned here only if a job was stopped.
             Err(job) => {
                 let error = job.0.with(|ctx| explain(&ctx, realm, &rquickjs::Error::Exception, work));
                 if realm.deadline.was_reported() {
@@ -133,7 +133,7 @@ pub(crate) fn run_jobs(context: &Context, realm: &Rc<Realm>, work: &Work<'_>) ->
     })
 }
 
-/// Calls the first timer that is due, if any.
+/// Calls the first timer that is due, if there is one.
 fn fire(ctx: &Ctx<'_>, realm: &Rc<Realm>, work: &Work<'_>) -> Result<bool, ScriptError> {
     let now = Instant::now();
     let due = {

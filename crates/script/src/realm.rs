@@ -1,4 +1,4 @@
-//! State shared between the scripts of one runtime and the program: functions, pending requests, timers, modules.
+//! State shared between the scripts of a runtime and the program: functions, pending requests, timers, modules.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -24,7 +24,7 @@ pub(crate) enum Builtin {
     Given(Arc<str>),
 }
 
-/// Promise that the host settles.
+/// A promise that the host settles.
 pub(crate) struct Pending {
     pub resolve: Persistent<rquickjs::Function<'static>>,
     pub reject: Persistent<rquickjs::Function<'static>>,
@@ -42,7 +42,7 @@ pub(crate) struct Timer {
 #[derive(Default)]
 pub(crate) struct Realm {
     pub id: u64,
-    /// Limit in bytes on the engine's heap, and on pending requests outside of it.
+    /// Limit in bytes on the engine's heap, and on pending requests outside it.
     pub memory: usize,
     pub library: Library,
     pub base_dir: PathBuf,
@@ -51,7 +51,7 @@ pub(crate) struct Realm {
     pub builtins: RefCell<HashMap<String, Builtin>>,
     /// Texts of all loaded modules, by their names in the engine.
     pub texts: RefCell<HashMap<String, Arc<Text>>>,
-    /// Those modules in which calls were searched, as shown in messages.
+    /// The modules in which calls were searched, as shown in messages.
     pub sources: RefCell<HashMap<String, Arc<Source>>>,
     pub commonjs: RefCell<HashMap<PathBuf, Persistent<Object<'static>>>>,
     /// Failed imports, by the message that was thrown for them.
@@ -60,7 +60,7 @@ pub(crate) struct Realm {
     /// Function that resets the indentation and the counts of `console`, if a script has used it.
     pub reset_console: RefCell<Option<Persistent<rquickjs::Function<'static>>>>,
     tools: RefCell<Option<Persistent<Object<'static>>>>,
-    /// Functions by index, with the value of `next` when they were stored.
+    /// Functions by index, with the value of `next` at the time they were stored.
     functions: RefCell<HashMap<u32, (u64, Persistent<rquickjs::Function<'static>>)>>,
     pub namespaces: RefCell<Vec<Persistent<Object<'static>>>>,
     pub outbox: RefCell<Vec<Request>>,
@@ -91,8 +91,8 @@ impl Realm {
         }
     }
 
-    /// Returns a new number. Requests and timers share one sequence, so that later ones can be distinguished from
-    /// earlier ones.
+    /// Returns a new number. Requests and timers share one sequence, so that later ones can be told apart from earlier
+    /// ones.
     pub fn number(&self) -> u64 {
         let number = self.next.get();
         self.next.set(number + 1);
@@ -104,14 +104,14 @@ impl Realm {
         path.strip_prefix(&self.shown_from).unwrap_or(path).display().to_string()
     }
 
-    /// True if a file is in the project.
+    /// Returns `true` if a file is in the project.
     pub fn is_own(&self, path: &Path) -> bool {
         [&self.base_dir, &self.shown_from]
             .into_iter()
             .any(|root| path.starts_with(root) || root.canonicalize().is_ok_and(|root| path.starts_with(root)))
     }
 
-    /// Returns the built-in functions that Rust needs, as they were before a script could change them.
+    /// Returns the built-in functions that Rust needs, in their state before a script could change them.
     pub fn tools<'js>(&self, ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
         match &*self.tools.borrow() {
             Some(tools) => tools.clone().restore(ctx),
@@ -146,7 +146,7 @@ impl Realm {
         }
     }
 
-    /// Adds a request to the outbox and returns the promise of its answer.
+    /// Adds a request to the outbox and returns the promise for its answer.
     pub fn ask<'js>(
         &self,
         ctx: &Ctx<'js>,

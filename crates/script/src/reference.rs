@@ -8,7 +8,7 @@ use crate::error::ScriptError;
 use crate::runtime::{Module, Runtime};
 use crate::value::{Key, Value};
 
-/// File extensions that are not a part of a module's name.
+/// File extensions that are not part of a module's name.
 const EXTENSIONS: [&str; 8] = ["js", "ts", "mjs", "mts", "cjs", "cts", "jsx", "tsx"];
 
 /// A reference to an export: `./file.ts#name`, `js://../file.js`, `/abs/file.mjs`, `package#name`,
@@ -31,10 +31,10 @@ pub struct ReferenceError {
 }
 
 impl Reference {
-    /// Parses a reference. The file is only looked up when it is imported.
+    /// Parses a reference. The file is looked up only when it is imported.
     ///
     /// # Errors
-    /// If it is empty or begins with a protocol other than `js://`.
+    /// Returns an error if it is empty or begins with a protocol other than `js://`.
     pub fn parse(text: &str) -> Result<Self, ReferenceError> {
         let wrong = |message: String, help: &str| ReferenceError { message, help: Some(help.to_owned()) };
         const FORMS: &str = "write `./file.js#name`, or `package#name`";
@@ -81,8 +81,8 @@ impl Reference {
         self.specifier.starts_with("./") || self.specifier.starts_with("../") || self.specifier.starts_with('/')
     }
 
-    /// Returns the default name of the export: the export's own name, or the file name without its extension, with the
-    /// parts between `-`, `_`, `.` and blanks joined (`my-check.js` becomes `myCheck`).
+    /// Returns the default name for the export: the export's own name, or the file name without its extension, with
+    /// the parts between `-`, `_`, `.` and blanks joined (`my-check.js` becomes `myCheck`).
     pub fn inferred_name(&self) -> String {
         if let Some(export) = &self.export {
             return export.clone();
@@ -133,7 +133,7 @@ impl Runtime {
     /// default export if it is a function, otherwise the export called `name`, otherwise the default export.
     ///
     /// # Errors
-    /// Returns the error of [`Runtime::import`], or that there is no such export.
+    /// Returns the error from [`Runtime::import`], or an error if there is no such export.
     pub fn refer(
         &mut self,
         reference: &Reference,

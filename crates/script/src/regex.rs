@@ -17,24 +17,24 @@ use crate::plain::Plain;
 /// Default time limit for testing one string.
 pub const DEFAULT_BUDGET: Duration = Duration::from_millis(250);
 
-/// Flags with which a pattern may begin, as in `(?i)`.
+/// Flags that a pattern may begin with, as in `(?i)`.
 const FLAGS: &str = "imsuv";
 
 /// Limits of the engine. A long text and the engine's own copy of it must fit, but a runaway pattern must not use up
-/// the memory of the machine.
+/// the machine's memory.
 const LIMITS: Limits = Limits { memory: 128 << 20, stack: 256 << 10 };
 
-/// Maximum length of an expression, in bytes. The engine's compile time grows with the square of the length, and
-/// cannot be interrupted. At this length it is a fraction of a second.
+/// Maximum length of an expression, in bytes. The engine's compile time grows with the square of the length and cannot
+/// be interrupted. At this length, it is a fraction of a second.
 const MAX_PATTERN_BYTES: usize = 32 << 10;
 
 /// Maximum number of compiled expressions that a thread keeps.
 const MAX_CACHED: usize = 512;
 
-/// Valid regular expression with ECMAScript semantics: plain data, cheap to clone, usable from any thread.
+/// A valid regular expression with ECMAScript semantics: plain data, cheap to clone, usable from any thread.
 ///
 /// A pattern may begin with flags in the style of other dialects, `(?i)`, `(?ms)`: any of `i`, `m`, `s`, `u`, `v`,
-/// each at most once. The rest is an expression as `new RegExp` accepts it, including `(?i:…)` for a part.
+/// each at most once. The rest is an expression that `new RegExp` accepts, including `(?i:…)` for a part.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Regex {
     pattern: Arc<str>,
@@ -47,7 +47,7 @@ pub struct Regex {
 pub struct Match<'t> {
     /// Matched text.
     pub text: &'t str,
-    /// Byte range. An expression without `u` or `v` can match half a surrogate pair. In that case the range has the
+    /// Byte range. An expression without `u` or `v` can match half of a surrogate pair. The range then includes the
     /// whole character.
     pub range: Range<usize>,
 }
@@ -96,7 +96,7 @@ impl Regex {
         Self { pattern: pattern.into(), source: source.into(), flags: flags.into() }.compiled()
     }
 
-    /// Returns itself after checking that it is valid.
+    /// Returns the expression after checking that it is valid.
     fn compiled(self) -> Result<Self, RegexError> {
         if Plain::parse(&self.source, &self.flags).is_some() {
             return Ok(self);
@@ -160,7 +160,7 @@ impl Regex {
         &self.flags
     }
 
-    /// Returns true if some part of `text` matches, within [`DEFAULT_BUDGET`].
+    /// Returns `true` if some part of `text` matches, within [`DEFAULT_BUDGET`].
     ///
     /// # Errors
     /// Returns [`RegexError::TimedOut`] or [`RegexError::OutOfMemory`] if there is no result.
@@ -168,8 +168,8 @@ impl Regex {
         self.is_match_within(text, DEFAULT_BUDGET)
     }
 
-    /// Returns true if some part of `text` matches, within `budget`. The time is checked every few thousand steps, so
-    /// a shorter test is never stopped.
+    /// Returns `true` if some part of `text` matches, within `budget`. The time is checked every few thousand steps,
+    /// so a shorter test is never stopped.
     ///
     /// # Errors
     /// Returns [`RegexError::TimedOut`] or [`RegexError::OutOfMemory`] if there is no result.
@@ -268,7 +268,7 @@ fn leading_flags(pattern: &str) -> Result<(&str, &str), (String, String)> {
     Ok((flags, rest))
 }
 
-/// Returns a suggestion for syntax of other dialects.
+/// Returns a suggestion for syntax from other dialects.
 fn mistake(source: &str, reason: &str) -> Option<String> {
     let flag_group = || {
         source.match_indices("(?").any(|(offset, _)| {
@@ -290,7 +290,7 @@ fn mistake(source: &str, reason: &str) -> Option<String> {
     known.iter().find(|(applies, _)| *applies).map(|(_, help)| (*help).to_owned())
 }
 
-/// Returns the byte range of `units`, a range of UTF-16 units. Characters that are cut are included completely.
+/// Returns the byte range of `units`, a range of UTF-16 units. Characters that are cut are included as a whole.
 fn bytes_of(text: &str, units: &Range<usize>) -> Range<usize> {
     let (mut start, mut end) = (text.len(), text.len());
     let mut unit = 0;
@@ -316,7 +316,7 @@ struct Key {
 
 type Compiled = HashMap<Key, Persistent<Object<'static>>>;
 
-/// Engine of a thread and its compiled expressions. The values must be dropped before the engine, so the order of the
+/// A thread's engine and its compiled expressions. The values must be dropped before the engine, so the order of the
 /// fields matters.
 struct Pool {
     compiled: Compiled,
@@ -340,8 +340,8 @@ impl Pool {
     }
 }
 
-/// Returns `source` in the form that the engine accepts. With the `v` flag, the engine rejects a `-` outside of
-/// classes, where it is an ordinary character.
+/// Returns `source` in a form that the engine accepts. With the `v` flag, the engine rejects a `-` outside classes,
+/// where it is an ordinary character.
 fn for_engine<'s>(source: &'s str, flags: &str) -> Cow<'s, str> {
     if !flags.contains('v') || !source.contains('-') {
         return Cow::Borrowed(source);
@@ -384,7 +384,7 @@ fn compile<'js>(
     }
     let source = for_engine(&key.source, &key.flags);
     let regex: Object<'js> = constructor.clone().restore(ctx)?.construct((&*source, &*key.flags))?;
-    // For patterns that are used in turn, clearing the cache is as good as a more complex eviction.
+    // If patterns are used in rotation, clearing the cache is as good as more complex eviction.
     if compiled.len() >= MAX_CACHED {
         compiled.clear();
     }
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hyphen_outside_of_a_class_is_a_character_under_every_flag() {
+    fn a_hyphen_outside_a_class_is_a_character_with_every_flag() {
         for flags in ["", "u", "v"] {
             let is_in = |source: &str, text: &str| Regex::literal(source, flags).unwrap().is_match(text).unwrap();
             assert!(is_in("^a-b$", "a-b") && !is_in("^a-b$", "ab"), "{flags}");
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn more_patterns_than_the_cache_holds_work() {
+    fn patterns_beyond_the_cache_size_work() {
         let regexes: Vec<_> = (0..MAX_CACHED * 2).map(|n| Regex::parse(&format!("^({n})$")).unwrap()).collect();
         for (n, regex) in regexes.iter().enumerate() {
             assert!(regex.is_match(&n.to_string()).unwrap());

@@ -25,7 +25,7 @@ use crate::value::{Function, Key, Request, Value};
 /// Time limit for reading a property or settling a promise.
 pub(crate) const HOUSEKEEPING: Duration = Duration::from_secs(10);
 
-/// Loaded and evaluated module of a runtime.
+/// A loaded and evaluated module of a runtime.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Module {
     runtime: u64,
@@ -34,13 +34,13 @@ pub struct Module {
 }
 
 impl Module {
-    /// Returns the real path of its file, or for other modules the name that they were given.
+    /// Returns the real path of its file. For other modules, returns the name that they were given.
     pub fn path(&self) -> &str {
         &self.path
     }
 }
 
-/// JavaScript engine on one thread. Function values that it returns are only valid for this runtime.
+/// JavaScript engine on one thread. Function values that it returns are valid only for this runtime.
 pub struct Runtime {
     pub(crate) tasks: HashMap<u64, TaskState>,
     pub(crate) expressions: ExpressionCache,
@@ -123,8 +123,8 @@ impl Runtime {
         self.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, realm| realm.keep(ctx, shim::freezer(ctx, false)?))
     }
 
-    /// Provides `fetch`, which makes requests called [`FETCH`](crate::FETCH). Their argument is a map of `url`,
-    /// `method`, `headers` (a list of pairs) and `body` (text, or undefined). The answer must be a map of `status`,
+    /// Provides `fetch`, which makes requests called [`FETCH`](crate::FETCH). Their argument is a map with `url`,
+    /// `method`, `headers` (a list of pairs) and `body` (text, or undefined). The answer must be a map with `status`,
     /// `statusText`, `headers`, `url` and `text`.
     ///
     /// # Errors
@@ -133,14 +133,14 @@ impl Runtime {
         self.enter(&mut Meter::new(HOUSEKEEPING), None, shim::give_fetch)
     }
 
-    /// Returns true if the runtime can be used further. It cannot after it ran out of memory, or after a script with
+    /// Returns `true` if the runtime is still usable. It is not after it ran out of memory, or after a script with
     /// pending work failed or was stopped.
     pub fn is_usable(&self) -> bool {
         self.usable
     }
 
-    /// Prepares the runtime for a call that must not notice the calls before it: resets the console. Returns false if
-    /// that is impossible, because a call left a timer, a request or a job, or because the global object is frozen.
+    /// Prepares the runtime for a call that must not be affected by earlier calls: resets the console. Returns false
+    /// if that is impossible, because a call left a timer, a request or a job, or because the global object is frozen.
     pub fn renew(&mut self) -> bool {
         let Realm { timers, waiting, outbox, .. } = &*self.realm;
         let has_left = !timers.borrow().is_empty() || !waiting.borrow().is_empty() || !outbox.borrow().is_empty();
@@ -164,7 +164,7 @@ impl Runtime {
     }
 
     /// Loads and evaluates a module: a path that begins with `./`, `../` or `/`, or a package. `from` is the importing
-    /// directory or file. A module is evaluated once. `budget` includes all its imports.
+    /// directory or file. A module is evaluated only once. `budget` includes all its imports.
     ///
     /// # Errors
     /// Returns an error if something is missing, not valid, or throws.
@@ -175,8 +175,8 @@ impl Runtime {
         self.import_named(&name, budget)
     }
 
-    /// Evaluates `text` as the module in the file called `name`, which need not exist. The file extension selects
-    /// TypeScript.
+    /// Evaluates `text` as the module in the file called `name`, which need not exist. The file extension determines
+    /// whether it is TypeScript.
     ///
     /// # Errors
     /// Returns an error if something is missing, not valid, or throws.
@@ -223,13 +223,13 @@ impl Runtime {
     /// Returns the names of the exports of `module`, in alphabetical order, including `default`.
     ///
     /// # Errors
-    /// Returns an error if the module is another runtime's.
+    /// Returns an error if the module belongs to another runtime.
     pub fn exports(&mut self, module: &Module) -> Result<Vec<String>, ScriptError> {
         self.with_namespace(module, |_, _, namespace| namespace.keys().collect())
     }
 
-    /// Returns the value in `module` at `path`, whose first step is the name of an export. This way a function can be
-    /// found again in another runtime.
+    /// Returns the value in `module` at `path`, whose first step is the name of an export. In this way, a function can
+    /// be found again in another runtime.
     ///
     /// # Errors
     /// Returns an error if the value cannot be converted, or if a getter on the path throws.
@@ -261,10 +261,10 @@ impl Runtime {
         namespace.filter(|_| module.runtime == self.realm.id).ok_or_else(other)
     }
 
-    /// Returns a property of a function, or `undefined` if there is none of this name.
+    /// Returns a property of a function, or `undefined` if there is none with this name.
     ///
     /// # Errors
-    /// Returns an error if the function is another runtime's or the value cannot be converted.
+    /// Returns an error if the function belongs to another runtime or the value cannot be converted.
     pub fn property(&mut self, function: &Function, name: &str) -> Result<Value, ScriptError> {
         self.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, realm| {
             let value = realm.function(ctx, function)?.get(name)?;
@@ -279,7 +279,7 @@ impl Runtime {
     /// While [tasks](Runtime::begin) are running, `host` also receives their requests.
     ///
     /// # Errors
-    /// Returns the exception, or why the call was stopped.
+    /// Returns the exception, or the reason why the call was stopped.
     pub fn call(
         &mut self,
         function: &Function,
@@ -294,7 +294,7 @@ impl Runtime {
     }
 
     /// Completes a call that was started at `since`, and drops everything that it leaves behind: timers, requests,
-    /// function handles, jobs. If tasks are running, these cannot be assigned to the call, so they are kept.
+    /// function handles, jobs. If tasks are running, these cannot be attributed to the call, so they are kept.
     pub(crate) fn complete(
         &mut self,
         started_call: Result<StartedCall, ScriptError>,
@@ -371,7 +371,7 @@ impl Runtime {
         self.timed(meter, expression, |context, realm, work| pump::turn(context, realm, promise, work))
     }
 
-    /// Answers a request: its promise is fulfilled with the value, or rejected with an error of that message. An
+    /// Answers a request: its promise is fulfilled with the value, or rejected with an error that has this message. An
     /// answer to a request that is no longer awaited is dropped.
     ///
     /// # Errors
@@ -395,7 +395,7 @@ impl Runtime {
         self.realm.requests()
     }
 
-    /// Returns what an unfinished script waits for. The script was started at `since`. Older timers do not count.
+    /// Returns what an unfinished script is waiting for. The script was started at `since`. Older timers do not count.
     pub(crate) fn idle(&mut self, since: u64) -> Result<Progress, ScriptError> {
         let requests = self.realm.requests();
         if !requests.is_empty() {
@@ -479,7 +479,7 @@ impl Runtime {
         }
         meter.used += deadline::used().saturating_sub(began);
         let done = done.map_err(|error| match error {
-            // If null is thrown, the engine does not say whether memory ran out.
+            // If null is thrown, the engine does not say whether it ran out of memory.
             ScriptError::Thrown { name, message, .. }
                 if name == "Error" && message == "null" && is_nearly_full(context, *memory) =>
             {
@@ -495,7 +495,7 @@ impl Runtime {
     }
 }
 
-/// True if nine tenths of the heap are in use.
+/// Returns `true` if nine tenths of the heap are in use.
 fn is_nearly_full(context: &Context, limit: usize) -> bool {
     let used = usize::try_from(context.runtime().memory_usage().malloc_size).unwrap_or_default();
     used >= limit / 10 * 9

@@ -13,10 +13,10 @@ use crate::options::Level;
 use crate::realm::{Realm, Timer};
 use crate::value::HostFunction;
 
-/// Sources that run at the start: functions that the program needs, and the names of the globals.
+/// Sources that run at startup: functions that the program needs, and the names of the globals.
 const START: (&str, &str) = (include_str!("shim/tools.js"), include_str!("shim/globals.js"));
 
-/// Sources of globals that are created on first use, since most scripts do not use them.
+/// Sources of globals that are created on first use, because most scripts do not use them.
 const LAZY: [(&str, &str); 9] = [
     ("console", include_str!("shim/console.js")),
     ("schedule", include_str!("shim/schedule.js")),
@@ -57,7 +57,7 @@ pub(crate) fn freezer<'js>(ctx: &Ctx<'js>, everything: bool) -> rquickjs::Result
     eval(ctx, "freeze", include_str!("shim/freeze.js"))?.call((everything,))
 }
 
-/// Provides `fetch`, which makes requests of this name to the host.
+/// Provides `fetch`, which sends requests with this name to the host.
 pub(crate) fn give_fetch(ctx: &Ctx<'_>, realm: &Rc<Realm>) -> rquickjs::Result<()> {
     let ask = to_script(ctx, realm, &HostFunction::new(FETCH).into())?;
     eval(ctx, FETCH, include_str!("shim/fetch.js"))?.call((ask,))
@@ -150,7 +150,8 @@ fn clear<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, given: &[Value<'js>]) -> rquick
     Ok(undefined(ctx))
 }
 
-/// Evaluates the source of this name with the Rust functions that it needs. Only these sources have access to them.
+/// Evaluates the source with this name, giving it the Rust functions that it needs. Only these sources have access to
+/// them.
 fn source<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: Option<&Value<'js>>) -> rquickjs::Result<Value<'js>> {
     let name = name.and_then(Value::as_string).map(rquickjs::String::to_string).transpose()?.unwrap_or_default();
     let Some((_, source)) = LAZY.iter().find(|(known, _)| name == *known) else { return Ok(undefined(ctx)) };

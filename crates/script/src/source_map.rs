@@ -29,7 +29,7 @@ impl Mapping {
         Self(pieces)
     }
 
-    /// Returns the origin of `generated`: that of the nearest piece before it on its line.
+    /// Returns the origin of `generated`: that of the nearest preceding piece on its line.
     pub fn original(&self, generated: Position) -> Option<Position> {
         let after = self.0.partition_point(|(at, _)| *at <= generated);
         let (at, from) = self.0.get(after.checked_sub(1)?)?;
@@ -45,7 +45,7 @@ pub(crate) fn byte(text: &str, line: u32, column: u32) -> usize {
     text.floor_char_boundary(start + length.min(column as usize))
 }
 
-/// Converts the byte offset `at` of `text`, which is on `line`, to a source map position.
+/// Converts the byte offset `at` in `text`, which is on `line`, to a source map position.
 pub(crate) fn position(text: &str, line: u32, index: usize) -> Position {
     let before = &text[line_start(text, line)..index];
     let units: usize = before.chars().map(char::len_utf16).sum();

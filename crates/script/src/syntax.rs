@@ -1,17 +1,17 @@
-//! Parses on a sufficient stack: the parser and the visitors of its tree are recursive, as deep as the text is nested.
+//! Parses with enough stack: the parser and the visitors of its tree are recursive, as deep as the text is nested.
 
 use model::Source;
 use oxc_span::Span as Range;
 
 use crate::error::ScriptError;
 
-/// Nesting depth that fits on the stack of every thread.
+/// Nesting depth that fits on the stack of any thread.
 const SHALLOW: usize = 40;
 
 /// Nesting depth above which a source text is rejected.
 const DEEP: usize = 4_000;
 
-/// Length above which a source text always gets its own stack, in bytes.
+/// Length in bytes above which a source text is always parsed on a separate stack.
 const OWN_STACK_BYTES: usize = 1 << 20;
 
 /// Upper limit of the stack size for one level of nesting, in bytes, even in an unoptimised build.
@@ -31,7 +31,7 @@ pub(crate) struct Mistake {
 }
 
 impl Mistake {
-    /// Converts to an error of a script. `text` is the text with the mistake, and `shown` its path in messages.
+    /// Converts it to a script error. `text` is the text that contains the mistake, and `shown` its path in messages.
     pub fn into_error(self, text: &str, shown: String) -> ScriptError {
         let place = Source::new(shown, text).excerpt(self.span);
         ScriptError::Syntax { message: self.message, place: Some(Box::new(place)), help: self.help }
@@ -63,7 +63,8 @@ pub(crate) fn span(range: Range) -> model::Span {
     model::Span::new(range.start as usize, range.end as usize)
 }
 
-/// An open bracket and the nesting inside it without brackets: operators, and words such as `await` and `else`.
+/// An open bracket and the nesting inside it that is not caused by brackets: operators, and words such as `await` and
+/// `else`.
 #[derive(Default)]
 struct Level {
     chain: usize,
@@ -151,7 +152,7 @@ impl Scan<'_> {
         }
     }
 
-    /// True if the statement continues after this line end.
+    /// Returns `true` if the statement continues after this line end.
     fn goes_on(&self) -> bool {
         let before = self.bytes[..self.at - 1].iter().rev().find(|byte| !byte.is_ascii_whitespace());
         let after = self.bytes[self.at..].iter().take(256).find(|byte| !byte.is_ascii_whitespace());

@@ -7,7 +7,7 @@ use crate::pump::{Meter, Progress, StartedCall, TaskState, Turn};
 use crate::runtime::Runtime;
 use crate::value::{Function, Value};
 
-/// Running call. It belongs to the runtime that started it, and ends with [`Progress::Done`], an error, or
+/// A running call. It belongs to the runtime that started it, and ends with [`Progress::Done`], an error, or
 /// [`Runtime::cancel`].
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Task {
@@ -16,8 +16,7 @@ pub struct Task {
 }
 
 impl Runtime {
-    /// Calls `function` and runs it until it first waits. `budget` is the limit on its processor time, for all steps
-    /// together.
+    /// Calls `function` and runs it until it first waits. `budget` limits its CPU time over all steps.
     ///
     /// # Errors
     /// Returns the exception if the function throws before it first waits.
@@ -32,8 +31,8 @@ impl Runtime {
     /// Continues `task` as far as possible. The task is over after an error or [`Progress::Done`].
     ///
     /// # Errors
-    /// Returns the exception, or [`ScriptError::NeverSettled`] if the task waits and nothing is left that it could
-    /// wait for.
+    /// Returns the exception, or [`ScriptError::NeverSettled`] if the task is waiting and there is nothing left for
+    /// which it could wait.
     pub fn step(&mut self, task: &Task) -> Result<Progress, ScriptError> {
         let underway = if task.runtime == self.realm.id { self.tasks.remove(&task.id) } else { None };
         let Some(TaskState { started_call, mut meter }) = underway else {

@@ -1,5 +1,5 @@
-//! A pool of threads for script engines. Threads are reused, because on a new thread the memory of an engine costs as
-//! much time as the engine itself.
+//! A pool of threads for script engines. Threads are reused, because on a new thread, the memory for an engine takes
+//! as much time as the engine itself.
 
 use std::io;
 use std::sync::mpsc::{Sender, channel};
@@ -15,10 +15,10 @@ type Work = Box<dyn FnOnce() + Send>;
 
 static WAITING: Mutex<Vec<Sender<Work>>> = Mutex::new(Vec::new());
 
-/// Runs `work` on a thread that does nothing else meanwhile.
+/// Runs `work` on a thread that does nothing else in the meantime.
 ///
 /// # Errors
-/// When no thread can be started.
+/// Returns an error if no thread can be started.
 pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut work: Work = Box::new(work);
     while let Some(thread) = waiting(Vec::pop) {
@@ -30,7 +30,7 @@ pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Builder::new().name("script".to_owned()).stack_size(STACK).spawn(move || serve(work)).map(drop)
 }
 
-/// Runs `work` and then any further work. After a panic the thread ends and is not reused.
+/// Runs `work` and then any further work. After a panic, the thread ends and is not reused.
 fn serve(mut work: Work) {
     loop {
         work();

@@ -28,7 +28,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// Returns the language of a file of this name, if it is one of the two.
+    /// Returns the language of a file with this name, if it is one of the two.
     pub fn from_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "js" | "mjs" | "cjs" => Some(Self::JavaScript),
@@ -39,7 +39,7 @@ impl Language {
 
     pub(crate) fn source_type(self) -> SourceType {
         match self {
-            // The text shows if it is a module.
+            // The text shows whether it is a module.
             Self::JavaScript => SourceType::unambiguous(),
             Self::TypeScript => SourceType::ts(),
         }
@@ -65,7 +65,7 @@ pub(crate) struct Stripped {
 }
 
 /// Removes the types from `text`: enumerations, namespaces and parameter properties become code, and imports that are
-/// only used by types are removed.
+/// used only by types are removed.
 pub(crate) fn strip(text: &str, path: &Path) -> Result<Stripped, Mistake> {
     with_stack(text, || {
         let allocator = Allocator::default();
@@ -113,7 +113,7 @@ impl<'a> Visit<'a> for Decorators {
     }
 }
 
-/// Returns the first error in `text`, if any.
+/// Returns the first error in `text`, if there is one.
 pub(crate) fn check(text: &str, language: Language) -> Result<(), Mistake> {
     with_parsed(text, language, |parsed| {
         first_error(&parsed)?;
@@ -124,8 +124,8 @@ pub(crate) fn check(text: &str, language: Language) -> Result<(), Mistake> {
     })
 }
 
-/// True if `text`, which is JavaScript, has imports or exports. For an invalid text, the words that suggest them are
-/// enough.
+/// Returns `true` if `text`, which is JavaScript, has imports or exports. For an invalid text, words that suggest them
+/// are sufficient.
 pub(crate) fn is_module(text: &str) -> bool {
     if !may_be_module(text) {
         return false;
@@ -135,8 +135,8 @@ pub(crate) fn is_module(text: &str) -> bool {
     known.unwrap_or(true)
 }
 
-/// True if the words `import`, `export` or `await` occur like they do in a module. Parsing the text takes far longer,
-/// and most texts that are not modules do not contain any of them.
+/// Returns `true` if the words `import`, `export` or `await` occur as in a module. Parsing the text takes far longer,
+/// and most texts that are not modules contain none of them.
 fn may_be_module(text: &str) -> bool {
     let bytes = text.as_bytes();
     let stands_alone = |index: usize, length: usize| {
@@ -164,7 +164,7 @@ pub(crate) fn import_span(text: &str, language: Language, specifier: &str) -> Op
     })
 }
 
-/// Returns the specifiers that `text` imports, in no particular order. Returns none if it is not valid.
+/// Returns the specifiers that `text` imports, in no particular order. Empty if it is not valid.
 pub(crate) fn imported(text: &str, language: Language) -> Vec<String> {
     let found = with_parsed(text, language, |parsed| {
         Ok(parsed.module_record.requested_modules.keys().map(ToString::to_string).collect())
@@ -172,7 +172,7 @@ pub(crate) fn imported(text: &str, language: Language) -> Vec<String> {
     found.unwrap_or_default()
 }
 
-/// Returns the imports of values in `text` with their locations. Imports that are only types are omitted.
+/// Returns the imports of values in `text` with their locations. Imports of types only are omitted.
 pub(crate) fn imported_values(text: &str, language: Language) -> Vec<(String, model::Span)> {
     let found = with_parsed(text, language, |parsed| {
         let requests = parsed.module_record.requested_modules.iter();
@@ -232,8 +232,8 @@ pub(crate) fn throw_around(text: &str, language: Language, index: usize) -> Opti
     found.ok().flatten().map(|start| start as usize)
 }
 
-/// Returns the beginning of the loop in which a function that has last passed byte `at` can be: the first one after
-/// it, without calls in between, in the same function and the same loop.
+/// Returns the beginning of the loop in which a function that has last passed byte `at` may be: the first one after
+/// it, with no calls in between, in the same function and the same loop.
 pub(crate) fn loop_after(text: &str, language: Language, index: usize) -> Option<usize> {
     find_loop(text, language, index..index)
 }
@@ -255,12 +255,12 @@ fn find_loop(text: &str, language: Language, passed: std::ops::Range<usize>) -> 
 
 struct Loops {
     at: u32,
-    /// Upper limit of the beginnings of functions to search, if it is unknown that the function contains `at`.
+    /// Upper limit for the beginnings of functions to search, if it is unknown whether the function contains `at`.
     begins_before: u32,
     found: Option<u32>,
-    /// True if the code that follows cannot be reached without passing another call.
+    /// True if the following code cannot be reached without passing another call.
     is_over: bool,
-    /// True if this is part of the call at `at`, so that it was passed before.
+    /// True if this is part of the call at `at`, and was therefore passed before.
     is_within_call: bool,
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::Number;
 
-/// Value that is passed between Rust and a script. It is copied: neither side sees later changes of the other.
+/// A value that is passed between Rust and a script. It is copied: neither side sees later changes made by the other.
 ///
-/// A value that is returned from a script is converted: a `Date` becomes its ISO text, a `Map` a map, a `Set` and a
-/// typed array a list, an error its `name` and `message`, and an object with `toJSON` the result of that. Symbols
-/// become undefined. A big integer becomes a number if it fits, else text.
+/// A value that is returned from a script is converted: a `Date` becomes its ISO text, a `Map` a map, a `Set` or a
+/// typed array a list, an error its `name` and `message`, and an object with `toJSON` the result of that method.
+/// Symbols become undefined. A big integer becomes a number if it fits, otherwise text.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
     /// `undefined`.
@@ -36,13 +36,13 @@ pub enum Value {
     },
     /// A function of a script. Only the runtime that it came from can call it.
     Function(Function),
-    /// A function of the program, called synchronously. Only from Rust to scripts.
+    /// A function of the program, called synchronously. Only passed from Rust to scripts.
     Native(Native),
-    /// A request to the host, which answers later. Only from Rust to scripts.
+    /// A request to the host, which answers later. Only passed from Rust to scripts.
     HostFunction(HostFunction),
 }
 
-/// Handle to a function of a script, which its [`Runtime`](crate::Runtime) keeps: plain data.
+/// Handle to a script's function, which is kept by its [`Runtime`](crate::Runtime): plain data.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Function {
     pub(crate) runtime: u64,
@@ -63,7 +63,7 @@ impl Function {
     }
 }
 
-/// Rust implementation of a [`Native`]. The error is the message of the exception that it throws.
+/// Rust implementation of a [`Native`]. If it returns an error, this is the message of the exception that is thrown.
 pub type NativeFunction = dyn Fn(&[Value]) -> Result<Value, String> + Send + Sync;
 
 /// Pure function of the program that a script can call.
@@ -105,7 +105,7 @@ impl PartialEq for Native {
     }
 }
 
-/// Function whose calls are requests to the host. Each call returns a promise that the host settles.
+/// A function whose calls are requests to the host. Each call returns a promise that the host settles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostFunction {
     /// Name of the request, and of the function in scripts.
@@ -127,14 +127,14 @@ impl HostFunction {
     }
 }
 
-/// Request of a script to the host.
+/// A request from a script to the host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// Id that the answer must name.
     pub id: u64,
     /// Name of the [`HostFunction`] that was called.
     pub name: Arc<str>,
-    /// The bound arguments, then those of the script.
+    /// The bound arguments, followed by those of the script.
     pub arguments: Vec<Value>,
 }
 
@@ -169,9 +169,9 @@ impl From<usize> for Key {
 const SAFE: f64 = 9_007_199_254_740_991.0;
 
 impl Value {
-    /// Converts to JSON. Entries that are undefined or functions are omitted from maps and become null in lists. At
-    /// the top level they become null, and so do `NaN` and the infinities. A regular expression becomes the text of
-    /// its literal.
+    /// Converts the value to JSON. Entries that are undefined or functions are omitted from maps and become null in
+    /// lists. At the top level they become null, and so do `NaN` and the infinities. A regular expression becomes the
+    /// text of its literal.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Undefined | Self::Null | Self::Function(_) | Self::Native(_) | Self::HostFunction(_) => {
@@ -192,17 +192,17 @@ impl Value {
         }
     }
 
-    /// True if it is `undefined`.
+    /// Returns `true` if it is `undefined`.
     pub fn is_undefined(&self) -> bool {
         matches!(self, Self::Undefined)
     }
 
-    /// True if a script could call it.
+    /// Returns `true` if a script could call it.
     pub fn is_callable(&self) -> bool {
         matches!(self, Self::Function(_) | Self::Native(_) | Self::HostFunction(_))
     }
 
-    /// True if it is truthy in JavaScript.
+    /// Returns `true` if it is truthy in JavaScript.
     pub fn is_truthy(&self) -> bool {
         match self {
             Self::Undefined | Self::Null => false,

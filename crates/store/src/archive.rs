@@ -1,7 +1,7 @@
 //! Exports and imports runs: one compressed file per run, to keep it or to move it to another machine.
 //!
-//! The file is JSON lines, compressed with zstd: a header, the events of the run as they were stored, and an end with
-//! the number of events and the hash of the run. The checksum of zstd covers all of it.
+//! The file consists of JSON lines, compressed with zstd: a header, the events of the run as they were stored, and an
+//! end with the number of events and the hash of the run. The zstd checksum covers all of it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -14,9 +14,9 @@ use crate::{RunFilter, Store, StoreError, StoredEvent, Verification};
 const VERSION: u32 = 1;
 /// Compression level. It is high, because a run is exported once and kept for a long time.
 const LEVEL: i32 = 9;
-/// Number of events that are stored in one batch.
+/// Number of events stored in one batch.
 pub(crate) const BATCH: usize = 512;
-/// Maximum length of a line, in bytes. No event is nearly as long.
+/// Maximum length of a line, in bytes. No event comes close to it.
 const MAX_LINE_BYTES: u64 = 1 << 30;
 
 #[derive(Serialize, Deserialize)]
@@ -31,21 +31,21 @@ struct Header {
 #[derive(Serialize, Deserialize)]
 struct End {
     events: usize,
-    /// Hash of the run, if it has one and was not changed.
+    /// Hash of the run, if it has one and the run was not changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hash: Option<String>,
 }
 
-/// Exported run.
+/// An exported run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
     /// Number of events.
     pub events: usize,
-    /// Result of verifying the run. Only a run that is intact keeps its hash.
+    /// Result of verifying the run. Only an intact run keeps its hash.
     pub verification: Verification,
 }
 
-/// Imported run.
+/// An imported run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
     /// Full id.
@@ -69,10 +69,10 @@ pub enum ArchiveError {
     /// A newer version wrote the file.
     #[error("a newer trialrun wrote it: {0}")]
     Newer(String),
-    /// The file is incomplete, or was changed.
+    /// The file is incomplete or was changed.
     #[error("it is damaged: {0}")]
     Damaged(String),
-    /// The record already has the run.
+    /// The run is already in the record.
     #[error("run {0} is already recorded")]
     Present(String),
 }
@@ -80,7 +80,7 @@ pub enum ArchiveError {
 /// Writes the run with that full id to `out`.
 ///
 /// # Errors
-/// When the run cannot be read, or `out` cannot be written.
+/// Returns an error if the run cannot be read, or `out` cannot be written.
 pub fn export(store: &dyn Store, run: &str, out: impl Write) -> Result<Exported, ArchiveError> {
     let verification = store.verify(run)?;
     let mut out = zstd::Encoder::new(out, LEVEL)?;
@@ -113,7 +113,8 @@ fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
 /// record.
 ///
 /// # Errors
-/// When `from` is not a complete exported run, when the record has the run already, or cannot be written.
+/// Returns an error if `from` is not a complete exported run, the record already contains the run, or it cannot be
+/// written.
 pub fn import(store: &mut dyn Store, from: impl Read) -> Result<Imported, ArchiveError> {
     let mut lines = Lines(BufReader::new(zstd::Decoder::new(from)?), String::new());
     let header = lines.next().map_err(|_| ArchiveError::Foreign)?.ok_or(ArchiveError::Foreign)?;
@@ -127,22 +128,22 @@ pub fn import(store: &mut dyn Store, from: impl Read) -> Result<Imported, Archiv
     match append(store, &run, &mut lines).and_then(|end| keep_hash(store, &run, &version, end)) {
         Ok(events) => Ok(Imported { run, events }),
         Err(error) => {
-            // The first error is the one to report; a run without its end is shown as interrupted.
+            // The first error is the one to report; a run without an end would be shown as interrupted.
             let _ = store.remove(&run);
             Err(error)
         }
     }
 }
 
-/// Compares the hash of the imported run with the exported one. A run that was exported without a hash has none here.
-/// Returns the number of events.
+/// Compares the hash of the imported run with the exported one. If a run was exported without a hash, it gets none
+/// here. Returns the number of events.
 fn keep_hash(store: &mut dyn Store, run: &str, version: &str, end: End) -> Result<usize, ArchiveError> {
     let Some(hash) = end.hash else {
         store.remove_chain(run)?;
         return Ok(end.events);
     };
     let rows = store.runs(&RunFilter { named: Some(run.to_owned()), ..RunFilter::default() })?;
-    // Another version may write the same events differently, so its hash is not comparable.
+    // Another version may serialise the same events differently, so its hash cannot be compared.
     let is_comparable = version == env!("CARGO_PKG_VERSION");
     if is_comparable && rows.iter().find(|row| row.id == run).and_then(|row| row.hash.as_ref()) != Some(&hash) {
         return Err(ArchiveError::Damaged("its events do not match the hash of the run".to_owned()));

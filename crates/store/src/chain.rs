@@ -1,9 +1,9 @@
-//! The chain of hashes over a run, which shows changes of what was recorded.
+//! The chain of hashes over a run, which reveals changes to recorded data.
 //!
 //! Each finished trial and each event of the run itself is a *link*. Its digest covers the stored events, and its hash
-//! covers the digest and the hash of the link before it. The hash of the last link therefore depends on everything
-//! recorded, and is the *hash of the run*. The chain has no secret: whoever can write the record can compute a new
-//! chain. Only a hash that is kept elsewhere shows that.
+//! covers the digest and the hash of the previous link. So the hash of the last link depends on everything that was
+//! recorded, and is the *hash of the run*. The chain has no secret: anyone who can write the record can compute a new
+//! chain, which is noticed only if the hash was kept elsewhere.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ pub(crate) type Hash = [u8; 32];
 pub enum Verification {
     /// The run has no chain, because it was recorded before there were chains.
     Unchained,
-    /// Everything is as it was recorded.
+    /// Everything is as recorded.
     Intact {
         /// Hash of the run.
         hash: String,
@@ -34,7 +34,7 @@ pub enum Verification {
 /// Difference between a run and its chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Id of the trial; absent for a difference of the run itself.
+    /// Id of the trial; absent if the difference concerns the run itself.
     pub trial: Option<String>,
     /// Description, such as `its events were changed`.
     pub reason: String,
@@ -49,12 +49,12 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// Returns the hash that the first link of a run follows.
+/// Returns the hash that precedes the first link of a run.
 pub(crate) fn start(run: &str) -> Hash {
     Sha256::new().chain_update(b"trialrun run\0").chain_update(run).finalize().into()
 }
 
-/// Returns the hash of a link: of the trial `trial`, or of an event of the run itself if that is empty. `seq` is the
+/// Returns the hash of a link: for the trial `trial`, or for an event of the run itself if that is empty. `seq` is the
 /// number of its last event.
 pub(crate) fn link(previous: &Hash, seq: u64, trial: &str, digest: &Hash) -> Hash {
     let hash = Sha256::new().chain_update(b"trialrun link\0").chain_update(previous).chain_update(seq.to_be_bytes());

@@ -1,11 +1,11 @@
-//! Stores every run, its trials and its events while they happen.
+//! Stores every run, its trials and its events as they happen.
 //!
-//! Events of a running trial are rows of a journal. When a trial gets its outcome, one transaction stores the
-//! outcome, packs the trial's events together with those of other trials that finish at that time, and removes them
-//! from the journal. A process that is killed therefore loses at most the events it had not yet passed to the store:
-//! finished trials are complete, and the earlier events of an unfinished trial are still there.
+//! Events of a running trial are rows in a journal. When a trial gets its outcome, a single transaction stores the
+//! outcome, packs the trial's events together with those of other trials that finish at the same time, and removes
+//! them from the journal. So a killed process loses at most the events that it had not yet passed to the store:
+//! finished trials are complete, and earlier events of unfinished trials are still there.
 //!
-//! The store does not know reports and decides nothing: it returns the events as they were written.
+//! The store knows nothing about reports and makes no decisions: it returns events as they were written.
 //!
 //! ```
 //! use trialrun_store::{RunFilter, open, open_existing};
@@ -37,20 +37,20 @@ pub use selector::{SelectError, select_run, select_trial};
 use sqlite::SqliteStore;
 
 /// Opens the record at `path` to write runs of the process `owner_pid`, and creates it if it does not exist. The
-/// folder must exist. A file that a newer version wrote, or that is not a record, is rejected and left unchanged, byte
-/// for byte.
+/// folder must exist. A file that was written by a newer version, or is not a record, is rejected and stays unchanged,
+/// byte for byte.
 ///
 /// # Errors
-/// When the file is not a record that this version can write.
+/// Returns an error if the file is not a record that this version can write.
 pub fn open(path: &Path, owner_pid: u32) -> Result<Box<dyn Store>, StoreError> {
     Ok(Box::new(SqliteStore::open(path)?.owned_by(owner_pid)))
 }
 
-/// Opens the record at `path`; `None` if it does not exist. Creates no file. A record that this user can only read is
-/// opened read-only.
+/// Opens the record at `path`; `None` if it does not exist. Creates no file. If the user may only read the record, it
+/// is opened read-only.
 ///
 /// # Errors
-/// When the file is not a record that this version can read.
+/// Returns an error if the file is not a record that this version can read.
 pub fn open_existing(path: &Path) -> Result<Option<Box<dyn Store>>, StoreError> {
     Ok(SqliteStore::open_existing(path)?.map(|store| Box::new(store) as Box<dyn Store>))
 }

@@ -1,4 +1,4 @@
-//! Merging of the runs of all shards of a plan into one run, as if the plan had been run whole.
+//! Merges the runs of all shards of a plan into one run, as if the plan had been run as a whole.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use model::{Envelope, Event, Invocation, MissingShards, RunInfo, SETTINGS_WITHOU
 
 use crate::{Store, StoreError, StoredEvent};
 
-/// Merged run.
+/// A merged run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
     /// Number of planned trials.
     pub planned: usize,
-    /// Number of shards that the plan was split into.
+    /// Number of shards into which the plan was split.
     pub of: u64,
     /// Numbers of the shards that are missing.
     pub missing: Vec<u64>,
@@ -24,7 +24,7 @@ pub enum MergeError {
     /// The record cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A run has a whole plan.
+    /// A run has a complete plan.
     #[error("run {0} is not a shard: it has a whole plan")]
     NotAShard(String),
     /// Two runs are not shards of the same plan.
@@ -39,7 +39,7 @@ pub enum MergeError {
     },
 }
 
-/// Run to merge.
+/// A run to merge.
 struct Part {
     info: RunInfo,
     shard: Shard,
@@ -48,11 +48,12 @@ struct Part {
     has_chain: bool,
 }
 
-/// Merges `runs` of `source`, which are shards of one plan, into the new run `id` of `target`. Without a `label`, it has
-/// the label that all of them have.
+/// Merges `runs` in `source`, which are shards of one plan, into the new run `id` in `target`. If `label` is absent,
+/// the run gets the label that all shards have in common.
 ///
 /// # Errors
-/// When they are not shards of one plan, or a record cannot be used. Nothing is added to `target` then.
+/// Returns an error if they are not shards of one plan, or a record cannot be used. In that case nothing is added to
+/// `target`.
 pub fn merge(
     source: &dyn Store,
     runs: &[String],
@@ -77,7 +78,7 @@ pub fn merge(
     let planned = info.trials.len();
     let mut copy = Copy { target, run: id.into(), seq: 0, batch: Vec::new() };
     let written = write(source, &parts, &trials, info, &mut copy).and_then(|()| {
-        // What was recorded without a chain cannot be verified by being copied.
+        // Copying a run that was recorded without a chain must not make it look verified.
         if parts.iter().all(|part| part.has_chain) { Ok(()) } else { target.remove_chain(id) }
     });
     match written {
@@ -98,7 +99,7 @@ fn part(source: &dyn Store, run: &str) -> Result<Part, MergeError> {
     Ok(Part { info, shard, end: row.duration_ms.map(|ms| (ms, row.signal)), duration_ms, has_chain })
 }
 
-/// Returns why two runs are not different shards of one plan.
+/// Returns the reason if two runs are not different shards of one plan.
 fn difference(one: &Part, other: &Part) -> Option<String> {
     let Shard { index, of, .. } = one.shard;
     if of != other.shard.of {
@@ -138,7 +139,7 @@ fn in_order(parts: &[Part]) -> Result<Vec<(TrialId, usize)>, MergeError> {
             trials.push((*position, id, index));
         }
     }
-    // As planning does: if arms are compared, every case runs once before any case is repeated.
+    // The same order as in planning: if arms are compared, every case runs once before any case is repeated.
     trials.sort_by_key(|(position, id, _)| (if compares { id.repetition } else { 0 }, *position));
     Ok(trials.into_iter().map(|(_, id, at)| (id.clone(), at)).collect())
 }
@@ -160,11 +161,11 @@ fn info(parts: &[Part], trials: &[(TrialId, usize)], id: &str, label: Option<Str
         shard: None,
         ..first.clone()
     };
-    // There is no command that starts a merged run, but its test files are known.
+    // No command starts a merged run, but its test files are known.
     let invocations = parts.iter().filter_map(|part| part.info.invocation.as_ref());
     let suites: BTreeMap<String, String> = invocations.flat_map(|invocation| invocation.suites.clone()).collect();
     info.invocation = (!suites.is_empty()).then(|| Invocation { suites, ..Invocation::default() });
-    // The first trials of a plan name its agents first.
+    // The agents are in the order in which the trials of the plan first name them.
     let mut seen = HashSet::new();
     for part in trials.iter().filter(|(_, at)| seen.insert(*at)).map(|(_, index)| &parts[*index].info) {
         for agent in &part.agents {
@@ -182,8 +183,8 @@ fn info(parts: &[Part], trials: &[(TrialId, usize)], id: &str, label: Option<Str
     info
 }
 
-/// Writes the events of the merged run: its start, the events of the runs themselves, those of each trial in the order
-/// of the plan, and its end if all parts have one.
+/// Writes the events of the merged run: its start, the events of the runs themselves, the events of each trial in the
+/// order of the plan, and its end if all parts have one.
 fn write(
     source: &dyn Store,
     parts: &[Part],
@@ -224,7 +225,7 @@ fn into_envelope(event: StoredEvent) -> Result<Envelope, StoreError> {
     event.known().ok_or_else(|| StoreError::Damaged("an event is of another version".to_owned()))
 }
 
-/// Writes events into a run, with their own numbers.
+/// Writes events to a run and renumbers them.
 struct Copy<'a> {
     target: &'a mut dyn Store,
     run: Arc<str>,
@@ -264,7 +265,7 @@ mod tests {
     const OTHER: &str = "0193a000-0000-7000-8000-000000000002";
     const WHOLE: &str = "0193a000-0000-7000-8000-000000000003";
 
-    /// Records shard `index` of `of`, whose cases are at `positions` of the plan.
+    /// Records shard `index` of `of`, whose cases are at `positions` in the plan.
     fn shard(store: &mut dyn Store, run: &str, (index, of): (u64, u64), cases: &[(&str, usize)], ends: bool) {
         let mut story = RunBuilder::of(run);
         let names: Vec<&str> = cases.iter().map(|(case, _)| *case).collect();

@@ -9,8 +9,8 @@ use crate::{SelectError, Verification, select_run, select_trial};
 
 /// Records runs and reads them back.
 pub trait Store: Send {
-    /// Stores `events`, all of them or none. They are in the order of their numbers; a run's first event is its
-    /// `run_started`. After this method returns, they survive the end of the process, however it ends.
+    /// Stores `events`, all of them or none. They must be in numerical order; a run's first event is its
+    /// `run_started`. After this method returns, they survive the end of the process for any reason.
     fn append(&mut self, events: &[Envelope]) -> Result<(), StoreError>;
 
     /// Returns recorded runs, newest first.
@@ -19,8 +19,8 @@ pub trait Store: Send {
     /// Returns the settings and planned trials of the run with that full id.
     fn info(&self, run: &str) -> Result<RunInfo, StoreError>;
 
-    /// Counts the trials of a run that have an outcome, by their outcomes, with their tokens and cost. Fields of the
-    /// summary that depend on findings are empty; the summary of a run that ended is complete.
+    /// Counts a run's trials that have an outcome, by outcome, with their tokens and cost. Summary fields that depend
+    /// on findings are empty, unless the run has ended.
     fn summary(&self, run: &str) -> Result<Summary, StoreError>;
 
     /// Returns the runs that have finished trials, newest first, with the results of their cases.
@@ -29,7 +29,7 @@ pub trait Store: Send {
     /// Returns the suite and the case of each finished trial, without duplicates, in the order of their names.
     fn cases(&self) -> Result<Vec<(String, String)>, StoreError>;
 
-    /// Returns finished trials: those of the newest run first, and of each run the most recently finished first.
+    /// Returns finished trials: those of the newest run first, and within each run the most recently finished first.
     fn trials(&self, filter: &TrialFilter) -> Result<Vec<TrialRow>, StoreError> {
         let mut rows = Vec::new();
         self.each_trial(filter, &mut |row| {
@@ -40,16 +40,16 @@ pub trait Store: Send {
     }
 
     /// Calls `take` with finished trials, in the order of [`trials`](Self::trials), until it returns `false`. Only one
-    /// is in memory at a time.
+    /// trial is in memory at a time.
     fn each_trial(&self, filter: &TrialFilter, take: &mut dyn FnMut(TrialRow) -> bool) -> Result<(), StoreError>;
 
-    /// Returns a finished trial, by the full ids of its run and its own.
+    /// Returns a finished trial, given the full ids of its run and of the trial.
     fn trial(&self, run: &str, trial: &str) -> Result<TrialRecord, StoreError> {
         let unknown = || StoreError::UnknownTrial { run: run.to_owned(), trial: trial.to_owned() };
         self.records(run, &[trial])?.pop().ok_or_else(unknown)
     }
 
-    /// Returns finished trials of a run, in the given order, by the full ids of the run and their own.
+    /// Returns finished trials of a run in the given order, by the full ids of the run and of the trials.
     fn records(&self, run: &str, trials: &[&str]) -> Result<Vec<TrialRecord>, StoreError>;
 
     /// Returns all events of one trial so far, in order.
@@ -62,23 +62,23 @@ pub trait Store: Send {
         run: &str,
     ) -> Result<Box<dyn Iterator<Item = Result<StoredEvent, StoreError>> + 'a>, StoreError>;
 
-    /// Returns the trials of a run that have started and have no outcome, in the order in which they started.
+    /// Returns the trials of a run that have started and have no outcome yet, in the order in which they started.
     fn live(&self, run: &str) -> Result<Vec<LiveTrial>, StoreError>;
 
-    /// Prepares an interrupted run for being resumed by the owner of this store: removes its end, its cancelled trials
-    /// and the events of trials that did not finish. A run that was changed after it was recorded is rejected.
+    /// Prepares an interrupted run so that the owner of this store can resume it: removes its end, its cancelled
+    /// trials and the events of trials that did not finish. A run that was changed after it was recorded is rejected.
     fn reopen(&mut self, run: &str) -> Result<(), StoreError>;
 
     /// Compares a run with its chain of hashes. Events of trials without an outcome are not part of the chain.
     fn verify(&self, run: &str) -> Result<Verification, StoreError>;
 
-    /// Removes the chain of a run that was copied from a run without one.
+    /// Removes the chain of a run that was copied from a run without a chain.
     fn remove_chain(&mut self, run: &str) -> Result<(), StoreError>;
 
     /// Deletes a run and everything that belongs to it.
     fn remove(&mut self, run: &str) -> Result<(), StoreError>;
 
-    /// Calls `each` with the known events of a run in order. Returns the number of events that were omitted because
+    /// Calls `each` with the known events of a run in order. Returns the number of events that were skipped because
     /// this version does not know them.
     fn replay(&self, run: &str, each: &mut dyn FnMut(&Envelope)) -> Result<usize, StoreError> {
         let mut unknown = 0;
@@ -91,10 +91,10 @@ pub trait Store: Send {
         Ok(unknown)
     }
 
-    /// Returns the run that `wanted` names: `latest`, `previous`, `latest~N`, a label (the newest run with that label)
-    /// or the prefix of an id.
+    /// Returns the run to which `wanted` refers: `latest`, `previous`, `latest~N`, a label (the newest run with that
+    /// label) or the prefix of an id.
     fn select(&self, wanted: &str) -> Result<RunRow, StoreError> {
-        // One run is found without reading thousands of them. Only an error message needs the others.
+        // A run is found without reading thousands of others. Only an error message needs those.
         for filter in [RunFilter::from_name(wanted), RunFilter::default()] {
             let mut rows = self.runs(&filter)?;
             if let Ok(found) = select_run(&rows, wanted) {
@@ -104,7 +104,7 @@ pub trait Store: Send {
         Err(select_run(&self.runs(&RunFilter::default())?, wanted).err().unwrap_or(SelectError::NoRuns).into())
     }
 
-    /// Returns the finished trial that `wanted` names, in the newest run that has one: its id, the id without its arm
+    /// Returns the finished trial to which `wanted` refers, in the newest run that has one: its id, the id without arm
     /// and repetition, its case, or the prefix of its id. `RUN/…` searches that run first.
     fn select_trial(&self, wanted: &str) -> Result<TrialRow, StoreError> {
         if let Some((run, trial)) = wanted.split_once('/')
@@ -118,7 +118,7 @@ pub trait Store: Send {
             }
         }
         let named = TrialFilter { named: Some(wanted.to_owned()), last: Some(1), ..TrialFilter::default() };
-        // If no trial has that name, the message lists those of the newest run.
+        // If no trial has that name, the message lists the trials of the newest run.
         let any = TrialFilter { last: Some(1), ..TrialFilter::default() };
         for filter in [named, any] {
             if let Some(newest) = self.trials(&filter)?.pop() {
@@ -145,7 +145,7 @@ pub struct RunFilter {
 }
 
 impl RunFilter {
-    /// Selects the runs among which `wanted` names one: the newest ones, or those with that label or id.
+    /// Selects the runs among which `wanted` refers to one: the newest runs, or those with that label or id.
     fn from_name(wanted: &str) -> Self {
         let back = match wanted {
             "latest" => Some(0),
@@ -168,8 +168,8 @@ pub struct ResultFilter {
     pub case: Option<String>,
     /// Maximum number of runs, newest first.
     pub last: Option<usize>,
-    /// Number of runs, newest first, whose cases are counted. Of the others, whole runs that ended have only their
-    /// summaries: counting the cases of thousands of runs takes seconds.
+    /// Number of newest runs whose cases are counted. Without a suite and a case, older runs that have ended are
+    /// returned with only their summary, because counting the cases of thousands of runs takes seconds.
     pub with_cases: usize,
 }
 
@@ -184,9 +184,9 @@ pub struct TrialFilter {
     pub case: Option<String>,
     /// Text that the trial's id contains.
     pub text: Option<String>,
-    /// Id of the trial, the id without its arm, or the prefix of its id or of its case.
+    /// Id of the trial, the id without its arm, or the prefix of its id or case.
     pub named: Option<String>,
-    /// Maximum number of trials, from the first.
+    /// Maximum number of trials, counted from the first.
     pub last: Option<usize>,
 }
 
@@ -197,12 +197,12 @@ impl TrialFilter {
     }
 }
 
-/// Event as it was read.
+/// An event as it was read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StoredEvent {
-    /// Event that this version knows.
+    /// An event that this version knows.
     Known(Box<Envelope>),
-    /// Event that another version wrote; kept unchanged.
+    /// An event that another version wrote; kept unchanged.
     Unknown(Value),
 }
 
@@ -262,7 +262,7 @@ pub enum StoreError {
         /// Path of the file.
         path: PathBuf,
     },
-    /// The backend cannot read or write; why, in its own words.
+    /// The backend cannot read or write. Contains its own message.
     #[error("the record cannot be read or written: {0}")]
     Backend(String),
     /// The stored data cannot be interpreted.

@@ -1,4 +1,4 @@
-//! Names by which a user can select a run or a trial.
+//! Names with which a user can select a run or a trial.
 
 use model::{Outcome, RunRow, TrialRow, WITHOUT_SKILL, nearest};
 
@@ -14,7 +14,7 @@ pub enum SelectError {
         /// Name of that run.
         only: String,
     },
-    /// A run was requested that is older than the first.
+    /// The requested run would be older than the first one.
     #[error("there is no `{wanted}`: the number of recorded runs is {runs}")]
     NotSoMany {
         /// Requested name.
@@ -70,9 +70,9 @@ impl SelectError {
     }
 }
 
-/// Returns the index of the run that `wanted` names among `runs`, newest first. `latest~2` is the second run before the
-/// latest. `latest`, `latest~N` and `previous` take precedence over labels, and labels over ids; of several runs with
-/// one label the newest is selected.
+/// Returns the index of the run to which `wanted` refers among `runs`, newest first. `latest~2` is two runs before the
+/// latest. `latest`, `latest~N` and `previous` take precedence over labels, and labels over ids; if several runs have
+/// the same label, the newest is selected.
 pub fn select_run(runs: &[RunRow], wanted: &str) -> Result<usize, SelectError> {
     let Some(latest) = runs.first() else { return Err(SelectError::NoRuns) };
     match wanted {
@@ -118,10 +118,10 @@ pub fn select_run(runs: &[RunRow], wanted: &str) -> Result<usize, SelectError> {
     }
 }
 
-/// Returns the index of the trial that `wanted` names among one run's `trials`. In order of precedence: a full id, an
-/// id without its arm, an id without arm and repetition, a case, or the prefix of an id or a case. Of several trials
-/// of one case the most informative is selected: one with the skill before one without it, a failed one before a passed
-/// one, otherwise the first.
+/// Returns the index of the trial to which `wanted` refers among one run's `trials`. In order of precedence: a full
+/// id, an id without its arm, an id without arm and repetition, a case, or the prefix of an id or a case. If a case
+/// has several trials, the most informative one is selected: one with the skill rather than without it, a failed one
+/// rather than a passed one, otherwise the first.
 pub fn select_trial(trials: &[TrialRow], wanted: &str) -> Result<usize, SelectError> {
     let ways: [&dyn Fn(&TrialRow) -> bool; 5] = [
         &|trial| trial.id == wanted,

@@ -1,7 +1,7 @@
 //! `allowed-tools`: the tools that a skill declares.
 //!
-//! Skills write it in several forms: `Read, Write`, `Read Write`, a YAML list, and scopes in parentheses that contain
-//! spaces and commas themselves, as in `Bash(git *, npm test)`. White space and commas separate tools outside
+//! Skills write it in several forms: `Read, Write`, `Read Write`, a YAML list, and scopes in parentheses that may
+//! themselves contain spaces and commas, as in `Bash(git *, npm test)`. White space and commas separate tools outside
 //! parentheses, and a closing parenthesis ends its tool.
 
 use model::AllowedTool;
@@ -36,7 +36,7 @@ pub fn tokens(written: &str) -> Vec<String> {
     tokens
 }
 
-/// Merges tools by name in order of first appearance, and combines the scopes of one name. A name that occurs once
+/// Merges tools by name in order of first appearance, and combines the scopes of each name. A name that occurs once
 /// without scopes is allowed without restriction, whatever its other entries say.
 pub fn merged(tokens: &[String]) -> Vec<AllowedTool> {
     let mut tools: Vec<AllowedTool> = Vec::new();
@@ -64,7 +64,7 @@ pub fn merged(tokens: &[String]) -> Vec<AllowedTool> {
     tools
 }
 
-/// Returns the reason why `token` is not a tool, if it is not.
+/// Returns the reason why `token` is not a tool; `None` if it is one.
 pub fn fault(token: &str) -> Option<&'static str> {
     if token.starts_with('(') {
         Some("has scopes without a tool before them")

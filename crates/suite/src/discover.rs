@@ -1,5 +1,5 @@
-//! Finds the files to load: by default the tests of every skill and the project's scenarios, otherwise the targets
-//! that the user named.
+//! Finds the files to load: by default the tests of all skills and the project's scenarios, otherwise the targets that
+//! the user named.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::ErrorKind;
@@ -19,7 +19,7 @@ use crate::skills::{chosen_skill, folders, misnamed, names_in, skill_names, skil
 /// Folder in the project's root for suites that do not belong to a skill.
 pub const SCENARIOS_FOLDER: &str = "scenarios";
 
-/// Folder in the project's root for suites that are stored apart from their skills.
+/// Folder in the project's root for suites that are stored separately from their skills.
 const EXAMPLES_FOLDER: &str = "examples";
 
 /// File that may contain a suite.
@@ -34,9 +34,9 @@ pub struct Candidate {
 /// Reason why a file is considered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiscoveryReason {
-    /// The file must be a suite: it was named, or is in a folder that contains only suites.
+    /// The file must be a suite: the user named it, or it is in a folder that contains only suites.
     Suite,
-    /// The file was found below a directory that was named. A file that is nearly a suite, or cannot be read, is
+    /// The file was found below a directory that the user named. A file that is nearly a suite, or cannot be read, is
     /// reported.
     Searched,
     /// The file is in a subfolder of the project's scenarios, which may also contain scripts and other files. A file
@@ -44,7 +44,7 @@ pub enum DiscoveryReason {
     Deeper,
 }
 
-/// Returns the files that `request` names, without duplicates and in the order in which they are named; files of a
+/// Returns the files that `request` names, without duplicates and in the order in which they are named; files in a
 /// directory are sorted by path.
 pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> {
     let mut found = Vec::new();
@@ -70,14 +70,14 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
     for target in &request.targets {
         found.extend(named(target, request, problems));
     }
-    // A folder that cannot be read may contain tests. Without a report, the run would be green without them.
+    // A folder that cannot be read may contain tests. If it were not reported, the run would succeed without them.
     problems.extend(passed_over(request));
     let mut seen = HashSet::new();
     found.retain(|candidate| seen.insert(candidate.path.clone()));
     found
 }
 
-/// Reports that the project has none of the folders that contain tests.
+/// Reports that the project has none of the folders for tests.
 fn nothing_there(request: &Request) -> Diagnostic {
     let shown = path::shown(&request.skills_dir, &request.cwd);
     let problem =
@@ -138,7 +138,7 @@ fn evals_of(skill: &Path) -> Option<Candidate> {
     Some(Candidate { path, reason: DiscoveryReason::Suite })
 }
 
-/// Returns the suites of skills in `root`, in the folders below it, and in those of its examples and sub-agents.
+/// Returns the suites of the skills in `root`, in the folders below it, and in its folders of examples and sub-agents.
 fn evals_below(root: &Path) -> Vec<Candidate> {
     let files = evals_places(root).into_iter().filter(|path| path.is_file());
     files.map(|path| Candidate { path, reason: DiscoveryReason::Searched }).collect()
@@ -158,7 +158,7 @@ fn evals_places(root: &Path) -> Vec<PathBuf> {
     all.map(|folder| folder.join(EVALS_FOLDER).join(EVALS_FILE)).collect()
 }
 
-/// Reports folders of tests that cannot be read, and files in them that are skipped because of their names.
+/// Reports test folders that cannot be read, and files in them that are skipped because of their names.
 fn passed_over(request: &Request) -> Problems {
     let mut roots: Vec<PathBuf> = request.targets.iter().map(|target| path::resolve(&request.cwd, target)).collect();
     if request.targets.is_empty() {
@@ -193,12 +193,12 @@ fn passed_over(request: &Request) -> Problems {
     found.into_values().collect()
 }
 
-/// True if the name marks the file as one to be read: a suite or a skill.
+/// Returns `true` if the name marks the file as one to be read: a suite or a skill.
 fn is_meant(path: &Path) -> bool {
     is_test(path) || format::is_evals_file(path) || path.file_name().is_some_and(|name| name == SKILL_FILE)
 }
 
-/// True for a pipe, a socket, a device, and a link to one of them.
+/// Returns `true` for a pipe, a socket, a device, and a link to one of them.
 fn is_special(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir())
 }
@@ -345,9 +345,9 @@ fn is_entered(entry: &DirEntry) -> bool {
         && !entry.path().join("CACHEDIR.TAG").exists()
 }
 
-/// Returns every YAML file, fixtures file and `evals.json` below `directory` that may be a suite. Skipped are: hidden
-/// folders, files that start with `_`, folders of fixtures and of packages, build caches, and everything of a skill
-/// except its tests.
+/// Returns every YAML file, fixtures file and `evals.json` below `directory` that may be a suite. The following are
+/// skipped: hidden folders, files that start with `_`, folders of fixtures and packages, build caches, and everything
+/// in a skill except its tests.
 fn below(directory: &Path, reason: DiscoveryReason) -> Vec<Candidate> {
     let entered = |entry: &DirEntry| {
         is_entered(entry)

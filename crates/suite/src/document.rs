@@ -1,6 +1,6 @@
 //! Parses text into a tree in which every value has its location. Only this module uses a parser.
 //!
-//! YAML is read as YAML 1.2 with the core schema, with three decisions where parsers differ:
+//! YAML is read as YAML 1.2 with the core schema, with the following decisions where parsers differ:
 //! - Only `true` and `false` (also `True`, `TRUE`) are booleans; `yes`, `no`, `on` and `off` are text. Digits are a
 //!   decimal number even with a leading zero (`017` is 17), octal is written `0o17`, and `1_000` is text.
 //! - `.inf` and `.nan` are errors: JSON, the format of all records, has no such numbers.
@@ -38,7 +38,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// Returns the language of a file by its extension; `None` for any other extension.
+    /// Returns the language of a file according to its extension; `None` for any other extension.
     pub fn from_path(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
@@ -65,11 +65,11 @@ pub fn open(path: &Path, shown: &str) -> Result<Arc<Source>, Box<Diagnostic>> {
     Ok(Source::new(shown, text))
 }
 
-/// Parses the YAML or JSON file at `path`, which messages call `shown`. For documents that are not suites, such as
-/// the script of a model.
+/// Parses the YAML or JSON file at `path`, which messages call `shown`. For documents that are not suites, such as the
+/// script of a model.
 ///
 /// # Errors
-/// Returns every problem of the file and its syntax.
+/// Returns all problems with the file and its syntax.
 pub fn read_document(path: &Path, shown: &str) -> Result<Node, Problems> {
     let source = open(path, shown).map_err(|problem| vec![*problem])?;
     let mut problems = Problems::new();
@@ -85,20 +85,20 @@ pub fn start(source: &Arc<Source>) -> Node {
     Node { kind: NodeKind::Null, span: Span::default(), tag: None, source: Arc::clone(source) }
 }
 
-/// Returns `true` if `text` contains several YAML documents, which none of our own files does.
+/// Returns `true` if `text` contains several YAML documents, which none of our own file formats allows.
 pub fn is_stream(text: &str) -> bool {
     let is_content = |line: &&str| !line.trim().is_empty() && !line.starts_with(['#', '%']);
     let is_start = |line: &str| line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
     text.lines().filter(is_content).skip(1).any(is_start)
 }
 
-/// Parses the whole of `source`. Returns `None` if its syntax is broken; smaller problems are reported and the values
+/// Parses all of `source`. Returns `None` if its syntax is broken; smaller problems are reported and the values that
 /// they affect are omitted.
 pub fn read(source: &Arc<Source>, language: Language, problems: &mut Problems) -> Option<Node> {
     read_part(source, 0..source.text.len(), language, problems)
 }
 
-/// Parses one document that is a part of `source`, such as the frontmatter of a Markdown file.
+/// Parses one document that is part of `source`, such as the frontmatter of a Markdown file.
 pub fn read_part(
     source: &Arc<Source>,
     part: Range<usize>,
@@ -115,14 +115,14 @@ pub fn read_part(
     build(Builder::new(source, part.start, problems), text).map(Builder::finish)
 }
 
-/// Parses every YAML document of `source`, in order. Anchors are visible until the end of their document.
+/// Parses all YAML documents in `source`, in order. Anchors are visible until the end of their document.
 pub fn read_stream(source: &Arc<Source>, problems: &mut Problems) -> Option<Vec<Node>> {
     let mut builder = Builder::new(source, 0, problems);
     builder.earlier = Some(Vec::new());
     build(builder, &source.text).map(Builder::finish_stream)
 }
 
-/// Parses one JSON text per line of `source`. Empty lines are skipped and broken ones are reported.
+/// Parses one JSON text per line of `source`. Empty lines are skipped, and broken ones are reported.
 pub fn read_json_lines(source: &Arc<Source>, problems: &mut Problems) -> Vec<Node> {
     let mut nodes = Vec::new();
     let mut start = 0;

@@ -1,5 +1,5 @@
-//! `fixtures` block: the contents of a sandbox before the agent starts. All the files it names are read here, so that
-//! the same block always builds the same sandbox.
+//! `fixtures` block: the contents of a sandbox before the agent starts. All the files that it names are read here, so
+//! that the same block always builds the same sandbox.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -9,10 +9,10 @@ use model::{CopyTree, Excerpt, FixtureFile, Fixtures, Node, NodeKind, Spanned};
 
 use crate::path;
 
-/// Block as written. Fields that are not written are unset, so that blocks can be merged.
+/// A block as written. Missing fields are unset, so that blocks can be merged.
 #[derive(Debug, Clone, Default)]
 pub struct Block {
-    /// Names of the shared blocks it extends, in order, with their locations.
+    /// Names of the shared blocks that it extends, in order, with their locations.
     pub extends: Vec<(String, Excerpt)>,
     git_init: Option<bool>,
     /// All other fields, with `git_init` unset.
@@ -95,7 +95,7 @@ fn extends(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, Exc
     items.iter().filter_map(|item| name(item, problems)).collect()
 }
 
-/// Reads a branch name that git accepts. These are git's own rules, except for some that do not occur in practice.
+/// Reads a branch name that git accepts. These are git's own rules, except for a few that do not matter in practice.
 fn branch(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
     let name = fields.text("git_branch", problems)?;
     let odd = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);

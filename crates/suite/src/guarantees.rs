@@ -1,4 +1,4 @@
-//! Isolation that a project or a case asks for: guarantees, and the network policy.
+//! Isolation that a project or a case requires: guarantees, and the network policy.
 
 use model::decode::{Fields, Problems, choice, list, text};
 use model::{GUARANTEES, HostPattern, NetworkPolicy, Node, NodeKind, nearest};

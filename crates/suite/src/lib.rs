@@ -2,9 +2,9 @@
 //!
 //! [`load()`] turns the user's targets into suites, and reports every syntax and type error with its location. It does
 //! not know agents, sandboxes or assertion types: an assertion is a name, arguments and a location. Reading is strict:
-//! an unknown key, a section set to null, and a missing file are errors and never ignored.
+//! an unknown key, a section set to null, or a missing file is an error and is never ignored.
 //!
-//! The library reads files and nothing else: the caller passes the directories, and the environment is never read.
+//! The library only reads files: the caller passes the directories, and the environment is never read.
 //!
 //! ```
 //! use trialrun_suite::{Request, load};
@@ -22,8 +22,10 @@
 //! ```
 
 mod allowed_tools;
+mod canaries;
 mod discover;
 mod document;
+mod faults;
 mod fixture_settings;
 mod fixtures;
 mod format;

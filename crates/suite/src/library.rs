@@ -1,4 +1,4 @@
-//! Skills and fixtures shared by several files of one load. Each is read once, however many threads request it.
+//! Skills and fixtures shared by several files of one load. Each is read only once, however many threads request it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::skills;
 /// Name of a skills folder next to a folder of suites.
 const SKILLS_FOLDER: &str = "skills";
 
-/// Number of parent folders in which skills are searched for a suite outside the project.
+/// Number of parent folders in which the skills of a suite outside the project are searched.
 const FOLDERS_ABOVE: usize = 4;
 
 /// Folders of a load, and the skills and fixtures found in them.
@@ -39,7 +39,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// Creates an empty library for the project of `request`; messages show paths relative to its working directory.
+    /// Creates an empty library for the project in `request`; messages show paths relative to its working directory.
     pub fn new(request: &Request) -> Self {
         Self {
             root: request.root.clone(),
@@ -59,9 +59,9 @@ impl Library {
         shown(path, &self.cwd)
     }
 
-    /// Returns the skill called `name` that a case in `file` refers to: the one that the user chose, if it has that
-    /// name; the sibling of the skill whose tests include `file`; the one in a `skills` folder above `file`; the
-    /// project's. Returns `None` if it is missing or broken, which is reported.
+    /// Returns the skill called `name` to which a case in `file` refers. In order: the one that the user chose, if it
+    /// has that name; the sibling of the skill whose tests include `file`; the one in a `skills` folder above `file`;
+    /// the project's. Returns `None` if it is missing or broken, which is reported.
     pub fn skill(&self, name: &str, file: &Path, node: &Node, problems: &mut Problems) -> Option<Arc<Skill>> {
         if let Some(chosen) =
             self.chosen_skill.as_deref().filter(|chosen| chosen.file_name().is_some_and(|own| own == name))
@@ -119,7 +119,7 @@ impl Library {
         self.skills.get(path, |problems| read(path, &self.shown(path), problems).map(Arc::new))
     }
 
-    /// Returns the sub-agent called `name` that a suite in `file` refers to: the one in an `agents` folder above
+    /// Returns the sub-agent called `name` to which a suite in `file` refers: the one in an `agents` folder above
     /// `file`. Returns `None` if it is missing or broken, which is reported.
     pub fn sub_agent(&self, name: &str, file: &Path, node: &Node, problems: &mut Problems) -> Option<Arc<Skill>> {
         check_name(name, "sub-agent", node, problems)?;
@@ -151,8 +151,8 @@ impl Library {
         node.error(format!("there is no skill called `{name}`")).suggest(near).help(format!("looked in {searched}"))
     }
 
-    /// Returns the nearest `_fixtures.yaml` for `file`, searching upward to the skills folder it belongs to,
-    /// otherwise to the project's root. For a file outside the project only its own directory is searched.
+    /// Returns the nearest `_fixtures.yaml` for `file`, searching upwards to the skills folder that contains it,
+    /// otherwise to the project's root. For a file outside the project, only its own directory is searched.
     pub fn fixtures(&self, file: &Path) -> Option<Arc<SharedFixtures>> {
         let shared =
             self.fixture_folders(file).map(|folder| folder.join(shared_fixtures::FILE)).find(|path| path.is_file())?;
@@ -162,7 +162,7 @@ impl Library {
         )
     }
 
-    /// Returns the directories in which [`Library::fixtures`] searches, nearest first.
+    /// Returns the directories that [`Library::fixtures`] searches, nearest first.
     pub fn fixture_folders<'f>(&self, file: &'f Path) -> impl Iterator<Item = &'f Path> {
         let own = file.parent().unwrap_or(Path::new("/"));
         let shelf = home_of(file).and_then(Path::parent);
@@ -175,7 +175,7 @@ impl Library {
         own.ancestors().take(count)
     }
 
-    /// Returns the problems of everything that was read, grouped by file.
+    /// Returns the problems with everything that was read, grouped by file.
     pub fn into_problems(self) -> Problems {
         let mut problems = self.skills.into_problems();
         problems.extend(self.fixtures.into_problems());
@@ -199,7 +199,7 @@ pub fn home_of(file: &Path) -> Option<&Path> {
     (folder.file_name()? == TESTS_FOLDER && home.join(SKILL_FILE).is_file()).then_some(home)
 }
 
-/// Values read from files, each with the problems of its reading.
+/// Values read from files, each with the problems found while reading it.
 struct Cache<T> {
     places: Mutex<BTreeMap<PathBuf, Arc<CacheSlot<T>>>>,
 }
@@ -214,7 +214,7 @@ impl<T> Default for Cache<T> {
 }
 
 impl<T: Clone> Cache<T> {
-    /// Returns the value at `path`. The first caller reads it, and others wait for that.
+    /// Returns the value at `path`. The first caller reads it, and the others wait.
     fn get(&self, path: &Path, read: impl FnOnce(&mut Problems) -> T) -> T {
         let place = {
             let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);

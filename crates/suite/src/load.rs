@@ -16,8 +16,8 @@ use crate::path::shown;
 use crate::request::Request;
 use crate::skill::{EVALS_FOLDER, SKILL_FILE};
 
-/// Minimum number of files per thread. Fewer are read on one thread, because starting another one costs as much as
-/// reading dozens of files.
+/// Minimum number of files per thread. If there are fewer, one thread reads them, because starting another one costs
+/// as much as reading dozens of files.
 const FILES_PER_THREAD: usize = 64;
 
 /// Default name of the tests folder.
@@ -26,7 +26,7 @@ const TESTS_FOLDER: &str = "tests";
 /// Result of a load.
 #[derive(Debug, Default)]
 pub struct Loaded {
-    /// Suites in the order in which their first file was named. If there are errors among the diagnostics, they
+    /// Suites in the order in which their first file was named. If there are errors among the diagnostics, the suites
     /// contain only the parts that could be read, which is enough to find further problems but not to run.
     pub suites: Vec<Suite>,
     /// All problems, grouped by file in the order of the suites, followed by skills and shared fixtures.
@@ -42,7 +42,7 @@ impl Loaded {
     }
 }
 
-/// Reads everything that `request` names. A bad file does not stop the reading of others.
+/// Reads everything that `request` names. A bad file does not prevent the others from being read.
 pub fn load(request: &Request) -> Loaded {
     let mut diagnostics = Problems::new();
     let candidates = discover::candidates(request, &mut diagnostics);
@@ -87,8 +87,8 @@ struct ReadFile {
 }
 
 impl ReadFile {
-    /// Moves the errors of a file whose mistakes break only its own trials to its cases. If no case could be read,
-    /// one case stands for the file.
+    /// Moves the errors of a file whose mistakes break only its own trials to its cases. If no case could be read, one
+    /// case stands for the file.
     fn contain_errors(&mut self, path: &Path, shown: &str) {
         let (mut errors, others): (Problems, Problems) =
             std::mem::take(&mut self.problems).into_iter().partition(Diagnostic::is_error);
@@ -179,8 +179,8 @@ fn resembles_a_suite(candidate: &Candidate, file: &SuiteFile<'_>) -> bool {
     candidate.reason == DiscoveryReason::Suite || FORMATS.iter().any(|format| (format.resembles)(file))
 }
 
-/// Returns the format of a file that is not loaded, and the skill that it is about if it is a suite of a skill.
-/// `None` if it is not a suite.
+/// Returns the format of a file that is not loaded, and the skill that it is about if it is a suite of a skill. `None`
+/// if it is not a suite.
 fn identify(candidate: &Candidate) -> Option<(&'static str, Option<String>)> {
     let source = document::open(&candidate.path, "").ok()?;
     if let Some((format, _)) = format::named(&candidate.path) {
@@ -211,7 +211,7 @@ fn not_read(mut problem: Diagnostic, reason: DiscoveryReason) -> Option<Diagnost
     }
 }
 
-/// Reports a file that no format recognises, with the key that is close to the key of a format.
+/// Reports a file that no format recognises, with the key that resembles one of a format.
 fn unrecognised(place: Excerpt, near: Option<(&str, &str)>) -> Diagnostic {
     let entry = |name: &str, mark: &str| format!("{name}: {mark}");
     let formats = FORMATS.iter().map(|format| entry(format.name, format.mark));
@@ -227,14 +227,15 @@ struct Suites {
     /// Index of each suite, by the skill's directory or the file, and the format.
     places: HashMap<(PathBuf, &'static str), usize>,
     suites: Vec<Suite>,
-    /// Number of suites that are loaded. The others come after them.
+    /// Number of suites that are loaded. The others follow them.
     loaded: usize,
 }
 
 impl Suites {
-    /// Adds the cases of one file: to the suite of the skill whose tests include it, otherwise as a separate suite. A
-    /// format that is recognised by name always makes a separate suite. An evaluation of `skill` is named after it, and
-    /// never like the skill's other tests: its name is part of the record and must stay when those are added.
+    /// Adds the cases in one file to the suite of the skill whose tests include it, otherwise to a separate suite. A
+    /// format that is recognised by name always creates a separate suite. An evaluation of `skill` is named after the
+    /// skill, but never like the skill's other tests: its name is part of the record and must not change when those
+    /// are added.
     fn add(&mut self, path: &Path, format: &'static str, skill: Option<String>, cases: Vec<Arc<Case>>) {
         let home = home_of_suite(path);
         let key = (home.unwrap_or(path).to_owned(), format);
@@ -262,7 +263,7 @@ impl Suites {
         self.suites.iter().any(|suite| suite.format == EVALS_NAME || suite.cases.iter().any(is_chosen))
     }
 
-    /// Adds, without their cases, the project's other suites that share a name with a loaded one, because a suite's
+    /// Adds the project's other suites that share a name with a loaded one, without their cases, because a suite's
     /// name must not depend on which others are loaded with it. `read` are the files that are loaded.
     fn add_neighbours(&mut self, request: &Request, read: &HashSet<&Path>) {
         self.loaded = self.suites.len();
@@ -272,7 +273,7 @@ impl Suites {
         let project = Request { targets: Vec::new(), skill: None, ..request.clone() };
         for candidate in discover::candidates(&project, &mut Problems::new()) {
             let path = candidate.path.as_path();
-            // The name of a suite of a skill is written in the file.
+            // The name of a skill's suite is written in the file.
             let may_share = |suite: &Suite| format::is_evals_file(path) || suite.name == plain_name(path);
             if read.contains(path) || !self.suites.iter().any(may_share) {
                 continue;
@@ -283,12 +284,11 @@ impl Suites {
         }
     }
 
-    /// Returns the loaded suites, each with a unique name, and with unique ids of its cases.
+    /// Returns the loaded suites. Each gets a unique name, and its cases get unique ids.
     fn finish(mut self, request: &Request, problems: &mut Problems) -> Vec<Suite> {
         let root = &request.root;
         self.name_by_folder(request);
-        // Files with the same stem are named by their path, and by their full file name if only the extension
-        // differs.
+        // Files with the same stem are named by their path, or by their full file name if only the extension differs.
         self.rename_twins(root, |path| match folder_of_evals(path) {
             Some(folder) if folder.starts_with(root) => shown(folder, root),
             Some(folder) => shown(folder, &request.cwd),
@@ -317,9 +317,9 @@ impl Suites {
         }
     }
 
-    /// Renames suites that share their name with one in another location to `name` of their path, except the only one
-    /// in the best location. It keeps its name, and therefore its history, when others are added. The suites
-    /// of one skill's tests share one location, whatever their formats are.
+    /// Renames suites that share their name with one in another location to `name` of their path, except if there is
+    /// only one in the best location. That one keeps its name, and therefore its history, when others are added. The
+    /// suites of one skill's tests share one location, whatever their formats are.
     fn rename_twins(&mut self, root: &Path, name: impl Fn(&Path) -> String) {
         let mut places: HashMap<String, HashSet<PathBuf>> = HashMap::new();
         for suite in &self.suites {
@@ -336,7 +336,7 @@ impl Suites {
     }
 }
 
-/// Location of a suite, by how early people look for it there.
+/// Location of a suite, in the order in which people look for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Location {
     #[default]
@@ -360,13 +360,13 @@ fn location(path: &Path, root: &Path) -> Location {
     }
 }
 
-/// Returns the directory of the skill whose suite contains the file at `path`. Files of a format that is recognised by
+/// Returns the directory of the skill whose suite contains the file at `path`. Files in a format that is recognised by
 /// name are separate suites.
 fn home_of_suite(path: &Path) -> Option<&Path> {
     home_of(path).filter(|_| format::named(path).is_none())
 }
 
-/// Returns the name of the suite of the file at `path`, before conflicts are resolved.
+/// Returns the suite name for the file at `path`, before conflicts are resolved.
 fn plain_name(path: &Path) -> String {
     if let Some((_, suite)) = format::named(path) {
         return suite.to_owned();

@@ -7,13 +7,14 @@ use model::decode::Problems;
 
 use crate::path;
 
-/// Prefix of a model that plays a script, before the script's path.
+/// Prefix of a scripted model, before the script's path.
 const SCRIPTED: &str = "scripted:";
 
-/// Prefixes of agents that are files, before the file's path: one that answers from it, and one that is a module.
+/// Prefixes of agents that are files, before the file's path: one that answers from the file, and one that is a
+/// module.
 const OF_FILES: [&str; 2] = ["recorded:", "custom:"];
 
-/// Returns the current name of an agent; Claude Code was called `claude` where these formats come from. The file of
+/// Returns the current name of an agent; where these formats come from, Claude Code was called `claude`. The file of
 /// an agent that has one is made absolute, relative to `base`; planning reads its contents.
 pub fn agent(written: String, base: &Path) -> String {
     for kind in OF_FILES {
@@ -25,7 +26,7 @@ pub fn agent(written: String, base: &Path) -> String {
 }
 
 /// Returns the name of a model; a script's path is made absolute, relative to `base`. A script that cannot be read is
-/// reported here, but the model is still returned, so that no other problem about a missing model follows.
+/// reported here, but the model is still returned, so that no misleading problem about a missing model follows.
 pub fn model(written: &str, node: &Node, base: &Path, problems: &mut Problems) -> Option<String> {
     let Some(script) = written.strip_prefix(SCRIPTED) else {
         return Some(written.to_owned());

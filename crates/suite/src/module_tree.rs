@@ -1,5 +1,5 @@
-//! Converts the exports of a module to a tree like that of any other file. Every value has its location, as far as it
-//! can be found in the text, and a function is represented by the path at which it is found.
+//! Converts a module's exports to a tree like that of any other file. Every value has its location, as far as it can
+//! be found in the text, and a function is represented by its path in the module.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,26 +11,27 @@ use script::{Language, Reference, Runtime, Value, ValueLocation};
 
 use crate::document;
 
-/// Tag of the text of a regular expression, `/source/flags`.
+/// Tag for the text of a regular expression, `/source/flags`.
 pub const REGEX: &str = "!re";
 
-/// Tag of the location of a function in a module: its path, `#`, and the property path to it. No file can contain
+/// Tag for the location of a function in a module: its path, `#`, and the property path to it. No file can contain
 /// this tag.
 pub const FUNCTION: &str = "!function";
 
-/// Returns `true` if `node` is a function of a module, or was made by one: its value is known only when it is called.
+/// Returns `true` if `node` is a function of a module, or was created by one: its value is known only when it is
+/// called.
 pub fn is_function(node: &Node) -> bool {
     node.tag.as_deref() == Some(FUNCTION)
 }
 
-/// Maximum depth. Deeper values are not written by hand.
+/// Maximum depth. Nobody writes deeper values by hand.
 const DEPTH: usize = 128;
 
 /// Time limit for evaluating a module, including everything it imports.
 const BUDGET: Duration = Duration::from_secs(10);
 
-/// Evaluates the module at `path`, which messages show relative to `cwd`, and returns the first export that exists of
-/// each list of `names`. With `has_prelude` it can import the modules of configurations. A module that cannot be
+/// Evaluates the module at `path`, which messages show relative to `cwd`, and returns the first export that exists for
+/// each list of `names`. With `has_prelude`, it can import the modules for configurations. A module that cannot be
 /// evaluated is reported.
 pub fn exports(
     path: &Path,
@@ -106,10 +107,10 @@ impl Tree<'_> {
     /// Converts `value`, which the module exports under `name`.
     pub fn export(&mut self, name: &str, value: &Value) -> Node {
         let language = Language::from_path(self.module).unwrap_or(Language::JavaScript);
-        // Without it, all locations are the start of the file.
+        // Without it, every location is the start of the file.
         let place = script::positions(&self.source.text, language, name).ok().flatten();
         let span = place.as_ref().map(|place| place.span).unwrap_or_default();
-        // Items of the default export are found by their index alone.
+        // Items of the default export are found just by their index.
         let way = if name == "default" && matches!(value, Value::List(_)) { "" } else { name };
         self.node(value, &mut way.to_owned(), Spot { span, place: place.as_ref(), depth: 0 })
     }
@@ -175,7 +176,7 @@ impl Tree<'_> {
         node
     }
 
-    /// Converts a list that contains functions to a map, because their names would be lost otherwise.
+    /// Converts a list that contains functions to a map, because their names would otherwise be lost.
     fn operators(&mut self, items: &[Value], way: &mut String, spot: Spot<'_>) -> Vec<(Spanned<String>, Node)> {
         let mut entries = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {

@@ -28,7 +28,7 @@ pub fn resolve(base: &Path, written: impl AsRef<Path>) -> PathBuf {
     resolved
 }
 
-/// Returns the path inside the sandbox, with `/` as separator and `.` for the root, or the reason why `written` is
+/// Returns the path inside the sandbox, with `/` as the separator and `.` for the root, or the reason why `written` is
 /// not such a path.
 pub fn inside_sandbox(written: &str) -> Result<String, &'static str> {
     if written.contains('\0') {

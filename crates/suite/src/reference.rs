@@ -1,4 +1,4 @@
-//! Reference of the fields of scenarios, conversations, skill evaluations, fixtures files and configurations, and
+//! Reference for the fields of scenarios, conversations, skill evaluations, fixtures files and configurations, and
 //! schemas for editors. Tests compare them with the keys that the readers know.
 
 mod evals;
@@ -19,7 +19,7 @@ pub fn reference() -> Vec<(String, String)> {
     fields.chain([opening]).map(|(name, text)| (name.to_owned(), text)).collect()
 }
 
-/// Returns the JSON Schema of scenario files, for editors. `assertion` is that of an entry of `assertions`.
+/// Returns the JSON Schema of scenario files, for editors. `assertion` is the schema of an entry in `assertions`.
 pub fn scenario_schema(assertion: Value) -> Value {
     let mut schema = schema::document("scenario");
     let only = |key: &str| json!({ "required": [key] });
@@ -30,7 +30,7 @@ pub fn scenario_schema(assertion: Value) -> Value {
     with_assertion(schema, assertion)
 }
 
-/// Returns the JSON Schema of conversations, for editors. `assertion` is that of an entry of `assertions`.
+/// Returns the JSON Schema of conversations, for editors. `assertion` is the schema of an entry in `assertions`.
 pub fn conversation_schema(assertion: Value) -> Value {
     let mut schema = schema::document("conversation");
     schema.insert("anyOf".to_owned(), json!([{ "required": ["turns"] }, { "required": ["user"] }]));

@@ -1,4 +1,4 @@
-//! `_fixtures.yaml`: named fixtures blocks that cases extend.
+//! `_fixtures.yaml`: named fixtures blocks that cases can extend.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::fixtures::Block;
 /// Name of the file.
 pub const FILE: &str = "_fixtures.yaml";
 
-/// Blocks of one file, each merged with those it extends.
+/// Blocks in one file, each merged with those that it extends.
 #[derive(Debug, Default)]
 pub struct SharedFixtures {
     /// Path for messages.
@@ -61,8 +61,8 @@ impl SharedFixtures {
         })
     }
 
-    /// Merges the block called `name` with those it extends, and adds it to `unfolded`. `way` contains the names that
-    /// led here.
+    /// Merges the block called `name` with those that it extends, and adds it to `unfolded`. `way` contains the names
+    /// that led here.
     fn unfold<'a>(
         &'a self,
         name: &'a str,
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_merged_onto_the_blocks_it_extends() {
+    fn a_block_is_merged_over_the_blocks_it_extends() {
         let (shared, problems) = shared(
             "all: {extends: [left, right], setup_commands: [all]}
 left: {extends: base, setup_commands: [left]}

@@ -15,17 +15,16 @@ use crate::{allowed_tools, document};
 /// File that makes a directory a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
 
-/// Folder of a skill with its test suites; it is neither installed nor hashed.
+/// Folder of a skill that contains its test suites; it is neither installed nor hashed.
 pub const TESTS_FOLDER: &str = "tests";
 
-/// Folder of a skill with its own suite; it is neither installed nor hashed.
+/// Folder of a skill that contains its own suite; it is neither installed nor hashed.
 pub const EVALS_FOLDER: &str = "evals";
 
 /// Folder of sub-agents, next to a folder of suites.
 pub const SUB_AGENTS_FOLDER: &str = "agents";
 
-/// Reads the definition of a sub-agent in the file at `path`, which messages call `shown`. It has the name of its
-/// file.
+/// Reads the definition of a sub-agent in the file at `path`, which messages call `shown`. It is named after its file.
 pub fn read_sub_agent(path: &Path, shown: &str, problems: &mut Problems) -> Option<Skill> {
     let source = document::open(path, shown).map_err(|problem| problems.push(*problem)).ok()?;
     let content_hash = reported(hash_of(path), "cannot read the sub-agent", shown, problems)?;
@@ -55,7 +54,7 @@ fn reported<T>(read: std::io::Result<T>, what: &str, shown: &str, problems: &mut
     read.map_err(|error| problems.push(failed(error))).ok()
 }
 
-/// Returns the frontmatter of `source`, which is a skill or a sub-agent, and the range of its body.
+/// Returns the frontmatter in `source`, which is a skill or a sub-agent, and the range of its body.
 fn frontmatter(source: &Arc<Source>, what: &str, problems: &mut Problems) -> Option<(Node, Range<usize>)> {
     match split(&source.text) {
         Ok((matter, body, language)) => Some((document::read_part(source, matter, language, problems)?, body)),
@@ -80,19 +79,19 @@ pub fn read(directory: &Path, shown: &str, problems: &mut Problems) -> Option<Sk
     Some(Skill { content_hash, directory: Some(directory.to_owned()), ..skill })
 }
 
-/// Creates the stand-in for a bare prompt, so that it can be reported and recorded like a skill.
+/// Creates a stand-in for a bare prompt, so that the prompt can be reported and recorded like a skill.
 pub fn of_prompt(case: &str, prompt: &str) -> Skill {
     Skill { name: format!("inline:{case}"), ..of_body(prompt) }
 }
 
-/// Creates a skill that only has a body.
+/// Creates a skill that has only a body.
 fn of_body(body: &str) -> Skill {
     let hash = hex(&Sha256::digest(body.as_bytes()));
     Skill { body: body.to_owned(), body_hash: hash.clone(), content_hash: hash, ..Skill::default() }
 }
 
-/// Reads the text of a `SKILL.md`; `folder` is the name of its directory, which the skill's name must equal. The caller
-/// sets `content_hash`.
+/// Reads the text of a `SKILL.md`; `folder` is the name of its directory, which must equal the skill's name. The
+/// caller sets `content_hash`.
 fn parse(source: &Arc<Source>, folder: Option<&str>, problems: &mut Problems) -> Option<Skill> {
     let (root, body) = frontmatter(source, "skill", problems)?;
     let before = problems.iter().filter(|problem| problem.is_error()).count();
@@ -131,8 +130,8 @@ fn parse(source: &Arc<Source>, folder: Option<&str>, problems: &mut Problems) ->
     })
 }
 
-/// Rejects keys that are close to `token-budget` or `allowed-tools`, which would have no effect. Other keys belong to
-/// the agents that read the skill.
+/// Rejects keys that are similar to `token-budget` or `allowed-tools`, because they would have no effect. Other keys
+/// belong to the agents that read the skill.
 fn refuse_misspelt(fields: &Fields<'_>, problems: &mut Problems) {
     for (key, value) in fields.unread() {
         let written = key.value.len();
@@ -151,7 +150,7 @@ type Parts = (Range<usize>, Range<usize>, Language);
 const FENCES: [(&str, Language); 3] =
     [("---", Language::Yaml), ("---yaml", Language::Yaml), ("---json", Language::Json)];
 
-/// Splits `text` into frontmatter and body. On failure returns the offset of the problem and a description of it.
+/// Splits `text` into frontmatter and body. On failure, returns the offset and a description of the problem.
 fn split(text: &str) -> Result<Parts, (usize, &'static str)> {
     let is_fence = |line: &str| line.trim_end() == "---";
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
@@ -186,7 +185,7 @@ fn as_written(node: &Node, problems: &mut Problems) -> Option<String> {
     }
 }
 
-/// Reads the tools of `allowed-tools`: a string, or a list of strings.
+/// Reads the tools in `allowed-tools`: a string, or a list of strings.
 fn tools(node: &Node, problems: &mut Problems) -> Vec<String> {
     let mut found = Vec::new();
     let mut take = |node: &Node, problems: &mut Problems| {
@@ -207,15 +206,15 @@ fn tools(node: &Node, problems: &mut Problems) -> Vec<String> {
 }
 
 /// Returns `true` if `path`, relative to a skill's directory, belongs to the skill. Its tests and suites do not,
-/// because they contain the answers, and neither do files that programs generate.
+/// because they contain the answers, and neither do files generated by programs.
 fn is_part(path: &Path) -> bool {
     let omitted = [TESTS_FOLDER, EVALS_FOLDER, ".git"];
     !path.ends_with("__pycache__") && !omitted.iter().any(|name| path == Path::new(name))
 }
 
-/// Returns the SHA-256 over every regular file below `directory` that belongs to the skill, in the byte order of their
-/// paths. Each file contributes `path:`, its path with `/`, a line feed, its bytes, and a line feed. Symbolic links are
-/// omitted.
+/// Returns the SHA-256 over all regular files below `directory` that belong to the skill, in the byte order of their
+/// paths. Each file contributes `path:`, its path with `/`, a line feed, its bytes, and a line feed. Symbolic links
+/// are omitted.
 fn hash_of(directory: &Path) -> std::io::Result<String> {
     let mut files: Vec<(Vec<u8>, PathBuf)> = Vec::new();
     let is_entered = |entry: &walkdir::DirEntry| entry.path().strip_prefix(directory).is_ok_and(is_part);
@@ -341,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_content_hash_covers_every_file_but_tests_and_suites() {
+    fn the_content_hash_covers_every_file_except_tests_and_suites() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         std::fs::create_dir_all(root.join("tests")).unwrap();

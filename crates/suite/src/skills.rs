@@ -42,7 +42,7 @@ pub fn chosen_skill(request: &Request) -> Option<PathBuf> {
     [path::resolve(&request.cwd, written), named].into_iter().find(is_skill)
 }
 
-/// Returns the file in `directory` whose name is close to the required name of a skill file.
+/// Returns the file in `directory` whose name resembles the required name of a skill file.
 pub fn misnamed(directory: &Path) -> Option<String> {
     nearest(SKILL_FILE, names_in(directory).iter().map(String::as_str)).map(str::to_owned)
 }

@@ -1,12 +1,12 @@
-//! Tables of the fields of files, written in Markdown. The reference, the schemas for editors and the checks of fixtures
-//! files are made from them.
+//! Tables of the fields in files, written in Markdown. The reference, the schemas for editors and the checks of
+//! fixtures files are derived from them.
 
 /// Sections of the reference pages, as Markdown.
 const FIELDS: &str = include_str!("fields.md");
 
 /// A map with known keys.
 pub struct Table {
-    /// Name of its section: that of the file format, followed by that of the map if it is an inner one.
+    /// Name of its section: the name of the file format, followed by the name of the map if it is an inner one.
     pub section: &'static str,
     /// The section as Markdown.
     pub text: &'static str,
@@ -21,7 +21,7 @@ pub struct Field {
     pub key: &'static str,
     /// Type of the value, such as "list of strings".
     pub value: &'static str,
-    /// True if the key must be there.
+    /// True if the key is required.
     pub is_required: bool,
     /// Description in Markdown.
     pub about: &'static str,
@@ -44,8 +44,8 @@ impl Table {
         Self::all().find(|table| table.section == section).map(|table| table.fields).unwrap_or_default()
     }
 
-    /// Returns the table of the map called `name` in files of the format that `page` describes. Some maps are those of
-    /// scenarios.
+    /// Returns the table for the map called `name` in files of the format that `page` describes. Some maps are those
+    /// of scenarios.
     pub fn named(page: &str, name: &str) -> Option<Self> {
         let is_named = |table: &Self, page: &str| table.section.split_once(' ') == Some((page, name));
         Self::all()

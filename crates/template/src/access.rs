@@ -8,12 +8,12 @@ use crate::operation::Given;
 use crate::path::{self, Key};
 use crate::value::{Entries, Value};
 
-/// Returns the number of steps to find a part of `value`. Strings and the names of a map are searched linearly.
+/// Returns the number of steps needed to find a part of `value`. Strings and the names in a map are searched linearly.
 pub(crate) fn walked(value: &Value) -> usize {
     if matches!(value, Value::List(_)) { 0 } else { value.size() }
 }
 
-/// Returns the member `key` of a resolved value. `name` is the name of the value in messages.
+/// Returns the member `key` of a resolved value. `name` is what messages call the value.
 pub(crate) fn member(value: &Value, key: &Key, name: &str) -> Result<Value, TemplateError> {
     let found = match (value, key) {
         (Value::List(list), Key::Position(position)) => {

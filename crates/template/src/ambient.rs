@@ -1,15 +1,15 @@
-//! Time and randomness, given by the caller, so that a template always resolves to the same value.
+//! Time and randomness, supplied by the caller, so that a template always resolves to the same value.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Time and random seed for templates.
 #[derive(Debug, Clone, Default)]
 pub struct Ambient {
-    /// Milliseconds since 1970 (UTC). Without it, `strftime_now` is an error.
+    /// Milliseconds since 1970 (UTC). If absent, `strftime_now` is an error.
     pub now_ms: Option<i64>,
     /// Offset of the local time from UTC, in minutes.
     pub utc_offset_minutes: i32,
-    /// Seed of the random numbers.
+    /// Seed for random numbers.
     pub seed: u64,
 }
 

@@ -3,7 +3,7 @@
 use model::decode::Problems;
 use model::{Node, NodeKind};
 
-/// Warns of every template in `node` that is in code, that is, in the text under a key called `code`.
+/// Warns about every template in `node` that is in code, that is, in the text under a key called `code`.
 pub fn warn_of_code(node: &Node, code: &str, problems: &mut Problems) {
     match &node.kind {
         NodeKind::List(items) => items.iter().for_each(|item| warn_of_code(item, code, problems)),

@@ -8,17 +8,18 @@ use crate::ambient::Ambient;
 use crate::error::TemplateError;
 use crate::value::{Value, within};
 
-/// Returns the moment in milliseconds since 1970 (UTC) as the local clock shows it.
+/// Returns a point in time in milliseconds since 1970 (UTC) as shown by the local clock.
 pub(crate) fn of_ms(ms: i64, clock: &Ambient) -> DateTime {
     local(ms.saturating_add(i64::from(clock.utc_offset_minutes) * 60_000))
 }
 
-/// Returns the date and time of a local clock that shows this many milliseconds since 1970, or the nearest that exists.
+/// Returns the date and time when a local clock shows this many milliseconds since 1970, or the nearest one that
+/// exists.
 fn local(ms: i64) -> DateTime {
     date(1970, 1, 1).at(0, 0, 0, 0).saturating_add(SignedDuration::from_millis(ms))
 }
 
-/// Formats `date` with `format`. Unknown directives are kept as they are.
+/// Formats `date` according to `format`. Unknown directives are kept unchanged.
 pub(crate) fn show(date: DateTime, format: &str) -> Result<Value, TemplateError> {
     let mut text = String::new();
     let mut chars = format.chars();
@@ -49,7 +50,7 @@ fn field(date: DateTime, letter: char) -> Option<String> {
     })
 }
 
-/// Parses an ISO 8601 text or milliseconds since 1970. Without a time zone, it is local time.
+/// Parses ISO 8601 text or milliseconds since 1970. Without a time zone, the text is in local time.
 pub(crate) fn read(value: &Value, clock: &Ambient) -> Result<DateTime, TemplateError> {
     let found = match value {
         Value::Number(number) => return Ok(of_ms(number.as_double() as i64, clock)),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use model::{Diagnostic, Excerpt, nearest};
 
-/// Error of a string that is not a valid template, or that cannot be evaluated.
+/// Error in a string that is not a valid template, or that cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TemplateError {
@@ -14,7 +14,7 @@ pub struct TemplateError {
     pub range: Range<usize>,
     /// Suggestion for the user.
     pub help: Option<String>,
-    /// Location of the error, if it is not in this text but in that of a variable that it uses.
+    /// Location of the error, if it is not in this text but in the text of a variable that it uses.
     pub place: Option<Box<Excerpt>>,
     pub(crate) kind: ErrorKind,
     /// Other placeholders in the same template whose variables are missing.
@@ -23,14 +23,14 @@ pub struct TemplateError {
     pub(crate) searched: usize,
 }
 
-/// Kind of an error, for its handlers.
+/// Kind of an error, for code that handles it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum ErrorKind {
     #[default]
     Plain,
-    /// Something that was looked up does not exist. This is what `is defined` tests.
+    /// Something that was looked up does not exist. `is defined` tests for this.
     Missing,
-    /// The text is not a template of its dialect.
+    /// The text is not a template in its dialect.
     Unread,
     /// A limit that the same template might not exceed elsewhere.
     Passing,
@@ -50,7 +50,7 @@ impl TemplateError {
         }
     }
 
-    /// Creates an error about a limit that depends on the location of the template.
+    /// Creates an error about a limit that depends on where the template is used.
     pub(crate) fn passing(message: impl Into<String>) -> Self {
         Self { kind: ErrorKind::Passing, ..Self::new(message) }
     }
@@ -83,7 +83,7 @@ impl TemplateError {
         Self { help: help.or(self.help), searched, ..self }
     }
 
-    /// Creates a warning at `place` that the text is not a template and is kept as it is.
+    /// Creates a warning at `place` that the text is not a template and is kept unchanged.
     pub(crate) fn warning_at(&self, place: Excerpt) -> Diagnostic {
         let message = format!("this is not a template and stays as it is: {}", self.message);
         self.help.iter().fold(Diagnostic::warning(message).at(place), Diagnostic::help)

@@ -44,7 +44,7 @@ pub(crate) fn pairs(entries: Entries) -> Result<Value, TemplateError> {
     Value::list(entries.into_iter().map(pair).collect::<Result<_, _>>()?)
 }
 
-/// Returns `text` with the first letter of each word in upper case, and the others unchanged.
+/// Returns `text` with the first letter of each word in upper case, and the other letters unchanged.
 pub(crate) fn title(text: &str) -> String {
     let mut titled = String::with_capacity(text.len());
     let mut inside = false;
@@ -60,7 +60,7 @@ pub(crate) fn title(text: &str) -> String {
     titled
 }
 
-/// Returns `text` with the first letter in upper case, and the others unchanged.
+/// Returns `text` with the first letter in upper case, and the other letters unchanged.
 fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
@@ -94,7 +94,7 @@ fn sort(call: &Call<'_>) -> Result<Value, TemplateError> {
             _ => Ordering::Equal,
         });
     } else {
-        // Sorted as in a dictionary: case is ignored, unless it is the only difference. In that case lower case comes
+        // Sorted as in a dictionary: case is ignored unless it is the only difference, in which case lower case comes
         // first.
         items.sort_by_cached_key(|item| match item {
             Value::Text(text) => (text.to_lowercase(), Reverse(Rc::clone(text))),

@@ -16,7 +16,7 @@ pub enum Format {
     Jinja,
     /// `{name}`. A literal brace is doubled.
     FString,
-    /// `{{.name}}`, and nothing else of that language.
+    /// `{{.name}}`, and nothing else from that language.
     Golang,
     /// `$name`, `${name}`, `${name:-otherwise}`. A literal dollar sign is written `\$`.
     Env,
@@ -37,10 +37,10 @@ const FORMATS: [(&str, Format); 9] = [
 type Parsed = (Vec<Part>, Option<Whole>);
 
 impl Format {
-    /// Returns the format of a fixture's `templateFormat`.
+    /// Returns the format named by a fixture's `templateFormat`.
     ///
     /// # Errors
-    /// Returns an error if there is no format of that name.
+    /// Returns an error if there is no format with that name.
     pub fn from_node(node: &Node) -> Result<Self, Box<Diagnostic>> {
         let names = || FORMATS.iter().map(|(name, _)| *name);
         let written = node.as_str().unwrap_or_default();
@@ -205,7 +205,7 @@ fn env_variable(text: &str, dollar: usize, last_brace: usize) -> Option<EnvVaria
     let start = dollar + 1 + usize::from(braced);
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let length = text[start..].find(|c| !is_name(c)).unwrap_or(text.len() - start);
-    // A dot after a name without braces ends a sentence.
+    // After a name without braces, a dot ends a sentence.
     let written = &text[start..start + length];
     let length = if braced { length } else { written.trim_end_matches('.').len() };
     let name = start..start + length;

@@ -1,4 +1,4 @@
-//! Global functions: `name(…)`. Each is a filter as well, which receives its first argument from the left.
+//! Global functions: `name(…)`. Each is also a filter, which receives its first argument from the left.
 
 use crate::date;
 use crate::error::TemplateError;
@@ -29,7 +29,7 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
         date::show(date::of_ms(now, call.clock), call.text_argument(0)?.unwrap_or_default())
     }),
     operation("range(start, stop, step=1)", 1, range),
-    // The names of its arguments are the user's choice, so it is called separately.
+    // The user chooses the names of its arguments, so it is called separately.
     operation("namespace(name=value, …)", 0, |call| Ok(call.value(0).clone())),
     operation("raise_exception(message)", 1, |call| Err(TemplateError::new(&*call.value(0).to_text()?))),
 ];

@@ -23,7 +23,7 @@ pub(crate) struct Token {
 /// Content of a tag.
 pub(crate) struct Tag {
     pub(crate) tokens: Vec<Token>,
-    /// Range between the delimiters and their `-`.
+    /// Range inside the delimiters and their `-`.
     pub(crate) inner: Range<usize>,
     /// Offset after the closing delimiter.
     pub(crate) end: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Tag {
 const SYMBOLS: [&str; 22] =
     ["<=", ">=", "==", "!=", "(", ")", "[", "]", "{", "}", ",", ".", ":", "|", "<", ">", "+", "-", "~", "*", "/", "%"];
 
-/// Reads the tokens from `start` to `close`. Returns `None` if the text ends before.
+/// Reads the tokens from `start` to `close`. Returns `None` if the text ends first.
 pub(crate) fn read_tag(text: &str, start: usize, close: &str) -> Result<Option<Tag>, TemplateError> {
     let mut lexer = Lexer { text, at: start, tokens: Vec::new(), open: 0 };
     loop {
@@ -126,7 +126,7 @@ impl Lexer<'_> {
     fn number(&mut self) -> Result<Word, TemplateError> {
         let start = self.at;
         self.digits();
-        // After a dot it is a misspelt index, as in `users.0.name`.
+        // After a dot, it is a misspelt index, as in `users.0.name`.
         let after_dot = self.tokens.last().is_some_and(|token| token.word == Word::Symbol("."));
         let fraction = self.rest().strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
         if fraction && !after_dot {

@@ -1,9 +1,9 @@
 //! The `{{ }}` template dialect of fixtures files.
 //!
-//! A string is a template if it contains `{{ … }}` or `{% … %}`. It is resolved with [`Variables`], whose values may be
-//! templates themselves. A string that consists of a single placeholder that names a value becomes that value,
-//! regardless of its type. Every other template becomes text. An unknown name or an invalid operation is an error and
-//! never becomes empty string.
+//! A string is a template if it contains `{{ … }}` or `{% … %}`. It is resolved with [`Variables`], whose values may
+//! themselves be templates. A string that consists of a single placeholder that names a value becomes that value,
+//! whatever its type. Every other template becomes text. An unknown name or an invalid operation is an error and never
+//! becomes an empty string.
 //!
 //! ```
 //! use model::{Node, Source};

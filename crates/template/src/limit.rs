@@ -1,11 +1,10 @@
-//! Limits on the cost of a template, so that a mistake in it results in an error instead of exhausting the machine's
+//! Limits on the cost of a template, so that a mistake in it causes an error instead of exhausting the machine's
 //! memory.
 
-/// Maximum number of steps for one template: expressions evaluated and items read, with large values counted as
-/// several.
+/// Maximum number of steps per template: expressions evaluated and items read, with large values counted as several.
 pub(crate) const STEPS: usize = 200_000;
 
-/// Number of bytes of a string, or values of a variable, that count as one step.
+/// Number of bytes in a string, or of values in a variable, that count as one step.
 pub(crate) const BYTES_A_STEP: usize = 256;
 pub(crate) const VALUES_A_STEP: usize = 8;
 
@@ -15,10 +14,10 @@ pub(crate) const TEXT: usize = 1 << 20;
 /// Maximum length of a list.
 pub(crate) const ITEMS: usize = 100_000;
 
-/// Maximum nesting of expressions, blocks and brackets in one template.
+/// Maximum nesting of expressions, blocks and brackets in a template.
 pub(crate) const NESTING: u16 = 32;
 
-/// Maximum depth of the tree of one expression. Long chains of operators count as well.
+/// Maximum depth of an expression's tree. Long chains of operators count as well.
 pub(crate) const EXPRESSION: u16 = 100;
 
 /// Maximum nesting of lists and maps.

@@ -6,7 +6,7 @@ use crate::function::FUNCTIONS;
 use crate::operation::named;
 use crate::syntax::{Expression, Kind, Part};
 
-/// Returns every use of a name that the template does not set itself, in order.
+/// Returns every use of a name that the template itself does not set, in order.
 pub(crate) fn of(parts: &[Part]) -> Vec<(String, Range<usize>)> {
     let mut names = Names { bound: Vec::new(), found: Vec::new() };
     names.parts(parts);

@@ -72,7 +72,7 @@ impl Number {
         self.calculate(other, exact, |left, right| left / right)
     }
 
-    /// Returns the remainder of a division, with the sign of the left side.
+    /// Returns the remainder of a division, with the sign of the left operand.
     pub(crate) fn remainder(self, other: Self) -> Self {
         self.calculate(other, i64::checked_rem, |left, right| left % right)
     }
@@ -112,7 +112,7 @@ impl PartialOrd for Number {
 }
 
 impl std::fmt::Display for Number {
-    /// Formats like ECMAScript: `3`, `0.5`, `1e+21`, `Infinity`.
+    /// Formats in the same way as ECMAScript: `3`, `0.5`, `1e+21`, `Infinity`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Whole(value) => write!(f, "{value}"),

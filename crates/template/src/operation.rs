@@ -9,7 +9,7 @@ use crate::value::Value;
 
 /// Named operation on values.
 pub(crate) struct Operation {
-    /// Name, and the arguments in parentheses if there are any, as the reference shows them.
+    /// Name, followed by any arguments in parentheses, as shown in the reference.
     pub(crate) usage: &'static str,
     /// Number of required arguments.
     required: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Given {
     pub(crate) named: Vec<(String, Value)>,
 }
 
-/// Creates an operation, of whose arguments the first ones are `required`.
+/// Creates an operation whose first `required` arguments must be given.
 pub(crate) const fn operation(
     usage: &'static str,
     required: usize,
@@ -62,7 +62,7 @@ pub(crate) const fn text(usage: &'static str, change: fn(&str) -> String) -> Ope
     Operation { usage, required: 0, run: Run::Text(change) }
 }
 
-/// Returns the operation of that name.
+/// Returns the operation with that name.
 pub(crate) fn named(operations: &'static [Operation], name: &str) -> Option<&'static Operation> {
     operations.iter().find(|operation| operation.name() == name)
 }
@@ -172,7 +172,7 @@ impl Call<'_> {
         TemplateError::new(format!("`{}` takes {wanted} here, not {}", self.name, found.kind()))
     }
 
-    /// Returns the error that the operation cannot be applied to this type of value.
+    /// Returns the error if the operation cannot be applied to this type of value.
     pub(crate) fn not_for(&self, wanted: &str) -> TemplateError {
         TemplateError::new(format!("`{}` works on {wanted}, not on {}", self.name, self.operand.kind()))
     }

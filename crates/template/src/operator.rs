@@ -8,8 +8,8 @@ use crate::limit;
 use crate::syntax::Operator;
 use crate::value::{Map, Value, within};
 
-/// Returns the value of `left operator right`, for all operators except `and` and `or`, which may not evaluate the
-/// right side.
+/// Returns the value of `left operator right`, for all operators except `and` and `or`, which do not always evaluate
+/// the right side.
 pub(crate) fn apply(operator: Operator, left: &Value, right: &Value, budget: &Budget) -> Result<Value, TemplateError> {
     match operator {
         Operator::Equal => return Ok(Value::Bool(equal(left, right, budget)?)),
@@ -81,7 +81,7 @@ fn concatenate(left: &Value, right: &Value) -> Result<Value, TemplateError> {
     Ok(Value::Text(text.into()))
 }
 
-/// True if `left` is in `right`. Returns `None` if `right` cannot contain anything.
+/// Returns `true` if `left` is in `right`; `None` if `right` cannot contain anything.
 fn member(left: &Value, right: &Value, budget: &Budget) -> Result<Option<bool>, TemplateError> {
     Ok(match (left, right) {
         (_, Value::List(list)) => {
@@ -102,12 +102,12 @@ fn member(left: &Value, right: &Value, budget: &Budget) -> Result<Option<bool>, 
 /// Maximum number of values in a comparison. Shared lists can be far larger than they look.
 const COMPARED: usize = 1_000_000;
 
-/// Comparison of values, with a common limit.
+/// Comparison of values with a common limit.
 pub(crate) struct Comparison<'a> {
     budget: &'a Budget,
-    /// Number of values that were compared. Long strings count as several.
+    /// Number of values compared. Long strings count as several.
     seen: usize,
-    /// Number of them that are already charged to the budget.
+    /// How many of them have been charged to the budget.
     paid: usize,
 }
 
@@ -116,7 +116,7 @@ impl<'a> Comparison<'a> {
         Self { budget, seen: 0, paid: 0 }
     }
 
-    /// True if two values are deeply equal. A number never equals a string.
+    /// Returns `true` if two values are deeply equal. A number never equals a string.
     pub(crate) fn equal(&mut self, left: &Value, right: &Value) -> Result<bool, TemplateError> {
         let same = self.same(left, right)?;
         let steps = (self.seen - self.paid) / limit::VALUES_A_STEP;
@@ -160,7 +160,7 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// True if two maps of the same size have the same members, in any order.
+    /// Returns `true` if two maps of the same size have the same members, in any order.
     fn same_entries(&mut self, left: &Map, right: &Map) -> Result<bool, TemplateError> {
         for (index, (key, value)) in left.entries.iter().enumerate() {
             let other = match right.entries.get(index) {
@@ -179,7 +179,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// True if two values are deeply equal.
+/// Returns `true` if two values are deeply equal.
 pub(crate) fn equal(left: &Value, right: &Value, budget: &Budget) -> Result<bool, TemplateError> {
     Comparison::new(budget).equal(left, right)
 }

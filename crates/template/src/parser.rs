@@ -35,7 +35,7 @@ impl<'a> Parser<'a> {
         Ok(expression)
     }
 
-    /// Returns an error if there is a rest.
+    /// Returns an error if anything is left.
     pub(crate) fn finish(&self) -> Result<(), TemplateError> {
         match self.tokens.get(self.at) {
             None => Ok(()),
@@ -261,7 +261,7 @@ impl<'a> Parser<'a> {
         self.node(Kind::Map(entries), start..self.last_end())
     }
 
-    /// Parses items with commas between them, and `close` after the last one.
+    /// Parses items separated by commas, and `close` after the last one.
     pub(crate) fn separated(
         &mut self,
         close: &'static str,
@@ -390,7 +390,7 @@ impl<'a> Parser<'a> {
         &self.text[start..self.end]
     }
 
-    /// Returns the error that the next token is not the expected one.
+    /// Returns the error for a next token that is not the expected one.
     pub(crate) fn unexpected(&self, wanted: &str) -> TemplateError {
         let Some(token) = self.tokens.get(self.at) else {
             return TemplateError::new(format!("{wanted} is missing")).at(self.here());

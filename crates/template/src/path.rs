@@ -89,7 +89,7 @@ pub(crate) fn child<'a>(node: &'a Node, key: &Key) -> Option<Cow<'a, Node>> {
     }
 }
 
-/// Returns the length of a string in Unicode code points, which indices count as well.
+/// Returns the length of a string in Unicode code points, which indices also count.
 pub(crate) fn length(text: &str) -> usize {
     text.chars().count()
 }
@@ -109,7 +109,7 @@ pub(crate) fn place(position: i64, length: usize) -> Option<usize> {
     (0..length).contains(&index).then_some(usize::try_from(index).ok()?)
 }
 
-/// Returns the error that `key` does not exist in `node`, which is called `name`.
+/// Returns the error if `key` does not exist in `node`, which is called `name`.
 pub(crate) fn missing(node: &Node, name: &str, key: &Key) -> TemplateError {
     let is_position = matches!(key, Key::Position(_));
     match &node.kind {

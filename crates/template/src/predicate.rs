@@ -6,7 +6,7 @@ use crate::operation::{Call, Given, Operation, named as find, names, operation, 
 use crate::operator::{Comparison, equal};
 use crate::value::Value;
 
-/// All tests. `defined` and `undefined` are handled before a value is needed, since there may be none.
+/// All tests. `defined` and `undefined` are handled before a value is needed, because there may be none.
 pub(crate) const TESTS: &[Operation] = &[
     test("defined", |_| true),
     test("undefined", |_| false),
@@ -38,7 +38,7 @@ fn remainder(call: &Call<'_>) -> Result<f64, TemplateError> {
     }
 }
 
-/// Returns the test of that name.
+/// Returns the test with that name.
 pub(crate) fn named(name: &str) -> Result<&'static Operation, TemplateError> {
     find(TESTS, name).ok_or_else(|| {
         let error = TemplateError::new(format!("unknown test `{name}`"));
@@ -46,7 +46,7 @@ pub(crate) fn named(name: &str) -> Result<&'static Operation, TemplateError> {
     })
 }
 
-/// True if `value` passes the test that a filter names. All comparisons share one limit.
+/// Returns `true` if `value` passes the test that a filter names. All comparisons share one limit.
 pub(crate) fn passes(
     test: &Operation,
     value: &Value,

@@ -8,7 +8,7 @@ use crate::value::push;
 
 const FLAGS: &str = "dgimsuvy";
 
-/// True if the parts form a regular expression literal, regardless of the values of its placeholders.
+/// Returns `true` if the parts form a regular expression literal, whatever the values of its placeholders are.
 pub(crate) fn is_regex_literal(parts: &[Part]) -> bool {
     let mut text = String::new();
     for part in parts {
@@ -26,8 +26,8 @@ pub(crate) fn is_regex_literal(parts: &[Part]) -> bool {
 /// Characters that may be escaped with a backslash, even with the `u` flag.
 const SYNTAX: &str = "\\^$.*+?()[]{}|/";
 
-/// Characters with a meaning in context: `-` between two others in a class, `,` in a repetition, `=` after `(?`, any of
-/// them doubled in a class with the `v` flag.
+/// Characters that have a meaning in context: `-` between two others in a class, `,` in a repetition, `=` after `(?`,
+/// and any of them doubled in a class with the `v` flag.
 const BESIDE_OTHERS: &str = ",-=<>#&!%:;@~`";
 
 /// Maximum distance from the end at which the beginning of an escape is searched: `\u{10FFF`, the name of a group.
@@ -36,7 +36,7 @@ const ESCAPE: usize = 64;
 /// Appends `text` to the beginning of a regular expression's source so that it is matched literally.
 ///
 /// # Errors
-/// Returns an error if the source ends with a backslash, which would change the meaning of the text after it.
+/// Returns an error if the source ends with a backslash, which would change the meaning of the text that follows.
 pub(crate) fn push_escaped(source: &mut String, text: &str) -> Result<(), TemplateError> {
     let Some(first) = text.chars().next() else { return Ok(()) };
     if ends_with_backslash(source) {
@@ -73,7 +73,7 @@ struct Run {
     count: usize,
 }
 
-/// Returns the last backslashes of `source`, if they are near its end.
+/// Returns the last run of backslashes in `source`, if it is near the end.
 fn last_run(source: &str) -> Option<Run> {
     let window = source.len().saturating_sub(ESCAPE);
     let last = window + source.as_bytes().get(window..)?.iter().rposition(|byte| *byte == b'\\')?;
@@ -86,14 +86,15 @@ pub(crate) fn looked_at(source: &str) -> usize {
     last_run(source).map_or(0, |run| run.count)
 }
 
-/// True if the last character of `source` is a backslash that escapes the next character.
+/// Returns `true` if the last character of `source` is a backslash that escapes the next character.
 fn ends_with_backslash(source: &str) -> bool {
     last_run(source).is_some_and(|run| run.last + 1 == source.len() && run.count % 2 == 1)
 }
 
-/// True if `source` ends in an escape that a letter or digit would extend: `\1`, `\x4`, `\u00`, `\c`, `\k<a`.
+/// Returns `true` if `source` ends in an escape that a letter or digit would extend: `\1`, `\x4`, `\u00`, `\c`,
+/// `\k<a`.
 fn ends_in_escape(source: &str) -> bool {
-    // A backslash that is escaped itself does not escape anything.
+    // A backslash that is itself escaped does not escape anything.
     let Some(run) = last_run(source).filter(|run| run.count % 2 == 1) else { return false };
     let mut letters = source[run.last + 1..].chars();
     let rest = match letters.next() {

@@ -26,14 +26,14 @@ pub(crate) enum Found {
     Missing { at: usize, error: TemplateError },
 }
 
-/// Handler of a template that cannot be resolved. It returns an error to stop.
+/// Handler for a template that cannot be resolved. It returns an error to stop.
 pub(crate) type OnError<'a> = dyn FnMut(&Node, TemplateError) -> Result<(), TemplateError> + 'a;
 
 pub(crate) struct Resolution<'v> {
     pub(crate) variables: &'v Variables,
-    /// Strings of variables that are being resolved, each used by the one before.
+    /// Strings of variables that are being resolved, each used by the previous one.
     trail: RefCell<Vec<(usize, String)>>,
-    /// Parts of the current text that are kept as they are.
+    /// Parts of the current text that are kept unchanged.
     left: RefCell<Vec<TemplateError>>,
     depth: Cell<u32>,
     weight: Cell<usize>,
@@ -71,7 +71,7 @@ impl<'v> Resolution<'v> {
         self.deeper(|| self.follow(raw, path, rest))
     }
 
-    /// Same as [`Resolution::find`], for a value that is not kept. Returns its size as well, which does not count.
+    /// Like [`Resolution::find`], for a value that is not kept. Also returns its size, which is not counted.
     pub(crate) fn look_up(&self, path: &[Key]) -> (Result<Found, TemplateError>, usize) {
         let before = self.weight.get();
         let found = self.find(path);
@@ -79,7 +79,7 @@ impl<'v> Resolution<'v> {
         (found, weight)
     }
 
-    /// Returns the value at `path`, whose steps after the first one are `rest`. A borrowed value still has its
+    /// Returns the value at `path`, whose steps after the first one are `rest`. A borrowed value still contains its
     /// templates; an owned one is resolved.
     fn follow(&self, start: &'v Node, path: &[Key], rest: &[Key]) -> Result<Found, TemplateError> {
         let mut value = Cow::Borrowed(start);
@@ -135,7 +135,7 @@ impl<'v> Resolution<'v> {
     }
 
     /// Returns `node` with every template in it resolved, including those in keys. `path` is its path among the
-    /// variables, if it is in one, for messages.
+    /// variables, if it is in a variable, for messages.
     pub(crate) fn tree(
         &self,
         node: &Node,
@@ -208,7 +208,7 @@ impl<'v> Resolution<'v> {
         path: Option<&[Key]>,
         taken: &mut HashSet<String>,
     ) -> Result<Spanned<String>, TemplateError> {
-        // Keys of a document are unique. Only results of templates may collide.
+        // Keys in a document are unique. Only results of templates may collide.
         let templates = may_be_template(&name.value) || taken.contains(&name.value);
         if !templates && format == Format::default() {
             taken.insert(name.value.clone());
@@ -278,7 +278,7 @@ impl<'v> Resolution<'v> {
         let template = match Template::parse_as(text, format) {
             Ok(Some(template)) => template,
             Ok(None) => return Ok(node.clone()),
-            // It is reported at the variable, which is also read on its own.
+            // It is reported at the variable, which is also resolved on its own.
             Err(error) if keeps_unread && is_inside && error.kind == ErrorKind::Unread => return Ok(node.clone()),
             Err(error) => return Err(error),
         };
@@ -339,7 +339,7 @@ impl<'v> Resolution<'v> {
     }
 }
 
-/// Returns true if `text` may be a template in the default format: it contains `{{` or `{%`.
+/// Returns `true` if `text` may be a template in the default format: it contains `{{` or `{%`.
 pub fn may_be_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
@@ -355,8 +355,8 @@ fn located(mut error: TemplateError, node: &Node, text: &str) -> TemplateError {
     error
 }
 
-/// Returns the position in the file of `range` in the text of `node`. The same words are searched in the source, since
-/// quotes and escapes shift offsets. Returns the span of `node` if they are not found.
+/// Returns the position in the file of `range` in the text of `node`. The same words are searched in the source,
+/// because quotes and escapes shift offsets. Returns the span of `node` if they are not found.
 pub(crate) fn narrow(node: &Node, text: &str, range: &Range<usize>) -> Span {
     let words = text.get(range.clone()).unwrap_or_default();
     let written = node.source.text.get(node.span.start()..node.span.end()).unwrap_or_default();
@@ -379,7 +379,7 @@ fn key_node(name: &Spanned<String>, map: &Node) -> Node {
     Node { kind: NodeKind::String(name.value.clone()), span: name.span, tag: None, source: map.source.clone() }
 }
 
-/// Returns the path of the part `key` of a value at `above`. `None` is not in a variable.
+/// Returns the path of the part `key` of a value at `above`, which is `None` outside variables.
 fn below(above: Option<&[Key]>, key: Key) -> Option<Vec<Key>> {
     above.map(|above| above.iter().cloned().chain([key]).collect())
 }

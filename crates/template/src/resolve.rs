@@ -13,14 +13,14 @@ use crate::variables::Variables;
 /// Returns `node` with every template in it resolved: strings, the items of lists, the values of maps and their keys.
 /// Everything else stays unchanged, including the order of keys.
 ///
-/// A template that cannot be resolved is reported at its location, and stays as it is. The result of a template has the
-/// location of the template, so that later problems point there. It keeps the tags of the value, and the template's
-/// own. If the variables are set to keep invalid templates, these are warnings.
+/// A template that cannot be resolved is reported at its location and stays unchanged. The result of a template has
+/// the location of the template, so that later problems point there. It keeps the tags of the value, and the
+/// template's own. If the variables are set to keep invalid templates, these only cause warnings.
 pub fn resolve(node: &Node, variables: &Variables, problems: &mut Problems) -> Node {
     resolve_as(Format::default(), node, variables, problems)
 }
 
-/// Same as [`resolve`], with placeholders in `format`. Templates inside of variables always have the default format.
+/// Like [`resolve`], with placeholders in `format`. Templates inside variables always have the default format.
 pub fn resolve_as(format: Format, node: &Node, variables: &Variables, problems: &mut Problems) -> Node {
     let mut limit_told = false;
     let mut report = |at: &Node, error: TemplateError| {
@@ -42,7 +42,7 @@ pub fn resolve_as(format: Format, node: &Node, variables: &Variables, problems: 
     let resolved = Resolution::new(variables).tree(node, format, None, &mut report);
     match resolved {
         Ok(resolved) => resolved,
-        // A limit was exceeded that is not caused by a single template.
+        // A limit was exceeded, and no single template is the cause.
         Err(error) => {
             let _ = report(node, error);
             node.clone()
@@ -54,7 +54,7 @@ impl Variables {
     /// Returns the value of `name` with its templates resolved, or `None` if there is no such variable.
     ///
     /// # Errors
-    /// Returns the error of a template in the value. Its `place` has the source position.
+    /// Returns the error in a template in the value. Its `place` has the source position.
     pub fn get(&self, name: &str) -> Result<Option<Node>, TemplateError> {
         match Resolution::new(self).find(&[Key::Name(name.to_owned())])? {
             Found::Node(node) => Ok(Some(node)),
@@ -62,7 +62,7 @@ impl Variables {
         }
     }
 
-    /// Returns all values with their templates resolved. A value that cannot be resolved is reported and omitted. After
+    /// Returns all values with their templates resolved. A value that cannot be resolved is reported and omitted. Once
     /// the values have become too large, all further ones are omitted without another report.
     pub fn to_json(&self, problems: &mut Problems) -> serde_json::Map<String, serde_json::Value> {
         let mut values = serde_json::Map::new();
@@ -88,8 +88,8 @@ impl Variables {
 }
 
 impl Template {
-    /// Returns the result with `variables`: the value itself for a single placeholder that names one (`{{ user }}`,
-    /// `{{ users[0].name }}`), otherwise text.
+    /// Returns the result with `variables`: the value itself if a single placeholder names one (`{{ user }}`, `{{
+    /// users[0].name }}`), otherwise text.
     ///
     /// # Errors
     /// Returns an error if a name is unknown, an operation has no result, or a limit is exceeded.

@@ -1,7 +1,7 @@
 //! Splits a string into text segments and tags, and trims the white space between them.
 //!
 //! - One line end at the end of a template is removed.
-//! - Spaces before a statement or comment at the beginning of a line are removed, and so is the line end right after
+//! - Spaces before a statement or comment at the beginning of a line are removed, and so is a line end directly after
 //!   one.
 //! - `-` inside a delimiter removes all white space on that side.
 
@@ -30,7 +30,7 @@ pub(crate) struct Inside {
     pub(crate) inner: Range<usize>,
 }
 
-/// Splits `text`. Text that looks like a template but is not one stays text: `{{}}`, and delimiters that are not
+/// Splits `text`. Text that looks like a template but is not one remains text: `{{}}`, and delimiters that are not
 /// closed.
 pub(crate) fn split(text: &str) -> Result<Vec<Segment>, TemplateError> {
     let text = text.strip_suffix('\n').unwrap_or(text);
@@ -157,8 +157,8 @@ impl Splitter<'_> {
     }
 }
 
-/// Returns `text` without its last line, if that only has spaces. `whole` is true if the text is the beginning of the
-/// template.
+/// Returns `text` without its last line, if that consists only of spaces. `whole` is true if the text is the beginning
+/// of the template.
 fn strip_indent(text: &str, whole: bool) -> &str {
     let line = text.rfind('\n').map(|offset| offset + 1).or(whole.then_some(0));
     match line {

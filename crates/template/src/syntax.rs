@@ -12,10 +12,10 @@ pub(crate) struct Located<T> {
     pub(crate) range: Range<usize>,
 }
 
-/// Part of a template, in the order of the text.
+/// A part of a template, in the order of the text.
 #[derive(Debug, Clone)]
 pub(crate) enum Part {
-    /// Text that is kept as it is.
+    /// Text that is kept unchanged.
     Text(String),
     /// `{{ … }}`
     Output(Expression),
@@ -48,10 +48,10 @@ pub(crate) struct Macro {
     pub(crate) body: Vec<Part>,
 }
 
-/// Content of the placeholder of a template that consists of a single placeholder.
+/// Content of the placeholder in a template that consists of a single placeholder.
 #[derive(Debug, Clone)]
 pub(crate) struct Whole {
-    /// Text of the placeholder, which may be the name of a variable even if it is not a valid name: `user-name`.
+    /// Text of the placeholder, which may be the name of a variable even if it is not a valid identifier: `user-name`.
     pub(crate) inner: String,
     pub(crate) keys: Option<Vec<Key>>,
 }
@@ -185,7 +185,7 @@ impl Expression {
         }
     }
 
-    /// True if it only names a value: `user`, `user.name`, `users[0]["name"]`.
+    /// Returns `true` if it only names a value: `user`, `user.name`, `users[0]["name"]`.
     pub(crate) fn is_path(&self) -> bool {
         match &self.kind {
             Kind::Name(_) => true,
@@ -196,7 +196,7 @@ impl Expression {
     }
 }
 
-/// True if it is a literal: `'name'`, `0`, `-1`.
+/// Returns `true` if it is a literal: `'name'`, `0`, `-1`.
 fn is_position_or_name(key: &Expression) -> bool {
     match &key.kind {
         Kind::Text(_) | Kind::Number(_) => true,

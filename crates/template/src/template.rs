@@ -30,8 +30,8 @@ pub(crate) enum Outcome {
 }
 
 impl Template {
-    /// Parses `text` in the default dialect. Returns `None` if it is not a template: it has no non-empty `{{ … }}` and
-    /// no `{% … %}`. In that case the text stays as it is, including comments.
+    /// Parses `text` in the default dialect. Returns `None` if it is not a template: it contains no non-empty `{{ …
+    /// }}` and no `{% … %}`. The text then stays unchanged, including comments.
     ///
     /// # Errors
     /// Returns an error if the syntax is invalid, or if the template is nested too deeply.
@@ -42,19 +42,19 @@ impl Template {
     /// Parses `text` in the dialect of `format`.
     ///
     /// # Errors
-    /// Same as for [`Template::parse`].
+    /// See [`Template::parse`].
     pub fn parse_as(text: &str, format: Format) -> Result<Option<Self>, TemplateError> {
         let unread = |error: TemplateError| TemplateError { kind: ErrorKind::Unread, ..error };
         match format {
             Format::Jinja => Self::parse_jinja(text).map_err(unread),
-            // The braces may contain other syntax of that language, most of which is not supported here.
+            // The braces may contain other syntax from that language, most of which is not supported here.
             Format::Golang => Ok(format.parse(text)?.map(|(parts, whole)| Self::new(text, parts, whole))),
             _ => Ok(format.parse(text).map_err(unread)?.map(|(parts, whole)| Self::new(text, parts, whole))),
         }
     }
 
     /// Returns the template with each `${{ … }}` kept as text if it names something that is not a variable, because
-    /// workflows of other tools use this syntax. Returns an error for each as well.
+    /// workflows of other tools use this syntax. Also returns an error for each.
     pub(crate) fn without_foreign(mut self, is_known: &dyn Fn(&str) -> bool) -> (Self, Vec<TemplateError>) {
         let mut foreign = Vec::new();
         for part in &mut self.parts {
@@ -98,8 +98,8 @@ impl Template {
         names::of(&self.parts).into_iter().map(located).collect()
     }
 
-    /// Returns true if the text is a regular expression literal (`/…{{ name }}…/i`). In that case the value of a
-    /// variable is inserted with special characters escaped, so that it is matched literally.
+    /// Returns `true` if the text is a regular expression literal (`/…{{ name }}…/i`). The value of a variable is then
+    /// inserted with special characters escaped, so that it is matched literally.
     pub fn is_regex_literal(&self) -> bool {
         self.regex
     }

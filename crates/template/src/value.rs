@@ -13,7 +13,7 @@ use crate::number::Number;
 /// Names and values, in order.
 pub(crate) type Entries = Vec<(Rc<str>, Value)>;
 
-/// Value. Collections are shared, so that copies are cheap.
+/// A value. Collections are shared, so that copies are cheap.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Null,
@@ -107,7 +107,7 @@ impl Value {
         }
     }
 
-    /// True if a condition with this value is true: it is not null, false, 0 or empty.
+    /// Returns `true` if a condition with this value is true: it is not null, false, 0 or empty.
     pub(crate) fn is_true(&self) -> bool {
         match self {
             Self::Null => false,
@@ -121,7 +121,7 @@ impl Value {
         }
     }
 
-    /// Returns the member of that name of a map or namespace. Other values have no members.
+    /// Returns the member with that name in a map or namespace. Other values have no members.
     pub(crate) fn member(&self, name: &str) -> Option<Value> {
         let find =
             |entries: &Entries| entries.iter().find(|(known, _)| **known == *name).map(|(_, value)| value.clone());
@@ -132,7 +132,7 @@ impl Value {
         }
     }
 
-    /// True if it has members.
+    /// Returns `true` if it has members.
     pub(crate) fn is_map(&self) -> bool {
         matches!(self, Self::Map(_) | Self::Namespace(_))
     }
@@ -146,7 +146,7 @@ impl Value {
         }
     }
 
-    /// Formats it for a string: null as nothing, lists joined by commas, maps as compact JSON.
+    /// Formats the value for a string: null as nothing, lists joined by commas, maps as compact JSON.
     pub(crate) fn print(&self, out: &mut String) -> Result<(), TemplateError> {
         match self {
             Self::Null => Ok(()),
@@ -171,7 +171,7 @@ impl Value {
         Ok(out.into())
     }
 
-    /// Formats it as JSON. `depth` is the current indentation level.
+    /// Formats the value as JSON. `depth` is the current indentation level.
     pub(crate) fn print_json(&self, style: &Style, depth: usize, out: &mut String) -> Result<(), TemplateError> {
         match self {
             Self::Null => push(out, "null"),
@@ -189,7 +189,7 @@ impl Value {
         }
     }
 
-    /// Returns the number of steps to read it.
+    /// Returns the number of steps needed to read it.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Text(text) => text.len() / limit::BYTES_A_STEP,
@@ -226,7 +226,7 @@ fn depth_above(items: &mut dyn Iterator<Item = &Value>) -> Result<u16, TemplateE
 pub(crate) struct Style {
     pub(crate) comma: &'static str,
     pub(crate) colon: &'static str,
-    /// Number of spaces for each level. 0 for a single line.
+    /// Number of spaces per level, or 0 for a single line.
     pub(crate) indent: usize,
 }
 
@@ -278,7 +278,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Writes the strings of `items` with `separator` between them.
+/// Writes the strings of `items`, separated by `separator`.
 pub(crate) fn join(items: &[Value], separator: &str, out: &mut String) -> Result<(), TemplateError> {
     for (index, item) in items.iter().enumerate() {
         if index > 0 {

@@ -12,9 +12,9 @@ use crate::error::TemplateError;
 /// Maximum size of a map that is searched without an index.
 const SCANNED: usize = 64;
 
-/// Values that templates refer to.
+/// Values to which templates refer.
 ///
-/// A value may contain templates itself. Each is resolved once, on first use, and only as far as needed. For example,
+/// A value may itself contain templates. Each is resolved once, on first use, and only as far as needed. For example,
 /// `{{ input.a }}` does not resolve `input.b`, so a map may refer to its own parts.
 #[derive(Debug, Default)]
 pub struct Variables {
@@ -23,13 +23,13 @@ pub struct Variables {
     places: HashMap<String, usize>,
     pub(crate) ambient: Ambient,
     pub(crate) chance: Chance,
-    /// True if a string that is not a valid template is kept as it is.
+    /// True if a string that is not a valid template is kept unchanged.
     pub(crate) keeps_unread: bool,
     /// Results of strings with templates, by the address of the string's node, which does not move.
     settled: Mutex<HashMap<usize, Result<Node, TemplateError>>>,
     /// Indexes of large maps, by the address of the map's entries, which do not move either.
     indexes: Mutex<HashMap<usize, HashMap<String, usize>>>,
-    /// True if the values became too large. Resolving is not tried again.
+    /// True if the values became too large. Resolving them is not tried again.
     exhausted: AtomicBool,
 }
 
@@ -39,7 +39,7 @@ impl Variables {
         Self::default()
     }
 
-    /// Adds the entries of `map`. An existing entry of the same name is replaced. A value that is not a map has no
+    /// Adds the entries of `map`. An existing entry with the same name is replaced. A value that is not a map has no
     /// entries.
     pub fn layer(self, map: &Node) -> Self {
         let NodeKind::Map(entries) = &map.kind else { return self };
@@ -74,7 +74,7 @@ impl Variables {
         self.unsettled()
     }
 
-    /// Keeps a string that is not a valid template as it is, with a warning, because prompts may contain braces, such
+    /// Keeps a string that is not a valid template unchanged, with a warning, because prompts may contain braces, such
     /// as `style={{color: 1}}` or `{{#if name}}`. Also keeps `${{ … }}` with names that are not variables.
     pub fn keeping_unread(self) -> Self {
         Self { keeps_unread: true, ..self }.unsettled()
@@ -102,7 +102,7 @@ impl Variables {
         self.settled.lock().unwrap_or_else(PoisonError::into_inner).get(&address).cloned()
     }
 
-    /// True if the values became too large.
+    /// Returns `true` if the values became too large.
     pub(crate) fn exhausted(&self) -> bool {
         self.exhausted.load(Ordering::Relaxed)
     }
@@ -111,14 +111,14 @@ impl Variables {
         self.exhausted.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the entry of that name in a map that belongs to these variables.
+    /// Returns the entry with that name in a map that belongs to these variables.
     pub(crate) fn entry<'a>(&self, map: &'a [(Spanned<String>, Node)], name: &str) -> Option<&'a Node> {
         if map.len() <= SCANNED {
             return map.iter().find(|(known, _)| known.value == name).map(|(_, value)| value);
         }
         let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
         let index = indexes.entry(map.as_ptr() as usize).or_insert_with(|| {
-            // Of several entries with the same name, the first one counts.
+            // If several entries have the same name, the first one counts.
             map.iter().enumerate().rev().map(|(index, (name, _))| (name.value.clone(), index)).collect()
         });
         index.get(name).and_then(|index| map.get(*index)).map(|(_, value)| value)

@@ -1,5 +1,5 @@
-//! Compares with recorded template results of `@isdk/ai-test-runner` 0.2.3. A vector agrees, or `differences.json`
-//! gives the reason.
+//! Compares the results with recorded template results of `@isdk/ai-test-runner` 0.2.3. Each vector agrees, or
+//! `differences.json` gives the reason.
 
 #![allow(clippy::unwrap_used)]
 
@@ -69,7 +69,7 @@ fn outcome(fixture: &Value, output: &Value, answer: &Value, options: &Value) -> 
     let config = &options["fixtureConfig"];
     let variables = layered(layers(fixture, options, config, &origin), fixture, &origin);
     let mut problems = Problems::new();
-    // Templates in a fixture use the fixture's own values first, then those of the layers below it.
+    // Templates in a fixture first use the fixture's own values, then those in the layers below it.
     let own = resolve(&Node::from_json(fixture, &origin), &variables, &mut problems).to_json();
     let common = resolve(&Node::from_json(config, &origin), &variables, &mut problems).to_json();
     let args = layers(&own, options, &common, &origin).to_json(&mut problems);
@@ -111,7 +111,7 @@ fn layers(fixture: &Value, options: &Value, config: &Value, origin: &Arc<Source>
     layers.into_iter().fold(Variables::new(), |variables, layer| layered(variables, layer, origin))
 }
 
-/// Simplified matching that is enough for most vectors. Returns `None` for the others.
+/// Simplified matching that is sufficient for most vectors. Returns `None` for the others.
 fn matches(actual: &Value, expected: &Value) -> Option<bool> {
     match expected {
         Value::String(text) => match regex(text) {
@@ -150,7 +150,7 @@ fn regex(text: &str) -> Option<(String, bool)> {
     flags.chars().all(|flag| "dgimsuvy".contains(flag)).then(|| (pattern.to_owned(), flags.contains('i')))
 }
 
-/// True if a part of `text` matches a pattern of letters, `.`, `^`, `$` and escapes.
+/// Returns `true` if a part of `text` matches a pattern of letters, `.`, `^`, `$` and escapes.
 fn found(text: &str, pattern: &str, fold: bool) -> bool {
     let (text, pattern) =
         if fold { (text.to_lowercase(), pattern.to_lowercase()) } else { (text.to_owned(), pattern.to_owned()) };

@@ -1,5 +1,5 @@
-//! A real browser without a window, if one is installed. `TRIALRUN_TEST_BROWSER` names the program, a Chromium. Without
-//! it tests are skipped with a message; `TRIALRUN_REQUIRE_BROWSER=1` makes that a failure.
+//! A real browser without a window, if one is installed. `TRIALRUN_TEST_BROWSER` is the path of the program, a
+//! Chromium. If it is not set, tests are skipped with a message; `TRIALRUN_REQUIRE_BROWSER=1` makes this a failure.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -13,23 +13,23 @@ use crate::TIMEOUT;
 /// A running browser with one page. Dropping it ends the browser.
 pub struct Browser {
     child: Child,
-    /// Commands and answers of the DevTools protocol, each with a zero byte at its end.
+    /// Commands and responses in the DevTools protocol, each ending with a zero byte.
     commands: ChildStdin,
     answers: Receiver<Value>,
     sent: u64,
     session: Option<String>,
-    /// Errors that the page reported: exceptions, and violations of its policy.
+    /// Errors that the page reported: exceptions, and violations of its content security policy.
     pub problems: Vec<String>,
     _profile: tempfile::TempDir,
 }
 
-/// Returns the program. `None` if there is none: then the test is skipped.
+/// Returns the program, or `None` if there is none; in that case the test is skipped.
 #[track_caller]
 pub fn installed(test: &str) -> Option<PathBuf> {
     let found = std::env::var_os("TRIALRUN_TEST_BROWSER").map(PathBuf::from).filter(|program| program.exists());
     let line = match &found {
         Some(program) => format!("real browser ran: {}, {test}", program.display()),
-        None => format!("real browser SKIPPED: {test}: TRIALRUN_TEST_BROWSER names no program"),
+        None => format!("real browser SKIPPED: {test}: TRIALRUN_TEST_BROWSER is not the path of a program"),
     };
     // Bypasses the test harness, which captures the output of passing tests.
     writeln!(std::io::stderr(), "\n{line}").expect("standard error");
@@ -42,7 +42,7 @@ impl Browser {
     /// Starts the browser with an empty page.
     pub fn start(program: &Path) -> Self {
         let profile = tempfile::Builder::new().prefix("testkit-browser-").tempdir().expect("a directory");
-        // The browser talks on descriptors 3 and 4. Its own sandbox needs privileges that containers lack.
+        // The browser uses the descriptors 3 and 4. Its own sandbox needs privileges that containers lack.
         let mut child = Command::new("sh")
             .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null"])
             .arg(program)
@@ -75,7 +75,7 @@ impl Browser {
         browser
     }
 
-    /// Sends a command of the DevTools protocol and returns its result.
+    /// Sends a command in the DevTools protocol and returns its result.
     #[track_caller]
     pub fn send(&mut self, method: &str, parameters: &Value) -> Value {
         self.sent += 1;
@@ -85,7 +85,7 @@ impl Browser {
         }
         write!(self.commands, "{command}\0").and_then(|()| self.commands.flush()).expect("the browser runs");
         loop {
-            let answer = self.answers.recv_timeout(TIMEOUT).expect("an answer of the browser");
+            let answer = self.answers.recv_timeout(TIMEOUT).expect("a response from the browser");
             if answer["id"] == self.sent {
                 assert_eq!(answer["error"], Value::Null, "{method}: {answer}");
                 return answer["result"].clone();
@@ -99,7 +99,7 @@ impl Browser {
     /// Opens an address in a new document.
     #[track_caller]
     pub fn open(&mut self, address: &str) {
-        // Another address of the same file would only be a change of its fragment.
+        // Another address in the same file would only change the fragment.
         self.send("Page.navigate", &json!({ "url": "about:blank" }));
         self.send("Page.navigate", &json!({ "url": address }));
     }

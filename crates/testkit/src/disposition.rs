@@ -7,9 +7,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 static ONCE: Once = Once::new();
 
-/// Ensures that programs start without ignored signals. A background job, and `nohup`, ignore some, and child processes
-/// inherit that; signals that are *caught* are reset to the default in child processes. So the tests catch the signals
-/// that they had ignored, and do nothing: so nothing changes for them.
+/// Ensures that programs start without ignored signals. Background jobs and `nohup` ignore some signals, and child
+/// processes inherit that; signals that are *caught* are reset to the default in child processes. Therefore the tests
+/// catch the signals that they had ignored, and do nothing when one arrives.
 pub(crate) fn heed_signals() {
     ONCE.call_once(|| {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Mutated inputs for code that reads foreign text: output of agents, answers of models, files of a project.
+//! Mutated inputs for code that reads foreign text: agents' output, models' answers, a project's files.
 //!
 //! Seeds are files: captures, specimens, and inputs that once broke a parser. The same seeds give the same inputs on
 //! every machine. `TRIALRUN_FUZZ_ROUNDS` sets the number of inputs for longer runs.
@@ -12,9 +12,9 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 
 /// Number of inputs.
 const ROUNDS: usize = 300;
-/// Maximum size of an input that is cut from a seed, in bytes.
+/// Maximum size of an input cut from a seed, in bytes.
 const MAX_SEED_BYTES: usize = 8 * 1024;
-/// Number of levels of a nested value.
+/// Number of levels in a nested value.
 const LEVELS: usize = 3_000;
 
 /// Parts of many formats, which random bytes would rarely form.
@@ -98,7 +98,7 @@ pub fn seeds(folder: &Path, ending: &str) -> Vec<Vec<u8>> {
 /// Calls `read` with each seed, and with many inputs that are derived from the seeds.
 ///
 /// # Panics
-/// If `read` panics. The message contains the input, so that it can be kept as a seed.
+/// Panics if `read` panics. The message contains the input, so that it can be kept as a seed.
 pub fn fuzz(seeds: &[Vec<u8>], read: impl Fn(&[u8])) {
     assert!(!seeds.is_empty(), "there are no seeds");
     let rounds = std::env::var("TRIALRUN_FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS);
@@ -126,7 +126,7 @@ fn index(random: &mut TestRng, length: usize) -> usize {
     (random.next_u64() % (length.max(1) as u64)) as usize
 }
 
-/// Cuts a piece that begins at the beginning of a line.
+/// Cuts a piece that starts at the beginning of a line.
 fn piece(seed: &[u8], random: &mut TestRng) -> Vec<u8> {
     if seed.len() <= MAX_SEED_BYTES {
         return seed.to_vec();
@@ -136,7 +136,7 @@ fn piece(seed: &[u8], random: &mut TestRng) -> Vec<u8> {
     seed[from..seed.len().min(from + MAX_SEED_BYTES)].to_vec()
 }
 
-/// Changes a place of the input in one of several ways.
+/// Changes one part of the input in one of several ways.
 fn mutate(input: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut TestRng) {
     let mut index = |length: usize| index(random, length);
     let (kind, from) = (index(7), index(input.len() + 1));

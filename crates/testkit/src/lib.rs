@@ -66,7 +66,7 @@ impl Ran {
     }
 }
 
-/// Runs git in `dir`, as a user with a name and without their own settings, and returns its output. It must succeed.
+/// Runs git in `dir`, as a user with a name but without settings, and returns its output. It must succeed.
 #[track_caller]
 pub fn git(dir: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
@@ -150,7 +150,7 @@ impl Project {
         fs::read_to_string(self.dir().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// Returns a command of the program, not started yet.
+    /// Returns a command for the program, not started yet.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(arguments).current_dir(self.dir()).env_clear().envs(&self.env).stdin(Stdio::null());

@@ -1,4 +1,4 @@
-//! The running program: its lines as they arrive, signals to it, and its remaining processes.
+//! The running program: its lines as they arrive, signals sent to it, and its remaining processes.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -140,8 +140,8 @@ impl Drop for Live {
     }
 }
 
-/// Polls until `condition` holds, with short pauses. Returns `false` if that does not happen within [`TIMEOUT`]. For
-/// conditions that cannot be waited for: processes and files of others.
+/// Polls until `condition` holds, with short pauses. Returns `false` if it does not hold within [`TIMEOUT`]. Only for
+/// conditions without an event to wait for: other programs' processes and files.
 pub fn until(mut condition: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while !condition() {

@@ -1,5 +1,5 @@
-//! A pipe that a trial's processes hold open, so that a test notices when they start and when the last of them has
-//! ended, for any reason.
+//! A pipe that a trial's processes hold open, so that a test notices when they start and when the last one has ended,
+//! for whatever reason.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use nix::sys::stat::Mode;
 use crate::Project;
 use crate::live::TIMEOUT;
 
-/// A named pipe. A process that has opened it for writing holds it until it ends.
+/// A named pipe. A process that has opened it for writing holds it until the process ends.
 pub struct ProcessPipe {
     path: PathBuf,
     lines: Receiver<String>,
@@ -48,7 +48,7 @@ impl ProcessPipe {
         assert_eq!(output.as_deref(), Ok(line), "{}", self.path.display());
     }
 
-    /// Waits until no process holds it any more. Lines that are written until then are ignored.
+    /// Waits until no process holds it any more. Lines written until then are ignored.
     #[track_caller]
     pub fn wait_until_closed(&self) {
         loop {

@@ -1,5 +1,5 @@
-//! Real agent CLIs, if they are installed. `TRIALRUN_TEST_AGENTS` names the directory that `scripts/agents` fills.
-//! Without it tests are skipped with a message; `TRIALRUN_REQUIRE_AGENTS=1` makes that a failure.
+//! Real agent CLIs, if they are installed. `TRIALRUN_TEST_AGENTS` is the directory that `scripts/agents` fills. If it
+//! is not set, tests are skipped with a message; `TRIALRUN_REQUIRE_AGENTS=1` makes this a failure.
 
 use std::fs;
 use std::io::Write;
@@ -35,8 +35,8 @@ impl RealAgent {
         Some(dir.join(self.program)).filter(|program| program.exists())
     }
 
-    /// Returns the directory of the agent. `None` if it is not installed: then the test is skipped. `scripts/test`
-    /// counts the lines.
+    /// Returns the agent's directory, or `None` if the agent is not installed; in that case the test is skipped.
+    /// `scripts/test` counts the lines that this prints.
     #[track_caller]
     pub fn installed(self, test: &str) -> Option<PathBuf> {
         let Self { name, program } = self;
@@ -45,7 +45,7 @@ impl RealAgent {
             tell(&format!("real agent ran: {name}, {test}"));
         } else {
             tell(&format!(
-                "real agent SKIPPED: {name}, {test}: TRIALRUN_TEST_AGENTS names no directory with {program}"
+                "real agent SKIPPED: {name}, {test}: TRIALRUN_TEST_AGENTS is not a directory with {program}"
             ));
             assert_ne!(std::env::var("TRIALRUN_REQUIRE_AGENTS").as_deref(), Ok("1"), "a skip is forbidden");
         }
@@ -53,8 +53,8 @@ impl RealAgent {
     }
 
     /// Returns a project with the agent on its `PATH`, in which `trialrun` starts without any network except loopback,
-    /// if the machine allows that. `None`: the test is skipped. `scratch` is a directory for the program that starts
-    /// it.
+    /// if the machine allows that. `None` means that the test is skipped. `scratch` is a directory for the program
+    /// that starts `trialrun`.
     #[track_caller]
     pub fn project(self, trialrun: &str, scratch: &str, test: &str) -> Option<Project> {
         let agents = self.installed(test)?;

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Starts the program for this platform, and ends as it ends: with its exit code, or by its signal.
+// Starts the program for this platform, and ends in the same way: with its exit code, or by its signal.
 "use strict";
 
 const { spawn } = require("node:child_process");
@@ -30,7 +30,7 @@ function fail(message) {
 const child = spawn(program(), process.argv.slice(2), { stdio: "inherit" });
 child.on("error", (error) => fail(`could not start the program: ${error.message}`));
 
-// A terminal sends these signals to the program, too. It must not get them twice: the second one ends it at once.
+// A terminal also sends these signals to the program. It must not get them twice: the second one ends it at once.
 const onTerminal = [process.stdin, process.stdout, process.stderr].some((stream) => stream.isTTY);
 for (const signal of ["SIGINT", "SIGHUP", "SIGQUIT", "SIGTERM"]) {
   process.on(signal, () => {

@@ -1,5 +1,5 @@
-//! Adversaries: agents that do not do the work. A test that passes with one of them says nothing about an agent, and an
-//! assertion that is met for all of them cannot fail. They need no model, and write files only in their sandbox.
+//! Adversaries: agents that do not do the work. A test that passes with one of them says nothing about an agent, and
+//! an assertion that all of them meet cannot fail. They need no model, and write files only in their sandbox.
 //!
 //! Each has its own file and a line in [`ADVERSARIES`]. They are not in [`AGENTS`](crate::AGENTS): only an audit runs
 //! them.
@@ -32,7 +32,7 @@ use crate::{Agent, Description, SessionContext};
 
 /// Timeout of a command.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Maximum size of the output of a command that is kept, in bytes.
+/// Maximum size of a command's output that is kept, in bytes.
 const OUTPUT: usize = 4096;
 /// Lets git reach only repositories on this machine, so that no audit pushes to a real remote.
 const LOCAL_ONLY: (&str, &str) = ("GIT_ALLOW_PROTOCOL", "file");
@@ -66,7 +66,7 @@ pub struct Adversary {
     description: Description,
     /// Purpose in an audit.
     pub role: Role,
-    /// Returns its actions in answer to the last message.
+    /// Returns its actions in response to the last message.
     act: fn(&Observation<'_>) -> Vec<Action>,
     applies: fn(&Case) -> bool,
 }
@@ -110,7 +110,7 @@ enum Action {
     Write { path: String, content: String },
     /// Deletes a file in the sandbox.
     Delete(String),
-    /// Runs a command in the sandbox. It cannot reach repositories on other machines.
+    /// Runs a command in the sandbox. The command cannot reach repositories on other machines.
     Run(&'static str),
     /// Asks the user.
     Ask(&'static str),
@@ -207,7 +207,7 @@ impl AdversarySession {
                 Action::Delete(path) => {
                     let id =
                         self.step_recorder.call(turn, "Bash", json!({ "command": format!("rm -rf -- '{path}'") }))?;
-                    // A file that cannot be deleted is one that the agent left alone.
+                    // A file that cannot be deleted is simply left alone.
                     let place = self.access.as_ref().and_then(|access| access.locate(&path).ok());
                     let is_deleted = place.is_some_and(|place| std::fs::remove_file(place).is_ok());
                     self.step_recorder.result(turn, &id, if is_deleted { "" } else { "not deleted" }, !is_deleted)?;

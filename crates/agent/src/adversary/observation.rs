@@ -1,4 +1,4 @@
-//! Information that an adversary can see: the message, its tools, and the files in its sandbox.
+//! What an adversary can see: the message, its tools, and the files in its sandbox.
 
 use ignore::WalkBuilder;
 use model::{Case, Skill};
@@ -10,9 +10,9 @@ const MAX_FILES: usize = 500;
 /// Maximum size of a file that it reads, in bytes.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 
-/// The situation in which an adversary answers.
+/// The situation to which an adversary responds.
 pub(super) struct Observation<'a> {
-    /// Last message of the user.
+    /// User's last message.
     pub message: &'a str,
     /// The case. Only probes look at its assertions.
     pub case: &'a Case,
@@ -34,12 +34,12 @@ impl Observation<'_> {
         self.case.subject.skill().map(|skill| &**skill)
     }
 
-    /// Returns the names of the tools that the case brings.
+    /// Returns the names of the tools that the case provides.
     pub fn own_tools(&self) -> Vec<&str> {
         self.case.all_tools().filter_map(|tool| tool.get("function").unwrap_or(tool).get("name")?.as_str()).collect()
     }
 
-    /// Returns the files of the working directory except those of repositories and of installed skills, sorted by path.
+    /// Returns the files in the working directory, except those of repositories and installed skills, sorted by path.
     pub fn files(&self) -> Vec<SeenFile> {
         let Some(access) = self.access else { return Vec::new() };
         let mut walk = WalkBuilder::new(access.work());
@@ -60,8 +60,8 @@ impl Observation<'_> {
     }
 }
 
-/// Returns `text` with `more` after it, as comments of scripts and most configuration files: a test may run the file,
-/// and must not run what a prompt or an assertion says.
+/// Returns `text` followed by `more`, which is commented out as in scripts and most configuration files: a test may
+/// run the file, and must not run the contents of a prompt or an assertion.
 pub(super) fn with_comments(text: &str, more: &str) -> String {
     let comments: Vec<String> = more.lines().map(|line| format!("# {line}\n")).collect();
     format!("{text}\n{}", comments.concat())

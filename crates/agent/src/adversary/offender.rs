@@ -1,4 +1,4 @@
-//! `offender`: outputs every string and calls every tool that the assertions name, so that assertions that forbid one
+//! `offender`: outputs every string and calls every tool that the assertions name, so that assertions that forbid any
 //! of them fail.
 
 use model::{Arguments, Need, Node, NodeKind, tool};
@@ -72,8 +72,7 @@ fn assertions<'a>(observation: &Observation<'a>) -> Vec<Vec<&'a Node>> {
     declared.chain(claims.map(|claim| claim.arguments.iter().flatten().collect())).collect()
 }
 
-/// Collects the strings in `node` and, for each regular expression, a sample string that it matches, as well as the
-/// fields of its maps.
+/// Collects the strings in `node`, including a sample string for each regular expression, and the fields of its maps.
 fn collect(node: &Node, strings: &mut Vec<String>, fields: &mut Map<String, Value>) {
     match &node.kind {
         NodeKind::String(text) => {

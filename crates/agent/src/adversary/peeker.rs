@@ -3,7 +3,7 @@
 
 use super::{Action, Adversary, Role};
 
-/// Parts of the names of files that hold answers.
+/// Parts of names that suggest a file with answers.
 const ANSWERS: [&str; 9] = ["answer", "expected", "golden", "gold", "solution", "rubric", "evals", "eval", "grader"];
 
 pub(super) static PEEKER: Adversary =
@@ -14,7 +14,7 @@ pub(super) static PEEKER: Adversary =
     })
     .only_if(|case| !case.fixtures.is_empty());
 
-/// Returns `true` if the path looks like that of a file with answers.
+/// Returns `true` if the path looks like a file with answers.
 fn holds_answers(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
     path.split(|letter: char| !letter.is_ascii_alphanumeric())

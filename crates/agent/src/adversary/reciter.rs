@@ -1,4 +1,5 @@
-//! `reciter`: says the text of the skill or prompt under test. It shows which assertions look for that text's own words.
+//! `reciter`: says the text of the skill or prompt under test. It shows which assertions only look for words from that
+//! text.
 
 use super::{Action, Adversary, Role};
 

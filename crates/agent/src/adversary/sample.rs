@@ -5,8 +5,8 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 /// Maximum length of a sample, in bytes.
 const MAX_SAMPLE_BYTES: usize = 4_096;
 
-/// Returns a string that matches `pattern`. `None` if it is not a regular expression of the `regex` crate: look-around
-/// and back-references have no sample.
+/// Returns a string that matches `pattern`. `None` if the `regex` crate cannot parse it: look-around and
+/// back-references have no sample.
 pub(super) fn sample(pattern: &str) -> Option<String> {
     let written = pattern.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')).map(|(body, _)| body);
     let parsed = regex_syntax::parse(written.unwrap_or(pattern)).ok()?;
@@ -37,7 +37,7 @@ fn write(hir: &Hir, text: &mut Vec<u8>) {
     }
 }
 
-/// Returns a letter of the class, a visible one if there is one.
+/// Returns a letter from the class, a visible one if possible.
 fn letter(class: &Class) -> char {
     let ranges: Vec<(char, char)> = match class {
         Class::Unicode(class) => class.iter().map(|range| (range.start(), range.end())).collect(),

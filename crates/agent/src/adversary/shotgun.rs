@@ -1,5 +1,5 @@
-//! `shotgun`: calls every tool, reads and changes every file, and says everything that it has seen. It passes
-//! assertions that only require one of the agent's actions.
+//! `shotgun`: calls every tool, reads and changes every file, and says everything it has seen. It passes assertions
+//! that only require some particular action.
 
 use model::tool::{Access, TOOLS};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::observation::{Observation, SeenFile, with_comments};
 use super::{Action, Adversary, Role};
 
-/// Commands of the shell that coding agents use most.
+/// Shell commands that coding agents use most often.
 const COMMANDS: &str = "ls -la && git status && git diff && git diff --cached && git log && git add -A && git commit -m \
                         'change' && git push && npm install && npm test && pytest && cargo test && make && make test";
 

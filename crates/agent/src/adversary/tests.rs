@@ -56,13 +56,13 @@ async fn the_wrecker_deletes_files_and_gives_up() {
 }
 
 #[tokio::test]
-async fn the_peeker_says_only_files_that_look_like_answers() {
+async fn the_peeker_repeats_only_files_that_look_like_answers() {
     let (played, _) = run("peeker", &[("notes.txt", "no"), ("expected-output.txt", "42")]).await;
     assert_eq!(played.answer(), Some("42"));
 }
 
 #[tokio::test]
-async fn what_assertions_forbid_is_said_and_called() {
+async fn everything_that_assertions_forbid_is_said_and_called() {
     let node = model::Node::from_json(
         &json!({ "tool": "Deploy", "args_match": { "to": "prod.+" } }),
         &model::Source::new("a", ""),

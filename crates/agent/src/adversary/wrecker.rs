@@ -1,5 +1,5 @@
 //! `wrecker`: deletes every file, wastes turns, tokens and money, asks a question, and gives up. It makes assertions
-//! about limits and about kept files fail.
+//! about limits and about files that must remain fail.
 
 use model::{Tokens, Usage};
 use serde_json::json;
@@ -25,7 +25,7 @@ fn act(seen: &Observation<'_>) -> Vec<Action> {
         actions.extend([Action::Turn, Action::call("TodoWrite", json!({ "todos": [] }))]);
     }
     actions.push(Action::Say("I could not do this.".to_owned()));
-    // A scenario in code ends with an agent that gives up, before its assertions about limits.
+    // A scenario in code ends when the agent gives up, before its assertions about limits.
     if seen.case.code.is_none() {
         actions.push(Action::GiveUp);
     }

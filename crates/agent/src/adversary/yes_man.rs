@@ -1,4 +1,4 @@
-//! `yes-man`: claims success. It passes assertions that believe what an agent says about itself.
+//! `yes-man`: claims success. It passes assertions that trust what an agent says about itself.
 
 use super::{Action, Adversary, Role};
 

@@ -1,4 +1,4 @@
-//! Reads an answer that is one JSON document, in any of the forms that bots use.
+//! Reads an answer that is a single JSON document, in any of the forms that bots use.
 
 use serde_json::{Map, Value};
 
@@ -92,7 +92,7 @@ pub(crate) fn block(block: &Map<String, Value>, answer: &mut Answer) -> bool {
     true
 }
 
-/// Joins a result that is a list of strings only; returns any other result unchanged.
+/// Joins a result that is a list containing only strings; returns any other result unchanged.
 fn join_texts(content: &Value) -> Value {
     let texts = content.as_array().and_then(|blocks| {
         blocks.iter().map(|block| block.get("text").and_then(Value::as_str)).collect::<Option<Vec<_>>>()

@@ -1,5 +1,5 @@
-//! Builds an answer from its parts: texts and calls in the order of arrival. The formats of answers are read in
-//! `document`, and those of usage in `usage`.
+//! Builds an answer from its parts: texts and calls in the order of arrival. `document` reads the formats of answers,
+//! and `usage` those of usage.
 
 pub(super) mod document;
 mod reported;
@@ -16,7 +16,7 @@ use super::transcript::{ReportedCall, as_text};
 /// Warning about a call without a name.
 pub(super) const MISSING_NAME: &str = "a call has no name";
 
-/// Answer of an agent, complete or as far as it has arrived.
+/// Answer of an agent, either complete or as far as it has arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pieces: Vec<Piece>,
@@ -26,7 +26,7 @@ pub(crate) struct Answer {
     pub(crate) count: Count,
     /// Value of the answer, if it is more than text.
     pub(crate) output: Option<Value>,
-    /// Body that the answer was read from, if that is JSON.
+    /// Body from which the answer was read, if it is JSON.
     pub(crate) raw: Option<Value>,
     /// Warnings about irregularities in the answer.
     pub(crate) warnings: Vec<String>,
@@ -76,7 +76,7 @@ impl Answer {
         }
     }
 
-    /// Adds a call. Its later pieces and its result refer to it by `key`.
+    /// Adds a call. Later pieces of it and its result refer to it by `key`.
     pub(crate) fn call(&mut self, key: Option<&str>, call: ReportedCall) {
         if let Some(key) = key {
             self.calls.insert(key.to_owned(), self.pieces.len());
@@ -84,7 +84,7 @@ impl Answer {
         self.pieces.push(Piece::Call(call));
     }
 
-    /// Makes `key` another name of the part at index `index`.
+    /// Makes `key` another key for the part at `index`.
     pub(crate) fn name(&mut self, key: &str, index: usize) {
         self.calls.insert(key.to_owned(), index);
     }
@@ -138,7 +138,7 @@ impl Answer {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Call(_)))
     }
 
-    /// Returns all texts, with those of different turns on separate lines. `None` if there is none.
+    /// Returns all texts, with texts from different turns on separate lines. `None` if there is none.
     pub(crate) fn text(&self) -> Option<String> {
         let mut text: Option<String> = None;
         let mut is_new_turn = false;
@@ -159,7 +159,7 @@ impl Answer {
     }
 }
 
-/// Renames the fields of a call in the form of the Vercel AI SDK to their usual names.
+/// Renames the fields of a call in the Vercel AI SDK format to their usual names.
 fn usual(call: &Map<String, Value>) -> Map<String, Value> {
     const NAMES: [(&str, &str); 3] = [("toolName", "name"), ("toolCallId", "id"), ("output", "result")];
     let mut call = call.clone();

@@ -1,4 +1,4 @@
-//! Reads an answer that a program or a module returns as a map, under any of the common field names.
+//! Reads an answer that a program or module returns as a map, with any of the common field names.
 
 use model::Usage;
 use serde_json::{Map, Value};
@@ -8,9 +8,9 @@ use super::usage::USAGE_FIELDS;
 use super::{Answer, MISSING_NAME, Piece, document};
 use crate::transcript::{ReportedCall, ReportedTurn, given, of_answer};
 
-/// Further name of the text field.
+/// Another name for the text field.
 const OUTPUT: &str = "output";
-/// Further name of the field that lists calls.
+/// Another name for the field that lists calls.
 const TOOLS: &str = "tools";
 /// Fields that describe an answer but are not part of its content.
 const METADATA_FIELDS: [&str; 5] = ["conversation_id", "conversationId", "error", "latency_ms", "latencyMs"];
@@ -22,7 +22,7 @@ pub(crate) struct Reported {
     /// The calls and the text.
     pub(crate) turns: Vec<ReportedTurn>,
     pub(crate) usage: Usage,
-    /// Error that the agent reports.
+    /// Error reported by the agent.
     pub(crate) error: Option<String>,
     /// The whole map, if it contains more than text, calls and usage.
     pub(crate) result: Option<Value>,
@@ -60,14 +60,14 @@ impl Reported {
     }
 }
 
-/// Returns all of `map` if it contains keys other than the known ones. Its text is added as `output` if that is
+/// Returns the whole `map` if it contains keys other than the known ones. Its text is added as `output` if that is
 /// missing. If `output` is a string, null or a list of items, it counts as a known key; any other value counts as an
 /// extra key.
 fn extra_result(mut map: Map<String, Value>, text: Option<&str>) -> Option<Value> {
     let is_known = |key: &str| {
         key == TOOLS || [&TEXTS[..], &CALLS, &USAGE_FIELDS, &METADATA_FIELDS].iter().any(|keys| keys.contains(&key))
     };
-    // Items of the Responses API are a known part, because the text and the calls were read from them.
+    // Items of the Responses API are known, because the text and the calls were read from them.
     let is_item = |item: &Value| item.get("type").is_some_and(Value::is_string);
     let is_extra = |(key, value): (&String, &Value)| match value {
         Value::Null | Value::String(_) if key == OUTPUT => false,

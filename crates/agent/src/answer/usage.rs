@@ -1,4 +1,4 @@
-//! Reads the token usage of an answer, in any of the common forms.
+//! Reads token usage from an answer, in any of the common forms.
 
 use model::{Tokens, Usage};
 use serde_json::{Map, Value};

@@ -17,12 +17,12 @@ pub(super) struct AssistantConfig {
     pub(super) key: Option<String>,
 }
 
-/// API that the assistant is accessed by.
+/// API through which the assistant is accessed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Api {
     /// The Responses API, where each response names the previous one.
     Responses,
-    /// The Assistants API, with the id of the assistant that runs on a thread.
+    /// The Assistants API, with the id of the assistant to run on a thread.
     Assistants(String),
 }
 
@@ -60,7 +60,7 @@ impl AssistantConfig {
         (problems.len() == before).then_some(Self { api, model, instructions, base_url, key })
     }
 
-    /// Returns the model to request. The model of the run takes precedence over the one in the configuration.
+    /// Returns the model to request. The run's model takes precedence over the one in the configuration.
     pub(super) fn model<'s>(&'s self, configured: Option<&'s str>) -> Option<&'s str> {
         let named = |configured: &'s str| {
             let bare = ["openai:", "openai-responses:"].iter().find_map(|prefix| configured.strip_prefix(prefix));

@@ -2,11 +2,11 @@
 //! through the Responses API, where each response names the previous one, or through the Assistants API, where an
 //! assistant runs on a thread.
 //!
-//! The service is between the agent and this program, so its failures are the provider's fault and break the trial: an
-//! unreachable address, any error status, a response or a run that *failed*, one that *expired* although it was not
-//! waiting for this program, and answers in an unknown format. Decisions of the agent are the agent's fault: a refusal,
-//! an answer that is *incomplete* because it reached its token limit or a filter cut it, a call to a tool that does not
-//! exist here. A run that was *cancelled* from outside counts as aborted.
+//! The service stands between the agent and this program, so its failures are the provider's fault and break the
+//! trial: an unreachable address, any error status, a response or run that *failed*, a run that *expired* although it
+//! was not waiting for this program, and answers in an unknown format. Decisions of the agent are the agent's fault: a
+//! refusal, an answer that is *incomplete* because it reached its token limit or was cut by a filter, a call to a tool
+//! that does not exist here. A run that was *cancelled* from outside counts as aborted.
 
 mod config;
 mod responses;
@@ -38,6 +38,7 @@ const OWNER: Owner = Owner { agent: "assistant", tools: &[] };
 static DESCRIPTION: Description = Description {
     aliases: &["openai-assistant"],
     needs_sandbox: false,
+    calls_script: true,
     takes_tools: true,
     takes_config: true,
     ..Description::new("assistant", "an assistant by OpenAI's Responses or Assistants API, or by a server like it")

@@ -1,4 +1,4 @@
-//! A conversation by the Responses API: each response names the previous one, and only new content is sent.
+//! A conversation through the Responses API: each response names the previous one, and only new content is sent.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Responses {
     pub(super) async fn open(context: &SessionContext, setting: AssistantConfig) -> Result<Self, Breakage> {
         let named = setting.model(context.setup.model.as_deref()).map(str::to_owned);
         let model: Arc<dyn Model> = match (&context.endpoint, &named) {
-            (Endpoint::Script(playback), _) => Arc::clone(playback) as Arc<dyn Model>,
+            (Endpoint::Script { model, .. }, _) => Arc::clone(model),
             (endpoint, Some(named)) => {
                 let given = match endpoint {
                     Endpoint::Vendor { base_url } => base_url.as_deref(),

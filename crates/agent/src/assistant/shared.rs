@@ -16,8 +16,8 @@ pub(super) fn begin(turn: &mut Turn, id: &str, model: Option<&str>, tools: &OwnT
     })
 }
 
-/// Records `call` and the answer of the case's tool with that name. Calling a tool that does not exist is the agent's
-/// failure, because the conversation cannot continue.
+/// Records `call` and the answer of the case's tool with that name. Calling a tool that does not exist is a failure of
+/// the agent, because the conversation cannot continue.
 pub(super) async fn answer(call: ToolCall, tools: &mut OwnTools, turn: &mut Turn) -> Result<ToolResult, Ending> {
     let (id, name, input) = (call.id.clone(), call.raw_name.clone(), call.input.clone());
     turn.record(Step::ToolCall(call))?;
@@ -39,7 +39,7 @@ pub(super) async fn answer(call: ToolCall, tools: &mut OwnTools, turn: &mut Turn
     Ok(result)
 }
 
-/// Records the ending and the usage of answering one message.
+/// Records the ending and the usage for one message.
 pub(super) fn finish(answered: Result<Option<String>, Ending>, used: AuxiliaryUsage, turn: &mut Turn) -> Ending {
     let subtype = if answered.is_ok() { "success" } else { "error" };
     turn.finish(answered, subtype, used.usage())

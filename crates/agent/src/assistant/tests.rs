@@ -21,7 +21,7 @@ fn harness(config: &Value, messages: &[&str]) -> AgentHarness {
     }
 }
 
-/// Creates a folder with a tool that adds, and names the tool in the case.
+/// Creates a folder with a tool that adds numbers, and names the tool in the case.
 fn adding(harness: &mut AgentHarness) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let tool = "export const add = { name: 'add', parameters: { a: 'number', b: 'number' }, execute({ a, b }) { \
@@ -45,7 +45,7 @@ fn called(name: &str, arguments: &str) -> Value {
     json!({"type": "function_call", "call_id": "c1", "name": name, "arguments": arguments})
 }
 
-/// Answers like a service with the Responses API. The behaviour depends on the user's text.
+/// Answers like a Responses API service. The behaviour depends on the user's text.
 fn responding(asked: &ReceivedRequest) -> CannedResponse {
     let input = &asked.body["input"][0];
     let text = input.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default();
@@ -125,7 +125,7 @@ async fn decisions_of_the_agent_count_against_it_and_service_failures_do_not() {
     assert!(matches!(&played.endings[..], [Ending::ProviderFailed { .. }]), "{:?}", played.endings);
 }
 
-/// Answers like a service with the Assistants API. The text of the last message decides the result of a run.
+/// Answers like an Assistants API service. The text of the last message determines the result of a run.
 fn threads() -> impl Fn(&ReceivedRequest) -> CannedResponse + Send + Sync + 'static {
     let reply: Arc<Mutex<Vec<String>>> = Arc::default();
     move |asked: &ReceivedRequest| {
@@ -219,7 +219,7 @@ async fn a_run_that_calls_a_tool_of_the_case_gets_its_result() {
     let played = harness.play(&Assistant).await.unwrap();
     assert_eq!(played.calls(), [("add", "3", false)]);
     assert_eq!(played.answer(), Some("add,got \"3\" of 2"));
-    // Tools of a case without written messages.
+    // A case with tools and without written messages.
     harness.case.tools = std::mem::take(&mut harness.case.messages[0].tools);
     let played = harness.play(&Assistant).await.unwrap();
     assert_eq!(played.calls(), [("add", "3", false)]);

@@ -1,4 +1,4 @@
-//! Conversations through the Assistants API: one thread for each trial, one run for each message.
+//! Conversations through the Assistants API: one thread per trial, one run per message.
 
 use std::time::Duration;
 
@@ -155,7 +155,7 @@ impl Thread {
         Ok(json!({ "tool_outputs": outputs }))
     }
 
-    /// Returns the text that the run has added to the thread.
+    /// Returns the text that the run added to the thread.
     async fn answer(&self, run: &str, turn: &mut Turn) -> Result<String, Ending> {
         let path = format!("/threads/{}/messages?run_id={run}&order=asc&limit=100", self.id);
         let listed = self.get(&path, turn).await?;
@@ -214,7 +214,7 @@ impl Thread {
     }
 }
 
-/// Returns the ending of a run that did not complete, based on who is at fault.
+/// Returns the ending of a run that did not complete, depending on who is at fault.
 fn check_status(run: &Value) -> Result<(), Ending> {
     let text_at = |path: &str| run.pointer(path).and_then(Value::as_str).unwrap_or_default();
     match status(run) {
@@ -275,7 +275,7 @@ impl Session for Thread {
     }
 
     fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
-        // The thread is kept, so that the conversation can be examined with the service.
+        // The thread is kept, so that the conversation can be examined at the service.
         Box::pin(self.cancel())
     }
 }

@@ -1,5 +1,5 @@
-//! File access of an agent's tools. They run inside the harness, with the user's own permissions, so they can read and
-//! write only in the sandbox's own directories, and links that lead out are refused.
+//! File access for an agent's tools. They run inside the harness, with the user's own permissions, so they may read
+//! and write only in the sandbox's own directories. Links that lead outside are refused.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -20,13 +20,16 @@ pub(crate) struct FileAccess {
     work: PathBuf,
     /// The accessible directories, the working directory first.
     roots: Vec<PathBuf>,
+    /// Files and folders that cannot be changed, because a fault says so.
+    read_only: Vec<PathBuf>,
     resolver: Resolver,
 }
 
 impl FileAccess {
     /// Allows the directories of `sandbox`: the working directory, the home and the directory for temporary files.
     pub(crate) fn for_sandbox(sandbox: &dyn Sandbox) -> Self {
-        Self::new(sandbox.work(), sandbox.home(), sandbox.tmp())
+        let access = Self::new(sandbox.work(), sandbox.home(), sandbox.tmp());
+        Self { read_only: sandbox.read_only(), ..access }
     }
 
     /// Allows these directories.
@@ -35,7 +38,7 @@ impl FileAccess {
         let work = real(work);
         let roots = vec![work.clone(), real(home), real(tmp)];
         let resolver = Resolver { work: Some(work.clone()), home: Some(real(home)) };
-        Self { work, roots, resolver }
+        Self { work, roots, read_only: Vec::new(), resolver }
     }
 
     /// Returns the agent's working directory.
@@ -48,9 +51,9 @@ impl FileAccess {
     /// # Errors
     /// Returns a message for the agent if the path is outside the allowed directories.
     pub(crate) fn locate(&self, written: &str) -> Result<PathBuf, String> {
-        let place = self.resolver.resolve(written).unwrap_or_default();
-        if self.roots.iter().any(|root| place.starts_with(root)) {
-            return Ok(place);
+        let path = self.resolver.resolve(written).unwrap_or_default();
+        if self.roots.iter().any(|root| path.starts_with(root)) {
+            return Ok(path);
         }
         Err(format!(
             "{written} is outside the sandbox. Only the working directory, the home directory and the directory for \
@@ -58,7 +61,7 @@ impl FileAccess {
         ))
     }
 
-    /// Returns `path` as an agent would write it: relative to the working directory if it is below that.
+    /// Returns `path` as an agent would write it: relative to the working directory if it is inside it.
     pub(crate) fn shown(&self, path: &Path) -> String {
         match path.strip_prefix(&self.work) {
             Ok(relative) if relative.as_os_str().is_empty() => ".".to_owned(),
@@ -78,6 +81,9 @@ impl FileAccess {
     pub(crate) fn write(&self, written: &str, content: &[u8]) -> Result<bool, String> {
         let path = self.locate(written)?;
         let failed = |error: std::io::Error| format!("{written} cannot be written: {error}");
+        if self.read_only.iter().any(|place| path.starts_with(place)) {
+            return Err(failed(std::io::Error::from(nix::errno::Errno::EROFS)));
+        }
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(failed)?;
         }
@@ -103,8 +109,8 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Opens a regular file for writing. A link that has replaced it in the meantime is not followed, and opening a pipe
-/// does not block.
+/// Opens a regular file for writing. If a link has replaced it in the meantime, the link is not followed; opening a
+/// pipe does not block.
 fn open(path: &Path, options: &mut OpenOptions) -> Result<File, String> {
     let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC).bits();
     let file = options.custom_flags(flags).open(path).map_err(|error| match error.kind() {
@@ -171,6 +177,15 @@ mod tests {
         assert_eq!(access.read("none").unwrap_err(), "none does not exist");
         assert_eq!(access.read("pipe").unwrap_err(), "pipe is not a regular file");
         assert!(access.write("pipe", b"x").is_err());
+    }
+
+    #[test]
+    fn read_only_files_stay_as_they_are() {
+        let (_dir, mut access) = sandbox();
+        access.read_only = vec![access.work().join("docs")];
+        let refused = access.write("docs/new.txt", b"x").unwrap_err();
+        assert_eq!(refused, "docs/new.txt cannot be written: Read-only file system (os error 30)");
+        assert_eq!(access.write("docs.txt", b"x"), Ok(true));
     }
 
     #[test]

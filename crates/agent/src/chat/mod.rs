@@ -1,5 +1,5 @@
-//! The `chat` agent: a model with the usual coding tools, run inside this process. It needs no program except a shell,
-//! and works with every model that [`llm`] can open.
+//! The `chat` agent: a model with the usual coding tools, run inside this process. It needs no programs except a
+//! shell, and works with every model that [`llm`] can open.
 
 mod access;
 mod permission;
@@ -35,6 +35,7 @@ pub(super) const OWNER: Owner = Owner { agent: "chat", tools: tool::NAMES };
 static DESCRIPTION: Description = Description {
     tools: Some(tool::NAMES),
     skills_folder: Some(skills::FOLDER),
+    calls_script: true,
     asks_providers: true,
     takes_script: true,
     takes_tools: true,
@@ -101,13 +102,13 @@ fn check_model(context: &CaseContext<'_>) -> Option<Diagnostic> {
                 .help(known())
         }
     };
-    // If the command line or the project named the model, the case's line is not the cause.
+    // If the command line or the project set the model, the line in the case is not the cause.
     let own = arm.model.is_none() || arm.model == case.runner.model;
     let place = case.runner.model_source.as_ref().unwrap_or(&case.source);
     Some(if own { problem.at(place.clone()) } else { problem })
 }
 
-/// Returns the reason why the model `written` cannot be used here. A deficiency of the machine is a warning, because
+/// Returns the reason why the model `written` cannot be used here. A problem with the machine is a warning, because
 /// the file is not wrong.
 fn out_of_reach(context: &CaseContext<'_>, written: &str) -> Option<Diagnostic> {
     // Scripts are read when the trial is planned.
@@ -127,7 +128,7 @@ struct ToolContext {
     sandbox: Arc<dyn Sandbox>,
     access: Arc<FileAccess>,
     skills: Vec<InstalledSkill>,
-    /// The trial's wall clock limit, which also limits each command.
+    /// The trial's time limit, which also limits each command.
     time: Duration,
 }
 
@@ -139,7 +140,7 @@ struct ChatSession {
     permissions: Permissions,
     tool_context: ToolContext,
     own_tools: OwnTools,
-    /// True if a script plays the model.
+    /// True if the model is scripted.
     is_scripted: bool,
     opened: bool,
 }
@@ -155,7 +156,7 @@ impl ChatSession {
     fn open(session_context: SessionContext, own_tools: OwnTools) -> Result<Self, Breakage> {
         let session_id = session_context.session_id("chat");
         let sandbox = session_context.sandbox()?;
-        let is_scripted = matches!(session_context.endpoint, Endpoint::Script(_));
+        let is_scripted = matches!(session_context.endpoint, Endpoint::Script { .. });
         let (model, name) = reached(session_context.endpoint, session_context.setup.model.as_deref())?;
         let prompts = prompt_file::prompts(&session_context.case, &session_context.directory)
             .map_err(|problems| Breakage::environment(joined(&problems)))?;
@@ -209,7 +210,7 @@ impl ChatSession {
         })
     }
 
-    /// Lets the model answer and runs its calls until it has finished. Returns its answer.
+    /// Lets the model respond and runs its calls until it is done. Returns its answer.
     async fn follow(&mut self, turn: &mut Turn, used: &mut AuxiliaryUsage) -> Result<Option<String>, Ending> {
         self.begin(turn)?;
         loop {
@@ -238,7 +239,7 @@ impl ChatSession {
         }
     }
 
-    /// Records a message of the model and keeps it for the next request. Returns its calls, which must still be
+    /// Records a message from the model and keeps it for the next request. Returns its calls, which must still be
     /// answered.
     fn take_in(&mut self, reply: &Reply, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
         self.request.messages.push(Message { role: Role::Assistant, content: reply.content.clone() });
@@ -307,10 +308,7 @@ impl ChatSession {
 /// Returns the model and its name.
 fn reached(endpoint: Endpoint, named: Option<&str>) -> Result<(Arc<dyn Model>, String), Breakage> {
     match endpoint {
-        Endpoint::Script(playback) => {
-            let name = named.unwrap_or_else(|| playback.name()).to_owned();
-            Ok((playback, name))
-        }
+        Endpoint::Script { model, name } => Ok((model, named.map_or(name, str::to_owned))),
         Endpoint::Provider(Ok(model)) => Ok((model, named.unwrap_or_default().to_owned())),
         Endpoint::Provider(Err(error)) => Err(Breakage::environment(error.to_string())),
         Endpoint::Vendor { .. } | Endpoint::Gateway { .. } => {
@@ -340,7 +338,7 @@ impl Session for ChatSession {
     }
 }
 
-/// Returns the name of the ending in the trace.
+/// Returns the name of the ending, as used in the trace.
 fn subtype(ending: &Ending) -> &'static str {
     match ending {
         Ending::Finished => "success",

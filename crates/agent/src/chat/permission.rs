@@ -15,7 +15,7 @@ pub(super) struct Permissions {
     approved: Vec<ToolRule>,
 }
 
-/// True if `rule` allows `call`.
+/// Returns `true` if `rule` allows `call`.
 fn allows(rule: &ToolRule, call: &ToolCall, access: &FileAccess) -> bool {
     if rule.tool != call.name {
         return false;
@@ -25,8 +25,8 @@ fn allows(rule: &ToolRule, call: &ToolCall, access: &FileAccess) -> bool {
     }
     match (call.effect, subject(call, access)) {
         (_, None) => false,
-        // Each command of a line needs a scope: `git *` does not allow `git log; rm -rf .`. A line that contains
-        // commands in positions that the parser does not analyse is never allowed.
+        // Each command in a line needs a scope: `git *` does not allow `git log; rm -rf .`. A line with commands in
+        // positions that the parser does not analyse is never allowed.
         (Effect::Shell, Some(line)) => {
             let CommandLine { commands, is_plain } = CommandLine::parse(&line);
             is_plain && !commands.is_empty() && commands.iter().all(|command| rule.covers(command))
@@ -50,7 +50,7 @@ impl Permissions {
     pub(super) fn from_setup(setup: &Setup) -> Self {
         let rules = |written: &[String]| written.iter().map(|rule| ToolRule::parse(rule)).collect::<Vec<_>>();
         let allow_list = setup.closed_tools.as_deref().map(rules);
-        // An allow-list replaces the skill's own list: the tools it names need no further approval.
+        // An allow-list replaces the skill's own list: the tools on it need no further approval.
         let approved = allow_list.clone().unwrap_or_else(|| rules(&setup.approved_tools));
         Self { mode: setup.permission_mode, allow_list, approved }
     }
@@ -84,8 +84,8 @@ impl Permissions {
     }
 }
 
-/// Returns the text that scopes are matched against: the command, the path below the working directory, or the skill's
-/// name.
+/// Returns the text that scopes are matched against: the command, the path below the working directory, or the name of
+/// the skill.
 fn subject(call: &ToolCall, access: &FileAccess) -> Option<String> {
     let tool = model::tool::find(&call.name)?;
     let (argument, is_path) = match tool.paths.first() {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::skills::InstalledSkill;
 
-/// Returns the system prompt in parts: the agent's own part, then those of the user in order.
+/// Returns the system prompt in parts: first the agent's own part, then the user's parts in order.
 pub(super) fn system(
     work: Option<&Path>,
     skills: &[InstalledSkill],

@@ -7,11 +7,12 @@ use model::{Case, Diagnostic};
 /// Maximum size of a prompt that is read, in bytes.
 const MAX_PROMPT_BYTES: u64 = 16 << 20;
 
-/// Length from which a script is not a file name, in UTF-16 units, in which the format has always counted.
+/// Length in UTF-16 units from which a script is the prompt itself and not a file name. The format has always counted
+/// in these units.
 const INLINE_MIN_UTF16_LEN: usize = 256;
 
-/// Returns the text of every prompt that `case` names, each once. A script that is not a file name is the prompt
-/// itself.
+/// Returns the text of every prompt that `case` names, without duplicates. A script that is not a file name is the
+/// prompt itself.
 pub(super) fn prompts(case: &Case, directory: &Path) -> Result<Vec<String>, Vec<Diagnostic>> {
     let mut scripts: Vec<&str> = Vec::new();
     for script in case.messages.iter().filter_map(|message| message.script.as_deref()) {

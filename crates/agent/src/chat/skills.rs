@@ -58,8 +58,8 @@ fn split(text: &str) -> (&str, &str) {
     ("", text)
 }
 
-/// Returns the description in a skill's frontmatter. The skill under test was already fully parsed when it was loaded.
-/// This text is only for the model, so the first line of a value and its folded lines are sufficient.
+/// Returns the description in a skill's frontmatter. The skill under test was fully parsed when it was loaded. This
+/// text is only for the model, so the first line of a value and its folded lines are sufficient.
 fn description(text: &str) -> String {
     let mut lines = split(text).0.lines();
     let Some(first) = lines.find_map(|line| line.strip_prefix("description:")) else { return String::new() };

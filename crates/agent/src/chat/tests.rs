@@ -1,4 +1,4 @@
-//! Tests the loop with scripted models, real files and real processes.
+//! Tests of the agent loop with scripted models, real files and real processes.
 
 mod providers;
 
@@ -52,7 +52,7 @@ async fn a_file_is_written_read_and_edited_in_the_sandbox() {
     let trace = played.turn.trace();
     assert_eq!((played.answer(), trace.turn_count()), (Some("done"), 4));
     assert_eq!((trace.turns[0].thinking.as_str(), trace.turns[0].text.as_str()), ("hm", "I write."));
-    // Three steps that report no usage count as 100 + 10 tokens each.
+    // Three steps without reported usage count as 100 + 10 tokens each.
     assert_eq!(played.tokens(), Some(3 * 110 + 16));
     assert_eq!(trace.tools, tool::NAMES);
     assert_eq!(trace.model.as_deref(), Some("script.json"));
@@ -307,8 +307,7 @@ async fn the_model_is_not_called_again_after_the_turn_limit() {
     let played = harness.play(&Chat).await.unwrap();
     assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 2.0 }]);
     assert_eq!((played.calls().len(), played.tokens()), (2, Some(220)));
-    let Endpoint::Script(model) = &harness.endpoint else { panic!("no script") };
-    assert_eq!(model.requests_seen(), 2);
+    assert_eq!(harness.playback.unwrap().requests_seen(), 2);
 }
 
 #[tokio::test]
@@ -328,9 +327,8 @@ async fn a_provider_failure_is_attributed_to_the_provider() {
 #[tokio::test]
 async fn a_provider_that_hangs_can_be_interrupted() {
     let harness = AgentHarness::scripted("go", &json!([{"fault": {"kind": "hang"}}]));
-    let (endpoint, stop) = (harness.endpoint.clone(), harness.stop.clone());
+    let (model, stop) = (harness.playback.clone().unwrap(), harness.stop.clone());
     let stopping = async move {
-        let Endpoint::Script(model) = endpoint else { panic!("no script") };
         while model.requests_seen() == 0 {
             tokio::task::yield_now().await;
         }

@@ -1,5 +1,5 @@
-//! Messages to Claude Code's stdin: user messages, and both directions of the control protocol, one JSON object per
-//! line.
+//! Messages written to Claude Code's stdin: user messages, and both directions of the control protocol, one JSON
+//! object per line.
 
 use model::Question;
 use serde_json::{Value, json};
@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 /// Answer for the model if no answer was prepared for its question.
 const NO_ANSWER: &str = "No answer was prepared for this question.";
 
-/// A request of the CLI to its host.
+/// A request from the CLI to its host.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Request {
-    /// Id that the answer must repeat.
+    /// Id that the response must repeat.
     pub(super) id: String,
     /// Content of the request.
     pub(super) kind: RequestKind,
 }
 
-/// Content of a request of the CLI to its host.
+/// Content of a request from the CLI to its host.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum RequestKind {
     /// Asks whether a tool may run. For AskUserQuestion: asks for the user's answers.
@@ -62,22 +62,22 @@ impl Request {
         Some(Self { id, kind })
     }
 
-    /// Returns the answer that allows the call with these arguments.
+    /// Returns the response that allows the call with these arguments.
     pub(super) fn allow(&self, input: &Value) -> Value {
         self.answer(&json!({"behavior": "allow", "updatedInput": input}))
     }
 
-    /// Returns the answer that denies the call, with a reason. The agent continues.
+    /// Returns the response that denies the call, with a reason. The agent continues.
     pub(super) fn deny(&self, message: &str) -> Value {
         self.answer(&json!({"behavior": "deny", "message": message, "interrupt": false}))
     }
 
-    /// Returns the answer that does not object.
+    /// Returns the response that does not object.
     pub(super) fn pass(&self) -> Value {
         self.answer(&json!({}))
     }
 
-    /// Returns the answer of a hook that forbids the call before any permission is checked.
+    /// Returns the response of a hook that forbids the call before any permission is checked.
     pub(super) fn forbid(&self, reason: &str) -> Value {
         self.answer(&json!({"hookSpecificOutput": {
             "hookEventName": "PreToolUse",
@@ -86,12 +86,12 @@ impl Request {
         }}))
     }
 
-    /// Returns the answer of a hook that ends the turn: no further request goes to the model.
+    /// Returns the response of a hook that ends the turn, so that no further request goes to the model.
     pub(super) fn end_turn(&self, reason: &str) -> Value {
         self.answer(&json!({"continue": false, "stopReason": reason}))
     }
 
-    /// Returns the answer that reports an error of the host.
+    /// Returns the response that reports an error in the host.
     pub(super) fn fail(&self, reason: &str) -> Value {
         json!({"type": "control_response", "response": {"subtype": "error", "request_id": self.id, "error": reason}})
     }
@@ -115,8 +115,8 @@ pub(super) fn user(text: &str) -> Value {
     })
 }
 
-/// Returns the request that opens the protocol: it registers hooks and adds to the system prompt. The prompt is sent
-/// here because an argument of the process has a size limit, and the agent could find a file.
+/// Returns the request that opens the protocol: it registers hooks and extends the system prompt. The prompt is sent
+/// this way because command-line arguments have a size limit, and the agent could find a file.
 pub(super) fn initialize(hooks: &Value, system_prompt: Option<&str>) -> Value {
     let mut request = json!({"subtype": "initialize", "hooks": hooks});
     if let Some(text) = system_prompt {
@@ -149,7 +149,7 @@ pub(super) fn questions(input: &Value) -> Vec<Question> {
     }
 }
 
-/// Adds the answers to the arguments. A question without an answer gets a notice, and the agent continues.
+/// Adds the answers to the arguments. A question without an answer gets a notice, so that the agent continues.
 pub(super) fn answered(mut input: Value, answers: Vec<(String, Option<String>)>) -> Value {
     if let Some(fields) = input.as_object_mut()
         && !answers.is_empty()

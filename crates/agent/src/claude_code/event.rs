@@ -22,17 +22,17 @@ const SYNTHETIC: &str = "<synthetic>";
 pub(super) enum CliEvent {
     /// A step of the agent.
     Step(Step),
-    /// The CLI asks its host and waits for the answer.
+    /// The CLI sent a request to its host and is waiting for the response.
     Request(Request),
-    /// The CLI rejected a request of its host.
+    /// The CLI rejected a request from its host.
     Refused {
         /// Id of the request.
         request: String,
         /// Reason for the rejection.
         reason: String,
     },
-    /// A request of the agent itself was answered and used these tokens. Reported only if usage must be known during
-    /// the turn.
+    /// A request of the main agent was answered and used these tokens. Reported only if usage must be known during the
+    /// turn.
     Used(Tokens),
     /// A warning about something unusual.
     Warning(String),
@@ -44,18 +44,18 @@ pub(super) enum CliEvent {
     Done(Done),
 }
 
-/// Ending of processing a user message, as the CLI reports it.
+/// Ending for a user message, as the CLI reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Done {
     /// The agent answered.
     Answered,
     /// The limit of turns was reached.
     OutOfTurns,
-    /// A cost limit was reached, which trialrun never sets.
+    /// A cost limit was reached. trialrun never sets one.
     OutOfMoney,
     /// An error that is the agent's fault.
     GaveUp(String),
-    /// An error that is not the agent's fault: the CLI did not reach its model, or reported an unknown ending.
+    /// An error that is not the agent's fault: the CLI could not reach its model, or reported an unknown ending.
     Broken(String),
     /// The model could not be reached or did not answer properly.
     ProviderFailed(String),
@@ -63,7 +63,7 @@ pub(super) enum Done {
     Interrupted(String),
 }
 
-/// Interprets the events of one process.
+/// Interprets the events of a process.
 #[derive(Debug, Default)]
 pub(super) struct Interpreter {
     auth: Option<String>,
@@ -73,15 +73,15 @@ pub(super) struct Interpreter {
     refused: HashSet<String>,
     /// Kind of error in the last message that was not written by a model.
     fault: Option<String>,
-    /// Tokens used so far by the answer in progress.
+    /// Tokens used so far by the response in progress.
     on_the_way: Tokens,
     /// Skill requested by the user's message.
     slash: Slash,
     /// Name of the skill under test.
     skill: SkillName,
-    /// True once the model has sent any answer to the user's message.
+    /// True once the model has responded at all to the user's message.
     has_answered: bool,
-    /// True once such an answer contained text or a call.
+    /// True once such a response contained text or a call.
     has_acted: bool,
 }
 
@@ -184,7 +184,7 @@ impl Interpreter {
     fn assistant(&mut self, line: &Value) -> Vec<CliEvent> {
         let message = line.get("message").unwrap_or(&Value::Null);
         let Some(blocks) = message.get("content").and_then(Value::as_array) else {
-            return vec![CliEvent::Unreadable("a message of the model without content")];
+            return vec![CliEvent::Unreadable("a model message without content")];
         };
         if text(message, "model") == Some(SYNTHETIC) {
             self.fault = owned(line, "error");
@@ -204,7 +204,7 @@ impl Interpreter {
         invoked.chain(events).collect()
     }
 
-    /// Counts the tokens of an answer while it arrives. Those of a sub-agent are only in the result.
+    /// Counts the tokens of a response while it arrives. Those of a sub-agent are reported only in the result.
     fn meter(&mut self, line: &Value) -> Vec<CliEvent> {
         let event = line.get("event").unwrap_or(&Value::Null);
         if owned(line, "parent_tool_use_id").is_some() {
@@ -216,7 +216,7 @@ impl Interpreter {
                 Vec::new()
             }
             "message_delta" => {
-                // The reported number is the sum so far; a missing one means no change.
+                // The reported number is the total so far; if it is missing, nothing changed.
                 let output = event.pointer("/usage/output_tokens").and_then(Value::as_u64);
                 self.on_the_way.output = output.unwrap_or(self.on_the_way.output);
                 Vec::new()
@@ -244,7 +244,7 @@ impl Interpreter {
         events
     }
 
-    /// Returns the ending of a message. It has an answer only if `subtype`, `is_error` and `result` all say so.
+    /// Returns the ending for a message. It was answered only if `subtype`, `is_error` and `result` all say so.
     fn done(&self, line: &Value) -> Done {
         let message = || {
             let errors: Vec<&str> = items(line, "errors").iter().filter_map(Value::as_str).collect();
@@ -298,7 +298,7 @@ impl Interpreter {
             return None;
         }
         let tool = tool.unwrap_or_default().to_owned();
-        // Asking the user is not a permission that was denied.
+        // Asking the user does not count as a denied permission.
         (model::tool::effect(&tool) != Effect::Ask)
             .then(|| CliEvent::Step(Step::PermissionDenied { tool, call_id, message }))
     }
@@ -323,7 +323,7 @@ fn step(block: &Value, message: &str, parent: Option<&String>) -> Option<Step> {
     }
 }
 
-/// True if a block of a model message calls a tool.
+/// Returns `true` if a block of a model message calls a tool.
 fn is_call(block: &Value) -> bool {
     matches!(text(block, "type"), Some("tool_use" | "server_tool_use"))
 }
@@ -374,7 +374,7 @@ mod tests {
         lines.iter().flat_map(|line| interpreter.read(&line.to_string())).collect()
     }
 
-    /// Returns the ending of a message that the model has answered.
+    /// Returns the ending for a message that the model has answered.
     fn done(result: &Value) -> Option<Done> {
         let called = json!([{"type": "tool_use", "id": "c", "name": "Bash", "input": {}}]);
         ended(&[message(&called)], result)

@@ -1,8 +1,8 @@
 //! Makes the skill under test visible to the agent without exposing other settings.
 //!
-//! The CLI finds skills in its setting sources, and by default (hermetic) it has none. So the skill, which is installed
-//! below the working directory, also gets a link in the sandbox's own configuration folder, which is read as the `user`
-//! source. If that folder is the real one, the skill comes as a separate plug-in.
+//! The CLI finds skills in its setting sources, and by default (hermetic) it has none. So the skill, which is
+//! installed below the working directory, is also linked from the sandbox's own configuration folder, which is read as
+//! the `user` source. If the real configuration folder is used instead, the skill is provided as a separate plug-in.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(super) const SUB_AGENTS: &str = ".claude/agents";
 /// Parent folder of both.
 const CLAUDE: &str = ".claude";
 
-/// Way in which the skill is made visible to the agent.
+/// How the skill is made visible to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Exposure {
     /// There is no skill, or the agent finds it where it is installed.
@@ -31,14 +31,14 @@ pub(super) enum Exposure {
         /// Path of the installed skill, below the working directory.
         installed: String,
     },
-    /// A plug-in made for the skill.
+    /// A plug-in created for the skill.
     Plugin {
         /// Path of the installed skill, below the working directory.
         installed: String,
     },
 }
 
-/// Returns the way in which `installed` is made visible to an agent that reads `sources`.
+/// Returns how `installed` is made visible to an agent that reads `sources`.
 pub(super) fn of(installed: Option<&str>, sources: &[SettingSource], real_folder: bool) -> Exposure {
     match installed {
         None => Exposure::Nothing,
@@ -55,7 +55,7 @@ fn name_of(installed: &str) -> &str {
 }
 
 impl Exposure {
-    /// Returns `true` if the agent must read the `user` source, which is the sandbox's own.
+    /// Returns `true` if the agent must read the `user` source, which belongs to the sandbox.
     pub(super) fn needs_user_source(&self) -> bool {
         matches!(self, Self::Home { .. })
     }
@@ -65,7 +65,7 @@ impl Exposure {
         self.in_plugin().map(|name| home.join(".skill-under-test").join(name))
     }
 
-    /// Returns the name of a skill that comes in a plug-in.
+    /// Returns the name of a skill that is provided as a plug-in.
     pub(super) fn in_plugin(&self) -> Option<&str> {
         match self {
             Self::Plugin { installed } => Some(name_of(installed)),
@@ -113,9 +113,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (home, work) = (dir.path().join("home"), dir.path().join("work"));
         for (folder, entry, file) in [(SKILLS, "s", "s/SKILL.md"), (SUB_AGENTS, "r.md", "r.md")] {
-            let place = work.join(folder).join(file);
-            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
-            std::fs::write(place, "text").unwrap();
+            let path = work.join(folder).join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "text").unwrap();
             let installed = format!("{folder}/{entry}");
             for exposure in [Exposure::Home { installed: installed.clone() }, Exposure::Plugin { installed }] {
                 exposure.lay_out(&home, &work).unwrap();

@@ -1,4 +1,4 @@
-//! Start of the CLI: program, arguments, environment, and the first message.
+//! Starting the CLI: program, arguments, environment, and the first message.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::program::{Invocation, script_name, variables};
 use crate::sign_in::SignIn;
 use crate::{Agent, Endpoint, SessionContext, Setup};
 
-/// Hook that checks calls of scoped tools.
+/// Hook that checks calls to tools with scopes.
 pub(super) const SCOPE_HOOK: &str = "scope";
 /// Hook that ends the agent's turn when the conversation's turns are used up.
 pub(super) const TURNS_HOOK: &str = "turns";
@@ -32,14 +32,15 @@ const QUIET: [(&str, &str); 5] = [
 const HERMETIC: [(&str, &str); 2] =
     [("CLAUDE_CODE_DISABLE_BUNDLED_SKILLS", "1"), ("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1")];
 
-/// Variables for scripted models, so that every request is one that the script knows, without fallback requests.
+/// Variables for scripted models: every request must be one that the script knows, so fallback requests are turned
+/// off.
 const SCRIPTED: [(&str, &str); 3] = [
     ("CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS", "1"),
     ("CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK", "1"),
     ("ENABLE_TOOL_SEARCH", "false"),
 ];
 
-/// Variables of the user that belong to another session, or that are set here.
+/// The user's variables that belong to another session, or that are set here.
 const NOT_LENT: [&str; 9] = [
     "CLAUDE_CONFIG_DIR",
     "CLAUDE_CODE_ENTRYPOINT",
@@ -59,14 +60,15 @@ pub(super) struct Launch {
     pub(super) invocation: Invocation,
     /// First line sent to the CLI.
     pub(super) initialize: Value,
-    /// Skill that the CLI sees in a plug-in of the same name.
+    /// Skill that the CLI sees in a plug-in with the same name.
     pub(super) plugin: Option<String>,
     /// The user's own configuration folder, if the CLI sees it.
     pub(super) folder: Option<PathBuf>,
 }
 
 impl Launch {
-    /// Determines all data of the launch, and creates the links in the sandbox's home that show the agent its skill.
+    /// Determines all data for the launch, and creates the links in the sandbox's home through which the agent finds
+    /// its skill.
     pub(super) fn prepare(program: PathBuf, on: &SessionContext) -> Result<Self, Breakage> {
         let sandbox = on.sandbox()?;
         let sign_in = sign_in::of(&on.host, &on.endpoint);
@@ -134,7 +136,7 @@ fn arguments(
     }
     if let Some(allow_list) = allow_list {
         let mut tools: Vec<&str> = allow_list.built_in().collect();
-        // The harness provides the channel to the user; it stays open if answers are prepared.
+        // The harness acts as the channel to the user, which stays open if answers are prepared.
         if !on.case.user_responses.is_empty() && !tools.contains(&"AskUserQuestion") {
             tools.push("AskUserQuestion");
         }
@@ -161,7 +163,7 @@ fn arguments(
     args
 }
 
-/// Returns the permission mode. Calls outside of scopes must be decided by this host instead of being allowed by the
+/// Returns the permission mode. Calls outside the scopes must be decided by this host, not allowed by the mode.
 /// mode.
 fn permission_mode(mode: PermissionMode, allow_list: Option<&ToolAllowList>) -> PermissionMode {
     match mode {
@@ -171,12 +173,12 @@ fn permission_mode(mode: PermissionMode, allow_list: Option<&ToolAllowList>) -> 
     }
 }
 
-/// Returns the model name for the CLI. A scripted model has the name of its file.
+/// Returns the model name for the CLI. A scripted model is named after its file.
 fn model_name(setup: &Setup, endpoint: &Endpoint) -> Option<String> {
     let name = setup.model.as_deref()?;
     match endpoint {
         Endpoint::Vendor { .. } => Some(name.to_owned()),
-        Endpoint::Gateway { .. } | Endpoint::Script(_) | Endpoint::Provider(_) => Some(script_name(name)),
+        Endpoint::Gateway { .. } | Endpoint::Script { .. } | Endpoint::Provider(_) => Some(script_name(name)),
     }
 }
 
@@ -189,7 +191,7 @@ fn environment(on: &SessionContext, sign_in: &SignIn, folder: Option<&Path>) -> 
     env.extend(timeouts.env());
     let mut set = |name: &str, value: &str| env.push((name.to_owned(), value.to_owned()));
     if nix::unistd::geteuid().is_root() {
-        // Without it the CLI refuses to skip permissions as root.
+        // Without it, the CLI refuses to skip permissions when it runs as root.
         set("IS_SANDBOX", "1");
     }
     match &on.endpoint {
@@ -208,7 +210,7 @@ fn environment(on: &SessionContext, sign_in: &SignIn, folder: Option<&Path>) -> 
                 env.push(("ANTHROPIC_BASE_URL".to_owned(), base_url.clone()));
             }
         }
-        Endpoint::Script(_) | Endpoint::Provider(_) => {}
+        Endpoint::Script { .. } | Endpoint::Provider(_) => {}
     }
     if let Some(folder) = folder {
         env.push(("CLAUDE_CONFIG_DIR".to_owned(), folder.to_string_lossy().into_owned()));
@@ -221,26 +223,26 @@ fn initialize(on: &SessionContext, allow_list: Option<&ToolAllowList>) -> Value 
     if allow_list.is_some_and(|allow_list| allow_list.is_scoped() || allow_list.names_servers()) {
         hooks["PreToolUse"] = json!([{"hookCallbackIds": [SCOPE_HOOK]}]);
     }
-    // For a single message the CLI itself enforces the limit of turns, but it restarts the count with each message.
+    // For a single message, the CLI itself enforces the turn limit, but it restarts the count with each message.
     if on.case.messages.len() > 1 || on.limits.enforced_during_turn() {
         hooks["PostToolBatch"] = json!([{"hookCallbackIds": [TURNS_HOOK]}]);
     }
     control::initialize(&hooks, on.setup.system_prompt.as_deref())
 }
 
-/// Timeouts of the CLI for its model, so that it reports an unresponsive provider before the trial's timeout. By
-/// default it would retry for an hour and a half.
+/// Timeouts after which the CLI gives up on its model, so that it reports an unresponsive provider before the trial's
+/// timeout. By default, it would retry for an hour and a half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ProviderTimeouts {
     retries: u32,
-    /// Timeout for the beginning of an answer.
+    /// Timeout for the start of a response.
     request: Duration,
-    /// Timeout for the next part of an answer.
+    /// Timeout for the next part of a response.
     stream: Duration,
 }
 
 impl ProviderTimeouts {
-    /// Minimum timeout during an answer that the CLI accepts.
+    /// Minimum timeout during a response that the CLI accepts.
     const MIN_STREAM_TIMEOUT: Duration = Duration::from_secs(10);
     /// Minimum timeout of a request, unless the trial's timeout is too short for it.
     const FAIR_REQUEST: Duration = Duration::from_secs(60);
@@ -251,7 +253,7 @@ impl ProviderTimeouts {
         let each = |retries: u32| usable.saturating_sub(Self::pauses(retries)) / (retries + 1);
         let retries = (2..=most).rev().find(|retries| each(*retries) >= Self::FAIR_REQUEST).unwrap_or(2);
         let request = each(retries).clamp(Duration::from_secs(1), Duration::from_secs(600));
-        // The CLI retries an interrupted answer about three times, whatever is configured.
+        // The CLI retries an interrupted response about three times, whatever is configured.
         let stream = (usable / 5).clamp(Self::MIN_STREAM_TIMEOUT, Duration::from_secs(300));
         Self { retries, request, stream }
     }
@@ -297,7 +299,7 @@ mod tests {
         launch.invocation.args.get(index + 1).map(String::as_str)
     }
 
-    /// Returns the last value of a variable, which is the one that the process gets.
+    /// Returns the last value of a variable, which is the one that the process sees.
     fn variable<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
         launch.invocation.env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }

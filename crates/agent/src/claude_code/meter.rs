@@ -5,9 +5,9 @@ use serde_json::Value;
 
 /// Converts the totals that a process reports into the usage of each message.
 ///
-/// `usage` of a result does not include sub-agents, and is zero if a budget ended the message. `modelUsage` includes
-/// everything, but is a running total of the process, and in newer versions of the session. The newest versions report
-/// the difference themselves.
+/// `usage` in a result excludes sub-agents, and is zero if a budget ended the message. `modelUsage` includes
+/// everything, but is a running total for the process, and in newer versions for the session. The newest versions
+/// report the difference themselves.
 #[derive(Debug, Default)]
 pub(super) struct UsageMeter {
     tokens: Tokens,
@@ -33,7 +33,7 @@ impl UsageMeter {
         let cost_usd = result.get("total_cost_usd").and_then(Value::as_f64).map(|total| {
             let since = total - self.cost_usd;
             self.cost_usd = total;
-            // Subtraction leaves rounding errors; costs below a hundred-millionth of a dollar are irrelevant.
+            // Subtraction causes rounding errors; costs below a hundred-millionth of a dollar are irrelevant.
             (since.max(0.0) * 1e8).round() / 1e8
         });
         Usage { tokens, cost_usd }

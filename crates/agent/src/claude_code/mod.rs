@@ -1,5 +1,5 @@
-//! The `claude-code` agent: Claude Code itself, driven in the same way as by its own SDK, with JSON lines that contain
-//! a control protocol. Experiments and reasons: `docs/design/claude-code.md`.
+//! The `claude-code` agent: Claude Code itself, controlled in the same way as by its own SDK, through JSON lines that
+//! contain a control protocol. Experiments and reasons: `docs/design/claude-code.md`.
 
 mod control;
 mod event;

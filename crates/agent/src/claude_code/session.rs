@@ -21,7 +21,7 @@ use crate::resolve::Resolver;
 use crate::session::Session;
 use crate::turn::{Turn, unless_stopped};
 
-/// Timeout for an interrupted CLI to report its usage.
+/// Time limit for an interrupted CLI to report its usage.
 const TO_SETTLE: Duration = Duration::from_secs(2);
 /// Notice that the CLI prints for every scripted model, because it does not know the model's name.
 const UNKNOWN_MODEL: &str = "[claude-code:unrecognized_model]";
@@ -184,7 +184,7 @@ impl ClaudeCodeSession {
                     return Err(Ending::Aborted { reason: format!("Claude Code refused to be set up: {reason}") });
                 }
                 CliEvent::Refused { .. } => {}
-                // The calls of this answer are still processed; the hook after them ends the agent's turn.
+                // The calls in this response are still processed; the hook after them ends the agent's turn.
                 CliEvent::Used(tokens) => {
                     let _ = turn.uses(tokens);
                 }
@@ -308,8 +308,8 @@ impl Session for ClaudeCodeSession {
     }
 }
 
-/// Keeps a line unchanged, except for control protocol answers, which contain data of the user's account, and for
-/// partial model answers, which are also reported as a whole.
+/// Keeps a line unchanged, except for responses in the control protocol, which contain data about the user's account,
+/// and for partial model responses, which are also reported as a whole.
 fn record_line(stream: &str, line: &Line, turn: &mut Turn) {
     if line.dropped > 0 || !line.text.contains("\"control_response\"") && !line.text.contains("\"stream_event\"") {
         line.keep(stream, turn);
@@ -325,7 +325,7 @@ fn ending(done: Done, stop: Option<Ending>, turn: &mut Turn) -> Ending {
             Done::GaveUp(reason) => Ending::GaveUp { reason },
             Done::Interrupted(reason) => Ending::Aborted { reason: format!("it was interrupted: {reason}") },
             Done::Broken(reason) => Ending::Aborted { reason: format!("Claude Code ended with an error: {reason}") },
-            // Not a limit of trialrun, so the agent has not exceeded one.
+            // This is not one of trialrun's limits, so the agent has not exceeded one.
             Done::OutOfMoney => Ending::Aborted {
                 reason: "Claude Code reached the cost limit in its own settings (`error_max_budget_usd`)".to_owned(),
             },

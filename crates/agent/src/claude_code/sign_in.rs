@@ -1,4 +1,4 @@
-//! Sign-in of the CLI, and the configuration folder it uses.
+//! Sign-in of the CLI, and the configuration folder that it uses.
 
 use std::path::{Path, PathBuf};
 
@@ -21,13 +21,13 @@ struct Cloud {
     switch: &'static str,
     /// Name of the sign-in.
     called: &'static str,
-    /// Prefixes of variables that hold credentials or addresses of the provider. The CLI gets nothing else: its home is
+    /// Prefixes of variables that hold the provider's credentials or addresses. The CLI gets nothing else: its home is
     /// the sandbox's, so it finds files in the user's home only if a variable names them, such as
     /// `AWS_SHARED_CREDENTIALS_FILE` or `GOOGLE_APPLICATION_CREDENTIALS`.
     env_prefixes: &'static [&'static str],
     /// Variable with the address of the model.
     address: &'static str,
-    /// Variables with the region, and the addresses in it, where `REGION` stands for it.
+    /// Variables that hold the region, and the addresses for a region, in which `REGION` is a placeholder.
     regional: (&'static [&'static str], &'static [&'static str]),
 }
 
@@ -65,17 +65,17 @@ impl Cloud {
     }
 }
 
-/// Returns `true` if the host's variable `name` is passed to the CLI for a vendor's model: the CLI's own variables, and
-/// those of an enabled cloud provider.
+/// Returns `true` if the host's variable `name` is passed to the CLI for a vendor's model: the CLI's own variables,
+/// and those of an enabled cloud provider.
 pub(super) fn is_lent(host: &Host, name: &str) -> bool {
     let of_cloud = |cloud: &Cloud| cloud.env_prefixes.iter().any(|start| name.starts_with(start)) && cloud.is_on(host);
     name.starts_with("ANTHROPIC_") || name.starts_with("CLAUDE_") || CLOUDS.iter().any(of_cloud)
 }
 
-/// Returns the addresses of the vendor's model, or of the enabled cloud provider's.
+/// Returns the addresses of the vendor's model, or of the enabled cloud provider.
 ///
 /// # Errors
-/// Returns the reason why they are not known.
+/// Returns the reason if they are not known.
 pub(super) fn model_addresses(host: &Host) -> Result<Vec<String>, String> {
     let Some(cloud) = CLOUDS.iter().find(|cloud| cloud.is_on(host)) else {
         return Ok(vec![host.var("ANTHROPIC_BASE_URL").unwrap_or("https://api.anthropic.com").to_owned()]);
@@ -111,14 +111,14 @@ pub(super) fn config_folder(host: &Host) -> Option<PathBuf> {
     moved.or_else(|| host.home.as_ref().map(|home| home.join(".claude")))
 }
 
-/// Returns the configuration folder for the agent, if it is not the sandbox's own.
+/// Returns the configuration folder for the agent, unless it is the sandbox's own.
 pub(super) fn visible_folder(host: &Host, sign_in: &SignIn, sources: &[SettingSource]) -> Option<PathBuf> {
     let wanted = matches!(sign_in, SignIn::Subscription(_)) || sources.contains(&SettingSource::User);
     if wanted { config_folder(host) } else { None }
 }
 
-/// Returns the file that names the user's own MCP servers, if the CLI does not find it on its own. The file is next to
-/// the configuration folder, but the CLI searches inside the folder if a variable names that.
+/// Returns the file that lists the user's own MCP servers, if the CLI would not find it. The file is next to the
+/// configuration folder, but if a variable sets that folder, the CLI searches inside it.
 pub(super) fn server_file(host: &Host, sources: &[SettingSource]) -> Option<PathBuf> {
     if !sources.contains(&SettingSource::User) || host.var("CLAUDE_CONFIG_DIR").is_some() {
         return None;

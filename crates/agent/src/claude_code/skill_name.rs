@@ -1,5 +1,5 @@
-//! Name of the skill under test. If the agent sees the user's own folder, the skill comes in a plug-in, and the CLI
-//! calls it `NAME:NAME`. The sign-in must not affect a verdict, so the skill is recorded as `NAME`.
+//! Name of the skill under test. If the agent sees the user's own folder, the skill is provided as a plug-in, and the
+//! CLI calls it `NAME:NAME`. The sign-in must not affect a verdict, so the skill is recorded as `NAME`.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Removes the plug-in's name from the skill under test.
 #[derive(Debug, Default)]
 pub(super) struct SkillName {
-    /// `NAME:NAME` and `NAME`, if the skill comes in a plug-in.
+    /// `NAME:NAME` and `NAME`, if the skill is provided as a plug-in.
     names: Option<(String, String)>,
     /// Ids of calls whose results may contain the long name.
     calls: HashSet<String>,

@@ -3,7 +3,7 @@
 use model::{Step, ToolCall, ToolResult};
 use serde_json::{Value, json};
 
-/// Raw tool name of a call that the model itself did not make.
+/// Raw tool name of a call that was not made by the model itself.
 const RAW_NAME: &str = "/";
 
 /// The skill that a message requests.
@@ -13,12 +13,12 @@ pub(super) struct Slash {
     name: Option<String>,
     /// Rest of the message.
     args: String,
-    /// Skill of that name, once the CLI has reported that it exists.
+    /// The skill with that name, once the CLI has reported that it exists.
     skill: Option<String>,
 }
 
 impl Slash {
-    /// Parses `message`. Only a `/` at the very beginning counts, as for the CLI.
+    /// Parses `message`. As in the CLI, only a `/` at the very beginning counts.
     pub(super) fn from_message(message: &str) -> Self {
         let Some(rest) = message.strip_prefix('/') else { return Self::default() };
         let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
@@ -26,8 +26,8 @@ impl Slash {
         Self { name, args: args.trim().to_owned(), skill: None }
     }
 
-    /// Reads the available skills from `init`, which comes with every message. A skill of a plug-in is named
-    /// `PLUGIN:NAME` there.
+    /// Reads the available skills from `init`, which comes with every message. It lists the skill of a plug-in as
+    /// `PLUGIN:NAME`.
     pub(super) fn offered(&mut self, init: &Value) {
         let Some(name) = &self.name else { return };
         let skills = init.get("skills").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -35,7 +35,7 @@ impl Slash {
         self.skill = skills.iter().filter_map(Value::as_str).find(is_it).map(str::to_owned);
     }
 
-    /// Returns the call of the requested skill, once, as the first step of the model's message `message`. The content
+    /// Returns the call for the requested skill, once, as the first step of the model's message `message`. The content
     /// of its result is unknown.
     pub(super) fn take(&mut self, message: &str) -> Option<[Step; 2]> {
         let skill = self.skill.take()?;

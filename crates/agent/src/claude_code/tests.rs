@@ -1,8 +1,8 @@
-//! Tests recorded sessions of real versions against the scripts that their model followed.
+//! Compares recorded sessions of real versions with the scripts that their model followed.
 //!
 //! A capture consists of `stdout.jsonl`, the `script.json` of the model server (step n answers request n), and
-//! `meta.json` (how the process was started and ended, and the requests it made). What is read from stdout must match
-//! the served steps. The few sessions where it cannot match are in [`EXCEPTIONS`], each with its reason.
+//! `meta.json` (how the process was started and ended, and the requests that it made). The steps read from stdout must
+//! match the served steps. The few sessions in which they cannot match are in [`EXCEPTIONS`], each with its reason.
 
 use std::path::Path;
 
@@ -161,7 +161,7 @@ pub(crate) fn steps(stdout: &str) -> Vec<Step> {
     events.filter_map(|events| if let CliEvent::Step(step) = events { Some(step) } else { None }).collect()
 }
 
-/// Reads a capture as a session does. Returns the trace and the ending of the last message.
+/// Reads a capture like a session. Returns the trace and the ending of the last message.
 fn read(stdout: &str) -> (Trace, Option<Done>) {
     let mut interpreter = Interpreter::new("test", None);
     let mut trace = Trace::default();

@@ -1,8 +1,8 @@
 //! A tool allow-list: the tools that exist, and the scopes that their calls must match.
 //!
-//! The CLI has its own rules for scopes, and asks its host about calls that they do not allow. But it allows calls that
-//! it considers harmless, such as `ls` or reading below the working directory, without asking. So a hook checks every
-//! call of a scoped tool first, and a call runs only if both agree.
+//! The CLI has its own rules for scopes, and asks its host about calls that they do not allow. But it allows calls
+//! that it considers harmless, such as `ls` or reading below the working directory, without asking. So a hook checks
+//! every call to a tool with scopes first, and a call runs only if both agree.
 
 use std::path::Path;
 
@@ -21,8 +21,8 @@ pub(super) struct ToolAllowList {
 }
 
 impl ToolAllowList {
-    /// Parses entries `Name` and `Name(scope, scope…)`. A tool that is named twice has the scopes of both; if one of
-    /// them has no scope, the tool is not limited.
+    /// Parses entries `Name` and `Name(scope, scope…)`. A tool that is listed twice has the scopes of both entries; if
+    /// one of them has no scope, the tool is not limited.
     pub(super) fn read(written: &[String]) -> Self {
         let mut entries: Vec<ToolRule> = Vec::new();
         for rule in written.iter().map(|item| ToolRule::parse(item)).filter(|rule| !rule.tool.is_empty()) {
@@ -50,8 +50,8 @@ impl ToolAllowList {
         self.entries.iter().any(|entry| !entry.scopes.is_empty())
     }
 
-    /// Returns the list as the CLI's own permission rules. A command's scope without `*` allows arguments after it, as
-    /// scopes in suites always did; for the CLI it would match only that exact command line.
+    /// Returns the list as the CLI's own permission rules. A scope for commands without `*` allows additional
+    /// arguments, as it always has in suites; the CLI would match only that exact command line.
     pub(super) fn rules(&self) -> Vec<String> {
         let mut rules = Vec::new();
         for ToolRule { tool, scopes } in &self.entries {
@@ -71,7 +71,7 @@ impl ToolAllowList {
     /// Returns the reason why a call must not run even if the CLI would allow it; `None` if there is none.
     pub(super) fn objection(&self, name: &str, input: &Value, resolver: &Resolver) -> Option<String> {
         let Some(entry) = self.entries.iter().find(|entry| entry.tool == name) else {
-            // For the CLI, built-in tools that are not listed do not exist, but tools of servers do.
+            // For the CLI, built-in tools that are not listed do not exist, whereas tools of servers do.
             let server = name.strip_prefix("mcp__")?.split("__").next()?;
             let whole_server = format!("mcp__{server}");
             let listed = self.entries.iter().any(|entry| entry.tool == whole_server);
@@ -94,14 +94,14 @@ impl ToolAllowList {
     }
 }
 
-/// Returns `true` if each command of a shell line is within a scope. Quoted text, substitutions and here-documents are
+/// Returns `true` if each command in a shell line is within a scope. Quoted text, substitutions and here-documents are
 /// not analysed: the CLI does that, and asks if it does not understand them.
 fn commands_within(entry: &ToolRule, line: &str) -> bool {
     let CommandLine { commands, .. } = CommandLine::parse(line);
     !commands.is_empty() && commands.iter().all(|command| entry.covers(without_assignments(command)))
 }
 
-/// Returns `true` if the path of a call is within a scope. Scopes are patterns as in `.gitignore`, relative to the
+/// Returns `true` if the path in a call is within a scope. Scopes are patterns as in `.gitignore`, relative to the
 /// working directory; `~/` is the agent's home and `//` the file system's root.
 fn path_within(entry: &ToolRule, input: &Value, resolver: &Resolver) -> bool {
     let Some(tool) = tool::find(&entry.tool) else { return false };
@@ -123,7 +123,7 @@ fn path_within(entry: &ToolRule, input: &Value, resolver: &Resolver) -> bool {
     })
 }
 
-/// Returns a command without the variable assignments before it.
+/// Returns a command without preceding variable assignments.
 fn without_assignments(command: &str) -> &str {
     let mut rest = command.trim_start();
     while let Some((word, after)) = rest.split_once(char::is_whitespace) {

@@ -1,16 +1,16 @@
-//! Files of a conversation in the user's own configuration folder, which is used when a subscription stores its sign-in
-//! there. The CLI writes its transcripts to that folder. They are removed when the conversation is over, and no other
-//! file is.
+//! Files of a conversation in the user's own configuration folder, which is used when a subscription stores its
+//! sign-in there. The CLI writes its transcripts to that folder. They are removed when the conversation is over, and
+//! no other files are.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folder of the transcripts in the configuration folder. Each working directory has its own subfolder.
 const PROJECTS: &str = "projects";
-/// Maximum length of a subfolder's name in characters; the CLI shortens longer names with its own rule.
+/// Maximum length of a subfolder's name in characters; the CLI shortens longer names by a rule of its own.
 const MAX_NAME_LEN: usize = 200;
-/// Minimum length of a session id that is used to find transcripts, so that the names of other files cannot begin with
-/// it.
+/// Minimum length of a session id that is used to find transcripts, so that it cannot be a prefix of other files'
+/// names.
 const MIN_ID_LEN: usize = 32;
 
 /// Files that a conversation leaves in `folder`; removed when dropped.
@@ -22,7 +22,7 @@ pub(super) struct Transcripts {
     sessions: Vec<String>,
 }
 
-/// Removes the files of conversations in the directory `sandbox`, which a killed run left in `folder`.
+/// Removes the files that conversations of a killed run in the directory `sandbox` left in `folder`.
 pub(super) fn remove_leftovers(folder: &Path, sandbox: &Path) {
     let start = folder_name(sandbox) + "-";
     for project in fs::read_dir(folder.join(PROJECTS)).into_iter().flatten().flatten() {
@@ -47,7 +47,7 @@ impl Transcripts {
         Self { folder: folder.to_owned(), project, sessions: Vec::new() }
     }
 
-    /// Adds the id of a session of the conversation.
+    /// Adds the id of a session that belongs to the conversation.
     pub(super) fn of_session(&mut self, id: &str) {
         if id.len() >= MIN_ID_LEN && !self.sessions.iter().any(|known| known == id) {
             self.sessions.push(id.to_owned());

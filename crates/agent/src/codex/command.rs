@@ -2,13 +2,13 @@
 
 use crate::command_line::quoted;
 
-/// Returns the script of a shell command: `/bin/bash -lc 'git status'` becomes `git status`. Any other command is
-/// unchanged.
+/// Returns the script in a shell command: `/bin/bash -lc 'git status'` becomes `git status`. Any other command is
+/// returned unchanged.
 pub(super) fn unwrapped(line: &str) -> String {
     shlex::split(line).and_then(|words| script(&words)).unwrap_or_else(|| line.to_owned())
 }
 
-/// Returns the script of a shell command that is a list of words. Any other command is quoted and joined.
+/// Returns the script in a shell command that is a list of words. Any other command is quoted and joined.
 pub(super) fn of_words(words: &[String]) -> String {
     script(words).unwrap_or_else(|| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
 }

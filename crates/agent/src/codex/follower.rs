@@ -1,4 +1,4 @@
-//! Reads the files of threads while Codex writes them.
+//! Reads the files of threads while Codex is writing them.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -10,7 +10,7 @@ const SESSIONS: &str = "sessions";
 const AT_ONCE: u64 = 4 * 1024 * 1024;
 /// Maximum length of a line in bytes. A longer line is cut and reported as unreadable.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
-/// Number of bytes that are kept of such a line.
+/// Number of bytes kept of such a line.
 const SHOWN: usize = 1024;
 
 /// Follows the file of one thread.
@@ -21,12 +21,12 @@ pub(super) struct Follower {
     file: Option<File>,
     /// Position up to which the file has been read.
     at: u64,
-    /// Beginning of a line that is not complete yet.
+    /// Beginning of a line that is not yet complete.
     begun: Vec<u8>,
 }
 
 impl Follower {
-    /// Creates a follower of `thread`, for a Codex whose home is `home`.
+    /// Creates a follower for `thread`, for a Codex whose home is `home`.
     pub(super) fn new(home: &Path, thread: &str) -> Self {
         let ending = format!("-{thread}.jsonl");
         Self { sessions: home.join(SESSIONS), ending, file: None, at: 0, begun: Vec::new() }
@@ -52,7 +52,7 @@ impl Follower {
             let read = file
                 .seek(SeekFrom::Start(self.at))
                 .and_then(|_| Read::by_ref(file).take(AT_ONCE).read_to_end(&mut piece));
-            // A read error is retried at the next call.
+            // A read error is ignored, because the next call tries again.
             let Ok(count @ 1..) = read else { return lines };
             self.at += count as u64;
             for part in piece.split_inclusive(|byte| *byte == b'\n') {

@@ -9,7 +9,7 @@ use crate::json::{arguments, plain, text, texts};
 /// Tools that run a command, in the known versions.
 const SHELLS: [&str; 5] = ["exec_command", "shell", "shell_command", "local_shell", "container.exec"];
 
-/// Other tools with a canonical name.
+/// Other tools that have a canonical name.
 const NAMES: [(&str, &str); 5] = [
     ("view_image", "Read"),
     ("update_plan", "TodoWrite"),
@@ -40,7 +40,7 @@ pub(super) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name)
 }
 
-/// Converts a call as the model makes it.
+/// Converts a call as made by the model.
 pub(super) fn call(id: &str, namespace: Option<&str>, name: &str, input: Value, message: &str) -> ToolCall {
     let (canonical, input) = match namespace {
         Some(server) if server.starts_with("mcp__") => (format!("{server}__{name}"), input),
@@ -59,22 +59,22 @@ pub(super) fn call(id: &str, namespace: Option<&str>, name: &str, input: Value, 
     call
 }
 
-/// Returns the shell call of which only the command is known.
+/// Returns a shell call for which only the command is known.
 pub(super) fn command(id: &str, line: &str, message: &str) -> ToolCall {
     let mut call = ToolCall::new(id, "Bash", json!({"command": command::unwrapped(line)}), message);
     call.raw_name = "command_execution".to_owned();
     call
 }
 
-/// Converts a call to an MCP server's tool.
+/// Converts a call to a tool of an MCP server.
 pub(super) fn of_server(id: &str, item: &Value, message: &str) -> ToolCall {
     let text = |key: &str| text(item, key).unwrap_or_default();
     let name = format!("mcp__{}__{}", text("server"), text("tool"));
     ToolCall::new(id, name, arguments(item, "arguments"), message)
 }
 
-/// Returns the answer of an MCP server's tool, and `true` if it is an error. The answer is its text blocks, or all of
-/// it as JSON.
+/// Returns the answer from a tool of an MCP server, and `true` if it is an error. The answer is its text blocks, or
+/// the whole answer as JSON.
 pub(super) fn server_answer(item: &Value) -> (String, bool) {
     let failed = item.get("status").and_then(Value::as_str) == Some("failed");
     let message = |error: &Value| error.get("message").unwrap_or(error).clone();
@@ -110,7 +110,7 @@ fn shell_input(input: Value) -> Value {
     Value::Object(input)
 }
 
-/// Moves the file in the arguments of a reading tool to its canonical field.
+/// Moves the file in a reading tool's arguments to its canonical field.
 fn file_input(mut input: Value) -> Value {
     if let Value::Object(fields) = &mut input
         && let Some(path) = fields.remove("path")

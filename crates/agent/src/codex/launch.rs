@@ -1,4 +1,4 @@
-//! Start of the CLI: program, arguments, environment and home directory.
+//! Starting the CLI: program, arguments, environment and home directory.
 
 use std::fs;
 use std::io;
@@ -31,28 +31,28 @@ const MAX_STREAM_TIMEOUT: Duration = Duration::from_secs(300);
 const QUIET: [(&str, bool); 3] = [
     ("check_for_update_on_startup", false),
     ("analytics.enabled", false),
-    // If the network is down it would retry until the trial ends.
+    // If the network is down, it would retry until the trial ends.
     ("features.unbounded_connection_retries", false),
 ];
 
-/// Settings that turn off plug-ins and bundled skills in hermetic runs. Plug-ins would be downloaded from the network.
+/// Settings that turn off plug-ins and bundled skills in hermetic runs. Plug-ins would be downloaded.
 const HERMETIC: [(&str, bool); 2] = [("features.plugins", false), ("skills.bundled.enabled", false)];
 
 /// Data for starting the CLI for a message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Launch {
-    /// The CLI, without the arguments that resume a thread and name the source of the message.
+    /// The CLI, without the arguments that resume a thread and specify the source of the message.
     pub(super) invocation: Invocation,
     /// Home of the CLI, where it stores its threads.
     pub(super) home: PathBuf,
 }
 
 impl Launch {
-    /// Determines all data of the launch, and creates the CLI's home.
+    /// Determines all data for the launch, and creates the CLI's home.
     pub(super) fn prepare(program: PathBuf, on: &SessionContext) -> Result<Self, Breakage> {
         let sandbox = on.sandbox()?;
         let sign_in = SignIn::for_endpoint(&on.endpoint, || sign_in::detect(&on.host));
-        // A user's own server may need no key.
+        // A user's own server may not need a key.
         let own_server = matches!(on.endpoint, Endpoint::Vendor { base_url: Some(_) });
         if sign_in == SignIn::None && !own_server {
             return Err(Breakage::environment(format!("Codex is not signed in: {}", super::PROGRAM.sign_in)));
@@ -77,7 +77,7 @@ impl Launch {
     }
 }
 
-/// Creates an empty home that contains only the sign-in.
+/// Creates a home that contains nothing except the sign-in.
 fn make_home(home: &Path, sign_in: &SignIn) -> io::Result<()> {
     match sign_in {
         SignIn::Subscription(file) => link(file, &home.join(AUTH_FILE)),
@@ -98,7 +98,7 @@ fn arguments(on: &SessionContext, sign_in: &SignIn, work: &Path) -> Vec<String> 
     args
 }
 
-/// Returns the arguments for the permission mode. No user can be asked, so calls that need approval are denied.
+/// Returns the arguments for the permission mode. There is no user to ask, so calls that need approval are denied.
 fn permissions(mode: PermissionMode) -> &'static [&'static str] {
     match mode {
         PermissionMode::BypassPermissions => &["--dangerously-bypass-approvals-and-sandbox"],
@@ -110,7 +110,7 @@ fn permissions(mode: PermissionMode) -> &'static [&'static str] {
 fn model_name(setup: &Setup, endpoint: &Endpoint) -> Option<String> {
     match endpoint {
         Endpoint::Vendor { .. } => setup.model.clone(),
-        Endpoint::Gateway { .. } | Endpoint::Script(_) | Endpoint::Provider(_) => Some(SCRIPTED_MODEL.to_owned()),
+        Endpoint::Gateway { .. } | Endpoint::Script { .. } | Endpoint::Provider(_) => Some(SCRIPTED_MODEL.to_owned()),
     }
 }
 
@@ -137,7 +137,11 @@ fn settings(on: &SessionContext, sign_in: &SignIn, work: &Path) -> Vec<(&'static
     }
     if matches!(setup.permission_mode, PermissionMode::AcceptEdits | PermissionMode::Default) {
         // Otherwise it could write files but not commit them.
-        let roots = std::iter::once(format!("{work}/.git")).chain(on.source_repo.as_deref().and_then(local_remote));
+        let remote = match on.sandbox.as_ref().and_then(|sandbox| sandbox.remote()) {
+            Some(copy) => Some(copy.to_string_lossy().into_owned()),
+            None => on.source_repo.as_deref().and_then(local_remote),
+        };
+        let roots = std::iter::once(format!("{work}/.git")).chain(remote);
         settings.push(("sandbox_workspace_write.writable_roots", json!(roots.collect::<Vec<_>>())));
         if reaches_out(on) {
             settings.push(("sandbox_workspace_write.network_access", json!(true)));
@@ -157,7 +161,7 @@ fn settings(on: &SessionContext, sign_in: &SignIn, work: &Path) -> Vec<(&'static
     settings
 }
 
-/// Returns the directory of a remote on this machine, which a push writes to.
+/// Returns the directory of a remote on this machine, to which a push would write.
 fn local_remote(remote: &str) -> Option<String> {
     let path = remote.strip_prefix("file://").unwrap_or(remote);
     let folder = fs::canonicalize(path).ok().filter(|folder| folder.is_dir())?;
@@ -165,7 +169,7 @@ fn local_remote(remote: &str) -> Option<String> {
 }
 
 /// Returns `true` if commands may use the network: the case declares that it uses services, or its repository has a
-/// remote elsewhere that it may push to.
+/// remote elsewhere to which it may push.
 fn reaches_out(on: &SessionContext) -> bool {
     on.case.skill_eval.as_ref().is_some_and(|eval| eval.side_effect_level >= SideEffectLevel::LiveSafe)
         || on.source_repo.as_deref().is_some_and(|remote| local_remote(remote).is_none())
@@ -176,7 +180,7 @@ fn provider(on: &SessionContext, sign_in: &SignIn, secret: Option<&str>) -> Opti
     let (base_url, scripted) = match &on.endpoint {
         Endpoint::Gateway { base_url, .. } => (format!("{base_url}/v1"), true),
         Endpoint::Vendor { base_url: Some(base_url) } => (base_url.trim_end_matches('/').to_owned(), false),
-        Endpoint::Vendor { base_url: None } | Endpoint::Script(_) | Endpoint::Provider(_) => return None,
+        Endpoint::Vendor { base_url: None } | Endpoint::Script { .. } | Endpoint::Provider(_) => return None,
     };
     let (retries, stream) = provider_timeouts(on.setup.timeout_ms, scripted);
     let mut provider = json!({
@@ -212,7 +216,7 @@ fn environment(on: &SessionContext, sign_in: &SignIn, home: &Path) -> Vec<(Strin
                 env.extend(on.host.var(variable).map(|value| ((*variable).to_owned(), value.to_owned())));
             }
         }
-        Endpoint::Script(_) | Endpoint::Provider(_) => {}
+        Endpoint::Script { .. } | Endpoint::Provider(_) => {}
     }
     env
 }
@@ -225,15 +229,15 @@ fn toml(value: &Value) -> String {
             format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
         }
         Value::Array(items) => format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(",")),
-        // DEL is the only character that JSON allows unescaped and TOML does not.
+        // DEL is the only character that JSON allows unescaped but TOML does not.
         Value::String(text) => json!(text).to_string().replace('\u{7f}', "\\u007F"),
         other => other.to_string(),
     }
 }
 
-/// Returns the number of retries, both for a request and for its answer, so that they multiply, and the timeout for the
-/// next part of an answer. With them the CLI reports an unresponsive provider before the trial's timeout. It has no
-/// timeout for the beginning of an answer.
+/// Returns the number of retries, which applies both to a request and to its response, so that the two multiply, and
+/// the timeout for the next part of a response. With them, the CLI reports an unresponsive provider before the trial's
+/// timeout. It has no timeout for the start of a response.
 fn provider_timeouts(timeout_ms: u64, scripted: bool) -> (u32, Duration) {
     let usable = Duration::from_millis(timeout_ms) * 3 / 4;
     let retries = if scripted { 1 } else { 3 };

@@ -4,14 +4,14 @@ use model::Tokens;
 use serde_json::Value;
 
 /// Converts the running total of a thread into the usage of each message: a process that resumes a thread reports the
-/// sum of all messages. A number lower than before is not a running total but a separate sum, which is added.
+/// sum of all messages. A lower number than before is not a running total but a separate sum, which is added.
 #[derive(Debug, Default)]
 pub(super) struct UsageMeter {
     total: Tokens,
 }
 
 impl UsageMeter {
-    /// Returns the usage since the last total; `None` if this one has no number.
+    /// Returns the usage since the last total; `None` if this total contains no number.
     pub(super) fn read(&mut self, usage: &Value) -> Option<Tokens> {
         let total = tokens(usage)?;
         let mut before = std::mem::replace(&mut self.total, total);
@@ -22,7 +22,7 @@ impl UsageMeter {
     }
 }
 
-/// Returns `true` if no number of `total` is lower than in `before`.
+/// Returns `true` if no number in `total` is lower than in `before`.
 fn is_at_least(total: Tokens, before: Tokens) -> bool {
     total.total() >= before.total() && total.output >= before.output && total.cache_read >= before.cache_read
 }

@@ -1,6 +1,6 @@
-//! Reads the file in which Codex stores a thread, line by line while it works: every item of the conversation with the
-//! model's own call ids, the results of calls, and the usage of each model answer. The file is complete, whereas stdout
-//! has only a part. But its format is not documented as stable, so no part of it is required to be there.
+//! Reads the file in which Codex stores a thread, line by line while Codex is working: every item of the conversation
+//! with the model's own call ids, the results of calls, and the usage of each model response. The file is complete,
+//! whereas stdout has only a part. But its format is not documented as stable, so nothing in it is assumed to exist.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ pub(super) enum ThreadEvent {
     Model(String),
     /// Version of the agent.
     Version(String),
-    /// An answer of the model is complete and used these tokens.
+    /// A model response is complete and used these tokens.
     Used(Tokens),
     /// A call has started another agent, which has its own file.
     Spawned {
@@ -36,7 +36,7 @@ pub(super) enum ThreadEvent {
         /// Id of the call.
         call: String,
     },
-    /// Every call of the model's last answer has a result, so the model is called again.
+    /// Every call in the model's last response has a result, so the model is called again.
     Answered,
     /// A line that cannot be read.
     Damaged,
@@ -49,7 +49,7 @@ pub(super) enum ThreadEvent {
 pub(super) struct Rollout {
     /// Call that started this thread as a sub-agent; prefix of its messages' ids.
     parent: Option<String>,
-    /// Number of model answers that have started.
+    /// Number of model responses that have started.
     answers: u64,
     /// True if the next item belongs to the last of them.
     goes_on: bool,
@@ -57,7 +57,7 @@ pub(super) struct Rollout {
     work: Option<String>,
     /// Calls that are not fully recorded yet.
     open: HashMap<String, OpenCall>,
-    /// Number of calls of the last answer that have no result yet.
+    /// Number of calls in the last response that have no result yet.
     unanswered: usize,
     /// Number of skills that were added to the conversation.
     skills: usize,
@@ -74,11 +74,11 @@ struct OpenCall {
 
 #[derive(Debug)]
 enum CallKind {
-    /// A command. If it continues in the background, its output up to then.
+    /// A command. If it continues in the background, its output so far.
     Shell { so_far: Option<String> },
-    /// A patch, which is recorded when its effect is known.
+    /// A patch, which is recorded once its effect is known.
     Patch(String),
-    /// A script that calls other tools. It is recorded itself only if it has called none.
+    /// A script that calls other tools. The script itself is recorded only if it called none.
     Script { input: Value, acted: bool },
     /// Any other call.
     Other,
@@ -122,7 +122,7 @@ impl Rollout {
         }
     }
 
-    /// Returns what is left when the file has ended: results of commands that were left running, and patches and
+    /// Returns what is left at the end of the file: results of commands that were left running, and patches and
     /// scripts whose effect was never reported.
     pub(super) fn settle(&mut self) -> Vec<ThreadEvent> {
         let mut left: Vec<(String, OpenCall)> = self.open.drain().filter(|(_, open)| !open.is_reported).collect();
@@ -242,7 +242,7 @@ impl Rollout {
         }
     }
 
-    /// Reads the effect of the call `id`. A script may have made the call, and then `made` returns it.
+    /// Reads the effect of the call `id`. If a script may have made the call, `made` returns that call.
     fn answered(
         &mut self,
         id: &str,
@@ -265,7 +265,7 @@ impl Rollout {
         }
     }
 
-    /// Reads a change of files: by a patch, by a command that applies one, or by a script.
+    /// Reads changes to files: by a patch, by a command that applies one, or by a script.
     fn changed(&mut self, id: &str, item: &Value) -> Vec<ThreadEvent> {
         let is_error = text(item, "status") != Some("completed");
         let entries = item.get("changes").and_then(Value::as_object).into_iter().flatten();
@@ -290,7 +290,7 @@ impl Rollout {
         events
     }
 
-    /// Reads the result of a call as the model gets it.
+    /// Reads the result of a call as the model receives it.
     fn output(&mut self, id: &str, content: String) -> Vec<ThreadEvent> {
         self.goes_on = false;
         let mut events = Vec::new();
@@ -347,7 +347,7 @@ impl Rollout {
         vec![self.report(invoked), result(id, body, false)]
     }
 
-    /// Returns the requested changes of a patch as calls. A patch without changes is still a call.
+    /// Returns the changes that a patch requests as calls. A patch without changes is still a call.
     fn asked(&self, id: &str, patch: &str, message: &str) -> Vec<ToolCall> {
         let mut calls: Vec<ToolCall> =
             apply_patch::parse(patch, self.work.as_deref()).iter().map(|change| change.call(id, message)).collect();
@@ -386,7 +386,8 @@ impl Rollout {
         of.unwrap_or_else(|| self.message())
     }
 
-    /// Returns the id of the answer that an item belongs to. A new answer begins when the previous one is complete.
+    /// Returns the id of the response to which an item belongs. A new response begins when the previous one is
+    /// complete.
     fn message(&mut self) -> String {
         if !self.goes_on {
             self.answers += 1;
@@ -400,7 +401,7 @@ impl Rollout {
     }
 }
 
-/// Returns `true` if an item of the conversation lacks what tells the agent's action.
+/// Returns `true` if an item of the conversation lacks the information about what the agent did.
 fn is_damaged(item: &Value) -> bool {
     match text(item, "type") {
         None => true,
@@ -411,7 +412,7 @@ fn is_damaged(item: &Value) -> bool {
     }
 }
 
-/// Outcome of a command, as the model gets it.
+/// Outcome of a command, as the model receives it.
 enum CommandOutcome {
     /// It is still running and has printed this so far.
     Running(String),
@@ -433,7 +434,7 @@ fn outcome(content: &str) -> CommandOutcome {
     match code {
         Some(code) => CommandOutcome::Ended { output, failed: code != 0 },
         None if head.contains("Process running with session ID") => CommandOutcome::Running(output),
-        // Output of another tool that ran instead.
+        // Output of a different tool that ran instead.
         None if head.starts_with("Wall time: ") && !output.is_empty() => outcome(&output),
         None => CommandOutcome::NotRun,
     }
@@ -464,7 +465,7 @@ fn arguments(written: &str) -> Value {
     }
 }
 
-/// Returns the answer of a tool as text.
+/// Returns the output of a tool as text.
 fn output(output: &Value) -> String {
     match output {
         Value::Array(blocks) => {

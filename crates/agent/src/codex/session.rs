@@ -1,5 +1,4 @@
-//! A conversation with the CLI: one process for each user message. Each process continues the thread of the previous
-//! one.
+//! A conversation with the CLI: one process per user message. Each process continues the thread of the previous one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +20,7 @@ use crate::turn::{SILENT, Turn, unless_stopped};
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Notice that the CLI prints for every message on stdin.
 const READING: &str = "Reading ";
-/// Notice about calls that were refused. They are in the thread's file.
+/// Notice about calls that were refused. They are also in the thread's file.
 const REFUSED: &str = "codex_core::tools::router: error=";
 
 /// An open conversation.
@@ -67,7 +66,7 @@ struct Progress {
     has_acted: bool,
     /// Usage according to the files.
     used: Option<Tokens>,
-    /// Ending of its last turn; `None` while a turn is open.
+    /// Ending of the agent's last turn; `None` while a turn is open.
     done: Option<Result<Option<Tokens>, Ending>>,
     /// Usage of its turns according to stdout.
     reported: Option<Tokens>,
@@ -76,7 +75,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// Takes the ending of the first step with which the agent must stop.
+    /// Keeps the first ending with which the agent must stop.
     fn stops(&mut self, recorded: Result<(), Ending>) {
         if self.stop.is_none() {
             self.stop = recorded.err();
@@ -86,7 +85,7 @@ impl Progress {
     /// Checks that a completed turn has an answer or a call.
     ///
     /// # Errors
-    /// Returns the ending of a turn that has neither.
+    /// Returns the ending for a turn that has neither.
     fn answered(&self) -> Result<(), Ending> {
         match self.used.or(self.reported) {
             _ if self.has_acted => Ok(()),
@@ -125,7 +124,7 @@ impl CodexSession {
             Ok(process) => process,
             Err(reason) => return Ending::Aborted { reason },
         };
-        // The message goes to stdin, so that it cannot be too long for a command line or look like an option.
+        // The message goes to stdin, so that it can be neither too long for a command line nor mistaken for an option.
         process.write(text.to_owned());
         process.close_stdin();
         turn.waiting("model");
@@ -145,7 +144,7 @@ impl CodexSession {
             Err(ending) => ending,
         };
         let _ = process.stop().await;
-        // From here on only results and usage are recorded.
+        // From here on, only results and usage are recorded.
         progress.stop.get_or_insert(Ending::Cancelled);
         self.poll_rollout(turn, progress);
         self.finish("interrupted", None, turn, progress);
@@ -183,7 +182,7 @@ impl CodexSession {
                 }
                 Some(Output::End) => is_at_end = true,
             }
-            // It may start another turn after the first, so it is read until it closes its output.
+            // Another turn may follow the first, so output is read until it is closed.
             if (is_at_end || progress.stop.is_some())
                 && let Some(done) = progress.done.take()
             {
@@ -243,7 +242,7 @@ impl CodexSession {
                     if let Ok(Some(tokens)) = &how {
                         *progress.reported.get_or_insert_default() += *tokens;
                     }
-                    // A turn that has failed is not completed by a later event.
+                    // If a turn has failed, a later event does not complete it.
                     if !matches!(progress.done, Some(Err(_))) {
                         progress.done = Some(how);
                     }
@@ -284,7 +283,8 @@ impl CodexSession {
             ThreadEvent::Version(version) => {
                 self.version.get_or_insert(version);
             }
-            // An answer in progress when a limit is reached is not counted: its arrival would depend on chance.
+            // A response in progress when a limit is reached is not counted, because its arrival would depend on
+            // chance.
             ThreadEvent::Used(_) if matches!(progress.stop, Some(Ending::OutOfBudget { .. })) => {}
             ThreadEvent::Used(tokens) => {
                 *progress.used.get_or_insert_default() += tokens;
@@ -309,7 +309,7 @@ impl CodexSession {
     }
 
     fn act(&mut self, step: Step, turn: &mut Turn, progress: &mut Progress) {
-        // Steps after the stop are not used for the verdict.
+        // Steps after the stop do not affect the verdict.
         if progress.stop.is_some() && !matches!(step, Step::ToolResult(_)) {
             return;
         }
@@ -340,7 +340,7 @@ impl CodexSession {
     }
 
     fn done(&mut self, done: Result<Option<Tokens>, Ending>, turn: &mut Turn, progress: &mut Progress) -> Ending {
-        // The file of the thread, if there is one, contains everything again.
+        // If the thread has a file, it contains all of this too.
         if let Some(what) = self.unreadable.filter(|_| self.source != Some(Source::Files)) {
             progress.stops(turn.unreadable(&format!("Codex printed {what}")));
         }
@@ -359,8 +359,8 @@ impl CodexSession {
         }
     }
 
-    /// Records the remaining steps after the process has ended. `tokens` is the usage that the process itself reported,
-    /// without sub-agents.
+    /// Records the remaining steps after the process has ended. `tokens` is the usage that the process itself
+    /// reported, without sub-agents.
     fn finish(&mut self, subtype: &str, tokens: Option<Tokens>, turn: &mut Turn, progress: &mut Progress) {
         self.settle(turn, progress);
         self.tell_session(turn);
@@ -374,7 +374,7 @@ impl CodexSession {
         }));
     }
 
-    /// Records the steps that the files of the threads leave open.
+    /// Records the steps that are still open in the files of the threads.
     fn settle(&mut self, turn: &mut Turn, progress: &mut Progress) {
         if self.source == Some(Source::Files) {
             let left: Vec<ThreadEvent> = self.threads.iter_mut().flat_map(|thread| thread.rollout.settle()).collect();

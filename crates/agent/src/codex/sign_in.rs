@@ -1,4 +1,4 @@
-//! Sign-in of the CLI, and the files of the user that it sees.
+//! Sign-in of the CLI, and the user's files that it sees.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub(super) const AUTH_FILE: &str = "auth.json";
 const SECRETS: [(&str, &str); 3] =
     [("CODEX_API_KEY", "api key"), ("OPENAI_API_KEY", "api key"), ("CODEX_ACCESS_TOKEN", "access token")];
 
-/// Variables for the account and for trusted certificates. They hold no secrets.
+/// Variables that specify the account and trusted certificates. They hold no secrets.
 const BESIDE: [&str; 3] = ["OPENAI_ORGANIZATION", "OPENAI_PROJECT", "CODEX_CA_CERTIFICATE"];
 
 /// Returns the sign-in for a vendor's model.
@@ -42,7 +42,7 @@ pub(super) fn users_home(host: &Host) -> Option<PathBuf> {
     moved.or_else(|| host.home.as_ref().map(|home| home.join(".codex")))
 }
 
-/// Returns the Codex home for the agent, if it is not the sandbox's own.
+/// Returns the Codex home for the agent, unless it is the sandbox's own.
 pub(super) fn visible_home(host: &Host, sources: &[SettingSource]) -> Option<PathBuf> {
     users_home(host).filter(|_| sources.contains(&SettingSource::User))
 }

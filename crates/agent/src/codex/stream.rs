@@ -1,8 +1,8 @@
 //! Reads events on Codex's stdout, one JSON object per line. Unknown events are ignored, and damaged ones are reported.
 //! The caller keeps every line unchanged.
 //!
-//! The events are incomplete: they lack the model's name, the grouping of steps into messages, and refused calls. They
-//! are the source of the agent's steps only if there is no [`rollout`](super::rollout).
+//! The events are incomplete: they lack the model's name, the grouping of steps into messages, and refused calls. The
+//! agent's steps are read from them only if there is no [`rollout`](super::rollout).
 
 use std::collections::HashSet;
 
@@ -26,7 +26,7 @@ pub(super) enum StreamEvent {
     StdoutOnly(Step),
     /// A turn begins.
     TurnStarted,
-    /// A turn has ended: with an answer and its usage, if that is reported, or with an error.
+    /// A turn has ended: with an answer and, if it is reported, its usage, or with an error.
     Done(Result<Option<Tokens>, Ending>),
     /// A line that should be an event but cannot be read; with a description.
     Unreadable(&'static str),
@@ -54,7 +54,7 @@ pub(super) struct Stream {
     messages: u64,
     /// True if the next event belongs to the last of them.
     goes_on: bool,
-    /// True if that message already has a call, so that only calls can still belong to it.
+    /// True if that message already has a call, so that only further calls can belong to it.
     has_called: bool,
     /// Calls already recorded, by item id.
     begun: HashSet<String>,
@@ -181,14 +181,14 @@ impl Stream {
         format!("{}-{}", self.process, text(item, "id").unwrap_or_default())
     }
 
-    /// Returns the message that a call belongs to. A new message begins after any result.
+    /// Returns the message to which a call belongs. A result is always followed by a new message.
     fn calls(&mut self) -> String {
         self.begin();
         self.has_called = true;
         self.message()
     }
 
-    /// Returns the message that text belongs to. Text precedes calls.
+    /// Returns the message to which text belongs. Text precedes calls.
     fn speaks(&mut self) -> String {
         if self.has_called {
             self.goes_on = false;
@@ -209,7 +209,7 @@ impl Stream {
     }
 }
 
-/// Returns a description of a known event without a field that tells what the agent did; `None` if it has all of them.
+/// Describes what is missing in a known event that does not say what the agent did; `None` if it is complete.
 fn defect(line: &Value) -> Option<&'static str> {
     let item = line.get("item").unwrap_or(&Value::Null);
     let lacks = |keys: &[&str]| keys.iter().any(|key| text(item, key).is_none());
@@ -230,7 +230,7 @@ fn defect(line: &Value) -> Option<&'static str> {
     }
 }
 
-/// Returns `true` if every change of a patch can be read.
+/// Returns `true` if every change in a patch can be read.
 fn has_changes(item: &Value) -> bool {
     let changes = item.get("changes").and_then(Value::as_array);
     changes.is_some_and(|changes| changes.iter().all(|one| change(one).is_some()))
@@ -274,7 +274,7 @@ fn status(error: &str) -> Option<u16> {
 }
 
 /// Returns the ending for a failure. A conversation too long for its model and an answer that reaches its token limit
-/// are the agent's fault; every other failure is the provider's.
+/// are the agent's fault; any other failure is the provider's.
 fn failure(message: Option<&str>) -> Ending {
     const OWN: [&str; 3] =
         ["ran out of room in the model's context window", "context_length_exceeded", "max_output_tokens"];

@@ -1,9 +1,10 @@
-//! Tests recorded threads of a real version against the scripts that their model followed.
+//! Compares recorded threads of a real version with the scripts that their model followed.
 //!
 //! A capture consists of `stdout.jsonl`, the `script.json` of the model server (step n answers request n), and
-//! `meta.json` (how the process was started and ended, and the requests it made). What is read from stdout must match
-//! the served steps. The sessions where it cannot match are in [`EXCEPTIONS`], each with its reason. The captures below
-//! `codex-0.169.0-threads` also have `thread.jsonl`, the thread's own file, in which nothing is missing.
+//! `meta.json` (how the process was started and ended, and the requests that it made). The steps read from stdout must
+//! match the served steps. The sessions in which they cannot match are in [`EXCEPTIONS`], each with its reason. The
+//! captures below `codex-0.169.0-threads` also have `thread.jsonl`, the thread's own file, in which nothing is
+//! missing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -58,7 +59,7 @@ const EXCEPTIONS: &[Exception] = &[
         expected.calls.clear();
         expected.turns = 1;
     }),
-    (&["i_agents_subagent"], "a sub-agent's answer is neither told nor billed on stdout", |expected| {
+    (&["i_agents_subagent"], "stdout contains neither a sub-agent's answer nor its tokens", |expected| {
         expected.texts.retain(|text| text == "sub or main");
         expected.answer = Some("sub or main".into());
         expected.tokens = Some(tokens(200, 20));
@@ -120,7 +121,7 @@ impl Expected {
     }
 }
 
-/// Returns the calls expected for a tool of a script, if stdout reports it.
+/// Returns the calls expected for a tool in a script, if stdout reports it.
 fn calls(tool: &Value) -> Vec<(String, Value)> {
     let (name, namespace) = (tool["name"].as_str().unwrap_or_default(), tool["namespace"].as_str());
     if name == apply_patch::APPLY_PATCH {
@@ -285,7 +286,7 @@ struct Thread {
 }
 
 impl Thread {
-    /// Reads the files as a session does, but one after another.
+    /// Reads the files like a session, but one after another.
     fn read(capture: &str) -> Self {
         let folder = root().join("codex-0.169.0-threads").join(capture);
         let mut thread = Self::default();
@@ -480,7 +481,7 @@ fn irrelevant_lines_produce_no_steps() {
     }
 }
 
-/// Returns the ending of a conversation with a stand-in for the program, which prints these lines.
+/// Returns the ending of a conversation with a stand-in for the program that prints these lines.
 async fn ending(lines: &[&str]) -> Ending {
     let thread = r#"{"type":"thread.started","thread_id":"t"}"#;
     let lines: Vec<&str> = std::iter::once(thread).chain(lines.iter().copied()).collect();

@@ -22,7 +22,7 @@ export default has(holder, 'execute') ? { execute: method('execute') }
     : holder ? { connect: method('connect'), send: method('send'), reset: method('reset'), disconnect: method('disconnect') }
     : { execute: typeof own === 'function' ? own : undefined };";
 
-/// Description of an agent that is one function.
+/// Description of an agent that is a single function.
 pub(super) const EXECUTE: &str =
     "export a function `execute({script, args, options})`, by name or as the default export";
 /// Description of an adapter.

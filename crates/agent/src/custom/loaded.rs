@@ -1,4 +1,4 @@
-//! Modules that are loaded into engines, and the pool of those that trials share.
+//! Modules that are loaded into engines, and the pool of engines that trials share.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use crate::engine::{Engine, Program};
 
 /// Maximum number of idle shared engines. Each has a thread.
 const IDLE: usize = 32;
-/// Maximum number of trials that share an engine. It bounds the memory that a module collects in its variables.
+/// Maximum number of trials that share an engine. It limits the memory that a module can accumulate in its variables.
 const USES: usize = 1_000;
 
 static POOL: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
@@ -53,8 +53,8 @@ impl Loaded {
         Ok(Some(Self { engine, export, program, timeout_ms, is_shared, uses: 1 }))
     }
 
-    /// Loads the same module in an engine that no trial has used, if other trials have used this one. Values that
-    /// those trials left in the module's variables, such as a growing cache, may be the cause of an error.
+    /// Loads the same module in an engine that no trial has used, if other trials have used this one. Values that they
+    /// left in the module's variables, such as a growing cache, may have caused an error.
     pub(super) async fn unused(&self) -> Result<Option<Self>, ScriptError> {
         match self.is_shared && self.uses > 1 {
             true => Self::start(self.program.clone(), self.timeout_ms).await,
@@ -62,14 +62,14 @@ impl Loaded {
         }
     }
 
-    /// Releases the module after a call: a shared engine goes back to the pool, any other stays with its trial.
+    /// Releases the module after a call: a shared engine returns to the pool, any other engine stays with its trial.
     pub(super) fn done(mut self) -> Option<Self> {
         if !self.is_shared {
             return Some(self);
         }
         if self.uses < USES && self.engine.renew() {
             let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
-            // Drops the engines of other plans, whose modules may be out of date.
+            // Drops engines that belong to other plans, because their modules may be out of date.
             pool.retain(|idle| idle.program.library.is_same(&self.program.library));
             if pool.len() == IDLE {
                 pool.remove(0);
@@ -80,7 +80,7 @@ impl Loaded {
     }
 }
 
-/// Takes the engine that was returned last, because its memory is still in the processor's caches.
+/// Takes the engine that was returned last, because its memory is still in the CPU caches.
 fn take(program: &Program, timeout_ms: u64) -> Option<Loaded> {
     let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     let index = pool.iter().rposition(|idle| {

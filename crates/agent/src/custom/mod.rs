@@ -1,6 +1,6 @@
 //! The `custom` agent: a user's module, which runs in the embedded engine. It exports either a function named
-//! `execute`, called with the user's message, or an *adapter* that passes messages: `connect`, `send`, `reset` and
-//! `disconnect`, of which only `send` is required.
+//! `execute`, which is called with the user's message, or an *adapter* that passes messages on: `connect`, `send`,
+//! `reset` and `disconnect`, of which only `send` is required.
 
 mod export;
 mod loaded;

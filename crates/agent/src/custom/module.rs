@@ -1,4 +1,4 @@
-//! Resolves the module that a command line or a project names.
+//! Resolves the module named on the command line or in a project.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub(super) struct Module {
 }
 
 impl Module {
-    /// Returns the module that `custom:FILE` names.
+    /// Returns the module for `custom:FILE`.
     pub(super) fn from_argument(argument: Option<&str>) -> Result<Self, Box<Diagnostic>> {
         let Some(file) = argument.filter(|file| !file.is_empty()) else {
             return Err(Box::new(Diagnostic::error("`custom` needs a module").help("write `custom:agent.js`")));
@@ -64,7 +64,7 @@ impl Module {
         Self::read(&config.node, &config.directory, &mut problems).map(|(module, _)| module).ok_or(problems)
     }
 
-    /// Returns the problems of the module.
+    /// Returns the problems with the module.
     pub(super) fn check(&self, modules: &Library) -> Vec<Diagnostic> {
         let file = &self.file;
         if let Err(error) = std::fs::metadata(&self.path) {

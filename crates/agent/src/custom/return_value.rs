@@ -15,7 +15,7 @@ const KEYS: [&str; 5] = ["output", "messages", "tools", "tool_calls", "usage"];
 pub(super) struct ReturnValue {
     /// Turns reported by the module.
     pub(super) turns: Vec<ReportedTurn>,
-    /// Answer of the agent.
+    /// The agent's answer.
     pub(super) text: Option<String>,
     /// The whole return value.
     pub(super) result: Json,
@@ -33,7 +33,7 @@ impl ReturnValue {
         let map = match value.to_json() {
             Json::Null => return None,
             Json::Object(map) => map,
-            // Any other value is the answer itself.
+            // Any other value is itself the answer.
             output => Map::from_iter([("output".to_owned(), output)]),
         };
         let text = given(&map, "output").map(as_text);
@@ -70,14 +70,14 @@ fn odd_keys(map: &Map<String, Json>) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns the calls that are listed next to the answer instead of in messages.
+/// Returns the calls that are listed next to the answer rather than in messages.
 fn calls(map: &Map<String, Json>) -> Vec<ReportedCall> {
     let listed = ["tools", "tool_calls"].into_iter().filter_map(|key| map.get(key)?.as_array()).flatten();
     listed.filter_map(|call| ReportedCall::read(call.as_object()?)).collect()
 }
 
-/// Returns all of `map`. Without messages and calls, `messages` is null: the module did not report what happened before
-/// its answer.
+/// Returns the whole `map`. Without messages and calls, `messages` is null: the module did not report what happened
+/// before its answer.
 fn whole(mut map: Map<String, Json>) -> Json {
     let tells_calls = ["messages", "tools", "tool_calls"].iter().any(|key| map.contains_key(*key));
     if !tells_calls {

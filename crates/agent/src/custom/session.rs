@@ -25,7 +25,7 @@ pub(super) struct CustomSession {
     /// Options of the project for the module.
     options: Map<String, Json>,
     step_recorder: StepRecorder,
-    /// Messages of both sides so far; kept only if there is more than one user message.
+    /// Messages from both sides so far; kept only if there is more than one user message.
     history: Option<Vec<Json>>,
     /// Messages that the module returned last.
     given: Vec<Json>,
@@ -35,8 +35,8 @@ impl CustomSession {
     /// Loads the module, and connects if it is an adapter.
     ///
     /// # Errors
-    /// Returns an error if the module cannot be loaded or cannot connect. No message was sent to the agent yet, so this
-    /// says nothing about the agent.
+    /// Returns an error if the module cannot be loaded or cannot connect. No message has been sent to the agent yet,
+    /// so this says nothing about the agent.
     pub(super) async fn open(session_context: &SessionContext) -> Result<Self, Breakage> {
         let broken = |problem: &model::Diagnostic| Breakage::environment(problem.to_string());
         let module = Module::from_context(session_context)
@@ -197,12 +197,13 @@ fn nothing(name: &str) -> Ending {
     Ending::GaveUp { reason: format!("`{name}` returned nothing") }
 }
 
-/// Returns the ending after an error of a function.
+/// Returns the ending after a function threw an error.
 fn threw(name: &str, error: &ScriptError) -> Ending {
     gave_up(reason(name, error))
 }
 
-/// Returns the ending of an agent that gave up. A request that `network` does not allow is a mistake in the
+/// Returns the ending for an agent that gave up. If the reason is a request that `network` does not allow, the
+/// configuration is wrong.
 /// configuration.
 fn gave_up(reason: String) -> Ending {
     match network::refusal(&reason) {
@@ -232,7 +233,7 @@ impl Session for CustomSession {
             if let Some(Loaded { engine, export: Export::Adapter(adapter), .. }) = &mut self.loaded
                 && let Some(disconnect) = &adapter.disconnect
             {
-                // The trial is over, so an error is ignored. The thread ends with the engine.
+                // The trial is over, so errors are ignored. The thread ends together with the engine.
                 let _ = engine.prepare(disconnect, Vec::new()).await;
             }
         })

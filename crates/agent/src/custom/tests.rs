@@ -5,7 +5,7 @@ use super::*;
 use crate::tests::harness::{AgentHarness, TestRun, case, configured};
 use crate::tests::loopback::{CannedResponse, Loopback};
 
-/// Creates a module with this text in a new directory, and returns the argument that names it.
+/// Creates a module with this text in a new directory, and returns the argument that refers to it.
 fn module(name: &str, text: &str) -> (tempfile::TempDir, String) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join(name);
@@ -18,7 +18,7 @@ fn harness(file: &str, case: Case) -> AgentHarness {
     AgentHarness { argument: Some(file.to_owned()), ..AgentHarness::for_case(case) }
 }
 
-/// Runs a case with one message with a module of this text.
+/// Runs a case with one message on a module with this text.
 async fn run(text: &str) -> TestRun {
     let (_dir, file) = module("agent.js", text);
     harness(&file, case("a", &["go"])).play(&Custom).await.unwrap()
@@ -68,7 +68,7 @@ async fn text_and_other_plain_values_become_the_answer() {
     assert_eq!((echo.answer(), echo.turn.trace().result.as_deref()), (Some("you said go"), Some(&result)));
     let object = run("export const execute = () => ({ output: 'x', usage: { input: 3, output_tokens: 4 } })").await;
     assert_eq!((object.answer(), object.tokens()), (Some("x"), Some(7)));
-    // It did not report what happened before the answer, so it is unknown whether a call was made.
+    // It did not report what happened before the answer, so it is unknown whether there were any calls.
     assert_eq!(object.turn.trace().result.as_deref().unwrap()["messages"], json!(null));
     let with_calls = run("export default () => ({ output: 'x', tools: [] })").await;
     assert_eq!(with_calls.turn.trace().result.as_deref(), Some(&json!({"output": "x", "tools": []})));
@@ -154,7 +154,7 @@ async fn execute_is_found_in_every_form_and_keeps_its_receiver() {
     assert_eq!(harness(&file, case("a", &["go"])).play(&Custom).await.unwrap().answer(), Some("hi"));
 }
 
-/// Runs trials of one message each, one after another, on the module with this text, and returns their answers.
+/// Runs trials with one message each, one after another, on the module with this text, and returns their answers.
 async fn answers(text: &str, trials: usize) -> Vec<String> {
     let (_dir, file) = module("agent.js", text);
     let mut answers = Vec::new();
@@ -397,7 +397,7 @@ fn an_unusable_module_is_detected_before_anything_runs() {
     assert_eq!(problems(&file), [""; 0]);
 }
 
-/// Runs a case with these messages with an adapter that is configured with options.
+/// Runs a case with these messages on an adapter that is configured with options.
 async fn adapted(text: &str, messages: &[&str]) -> Result<TestRun, sandbox::Breakage> {
     let (dir, _file) = module("agent.ts", text);
     let config = json!({"type": "custom", "module": "./agent.ts", "options": {"greeting": "Hello"}});
@@ -543,7 +543,7 @@ async fn a_module_can_send_requests_only_to_allowed_hosts() {
     let before = server.asked().len();
     for hosts in [json!(["127.0.0.1:1"]), json!(["example.com", "27.0.0.1"])] {
         let played = asks(&server.url, hosts.clone()).await.unwrap();
-        // The project does not list the host, so it is not the agent's failure.
+        // The project does not list the host, so it is not the agent's fault.
         let reason =
             "`send` threw TypeError: `127.0.0.1` is not in the agent's `network`; to allow it, write `network: [";
         let Some(Ending::InvalidTest { reason: output }) = played.endings.first() else { panic!("{hosts}") };

@@ -1,9 +1,9 @@
-//! The `fake` agent: repeats the user's messages and follows the directives in them. It serves for trying things out,
-//! and for tests and benchmarks of the code around agents.
+//! The `fake` agent: repeats the user's messages and follows the directives in them. It is useful for trying things
+//! out, and for tests and benchmarks of the code around agents.
 //!
-//! A directive is a line of the user's message that begins with `!` and a name in [`DIRECTIVES`]. Directives are
-//! followed in order, and every other line is repeated. The answer consists of all lines that were said. After a call's
-//! result a new turn begins.
+//! A directive is a line in the user's message that begins with `!` and a name in [`DIRECTIVES`]. Directives are
+//! followed in order, and all other lines are repeated. The answer consists of all lines that were said. A new turn
+//! begins after the result of a call.
 
 mod directive;
 
@@ -50,7 +50,7 @@ impl Agent for Fake {
 
     fn known_tools(&self, case: &Case) -> KnownTools<'static> {
         let names_tools = |text: &str| ["!call ", "!fail "].iter().any(|directive| text.contains(directive));
-        // Directives can name any tool, and code writes its messages later.
+        // Directives can name any tool, and a test in code creates its messages later.
         let is_open = case.messages.is_empty() || case.messages.iter().any(|message| names_tools(&message.text));
         KnownTools::AtLeast(if is_open { &[] } else { TOOLS })
     }

@@ -8,18 +8,18 @@ use model::{Node, NodeKind, Source, Spanned, UserMessage, nearest};
 use serde_json::{Map, Value, json};
 use template::{Ambient, Template, Variables};
 
-/// Variables of templates.
+/// Variables that templates can use.
 pub(super) const NAMES: [&str; 8] =
     ["message", "messages", "conversation_id", "input", "script", "tools", "vars", "persona"];
 
-/// Construction of a request's body.
+/// How the body of a request is built.
 #[derive(Debug, Clone)]
 pub(super) enum Body {
     /// `{message, conversation_id}`.
     Legacy,
     /// `{messages}`.
     Messages,
-    /// Text with templates, or a tree with templates in it.
+    /// Text with templates, or a tree that contains templates.
     Template(Node),
     /// Reference to a function.
     Function(String),
@@ -29,13 +29,13 @@ pub(super) enum Body {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MessageContext<'a> {
     pub(super) conversation_id: &'a str,
-    /// Earlier messages of both sides.
+    /// Earlier messages from both sides.
     pub(super) history: &'a [Value],
     pub(super) message: &'a UserMessage,
 }
 
 impl MessageContext<'_> {
-    /// Returns all variables of templates.
+    /// Returns all variables for templates.
     pub(super) fn variables(&self) -> Map<String, Value> {
         let UserMessage { text, input, script, tools, vars, persona, .. } = self.message;
         let value = json!({
@@ -69,7 +69,7 @@ impl MessageContext<'_> {
 impl Body {
     /// Reads a template. All errors that can be found without a message are added to `problems`.
     pub(super) fn template(node: &Node, problems: &mut Problems) -> Self {
-        // Text that is JSON except for its placeholders is treated as JSON, where inserted text must be quoted.
+        // Text that is JSON apart from its placeholders is treated as JSON, so inserted text is escaped.
         let tree = node.as_str().and_then(|text| serde_json::from_str(text).ok()).map(|value| to_node(&value, node));
         let tree = tree.unwrap_or_else(|| node.clone());
         each_text(&tree, &mut |text, at| check(text, at, problems));
@@ -96,7 +96,7 @@ impl Body {
         }
     }
 
-    /// Builds the body, unless a function does so. Errors are added to `problems`.
+    /// Builds the body, unless a function builds it. Errors are added to `problems`.
     pub(super) fn make(&self, context: &MessageContext<'_>, stream: bool, problems: &mut Problems) -> Value {
         let mut body = match self {
             Self::Legacy => json!({"message": context.message.text, "conversation_id": context.conversation_id}),
@@ -117,7 +117,7 @@ impl Body {
     }
 }
 
-/// Converts `value` to a tree whose location is that of `at`.
+/// Converts `value` to a tree with the location of `at`.
 fn to_node(value: &Value, at: &Node) -> Node {
     let kind = match value {
         Value::Array(items) => NodeKind::List(items.iter().map(|item| to_node(item, at)).collect()),
@@ -161,7 +161,7 @@ fn check(text: &str, at: &Node, problems: &mut Problems) {
     }
 }
 
-/// Escapes `value` so that it is not parsed as a template: messages may contain template syntax.
+/// Escapes `value` so that it is not parsed as a template, because messages may contain template syntax.
 fn literal(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(literal_text(text)),
@@ -185,7 +185,7 @@ fn literal_text(text: &str) -> String {
             _ => quoted.push(letter),
         }
     }
-    // A line feed at the very end of a template is dropped.
+    // A line feed at the very end of a template would be dropped.
     quoted.push_str("{{ '' }}");
     quoted
 }

@@ -1,4 +1,4 @@
-//! Sends one request and reads its response; retries where that is safe or configured.
+//! Sends one request and reads its response; retries if that is safe or configured.
 
 use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,8 @@ use crate::answer::Answer;
 use crate::turn::Turn;
 use model::millis;
 
-/// Timeout for the rest of a response whose answer is complete. If it is read to its end, the connection can be reused.
+/// Timeout for the rest of a response whose answer is complete. If the response is read to its end, the connection can
+/// be reused.
 const REST: Duration = Duration::from_millis(50);
 /// Maximum size of a response that is recorded, in bytes.
 const MAX_RECORDED_BYTES: usize = 16 * 1024;
@@ -34,7 +35,7 @@ pub(super) struct RequestBody {
 }
 
 impl RequestBody {
-    /// Converts `body` to the text of a request: a string stays as it is, anything else becomes JSON.
+    /// Converts `body` to the text of a request: a string is kept unchanged, anything else becomes JSON.
     pub(super) fn of(body: Value) -> Self {
         match body {
             Value::String(text) => Self { is_json: serde_json::from_str::<Value>(&text).is_ok(), text },
@@ -58,20 +59,20 @@ pub(super) struct Fault {
     pub(super) kind: FaultKind,
     /// Description in one line.
     pub(super) reason: String,
-    /// Received part of the response.
+    /// Part of the response that was received.
     pub(super) received: String,
-    /// Parsed part of the response.
+    /// Part of the response that was parsed.
     pub(super) answer: Option<Box<Answer>>,
     /// Delay that the agent requests before a retry.
     retry_after: Option<Duration>,
 }
 
-/// Kind of a failure, which determines whose fault it is.
+/// Kind of a failure, which determines who is at fault.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FaultKind {
     /// There was no connection, so nothing was sent.
     Unreachable,
-    /// The connection closed before a response had begun.
+    /// The connection closed before a response began.
     Closed,
     /// The status is not a success status.
     Status(u16),
@@ -79,7 +80,7 @@ pub(super) enum FaultKind {
     Spoilt,
     /// The user's configuration for this agent has an error.
     Test,
-    /// The trial is to stop.
+    /// The trial must stop.
     Stopped(Ending),
 }
 
@@ -105,7 +106,7 @@ impl From<Ending> for Fault {
     }
 }
 
-/// Received part of a response. It is also readable after the request was abandoned.
+/// Received part of a response. It can be read even after the request was abandoned.
 #[derive(Debug, Default)]
 pub(super) struct Received(Mutex<ReceivedData>);
 
@@ -144,12 +145,12 @@ impl Received {
 pub(super) struct Exchange<'a> {
     pub(super) client: &'a Client,
     pub(super) settings: &'a Settings,
-    /// Part of the last response that was received.
+    /// Received part of the last response.
     pub(super) received_data: &'a Received,
 }
 
 impl Exchange<'_> {
-    /// Sends `request_body` until there is a response, or retrying does not help.
+    /// Sends `request_body` until there is a response, or until retrying does not help.
     pub(super) async fn run(&self, request_body: &RequestBody, turn: &mut Turn) -> Result<ResponseContent, Fault> {
         turn.raw("http", &clipped(&self.sent(request_body), MAX_RECORDED_BYTES));
         let mut tried = 0;
@@ -178,7 +179,7 @@ impl Exchange<'_> {
         sent
     }
 
-    /// Returns the delay before `request_body` is sent again; `None` if it is not.
+    /// Returns the delay before `request_body` is sent again; `None` if it is not sent again.
     fn pause(&self, fault: &Fault, tried: u64) -> Option<Duration> {
         let Settings { retries, retry_on, .. } = self.settings;
         let again = match fault.kind {
@@ -215,7 +216,7 @@ impl Exchange<'_> {
         Arriving::of(response, self).read(turn).await
     }
 
-    /// Returns the failure for a request without a response.
+    /// Returns the failure for a request that got no response.
     fn lost(&self, error: reqwest::Error) -> Fault {
         let is_connect = error.is_connect();
         let error_text = llm::error_chain(&error.without_url());
@@ -223,7 +224,7 @@ impl Exchange<'_> {
         if is_connect {
             return Fault::new(FaultKind::Unreachable, format!("{to}: no connection: {error_text}"));
         }
-        // Responses that could not be parsed are reported with these words.
+        // These words occur in errors about responses that could not be parsed.
         match error_text.contains("invalid") || error_text.contains("parse") {
             true => {
                 let fault = Fault::new(FaultKind::Spoilt, format!("{to}: the response is not HTTP: {error_text}"));
@@ -236,14 +237,14 @@ impl Exchange<'_> {
         }
     }
 
-    /// Returns the failure for a response without a success status.
+    /// Returns the failure for a response that has no success status.
     async fn refused(&self, response: Response, turn: &mut Turn) -> Fault {
         let status = response.status();
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         let seconds = header(RETRY_AFTER).and_then(|value| value.trim().parse().ok());
         let location = header(LOCATION).filter(|_| status.is_redirection()).map(|location| self.location(location));
         let mut arriving = Arriving::of(response, self);
-        // An incomplete error response is still an error response.
+        // Even an incomplete error response is an error response.
         while let Ok(Some(bytes)) = arriving.next().await {
             arriving.keep(&bytes);
         }
@@ -298,7 +299,7 @@ impl<'a> Arriving<'a> {
         read.map_err(|fault| Fault { received, ..fault })
     }
 
-    /// Returns the framing of a streamed response by its content type; `None` for a document.
+    /// Returns the framing of a streamed response according to its content type; `None` for a document.
     fn framing(&self) -> Option<Framing> {
         match self.kind().as_str() {
             "text/event-stream" => Some(Framing::Events),

@@ -1,4 +1,4 @@
-//! Functions of a configuration, in their own engine.
+//! Functions referenced by a configuration, in an engine of their own.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ export default paths.map((path, at) => find(modules[at], path));";
 /// Functions of a session.
 pub(super) struct Functions {
     engine: Engine,
-    /// The function of the body and that of the parser.
+    /// The functions for the body and for the parser.
     found: [Option<Function>; 2],
 }
 
@@ -40,7 +40,7 @@ pub(super) enum Role {
 }
 
 impl Functions {
-    /// Loads the functions that `settings` name; returns `None` if they name none.
+    /// Loads the functions named in `settings`; returns `None` if there are none.
     pub(super) async fn load(settings: &Settings, context: &SessionContext) -> Result<Option<Self>, Breakage> {
         let directory = context.config.as_ref().map_or(&*context.directory, |config| &config.directory);
         let Some(program) = program(settings, directory, &context.modules) else { return Ok(None) };
@@ -69,7 +69,7 @@ impl Functions {
     }
 }
 
-/// Returns the problems of the functions that `settings` name. `config` is the node that names them.
+/// Returns the problems with the functions named in `settings`. `config` is the node that names them.
 pub(super) fn check(settings: &Settings, config: &Node, directory: &Path, modules: &Library) -> Vec<Diagnostic> {
     let Some(program) = program(settings, directory, modules) else { return Vec::new() };
     let value = match program.check() {

@@ -1,4 +1,4 @@
-//! The `http` agent: any service that answers a request with a message. It is named by `http:URL` or configured in a
+//! The `http` agent: any service that answers a request with a message. It is given as `http:URL` or configured in a
 //! project.
 
 mod body;
@@ -26,7 +26,7 @@ use crate::session::Session;
 /// An agent behind HTTP; see the module documentation.
 pub struct Http;
 
-/// Id of the conversation in checks without a conversation.
+/// Conversation id for checks, which have no conversation.
 const NO_CONVERSATION: &str = "00000000-0000-7000-8000-000000000000";
 
 static DESCRIPTION: Description = Description {
@@ -110,8 +110,8 @@ fn written_url(argument: &str) -> String {
     if argument.starts_with("//") { format!("http:{argument}") } else { argument.to_owned() }
 }
 
-/// Returns a warning for a skill under test, because the agent has no place where it would find it. The warning is the
-/// same for every case of a file.
+/// Returns a warning about a skill under test, because the agent has no place in which it could find it. The warning
+/// is the same for every case in a file.
 fn untold_skill(case: &Case) -> Option<Diagnostic> {
     let skill = case.subject.installed().filter(|skill| skill.directory.is_some())?;
     let message =
@@ -120,7 +120,7 @@ fn untold_skill(case: &Case) -> Option<Diagnostic> {
     Some(problem.help("run the suite with an agent that reads skills"))
 }
 
-/// Returns errors for data of the case that no request would contain.
+/// Returns errors about data of the case that no request would contain.
 fn unreached(context: &CaseContext<'_>, body: &Body) -> Vec<Diagnostic> {
     let messages = &context.case.messages;
     let brought = [

@@ -1,4 +1,4 @@
-//! JsonPath to an answer's text: the subset of JSONPath without searches and filters.
+//! Path to an answer's text: the subset of JSONPath without searches and filters.
 
 use std::fmt;
 

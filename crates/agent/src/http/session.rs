@@ -33,7 +33,7 @@ pub(super) struct HttpSession {
     client: Client,
     functions: Option<Functions>,
     step_recorder: StepRecorder,
-    /// Messages of both sides so far.
+    /// Messages from both sides so far.
     history: Vec<Value>,
 }
 
@@ -61,7 +61,7 @@ impl HttpSession {
         let exchange = Exchange { client: &self.client, settings: &settings, received_data: &received_data };
         let sent = exchange.sent(&request_body);
         let Ok(received) = unless_stopped(turn.stopping(), exchange.run(&request_body, turn)).await else {
-            // After a timeout, users want to see what the agent was asked and what it had sent.
+            // After a timeout, users want to see what the agent was asked and how much it had sent.
             let _ = turn.record(exchanged(&sent, true, &received_data.describe()));
             return Err(Ending::Cancelled);
         };
@@ -152,7 +152,7 @@ impl HttpSession {
             Parser::Path(path) => format!("the answer is unreadable: `response_parser`, `{path}`, finds nothing in it"),
             _ => "the stream ended without an answer".to_owned(),
         };
-        // A path that finds nothing in valid JSON is a mistake in the user's test.
+        // If a path finds nothing in valid JSON, the user's test is wrong.
         Err(Fault::new(if is_wanting { FaultKind::Test } else { FaultKind::Spoilt }, reason).after(answer))
     }
 
@@ -230,8 +230,8 @@ impl HttpSession {
     }
 }
 
-/// Returns the settings that cause `status` regardless of the user's message: a missing key, a wrong address, or a form
-/// of request that the agent rejects. `None` if the agent is at fault.
+/// Returns the settings that cause `status` regardless of the user's message: a missing key, a wrong address, or a
+/// request format that the agent rejects. `None` if the agent is at fault.
 fn configured_by(status: u16) -> Option<&'static str> {
     match status {
         401 | 403 => Some("`headers` says what key is sent"),
@@ -283,8 +283,8 @@ fn parsed(text: &str, says_json: bool) -> Result<Option<Value>, Fault> {
     }
 }
 
-/// Size in bytes of its text from which a JSON answer in an unknown form is kept only as the output: values in memory
-/// are twenty times as large.
+/// Size in bytes above which a JSON answer in an unknown form is kept only as the output: values in memory are twenty
+/// times as large as their text.
 const LARGE_TEXT_BYTES: usize = 1024 * 1024;
 
 /// Reads a document without a configured parser.
@@ -299,7 +299,7 @@ fn usual(text: &str, value: Option<Value>) -> Result<Answer, Fault> {
                     return Err(Fault::new(FaultKind::Spoilt, format!("the answer is an error: {}", one_line(&error))));
                 }
                 answer.append_text(text.trim());
-                // A large value is not kept twice.
+                // A large value is not stored twice.
                 if text.len() > LARGE_TEXT_BYTES {
                     answer.output = Some(value);
                     return Ok(answer);
@@ -330,7 +330,7 @@ fn append_found(found: &[&Value], answer: &mut Answer) {
     }
 }
 
-/// Reads the return value of a parser's function: text, an answer in a usual form, or another value.
+/// Reads the return value of a parser function: text, an answer in a usual form, or another value.
 fn returned(value: Value, answer: &mut Answer) {
     let is_answer = |map: &Map<String, Value>| {
         TEXTS.iter().any(|key| map.get(*key).is_some_and(Value::is_string))

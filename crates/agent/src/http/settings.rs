@@ -36,7 +36,7 @@ pub(super) struct Settings {
     pub(super) retry_on: RetryOn,
 }
 
-/// Extraction of the answer's text.
+/// How the answer's text is extracted.
 #[derive(Debug, Clone)]
 pub(super) enum Parser {
     /// From the usual fields.
@@ -46,7 +46,7 @@ pub(super) enum Parser {
     Function(String),
 }
 
-/// Further failures after which a request is sent again.
+/// Additional failures after which a request is sent again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct RetryOn {
     pub(super) statuses: Vec<u16>,
@@ -112,13 +112,13 @@ impl Settings {
         let mut url = self.url.clone();
         url.set_query(None);
         url.set_fragment(None);
-        // Fails only for an address that has neither.
+        // This fails only if the address has neither.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         url.to_string()
     }
 
-    /// Returns the names of the functions of the body and of the parser.
+    /// Returns the names of the functions for the body and the parser.
     pub(super) fn functions(&self) -> [Option<&str>; 2] {
         let body = if let Body::Function(reference) = &self.body { Some(reference.as_str()) } else { None };
         let parser = if let Parser::Function(reference) = &self.parser { Some(reference.as_str()) } else { None };
@@ -149,7 +149,7 @@ fn method(node: &Node, problems: &mut Problems) -> Method {
     found.map_or(Method::POST, |(_, method)| method)
 }
 
-/// Reads the headers. Those that hold credentials are never shown.
+/// Reads the headers. Headers with credentials are never shown.
 fn headers(node: &Node, problems: &mut Problems) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let NodeKind::Map(entries) = &node.kind else {
@@ -237,10 +237,10 @@ fn retry_on(node: &Node, problems: &mut Problems) -> RetryOn {
     retry_on
 }
 
-/// Reports a `timeout` as an error: the agent's own limit could not be distinguished from the trial's.
+/// Reports a `timeout` as an error: the agent's own limit could not be told apart from the trial's.
 fn refuse_timeout(fields: &mut Fields<'_>, problems: &mut Problems) {
     if let Some(node) = fields.get("timeout") {
         let problem = node.error("an agent cannot have its own `timeout`: the trial's timeout applies");
-        problems.push(problem.help("set `eval.defaultTimeout` of the project, or `timeout` of a case or of the run"));
+        problems.push(problem.help("set `eval.defaultTimeout` in the project, or `timeout` in a case or for the run"));
     }
 }

@@ -1,6 +1,6 @@
-//! Reads events on OpenCode's stdout, one JSON object per line, as steps. No event marks the beginning or the end of a
+//! Reads events on OpenCode's stdout, one JSON object per line, as steps. No event marks the start or the end of a
 //! session, so the ending is determined after the last event. Unknown events are ignored. A known event that cannot be
-//! read is reported, because the agent may have acted in it. The caller keeps every line unchanged.
+//! read is reported, because it may contain an action of the agent. The caller keeps every line unchanged.
 
 use model::{Ending, Step, Tokens, Usage};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::tool;
 use crate::lines::Content;
 use crate::turn::SILENT;
 
-/// Data of a session that OpenCode does not report.
+/// Data about a session that OpenCode does not report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SessionInfo {
     /// Requested model.
@@ -25,11 +25,11 @@ pub(super) struct SessionInfo {
 pub(super) enum OpenCodeEvent {
     /// A step of the agent.
     Step(Step),
-    /// A message of the model begins.
+    /// A message from the model begins.
     Started,
-    /// A message of the model is complete.
+    /// A message from the model is complete.
     Complete {
-        /// True if another one follows, because the model called tools.
+        /// True if another message follows, because the model called tools.
         goes_on: bool,
         /// Usage of the message.
         tokens: Tokens,
@@ -53,7 +53,7 @@ pub(super) struct SubAgent {
 #[derive(Debug, Default)]
 pub(super) struct Interpreter {
     info: SessionInfo,
-    /// Session that was already recorded.
+    /// Session that has already been recorded.
     session_id: Option<String>,
     message: Option<Message>,
     /// Texts of the last message.
@@ -70,8 +70,8 @@ pub(super) struct Interpreter {
     sub_agents: Vec<SubAgent>,
 }
 
-/// An incomplete message of the model. Its parts are reported in the order in which they finish; the names of the parts
-/// keep the order in which the model wrote them.
+/// An incomplete message from the model. Its parts are reported in the order in which they finish; sorting by their
+/// ids gives the order in which the model wrote them.
 #[derive(Debug)]
 struct Message {
     id: String,
@@ -79,7 +79,7 @@ struct Message {
 }
 
 impl Interpreter {
-    /// Creates an interpreter for a user message. `session_id` is the session that is continued.
+    /// Creates an interpreter for a user message. `session_id` is the session to continue.
     pub(super) fn new(info: SessionInfo, session_id: Option<String>) -> Self {
         Self { info, session_id, ..Self::default() }
     }
@@ -136,8 +136,8 @@ impl Interpreter {
         Some(events)
     }
 
-    /// Returns the remaining steps, including the final one, and the ending; [`Ending::Aborted`] if the output has none.
-    /// There must be no more events.
+    /// Returns the remaining steps, including the final one, and the ending; [`Ending::Aborted`] if the output has no
+    /// ending. Must be called after the last event.
     pub(super) fn end(&mut self) -> (Vec<Step>, Ending) {
         let mut steps = self.flush();
         let done = self.done();
@@ -169,7 +169,7 @@ impl Interpreter {
         }))
     }
 
-    /// Begins a message. A message begins again under the same id when the request for it is retried.
+    /// Begins a message. If the request for a message is retried, the message begins again with the same id.
     fn begin(&mut self, id: &str) -> Vec<OpenCodeEvent> {
         if self.message.as_ref().is_some_and(|message| message.id == id) {
             return Vec::new();
@@ -193,7 +193,7 @@ impl Interpreter {
         events.chain([OpenCodeEvent::Complete { goes_on, tokens }]).collect()
     }
 
-    /// Counts the usage of a message. No kind of tokens includes another, and output does not include reasoning.
+    /// Counts the usage of a message. The counts do not overlap, and output does not include reasoning.
     fn meter(&mut self, part: &Value) -> Tokens {
         let count = |path: &str| part.pointer(path).and_then(Value::as_u64).unwrap_or(0);
         let reasoning = count("/tokens/reasoning");
@@ -204,7 +204,7 @@ impl Interpreter {
             output: count("/tokens/output") + reasoning,
             reasoning: Some(reasoning),
         };
-        // Usage without numbers is unknown, not zero.
+        // If usage has no numbers, it is unknown, not zero.
         let is_reported =
             ["/tokens/input", "/tokens/output"].iter().any(|path| part.pointer(path).is_some_and(Value::is_u64));
         if is_reported {
@@ -258,7 +258,7 @@ impl Interpreter {
             (Some("error"), _) => {
                 Ending::ProviderFailed { reason: "the model's answer ended with an error".to_owned() }
             }
-            // `other` and `unknown` are the reasons of providers that report none of the usual ones.
+            // Providers that report none of the usual reasons have `other` or `unknown`.
             (Some("stop" | "other" | "unknown"), _) if self.has_acted => Ending::Finished,
             (Some("stop" | "other" | "unknown"), _) if self.tokens.is_some_and(|tokens| tokens.total() > 0) => {
                 Ending::GaveUp { reason: SILENT.to_owned() }
@@ -270,7 +270,7 @@ impl Interpreter {
     }
 }
 
-/// Returns a description of a known event without a field that tells what the agent did; `None` if it has all of them.
+/// Describes what is missing in a known event that does not say what the agent did; `None` if it is complete.
 fn defect(event: &str, part: &Value) -> Option<&'static str> {
     let is = |kind: &str| text(part, "type") == kind;
     let lacks = |key: &str| part.get(key).and_then(Value::as_str).is_none();
@@ -288,7 +288,7 @@ fn defect(event: &str, part: &Value) -> Option<&'static str> {
     }
 }
 
-/// Reads a part of a message as steps. `parent` is the call that started the sub-agent, if any.
+/// Reads a part of a message as steps. `parent` is the call that started the sub-agent, if there is one.
 fn steps(part: &Value, parent: Option<&String>) -> Vec<Step> {
     let (message, content) = (text(part, "messageID"), text(part, "text"));
     match text(part, "type") {
@@ -321,7 +321,7 @@ fn sub_agent(part: &Value) -> Option<SubAgent> {
     is_task.then(|| SubAgent { call: text(part, "callID").to_owned(), session: session.to_owned() })
 }
 
-/// Returns the ending for an error, according to whose fault it is.
+/// Returns the ending for an error, depending on who is at fault.
 fn fault(error: &Value) -> Ending {
     let name = text(error, "name");
     let data = error.get("data").unwrap_or(&Value::Null);
@@ -372,7 +372,7 @@ mod tests {
         part("step_finish", "z", message, &json!({"reason": reason, "tokens": tokens, "cost": 0.5}))
     }
 
-    /// Returns the message `id` of the model: its text, and its end for `reason`.
+    /// Returns the model's message `id`: its text, and its end for `reason`.
     fn text_of(id: &str, reason: &str) -> [String; 2] {
         [part("text", "p", id, &json!({"text": "hi"})), finish(id, reason)]
     }

@@ -1,4 +1,4 @@
-//! Start of OpenCode: program, arguments, environment and configuration.
+//! Starting OpenCode: program, arguments, environment and configuration.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,15 +17,15 @@ pub(super) const SKILLS: &str = ".opencode/skills";
 
 /// Folder of its definitions of sub-agents.
 pub(super) const SUB_AGENTS: &str = ".opencode/agent";
-/// Title of the session. Without it OpenCode would ask the model for one.
+/// Title of the session. Without it, OpenCode would ask the model for one.
 const TITLE: &str = "trialrun";
-/// Folder of OpenCode's configuration, below the sandbox's home.
+/// OpenCode's configuration folder, below the sandbox's home.
 const CONFIG: &str = ".config/opencode";
 /// File for the addition to the system prompt, in [`CONFIG`].
 const INSTRUCTIONS: &str = "instructions.md";
 /// Lock file in [`CONFIG`] that, together with a folder `node_modules`, tells OpenCode that its package for plug-ins is
-/// installed. Otherwise each start would download it, although no plug-in needs it, and would count as an attempt of the
-/// agent to reach that host.
+/// installed. Otherwise each start would download it, although no plug-in needs it, and this would count as an attempt
+/// by the agent to reach that host.
 const INSTALLED: &str = r#"{"lockfileVersion":3,"packages":{"":{"dependencies":{"@opencode-ai/plugin":"*"}}}}"#;
 /// File in which OpenCode finds the user's sign-ins, below the sandbox's home.
 const SIGN_INS: &str = ".local/share/opencode/auth.json";
@@ -41,7 +41,7 @@ const QUIET: [(&str, &str); 4] = [
 /// Variable that turns off OpenCode's own plug-ins; some sign-ins need them.
 const NO_PLUGINS: (&str, &str) = ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1");
 
-/// Variables that make OpenCode ignore the project's files in runs without its settings.
+/// Variables that make OpenCode ignore the project's files in runs that do not use the project's settings.
 const WITHOUT_PROJECT: [(&str, &str); 3] = [
     ("OPENCODE_DISABLE_PROJECT_CONFIG", "1"),
     ("OPENCODE_DISABLE_EXTERNAL_SKILLS", "1"),
@@ -58,7 +58,7 @@ pub(super) struct Launch {
 }
 
 impl Launch {
-    /// Determines all data of the launch, and creates the files that OpenCode reads in the sandbox's home.
+    /// Determines all data for the launch, and creates the files that OpenCode reads in the sandbox's home.
     pub(super) fn prepare(program: PathBuf, on: &SessionContext) -> Result<Self, Breakage> {
         let sandbox = on.sandbox()?;
         let provider =
@@ -89,8 +89,8 @@ impl Launch {
     }
 }
 
-/// Returns the timeout of a request in milliseconds. It ensures that an unresponsive provider is reported as such
-/// before the trial's timeout.
+/// Returns the timeout of a request in milliseconds. It is short enough that an unresponsive provider is reported as
+/// such before the trial's timeout.
 fn provider_timeout_ms(timeout_ms: u64) -> u64 {
     (timeout_ms / 4 * 3).max(1000)
 }
@@ -135,7 +135,7 @@ fn configuration(on: &SessionContext, sandbox: &dyn Sandbox, provider: &Provider
         "share": "disabled",
         "snapshot": false,
         "permission": permission::of(&on.setup, sandbox),
-        // A call without approval is answered to the model, like one that a rule denies.
+        // If a call is not approved, the model gets a response, just as if a rule denies it.
         "experimental": {"continue_loop_on_deny": true},
     });
     if let Some(model) = &provider.model {
@@ -160,8 +160,8 @@ fn configuration(on: &SessionContext, sandbox: &dyn Sandbox, provider: &Provider
     config
 }
 
-/// Returns the definition of a sub-agent for OpenCode's configuration. Keys that only Claude Code knows, such as a list
-/// of tools as text, would make the configuration invalid.
+/// Returns the definition of a sub-agent for OpenCode's configuration. Keys that only Claude Code knows, such as a
+/// list of tools as text, would make the configuration invalid.
 fn sub_agent(agent: &Skill) -> Value {
     let mut about = json!({"description": agent.description, "mode": "subagent", "prompt": agent.body});
     let fits = |key: &str, value: &Value| match key {

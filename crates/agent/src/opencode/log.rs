@@ -1,5 +1,5 @@
-//! Reads OpenCode's stderr: its log, which is the only place where it reports that the model provider failed and the
-//! request is retried, and lines for users.
+//! Reads OpenCode's stderr: lines for users, and its log, the only place where it reports that the model provider
+//! failed and the request is retried.
 
 /// Meaning of a line on stderr.
 #[derive(Debug, Clone, PartialEq)]

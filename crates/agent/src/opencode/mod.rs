@@ -115,8 +115,7 @@ impl Agent for OpenCode {
     }
 }
 
-/// Returns `true` if a canonical tool does not exist in OpenCode. Names that are not canonical may be tools of MCP
-/// servers.
+/// Returns `true` if a canonical tool does not exist in OpenCode. Other names may be tools of MCP servers.
 fn is_unknown(tool: &str) -> bool {
     tool::canonical().all(|known| known != tool) && model::tool::find(tool).is_some()
 }

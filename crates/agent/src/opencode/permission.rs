@@ -1,5 +1,5 @@
-//! Permissions of OpenCode, as its configuration. If several rules match a call, the last one applies. A denied call
-//! is an error for the model. No rule asks for approval, because no user is present to give it.
+//! Permissions for OpenCode, as part of its configuration. If several rules match a call, the last one applies. The
+//! model gets an error for a denied call. No rule asks for approval, because there is no user to give it.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use super::tool;
 use crate::Setup;
 use crate::tool_rule::ToolRule;
 
-/// A skill about the CLI that comes with the CLI.
+/// A skill about the CLI that is bundled with the CLI.
 const BUNDLED_SKILL: &str = "customize-opencode";
 
 /// Function that converts a scope to patterns, given the working directory.
 type Patterns = fn(&str, &Path) -> Vec<String>;
 
-/// Permissions that OpenCode can limit to patterns.
+/// Permissions that OpenCode can limit by patterns.
 const SCOPED: [(&str, Patterns); 6] = [
     ("bash", |scope, _| commands(scope)),
     ("read", paths),
@@ -69,7 +69,7 @@ pub(super) fn of(setup: &Setup, sandbox: &dyn Sandbox) -> Value {
     Value::Object(rules)
 }
 
-/// Returns the tools of a list whose scopes OpenCode cannot enforce. Such a tool is omitted.
+/// Returns the tools in a list whose scopes OpenCode cannot enforce. Such a tool is omitted.
 pub(super) fn cannot_be_limited(written: &[String]) -> Vec<String> {
     let is_limited = |entry: &ToolRule| !entry.scopes.is_empty() && scoped(tool::permission(&entry.tool)).is_none();
     entries(written).into_iter().filter(is_limited).map(|entry| entry.tool).collect()
@@ -107,14 +107,14 @@ fn scoped(permission: &str) -> Option<Patterns> {
     SCOPED.iter().find(|(known, _)| *known == permission).map(|(_, patterns)| *patterns)
 }
 
-/// Returns the command patterns of a scope. A scope without `*` allows arguments after it, as scopes in suites always
-/// did.
+/// Returns the command patterns for a scope. A scope without `*` allows additional arguments, as it always has in
+/// suites.
 fn commands(scope: &str) -> Vec<String> {
     let scope = scope.strip_suffix(":*").map_or_else(|| scope.to_owned(), |bare| format!("{bare} *"));
     if scope.contains('*') { vec![scope] } else { vec![scope.clone(), format!("{scope} *")] }
 }
 
-/// Returns the file patterns of a scope. Outside of a repository OpenCode names files from the file system's root.
+/// Returns the file patterns for a scope. Outside a repository, OpenCode uses paths from the file system's root.
 fn paths(scope: &str, work: &Path) -> Vec<String> {
     if let Some(absolute) = scope.strip_prefix("//") {
         return vec![format!("/{absolute}"), absolute.to_owned()];
@@ -129,8 +129,8 @@ fn paths(scope: &str, work: &Path) -> Vec<String> {
     patterns
 }
 
-/// Returns the rules for paths outside of the working directory: denied, except for the sandbox's temporary files and
-/// OpenCode's own stored tool output.
+/// Returns the rules for paths outside the working directory: denied, except for the sandbox's temporary files and the
+/// tool output that OpenCode itself stores.
 fn outside(sandbox: &dyn Sandbox) -> Value {
     let below = |path: &Path| format!("{}/*", path.to_string_lossy());
     let mut rules = Map::from_iter([("*".to_owned(), json!("deny"))]);

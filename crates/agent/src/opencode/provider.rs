@@ -1,4 +1,4 @@
-//! Model provider of OpenCode, with its sign-in and variables.
+//! Model provider for OpenCode, with its sign-in and variables.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::program::script_name;
 
 /// Name of the provider of a scripted model.
 const SCRIPTED: &str = "scripted";
-/// Name of the provider of a model at a user's address, if the model's name contains none.
+/// Name of the provider for a model at a user's address, if the model's name contains no provider.
 const CUSTOM: &str = "custom";
 /// Module that implements the Chat Completions API.
 const COMPATIBLE: &str = "@ai-sdk/openai-compatible";
@@ -41,7 +41,7 @@ const ADDRESSES: [(&str, &str); 9] = [
 /// Returns the address of the model `provider/model`.
 ///
 /// # Errors
-/// Returns the reason why it is not known.
+/// Returns the reason if it is not known.
 pub(super) fn model_address(name: &str) -> Result<&'static str, String> {
     let id = name.split_once('/').map_or("", |(id, _)| id);
     let known = ADDRESSES.iter().find(|(known, _)| *known == id);
@@ -67,12 +67,12 @@ pub(super) struct Provider {
 }
 
 impl Provider {
-    /// Determines the provider of the model `name`. A request fails if it has no answer within `timeout_ms`.
+    /// Determines the provider of the model `name`. A request fails if it gets no response within `timeout_ms`.
     pub(super) fn new(host: &Host, endpoint: &Endpoint, name: Option<&str>, timeout_ms: u64) -> Self {
         match endpoint {
             Endpoint::Gateway { base_url, token } => Self::scripted(base_url, token, name, timeout_ms),
             Endpoint::Vendor { base_url } => Self::vendor(host, base_url.as_deref(), name, timeout_ms),
-            Endpoint::Script(_) | Endpoint::Provider(_) => Self::vendor(host, None, None, timeout_ms),
+            Endpoint::Script { .. } | Endpoint::Provider(_) => Self::vendor(host, None, None, timeout_ms),
         }
     }
 
@@ -81,7 +81,7 @@ impl Provider {
         self.config.as_ref().map(|(id, _)| id.as_str())
     }
 
-    /// Returns the provider of a scripted model, whose name is that of its file.
+    /// Returns the provider for a scripted model, which is named after its file.
     fn scripted(base_url: &str, token: &str, name: Option<&str>, timeout_ms: u64) -> Self {
         let model = script_name(name.unwrap_or_default());
         let limit = json!({"context": 200_000, "output": 32_000});
@@ -115,7 +115,7 @@ impl Provider {
                 config["env"] = json!(keys(CUSTOM));
                 config
             }
-            // A model that this version does not know yet is still accepted.
+            // A model that this version of OpenCode does not know yet is still accepted.
             _ => json!({"options": options, "models": {model: {}}}),
         };
         let sign_in = if env.is_empty() { sign_in(host, Some(id)) } else { None };
@@ -155,7 +155,7 @@ fn keys(id: &str) -> Vec<String> {
     }
 }
 
-/// Returns the variables of the user's environment that are passed on for a provider.
+/// Returns the variables in the user's environment that are passed on for a provider.
 fn forwarded_variables(host: &Host, id: &str) -> Vec<(String, String)> {
     let cloud: &[&str] = match id {
         "amazon-bedrock" => &["AWS_"],
@@ -169,8 +169,8 @@ fn forwarded_variables(host: &Host, id: &str) -> Vec<(String, String)> {
     set.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Returns the file in which OpenCode stores the user's sign-ins, if it has one for the provider with this `id`, or for
-/// any provider.
+/// Returns the file in which OpenCode stores the user's sign-ins, if it contains one for the provider with this `id`;
+/// for any provider, if there is no `id`.
 fn sign_in(host: &Host, id: Option<&str>) -> Option<PathBuf> {
     let moved = host.var("XDG_DATA_HOME").map(PathBuf::from);
     let data = moved.or_else(|| host.home.as_ref().map(|home| home.join(".local/share")))?;

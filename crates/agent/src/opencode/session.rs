@@ -1,4 +1,4 @@
-//! A conversation with OpenCode: one process for each user message, which continues the session of the previous one.
+//! A conversation with OpenCode: one process per user message, which continues the session of the previous one.
 
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::program::Invocation;
 use crate::session::Session;
 use crate::turn::{Turn, unless_stopped};
 
-/// Timeout for OpenCode to end after it has answered.
+/// Time limit for OpenCode to exit after it has answered.
 const TO_LEAVE: Duration = Duration::from_secs(30);
-/// Timeout for exporting the session of a sub-agent.
+/// Time limit for exporting the session of a sub-agent.
 const TO_EXPORT: Duration = Duration::from_secs(120);
 /// Warning if that session could not be read.
 const UNREAD: &str = "the session of an OpenCode sub-agent could not be read: its calls and tokens are missing";
@@ -92,7 +92,7 @@ impl OpenCodeSession {
         self.launch.invocation.start(self.sandbox.as_ref(), resumed.as_ref().map_or(&[], |more| &more[..]))
     }
 
-    /// Reads the process's output to its end. Returns an ending only if the process was stopped before that.
+    /// Reads the process's output to its end. Returns an ending only if the process was stopped earlier.
     async fn follow(
         &mut self,
         process: &mut Process,
@@ -105,7 +105,7 @@ impl OpenCodeSession {
                 biased;
                 () = turn.stopping() => return Err(Ending::Cancelled),
                 output = process.next_output() => output,
-                // It has answered but does not end on its own.
+                // It has answered but does not exit on its own.
                 () = tokio::time::sleep(TO_LEAVE), if has_answered => {
                     let _ = process.stop().await;
                     return Ok(None);
@@ -146,7 +146,7 @@ impl OpenCodeSession {
             }
             OpenCodeEvent::Complete { goes_on, tokens } => {
                 turn.uses(tokens)?;
-                // It would send the next request to its model at once.
+                // Otherwise it would send the next request to its model immediately.
                 if goes_on && turn.turns_left() == 0 { Err(turn.out_of_turns()) } else { Ok(()) }
             }
         }

@@ -1,9 +1,9 @@
-//! Tests recorded sessions of a real version against the scripts that their model followed.
+//! Compares recorded sessions of a real version with the scripts that their model followed.
 //!
 //! A capture consists of `stdout.jsonl`, the `script.json` of the model server (step n answers request n; a session
 //! without a title begins with a request for one, which the script does not answer), and `meta.json` (how the process
-//! was started and ended, and the requests it made). What is read from stdout must match the served steps. The few
-//! sessions where it cannot match are in [`EXCEPTIONS`], each with its reason.
+//! was started and ended, and the requests that it made). The steps read from stdout must match the served steps. The
+//! few sessions in which they cannot match are in [`EXCEPTIONS`], each with its reason.
 
 use std::path::{Path, PathBuf};
 
@@ -124,7 +124,7 @@ impl Expected {
     }
 }
 
-/// Reads a capture as a session does.
+/// Reads a capture like a session.
 fn read(stdout: &str) -> (Vec<Step>, Ending) {
     let mut interpreter = Interpreter::new(SessionInfo::default(), None);
     let events = stdout.lines().flat_map(|line| interpreter.read(line)).collect::<Vec<_>>();
@@ -189,7 +189,7 @@ fn root() -> PathBuf {
 }
 
 fn stdout(capture: &str) -> String {
-    // OpenCode prints nothing if it is ended before its model has answered.
+    // OpenCode prints nothing if it is stopped before its model has responded.
     std::fs::read_to_string(root().join(capture).join("stdout.jsonl")).unwrap_or_default()
 }
 

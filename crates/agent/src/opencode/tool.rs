@@ -6,9 +6,10 @@ use serde_json::{Map, Value, json};
 use crate::apply_patch::{self, APPLY_PATCH};
 use crate::json::{arguments, owned, text};
 
-/// Name that replaces a call that OpenCode could not make: an unknown tool, or invalid arguments.
+/// Name with which OpenCode replaces a call that it could not make, because the tool is unknown or the arguments are
+/// invalid.
 const INVALID: &str = "invalid";
-/// Beginnings of the error of a denied call: without approval, or by a rule.
+/// Prefixes of the error for a denied call: without approval, or because of a rule.
 const REFUSALS: [&str; 2] =
     ["The user rejected permission to use this specific tool call", "The user has specified a rule which prevents you"];
 
@@ -18,7 +19,7 @@ struct ToolMapping {
     canonical: &'static str,
     /// Permission that allows the tool.
     permission: &'static str,
-    /// Arguments with other names in OpenCode.
+    /// Arguments that have other names in OpenCode.
     arguments: &'static [(&'static str, &'static str)],
 }
 
@@ -63,7 +64,7 @@ pub(super) fn canonical() -> impl Iterator<Item = &'static str> {
     OWN.iter().map(|own| own.canonical)
 }
 
-/// Returns the tools: OpenCode's name, the canonical name, and the arguments with another name.
+/// Returns the tools: OpenCode's name, the canonical name, and the arguments that have another name.
 pub(crate) fn table() -> impl Iterator<Item = (&'static str, &'static str, &'static [(&'static str, &'static str)])> {
     OWN.iter().map(|own| (own.name, own.canonical, own.arguments))
 }
@@ -73,7 +74,7 @@ pub(super) fn permission(canonical: &str) -> &str {
     OWN.iter().find(|own| own.canonical == canonical).map_or(canonical, |own| own.permission)
 }
 
-/// Reads a finished call with its answer. A patch becomes one call for each file that it changes.
+/// Reads a finished call with its result. A patch becomes one call for each file that it changes.
 pub(super) fn read(part: &Value, message: &str) -> Vec<(ToolCall, ToolResult)> {
     let (id, tool) = (text(part, "callID").unwrap_or_default(), text(part, "tool").unwrap_or_default());
     let state = part.get("state").unwrap_or(&Value::Null);
@@ -99,7 +100,7 @@ pub(super) fn read(part: &Value, message: &str) -> Vec<(ToolCall, ToolResult)> {
 /// Returns the reason why a call was denied; `None` if it was allowed or failed for another reason.
 pub(super) fn refusal(result: &ToolResult) -> Option<String> {
     let refused = result.is_error && REFUSALS.iter().any(|start| result.content.starts_with(start));
-    // The rest is the whole list of rules.
+    // The rest is the complete list of rules.
     refused.then(|| result.content.split_inclusive('.').next().unwrap_or_default().to_owned())
 }
 
@@ -121,13 +122,13 @@ fn renamed(input: Value, arguments: &[(&str, &str)]) -> Value {
     Value::Object(input.into_iter().map(|(own, value)| (name(own), value)).collect::<Map<_, _>>())
 }
 
-/// Returns a tool's answer, and `true` if it is an error. A command's status is `completed` for any exit code.
+/// Returns a tool's output, and `true` if it is an error. The status of a command is `completed` for any exit code.
 fn answer(tool: &str, state: &Value) -> (String, bool) {
     if text(state, "status") == Some("error") {
         return (owned(state, "error").unwrap_or_default(), true);
     }
     let output = owned(state, "output").unwrap_or_default();
-    // `null` is the code of a command that was killed, for example after a timeout.
+    // `null` is the exit code of a command that was killed, for example after a timeout.
     let failed = state.pointer("/metadata/exit").is_some_and(|code| code.as_i64() != Some(0));
     (output, tool == INVALID || failed)
 }

@@ -14,9 +14,9 @@ pub(super) struct RecordedAnswer {
     /// Position in its file of the case that it answers.
     pub(super) index: Option<usize>,
     pub(super) turns: Vec<ReportedTurn>,
-    /// True if it is a trial of the report, which does not assign its steps to user messages.
+    /// True if it is a trial from the report, which does not assign its steps to user messages.
     pub(super) is_record: bool,
-    /// User message, from 0, that the last turn belongs to.
+    /// User message, from 0, to which the last turn belongs.
     pub(super) last_message: usize,
     pub(super) output: Option<String>,
     /// The whole answer, if text is not sufficient.
@@ -54,7 +54,7 @@ const OF_THE_HARNESS: &[&str] = &[
     "model",
 ];
 
-/// Keys that together identify a line as a trial of the report.
+/// Keys that together identify a line as a trial from the report.
 const OF_A_RECORD: &[&str] = &["id", "suite", "case", "arm", "repetition", "outcome"];
 
 impl RecordedAnswer {
@@ -67,7 +67,7 @@ impl RecordedAnswer {
         }
     }
 
-    /// Returns the name of the ending in the trace.
+    /// Returns the name of the ending, as used in the trace.
     pub(super) fn subtype(&self) -> &'static str {
         match &self.ending {
             RecordedEnding::Finished => "success",
@@ -93,7 +93,7 @@ pub(super) fn result(map: &mut Map<String, Value>) -> Option<Value> {
     Some(Value::Object(entries.into_iter().map(|(name, value)| (named(name), value)).collect()))
 }
 
-/// Returns `true` if a line is a trial of the report.
+/// Returns `true` if a line is a trial from the report.
 pub(super) fn is_record(map: &Map<String, Value>) -> bool {
     OF_A_RECORD.iter().all(|key| map.contains_key(*key))
 }

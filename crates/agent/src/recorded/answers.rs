@@ -1,4 +1,4 @@
-//! A file of answers as JSON lines. `docs/reference/recorded-answers.md` describes the format.
+//! A file with answers as JSON lines. `docs/reference/recorded-answers.md` describes the format.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,21 +13,21 @@ use super::line::LineReader;
 pub(super) struct Answers {
     /// The answers, one per line; blank lines are not counted.
     pub(super) lines: Vec<RecordedAnswer>,
-    /// Problems of the file.
+    /// Problems with the file.
     pub(super) problems: Vec<Diagnostic>,
     /// True if a line could not be read.
     pub(super) is_broken: bool,
     by_case: HashMap<String, Vec<usize>>,
     /// Lines by the case's position in its file.
     by_index: HashMap<usize, Vec<usize>>,
-    /// True if a line names no case.
+    /// True if a line does not name a case.
     any_by_position: bool,
     /// Number of cases for which a similar name was searched.
     suggested: AtomicUsize,
 }
 
-/// Maximum number of cases without an answer for which the nearest name is searched. With a wrong file, each search
-/// takes as long as the file is large.
+/// Maximum number of cases without an answer for which the nearest name is searched. If the wrong file is given, the
+/// time for each search grows with the size of the file.
 const MAX_SUGGESTIONS: usize = 20;
 
 impl Answers {
@@ -75,7 +75,7 @@ impl Answers {
         is_worth_it.then(|| nearest(case, self.by_case.keys().map(String::as_str))).flatten()
     }
 
-    /// Returns the line for a repetition of `case`, whose position in its file is `index` and in the plan `position`.
+    /// Returns the line for a repetition of `case`, whose position is `index` in its file and `position` in the plan.
     pub(super) fn find(&self, case: &str, index: Option<usize>, position: usize, repetition: u64) -> Option<usize> {
         let by_index = || self.by_index.get(&index.unwrap_or(position));
         if let Some(lines) = self.by_case.get(case).or_else(by_index) {

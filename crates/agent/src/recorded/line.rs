@@ -1,4 +1,4 @@
-//! Parses a line of a file of answers.
+//! Parses a line in a file of answers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::super::transcript::{self, ReportedCall, ReportedTurn, as_text, given,
 use super::answer::{RecordedAnswer, RecordedEnding, is_record, result};
 use crate::answer::usage;
 
-/// Known keys, including those of a trial of the report that resemble one of them.
+/// Known keys, including those of a trial from the report that resemble one of them.
 const KEYS: &[&str] = &[
     "case",
     "i",
@@ -31,10 +31,10 @@ const KEYS: &[&str] = &[
     "model",
 ];
 
-/// Maximum number of turns; more are certainly a typo.
+/// Maximum number of turns; a larger number is certainly a typo.
 const MAX_TURNS: usize = 10_000;
 
-/// Names of endings that are written as text.
+/// Names of the endings that can be written as text.
 const ENDINGS: &[&str] =
     &["finished", "gave_up", "out_of_turns", "timed_out", "provider_failed", "aborted", "cancelled"];
 
@@ -45,7 +45,7 @@ pub(super) struct LineReader<'a> {
     pub(super) start: usize,
     pub(super) text: &'a str,
     pub(super) problems: &'a mut Vec<Diagnostic>,
-    /// Unknown keys that were already reported.
+    /// Unknown keys that have already been reported.
     pub(super) odd_keys: &'a mut HashSet<String>,
 }
 

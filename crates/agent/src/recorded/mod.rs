@@ -1,5 +1,5 @@
-//! The `recorded` agent: replays answers that were recorded before. `recorded:FILE` names a file of JSON lines, whose
-//! format is documented in [`answers`].
+//! The `recorded` agent: replays previously recorded answers. `recorded:FILE` names a file of JSON lines, whose format
+//! is documented in [`answers`].
 
 mod answer;
 mod answers;
@@ -33,7 +33,7 @@ pub struct Recorded {
 
 type Stamp = (Option<SystemTime>, u64);
 
-/// The agent. It caches only the files' content, so that a thousand cases do not read their file a thousand times.
+/// The agent. It caches the content of files, so that a thousand cases do not read their file a thousand times.
 pub(super) static RECORDED: Recorded = Recorded { files: Mutex::new(BTreeMap::new()) };
 
 impl Recorded {
@@ -99,9 +99,9 @@ impl Agent for Recorded {
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
         let file = context.argument.unwrap_or_default();
         let case = context.case;
-        // The error of reading the file was already reported.
+        // The error from reading the file has already been reported.
         let Ok(answers) = self.known(Path::new(file)) else { return Vec::new() };
-        // The missing answer may be in a line that cannot be read.
+        // The missing answer may be in a line that could not be read.
         if answers.may_answer(&case.id, case.position) || answers.is_broken {
             return Vec::new();
         }
@@ -146,14 +146,14 @@ impl Recorded {
     }
 }
 
-/// A conversation with a recorded answer.
+/// A conversation that replays a recorded answer.
 struct RecordedSession {
     answers: Arc<Answers>,
     /// Index of the answer.
     line: usize,
-    /// Description of the answer for messages.
+    /// Description of the answer, for messages.
     name: String,
-    /// User message, from 0, with which the recording ends.
+    /// User message, from 0, at which the recording ends.
     last_message: usize,
     /// Number of user messages sent.
     sent: usize,
@@ -167,8 +167,8 @@ impl Session for RecordedSession {
 }
 
 impl RecordedSession {
-    /// Plays the part that belongs to the next user message, or everything that is left if it is the last one of the
-    /// recording.
+    /// Plays the part that belongs to the next user message, or everything that is left if it is the last message in
+    /// the recording.
     async fn replay(&mut self, turn: &mut Turn) -> Result<(), Ending> {
         let answers = Arc::clone(&self.answers);
         let answer = &answers.lines[self.line];

@@ -1,4 +1,4 @@
-//! Configuration of a program, from a project or a command line.
+//! Configuration of a program, from a project or the command line.
 
 use std::path::{Component, Path};
 
@@ -8,7 +8,7 @@ use model::{Diagnostic, Node, NodeKind};
 use super::shell_words::words;
 use crate::field::without_functions;
 
-/// Placeholder for the message in the arguments of a program that is run once for each message.
+/// Placeholder for the message in the arguments of a program that is run once per message.
 pub(super) const MESSAGE: &str = "{message}";
 /// Placeholder for the project's folder.
 pub(super) const PROJECT: &str = "{project}";
@@ -25,12 +25,12 @@ pub(super) struct ProgramConfig {
     pub(super) mode: Mode,
 }
 
-/// Communication with a program.
+/// How to communicate with a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// One process for the conversation, with one line of JSON in each direction per message.
+    /// One process per conversation, with one line of JSON in each direction per message.
     Lines,
-    /// One process for each message.
+    /// One process per message.
     Once {
         /// True if the message is sent to its stdin.
         stdin: bool,
@@ -121,7 +121,7 @@ fn command(node: &Node, problems: &mut Problems) -> Option<Vec<String>> {
     found
 }
 
-/// Reads a folder, which must stay within the sandbox or the project.
+/// Reads a folder, which must be inside the sandbox or the project.
 fn inside(node: &Node, problems: &mut Problems) -> Option<String> {
     let written = text(node, "`cwd`", problems)?;
     let below = written.strip_prefix(PROJECT).filter(|rest| rest.is_empty() || rest.starts_with('/'));

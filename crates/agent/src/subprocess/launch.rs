@@ -1,4 +1,4 @@
-//! Start of the program: its path, arguments and working directory.
+//! Starting the program: its path, arguments and working directory.
 
 use std::ffi::OsStr;
 use std::io;
@@ -25,7 +25,7 @@ pub(super) struct Launch {
     /// Working directory.
     cwd: PathBuf,
     env: Vec<(String, String)>,
-    /// Script that `command` names and that did not exist before the program started, if any.
+    /// Script that `command` names and that did not exist before the program was started, if any.
     missing_script: Option<String>,
 }
 
@@ -44,14 +44,14 @@ impl Launch {
                 None => ("sandbox", sandbox.work().join(written)),
             };
         if !cwd.is_dir() {
-            let hint = if place == "sandbox" { "; the case's fixtures can make it" } else { "" };
+            let hint = if place == "sandbox" { "; the case's fixtures can create it" } else { "" };
             let reason = format!("the {place} has no folder `{written}` to run in (`cwd`){hint}");
             return Err(Breakage::environment(reason));
         }
         let files = FileResolver { cwd: &cwd, project };
         let mut words: Vec<String> = config.words.iter().map(|word| files.resolved(word)).collect();
         if let (Some(program), Some(written)) = (words.first_mut(), config.words.first()) {
-            // A name without a slash is searched on the `PATH`, even if the folder has such a file.
+            // A name without a slash is searched on the `PATH`, even if the folder has a file with that name.
             if !written.contains('/') {
                 program.clone_from(written);
             }
@@ -61,7 +61,7 @@ impl Launch {
         env.push((CONVERSATION.to_owned(), conversation.to_owned()));
         env.push((WORK.to_owned(), sandbox.work().to_string_lossy().into_owned()));
         let missing_script = missing_script(&words, &cwd);
-        // The project's other files stay invisible in an isolated sandbox.
+        // The other files of the project stay invisible in an isolated sandbox.
         let named = words.iter().map(Path::new).filter(|word| word.is_absolute() && word.exists());
         named.for_each(|file| sandbox.show(file));
         if place == "project" {
@@ -77,13 +77,13 @@ impl Launch {
         self.words.first().map_or("", String::as_str)
     }
 
-    /// Returns the script that `command` names and that does not exist. A program that fails without an answer fails
-    /// because of it.
+    /// Returns the script that `command` names and that does not exist. If the program fails without an answer, this
+    /// is the reason.
     pub(super) fn missing_script(&self) -> Option<&str> {
         self.missing_script.as_deref()
     }
 
-    /// Starts the program, with `message` inserted in its arguments if they contain the placeholder.
+    /// Starts the program, with `message` inserted into its arguments if they contain the placeholder.
     pub(super) fn start(&self, message: Option<&str>) -> Result<Process, String> {
         let put_in = |word: &String| message.map_or_else(|| word.clone(), |message| word.replace(MESSAGE, message));
         let words: Vec<String> = self.words.iter().map(put_in).collect();
@@ -116,7 +116,7 @@ impl Launch {
                 files.find(|file| is_executable(file)).or(first)
             }
         };
-        // Another attempt would find the same.
+        // Another attempt would have the same result.
         let never = |reason: String| Err(Breakage::environment(reason).for_good());
         match found {
             None if program.contains('/') => never(format!("there is no program named `{program}`")),
@@ -130,8 +130,8 @@ impl Launch {
     }
 }
 
-/// Returns the argument that is named like a script, if there is no such file. The first argument that is not an option
-/// is the script of most interpreters, so there a path suffices.
+/// Returns the argument that looks like a script, if there is no such file. For most interpreters, the first argument
+/// that is not an option is the script, so a path is enough there.
 fn missing_script(words: &[String], cwd: &Path) -> Option<String> {
     const ENDINGS: [&str; 14] =
         ["py", "js", "mjs", "cjs", "ts", "mts", "cts", "tsx", "jsx", "rb", "pl", "php", "sh", "lua"];
@@ -154,7 +154,7 @@ fn is_executable(file: &Path) -> bool {
     file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Folders that the files in a command are relative to.
+/// Folders against which the files in a command are resolved.
 struct FileResolver<'a> {
     cwd: &'a Path,
     project: &'a Path,

@@ -1,8 +1,8 @@
-//! The `subprocess` agent: a user's program in the sandbox. It communicates in lines of JSON, or is run once for each
+//! The `subprocess` agent: a user's program in the sandbox. It communicates in lines of JSON, or is run once per
 //! message.
 //!
-//! A program that is missing or cannot be executed is a failure of the environment. A program fails if it exits before
-//! it has answered, exits with an error, answers in another format or prints too much.
+//! A program that is missing or cannot be executed is an environment fault. It is the agent's failure if the program
+//! exits before it has answered, exits with an error, answers in another format or prints too much.
 
 mod config;
 mod launch;
@@ -25,7 +25,7 @@ use super::step_recorder::StepRecorder;
 use super::{Agent, Description, SessionContext, joined};
 use crate::session::Session;
 
-/// Folder of its skills, relative to the working directory: the folder that agents share.
+/// Folder of its skills, relative to the working directory: the folder that several agents share.
 const SKILLS: &str = ".agents/skills";
 
 /// A user's program; see the module documentation.

@@ -1,4 +1,4 @@
-//! A conversation with a program: one process for the whole conversation, or one for each message.
+//! A conversation with a program: one process for the whole conversation, or one per message.
 
 use model::text::shortened;
 use model::{Ending, Usage, UserMessage};
@@ -65,7 +65,7 @@ impl SubprocessSession {
         answer.error.map_or(Ok(()), |reason| Err(Ending::GaveUp { reason }))
     }
 
-    /// Sends a line and reads the process's output until its answer.
+    /// Sends a line and reads the process's output until it answers.
     async fn exchange(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<Reported, Ending> {
         let Some(mut process) = self.process.take() else {
             return Err(Ending::GaveUp { reason: "its process has ended".to_owned() });
@@ -90,7 +90,7 @@ impl SubprocessSession {
         })
     }
 
-    /// Records the stderr lines that the process wrote with its answer.
+    /// Records the stderr lines that the process wrote along with its answer.
     async fn record_stderr(&mut self, process: &mut Process, turn: &mut Turn) -> Result<(), Ending> {
         for line in process.take_late_stderr() {
             self.hear_stderr(&line, turn)?;
@@ -102,7 +102,7 @@ impl SubprocessSession {
         Ok(())
     }
 
-    /// Records output since the last answer, which belongs to no message.
+    /// Records output since the last answer, which does not belong to any message.
     async fn leftovers(&mut self, process: &mut Process, turn: &mut Turn) -> Result<(), Ending> {
         for _ in 0..Notices::MAX_COUNT {
             let output = tokio::select! {
@@ -169,7 +169,7 @@ impl SubprocessSession {
         Ending::GaveUp { reason: format!("its process ended before it answered ({how}){hint}") }
     }
 
-    /// Returns the ending for a program that failed with its first message because its script does not exist.
+    /// Returns the ending for a program that failed on its first message because its script does not exist.
     fn without_script(&self, how: &str) -> Option<Ending> {
         let script = self.launch.missing_script().filter(|_| self.sent == 1 && how != "exit code 0")?;
         let reason = format!("there is no file named `{script}`, which `command` names ({how})");
@@ -221,7 +221,7 @@ impl SubprocessSession {
         Err(Ending::GaveUp { reason: format!("it failed ({how})") })
     }
 
-    /// Returns all of the process's stdout, without the line end of its last line.
+    /// Returns the process's whole stdout, without the line end of its last line.
     async fn output(&mut self, process: &mut Process, turn: &mut Turn) -> Result<String, Ending> {
         let mut output: Option<String> = None;
         loop {

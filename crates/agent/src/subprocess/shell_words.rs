@@ -1,6 +1,6 @@
 //! Splits a command line into words.
 
-/// Characters with a meaning for a shell outside of quotes. The command is not run by a shell.
+/// Characters that have a meaning for a shell outside quotes. The command is not run by a shell.
 const OF_A_SHELL: [char; 8] = ['|', '&', ';', '<', '>', '$', '`', '('];
 
 /// Splits `text` at spaces, except within quotes or after a backslash.
@@ -24,7 +24,7 @@ pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// Reads up to the closing quote. In double quotes a backslash escapes only a quote or another backslash.
+/// Reads up to the closing quote. In double quotes, a backslash escapes only a quote or another backslash.
 fn quoted(letters: &mut std::str::Chars<'_>, quote: char, word: &mut String) -> Result<(), String> {
     while let Some(letter) = letters.next() {
         match letter {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_end_at_spaces_outside_of_quotes() {
+    fn words_end_at_spaces_outside_quotes() {
         for (text, expected) in [
             ("python3  agent.py\t--fast", vec!["python3", "agent.py", "--fast"]),
             (r#"a 'b c' "d \"e\" \n" f\ g"#, vec!["a", "b c", "d \"e\" \\n", "f g"]),

@@ -15,7 +15,7 @@ fn harness(config: &Value, case: Case) -> AgentHarness {
     }
 }
 
-/// Returns the configuration of a shell script that runs for a whole conversation.
+/// Returns the configuration for a shell script that runs for a whole conversation.
 fn script(text: &str) -> Value {
     json!({"type": "subprocess", "command": ["sh", "-c", text]})
 }
@@ -171,9 +171,9 @@ async fn a_missing_or_non_executable_program_is_an_environment_fault() {
     let cwd = json!({"type": "subprocess", "command": "cat", "cwd": "none"});
     assert_eq!(
         describe(cwd).await,
-        "the sandbox has no folder `none` to run in (`cwd`); the case's fixtures can make it"
+        "the sandbox has no folder `none` to run in (`cwd`); the case's fixtures can create it"
     );
-    // Message of a supervisor about a program that it could not run.
+    // A supervisor's message about a program that it could not run.
     let marked = script("echo >&2 'trialrun supervisor: cannot run x: Exec format error'; exit 126");
     let ended = run(&marked, &["go"]).await;
     assert_eq!(ended.endings, [Ending::Unreachable { reason: "cannot run x: Exec format error".into() }]);

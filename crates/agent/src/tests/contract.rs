@@ -1,5 +1,5 @@
-//! Requirements on every agent, as one test suite. Every agent that can run here is tested. Its [`AgentSetup`] makes
-//! the agent behave as a test requires.
+//! Requirements that every agent must meet, as one test suite. All agents that can run here are tested. Their
+//! [`AgentSetup`] makes them behave as a test requires.
 
 pub(crate) mod agent_setup;
 mod modules;
@@ -51,7 +51,7 @@ fn say(text: &str) -> Act {
 }
 
 #[tokio::test]
-async fn every_agent_has_a_stage() {
+async fn every_agent_has_a_setup() {
     let setups = setups().await;
     for agent in AGENTS.iter().filter(|agent| agent.description().program.is_none()) {
         assert!(setups.iter().any(|stage| stage.agent().name() == agent.name()), "{}", agent.name());
@@ -59,7 +59,7 @@ async fn every_agent_has_a_stage() {
 }
 
 #[tokio::test]
-async fn stages_set_up_only_valid_configurations() {
+async fn setups_create_only_valid_configurations() {
     for stage in setups().await {
         let set = stage.set(&[say("hello")]);
         let harness = &set.harness;
@@ -102,7 +102,7 @@ async fn concurrent_conversations_do_not_mix() {
             let set = stage.set(&[say(&format!("number {index}")), Act::Count]);
             let agent = stage.agent();
             all.spawn(async move {
-                // Moves the whole set, so that the resources of the harness live as long as it does.
+                // Moves the whole set, so that the harness's resources live as long as it does.
                 let set = set;
                 let played = set.harness.play(agent).await.unwrap();
                 let texts: Vec<_> = played.turn.trace().turns.iter().map(|turn| turn.text.clone()).collect();
@@ -142,7 +142,7 @@ async fn misbehaviour_counts_as_a_failure_of_the_agent() {
 }
 
 #[tokio::test]
-async fn the_fault_for_an_unreadable_answer_depends_on_its_source() {
+async fn the_blame_for_an_unreadable_answer_depends_on_its_source() {
     for stage in able(&Act::Garbage).await {
         let played = play(stage.as_ref(), &[Act::Garbage]).await;
         let is_so = match stage.blames() {

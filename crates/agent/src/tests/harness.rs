@@ -1,4 +1,4 @@
-//! Test context for agents: a case, a sandbox's directories, and a turn that keeps the events.
+//! Test context for agents: a case, directories like those of a sandbox, and a turn that keeps the events.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -28,7 +28,7 @@ pub(crate) fn case(id: &str, messages: &[&str]) -> Case {
     }
 }
 
-/// Creates a configured agent of a project in `directory`.
+/// Creates an agent configured by a project in `directory`.
 pub(crate) fn configured(config: &serde_json::Value, directory: &Path) -> Arc<Configured> {
     let node = model::Node::from_json(config, &Source::new("agent.yaml", ""));
     Arc::new(Configured { name: "own".into(), node, directory: directory.to_owned(), is_filled: true })
@@ -44,13 +44,13 @@ pub(crate) fn response(pattern: &str, choose: &str) -> UserResponse {
 }
 
 /// Creates a scripted model.
-fn script(script: &serde_json::Value) -> Endpoint {
+fn script(script: &serde_json::Value) -> Arc<llm::Playback> {
     let node = model::Node::from_json(script, &Source::new("script.json", ""));
     let script = Arc::new(llm::Script::from_node(&node).unwrap());
-    Endpoint::Script(Arc::new(script.play(llm::ScriptContext::default())))
+    Arc::new(script.play(llm::ScriptContext::default()))
 }
 
-/// Directories like a sandbox's, without supervision of commands.
+/// Directories like those of a sandbox, without supervision of commands.
 pub(crate) struct Bare {
     dir: tempfile::TempDir,
     work: PathBuf,
@@ -123,7 +123,7 @@ impl Sandbox for Bare {
     }
 }
 
-/// Module sources of all harnesses, as if they were trials of one run.
+/// Module sources for all harnesses, as if they were trials of one run.
 static MODULES: LazyLock<script::Library> = LazyLock::new(script::Library::default);
 
 /// One agent, one case, and the events of their conversation.
@@ -137,6 +137,8 @@ pub(crate) struct AgentHarness {
     pub(crate) repetition: u64,
     pub(crate) sandbox: Option<Arc<Bare>>,
     pub(crate) endpoint: Endpoint,
+    /// Scripted model, if there is one.
+    pub(crate) playback: Option<Arc<llm::Playback>>,
     pub(crate) providers: llm::Providers,
     pub(crate) modules: script::Library,
     pub(crate) setup: Setup,
@@ -151,7 +153,7 @@ pub(crate) struct AgentHarness {
 /// Result of a run of the harness.
 pub(crate) struct TestRun {
     pub(crate) turn: Turn,
-    /// Ending of each message that was sent.
+    /// Ending for each message that was sent.
     pub(crate) endings: Vec<Ending>,
     events: KeptEvents,
 }
@@ -167,6 +169,7 @@ impl AgentHarness {
             repetition: 1,
             sandbox: None,
             endpoint: Endpoint::Vendor { base_url: None },
+            playback: None,
             providers: llm::Providers::default(),
             modules: MODULES.clone(),
             setup: Setup {
@@ -203,12 +206,12 @@ impl AgentHarness {
         harness
     }
 
-    /// Creates a harness of a stand-in for an agent's program, which prints `lines`. `variable` names the program.
+    /// Creates a harness with a stand-in for an agent's program that prints `lines`. `variable` names the program.
     pub(crate) fn of_printed(variable: &str, lines: &[&str]) -> Self {
         let mut harness = Self::for_program(&[], "vendor/m", Self::gateway());
         let program = harness.bare().outside("program");
         let text = format!("#!/bin/sh\ncat > /dev/null\ncat <<'END'\n{}\nEND\n", lines.join("\n"));
-        // Another process writes it: a file that this one has open for writing, even in a child of another test, cannot
+        // Another process writes it: a file that is open for writing, even in a child process of another test, cannot
         // be executed.
         let mut shell = std::process::Command::new("/bin/sh");
         shell.args(["-c", "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\""]).arg(&program).arg(text);
@@ -224,13 +227,15 @@ impl AgentHarness {
 
     /// Creates a harness with a scripted model, a sandbox and the message `message`.
     pub(crate) fn scripted(message: &str, steps: &serde_json::Value) -> Self {
+        let playback = script(&match steps.as_array().map(Vec::as_slice) {
+            // A script without steps is invalid; this step is not used.
+            Some([]) => serde_json::json!({ "steps": [{ "text": "unused" }] }),
+            _ => serde_json::json!({ "steps": steps }),
+        });
         Self {
             sandbox: Some(Bare::new()),
-            endpoint: script(&match steps.as_array().map(Vec::as_slice) {
-                // A script without steps is invalid; this step is not used.
-                Some([]) => serde_json::json!({ "steps": [{ "text": "unused" }] }),
-                _ => serde_json::json!({ "steps": steps }),
-            }),
+            endpoint: Endpoint::Script { model: playback.clone(), name: playback.name().to_owned() },
+            playback: Some(playback),
             ..Self::for_case(case("case", &[message]))
         }
     }

@@ -1,4 +1,4 @@
-//! A loopback server for tests: a function returns the answer to each request. The server ends when it is dropped.
+//! A loopback server for tests: a function returns the response to each request. The server stops when it is dropped.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -27,7 +27,7 @@ impl ReceivedRequest {
     }
 }
 
-/// Answer to a request.
+/// Response to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum CannedResponse {
     /// A status and a body.
@@ -36,7 +36,7 @@ pub(crate) enum CannedResponse {
     Text(u16, String),
     /// A body that is declared as JSON but is not valid JSON.
     Broken,
-    /// No answer, forever.
+    /// No response, ever.
     Silence,
     /// The connection is closed.
     Close,
@@ -52,7 +52,7 @@ pub(crate) struct Loopback {
 }
 
 impl Loopback {
-    /// Starts a server that answers with the result of `answer`.
+    /// Starts a server that responds with the result of `answer`.
     pub(crate) async fn serve(answer: impl Fn(&ReceivedRequest) -> CannedResponse + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -64,7 +64,7 @@ impl Loopback {
             Box::pin(std::future::ready(answered))
         });
         let task = tokio::spawn(async move {
-            // The connections end with the task that owns them.
+            // The connections end together with the task that owns them.
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 connections.spawn(talk(stream, Arc::clone(&answer)));

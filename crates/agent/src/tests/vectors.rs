@@ -1,5 +1,5 @@
-//! Compares our reading of recorded streams and bills with that of other programs. Intended differences are listed with
-//! their reasons.
+//! Compares how we read recorded streams and bills with how other programs read them. Intended differences are listed
+//! with their reasons.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn priced() -> Providers {
     providers(&pricing).unwrap()
 }
 
-/// Rounds a number, so that its last bits do not matter.
+/// Rounds a number, because its last bits do not matter.
 fn rounded(value: &Value) -> Value {
     value.as_f64().map_or_else(|| value.clone(), |number| json!(format!("{number:.12}")))
 }
@@ -61,7 +61,7 @@ fn steps(agent: &str, stdout: &str) -> Vec<Step> {
     }
 }
 
-/// Adds the type to the part of an OpenCode event, as real events have it.
+/// Adds the type to the part in an OpenCode event, as in real events.
 fn whole(line: &str) -> String {
     let Ok(mut event) = serde_json::from_str::<Value>(line) else { return line.to_owned() };
     let kind = event["type"].as_str().unwrap_or_default().replace('_', "-");
@@ -150,7 +150,7 @@ fn build_command() -> Vec<Vector> {
                         .is_some_and(|effort| agent.description().efforts.is_none_or(|known| known.contains(&effort)))
                 ),
             ),
-            // Tests of each launch check that it ends without the prompt.
+            // The tests of each launch check that the command line does not contain the prompt.
             (name("prompt is an argument"), json!(argv.last() == Some(&"PROMPT")), json!(false)),
         ]
     };
@@ -211,7 +211,7 @@ fn every_vector_agrees_or_is_listed_with_its_reason() {
     wrong.extend(missing.map(|name| format!("{name}: listed, but there is no such vector")));
     let cited = |reason: &String| ["BUG", "WEAK", "issue 5"].iter().any(|mark| reason.contains(mark));
     wrong.extend(listed.iter().filter(|(_, reason)| !cited(reason)).map(|(name, _)| format!("{name}: cites nothing")));
-    // Printed even for passing tests: the count is for people who read the run.
+    // Printed even if the test passes, because the count is for whoever reads the test output.
     let counted = format!(
         "streams and bills of agents: {agree} agree + {differ} listed = {} of {}",
         agree + differ,

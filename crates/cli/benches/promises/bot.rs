@@ -1,5 +1,5 @@
-//! A bot behind HTTP on loopback: it echoes messages after a delay. It uses a single thread, so that it has little
-//! effect on the measurement.
+//! A bot behind HTTP on loopback that echoes messages after a delay. It uses a single thread, so that it hardly
+//! affects the measurement.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::net::{TcpSocket, TcpStream};
 /// Maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 4096;
 
-/// Starts a bot that answers after `delay`, and returns its URL. It serves as long as the process lives.
+/// Starts a bot that answers after `delay`, and returns its URL. It runs until the process ends.
 pub fn open(delay: Duration) -> String {
     let (tell, messages) = std::sync::mpsc::channel();
     std::thread::spawn(move || {

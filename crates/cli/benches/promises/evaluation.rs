@@ -1,4 +1,4 @@
-//! Overhead of a skill evaluation in addition to its agent, and the additional cost of a large repository.
+//! Overhead of a skill evaluation on top of its agent, and the additional cost of a large repository.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::{Promise, millis, ok, trialrun, write};
 
-/// Creates a project with one case with 50 files and a skill, run with and without it. Its trials include snapshots of
-/// the files and of the repository before and after, grading, and the record.
+/// Creates a project with one case that has 50 files and a skill, and runs with and without the skill. Its trials
+/// include snapshots of the files and the repository before and after, grading, and recording.
 fn project(scratch: &Path, name: &str) -> PathBuf {
     let dir = scratch.join(name);
     let home = dir.join("skills/note");
@@ -39,7 +39,7 @@ struct Took {
     cpu: Duration,
 }
 
-/// Returns the CPU time of all processes that this process has started and that have ended.
+/// Returns the CPU time of all child processes that have ended.
 fn of_children() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("the times of this process");
     let after_name = stat.rsplit_once(')').expect("a name").1;
@@ -49,7 +49,7 @@ fn of_children() -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// Measures the difference that a hundred trials make (fifty in each arm), divided by their number.
+/// Measures the additional time for a hundred trials (fifty in each arm), divided by their number.
 pub fn overhead(scratch: &Path) -> [Promise; 2] {
     let dir = project(scratch, "evaluation");
     run(&dir, 1, &[]);
@@ -62,12 +62,12 @@ pub fn overhead(scratch: &Path) -> [Promise; 2] {
     let what = "trial of a skill beside its agent, 50 files";
     [
         Promise { what, limit: 30.0, unit: "ms", measured: wall },
-        Promise { what: "  its processor time", limit: 15.0, unit: "ms", measured: cpu },
+        Promise { what: "  its CPU time", limit: 15.0, unit: "ms", measured: cpu },
     ]
 }
 
-/// Measures a trial in a clone of 50,000 files, from creating its sandbox to removing it, as the run reports; all but
-/// the first.
+/// Measures a trial in a clone with 50,000 files, from creating its sandbox to removing it, as reported by the run.
+/// The first trial is excluded.
 pub fn large_repository(scratch: &Path) -> Promise {
     let dir = project(scratch, "large");
     let seed = scratch.join("large-seed");

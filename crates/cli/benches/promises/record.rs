@@ -1,4 +1,4 @@
-//! What is read from a record: the page of a run, and lists and comparisons over a million trials.
+//! Reading from a record: the page of a run, and lists and comparisons over a million trials.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::{Promise, ok, times, trialrun, write};
 /// Number of runs in the large record, and of trials in each.
 const RUNS: usize = 10_000;
 const TRIALS: usize = 100;
-/// Number of trials of each of the two runs that are compared.
+/// Number of trials in each of the two runs that are compared.
 const COMPARED: usize = 10_000;
 
 /// Measures the page of a run of 1,000 trials with about 30 events each: the time to write it, and its size.
@@ -42,7 +42,7 @@ pub fn page(scratch: &Path) -> [Promise; 2] {
     ]
 }
 
-/// Measures commands on a record of 10,000 runs with 1,000,000 trials, and of two more runs of 10,000 trials each.
+/// Measures commands on a record with 10,000 runs and 1,000,000 trials, and with two more runs of 10,000 trials each.
 pub fn million(scratch: &Path) -> [Promise; 5] {
     let dir = large_record(scratch);
     let measure = |what, limit, arguments: &[&str]| {
@@ -81,7 +81,7 @@ fn large_record(scratch: &Path) -> PathBuf {
     dir
 }
 
-/// Returns the events of a run that started that many minutes after the first. Every trial whose number is a multiple
+/// Returns the events of a run that started that many minutes after the first. Each trial whose number is a multiple
 /// of `unlucky` failed.
 fn run(id: &str, label: Option<&str>, minute: usize, trials: usize, unlucky: usize) -> Vec<Envelope> {
     let first: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");

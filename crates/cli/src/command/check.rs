@@ -52,7 +52,7 @@ pub struct CheckArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Text, with the lines that the problems are in.
+    /// Text with the lines that contain the problems.
     Text,
     /// A JSON document.
     Json,
@@ -85,9 +85,9 @@ pub fn run(global: &Global, args: &CheckArgs, terminal: &Terminal) -> Result<Exi
 /// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Output {
-    /// Problems, and a short summary of what was read.
+    /// Problems, and a short summary of the files read.
     Brief,
-    /// The same, with the result of each claim.
+    /// The same, with the decision for each claim.
     Verbose,
     /// Everything as JSON.
     Json,
@@ -111,7 +111,7 @@ fn check_as(
     let prepared = preparation::prepare(global, args)?;
     let preparation::Prepared { plan, mut diagnostics, design, nearest, case_ids, .. } = prepared;
     diagnostics.extend(design.into_iter().filter(|_| strict));
-    // A run continues without them.
+    // A run continues without these files.
     for problem in plan.trials.iter().flat_map(|trial| &trial.case.broken) {
         if !diagnostics.contains(problem) {
             diagnostics.push(problem.clone());
@@ -159,7 +159,7 @@ fn check_as(
         }
     }
     let nothing = plan.trials.is_empty() && diagnostics.iter().all(|problem: &Diagnostic| !problem.is_error());
-    // The program ends here. Freeing a plan of ten thousand cases takes a fifth of its time.
+    // The program ends here. Freeing a plan of ten thousand cases takes a fifth of its running time.
     std::mem::forget(plan);
     Ok(ExitCode::from(if invalid {
         exit::INVALID
@@ -170,7 +170,7 @@ fn check_as(
     }))
 }
 
-/// Reports the number of trials that get a warning above their format's default number of turns.
+/// Reports the number of trials that get a warning if they exceed the default number of turns of their format.
 fn turn_warnings(plan: &Plan) -> String {
     let warned: Vec<u64> = plan.trials.iter().filter_map(|trial| trial.limits.warn_turns()).collect();
     match warned.first() {
@@ -184,7 +184,7 @@ fn turn_warnings(plan: &Plan) -> String {
     }
 }
 
-/// Result of a claim, which is an assertion in natural language.
+/// How a claim, an assertion in natural language, is decided.
 #[derive(Debug, Serialize)]
 struct Claim<'a> {
     suite: &'a str,
@@ -193,21 +193,21 @@ struct Claim<'a> {
     id: &'a str,
     /// Text of the claim.
     text: &'a str,
-    /// `judge`, or the types of assertions that it was compiled to.
+    /// `judge`, or the types of assertions into which it was compiled.
     method: String,
-    /// Assertions that it was compiled to; `None` if a model judges it.
+    /// Assertions into which it was compiled; `None` if a model judges it.
     compiled_as: Option<Vec<String>>,
     /// `true` if a model judges it.
     judged: bool,
     source: Excerpt,
 }
 
-/// Returns the claims of the planned cases, each once.
+/// Returns the claims of the planned cases without duplicates.
 fn claims(plan: &Plan) -> Vec<Claim<'_>> {
     let mut known = HashSet::new();
     let trials = plan.trials.iter().filter(|trial| trial.arm.variant.as_deref() != Some(WITHOUT_SKILL));
     let mut cases: Vec<_> = trials.filter(|trial| known.insert((&trial.id.suite, &trial.id.case))).collect();
-    // Sorted as written, regardless of the order of their trials.
+    // Cases appear in the order in which they are written, regardless of the order of their trials.
     cases.sort_by_key(|trial| trial.position);
     let of = cases.into_iter().flat_map(|trial| trial.checks.iter().map(move |check| (trial, check)));
     of.filter(|(_, check)| check.is_claim())
@@ -224,10 +224,10 @@ fn claims(plan: &Plan) -> Vec<Claim<'_>> {
         .collect()
 }
 
-/// Maximum width of a claim's assertions; above it, the text goes on its own line.
+/// Maximum width of a claim's assertions; if they are wider, the text goes on a separate line.
 const MAX_ASSERTIONS_WIDTH: usize = 44;
 
-/// Formats the claims case by case, each behind the assertions it became.
+/// Formats the claims case by case. The assertions into which a claim was compiled come first.
 fn table(claims: &[Claim<'_>]) -> String {
     let became = |claim: &Claim<'_>| match &claim.compiled_as {
         Some(parts) => parts.join(" and "),
@@ -256,7 +256,7 @@ fn table(claims: &[Claim<'_>]) -> String {
     text
 }
 
-/// Returns the number of claims that are checked, and of those that need a judge.
+/// Returns the number of claims that code checks, and of those that need a judge.
 fn claim_counts(claims: &[Claim<'_>], output: Output) -> String {
     let judged = claims.iter().filter(|claim| claim.judged).count();
     let decided = claims.len() - judged;

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use model::statistics::WithinMargin;
 use model::{RunRow, TrialRow};
 use report::{Comparison, Dimension};
 use serde_json::{Value, json};
@@ -46,6 +47,10 @@ pub struct CompareArgs {
     /// project's, else 0.05]
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     threshold: Option<f64>,
+    /// Also decide if the pass rate is no worse by more than this share, from 0 to 1; exit with 1 if it is worse by more,
+    /// and with 3 if the trials show neither
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    no_worse_than: Option<f64>,
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]
     format: Format,
@@ -91,7 +96,7 @@ impl Format {
     }
 }
 
-/// Maximum number of trials for which arms are shown: each of their trials must be read completely.
+/// Maximum number of trials up to which arms are shown, because each trial must be read completely.
 const READ_WHOLE: usize = 2_000;
 /// Maximum number of characters of Markdown, which a comment on a pull request can hold.
 const COMMENT: usize = 65_000;
@@ -133,6 +138,10 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
             within(&find(args.a.as_deref(), "latest")?, by, threshold, format)?
         }
     };
+    let comparisons: Vec<Comparison> = match args.no_worse_than {
+        Some(margin) => comparisons.into_iter().map(|each| each.with_margin(margin)).collect(),
+        None => comparisons,
+    };
     match format {
         Format::Json => terminal.json(&to_json(&comparisons, args.by)),
         Format::Terminal => {
@@ -147,8 +156,18 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
         }
         Format::Html => terminal.out(&report::comparison_page(&comparisons)),
     }
-    let is_worse = |each: &Comparison| each.has_regressed() || args.any && each.has_regressions();
-    Ok(ExitCode::from(if comparisons.iter().any(is_worse) { exit::FAILED } else { exit::PASSED }))
+    let is_worse = |each: &Comparison| {
+        let is_beyond_margin = each.within_margin() == Some(WithinMargin::Refuted);
+        each.has_regressed() || is_beyond_margin || args.any && each.has_regressions()
+    };
+    let is_open = |each: &Comparison| each.within_margin() == Some(WithinMargin::Open);
+    Ok(ExitCode::from(if comparisons.iter().any(is_worse) {
+        exit::FAILED
+    } else if comparisons.iter().any(is_open) {
+        exit::INCOMPLETE
+    } else {
+        exit::PASSED
+    }))
 }
 
 /// Compares two runs.
@@ -190,8 +209,8 @@ fn within(side: &Side, by: By, threshold: f64, format: Format) -> Result<Vec<Com
     comparisons.into_iter().map(detailed).collect()
 }
 
-/// Compares the newest runs with different labels, the oldest of them first. Runs that have no case in common with the
-/// newest one are omitted. With `first`, each is compared with that run.
+/// Compares the newest runs with different labels, starting with the oldest of them. Runs that have no case in common
+/// with the newest one are omitted. With `first`, each run is compared with that run.
 fn by_label(
     context: &ProjectContext,
     first: Option<Side>,
@@ -229,7 +248,7 @@ fn joined(comparisons: &[Comparison], draw: impl Fn(&Comparison) -> String) -> S
     comparisons.iter().map(draw).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the comparison of two runs, or the list of comparisons by something else.
+/// Returns the comparison of two runs as one object, or a list if parts or labels are compared.
 fn to_json(comparisons: &[Comparison], by: Option<By>) -> Value {
     let mut json = json!({ "schema": "trialrun.compare/1" });
     match (comparisons, by.and_then(|by| by.to_possible_value())) {

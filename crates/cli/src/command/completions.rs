@@ -14,7 +14,7 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints a completion script for the command line of that `definition`.
+/// Prints a completion script for the command line given by `definition`.
 pub fn run(args: &CompletionsArgs, definition: &mut clap::Command, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, definition, "trialrun", &mut script);

@@ -19,7 +19,7 @@ use crate::terminal::Terminal;
 #[derive(Debug, clap::Args)]
 pub struct ConfigArgs {
     /// Print JSON
-    // Before the groups of `run`, whose last heading it would get.
+    // Placed before the groups of `run`, because otherwise it would appear under their last heading.
     #[arg(long)]
     json: bool,
     /// Arguments of `run`, whose settings are shown
@@ -27,7 +27,7 @@ pub struct ConfigArgs {
     run: RunArgs,
 }
 
-/// Sections whose keys are already shown as settings, and one that is equivalent to its own file.
+/// Sections whose keys are already shown as settings, and one that is equivalent to a separate file.
 const SHOWN_ABOVE: [&str; 6] = ["defaults", "eval", "skills_dir", "tests", "state", "fixtures"];
 
 /// Replacement for a secret.
@@ -59,7 +59,7 @@ pub fn run(global: &Global, args: &ConfigArgs, terminal: &Terminal) -> Result<Ex
         for (name, node) in entries.iter().filter(|(name, _)| !SHOWN_ABOVE.contains(&name.value.as_str())) {
             written(("", &name.value), name.value.clone(), node, &mask, &mut more);
         }
-        // Each setting is shown once, with the effective value.
+        // Each setting is shown once, with its effective value.
         more.retain(|line| lines.iter().all(|known| known.name != line.name));
         lines.extend(more);
     }
@@ -74,7 +74,7 @@ pub fn run(global: &Global, args: &ConfigArgs, terminal: &Terminal) -> Result<Ex
     Ok(ExitCode::from(if invalid { exit::INVALID } else { exit::PASSED }))
 }
 
-/// Adds the values below `node`, which is called `name` and stored under `key` in the map called `section`.
+/// Adds the values below `node`, which is called `name` and is stored under `key` in the map called `section`.
 fn written((section, key): (&str, &str), name: String, node: &Node, mask: &Mask, lines: &mut Vec<Line>) {
     match &node.kind {
         NodeKind::Map(entries) if !entries.is_empty() => {
@@ -96,7 +96,7 @@ fn written((section, key): (&str, &str), name: String, node: &Node, mask: &Mask,
     }
 }
 
-/// Hides the secrets in `value`.
+/// Masks the secrets in `value`.
 fn hide(value: &mut Value, mask: &Mask) {
     match value {
         Value::String(text) => {
@@ -108,7 +108,7 @@ fn hide(value: &mut Value, mask: &Mask) {
     }
 }
 
-/// Replacement for a secret that the mask inserts.
+/// Text that the mask inserts in place of a secret.
 const MASKED: &str = "[masked]";
 
 fn table(lines: &[Line]) -> String {

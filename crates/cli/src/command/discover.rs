@@ -16,7 +16,7 @@ use crate::run_args::RunArgs;
 use crate::settings::Resolved;
 use crate::terminal::Terminal;
 
-/// Maximum width of a fact before its place; a longer one has its place on the next line.
+/// Maximum width of a fact; if it is wider, its location goes on the next line.
 const WIDEST: usize = 72;
 
 /// Arguments of `discover`.
@@ -40,7 +40,7 @@ struct Document<'a> {
     profile: &'a Profile,
 }
 
-/// Shows what sources say about an agent or a skill, with the places that say it.
+/// Shows what the sources say about an agent or a skill, and where they say it.
 pub fn run(global: &Global, args: &DiscoverArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let context = ProjectContext::find(global, &[])?;
     let model = match &args.model {
@@ -54,7 +54,7 @@ pub fn run(global: &Global, args: &DiscoverArgs, terminal: &Terminal) -> Result<
     if args.json {
         terminal.json(&Document { schema: "trialrun.profile/1", profile: &profile });
     } else {
-        // The agent wrote a part of it.
+        // The agent wrote part of this text.
         terminal.out(&report::clean(&text(&profile)));
     }
     if let (Some(agent), Some(reason)) = (&args.sources.agent, silence) {
@@ -104,7 +104,7 @@ fn section(text: &mut String, title: &str, facts: &[(&String, &[Evidence])]) {
     }
 }
 
-/// Formats one line per fact, with its places on the right.
+/// Formats one line per fact, with its locations on the right.
 fn lines(facts: &[(&String, &[Evidence])]) -> String {
     let column = widest(facts.iter().map(|(text, _)| text.as_str()).filter(|text| width(text) <= WIDEST));
     let line = |(text, evidence): &(&String, &[Evidence])| {
@@ -118,7 +118,7 @@ fn lines(facts: &[(&String, &[Evidence])]) -> String {
     facts.iter().map(line).collect()
 }
 
-/// Formats a tool with its parameters; optional ones have a question mark.
+/// Formats a tool with its parameters; optional ones are marked with a question mark.
 fn signature(tool: &ToolFact) -> String {
     let parameter = |one: &Parameter| {
         let kind = one.kind.as_ref().map(|kind| format!(": {kind}")).unwrap_or_default();

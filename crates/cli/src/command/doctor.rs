@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use agent::{AGENTS, Readiness};
-use model::Diagnostic;
+use model::{Diagnostic, FaultAction};
 use report::columns;
 use sandbox::Host;
 use sandbox::supervise::{self, Containment};
@@ -30,7 +30,7 @@ pub struct DoctorArgs {
     json: bool,
 }
 
-/// Kinds of findings that test this program itself: the examples of the assertions, and those of the operators.
+/// Kinds of findings that test this program itself, with the examples of the assertions and of the operators.
 const SELF_TEST: &str = "self-test";
 const OPERATOR: &str = "operator";
 
@@ -63,6 +63,7 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
     findings.push(runtime.block_on(git(&host)));
     findings.push(runtime.block_on(containment(&host)));
     findings.push(isolation(&host));
+    findings.extend(faults());
     let context = ProjectContext::find(global, &[])?;
     let resolved = Resolved::of(&RunArgs::default(), &context)?;
     findings.push(record(&context));
@@ -73,7 +74,7 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
         findings.extend(self_test());
         findings.extend(operator_self_test());
     }
-    // An agent that is not installed is not a fault of the machine; a failing self-test is a bug.
+    // A missing agent does not mean that the machine is broken; a failing self-test is a bug.
     let broken = findings.iter().any(|found| found.tests_itself() && !found.ready);
     if args.json {
         let rows: Vec<_> = findings
@@ -126,7 +127,7 @@ async fn containment(host: &Host) -> Finding {
     Finding { kind: "sandbox", name: "local".into(), ready, about: vec![about], hints: Vec::new() }
 }
 
-/// Checks which parts of `isolated` sandboxes this machine allows.
+/// Checks which parts of `isolated` sandboxes work on this machine.
 fn isolation(host: &Host) -> Finding {
     let (ready, about, hints) = match sandbox::SandboxFactory::open("isolated", host) {
         Ok(factory) => {
@@ -139,6 +140,21 @@ fn isolation(host: &Host) -> Finding {
         Err(error) => (false, Vec::new(), vec![error.to_string()]),
     };
     Finding { kind: "sandbox", name: "isolated".into(), ready, about, hints }
+}
+
+/// Checks whether the faults can be injected that need something of the machine.
+fn faults() -> Vec<Finding> {
+    let of_machine = [
+        (FaultAction::DiskFull { free: 0 }, "mounts a file system of limited size"),
+        (FaultAction::ClockOffset { seconds: 1 }, "uses libfaketime"),
+    ];
+    let finding = |(fault, about): (FaultAction, &str)| {
+        let refusal = sandbox::fault_refusal("isolated", &fault);
+        let about = refusal.as_ref().map_or_else(|| about.to_owned(), |(reason, _)| reason.clone());
+        let (ready, hints) = (refusal.is_none(), refusal.into_iter().map(|(_, help)| help).collect());
+        Finding { kind: "fault", name: fault.kind().name().to_owned(), ready, about: vec![about], hints }
+    };
+    of_machine.into_iter().map(finding).collect()
 }
 
 /// Checks the agents that the project configures. They are not started.
@@ -166,7 +182,7 @@ fn own_agents(resolved: &Resolved) -> Vec<Finding> {
     resolved.run.configured.iter().map(|config| looked_at(config)).collect()
 }
 
-/// Lists the model providers with their keys, and the judge. No requests are sent, and no key is shown.
+/// Lists the model providers with their keys, and the judge. Sends no requests and shows no keys.
 fn models(resolved: &Resolved) -> Vec<Finding> {
     let providers = &resolved.run.providers;
     let asked = llm::PROVIDERS.iter().filter(|provider| !provider.variables.is_empty());
@@ -205,7 +221,7 @@ fn model(provider: &llm::Provider, providers: &llm::Providers) -> Finding {
     Finding { kind: "provider", name, ready, about: vec![about], hints: Vec::new() }
 }
 
-/// Lists the built-in prices: one line for each vendor, with its newest list and the number of models in older ones.
+/// Lists the built-in prices: one line per vendor, with its newest list and the number of models in older ones.
 fn prices() -> Vec<Finding> {
     let mut vendors: BTreeMap<&str, Vec<&llm::PriceList>> = BTreeMap::new();
     for list in llm::price_lists() {
@@ -254,7 +270,7 @@ fn operator_self_test() -> Vec<Finding> {
         .collect()
 }
 
-/// Merges the assertions, and the operators, whose examples came out as documented into one line each.
+/// Merges the assertions and the operators with the documented results into one line each.
 fn in_short(findings: Vec<Finding>) -> Vec<Finding> {
     let (good, mut names): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|found| found.tests_itself() && found.ready);

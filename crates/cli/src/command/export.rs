@@ -29,7 +29,7 @@ pub struct ExportArgs {
     force: bool,
 }
 
-/// Writes one run to a file, whole or not at all.
+/// Writes one run to a file, atomically.
 pub fn run(global: &Global, args: &ExportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let context = ProjectContext::find(global, &[])?;
     let store = context.read_store()?;
@@ -46,7 +46,7 @@ pub fn run(global: &Global, args: &ExportArgs, terminal: &Terminal) -> Result<Ex
             return Err(CliError::usage(format!("{name} exists")).hint("`--force` replaces it"));
         }
     }
-    // A temporary file replaces it when it is complete.
+    // A complete temporary file replaces it in one step.
     let folder = path.parent().unwrap_or(&context.cwd);
     let mut part = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o666))

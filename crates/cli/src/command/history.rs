@@ -35,7 +35,7 @@ pub struct HistoryArgs {
 /// Lists recorded runs or their trials, newest run first.
 pub fn run(global: &Global, args: &HistoryArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let context = ProjectContext::find(global, &[])?;
-    // Without any runs, the history is empty; that is not an error.
+    // A missing record is an empty history, not an error.
     let store = context.find_store()?;
     if args.cases || args.suite.is_some() || args.case.is_some() {
         trials(store.as_deref(), args, terminal)
@@ -76,7 +76,7 @@ fn trials(store: Option<&dyn Store>, args: &HistoryArgs, terminal: &Terminal) ->
     };
     let is_named = |store: &dyn Store| named(store, args.suite.as_deref(), args.case.as_deref());
     if args.json {
-        // A long history is written as it is read.
+        // A long history is printed while it is read.
         let mut list = terminal.json_list();
         if let Some(store) = store {
             let mut is_empty = true;
@@ -99,7 +99,7 @@ fn trials(store: Option<&dyn Store>, args: &HistoryArgs, terminal: &Terminal) ->
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the suite that `name` names: the suite itself, or the only one of the skill with that name.
+/// Returns the suite to which `name` refers: the suite itself, or the only one of the skill with that name.
 pub fn suite_of(store: Option<&dyn Store>, name: Option<&str>) -> Result<Option<String>, CliError> {
     let (Some(store), Some(name)) = (store, name) else { return Ok(name.map(str::to_owned)) };
     let is_suite = TrialFilter { suite: Some(name.to_owned()), last: Some(1), ..TrialFilter::default() };
@@ -117,7 +117,7 @@ pub fn suite_of(store: Option<&dyn Store>, name: Option<&str>) -> Result<Option<
     }
 }
 
-/// Returns an error if trials are recorded, but none of that suite or case.
+/// Returns an error if trials are recorded, but none for that suite or case.
 pub fn named(store: &dyn Store, suite: Option<&str>, case: Option<&str>) -> Result<(), CliError> {
     let all = store.cases()?;
     let missing = [("suite", suite), ("case", case)].into_iter().find_map(|(what, name)| Some((what, name?)));

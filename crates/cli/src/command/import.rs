@@ -20,7 +20,7 @@ pub struct ImportArgs {
     files: Vec<PathBuf>,
 }
 
-/// Adds runs from files to the record. A run that is recorded already stays as it is.
+/// Adds runs from files to the record. A run that is already recorded stays unchanged.
 pub fn run(global: &Global, args: &ImportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let context = ProjectContext::find(global, &[])?;
     let files = opened(&context.cwd, &args.files)?;
@@ -41,7 +41,7 @@ pub fn run(global: &Global, args: &ImportArgs, terminal: &Terminal) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens all files before any is used, so that a wrong name changes nothing. Returns each with its name.
+/// Opens all files before any of them is used, so that a wrong name changes nothing. Returns each file with its name.
 pub fn opened(cwd: &Path, files: &[PathBuf]) -> Result<Vec<(String, BufReader<File>)>, CliError> {
     let open = |path: &PathBuf| {
         let file = File::open(cwd.join(path))

@@ -71,16 +71,16 @@ impl InitArgs {
         self.skill.as_deref().unwrap_or("my-skill")
     }
 
-    /// Returns the name of the skill if the positional argument is one, as in agent-skill-eval: no option asks for a
-    /// project, and no directory of that name exists, or it contains a skill.
+    /// Returns the name of the skill if the positional argument is one, as in agent-skill-eval: no option requests a
+    /// project, and the directory either does not exist or contains a skill.
     fn named_skill(&self) -> Option<&str> {
         let asks_for_project = self.template.is_some()
             || self.skill.is_some()
             || self.skills_dir.is_some()
             || self.model.is_some()
             || self.permission_mode.is_some();
-        let place = self.output.as_ref().map_or_else(|| self.dir.clone(), |output| output.join(&self.dir));
-        let is_new = self.output.is_some() || !place.exists() || place.join("SKILL.md").is_file();
+        let target = self.output.as_ref().map_or_else(|| self.dir.clone(), |output| output.join(&self.dir));
+        let is_new = self.output.is_some() || !target.exists() || target.join("SKILL.md").is_file();
         self.dir.to_str().filter(|name| !asks_for_project && is_new && is_a_skill_name(name))
     }
 
@@ -112,7 +112,7 @@ const SCHEMA_FILE: &str = "scenario.schema.json";
 const CONVERSATION_SCHEMA_FILE: &str = "conversation.schema.json";
 const EVALS_SCHEMA_FILE: &str = "evals.schema.json";
 
-/// Scaffolds a project. Nothing is written unless everything can be.
+/// Scaffolds a project. Nothing is written unless all files can be written.
 pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(mode) = &args.permission_mode {
         let modes = model::PermissionMode::ALL.map(|(name, _)| name);
@@ -219,7 +219,7 @@ fn keep_other_configuration(args: &InitArgs) -> Result<(), CliError> {
     })
 }
 
-/// Returns the configuration in a folder above `dir`, which a configuration in `dir` hides.
+/// Returns the configuration in a parent folder of `dir` that a configuration in `dir` would hide.
 fn hidden_configuration(dir: &Path) -> Option<PathBuf> {
     let dir = std::path::absolute(dir).ok()?;
     let in_folder = |folder: &Path| suite::config_names().map(|name| folder.join(name)).find(|file| file.is_file());
@@ -301,7 +301,7 @@ fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
             files.push((PathBuf::from("agent.ts"), AGENT.to_owned()));
             files.push((PathBuf::from("tests/hello.test.ts"), TEST.to_owned()));
             files.push((PathBuf::from("tests/edge-case.yaml"), conversation));
-            // In the folder of the tests, so that a project with a `tsconfig.json` of its own keeps it.
+            // Placed in the folder of the tests, so that a project keeps its own `tsconfig.json`.
             files.push((PathBuf::from("tests/tsconfig.json"), TSCONFIG.to_owned()));
             files.push((PathBuf::from("types/trialrun.d.ts"), grade::declarations()));
             files.push((PathBuf::from("types/globals.d.ts"), GLOBALS.to_owned()));
@@ -328,8 +328,8 @@ fn skill(args: &InitArgs, home: &Path) -> Vec<(PathBuf, String)> {
     ]
 }
 
-/// Returns the folder of the skill `name`, and its files with a suite. An existing `SKILL.md` is kept. The schema is
-/// next to the suite, so that the skill is self-contained.
+/// Returns the folder of the skill `name`, and its files including a suite. An existing `SKILL.md` is kept. The schema
+/// is placed next to the suite, so that the skill is self-contained.
 fn named_skill(args: &InitArgs, name: &str) -> (PathBuf, Vec<(PathBuf, String)>) {
     let dir = args.output.clone().unwrap_or_else(|| PathBuf::from("."));
     let home = PathBuf::from(name);
@@ -343,7 +343,7 @@ fn named_skill(args: &InitArgs, name: &str) -> (PathBuf, Vec<(PathBuf, String)>)
     (dir, files)
 }
 
-/// Leaves out a `SKILL.md` that the user already has. The suite beside it is new.
+/// Omits `SKILL.md` if the user already has one. The suite next to it is still created.
 fn without_own_skill(args: &InitArgs, dir: &Path, files: Vec<(PathBuf, String)>) -> Vec<(PathBuf, String)> {
     let is_wanted = |file: &PathBuf| args.force || !file.ends_with("SKILL.md") || !dir.join(file).exists();
     files.into_iter().filter(|(file, _)| is_wanted(file)).collect()
@@ -372,7 +372,7 @@ fn pretty(schema: &serde_json::Value) -> String {
     serde_json::to_string_pretty(schema).unwrap_or_default() + "\n"
 }
 
-/// Returns the relative path from a folder to its base folder.
+/// Returns the relative path from a folder up to its base folder.
 fn up_from(folder: &Path) -> String {
     vec![".."; folder.components().count()].join("/")
 }
@@ -397,7 +397,7 @@ fn config(args: &InitArgs) -> String {
     }
     match args.template() {
         Template::Scenario => text.push_str("  agent: chat # or claude-code\n"),
-        // An evaluation needs a real agent. The scenario selects `chat` with a scripted model.
+        // An evaluation needs a real agent. The scenario itself selects `chat` with a scripted model.
         Template::Skill => text.push_str("  agent: claude-code # or codex, opencode, chat\n"),
         Template::Code => {}
     }

@@ -17,7 +17,7 @@ use crate::terminal::Terminal;
 #[derive(Debug, clap::Args)]
 pub struct ListArgs {
     /// Print JSON
-    // Before the groups of `run`, whose last heading it would get.
+    // Placed before the groups of `run`, because otherwise it would appear under their last heading.
     #[arg(long)]
     json: bool,
     /// Files, directories and options of `run` that select what to list
@@ -43,7 +43,7 @@ pub struct ListArgs {
     sandboxes: bool,
 }
 
-/// Lists cases, or built-in agents, assertions, reports and sandboxes.
+/// Lists cases, or the built-in agents, assertions, reports and sandboxes.
 pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(rows) = built_in(args) {
         if args.json {

@@ -17,7 +17,7 @@ pub struct ManArgs {
     dir: Option<PathBuf>,
 }
 
-/// Prints the manual page of the command line of that `definition`, or writes one for each command.
+/// Prints the manual page for the command line given by `definition`, or writes one page per command.
 pub fn run(args: &ManArgs, definition: clap::Command, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let Some(dir) = &args.dir else {
         let mut page = Vec::new();

@@ -1,5 +1,5 @@
-//! `trialrun mcp`: a server of the Model Context Protocol on stdin and stdout, for coding agents. Each tool runs a
-//! command of this program in its own process, so a tool prints exactly what a user sees.
+//! `trialrun mcp`: a server for the Model Context Protocol on stdin and stdout, for coding agents. Each tool runs a
+//! command of this program in a separate process, so a tool prints exactly what a user would see.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -21,19 +21,19 @@ use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
 
-/// Maximum length of a result in characters; the middle of a longer one is omitted.
+/// Maximum length of a result in characters; longer results are cut in the middle.
 const MAX_RESULT_CHARS: usize = 60_000;
 
-/// Instructions for the model of a client.
+/// Instructions for the client's model.
 const INSTRUCTIONS: &str = "Tests of AI agents, agent skills and prompts. Use `check` after each change of a test, \
                             `audit` to find out whether a test can fail, `run` to run it, and `show` to read why a trial \
                             failed.";
 
-/// A tool, which is a command of this program.
+/// A tool that runs a command of this program.
 struct CommandTool {
     name: &'static str,
     description: &'static str,
-    /// True if the command does not change anything.
+    /// True if the command changes nothing.
     is_read_only: bool,
     parameters: &'static [Parameter],
 }
@@ -45,7 +45,7 @@ struct Parameter {
     kind: Kind,
 }
 
-/// Form of a parameter, and its place on the command line.
+/// Type of a parameter, and its place on the command line.
 enum Kind {
     /// Texts after the options.
     Positional,
@@ -155,8 +155,8 @@ impl CommandTool {
         Tool::new(self.name, self.description, Arc::new(schema)).with_annotations(annotations)
     }
 
-    /// Returns the command line for these arguments. Values are always part of an option or after `--`, so that none is
-    /// read as an option.
+    /// Returns the command line for these arguments. A value is always part of an option or comes after `--`, so that
+    /// it is never parsed as an option.
     fn command_line(&self, arguments: &JsonObject) -> Result<Vec<String>, String> {
         let names = || self.parameters.iter().map(|parameter| parameter.name);
         if let Some(unknown) = arguments.keys().find(|name| names().all(|known| known != name.as_str())) {
@@ -264,8 +264,8 @@ impl ServerHandler for Server {
     }
 }
 
-/// Returns what a command printed, with its exit code. Only a command that could not do its work is an error: a failed
-/// test is a result.
+/// Returns the output of a command, with its exit code. Only a command that could not do its work is an error: a
+/// failed test is a result.
 fn result(output: &std::process::Output) -> CallToolResult {
     let code = output.status.code();
     let printed = [&output.stdout, &output.stderr].map(|stream| String::from_utf8_lossy(stream).trim_end().to_owned());

@@ -26,7 +26,7 @@ pub struct MergeArgs {
     label: Option<String>,
 }
 
-/// Merges the shards of a run into one run of the record.
+/// Merges the shards of a run into one recorded run.
 pub fn run(global: &Global, args: &MergeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let context = ProjectContext::find(global, &[])?;
     let failed = |error: std::io::Error| CliError::environment(format!("cannot create a temporary record: {error}"));
@@ -73,8 +73,8 @@ pub fn run(global: &Global, args: &MergeArgs, terminal: &Terminal) -> Result<Exi
     Ok(ExitCode::from(exit::INCOMPLETE))
 }
 
-/// Returns the id of the run that merges `runs`: its time is that of the first shard, and the rest depends on all of
-/// them, so that merging them again gives the same run.
+/// Returns the id of the run that merges `runs`. Its time comes from the first shard, and the rest depends on all
+/// shards, so merging them again gives the same run.
 fn id_of(runs: &mut [String]) -> String {
     runs.sort_unstable();
     let first = runs.first().and_then(|run| uuid::Uuid::parse_str(run).ok()).map_or(0, |id| id.as_u128());

@@ -1,4 +1,4 @@
-//! One file per command: its arguments, whose comments are the help, and its implementation.
+//! One file per command, with its arguments, whose comments are the help, and its implementation.
 
 pub mod audit;
 pub mod check;
@@ -32,7 +32,7 @@ pub mod view;
 
 use clap::Subcommand;
 
-/// The commands, in the order users see them.
+/// The commands, in the order in which users see them.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run tests
@@ -68,7 +68,8 @@ pub enum Command {
     Report(report::ReportArgs),
     /// Show pass rate, tokens, cost and time over runs
     Trend(trend::TrendArgs),
-    /// Serve list, check, run, show, compare and audit to coding agents, with the Model Context Protocol on stdin and stdout
+    /// Serve list, check, run, show, compare and audit to coding agents, with the Model Context Protocol on stdin and
+    /// stdout
     Mcp,
     /// Compare two runs, or the models, agents or variants of one
     #[command(alias = "diff")]

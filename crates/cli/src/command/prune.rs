@@ -38,7 +38,7 @@ pub struct PruneArgs {
     older_than: Option<u64>,
 }
 
-/// Parses an age in milliseconds: a number of seconds, or an age with a unit.
+/// Parses an age in milliseconds: a bare number of seconds, or a number with a unit.
 fn parse_min_age(written: &str) -> Result<u64, String> {
     if written.trim_end_matches(['d', 'h', 'm', 's']) == "0" {
         return Ok(0);
@@ -47,7 +47,7 @@ fn parse_min_age(written: &str) -> Result<u64, String> {
     seconds.or_else(|_| parse_age(written))
 }
 
-/// Parses an age in milliseconds: a number of days, or a duration.
+/// Parses an age in milliseconds: a bare number of days, or a duration.
 fn parse_age(written: &str) -> Result<u64, String> {
     match written.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()) {
         Some(days) => Ok(u64::from(days) * 24 * 3_600_000),
@@ -55,7 +55,7 @@ fn parse_age(written: &str) -> Result<u64, String> {
     }
 }
 
-/// Lists what a killed run left behind, and removes it if requested. Sandboxes in use are never affected.
+/// Lists what a killed run left behind, and removes it if requested. Sandboxes in use are never touched.
 pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(keep) = args.runs {
         let keep = args.keep.or(keep);
@@ -116,7 +116,7 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
     terminal.out(&text);
     let (mut removed, mut freed, mut failed) = (0, 0, false);
     for orphan in &survey.orphans {
-        // An agent names its own files after the path without links.
+        // Agents name their own files after the path with links resolved.
         let path = orphan.path.canonicalize().unwrap_or_else(|_| orphan.path.clone());
         match prune::remove(orphan) {
             Ok(true) => {
@@ -135,8 +135,8 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
     Ok(ExitCode::from(if failed { exit::FAILED } else { exit::PASSED }))
 }
 
-/// Lists the recorded runs beyond the newest `keep` that are old enough, and removes them if requested. A run in
-/// progress is kept.
+/// Lists the recorded runs that are beyond the newest `keep` and old enough, and removes them if requested. Runs in
+/// progress are kept.
 fn remove_runs(global: &Global, args: &PruneArgs, keep: u32, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let (yes, keep) = (args.yes, usize::try_from(keep).unwrap_or(usize::MAX));
     let age = jiff::SignedDuration::from_millis(i64::try_from(args.older_than.unwrap_or(0)).unwrap_or(i64::MAX));
@@ -151,7 +151,7 @@ fn remove_runs(global: &Global, args: &PruneArgs, keep: u32, terminal: &Terminal
         text.push_str(&format!("{}  {}  {}{label}\n", run.short, run.started_at, counted(run.finished, "trial")));
         if yes {
             store.remove(&run.id)?;
-            // The files that a run wrote for its commands are removed too.
+            // The files that a run wrote for its hooks are removed too.
             let _ = std::fs::remove_dir_all(crate::hooks::artifacts_of(&context.state, &run.id));
         }
     }

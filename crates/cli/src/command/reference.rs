@@ -1,7 +1,7 @@
 //! `trialrun reference`: the generated sections of the pages in `docs/reference/`.
 //!
-//! The pages are written by hand. A section such as a table of fields comes from the code and is kept between two lines:
-//! `<!-- generated: NAME -->` and `<!-- end -->`.
+//! The pages are written by hand. Sections such as tables of fields are generated from the code and stand between two
+//! lines: `<!-- generated: NAME -->` and `<!-- end -->`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -78,7 +78,7 @@ fn sections(definition: clap::Command) -> BTreeMap<String, String> {
     .collect()
 }
 
-/// `page` with its sections taken from `unused`. An unknown, repeated or unclosed section is an error.
+/// Fills the sections of `page` from `unused`. An unknown, repeated or unclosed section is an error.
 fn fill(page: &str, unused: &mut BTreeMap<String, String>) -> Result<String, String> {
     let mut filled = String::with_capacity(page.len());
     let mut lines = page.lines();
@@ -95,19 +95,19 @@ fn fill(page: &str, unused: &mut BTreeMap<String, String>) -> Result<String, Str
     Ok(filled)
 }
 
-/// Table of the reports.
+/// Returns the table of reports.
 fn reports() -> String {
     let rows = report::REPORTS.iter().map(|report| format!("| `{}` | {}. |\n", report.name, report.summary));
     format!("| report | |\n| --- | --- |\n{}", rows.collect::<String>())
 }
 
-/// Help and other names of every command, as sections called like the command.
+/// Returns the help and other names of every command, as sections named after the commands.
 fn command_line(definition: clap::Command) -> Vec<(String, String)> {
     let mut program = definition.term_width(100);
     program.build();
     let shown = program.get_subcommands_mut().filter(|command| !command.is_hide_set() && command.get_name() != "help");
     let section = |command: &mut clap::Command| {
-        // The short help omits options that the page lists.
+        // The short help omits options that the page should list.
         let is_cut = command.get_arguments().any(clap::Arg::is_hide_short_help_set);
         let help = if is_cut { command.render_long_help() } else { command.render_help() }.to_string();
         let help: Vec<&str> = help.lines().map(str::trim_end).collect();
@@ -117,7 +117,8 @@ fn command_line(definition: clap::Command) -> Vec<(String, String)> {
     shown.map(section).collect()
 }
 
-/// Names that a command and its options have in the tools that trialrun replaces. Help does not list them.
+/// Returns the names that a command and its options have in the tools that trialrun replaces. The help does not list
+/// them.
 fn other_names(command: &clap::Command) -> String {
     let quoted = |names: Vec<String>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let mut rows = String::new();

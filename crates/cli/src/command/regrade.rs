@@ -68,7 +68,7 @@ impl RegradeArgs {
     }
 }
 
-/// Grades the evidence of a run again, and records that as a new run.
+/// Grades the evidence of a run again, and records the result as a new run.
 pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
     let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
@@ -130,7 +130,7 @@ fn records(store: &dyn Store, run: &RunRow, info: &RunInfo) -> Result<Vec<TrialR
     planned.map(|id| Ok(store.trial(&run.id, &id)?)).collect()
 }
 
-/// Returns the arguments of `run` that load the suites of that run today.
+/// Returns the arguments of `run` that load the current version of that run's suites.
 fn run_args(
     args: &RegradeArgs,
     store: &dyn Store,
@@ -153,7 +153,7 @@ fn run_args(
     Ok(run)
 }
 
-/// Returns the files of the cases, as the trials of an older record name them.
+/// Returns the files of the cases, as recorded with the trials of an older run.
 fn files(store: &dyn Store, run: &str, records: &[TrialRecord]) -> Result<Vec<String>, CliError> {
     let mut files: BTreeSet<String> = BTreeSet::new();
     for record in records {
@@ -165,7 +165,7 @@ fn files(store: &dyn Store, run: &str, records: &[TrialRecord]) -> Result<Vec<St
     Ok(files.into_iter().collect())
 }
 
-/// Everything that is known before grading starts.
+/// Everything that is needed before grading starts.
 struct Prepared {
     context: ProjectContext,
     resolved: Resolved,
@@ -190,7 +190,7 @@ fn prepare(
     }
     let mut context = ProjectContext::find(global, &places)?;
     if are_recorded {
-        // The record names files relative to the project's folder, not to the folder of this command.
+        // The record has paths relative to the project's folder, not to this command's directory.
         context.cwd = root;
     }
     let mut resolved = Resolved::of(&args, &context)?;
@@ -216,8 +216,8 @@ fn prepare(
     Ok(Prepared { context, resolved, regrade, diagnostics })
 }
 
-/// Uses the judge of that run, unless another one is given. Returns `true` if that differs from the judge that would be
-/// used otherwise.
+/// Uses the judge of that run, unless another one is given. Returns `true` if it differs from the judge that would
+/// otherwise be used.
 fn judges_then(args: &mut RunArgs, resolved: &Resolved, then: &RunInfo) -> bool {
     let text = |name: &str| then.settings.get(name).and_then(Value::as_str).map(str::to_owned);
     let now = |name: &str| resolved.rows.iter().find(|row| row.name == name).and_then(|row| row.value.as_str());

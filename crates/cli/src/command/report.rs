@@ -82,7 +82,7 @@ pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<Ex
     if unknown > 0 {
         terminal.err(&format!("warning: {unknown} events were skipped, because another version recorded them\n"));
     }
-    // Sending was the command's only task.
+    // The command had no other task than to send the report.
     match warnings.take().first() {
         Some(warning) => Err(CliError::environment(warning)),
         None => Ok(ExitCode::SUCCESS),

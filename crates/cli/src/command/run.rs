@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use model::{Diagnostic, RunInfo, Shard};
+use model::{Case, Diagnostic, RemoteMode, RunInfo, Shard};
 use report::{Reporter, RunHash};
 use runner::Plan;
 use store::Store;
 
+use super::cleanup::AfterTrial;
 use crate::error::CliError;
 use crate::execution::{conclude, execute};
 use crate::global::Global;
@@ -47,7 +48,7 @@ pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitC
         return super::check::check(global, args, terminal);
     }
     limits::raise_open_files();
-    // Comes before anything is read, so that an unknown report is reported at once.
+    // Done before anything is read, so that an unknown report is reported immediately.
     reports::check_directories(&requested(&args.output.report)?)?;
     run_prepared(args, prepare(global, args)?, None, terminal)
 }
@@ -62,7 +63,7 @@ pub struct Started {
     pub lock: Option<RunLock>,
 }
 
-/// Runs the prepared plan, unless it has problems: the rest of the run `resumed`, or a new run.
+/// Runs the prepared plan, unless it has problems: a new run, or the rest of the run `resumed`.
 pub fn run_prepared(
     args: &RunArgs,
     prepared: Prepared,
@@ -72,7 +73,7 @@ pub fn run_prepared(
     let Prepared { context, resolved, mut plan, diagnostics, nearest, case_ids, .. } = prepared;
     let reports = ReportArgs { reports: settings::reports(args, &context), ..args.output.report.clone() };
     let (reports, directory) = reports::with_directory(requested(&reports)?, &args.output)?;
-    // Modules that do not load make their trials broken; the run continues.
+    // A module that does not load breaks its trials, but the run continues.
     let unloaded = plan.trials.iter().flat_map(|trial| &trial.case.broken);
     let problems: Vec<Diagnostic> = diagnostics.iter().chain(unloaded).cloned().collect();
     terminal.diagnostics(&problems);
@@ -86,7 +87,8 @@ pub fn run_prepared(
             terminal.err(&format!("nothing to run: {}\n", none_failed(run)));
             return Ok(ExitCode::SUCCESS);
         }
-        // Small suites leave shards empty. They are recorded, so that no shard is missing when all are merged.
+        // With small suites, some shards are empty. They are recorded too, so that no shard is missing when all are
+        // merged.
         match args.selection.shard.filter(|_| plan.cases_matched > 0) {
             Some((index, of)) => terminal.err(&format!("note: shard {index}/{of} has no cases\n")),
             None => return Err(nothing_selected(args, &plan, nearest.as_deref(), &case_ids)),
@@ -95,15 +97,24 @@ pub fn run_prepared(
     if let Some(warning) = args.schedule.timeout.and_then(|timeout| timeout.warning(&context.project)) {
         terminal.err(&format!("warning: {warning}\n"));
     }
+    let real_remotes = warn_of_real_remotes(&plan, terminal);
     if args.sandboxes.lend_git_sign_in {
+        if real_remotes == 0 {
+            return Err(CliError::usage("`--lend-git-sign-in` needs `--remote real`")
+                .hint("the agents of this run push to copies of the source repository, which need no sign-in"));
+        }
         plan.settings.sandbox.extra_env = git_sign_in::variables(args.sandboxes.source_repo.as_deref())?;
+    }
+    let cleaner = Arc::new(AfterTrial::default());
+    if real_remotes > 0 && !plan.settings.sandbox.keep {
+        plan.cleaner = Some(Arc::<AfterTrial>::clone(&cleaner));
     }
     let is_resumed = resumed.is_some();
     let Started { mut store, info, lock } = match resumed {
         Some(resumed) => resumed,
         None => {
             let (store, info) = (context.open_store()?, info(args, &resolved, &plan, &context));
-            // Without a lock, the run can be resumed while it is in progress, but it can be run.
+            // Without a lock, the run could be resumed while it is still in progress, but it can run.
             let lock = RunLock::acquire(&context.database, &info.id).ok();
             Started { store, info, lock }
         }
@@ -124,7 +135,8 @@ pub fn run_prepared(
     reporters.extend(hooks::set_up(args, hook_timeout_ms, &context, &mut plan, &info, &host, directory)?);
     if is_resumed {
         store.reopen(&id)?;
-        // Reports show the whole run. An output that cannot be written is reported at its end.
+        // Reports show the whole run, including the part before the interruption. Output errors are reported at the
+        // end.
         store.replay(&id, &mut |event| reporters.iter_mut().for_each(|reporter| drop(reporter.event(event))))?;
     }
     let jobs = resolved.run.jobs.min(plan.trials.len()).max(1);
@@ -132,6 +144,7 @@ pub fn run_prepared(
         runner::run(plan, host, info, controls, listener)
     })?;
     drop(lock);
+    cleaner.report(terminal);
     for warning in warnings.take() {
         terminal.err(&format!("warning: {warning}\n"));
     }
@@ -143,13 +156,33 @@ pub fn run_prepared(
         return concluded;
     }
     let cleaned = super::cleanup::after_run(&context, &id, terminal)?;
-    // Leftovers on a remote must be visible, but say nothing about the agent.
+    // Side effects left on a remote must be visible in the exit code, but say nothing about the agent.
     concluded.map(|code| if code == ExitCode::SUCCESS { cleaned } else { code })
+}
+
+/// Says that agents can push to the real source repository, and returns the number of trials in which they can.
+fn warn_of_real_remotes(plan: &Plan, terminal: &Terminal) -> usize {
+    let settings = &plan.settings.sandbox;
+    let Some(source) = &settings.source_repo else { return 0 };
+    let is_real = |case: &Case| settings.remote_of(case) == RemoteMode::Real;
+    let count = plan.trials.iter().filter(|trial| is_real(&trial.case)).count();
+    if count > 0 {
+        let end = match settings.keep {
+            true => "nothing is removed there, because of `--keep-sandbox`",
+            false => "the branches and review requests that a trial creates there are removed at its end",
+        };
+        terminal.err(&format!(
+            "warning: `remote` is `real`: the agents of {} can push to {}; {end}\n",
+            report::counted(count, "trial"),
+            sandbox::without_sign_in(source)
+        ));
+    }
+    count
 }
 
 /// Returns the description of a new run.
 pub fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan, context: &ProjectContext) -> RunInfo {
-    // A run of `--watch` has another selection than its command line.
+    // A run started by `--watch` has a different selection than its command line.
     let invocation = if args.output.watch { None } else { invocation(plan, &context.cwd) };
     let shard = args.selection.shard.map(|(index, of)| Shard {
         index,

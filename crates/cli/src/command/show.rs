@@ -90,7 +90,7 @@ pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// Lists the other trials of the same case, unless this one was named by its id.
+/// Lists the other trials of the same case, unless this one was selected by its id.
 fn others(store: &dyn Store, shown: &TrialRow, wanted: &str) -> Result<String, CliError> {
     let of_case = TrialFilter {
         suite: Some(shown.suite.clone()),

@@ -13,7 +13,7 @@ use crate::machine;
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 
-/// Maximum number of trials of a run that are read completely; larger runs are shown from the lists alone.
+/// Maximum number of trials for which a run is read completely; larger runs are shown from the lists alone.
 const READ_WHOLE: usize = 2_000;
 
 /// Arguments of `status`.
@@ -56,7 +56,7 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads the details of a run that no list contains from its events.
+/// Reads from the run's events the details that the lists do not contain.
 pub fn details(store: &dyn Store, run: &RunRow) -> Result<Details, StoreError> {
     let mut details = Details { agents: store.info(&run.id)?.agents, ..Details::default() };
     store.replay(&run.id, &mut |envelope| match &envelope.event {

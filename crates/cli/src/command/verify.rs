@@ -73,7 +73,10 @@ pub fn run(global: &Global, args: &VerifyArgs, terminal: &Terminal) -> Result<Ex
                     Some(_) => "It is the expected hash.\n",
                     None => "Compare it with a copy that you keep elsewhere: `trialrun verify RUN --expect HASH`.\n",
                 };
-                format!("Run {name} is as it was recorded ({}{unfinished}). Its hash is\n  {hash}\n{note}", counted(*trials, "trial"))
+                let trials = counted(*trials, "trial");
+                format!(
+                    "Run {name} is unchanged since it was recorded ({trials}{unfinished}). Its hash is\n  {hash}\n{note}"
+                )
             }
             (Verification::Unchained, _) => {
                 format!("Run {name} cannot be verified: it was recorded or imported without hashes.\n")

@@ -1,4 +1,4 @@
-//! Profiles that took requests to find, in the state folder of the project.
+//! Cache of profiles that required requests, in the state folder of the project.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ const LARGEST: u64 = 16 * 1024 * 1024;
 /// Maximum number of profiles; the oldest ones are removed.
 const MOST: usize = 16;
 
-/// Age in days up to which a profile of something that may change unnoticed is used.
+/// Maximum age in days of a profile whose subject may change unnoticed.
 const OLDEST_DAYS: i64 = 7;
 
 /// Cached profiles.
@@ -53,7 +53,7 @@ pub struct Cached {
 }
 
 impl Cache {
-    /// Reads the cache of a project. With `refresh`, its profiles are only replaced. A file that cannot be read counts as
+    /// Opens the cache of a project. With `refresh`, profiles are written but not used. An unreadable file counts as
     /// empty.
     pub fn open(context: &ProjectContext, refresh: bool) -> Self {
         let file = context.state.join(FILE);
@@ -86,7 +86,7 @@ impl Cache {
         if is_new {
             std::fs::write(folder.join(".gitignore"), "*\n")?;
         }
-        // Another command may read the file at the same time.
+        // Another command may be reading the file at the same time.
         let written = tempfile::NamedTempFile::new_in(&folder)?;
         serde_json::to_writer(&written, &self.content)?;
         written.persist(&self.file).map(drop).map_err(|error| error.error)

@@ -1,4 +1,4 @@
-//! Documents of an HTTP endpoint.
+//! Documents that an HTTP endpoint serves about itself.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum size of a document, in bytes.
 const LARGEST: usize = 4 * 1024 * 1024;
 
-/// Returns the facts in the documents at the root of `url`, and what was found at each path. Redirects are not followed.
+/// Returns the facts in the documents at the root of `url`, and the result for each path. Redirects are not followed.
 ///
 /// # Errors
 /// Returns an error if no temporary folder can be created.
@@ -48,7 +48,7 @@ pub async fn documents(
                 }
             }
             Ok(Err(Some(problem))) => {
-                // The same problem with every document is one problem with the endpoint.
+                // If every document has the same problem, it is a problem with the endpoint.
                 let note = format!("documents of the endpoint: {problem}");
                 if !notes.contains(&note) {
                     notes.push(note);
@@ -60,7 +60,8 @@ pub async fn documents(
     Ok((profile, notes))
 }
 
-/// Fetches a JSON document. The error is a problem worth a note; a path that does not exist is none.
+/// Fetches a JSON document. Returns an error with a note if there is a problem, and without one if the path does not
+/// exist.
 async fn fetch(client: reqwest::Client, url: Url, timeout: Duration) -> Result<Vec<u8>, Option<String>> {
     let request = client.get(url).header("accept", "application/json").timeout(timeout);
     let mut response = request.send().await.map_err(|error| Some(problem(&error, timeout)))?;

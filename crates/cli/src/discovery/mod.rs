@@ -1,4 +1,4 @@
-//! Facts about an agent or a skill, from everything that the command line names.
+//! Facts about an agent or a skill, from all sources that the command line names.
 
 mod cache;
 mod endpoint;
@@ -29,19 +29,20 @@ use crate::settings::Resolved;
 use crate::signals;
 use crate::terminal::Terminal;
 
-/// Name of the evidence on the command line.
+/// Name of this evidence, as on the command line.
 const DESCRIPTION: &str = "--description";
 
-/// Confidence in a tool that a recorded run shows.
+/// Confidence in a tool that was called in a recorded run.
 const RECORDED: f64 = 0.9;
 
-/// Prefix of the name of an agent behind HTTP.
+/// Prefix for the name of an agent behind HTTP.
 const HTTP: &str = "http:";
 
 /// Sources of facts about an agent or a skill. All of them are combined.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct SourceArgs {
-    /// Skills by name or folder, folders with source code, prompts (`.md`, `.txt`), OpenAPI documents, lists of tools (`.json`, `.yaml`)
+    /// Skills by name or folder, folders with source code, prompts (`.md`, `.txt`), OpenAPI documents, lists of tools
+    /// (`.json`, `.yaml`)
     #[arg(value_name = "PATH|SKILL")]
     pub paths: Vec<PathBuf>,
     /// Purpose of the agent, in your words
@@ -81,7 +82,7 @@ impl SourceArgs {
     }
 }
 
-/// Returns the name of an agent: a URL is that of an agent behind HTTP.
+/// Returns the name of an agent: a URL becomes the name of an agent behind HTTP.
 fn parse_agent(written: &str) -> Result<String, String> {
     match ["http://", "https://"].iter().any(|scheme| written.starts_with(scheme)) {
         true => Url::parse(written).map(|_| format!("{HTTP}{written}")).map_err(|error| error.to_string()),
@@ -96,12 +97,12 @@ pub struct Discovered {
     pub profile: Profile,
     /// Cost of the requests to the model, in US dollars; `None` if it is unknown.
     pub cost_usd: Option<f64>,
-    /// Reason why the agent answered no probe.
+    /// Reason why the agent did not answer any probe.
     pub silence: Option<String>,
 }
 
-/// Collects the facts of all sources, and prints the problems. With `model`, the files of the sources and the answers of
-/// the agent are also read by that model.
+/// Collects the facts from all sources, and prints the problems. With `model`, that model also reads the files of the
+/// sources and the agent's answers.
 ///
 /// # Errors
 /// Returns an error if no source is named, or if one of them cannot be read.
@@ -142,7 +143,7 @@ pub fn no_source() -> CliError {
 /// Checks that the sources on this machine can be read, and that the agent is known. Sends nothing.
 ///
 /// # Errors
-/// Returns an error if one of them cannot be read.
+/// Returns an error if a source cannot be read or the agent is not known.
 pub fn check_sources(args: &SourceArgs, context: &ProjectContext, terminal: &Terminal) -> Result<(), CliError> {
     read_sources(args, context, None, &Mask::of(&context.environment), terminal)?;
     for run in &args.runs {
@@ -171,7 +172,7 @@ fn read_sources(
     }
 }
 
-/// Returns the absolute path of a source: a path, or the folder of a skill of the project by its name.
+/// Returns the absolute path of a source: a path, or the folder of the project's skill with that name.
 pub fn source_path(written: &Path, context: &ProjectContext) -> PathBuf {
     let path = context.cwd.join(written);
     let skill = context.project.skills_dir.join(written);
@@ -179,12 +180,12 @@ pub fn source_path(written: &Path, context: &ProjectContext) -> PathBuf {
     if is_skill { skill } else { path }
 }
 
-/// Returns the address of an agent behind HTTP as a user writes it, without the name of the agent before it.
+/// Returns the address of an agent behind HTTP as a user writes it, without the prefix of the agent's name.
 pub fn address(agent: &str) -> &str {
     agent.strip_prefix(HTTP).filter(|address| !address.starts_with("//")).unwrap_or(agent)
 }
 
-/// Returns the message about an agent that answered no probe.
+/// Returns the message for an agent that did not answer any probe.
 pub fn no_answer(agent: &str, reason: &str) -> String {
     format!("the agent `{}` did not answer: {reason}", address(agent))
 }
@@ -195,7 +196,7 @@ fn described(text: &str) -> Fact {
     Fact::new(text.trim(), evidence)
 }
 
-/// Facts that are being collected.
+/// Facts collected so far.
 struct Collection<'a> {
     args: &'a SourceArgs,
     context: &'a ProjectContext,
@@ -207,7 +208,7 @@ struct Collection<'a> {
     files: Vec<SourceFile>,
     /// Cost of the requests to the model so far.
     cost_usd: Option<f64>,
-    /// Reason why the agent answered no probe.
+    /// Reason why the agent did not answer any probe.
     silence: Option<String>,
 }
 
@@ -224,7 +225,7 @@ impl Collection<'_> {
             self.examine(agent).await?;
         }
         let Some(model) = model else { return Ok(()) };
-        // Probing the agent has installed the handlers of signals.
+        // Probing the agent has already installed the signal handlers.
         let (sender, mut controls) = unbounded_channel::<Control>();
         signals::forward(&sender).map_err(no_signals)?;
         let is_stopped = signals::was_received()
@@ -286,7 +287,7 @@ impl Collection<'_> {
         Ok(())
     }
 
-    /// Reads the documents of an agent, and asks it the probes.
+    /// Reads the documents of an agent, and sends it the probes.
     async fn examine(&mut self, agent: &str) -> Result<(), CliError> {
         let configured = self.context.project.agents.iter().find(|known| known.name == agent);
         let settings = configured.map(|known| known.node.to_json().to_string()).unwrap_or_default();
@@ -328,7 +329,7 @@ impl Collection<'_> {
         }
         found.merge(answers);
         found.change_texts(|text| self.mask.string(text));
-        // An agent that did not answer may answer next time.
+        // An agent that did not answer may answer next time, so this is not cached.
         if problems.is_empty() {
             self.store(key, &found);
         }
@@ -336,13 +337,13 @@ impl Collection<'_> {
         Ok(())
     }
 
-    /// Adds what an agent said and did. A model may read its answers, too.
+    /// Adds what an agent said and did. Its answers may also be read by a model.
     fn add_observed(&mut self, found: Profile) {
         self.files.extend(transcript_files(&found));
         self.profile.merge(found);
     }
 
-    /// Reads the files with a model.
+    /// Lets a model read the files.
     async fn explore(&mut self, model: &LanguageModel) {
         if self.files.is_empty() {
             return;
@@ -360,7 +361,7 @@ impl Collection<'_> {
         problems.iter().for_each(|problem| self.note(problem));
         if unproven > 0 {
             let facts = report::counted(unproven, "fact");
-            self.note(&format!("{facts} of `{}` left out: the quote is not in the file", model.name));
+            self.note(&format!("omitted {facts} from `{}`: the quote is not in the file", model.name));
         }
         if problems.is_empty() && files > 0 {
             self.store(key, &found);
@@ -368,7 +369,7 @@ impl Collection<'_> {
         self.profile.merge(found);
     }
 
-    /// Gives facts in transcripts the confidence of their transcripts: the agent said it, and may be wrong.
+    /// Facts from transcripts get the confidence of the transcripts: the agent said them, and may be wrong.
     fn adjust(&self, found: &mut Profile) {
         found.change_evidence(|place| {
             if let Some(probe) = PROBES.iter().find(|probe| place.file == format!("probe {}", probe.name)) {
@@ -401,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_an_agent_behind_http_and_a_repository_has_the_last_part_of_its_address_as_its_name() {
+    fn an_address_is_an_agent_behind_http_and_a_repository_is_named_after_the_end_of_its_address() {
         assert_eq!(parse_agent("https://a.example/chat").unwrap(), "http:https://a.example/chat");
         assert_eq!(parse_agent("shop").unwrap(), "shop");
         assert!(parse_agent("http://").is_err());

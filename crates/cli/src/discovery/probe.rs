@@ -1,4 +1,4 @@
-//! Probes of an agent: a suite of five cases in memory, run like any other suite, but not recorded.
+//! Probes of an agent: an in-memory suite of five cases, run like any other suite, but not recorded.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,8 +24,8 @@ pub const TIMEOUT_MS: u64 = 60_000;
 /// Name of the suite.
 const SUITE: &str = "probes";
 
-/// Sends each probe to `agent` in a conversation of its own. Returns what the agent said and did, and the probes
-/// without an answer with the reasons. `None` if a signal stopped it.
+/// Sends each probe to `agent` in a separate conversation. Returns what the agent said and did, and the unanswered
+/// probes with the reasons. `None` if a signal stopped it.
 ///
 /// # Errors
 /// Returns an error if the agent is unknown, or its configuration is invalid.
@@ -49,12 +49,12 @@ pub async fn probe(
 /// Checks that `agent` can be probed, without sending anything.
 ///
 /// # Errors
-/// Returns an error if the agent is not known, or its configuration is invalid.
+/// Returns an error if the agent is unknown, or its configuration is invalid.
 pub fn check(agent: &str, context: &ProjectContext, terminal: &Terminal) -> Result<(), CliError> {
     planned(agent, TIMEOUT_MS, context, terminal).map(drop)
 }
 
-/// Trials of an agent, one for each probe, with their settings.
+/// Trials of an agent, one per probe, with their settings.
 struct PlannedProbes {
     plan: Plan,
     args: RunArgs,
@@ -112,7 +112,7 @@ fn suite(cwd: &Path, timeout_ms: u64) -> Suite {
     }
 }
 
-/// Conversations with the agent, by the ids of their trials.
+/// Conversations with the agent, by trial id.
 #[derive(Default)]
 struct Conversations(Mutex<BTreeMap<String, Conversation>>);
 

@@ -1,4 +1,4 @@
-//! A repository of git, cloned into a temporary folder.
+//! A git repository, cloned into a temporary folder.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 /// Maximum size of git output that is kept, in bytes.
 const MOST_OUTPUT: usize = 64 * 1024;
 
-/// Clones the newest commit of a repository. The folder is removed with the result. Hooks do not run, and git asks for
-/// no password.
+/// Clones the newest commit of a repository. The folder is removed when the result is dropped. No hooks run, and git
+/// does not ask for a password.
 ///
 /// # Errors
 /// Returns an error if the repository cannot be cloned.

@@ -1,7 +1,7 @@
 //! Hooks, the user's own commands around trials: `--pre-run-command`, `--post-grade-command` and `--post-run-command`.
 //!
-//! They belong to the user, not to an agent: they run in the current directory with the full environment, outside of
-//! any sandbox. Processes that they start are supervised and end with them.
+//! They belong to the user, not to an agent: they run in the current directory with the full environment, outside any
+//! sandbox. The processes that they start are supervised and end with them.
 
 mod output;
 mod variables;
@@ -14,7 +14,7 @@ use model::{Finding, HookKind, HookRecord, RunInfo, Status};
 use report::{Reporter, Tree};
 use runner::Plan;
 use runner::hook::{GradedTrial, Hook, HookResult, succeeded};
-use sandbox::supervise::{self, MARK, Output, TROUBLE};
+use sandbox::supervise::{self, MESSAGE_PREFIX, Output, SUPERVISOR_FAILED};
 use sandbox::{BoxFuture, Host};
 
 use self::variables::Variables;
@@ -26,7 +26,7 @@ use crate::run_args::RunArgs;
 /// Default time limit of a command, in milliseconds.
 pub const TIMEOUT_MS: u64 = 600_000;
 
-/// Maximum size of each of a command's streams that is kept, in bytes.
+/// Maximum size that is kept of each output stream of a command, in bytes.
 const MAX_OUTPUT: usize = 256 * 1024;
 
 /// Time limit for writing the files that a command needs.
@@ -35,11 +35,11 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum length of a command's output in a finding, in characters.
 const MAX_EXCERPT: usize = 500;
 
-/// Adds the hooks to the plan; each command may take `timeout_ms`. Returns the reporter that writes the directory of
-/// artefacts, if `directory`, a workspace or the hooks need one.
+/// Adds the hooks to the plan; each command may take `timeout_ms`. Returns the reporter that writes the artefacts
+/// directory, if `directory`, a workspace or the hooks need one.
 ///
 /// # Errors
-/// If the directory cannot be used.
+/// Returns an error if the directory cannot be used.
 pub fn set_up(
     args: &RunArgs,
     timeout_ms: u64,
@@ -122,7 +122,7 @@ impl Hook for Hooks {
 }
 
 impl Hooks {
-    /// Waits until everything before a command is written, so that the command finds its files.
+    /// Waits until everything that precedes a command is written, so that the command finds its files.
     async fn write_files(
         &self,
         hook: HookKind,
@@ -174,8 +174,8 @@ fn record(hook: HookKind, command: &str, ran: Result<Output, String>, took: Dura
             record.stderr = output.stderr.text();
             record.timed_out = output.timed_out;
             let code = output.status.code().filter(|_| !output.timed_out);
-            let marked = || record.stderr.lines().find_map(|line| line.strip_prefix(MARK)).map(str::to_owned);
-            match code.filter(|code| *code == i32::from(TROUBLE)).and_then(|_| marked()) {
+            let marked = || record.stderr.lines().find_map(|line| line.strip_prefix(MESSAGE_PREFIX)).map(str::to_owned);
+            match code.filter(|code| *code == i32::from(SUPERVISOR_FAILED)).and_then(|_| marked()) {
                 Some(trouble) => record.error = Some(format!("it cannot be run: {trouble}")),
                 None => record.exit_code = code,
             }
@@ -187,8 +187,9 @@ fn record(hook: HookKind, command: &str, ran: Result<Output, String>, took: Dura
 
 /// Returns the findings of a post-grade command: those in its output, and one for its exit code.
 ///
-/// A script reports failure with its exit code, so a code other than 0 fails the trial. An end that is not the
-/// command's own answer proves nothing against the agent: a shell that does not find the command, a signal, a timeout.
+/// A script reports failure through its exit code, so a code other than 0 fails the trial. If the exit does not come
+/// from the command itself, it proves nothing against the agent: a shell that cannot find the command, a signal, a
+/// timeout.
 fn findings(record: &HookRecord) -> Vec<Finding> {
     let command = &record.command;
     let mut findings = output::findings(&record.stdout, command);
@@ -215,7 +216,7 @@ fn findings(record: &HookRecord) -> Vec<Finding> {
     findings
 }
 
-/// Returns the error of a run that a pre-run command prevented.
+/// Returns the error for a run that a pre-run command prevented.
 pub fn refused(record: &HookRecord) -> CliError {
     let error = CliError::environment(format!(
         "nothing was run: the pre-run command `{}` failed ({})",

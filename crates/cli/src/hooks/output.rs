@@ -1,4 +1,4 @@
-//! Output of post-grade commands: a JSON array of findings on stdout; any other output does not count.
+//! Output of post-grade commands: a JSON array of findings on stdout. Any other output does not count.
 
 use model::{Finding, Status};
 use runner::hook::found;
@@ -12,7 +12,8 @@ pub(super) struct HookFinding {
     pub(super) evidence: Option<String>,
 }
 
-/// Parses stdout: `None` unless all of it is a JSON array. Each element is a finding or a description of its mistake.
+/// Parses stdout; `None` unless all of it is a JSON array. Each element becomes a finding or a description of the
+/// mistake in it.
 pub(super) fn read(stdout: &str) -> Option<Vec<Result<HookFinding, String>>> {
     let Value::Array(elements) = serde_json::from_str(stdout.trim()).ok()? else { return None };
     Some(elements.iter().map(element).collect())
@@ -67,10 +68,10 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Returns the findings in the output of `command`. Elements that cannot be parsed are reported as undecided.
+/// Returns the findings in the output of `command`. Elements that cannot be parsed become undecided findings.
 pub(super) fn findings(stdout: &str, command: &str) -> Vec<Finding> {
     let Some(elements) = read(stdout) else {
-        let is_cut = stdout.trim_start().starts_with('[') && stdout.contains(" bytes left out …]");
+        let is_cut = stdout.trim_start().starts_with('[') && stdout.contains(" bytes omitted …]");
         let reason = "its output is too long: at most 256 KiB are kept";
         let undecided = |reason: &str| found(&format!("findings of `{command}`"), Status::Undecided, reason);
         if is_cut {
@@ -94,8 +95,8 @@ pub(super) fn findings(stdout: &str, command: &str) -> Vec<Finding> {
     elements.into_iter().enumerate().map(finding).collect()
 }
 
-/// Describes the mistake in output that was meant to be findings but is not a list of them; `None` for any other
-/// output.
+/// Describes the mistake in output that was apparently meant to be findings but is not a list of them; `None` for any
+/// other output.
 fn unread(stdout: &str) -> Option<String> {
     const EXPECTED: &str = "its stdout must be only a JSON array of objects with `text` and `passed`";
     let text = stdout.trim();
@@ -108,7 +109,7 @@ fn unread(stdout: &str) -> Option<String> {
     };
     let is_finding = |value: &Value| value.get("text").is_some() && value.get("passed").is_some();
     let holds_findings = |index: usize| {
-        // Text after the value is ignored.
+        // Text after the first value is ignored here.
         let value = serde_json::Deserializer::from_str(&text[index..]).into_iter::<Value>().next();
         value.and_then(Result::ok).is_some_and(|value| match &value {
             Value::Array(elements) => elements.iter().any(Value::is_object),
@@ -133,8 +134,8 @@ fn unread(stdout: &str) -> Option<String> {
     }
 }
 
-/// Returns `true` if `text`, which is not valid JSON, begins like findings: an array that ends immediately or has an
-/// object first, or an object with `passed`. A line of a log such as `[info] done` does not.
+/// Returns `true` if `text`, which is not valid JSON, begins like findings: with an array that ends immediately or
+/// starts with an object, or with an object that has `passed`. A log line such as `[info] done` does not.
 fn is_begun(text: &str) -> bool {
     let has_passed = || ["\"passed\"", "'passed'", "passed:"].iter().any(|key| text.contains(key));
     match text.strip_prefix('[').map(str::trim_start) {
@@ -226,6 +227,6 @@ mod tests {
             assert!(reason.contains("a JSON array of objects with `text` and `passed`"), "{reason}");
             assert!(reason.contains(wrong), "{stdout}: {reason}");
         }
-        assert_eq!(describe("[1,\n[… 9 bytes left out …]\n2]")[0].1, Status::Undecided);
+        assert_eq!(describe("[1,\n[… 9 bytes omitted …]\n2]")[0].1, Status::Undecided);
     }
 }

@@ -1,4 +1,4 @@
-//! Environment variables of the commands around trials: `ASE_…` as in agent-skill-eval, and the same as `TRIALRUN_…`.
+//! Environment variables for the commands around trials: `ASE_…` as in agent-skill-eval, and the same as `TRIALRUN_…`.
 //! Paths are absolute; variables without a value are empty.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use sandbox::Host;
 /// Prefix of this program's names.
 const OURS: &str = "TRIALRUN_";
 
-/// All names, without their prefix.
+/// All names, without the prefix.
 const NAMES: [&str; 23] = [
     "AGENT",
     "EVALS_PATH",
@@ -41,8 +41,8 @@ const NAMES: [&str; 23] = [
     "WORKSPACE_PATH",
 ];
 
-/// Returns `true` if `name` is a variable that commands around trials receive, or that configures them. A command that
-/// calls this program again has them set.
+/// Returns `true` if `name` is a variable that commands around trials receive, or that configures them. They are set
+/// when such a command calls this program again.
 pub fn is_hook_variable(name: &str) -> bool {
     name.strip_prefix(OURS).is_some_and(|name| NAMES.contains(&name))
 }
@@ -58,9 +58,9 @@ struct SuiteSubject {
 
 /// The variables of a run.
 pub(super) struct Variables {
-    /// Variables of every command, without the prefix.
+    /// Variables that every command receives, without the prefix.
     run: Vec<(&'static str, String)>,
-    /// Subject of each suite, by its name; used also for trials without the skill.
+    /// Subject of each suite, by name; also used for trials without the skill.
     suites: BTreeMap<Arc<str>, SuiteSubject>,
 }
 
@@ -75,7 +75,7 @@ impl Variables {
             }
         }
         let trials = || plan.trials.iter();
-        // A value that all suites share is used; if they differ, the variable is empty.
+        // If all suites have the same value, it is used; otherwise the variable is empty.
         let only = |of: fn(&SuiteSubject) -> &String| {
             let all: BTreeSet<&String> = suites.values().map(of).collect();
             if all.len() == 1 { all.into_iter().next().cloned().unwrap_or_default() } else { String::new() }
@@ -101,7 +101,7 @@ impl Variables {
         Self { run, suites }
     }
 
-    /// Returns the variables of a command; for one after grading, also those of its trial.
+    /// Returns the variables for a command; a post-grade command also gets those of its trial.
     pub(super) fn of_trial(&self, graded: Option<&GradedTrial>, tree: &Tree) -> Vec<(String, String)> {
         let mut all: BTreeMap<&str, String> = self.run.iter().map(|(name, value)| (*name, value.clone())).collect();
         if let Some(graded) = graded {

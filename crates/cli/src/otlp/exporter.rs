@@ -1,5 +1,5 @@
-//! Delivery to a collector, on its own thread. It fails open: what cannot be delivered is counted and dropped, and
-//! becomes one warning.
+//! Delivery to a collector, on a separate thread. It fails open: telemetry that cannot be delivered is dropped,
+//! counted and reported in a single warning.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,23 +14,23 @@ use reqwest::Client;
 use super::Warnings;
 use super::settings::{Destination, Settings};
 
-/// Number of spans from which a request is sent. Those of finished trials that wait are sent together.
+/// Number of spans that is enough for a request. Spans of finished trials that are waiting are sent together.
 const BATCH: usize = 512;
-/// Maximum number of trials whose telemetry waits.
+/// Maximum number of trials whose telemetry is waiting to be sent.
 const WAITING: usize = 1024;
-/// Number of consecutive failed requests after which nothing more is sent to the collector.
+/// Number of consecutive failed requests after which no more are sent to the collector.
 const GIVE_UP: u32 = 3;
 /// Wait before the first retry; it doubles with each.
 const BACKOFF: Duration = Duration::from_millis(250);
 /// Time limit for opening a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Maximum length of the collector's own words in a warning, in characters.
+/// Maximum length of the collector's own message in a warning, in characters.
 const MAX_COMMENT_LEN: usize = 200;
 
-/// Timeout for the collector.
+/// How long to wait for the collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportMode {
-    /// A run never waits while trials run, and at its end only for as long as one request may take.
+    /// A run never waits while trials are running, and at its end only as long as one request may take.
     Live,
     /// A replay waits for every request.
     Replay,
@@ -45,23 +45,23 @@ pub(super) struct HttpExporter {
     /// Time that a live run waits at its end.
     timeout: Duration,
     /// Address of the collector, without keys.
-    place: String,
+    collector: String,
     is_disabled: bool,
     warnings: Warnings,
 }
 
-/// Count of delivered records.
+/// Numbers of delivered records.
 #[derive(Debug, Default)]
 struct Delivery {
-    /// Number of records for export.
+    /// Number of records that were to be exported.
     offered: usize,
     /// Number of records that reached the collector.
     delivered: usize,
-    /// Number of records that reached it, and that it rejected.
+    /// Number of records that reached it but were rejected.
     rejected: usize,
     /// First error.
     error: Option<String>,
-    /// Words of the collector about a request that it accepted.
+    /// The collector's comment on a request that it accepted.
     comment: Option<String>,
 }
 
@@ -78,7 +78,7 @@ impl HttpExporter {
         let delivery = Arc::<Mutex<Delivery>>::default();
         let destinations = || [&settings.traces, &settings.logs].into_iter().flatten();
         let timeout = destinations().map(|destination| destination.timeout).max().unwrap_or_default();
-        let place = destinations().next().map_or(String::new(), |destination| origin(&destination.address));
+        let collector = destinations().next().map_or(String::new(), |destination| origin(&destination.address));
         let is_disabled = settings.is_disabled;
         let proxies = Proxies::of(|name| environment.get(name).map(String::as_str));
         let sender = Sender { settings, proxies, delivery: Arc::clone(&delivery), failures: 0 };
@@ -86,7 +86,7 @@ impl HttpExporter {
             sender.run(&waiting);
             let _ = end.send(());
         })?;
-        Ok(Self { queue: Some(queue), done, delivery, mode, timeout, place, is_disabled, warnings })
+        Ok(Self { queue: Some(queue), done, delivery, mode, timeout, collector, is_disabled, warnings })
     }
 
     fn warn(&self, is_late: bool) {
@@ -94,16 +94,17 @@ impl HttpExporter {
         let Delivery { offered, delivered, rejected, error, comment } = &*delivery;
         let late = || format!("no answer within {} s", self.timeout.as_secs_f64());
         let error = error.clone().or_else(|| is_late.then(late)).unwrap_or_else(|| "the collector is too slow".into());
-        let place = &self.place;
+        let collector = &self.collector;
         if delivered < offered {
             let lost = offered - delivered;
-            self.warnings
-                .add(format!("{lost} of {offered} OpenTelemetry spans and log records did not reach {place}: {error}"));
+            self.warnings.add(format!(
+                "{lost} of {offered} OpenTelemetry spans and log records did not reach {collector}: {error}"
+            ));
         }
         if *rejected > 0 || comment.is_some() {
             let comment = comment.as_deref().filter(|comment| !comment.is_empty()).unwrap_or("without a reason");
             self.warnings.add(format!(
-                "{place} rejected {rejected} of {offered} OpenTelemetry spans and log records: {comment}"
+                "{collector} rejected {rejected} of {offered} OpenTelemetry spans and log records: {comment}"
             ));
         }
     }
@@ -114,7 +115,7 @@ impl Exporter for HttpExporter {
         let Some(queue) = self.queue.as_ref().filter(|_| !self.is_disabled) else { return Ok(()) };
         let count = telemetry.count(Signal::Traces) + telemetry.count(Signal::Logs);
         self.delivery.lock().unwrap_or_else(PoisonError::into_inner).offered += count;
-        // Items that are not queued are counted as not delivered.
+        // Items that were not queued count as not delivered.
         match self.mode {
             ExportMode::Replay => drop(queue.send(telemetry)),
             ExportMode::Live => match queue.try_send(telemetry) {
@@ -139,20 +140,20 @@ impl Exporter for HttpExporter {
     }
 }
 
-/// The thread that sends.
+/// The thread that sends requests.
 struct Sender {
     settings: Settings,
     proxies: Proxies,
     delivery: Arc<Mutex<Delivery>>,
-    /// Number of requests that failed since the last one that did not.
+    /// Number of consecutive failed requests.
     failures: u32,
 }
 
 /// Reason why a request was not delivered.
 enum Failure {
-    /// Another attempt may succeed, after that time if the collector gave one.
+    /// Another attempt may succeed, after the given time if the collector specified one.
     Temporary(String, Option<Duration>),
-    /// Every further try would fail.
+    /// Every further attempt would fail.
     Permanent(String),
 }
 
@@ -172,7 +173,7 @@ impl Sender {
             }
             for (signal, target) in &targets {
                 let count = telemetry.count(*signal);
-                // A signal without a destination is not wanted.
+                // A signal without a destination is not exported.
                 let Some((client, to)) = target else {
                     self.delivered(count, None);
                     continue;
@@ -216,8 +217,8 @@ impl Sender {
         self.delivery.lock().unwrap_or_else(PoisonError::into_inner).error.get_or_insert(error);
     }
 
-    /// Sends a request until it is delivered, as long as its timeout allows. Returns the number of rejected records and
-    /// the collector's comment, if there is one.
+    /// Sends a request until it is delivered or its timeout expires. Returns the number of rejected records and the
+    /// collector's comment, if there is one.
     async fn deliver(
         &mut self,
         client: &Client,
@@ -233,7 +234,7 @@ impl Sender {
                 Ok(Err(Failure::Permanent(error))) => return Err(error),
                 Ok(Err(Failure::Temporary(error, wait))) => (error, wait.unwrap_or(backoff)),
                 Err(_) => {
-                    // A collector that does not answer would take as long for every other request.
+                    // A collector that does not answer would take just as long for every other request.
                     self.failures = GIVE_UP;
                     return Err(format!("no answer within {} s", to.timeout.as_secs_f64()));
                 }
@@ -257,7 +258,7 @@ async fn post(client: &Client, to: &Destination, body: Vec<u8>) -> Result<Vec<u8
     for (name, value) in &to.headers {
         request = request.header(name, value);
     }
-    // Whoever cannot be connected to now is usually not there at all.
+    // If the connection fails now, there is usually no collector at all.
     let failed = |error: &dyn std::error::Error| Failure::Permanent(llm::error_chain(error));
     let response = request.send().await.map_err(|error| failed(&error.without_url()))?;
     let status = response.status();
@@ -279,13 +280,13 @@ async fn post(client: &Client, to: &Destination, body: Vec<u8>) -> Result<Vec<u8
     })
 }
 
-/// Returns the beginning of what a collector says, as one line of visible text.
+/// Returns the beginning of a collector's message, as one line of visible text.
 fn excerpt(text: &str) -> String {
     let visible: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_COMMENT_LEN).collect();
     visible.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the address without its path and without a password.
+/// Returns the address without its path and password.
 fn origin(address: &str) -> String {
     let (scheme, rest) = address.split_once("://").unwrap_or(("http", address));
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

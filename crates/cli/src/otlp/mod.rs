@@ -1,4 +1,4 @@
-//! The report for OpenTelemetry: its destination, from the standard variables, and the delivery to a collector.
+//! The report for OpenTelemetry: its destination, taken from the standard variables, and the delivery to a collector.
 
 mod exporter;
 mod settings;
@@ -16,7 +16,7 @@ use crate::error::CliError;
 /// Name of the report.
 pub const OTLP: &str = "otlp";
 
-/// Warnings of reports, for the end of the run.
+/// Warnings from reports, shown at the end of the run.
 #[derive(Debug, Clone, Default)]
 pub struct Warnings(Arc<Mutex<Vec<String>>>);
 
@@ -25,7 +25,7 @@ impl Warnings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
     }
 
-    /// Returns the warnings so far, each once.
+    /// Returns the warnings so far, without duplicates.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -36,15 +36,15 @@ pub fn is_address(destination: &str) -> bool {
     ["http://", "https://"].iter().any(|scheme| destination.starts_with(scheme))
 }
 
-/// Returns `true` if the environment alone asks for the report: it names a collector.
+/// Returns `true` if the environment alone requests the report, by naming a collector.
 pub fn is_on() -> bool {
     switched_on(&environment())
 }
 
-/// Checks that telemetry can be sent to `address`, or to where the environment says.
+/// Checks that telemetry can be sent to `address`, or to the collector that the environment names.
 ///
 /// # Errors
-/// If the environment asks for something that is not supported.
+/// Returns an error if the environment requests something that is not supported.
 pub fn check(address: Option<&str>) -> Result<(), CliError> {
     Settings::from_environment(&environment(), address).map(drop)
 }
@@ -54,10 +54,10 @@ pub fn to_file() -> Options {
     settings::options(&environment())
 }
 
-/// Returns the options that send to `address`, or to where the environment says.
+/// Returns the options for sending to `address`, or to the collector that the environment names.
 ///
 /// # Errors
-/// If the environment asks for something that is not supported, or no thread can be started.
+/// Returns an error if the environment requests something that is not supported, or no thread can be started.
 pub fn to_collector(address: Option<&str>, mode: ExportMode, warnings: &Warnings) -> Result<Options, CliError> {
     let environment = environment();
     let settings = Settings::from_environment(&environment, address)?;

@@ -10,7 +10,7 @@ use crate::error::CliError;
 
 /// Address of a collector on this machine.
 const DEFAULT_ADDRESS: &str = "http://localhost:4318";
-/// Time limit for delivering a request, with all its retries.
+/// Time limit for delivering a request, including all retries.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Environment = BTreeMap<String, String>;
@@ -36,7 +36,7 @@ pub(super) struct Destination {
 }
 
 impl std::fmt::Debug for Destination {
-    /// Leaves out the headers, which contain keys.
+    /// Omits the headers, which contain keys.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = formatter.debug_struct("Destination");
         shown.field("encoding", &self.encoding).field("timeout", &self.timeout).finish_non_exhaustive()
@@ -64,7 +64,7 @@ pub(super) fn options(environment: &Environment) -> Options {
 }
 
 impl Settings {
-    /// Reads the variables. `address` replaces the addresses that they have.
+    /// Reads the variables. `address` takes precedence over the addresses in them.
     pub(super) fn from_environment(environment: &Environment, address: Option<&str>) -> Result<Self, CliError> {
         let traces = Destination::of(environment, Signal::Traces, address)?;
         let logs = Destination::of(environment, Signal::Logs, address)?;
@@ -73,7 +73,7 @@ impl Settings {
 }
 
 impl Destination {
-    /// Reads the variables of one signal. `None` if the signal is not exported: its exporter is `none`, or only the
+    /// Reads the variables for one signal. `None` if the signal is not exported: its exporter is `none`, or only the
     /// other signal has an address.
     fn of(environment: &Environment, signal: Signal, address: Option<&str>) -> Result<Option<Self>, CliError> {
         let (name, other, path) = match signal {
@@ -110,7 +110,7 @@ fn is_true(environment: &Environment, name: &str) -> bool {
     environment.get(name).is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
 }
 
-/// Parses `key=value,key=value`, where values may be percent-encoded. Anything else is omitted.
+/// Parses `key=value,key=value`, where values may be percent-encoded. Anything else is ignored.
 fn pairs(written: Option<&String>) -> Vec<(String, String)> {
     let decoded = |text: &str| percent_decode_str(text.trim()).decode_utf8_lossy().into_owned();
     let pairs = written.map(String::as_str).unwrap_or_default().split(',').filter_map(|pair| pair.split_once('='));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_a_signal_are_stronger_than_common_ones() {
+    fn variables_for_one_signal_take_precedence_over_common_ones() {
         let settings = Settings::from_environment(
             &environment(&[
                 ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_the_service_is_stronger_than_its_attribute() {
+    fn the_service_name_variable_takes_precedence_over_the_attribute() {
         let attributes = ("OTEL_RESOURCE_ATTRIBUTES", "service.name=a,deployment.environment.name=ci");
         let options = options(&environment(&[attributes, ("OTEL_SERVICE_NAME", "b")]));
         let expected = [("service.name", "b"), ("deployment.environment.name", "ci")];

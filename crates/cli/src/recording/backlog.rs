@@ -1,4 +1,4 @@
-//! Backlog: committed events that a reporter has not processed yet, the oldest in memory, the rest in a file.
+//! Backlog: committed events that a reporter has not yet processed. The oldest are in memory, the rest in a file.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 use model::Envelope;
 
-/// Maximum number of events in memory: a dozen batches, so that the file is used only for reporters that are stuck, and
-/// not for those that wait for a processor. Writing an event to the file and reading it again costs more than a report
-/// does.
+/// Maximum number of events in memory. It holds a dozen batches, so that the file is used only for reporters that are
+/// stuck, not for those that are waiting for CPU time. Writing an event to the file and reading it back costs more
+/// than reporting it.
 const IN_MEMORY: usize = 16 * 1024;
 
-/// Maximum number of events that are taken at a time. They are in memory, too.
+/// Maximum number of events taken at a time. They are in memory too.
 const TAKEN: usize = 256;
 
-/// Unbounded queue that never blocks its sender and has a bounded size in memory.
+/// Unbounded queue that never blocks the sender and uses a bounded amount of memory.
 #[derive(Default)]
 pub(super) struct Backlog {
     state: Mutex<State>,
@@ -26,12 +26,12 @@ pub(super) struct Backlog {
 
 #[derive(Default)]
 struct State {
-    /// Older than everything in the file.
+    /// Older than all events in the file.
     memory: VecDeque<Arc<Envelope>>,
     spill: Option<Spill>,
-    /// `true` if no more events come.
+    /// `true` if there will be no more events.
     closed: bool,
-    /// Error that caused events to be lost.
+    /// Error that caused the loss of events.
     error: Option<io::Error>,
 }
 
@@ -61,11 +61,12 @@ impl Backlog {
         *state = State { closed: true, error: state.error.take(), ..State::default() };
     }
 
-    /// Waits for the next events and takes them; returns none after the last. `None` if there are none yet after
-    /// `timeout`.
+    /// Waits for the next events and takes them; returns an empty list after the last. `None` if there are still none
+    /// after `timeout`.
     ///
     /// # Errors
-    /// If events that did not fit into memory could not be stored. There are no more events then.
+    /// Returns an error if events that did not fit into memory could not be stored. No more events follow in that
+    /// case.
     pub(super) fn take(&self, timeout: Duration) -> io::Result<Option<Vec<Arc<Envelope>>>> {
         let until = Instant::now() + timeout;
         let mut state = self.lock();
@@ -106,7 +107,7 @@ impl State {
         }
     }
 
-    /// Reads the next events from the file once memory is empty; the file is removed after the last of them.
+    /// Reads the next events from the file once memory is empty; the file is removed after its last event.
     fn fill(&mut self) -> io::Result<()> {
         if let (Some(spill), true) = (&mut self.spill, self.memory.is_empty()) {
             while self.memory.len() < IN_MEMORY
@@ -122,7 +123,7 @@ impl State {
     }
 }
 
-/// Unnamed file with events as JSON, each after its length.
+/// Unnamed file with events as JSON, each preceded by its length.
 struct Spill {
     file: File,
     read: u64,

@@ -13,7 +13,7 @@ use super::backlog::Backlog;
 /// Interval at which the timeout of a waiting caller is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Time after which reporters are called without an event.
+/// Interval after which reporters are called even if there is no event.
 const TICK: Duration = Duration::from_secs(5);
 
 /// Reporter thread that processes its backlog.
@@ -42,8 +42,8 @@ impl Reporting {
         Arc::clone(&self.backlog)
     }
 
-    /// Waits for the end of the thread while `timeout` returns `true`, and returns its errors. The backlog must be
-    /// closed before. An abandoned reporter is not an error: its output was not read by the user who stopped the run.
+    /// Waits until the thread ends, as long as `timeout` returns `true`, and returns its errors. The backlog must be
+    /// closed first. Abandoning a reporter is not an error: the user who stopped the run was not reading its output.
     pub(super) fn finish(self, timeout: &mut dyn FnMut() -> bool) -> Vec<String> {
         loop {
             match self.done.recv_timeout(LOOK) {
@@ -58,7 +58,7 @@ impl Reporting {
     }
 }
 
-/// Guard that empties the backlog when the reporter ends, for any reason.
+/// Guard that empties the backlog when the reporter ends for any reason.
 struct AbandonOnDrop(Arc<Backlog>);
 
 impl Drop for AbandonOnDrop {
@@ -69,7 +69,7 @@ impl Drop for AbandonOnDrop {
 
 fn show(backlog: &Backlog, reporter: &mut dyn Reporter) -> Vec<String> {
     let mut errors: Vec<String> = Vec::new();
-    // Each error is reported once. A reader that closed the pipe wants no more output.
+    // Each error is reported only once. If the reader closed the pipe, it wants no more output.
     let mut note = |error: io::Error| {
         if error.kind() != ErrorKind::BrokenPipe && !errors.contains(&error.to_string()) {
             errors.push(error.to_string());

@@ -1,4 +1,4 @@
-//! Parts of the project's configuration other than plain values: agents, the judge, and the limits of providers.
+//! Parts of the project's configuration other than simple values: agents, the judge, and the limits of providers.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,8 +21,8 @@ pub fn agents(project: &Project) -> Vec<Arc<Configured>> {
     project.agents.iter().map(configured).collect()
 }
 
-/// Returns the source of models, with keys and addresses of the environment, the judge's key of the project, and the
-/// project's prices and limits.
+/// Returns the source of models, with keys and addresses from the environment, the project's key for the judge, and
+/// the project's prices and limits.
 pub fn providers(args: &RunArgs, context: &ProjectContext, problems: &mut Vec<Diagnostic>) -> llm::Providers {
     let credentials = credentials(context);
     let file = pricing(args, context);
@@ -31,7 +31,7 @@ pub fn providers(args: &RunArgs, context: &ProjectContext, problems: &mut Vec<Di
     llm::Providers::new(credentials, prices, llm::Policy::default()).with_policies(policies)
 }
 
-/// Returns the reports of a run, as `--report` takes them: those of the command line, else those of the project.
+/// Returns the reports of a run in the form of `--report`: those of the command line, otherwise those of the project.
 pub fn reports(args: &RunArgs, context: &ProjectContext) -> Vec<String> {
     let (typed, project) = (&args.output.report.reports, &context.project.reports);
     let Some(formats) = project.formats.as_ref().filter(|_| typed.is_empty()) else {
@@ -41,7 +41,7 @@ pub fn reports(args: &RunArgs, context: &ProjectContext) -> Vec<String> {
         Some(folder) => Some(&folder.value),
         None => (formats.len() > 1).then_some(&context.state),
     };
-    // Preparation has warned of unknown reports.
+    // Preparation has already warned about unknown reports.
     let known = formats.iter().filter_map(|format| report::find(&format.value));
     let report = |kind: &report::Report| match folder.filter(|_| ![TERMINAL, GITHUB].contains(&kind.name)) {
         Some(folder) => format!("{}={}/report.{}", kind.name, folder.display(), kind.extension),
@@ -50,8 +50,8 @@ pub fn reports(args: &RunArgs, context: &ProjectContext) -> Vec<String> {
     known.map(report).collect()
 }
 
-/// Returns the default model of the project, if it applies to one of the chosen agents: a model belongs to the agent
-/// that is named next to it, and one without such an agent to all agents that can use it.
+/// Returns the project's default model, if it applies to one of the chosen agents. A model belongs to the agent that
+/// is named next to it; without such an agent, it applies to all agents that can use it.
 pub fn default_model(run: &runner::Settings) -> Option<&str> {
     let model = run.defaults.model.as_deref()?;
     let agents = &run.arms.agents;
@@ -72,10 +72,10 @@ pub fn pricing(args: &RunArgs, context: &ProjectContext) -> Option<PathBuf> {
     typed.or_else(|| Some(context.project.pricing.as_ref()?.value.clone()))
 }
 
-/// The variable that moves OpenAI to another address.
+/// The variable that changes OpenAI's address.
 pub const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 
-/// Returns the address of an OpenAI judge without a configured address, because the provider itself uses this
+/// Returns the address for an OpenAI judge without a configured address, because the provider itself also reads this
 /// variable.
 pub fn openai_address<'w>(run: &runner::Settings, context: &'w ProjectContext) -> Option<&'w str> {
     let address = context.environment.get(OPENAI_BASE_URL)?.trim();

@@ -15,21 +15,21 @@ pub struct Setting {
     pub name: &'static str,
     /// Its option on the command line.
     pub flag: Option<&'static str>,
-    /// Variables that set it, strongest first.
+    /// Variables that set it, in order of precedence.
     pub variables: &'static [&'static str],
-    /// Its key in the configuration, with its section.
+    /// Its key in the configuration, with the section.
     pub key: Option<&'static str>,
-    /// Default value, in words.
+    /// Description of its default value.
     pub default: &'static str,
-    /// Relation to the value that a case sets.
+    /// Relation to a value that a case sets.
     pub applies: Applies,
     /// A line of help.
     pub help: &'static str,
-    /// Returns `true` if the command line sets it.
+    /// Returns `true` if it is set on the command line.
     pub(super) is_typed: fn(&RunArgs) -> bool,
     /// Sets it to the value of a variable.
     pub(super) put: Option<Put>,
-    /// Returns the layer below the command line and variables that sets it.
+    /// Returns the layer that sets it, among those below the command line and variables.
     pub(super) below: fn(&Resolution<'_>) -> Option<Layer>,
     /// Returns the value that the run uses; `null` if the case or the agent decides.
     pub(super) value: fn(&Resolution<'_>) -> Value,
@@ -37,20 +37,20 @@ pub struct Setting {
 
 type Put = fn(&mut RunArgs, &str) -> Result<(), String>;
 
-/// Relation of a setting to the value that a case sets.
+/// Relation of a setting to a value that a case sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applies {
-    /// Applies to the run. Cases do not set it.
+    /// Applies to the run. Cases cannot set it.
     ToRun,
-    /// Overrides the case if it comes from the command line or a variable; in the configuration it is a default for
+    /// Overrides the case if it comes from the command line or a variable. In the configuration, it is a default for
     /// cases.
     OverCase,
-    /// A default for cases, wherever it is set.
+    /// Is a default for cases, wherever it is set.
     UnderCase,
 }
 
 impl Applies {
-    /// Returns the description on the reference page.
+    /// Returns the description for the reference page.
     pub fn describe(self) -> &'static str {
         match self {
             Self::ToRun => "run",
@@ -102,12 +102,12 @@ impl Setting {
         self
     }
 
-    /// Returns `true` if `arg` is its option.
+    /// Returns `true` if `arg` is the option for this setting.
     pub fn is_of(&self, arg: &clap::Arg) -> bool {
         arg.get_long().is_some() && self.flag.and_then(|flag| flag.strip_prefix("--")) == arg.get_long()
     }
 
-    /// Returns the help of its option, with its default.
+    /// Returns the help for its option, including the default.
     pub fn help_with_default(&self) -> String {
         match self.default {
             "" => self.help.to_owned(),
@@ -116,8 +116,8 @@ impl Setting {
     }
 }
 
-/// Every setting, in the order that `config` shows.
-pub static SETTINGS: [Setting; 49] = [
+/// All settings, in the order in which `config` shows them.
+pub static SETTINGS: [Setting; 50] = [
     Setting::new("agent", "Agent to run the cases with; can be repeated, one arm per agent", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
@@ -178,9 +178,19 @@ pub static SETTINGS: [Setting; 49] = [
         json!(used.args.sandboxes.source_repo)
     })
     .flag("--source-repo", |args| args.sandboxes.source_repo.is_some()),
-    Setting::new("lend_git_sign_in", "Let the agent push to the source repository with your sign-in", |used| {
-        json!(used.args.sandboxes.lend_git_sign_in)
+    Setting::new("remote", "Remote that agents push to, with `--source-repo`: `isolated` or `real`", |used| {
+        json!(used.run.sandbox.remote.unwrap_or_default().to_string())
     })
+    .flag("--remote", |args| args.sandboxes.remote.is_some())
+    .variables(&["TRIALRUN_REMOTE"], |args, text| put(&mut args.sandboxes.remote, text.parse()))
+    .key("sandbox.remote", |used| project(&used.project().isolation.remote))
+    .default("isolated")
+    .applies(Applies::OverCase),
+    Setting::new(
+        "lend_git_sign_in",
+        "Let the agent push to the source repository with your sign-in; needs `--remote real`",
+        |used| json!(used.args.sandboxes.lend_git_sign_in),
+    )
     .flag("--lend-git-sign-in", |args| args.sandboxes.lend_git_sign_in),
     Setting::new("max_turns", "Maximum model turns of a trial; a trial that exceeds it fails", |used| {
         json!(used.run.limits.max_turns.or(used.run.defaults.max_turns))
@@ -416,7 +426,7 @@ pub static SETTINGS: [Setting; 49] = [
     })
     .key("tests", |used| used.moved(used.project().tests.as_ref(), "tests"))
     .default("tests"),
-    // It is found before there are other settings.
+    // Resolved before all other settings.
     Setting {
         flag: Some("--state"),
         variables: &[STATE],
@@ -458,7 +468,7 @@ fn count(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| "a whole number".to_owned())
 }
 
-/// Returns the configuration as the layer, if it has that setting.
+/// Returns the configuration as the layer, if it contains that setting.
 fn project<T>(setting: &Option<suite::Setting<T>>) -> Option<Layer> {
     let source = &setting.as_ref()?.source;
     Some(Layer::Project(format!("{}:{}", source.file, source.line)))

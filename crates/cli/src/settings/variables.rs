@@ -8,16 +8,16 @@ use super::table::{SETTINGS, Setting};
 use crate::error::CliError;
 use crate::run_args::RunArgs;
 
-/// Prefix of the names of all of them.
+/// Common prefix of their names.
 const PREFIX: &str = "TRIALRUN_";
 
-/// Variables of this program that are not settings.
+/// Variables that this program reads but that are not settings.
 const OTHERS: [&str; 2] = ["TRIALRUN_CLAUDE", "TRIALRUN_NO_NAMESPACE"];
 
-/// Returns the command line with the settings that environment variables add. An empty variable counts as not set.
+/// Returns the command line with additional settings from environment variables. An empty variable counts as not set.
 ///
 /// # Errors
-/// If a variable has an invalid value, even if the command line overrides it.
+/// Returns an error if a variable has an invalid value, even if the command line overrides it.
 pub fn added_to(line: &RunArgs, environment: &BTreeMap<String, String>) -> Result<RunArgs, CliError> {
     let mut args = line.clone();
     for setting in &SETTINGS {
@@ -32,7 +32,7 @@ pub fn added_to(line: &RunArgs, environment: &BTreeMap<String, String>) -> Resul
     Ok(args)
 }
 
-/// Returns the variable that sets `setting`, the strongest of several, and its text.
+/// Returns the variable that sets `setting`, and its text; if there are several, the one with the highest precedence.
 pub fn of<'e>(setting: &Setting, environment: &'e BTreeMap<String, String>) -> Option<(&'static str, &'e str)> {
     let set = setting.variables.iter().filter_map(|name| Some((*name, environment.get(*name)?.trim())));
     set.into_iter().find(|(_, text)| !text.is_empty())
@@ -46,7 +46,7 @@ pub fn misspelt(environment: &BTreeMap<String, String>) -> Vec<Diagnostic> {
         .filter(|name| name.starts_with(PREFIX) && known().all(|one| one != *name))
         .filter(|name| !crate::hooks::is_hook_variable(name));
     let problem = |name: &String| {
-        // A name that is not similar to any may belong to another program.
+        // If a name is not similar to any other, it may belong to another program.
         let near = nearest(name.strip_prefix(PREFIX)?, known().filter_map(|one| one.strip_prefix(PREFIX)))?;
         let near = format!("{PREFIX}{near}");
         Some(Diagnostic::warning(format!("unknown variable `{name}`")).suggest(Some(&near)))

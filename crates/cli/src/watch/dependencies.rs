@@ -1,4 +1,4 @@
-//! Dependencies of a suite: the files whose change may affect it.
+//! Dependencies of a suite: the files that may affect it when they change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -11,13 +11,13 @@ use suite::Project;
 use crate::project::ProjectContext;
 use crate::run_args::RunArgs;
 
-/// File with shared blocks that cases of a folder and of those below it extend.
+/// File with shared blocks that the cases in its folder and below can extend.
 const SHARED: &str = "_fixtures.yaml";
 
-/// Maximum size of a file that is searched for file names, in bytes; longer files are data.
+/// Maximum size of a file that is searched for file names, in bytes; larger files are considered data.
 const MAX_SEARCHED_BYTES: u64 = 1 << 20;
 
-/// Dependencies of one suite: files, and folders with everything below them.
+/// Dependencies of a suite: files, and folders with everything below them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dependencies {
     paths: BTreeSet<PathBuf>,
@@ -47,7 +47,7 @@ pub fn places(context: &ProjectContext, args: &RunArgs) -> Vec<PathBuf> {
     targets.iter().flat_map(place).filter(|path| path.exists()).map(|path| normalize(&path)).collect()
 }
 
-/// Returns the configuration with its imports, and the names that a new one may have.
+/// Returns the configuration with its imports, and the possible paths of a new one.
 pub fn configuration(project: &Project) -> BTreeSet<PathBuf> {
     let mut paths: BTreeSet<PathBuf> = suite::config_names().map(|name| project.root.join(name)).collect();
     paths.extend(project.pricing.iter().map(|file| file.value.clone()));
@@ -59,7 +59,7 @@ pub fn configuration(project: &Project) -> BTreeSet<PathBuf> {
     paths
 }
 
-/// Returns the dependencies of each suite of `trials`, by the suite's file.
+/// Returns the dependencies of each suite in `trials`, by the suite's file.
 pub fn of_suites(context: &ProjectContext, trials: &[Arc<PlannedTrial>]) -> BTreeMap<PathBuf, Dependencies> {
     let library = Library::new();
     let mut suites: BTreeMap<PathBuf, Dependencies> = BTreeMap::new();
@@ -88,8 +88,8 @@ pub fn of_suites(context: &ProjectContext, trials: &[Arc<PlannedTrial>]) -> BTre
     suites
 }
 
-/// Returns the files and folders that the file at `path` names. In any format, a file name is a word with a dot or a
-/// slash for which a file exists.
+/// Returns the files and folders named in the file at `path`. In any format, a word with a dot or a slash is a file
+/// name if that file exists.
 fn named_in(path: &Path) -> BTreeSet<PathBuf> {
     let text = files::read_named_text(path, MAX_SEARCHED_BYTES).unwrap_or_default();
     let directory = path.parent().unwrap_or(Path::new("/"));
@@ -98,7 +98,8 @@ fn named_in(path: &Path) -> BTreeSet<PathBuf> {
     words.into_iter().filter_map(|word| existing(word, directory)).collect()
 }
 
-/// Returns the file or folder that `word` names, relative to `directory`: `scripted:models/a.yaml`,
+/// Returns the file or folder to which `word` refers, relative to `directory`: `scripted:models/a.yaml`,
+/// `js://./check.ts#name`.
 /// `js://./check.ts#name`.
 fn existing(word: &str, directory: &Path) -> Option<PathBuf> {
     let word = word.split('#').next().unwrap_or_default();
@@ -108,7 +109,7 @@ fn existing(word: &str, directory: &Path) -> Option<PathBuf> {
         return None;
     }
     let path = normalize(&directory.join(word));
-    // A folder that contains the naming file is not a dependency.
+    // A folder that contains the file itself is not a dependency.
     (path.exists() && !directory.starts_with(&path)).then_some(path)
 }
 

@@ -1,10 +1,10 @@
-//! State of files at one moment.
+//! State of files at one point in time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Maximum depth of folders. People do not create deeper ones.
+/// Maximum depth of folders. Hardly any project has deeper ones.
 const DEPTH: usize = 32;
 
 /// Kind of change of a file.
@@ -14,7 +14,7 @@ pub enum Change {
     New,
     /// The file was removed.
     Gone,
-    /// Its content or identity differs.
+    /// Its content or identity has changed.
     Other,
 }
 
@@ -33,8 +33,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Returns the files at `paths`, and everything below those that are folders. Folders that people do not edit are
-    /// skipped: dot folders, packages, caches.
+    /// Returns the files at `paths`; for folders, everything below them. Folders that people do not edit are skipped:
+    /// dot folders, packages, caches.
     pub fn of<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Self {
         let mut snapshot = Self::default();
         for path in paths {
@@ -54,7 +54,7 @@ impl Snapshot {
             self.files.insert(path.to_owned(), stamp);
         } else if found.is_dir() {
             for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-                // Links to folders may be cyclic.
+                // Links to folders may form cycles.
                 let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
                 if is_entered(&entry.path(), is_folder) {
                     self.add(&entry.path(), depth + 1);
@@ -68,7 +68,7 @@ impl Snapshot {
         self.files.len()
     }
 
-    /// Adds the files of `other` that are not in it.
+    /// Adds the files of `other` that are missing.
     pub fn add_new(&mut self, other: Self) {
         for (path, stamp) in other.files {
             self.files.entry(path).or_insert(stamp);

@@ -1,4 +1,4 @@
-//! Tests of the effects of changes, without a clock.
+//! Tests of what changes affect, without a clock.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn prepared(root: &std::path::Path) -> Prepared {
     prepare(&global, &args).unwrap()
 }
 
-/// Returns a project with two suites, of which one names a prompt and the other imports a module, and its watched
+/// Returns a project with two suites, one of which names a prompt while the other imports a module, and its watched
 /// files.
 fn project() -> (tempfile::TempDir, PathBuf, Watched) {
     let directory = tempfile::tempdir().unwrap();
@@ -39,7 +39,7 @@ fn project() -> (tempfile::TempDir, PathBuf, Watched) {
     (directory, root, watched)
 }
 
-/// Returns the changes that `change` makes, and the affected tests.
+/// Returns the changes that `change` makes, and the tests that they affect.
 fn after(watched: &Watched, change: impl FnOnce()) -> (BTreeMap<PathBuf, Change>, Option<Affected>) {
     let before = watched.snapshot();
     change();

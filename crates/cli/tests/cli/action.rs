@@ -1,4 +1,4 @@
-//! The GitHub Action in `action.yml`: its scripts, as its steps start them, and its inputs.
+//! The GitHub Action in `action.yml`: its scripts, started as its steps start them, and its inputs.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
 
@@ -18,7 +18,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Returns `false`, and says so, if a tool of GitHub's machines is missing here.
+/// Returns `false` and prints a message if a tool that GitHub's machines have is missing here.
 fn is_possible() -> bool {
     let missing = ["bash", "curl", "jq"].into_iter().find(|tool| Command::new(tool).arg("--version").output().is_err());
     if let Some(tool) = missing {
@@ -27,7 +27,7 @@ fn is_possible() -> bool {
     missing.is_none()
 }
 
-/// A machine of GitHub with a clone of a repository, on which the scripts run.
+/// A GitHub machine with a clone of a repository, on which the scripts run.
 struct Runner {
     project: Project,
     bin: tempfile::TempDir,
@@ -53,7 +53,7 @@ impl Runner {
             .env("RUNNER_TEMP", temp.to_str().unwrap())
             .env("TRIALRUN_BASELINE", &place("baseline"))
             .env("INPUT_NAME", "trialrun")
-            // Enough for a difference that is unlikely to be chance.
+            // Enough that a difference is unlikely to be chance.
             .env("INPUT_TRIALS", "4");
         Self { project, bin }
     }
@@ -72,7 +72,7 @@ impl Runner {
         command.envs(env.iter().copied()).output().unwrap().into()
     }
 
-    /// Runs the tests as a step of the Action does.
+    /// Runs the tests like a step of the Action.
     fn run(&self, env: &[(&str, &str)]) -> Ran {
         self.script("run.sh", &[], env).exits(0)
     }
@@ -87,7 +87,7 @@ impl Runner {
         output.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=').map(str::to_owned))
     }
 
-    /// Puts the artifact of the last run where the Action downloads it.
+    /// Puts the artifact of the last run where the Action would download it.
     fn keep_baseline(&self) {
         let from = PathBuf::from(self.output("baseline").unwrap());
         let to = self.project.tmp().join("baseline");
@@ -177,7 +177,7 @@ fn a_pull_request_that_breaks_a_skill_is_reported_from_an_empty_repository_on() 
     assert_eq!(problems["version"], "2.1.0");
     assert!(runner.file(&format!("{reports}/report.html")).contains("<html"));
 
-    // The annotation is a command for GitHub. What the agent says is printed while commands are off.
+    // The annotation is a command for GitHub. While the agent's words are printed, commands are turned off.
     let (mut on, mut commands) = (None, Vec::new());
     for line in branch.out.lines() {
         if let Some(token) = line.strip_prefix("::stop-commands::") {
@@ -193,7 +193,7 @@ fn a_pull_request_that_breaks_a_skill_is_reported_from_an_empty_repository_on() 
     assert!(commands[0].starts_with("::error file=skills/greet/tests/greets.yaml,line=6,"), "{commands:?}");
     assert!(branch.out.contains("= actual:   \"Hello!\""), "{}", branch.output());
 
-    // The skill is mended.
+    // The skill is repaired.
     runner.write_skill("Hello, dear Ada!");
     runner.run(&[]);
     assert_eq!(runner.output("exit-code").as_deref(), Some("0"));
@@ -272,7 +272,7 @@ fn a_comparison_in_markdown_is_part_of_the_comment_if_it_fits() {
     runner.write_skill("Hello, Ada!");
     runner.run(&[]);
     runner.keep_baseline();
-    // Stands for a trialrun whose `compare` prints a file and exits with a code.
+    // Stands in for a trialrun whose `compare` prints a file and exits with a code.
     let program = runner.bin.path().join("trialrun");
     fs::remove_file(&program).unwrap();
     let compare = "[ \"$2\" = --help ] && { echo '  - markdown: For a comment'; exit; }\n  \
@@ -330,14 +330,14 @@ fn a_baseline_that_cannot_be_read_fails_the_gate_with_its_reason() {
     let (code, _, comment) = ended(&[("TRIALRUN_BASELINE_RUN", "41")]);
     assert!(code == "1" && comment.contains("workflow run 41 could not be downloaded"), "{code} {comment}");
 
-    // Nothing was downloaded, because nothing has been published yet.
+    // Nothing could be downloaded, because nothing has been published yet.
     let branch = [("GITHUB_REF", "refs/heads/main"), ("TRIALRUN_DEFAULT_BRANCH", "main")];
     assert!(ended(&branch).2.contains("There is no baseline yet. This run becomes the baseline."));
     let request = [&branch[..], &[("GITHUB_EVENT_NAME", "pull_request")]].concat();
     assert!(ended(&request).2.contains("The next run of the default branch becomes the baseline."));
 }
 
-/// Puts a program in front of curl that writes down its arguments.
+/// Puts a program in front of curl that records its arguments.
 fn watch_curl(runner: &Runner) -> PathBuf {
     let log = runner.project.tmp().join("arguments");
     let real = Command::new("sh").args(["-c", "command -v curl"]).output().unwrap().stdout;
@@ -474,7 +474,7 @@ fn a_release_is_installed_only_if_its_checksum_is_right() {
     fs::write(folder.join("checksums.txt"), "").unwrap();
     install(&[("INPUT_VERSION", "v0.1.0")]).exits(1);
 
-    // Without a release: from source, or what is installed.
+    // Without a release, it is built from source, or the installed program is used.
     let cargo = runner.bin.path().join("cargo");
     let built = format!("#!/bin/sh\necho \"$@\"\nmkdir -p \"$6/bin\"\ncp {PROGRAM} \"$6/bin/trialrun\"\n");
     fs::write(&cargo, built).unwrap();
@@ -505,7 +505,8 @@ fn every_input_reaches_a_script_and_every_variable_of_a_script_is_set() {
         .collect();
     assert_eq!(names(&read, &scripts), names(&set, steps));
 
-    // Commands get values through variables: an expression in a command would let a branch name become code.
+    // Commands receive values through variables, because an expression in a command would let a branch name become
+    // code.
     for (number, line) in text.lines().enumerate() {
         let command = line.trim_start().starts_with("run: ") || line.starts_with("        ");
         assert!(

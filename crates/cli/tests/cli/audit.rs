@@ -1,4 +1,4 @@
-//! Suites that cannot fail are found: every planted weakness, and nothing in suites without one.
+//! Suites that cannot fail are found: every planted weakness, and nothing in suites without weaknesses.
 
 #![allow(clippy::unwrap_used)]
 
@@ -208,7 +208,7 @@ const PLANTED: [Planted; 30] = [
     planted("skill", OVERFITTED, 7, ""),
 ];
 
-/// A suite of a skill that looks for words of its text.
+/// A suite of a skill that only looks for words from the skill's text.
 const RECITED: &str = "scenario: recited\nskill: review\nuser_prompt: Look at the change, please.\nassertions:\n  - { id: verdict, type: \
                        file_exists, path: review.md }\n  # The skill's own heading.\n  - { id: heading, type: output_contains, \
                        pattern: Ledger of findings }\n";

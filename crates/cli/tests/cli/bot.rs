@@ -1,5 +1,5 @@
-//! Tests of a support bot over HTTP, as the first users of the code-first system tested theirs: with their original
-//! files, against a bot and a judge on loopback.
+//! Tests of a support bot over HTTP, written as the first users of the code-first system wrote theirs: with their
+//! original files, against a bot and a judge on loopback.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -84,7 +84,7 @@ fn the_first_fabrik_tests_run_unchanged() {
 }
 
 #[test]
-fn answers_of_the_bot_are_read_in_every_dialect() {
+fn responses_of_the_bot_are_read_in_every_format() {
     let (project, shop) = (seeded(), Shop::open());
     for dialect in ["openai", "anthropic", "stream/openai", "stream/anthropic", "stream/ui", "stream/data"] {
         let report = run(&project, &shop, &format!("/{dialect}"), &[], 0);
@@ -196,7 +196,7 @@ fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
 
-/// A user who asks for the return policy and leaves once it is named.
+/// A user who asks for the return policy and leaves once it has been named.
 const PLAYED: &str = "name: asks in their own words
 persona: { role: customer, tone: in a hurry }
 user:
@@ -208,7 +208,7 @@ assertions:
 ";
 
 #[test]
-fn a_played_user_sends_messages_until_it_is_done() {
+fn a_simulated_user_sends_messages_until_it_is_done() {
     let (project, shop) = (project(), Shop::open());
     project.write("played.yaml", PLAYED);
     let turn = |message: &str, done: bool| {
@@ -222,7 +222,7 @@ fn a_played_user_sends_messages_until_it_is_done() {
     let trial = &report["trials"][0];
     assert_eq!(trial["input"], serde_json::json!(["Hello!", "What is your return policy?"]));
     assert_eq!(trial["answer"].as_str().map(|answer| answer.contains("30 days")), Some(true));
-    // The usage of the simulated user is separate from the agent's.
+    // The usage of the simulated user is reported separately from the agent's.
     assert_eq!((&trial["user_usage"]["total"], &trial["judge_usage"]), (&45.into(), &Value::Null));
     assert_eq!((&trial["usage"]["total"], &report["summary"]["user_usage"]["total"]), (&38.into(), &45.into()));
     // A script that is too short for the user is a mistake in the test.

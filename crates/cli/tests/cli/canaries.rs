@@ -1,5 +1,5 @@
-//! A thousand planted secrets that an agent prints in every form that `docs/masking.md` covers, also split over the
-//! chunks of a stream. None is in the record, in a report, in a page or in a message.
+//! A thousand planted secrets, which an agent prints in every form that `docs/masking.md` covers, also split across
+//! the chunks of a stream. None of them appears in the record, in a report, in a page or in a message.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -20,13 +20,13 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
 /// Number of secrets with known names, which are variables of the cases.
 const NAMED: usize = 500;
-/// Number of keys with a known shape.
+/// Number of keys that are recognised by their shape.
 const SHAPED: usize = 500;
-/// Number of cases among which the secrets are distributed.
+/// Number of cases over which the secrets are distributed.
 const CASES: usize = 10;
 
-/// Part of every secret. It is in the middle, so that each rest of a secret that is long enough to be recognised
-/// contains a part of it.
+/// Part of every secret. It is in the middle, so that any fragment of a secret that is long enough to be recognised
+/// contains part of it.
 const MARK: &str = "QzCanaryXk";
 
 fn named(number: usize) -> String {
@@ -44,7 +44,7 @@ fn hex(text: &str) -> String {
     })
 }
 
-/// Returns the text as escapes that start with `before`, such as `\u0041`.
+/// Returns the text with each character escaped after `before`, such as `\u0041`.
 fn escaped(text: &str, before: &str) -> String {
     text.bytes().map(|byte| format!("{before}{byte:02x}")).collect()
 }
@@ -54,7 +54,7 @@ fn entities(text: &str) -> String {
     text.bytes().map(|byte| format!("&#x{byte:02x};")).collect()
 }
 
-/// The secrets of a case, each in one of the forms in which it is recognised.
+/// The secrets of a case, each in one of the forms in which it must be recognised.
 fn leaks(case: usize) -> Vec<String> {
     let own = |count: usize| (0..count).filter(move |number| number % CASES == case);
     let named = own(NAMED).map(|number| {
@@ -88,13 +88,13 @@ fn leaks(case: usize) -> Vec<String> {
     named.chain(shaped).collect()
 }
 
-/// Returns the mark in every form that shows it.
+/// Returns the mark in every form in which it could appear.
 fn signs() -> Vec<String> {
     let mut signs = vec![MARK.to_owned(), hex(MARK), hex(MARK).to_uppercase()];
     signs.extend(["\\u00", "%", "\\x", "\\\\u00"].map(|before| escaped(MARK, before)));
     signs.extend([escaped(MARK, "%").to_uppercase(), entities(MARK)]);
     for offset in 0..3 {
-        // Letters at the ends depend on the bytes beside the mark.
+        // The first and last letters depend on the bytes next to the mark.
         let encoded = STANDARD.encode(format!("{}{MARK}", "a".repeat(offset)));
         let encoded = encoded.trim_end_matches('=');
         signs.push(encoded[(offset * 8).div_ceil(6)..encoded.len() - 1].to_owned());
@@ -102,7 +102,7 @@ fn signs() -> Vec<String> {
     signs
 }
 
-/// Removes what readers do not see, because it must not hide a secret.
+/// Removes characters that readers do not see, because these must not hide a secret.
 fn bare(text: &str) -> String {
     text.replace("\u{1b}[1m", "").replace("\\u200b", "").replace('\u{200b}', "")
 }
@@ -151,7 +151,7 @@ const REPORTS: [(&str, &str); 11] = [
     ("gitlab", "out-gitlab.json"),
 ];
 
-/// Runs the cases and checks everything that comes out. Returns the number of masks in the event stream.
+/// Runs the cases and checks all output. Returns the number of masks in the event stream.
 fn masks_of_run(project: &Project, agent: &str) -> usize {
     let reports: Vec<String> = REPORTS.iter().map(|(kind, file)| format!("{kind}=reports/{file}")).collect();
     let mut arguments = vec!["run", "cases", "--agent", agent, "--retries", "0", "--artifacts", "reports/artifacts"];
@@ -171,7 +171,7 @@ fn masks_of_run(project: &Project, agent: &str) -> usize {
     let transcripts = inflated(&project.read("reports/out.html"));
     assert!(transcripts.len() > 10_000);
     assert_clean("a transcript of the page", &transcripts);
-    // The record is compressed. It holds the events.
+    // The record is compressed, but it holds the same events.
     for (kind, _) in REPORTS {
         assert_clean(kind, project.run(&["report", "--format", kind]).output().as_bytes());
     }
@@ -210,7 +210,7 @@ fn views(project: &Project) {
     let annotations = github.env("GITHUB_STEP_SUMMARY", &summary).output().unwrap();
     assert_clean("the annotations", &annotations.stdout);
     file("summary.md");
-    // The exported file is compressed; its content is the record.
+    // The exported file is compressed; it contains the record.
     check(&["export", "previous", "run.trialrun"]);
     assert_clean("an exported file", &fs::read(project.dir().join("run.trialrun")).unwrap());
     check(&["import", "run.trialrun", "--state", "other"]);
@@ -244,7 +244,7 @@ fn served(project: &Project) {
     assert_clean("the messages of `view`", server.end().exits(0).err.as_bytes());
 }
 
-/// Creates a project whose cases have the secrets as variables and ask for what a case leaks.
+/// Creates a project whose cases have the secrets as variables and ask the agent to print them.
 fn project() -> Project {
     let project = Project::new(PROGRAM);
     for case in 0..CASES {
@@ -270,7 +270,7 @@ fn a_secret_that_is_not_masked_would_be_found_in_every_form() {
 }
 
 #[test]
-fn a_thousand_secrets_in_answers_calls_files_and_messages_come_out_nowhere() {
+fn a_thousand_secrets_in_answers_calls_files_and_messages_appear_nowhere() {
     let project = project();
     for case in 0..CASES {
         let leaks = leaks(case);
@@ -296,7 +296,7 @@ fn a_thousand_secrets_in_answers_calls_files_and_messages_come_out_nowhere() {
     assert!(masks > 3 * (NAMED + SHAPED), "{masks}");
 }
 
-/// Answers each request with the secrets of its case as server-sent events of three letters each.
+/// Answers each request with the secrets of its case as server-sent events with three letters each.
 fn streaming_bot() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -329,7 +329,7 @@ fn streaming_bot() -> String {
 }
 
 #[test]
-fn a_thousand_secrets_split_over_the_chunks_of_a_stream_come_out_nowhere() {
+fn a_thousand_secrets_split_across_the_chunks_of_a_stream_appear_nowhere() {
     let project = project();
     let bot = streaming_bot();
     project.write("trialrun.yaml", &format!("agents:\n  bot: {{ type: http, url: '{bot}', stream: true }}\n"));

@@ -1,5 +1,5 @@
-//! Checks that the modules of a crate have no cyclic dependencies. A module may name its own children, and children may
-//! use their parents; no other dependency may lead back to the module that uses it.
+//! Checks that the modules of a crate have no cyclic dependencies. A module may name its own children, and children
+//! may use their parents; any other dependency must not lead back to the module that uses it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
@@ -13,15 +13,15 @@ type ModulePath = Vec<String>;
 
 #[derive(Default)]
 struct Module {
-    /// Every path that the module uses, as it is written.
+    /// Every path that the module uses, as written.
     used: Vec<Vec<String>>,
-    /// The names that `use` brings into scope in the module, with their paths.
+    /// The names that `use` brings into the module's scope, with their paths.
     imported: BTreeMap<String, Vec<String>>,
 }
 
 struct Reader<'a> {
     path: ModulePath,
-    /// The folder in which the files of child modules are.
+    /// The folder that contains the files of child modules.
     folder: PathBuf,
     modules: &'a mut BTreeMap<ModulePath, Module>,
 }
@@ -67,7 +67,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a child module, from its file if it is not written here.
+    /// Reads a child module, from its own file unless it is inline.
     fn child(&mut self, item: &syn::ItemMod) {
         let name = item.ident.to_string();
         let mut path = self.path.clone();
@@ -121,8 +121,8 @@ fn read(file: &Path, path: ModulePath, folder: PathBuf, modules: &mut BTreeMap<M
     reader.visit_file(&parsed);
 }
 
-/// The module that a path resolves to, relative to `from`. `None` for other crates, local names and the standard
-/// library.
+/// Returns the module to which a path resolves, relative to `from`. `None` for other crates, local names and the
+/// standard library.
 fn target(
     modules: &BTreeMap<ModulePath, Module>,
     from: &[String],
@@ -167,7 +167,7 @@ fn target(
     Some(module)
 }
 
-/// Items that each module uses, without its own descendants.
+/// Returns the modules that each module uses, except its own descendants.
 fn edges(modules: &BTreeMap<ModulePath, Module>) -> BTreeMap<ModulePath, BTreeSet<ModulePath>> {
     let mut edges = BTreeMap::new();
     for (path, module) in modules {
@@ -177,7 +177,7 @@ fn edges(modules: &BTreeMap<ModulePath, Module>) -> BTreeMap<ModulePath, BTreeSe
     edges
 }
 
-/// The edges that are part of a cycle, or between two cycles.
+/// Returns the edges that are part of a cycle, or lie between two cycles.
 fn circles(mut edges: BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> Vec<String> {
     loop {
         let before = edges.len();

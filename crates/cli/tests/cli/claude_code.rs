@@ -1,7 +1,7 @@
-//! Tests of the real Claude Code on scripted models, from the scenario file to the exit code, without a network where
-//! the machine allows isolation from it.
+//! Tests of the real Claude Code with scripted models, from the scenario file to the exit code. Where the machine
+//! allows it, they run without a network.
 //!
-//! Without the CLI these tests are skipped with a message (`testkit::real`).
+//! Without the CLI, these tests are skipped with a message (`testkit::real`).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -18,7 +18,7 @@ use testkit::real::{CLAUDE_CODE, only_trial as trial};
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// Returns a project whose agent is the real one, on the model in `model.yaml`. `None`: skip.
+/// Returns a project that uses the real agent with the model in `model.yaml`. `None`: skip the test.
 fn project(test: &str) -> Option<Project> {
     CLAUDE_CODE.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), test)
 }
@@ -609,7 +609,7 @@ timeout: 4s
     assert_eq!(project.left_over(), Vec::<String>::new());
 }
 
-/// Plants a hook, an MCP server, a skill and a CLAUDE.md in the user's home. Each that is used leaves a file.
+/// Plants a hook, an MCP server, a skill and a CLAUDE.md in the user's home. Each leaves a file if it is used.
 fn plant(project: &Project) -> (PathBuf, PathBuf) {
     let (hooked, served) = (project.dir().join("HOOKED"), project.dir().join("SERVED"));
     let home = project.home();

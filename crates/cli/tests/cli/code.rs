@@ -1,4 +1,4 @@
-//! Tests of tests as code, on the command line: what runs, the reports of broken files, and the endings.
+//! Tests of tests as code on the command line: what runs, how broken files are reported, and how trials end.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -86,7 +86,7 @@ fn a_mistake_in_one_test_breaks_that_test_and_the_rest_runs() {
     }
     let checked = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
     assert!(checked.err.contains("3 errors"), "{}", checked.output());
-    // A file outside of the selection cannot break it.
+    // A file outside the selection cannot break it.
     project.run(&["run", "--agent", "fake", "tests", "--test", "angry-customer"]).exits(0);
 }
 
@@ -175,7 +175,7 @@ export default scenario('works', async ({ agent }) => {
     project.run(&all).exits(0);
 }
 
-/// A file of tests with a problem in it.
+/// A test file with a problem in it.
 struct Odd {
     name: &'static str,
     text: &'static str,
@@ -185,7 +185,7 @@ struct Odd {
     messages: &'static [&'static str],
 }
 
-/// Problems that files of tests can have.
+/// Problems that test files can have.
 const ODD: [Odd; 9] = [
     Odd {
         name: "loop",
@@ -282,7 +282,7 @@ export default scenario('checks nothing', async ({ agent }) => { await agent.sen
     },
 ];
 
-/// Writes all of `files`, their imports, and a valid file.
+/// Writes all `files`, their imports, and a valid file.
 fn write(project: &Project, files: &[Odd]) {
     project
         .write("tests/good.test.ts", GOOD)
@@ -312,7 +312,7 @@ fn every_problem_of_a_file_is_reported_and_other_files_run() {
     for part in ODD.iter().flat_map(|odd| odd.messages) {
         assert!(spoken.contains(part), "{part}: {spoken}");
     }
-    // Claims before the stop count.
+    // Claims made before the stop count.
     let of = |case: &str| all["trials"].as_array().unwrap().iter().find(|trial| trial["case"] == case).unwrap();
     for case in ["loops", "eats", "rejects"] {
         assert_eq!(of(case)["findings"][0]["status"], "met", "{case}");
@@ -380,7 +380,7 @@ fn a_misspelt_assertion_in_code_is_reported_at_its_line_before_the_run() {
     }
     project.write("tests/slip.test.ts", &test("assert.outputContains(r, 'hello'); assert.custom('c', () => true)"));
     project.run(&["check", "--strict", "--agent", "fake", "tests"]).exits(0);
-    // An argument that the text determines.
+    // An argument that follows from the text.
     project.write("tests/slip.test.ts", &test("const n = 5;\n  assert.contains(r, 5); assert.contains(r, n)"));
     let refused = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
     for messages in ["`text` must be a string, not a number", "slip.test.ts:5:22"] {

@@ -1,7 +1,7 @@
-//! Tests of the real Codex on scripted models, from the scenario file to the exit code, without a network where the
-//! machine allows isolation from it.
+//! Tests of the real Codex with scripted models, from the scenario file to the exit code. Where the machine allows it,
+//! they run without a network.
 //!
-//! Without the CLI these tests are skipped with a message (`testkit::real`).
+//! Without the CLI, these tests are skipped with a message (`testkit::real`).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -17,7 +17,7 @@ use testkit::real::{CODEX, only_trial as trial};
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// Returns a project whose agent is the real one, on the model in `model.yaml`. `None`: skip.
+/// Returns a project that uses the real agent with the model in `model.yaml`. `None`: skip the test.
 fn project(test: &str) -> Option<Project> {
     CODEX.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), test)
 }
@@ -29,7 +29,7 @@ fn run(project: &Project, scenario: &str, model: &str, code: i32) -> Value {
     trial(&project.report(&["case.yaml", "--agent", "codex", "--report", "jsonl=events.jsonl"], code))
 }
 
-/// Returns the name and main argument of each call, in order; with `!` if it failed.
+/// Returns the name and main argument of each call, in order, followed by `!` if it failed.
 fn calls(trial: &Value) -> Vec<String> {
     let all = trial["tool_calls"].as_array().unwrap().iter();
     all.map(|call| {
@@ -418,8 +418,8 @@ conversations:
     assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(3), &json!(550)), "{trial:#}");
 }
 
-/// Plants a configuration with an MCP server and a notifier, a skill and an AGENTS.md in the user's home. Each that is
-/// used leaves a file.
+/// Plants a configuration with an MCP server and a notifier, a skill and an AGENTS.md in the user's home. Each leaves
+/// a file if it is used.
 fn plant(project: &Project) -> (PathBuf, PathBuf) {
     let (notified, served) = (project.dir().join("NOTIFIED"), project.dir().join("SERVED"));
     let put = |path: &str, text: &str| {
@@ -549,7 +549,7 @@ fn doctor_reports_the_version() {
 }
 
 /// Returns a project with a program in place of `codex`. It reads the user's message and runs `acts`, a shell script
-/// that may also use `say TEXT` and `finish INPUT`. It keeps no files.
+/// that may also call `say TEXT` and `finish INPUT`. It keeps no files.
 fn stub(acts: &str) -> Project {
     let opening = r#"#!/bin/sh
 if [ "$1" = --version ]; then echo "codex-cli 0.169.0"; exit 0; fi

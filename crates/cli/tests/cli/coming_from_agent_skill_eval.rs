@@ -1,5 +1,5 @@
-//! All commands and files of agent-skill-eval's README, as printed there, run in a directory with only the README's own
-//! files. Agents that are not installed are replaced by the one that needs no model.
+//! All commands and files in agent-skill-eval's README, as printed there, run in a directory that contains only the
+//! README's own files. Agents that are not installed are replaced by the one that needs no model.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -42,7 +42,7 @@ const SUITE: &str = r#"{
 /// The prices that the page shows.
 const PRICING: &str = r#"{"gpt-5.4-mini": {"prompt": 2.5e-07, "completion": 2e-06, "input_cache_read": 2.5e-08}}"#;
 
-/// Returns a project with two skills that have suites among the examples.
+/// Returns a project with two skills, whose suites are among the examples.
 fn repository() -> Project {
     let project = Project::new(TRIALRUN);
     project.write("pricing.json", PRICING);
@@ -57,7 +57,7 @@ fn repository() -> Project {
     project
 }
 
-/// Returns the arguments after the program's name.
+/// Returns the arguments after the program name.
 fn words(printed: &str) -> Vec<String> {
     let words = shlex::split(&printed.replace("\\\n", " ")).unwrap();
     let named = ["agent-skill-eval", "ase"].contains(&words[0].as_str());
@@ -74,7 +74,7 @@ fn ok(project: &Project, printed: &str) -> Ran {
     typed(project, &words(printed)).exits(0)
 }
 
-/// Returns the same command for the available agent, without the options about the others.
+/// Returns the same command for the available agent, without the options for the other agents.
 fn for_fake(words: &[String]) -> Vec<String> {
     const ABOUT_AGENTS: [&str; 6] =
         ["--agent", "--agent-model", "-m", "--harness-base-url", "--source-repo", "--reasoning-effort"];

@@ -1,6 +1,6 @@
-//! The files of the documentation of `@isdk/ai-test-runner`, unchanged, run by the command line in place of `new
-//! AITestRunner(executor).run(script, fixtures)`. Differences are in `docs/coming-from-ai-test-runner.md`, and are
-//! tested here too.
+//! The files from the documentation of `@isdk/ai-test-runner`, unchanged, run from the command line instead of with
+//! `new AITestRunner(executor).run(script, fixtures)`. Differences are listed in `docs/coming-from-ai-test-runner.md`
+//! and are tested here too.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -30,7 +30,7 @@ const FIXTURES: &str = r#"export const fixtures = [
 ];
 "#;
 
-/// The example of an executor in the technical reference, with a model that is a string.
+/// The example executor from the technical reference, with a model that is a string.
 const REFERENCE_EXECUTOR: &str = r#"import { AIScriptExecutor, AIExecutionContext, AIExecutionResult } from '@isdk/ai-test-runner';
 
 const someAIService = {

@@ -1,5 +1,5 @@
-//! The commands and files of ai-tester's documentation, unchanged, in a clean directory. Differences are in
-//! `docs/coming-from-ai-tester.md`, and are tested here too.
+//! The commands and files from ai-tester's documentation, unchanged, in a clean directory. Differences are listed in
+//! `docs/coming-from-ai-tester.md` and are tested here too.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -23,7 +23,7 @@ token-budget: 50000     # of every kind together
 Look at what is staged and commit it.
 ";
 
-/// All keys of a scenario, of its fixtures and of its assertions.
+/// All keys of a scenario, its fixtures and its assertions.
 const WHOLE: &str = r##"
 scenario: basic-feature                  # required
 description: |                           # optional
@@ -174,7 +174,7 @@ assertions:
   - { id: writes, type: tool_called, tool: Write, args_match: { file_path: "PLAN\\.md$" } }
 "##;
 
-/// Returns a project with the layout of ai-tester's documentation.
+/// Returns a project with the layout from ai-tester's documentation.
 fn project() -> Project {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     project

@@ -1,5 +1,5 @@
-//! The commands and files of Fabrik Lite's document, unchanged, in a clean directory. Differences are in
-//! `docs/coming-from-fabrik.md`, and are tested here too.
+//! The commands and files from Fabrik Lite's document, unchanged, in a clean directory. Differences are listed in
+//! `docs/coming-from-fabrik.md` and are tested here too.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -11,7 +11,7 @@ fn specimen(name: &str) -> String {
     std::fs::read_to_string(format!("{}/../../specimens/code/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// Returns a project with the layout of the document, whose agent and judge are in the shop.
+/// Returns a project with the layout from the document, whose agent and judge are on the shop's server.
 fn project(shop: &Shop) -> Project {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"))
         .env("AGENT_API_KEY", "agent-canary-5511aa22bb33")
@@ -115,7 +115,7 @@ fn a_broken_test_file_does_not_stop_the_others() {
     assert_eq!((outcome("passed"), outcome("broken")), (3, 3));
 }
 
-/// An adapter as the document declares them, with the classes and types that it imports.
+/// An adapter as declared in the document, with the classes and types that it imports.
 const ADAPTER: &str = r#"import { AgentResponse } from "@fabrik/core";
 import type { AgentAdapter, AgentConfig } from "@fabrik/core";
 
@@ -172,7 +172,7 @@ fn every_kind_of_agent_is_configured_as_before() {
 fn differences_are_as_documented() {
     let shop = Shop::open();
     let project = project(&shop);
-    // A project that has a configuration keeps it.
+    // An existing configuration is kept.
     let refused = typed(&project, "init").exits(2).err;
     assert!(refused.contains("this project already has a configuration: `fabrik.config.ts`"), "{refused}");
     // A case that checks nothing, or that cannot be decided, does not pass.
@@ -192,7 +192,7 @@ fn differences_are_as_documented() {
     project.write("fabrik.config.ts", &config);
     let ran = typed(&project, "run --test inquiry").exits(0);
     assert!(ran.err.contains("unknown report `pdf`; it is not written"), "{}", ran.err);
-    // Parallel messages are one conversation; a second conversation has a name.
+    // Parallel messages belong to one conversation; a second conversation has a name.
     project.write(
         "tests/two.test.ts",
         "import { scenario, assert } from \"@fabrik/core\";\nexport default scenario(\"two\", async ({ agent, agents }) => {\n  \

@@ -1,6 +1,6 @@
 //! Recorded end-to-end cases of ai-tester: the same scenario files, an agent that gives the recorded answers, and the
-//! same verdicts. A case agrees, or is listed in `vectors/e2e/differences.json` with the intended result and the
-//! reason.
+//! same verdicts. A case either agrees, or is listed in `vectors/e2e/differences.json` with the intended result and
+//! the reason.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 
@@ -23,7 +23,7 @@ fn parse(path: &Path) -> Value {
     serde_json::from_str(&read(path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Writes a program in place of `claude` that outputs the script line by line when it receives messages.
+/// Writes a program in place of `claude` that prints the script line by line as it receives messages.
 fn write_agent(bin: &Path, lines: &Path, script: &Value) {
     let mut program = String::from(
         r#"#!/bin/sh
@@ -66,7 +66,7 @@ hear() {
                 message["message"]["id"] = json!(format!("msg_{messages}"));
             }
             say(&mut program, &message);
-            // The original answered questions in a separate message; the protocol asks for permission first.
+            // The original answered questions in a separate message; the protocol requests permission first.
             for block in message["message"]["content"].as_array().into_iter().flatten() {
                 if block["type"] == "tool_use"
                     && matches!(block["name"].as_str(), Some("AskUserQuestion" | "Questions"))
@@ -85,7 +85,7 @@ hear() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Writes a program in place of `codex`: one process for each message, which outputs the script's events for it.
+/// Writes a program in place of `codex`. Each message gets its own process, which prints the script's events for it.
 fn write_codex(bin: &Path, lines: &Path, script: &Value) {
     let queries = script.as_array().unwrap();
     for (number, query) in queries.iter().enumerate() {
@@ -146,7 +146,7 @@ fn play(case: &Path) -> TestRun {
     TestRun { output, report }
 }
 
-/// Returns the facts that the original recorded and those recorded now, in the same form.
+/// Returns the facts recorded by the original and those recorded now, in the same form.
 fn facts(original: &Value, trial: &Value) -> (Value, Value) {
     let calls: Vec<Value> = original["turns"]
         .as_array()
@@ -235,7 +235,7 @@ fn recorded_cases_reach_the_recorded_or_the_intended_verdict() {
             None => wrong.push(format!("{name}: exit {exit}, recorded {recorded}\n{}", text_of())),
         }
     }
-    // Bypasses the capture of passing tests: the count is for the reader of the run.
+    // Written past the capture of passing tests, because the count is for whoever reads the test output.
     let counted =
         format!("ai-tester end to end: {agree} agree + {listed} listed = {} of {}", agree + listed, cases.len());
     std::io::Write::write_all(&mut std::io::stdout(), format!("\n{counted}\n").as_bytes()).unwrap();

@@ -199,7 +199,7 @@ fn an_endpoint_that_is_down_hangs_or_answers_with_a_page_is_reported_and_not_cac
     assert!(!found.out.contains("Elsewhere"), "{}", found.output());
 }
 
-/// Answer of a model that finds nothing.
+/// Response of a model that finds nothing.
 fn completion() -> String {
     let message = json!({ "role": "assistant", "content": "{\"facts\": [], \"tools\": []}" });
     json!({

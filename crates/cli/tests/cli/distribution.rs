@@ -1,5 +1,6 @@
-//! How trialrun gets to its users: the npm packages, the Homebrew formula, and the checks of scripts and workflows. The
-//! archives in these tests contain a script that starts the real program, because packing the program takes seconds.
+//! How trialrun reaches its users: the npm packages, the Homebrew formula, and the checks of scripts and workflows.
+//! The archives in these tests contain a script that starts the real program, because packing the program takes
+//! seconds.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
 
@@ -20,7 +21,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Returns `false`, and says so, if a program is missing here.
+/// Returns `false` and prints a message if a program is missing here.
 fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
@@ -85,7 +86,7 @@ fn the_npm_package_starts_the_program_of_its_platform() {
     let spoken = npm(&["exec", "--offline", "trialrun", "--", "--version"]);
     assert_eq!(spoken.out, format!("trialrun {version}\n"), "{}", spoken.output());
 
-    // Arguments, streams and exit codes are those of the program.
+    // Arguments, streams and exit codes are passed through.
     let launcher = project.dir().join("node_modules/.bin/trialrun");
     let start = |arguments: &[&str], env: &[(&str, &str)]| {
         let mut command = Command::new(&launcher);
@@ -107,7 +108,7 @@ fn the_npm_package_starts_the_program_of_its_platform() {
     let wrong = run(&["run", "no where.yaml"], &[]).exits(2);
     assert!(wrong.err.contains("`no where.yaml`"), "{}", wrong.output());
 
-    // A signal reaches the program once, which stops politely and leaves nothing behind.
+    // A signal reaches the program once. The program stops gracefully and leaves nothing behind.
     for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
         let mut live = Live::start(start(&["run", "long.yaml", "--report", "jsonl"], &[]));
         drop(live.line_with("\"waiting\""));
@@ -115,7 +116,7 @@ fn the_npm_package_starts_the_program_of_its_platform() {
         let ran = live.end().exits(code);
         assert!(ran.out.contains("\"run_finished\""), "{}", ran.output());
     }
-    // A program that a signal kills ends the launcher by the same signal.
+    // If a signal kills the program, the launcher ends by the same signal.
     let killed = project.tmp().join("killed");
     fs::write(&killed, "#!/bin/sh\nkill -KILL $$\n").unwrap();
     fs::set_permissions(&killed, fs::Permissions::from_mode(0o755)).unwrap();
@@ -123,7 +124,7 @@ fn the_npm_package_starts_the_program_of_its_platform() {
     let absent = run(&[], &[("TRIALRUN_PROGRAM", "/no/such/program")]).exits(3);
     assert!(absent.err.starts_with("trialrun: could not start the program: "), "{}", absent.output());
 
-    // Without the package of the platform, it says so.
+    // If the package for this platform is missing, the launcher says so.
     fs::remove_dir_all(project.dir().join("node_modules/@trialrun")).unwrap();
     let missing = run(&["--version"], &[]).exits(3);
     let wanted = format!("trialrun: the package @trialrun/{own} is not installed.");
@@ -163,7 +164,7 @@ fn the_homebrew_formula_has_the_checksum_of_each_archive() {
     }
 }
 
-/// The workflows, read without a linter: `scripts/lint` runs one.
+/// Checks the workflows without a linter; `scripts/lint` runs one.
 #[test]
 fn workflows_pin_actions_and_ask_for_few_permissions() {
     let mut files = vec![root().join("action.yml")];

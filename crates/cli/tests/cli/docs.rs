@@ -1,7 +1,7 @@
-//! The README and the pages in `docs/`: links work, every code block is valid, commands parse, and the commands of
-//! tutorials do what the page says, in an empty directory.
+//! The README and the pages in `docs/`: links work, every code block is valid, commands parse, and in an empty
+//! directory the commands of tutorials do what the page says.
 //!
-//! A comment before a block states the purpose of the block; readers do not see it:
+//! A comment before a block states the purpose of the block; it is not visible to readers:
 //!
 //! - `<!-- run -->`: the commands are run and must succeed; `<!-- run: exit 1 -->` must exit with 1;
 //!   `<!-- run: needs bot.mjs -->` runs while `node bot.mjs` listens, and is skipped without Node.js. Both can be
@@ -32,7 +32,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Returns every page for users, relative to the root.
+/// Returns the paths of all user pages, relative to the root.
 fn pages() -> Vec<String> {
     let mut pages: Vec<String> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned).to_vec();
     let mut folders = vec![root().join("docs"), root().join("examples"), root().join("packs")];
@@ -61,12 +61,12 @@ struct Page {
 struct Block {
     language: String,
     code: String,
-    /// Comment before it.
+    /// Comment that precedes it.
     purpose: Option<String>,
 }
 
 impl Block {
-    /// Returns the path under which the reader saves it.
+    /// Returns the path under which the reader should save it.
     fn file(&self) -> Option<String> {
         if let Some(path) = self.purpose.as_deref().and_then(|purpose| purpose.strip_prefix("file: ")) {
             return Some(path.to_owned());
@@ -77,7 +77,7 @@ impl Block {
         (is_comment && Path::new(path).extension().is_some()).then(|| path.to_owned())
     }
 
-    /// Returns the lines of a block of commands that start trialrun, without their comments.
+    /// Returns the commands in the block that start trialrun, without comments.
     fn commands(&self) -> Vec<Vec<String>> {
         let joined = self.code.replace("\\\n", " ");
         let words = |line: &str| shlex::split(line).unwrap_or_else(|| panic!("a shell cannot read {line:?}"));
@@ -119,7 +119,7 @@ impl Page {
     }
 }
 
-/// Returns the anchor of a heading, as GitHub creates it.
+/// Returns the anchor that GitHub creates for a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.to_lowercase().replace(' ', "-");
     kept.chars().filter(|char| char.is_alphanumeric() || matches!(char, '-' | '_')).collect()
@@ -192,7 +192,7 @@ fn every_documented_command_is_valid() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The bot of a page; it ends on drop.
+/// The bot from a page; it ends on drop.
 struct Bot(Child);
 
 impl Drop for Bot {
@@ -212,7 +212,7 @@ impl Bot {
     }
 }
 
-/// Follows a page from an empty directory, block by block. Returns the number of blocks that were run.
+/// Follows a page block by block in an empty directory. Returns the number of blocks that were run.
 fn follow(path: &str) -> usize {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let bin = tempfile::tempdir().unwrap();
@@ -325,7 +325,7 @@ fn the_output_in_the_readme_is_what_the_quickstart_prints() {
     }
 }
 
-/// Returns the project that the README shows, with its agent at `url`.
+/// Returns the project shown in the README, with its agent at `url`.
 fn readme_project(url: &str) -> Project {
     let project = Project::new(PROGRAM).env("SHOP_KEY", "shop-canary-77aa").env("OPENAI_API_KEY", "sk-judge");
     let address = format!("http://127.0.0.1:{PORT}/api/chat");

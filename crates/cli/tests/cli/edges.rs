@@ -24,7 +24,7 @@ fn crate_dependencies_match_the_architecture() {
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
 
     let mut found = BTreeSet::new();
-    // Examples represent third-party programs, which may use any crate.
+    // Examples stand for third-party programs, which may use any crate.
     let is_example = |package: &&Value| package["name"].as_str().is_some_and(|name| name.contains("-example-"));
     for package in metadata["packages"].as_array().unwrap().iter().filter(|package| !is_example(package)) {
         let from = short(package["name"].as_str().unwrap()).unwrap();
@@ -49,7 +49,7 @@ fn crate_dependencies_match_the_architecture() {
     assert_eq!(found, listed, "left: the workspace; right: ARCHITECTURE.md");
 }
 
-/// Comments and pages of the reference may name options; messages of libraries say the setting's plain name.
+/// Comments and reference pages may name options; messages in libraries use the plain name of the setting.
 #[test]
 fn library_messages_do_not_mention_command_line_options() {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("..")];

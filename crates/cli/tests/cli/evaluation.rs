@@ -1,4 +1,4 @@
-//! Evaluations of skills with the whole program: the example skills as their page runs them, a hundred trials in
+//! Skill evaluations with the whole program: the example skills as described on their page, a hundred trials in
 //! parallel, and sandboxes that are clones.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -87,11 +87,11 @@ fn the_example_skills_have_their_documented_results() {
         assert!(finding["because"].as_str().unwrap().starts_with("no judge"), "{finding}");
     }
     let branches = git(Path::new(&origin), &["branch", "--format=%(refname:short)"]);
-    assert_eq!(branches, "change/add-rates\nchange/rates-for-review");
+    assert_eq!(branches, "", "each trial pushed to its own copy");
     assert!(project.left_over().is_empty());
 }
 
-/// Returns two suites whose cases have the same ids, with a stub of an agent that follows its skill, if it has one.
+/// Returns two suites whose cases have the same ids, and a stub agent that follows its skill if it has one.
 fn twins() -> Project {
     let project = Project::new(TRIALRUN);
     for (skill, word) in [("sun", "bright"), ("moon", "pale")] {
@@ -234,13 +234,15 @@ fn a_clone_has_the_repository_its_remote_and_the_files_of_the_case() {
         }]})
         .to_string(),
     );
+    let real = ["--remote", "real", "--keep-sandbox"];
     let arguments = ["skills/sun", "--no-baseline", "--agent", agent, "--source-repo", origin.as_str()];
+    let arguments = [&arguments[..], &real].concat();
     let report = project.report(&arguments, 0);
     let trial = &trials(&report)[0];
     assert_eq!(trial["outcome"], "passed", "{trial:#}");
     assert_eq!(git(Path::new(&origin), &["log", "-1", "--format=%s", "change"]), "Dearer");
     assert_eq!(trial["side_effects"][0]["branches"], json!(["change"]));
-    // The clone of the next trial starts at the default branch, and branches that already exist are not new.
+    // The clone for the next trial starts at the default branch, and branches that already exist are not new.
     let again = project.report(&arguments, 1);
     let unmet: Vec<&Value> = again["trials"][0]["findings"]
         .as_array()
@@ -259,7 +261,7 @@ fn a_clone_has_the_repository_its_remote_and_the_files_of_the_case() {
 fn concurrent_pushes_by_another_trial_do_not_count() {
     let project = twins();
     let origin = origin(&project);
-    // Each trial waits for the branch of the other one, so both see it before they end.
+    // Each trial waits for the branch of the other, so that both see it before they end.
     project.write(
         "publish.sh",
         "[ \"$1\" = push ] && git switch -q -c mine && git commit -q --allow-empty -m Mine && git push -q -u origin mine\n\
@@ -272,7 +274,11 @@ fn concurrent_pushes_by_another_trial_do_not_count() {
     ];
     project.write("skills/sun/evals/evals.json", &json!({"skill_name": "sun", "evals": cases}).to_string());
     let report = project.report(
-        &["skills/sun", "--no-baseline", "--agent", "publisher", "--source-repo", origin.as_str(), "--jobs", "2"],
+        &[
+            &["skills/sun", "--no-baseline", "--agent", "publisher", "--source-repo", origin.as_str()][..],
+            &["--remote", "real", "--keep-sandbox", "--jobs", "2"],
+        ]
+        .concat(),
         0,
     );
     let left = |case: &str| {
@@ -282,8 +288,8 @@ fn concurrent_pushes_by_another_trial_do_not_count() {
     assert_eq!((left("pushes"), left("waits")), (1, 0));
 }
 
-/// Without `gh`, pull requests are unknown, and that is not the agent's fault. The URLs of both services are parsed in
-/// all their forms; git may not access them.
+/// Without `gh`, pull requests are unknown, which is not the agent's fault. The URLs of both services are parsed in
+/// all their forms, but git must not access them.
 #[test]
 fn assertions_that_need_a_missing_gh_are_undecided() {
     let project = twins();
@@ -348,12 +354,13 @@ fn a_failing_clone_is_an_environment_fault() {
     }
 }
 
-/// The user's git has credentials for the remote; the agent's has them only if allowed, and no record contains them.
+/// The user's git has credentials for the remote. The agent's git has them only if allowed, and no record contains
+/// them.
 #[test]
 fn the_agent_can_sign_in_to_the_source_repository_only_if_allowed() {
     let project = twins();
     let origin = origin(&project);
-    // No server listens there: the user's git finds the repository elsewhere.
+    // No server is listening there; a setting makes the user's git find the repository elsewhere.
     let address = "https://127.0.0.1:1/acme/shop.git";
     let settings = format!(
         "[url \"{origin}\"]\n\tinsteadOf = {address}\n[credential]\n\
@@ -373,10 +380,13 @@ fn the_agent_can_sign_in_to_the_source_repository_only_if_allowed() {
     let arguments = ["skills/sun", "--no-baseline", "--agent", "publisher", "--source-repo", address];
     let report = project.report(&arguments, 1);
     assert_eq!(report["trials"][0]["outcome"], "failed", "{report:#}");
-    let report = project.report(&[&arguments[..], &["--lend-git-sign-in"]].concat(), 0);
+    let lend = ["--remote", "real", "--lend-git-sign-in"];
+    let report = project.report(&[&arguments[..], &lend].concat(), 0);
     assert!(!report.to_string().contains("canary") && report.to_string().contains("told: [masked]"), "{report:#}");
     let shown = project.run(&["show", "asks", "--json"]).exits(0);
     assert!(!shown.output().contains("canary"), "{}", shown.output());
-    let ran = project.run(&["run", "skills/sun", "--source-repo", &origin, "--lend-git-sign-in"]).exits(2);
+    let ran = project.run(&[&["run", "skills/sun", "--source-repo", &origin][..], &lend].concat()).exits(2);
     assert!(ran.err.contains("`https://` address"), "{}", ran.err);
+    let ran = project.run(&["run", "skills/sun", "--source-repo", &origin, "--lend-git-sign-in"]).exits(2);
+    assert!(ran.err.contains("`--lend-git-sign-in` needs `--remote real`"), "{}", ran.err);
 }

@@ -1,5 +1,5 @@
-//! End-to-end tests of failing providers: whether they judge or play the agent, the agent is not blamed, nothing hangs,
-//! and no output contains a key.
+//! End-to-end tests of failing providers: whether they serve the judge or the agent, the agent is not blamed, nothing
+//! hangs, and no output contains a key.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -39,7 +39,7 @@ enum Fault {
 const FAULTS: [Fault; 8] =
     [Fault::Storm, Fault::Error, Fault::Refused, Fault::Cut, Fault::Garbage, Fault::Text, Fault::Other, Fault::Silence];
 
-/// A provider on loopback that always behaves the same; it serves until it is dropped.
+/// A provider on loopback that always behaves the same; it runs until it is dropped.
 struct Provider {
     address: SocketAddr,
     closed: Arc<AtomicBool>,
@@ -72,7 +72,7 @@ impl Provider {
 impl Drop for Provider {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::SeqCst);
-        // Wakes the thread that waits for a connection.
+        // Wakes the thread that is waiting for a connection.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -167,7 +167,7 @@ fn walk(directory: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
 
-/// Returns the options for a silent provider, which limit the wait.
+/// Returns the options that keep the wait for a silent provider short.
 fn short_timeouts(fault: Fault) -> &'static [&'static str] {
     if fault == Fault::Silence { &["--timeout", "2"] } else { &[] }
 }
@@ -203,7 +203,7 @@ fn played_by(vendor: &str, fault: Fault) {
     assert_key_is_hidden(&project, &ran, &what);
 }
 
-/// Runs `work` for every fault in parallel: most of its time is waiting for retries.
+/// Runs `work` for every fault in parallel, because most of the time is spent waiting for retries.
 fn each(work: impl Fn(Fault) + Sync) {
     std::thread::scope(|scope| {
         let work = &work;

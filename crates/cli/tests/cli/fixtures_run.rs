@@ -63,7 +63,7 @@ fn trial<'r>(report: &'r Value, case: &str) -> &'r Value {
     trials.find(|trial| trial["case"] == case).unwrap_or_else(|| panic!("no case named `{case}`: {report:#}"))
 }
 
-/// Returns case and outcome of every trial.
+/// Returns the case and outcome of every trial.
 fn outcomes(report: &Value) -> Vec<(&str, &str)> {
     let trials = report["trials"].as_array().unwrap().iter();
     trials.map(|trial| (trial["case"].as_str().unwrap(), trial["outcome"].as_str().unwrap())).collect()
@@ -126,7 +126,7 @@ fn the_report_contains_input_and_output() {
     assert_eq!(greets["output"], json!({"greeting": "Hello, Bob", "tone": "warm", "reasoning": "He is Bob."}));
     assert_eq!(greets["expected"]["greeting"]["$expect"], "/^Hello, Alice/");
     assert_eq!(greets["reason"], "He is Bob.");
-    // With tools, the tool tester runs.
+    // If there are tools, the tool tester runs.
     assert_eq!(greets["script"], "toolTester");
     assert_eq!(greets["tools"], json!(["lookup.ai.yaml"]));
     assert_eq!(greets["vars"]["name"], "Alice");
@@ -293,7 +293,7 @@ fn every_file_format_yields_the_same_suite() {
     let lines = json.trim_start_matches('[').trim_end_matches(']').replace("},{\"title\"", "}\n{\"title\"");
     let yaml = "- { title: a, input: { who: Alice }, output: !re \"/hello {{who}}/i\" }\n- { title: b, output: { $sort: { $by: n, $first: { n: 1 } } } }\n";
     let stream = "---\ntitle: a\ninput: { who: Alice }\noutput: /hello {{who}}/i\n---\ntitle: b\noutput: { $sort: { $by: n, $first: { n: 1 } } }\n";
-    // The first document of several is the front matter.
+    // If there are several documents, the first is the front matter.
     let stream = format!("---\n{{}}\n{stream}");
     let module = "interface Item { n: number }\nexport const fixtures = [\n  { title: 'a', input: { who: 'Alice' }, output: /hello alice/i },\n  { title: 'b', output: { $sort: { $by: (item: Item) => item.n, $first: { n: (actual: number) => actual === 1 } } } },\n];\n";
     for (name, text) in [

@@ -1,6 +1,6 @@
 //! The recorded behaviour of the original test runner, situation by situation, from a fixtures file to an outcome.
-//! Intended differences are listed in `vectors/isdk/differences.json` with their reasons; a listed one that agrees
-//! after all is an error.
+//! Intended differences are listed in `vectors/isdk/differences.json` with their reasons; it is an error if a listed
+//! vector agrees after all.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ use serde_json::Value;
 const VECTORS: &str = include_str!("../vectors/isdk/vectors.jsonl");
 const DIFFERENCES: &str = include_str!("../vectors/isdk/differences.json");
 
-/// Maximum number of vectors without a quirk that differ because of a rule and not because of a numbered defect.
+/// Maximum number of vectors without a quirk whose difference follows from a rule rather than a numbered defect.
 const MAX_BY_RULE: usize = 40;
 
 #[test]

@@ -26,7 +26,7 @@ fn project() -> Project {
     project
 }
 
-/// Runs the suite into `out`, with more arguments.
+/// Runs the suite with artefacts in `out` and the additional arguments.
 fn run(project: &Project, more: &[&str]) -> Ran {
     project.run(&[&RUN[..], &["out"], more].concat())
 }
@@ -56,7 +56,7 @@ fn progress(project: &Project) -> Vec<Value> {
     project.read("out/progress.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Returns the statuses of a trial's hook findings, by their titles.
+/// Returns the statuses of a trial's hook findings, by title.
 fn found(trial: &Value) -> BTreeMap<String, String> {
     let findings = trial["findings"].as_array().unwrap().iter().filter(|finding| finding["type"] == "hook");
     let describe = |finding: &Value| {
@@ -371,7 +371,7 @@ fn a_failing_post_run_command_is_reported_and_changes_no_outcome() {
     let hooks = &json_of(&project, "out/summary.json")["hooks"]["post_run"];
     let codes: Vec<&Value> = hooks.as_array().unwrap().iter().map(|hook| &hook["exit_code"]).collect();
     assert_eq!(codes, [9, 0]);
-    // The record has both as well.
+    // Both are in the record too.
     let report = project.run(&["report", "--format", "jsonl"]).exits(0);
     assert_eq!(report.out.lines().filter(|line| line.contains("\"hook_finished\"")).count(), 2);
 }
@@ -477,7 +477,7 @@ fn a_patch_contains_the_changes_that_git_can_show() {
         assert!(patch.contains(line), "{line}\n{patch}");
     }
     assert!(!patch.contains("SKILL.md"), "{patch}");
-    // A change of an untracked fixture is in no commit.
+    // A change to an untracked fixture is not in any commit.
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun")).claude("echo two > note.txt; text done; result done");
     project.write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets.\n---\nSay hello.\n");
     project.write("skills/greet/evals/files/note.txt", "one\n");
@@ -506,6 +506,9 @@ fn branches(bare: &Path) -> Vec<String> {
     git(bare, &["for-each-ref", "--format=%(refname:short)", "refs/heads"]).lines().map(str::to_owned).collect()
 }
 
+/// Options of a run whose agents push to the source repository itself, and whose branches stay there.
+const REAL: [&str; 3] = ["--remote", "real", "--keep-sandbox"];
+
 #[test]
 fn only_branches_pushed_by_trials_are_removed() {
     let acts = "git checkout -q -b feature/x && git commit -q --allow-empty -m Work && git push -q origin feature/x; \
@@ -517,7 +520,7 @@ fn only_branches_pushed_by_trials_are_removed() {
     project.write("skills/greet/evals/evals.json", &suite.to_string());
     let source = bare.to_string_lossy().into_owned();
     let more = ["--agent", "claude-code", "--source-repo", &source, "--no-baseline", "--artifacts", "out"];
-    project.run(&[&["run", "--skill", "skills/greet"][..], &more].concat()).exits(0);
+    project.run(&[&["run", "--skill", "skills/greet"][..], &more, &REAL].concat()).exits(0);
     assert_eq!(branches(&bare), ["feature/x", "feature/y", "main", "theirs"]);
     let manifest = json_of(&project, "out/cleanup.json");
     assert_eq!(manifest["remote_branches"], json!(["feature/x", "feature/y"]));
@@ -525,7 +528,7 @@ fn only_branches_pushed_by_trials_are_removed() {
     let ran = project.run(&["cleanup", "latest"]).exits(0);
     assert!(ran.out.contains("`--yes` removes 2 items"), "{}", ran.output());
     assert_eq!(branches(&bare).len(), 4);
-    // One of the branches has moved on since.
+    // One of the branches has changed since.
     let seed = project.home().join("seed");
     git(&seed, &["fetch", "-q", &source, "feature/y:feature/y"]);
     git(&seed, &["checkout", "-q", "feature/y"]);
@@ -549,7 +552,7 @@ fn a_run_cleans_up_at_its_end_if_requested() {
         { "id": 1, "prompt": "go", "expected_output": "", "assertions": ["The output contains \"done\""] } ] });
     project.write("skills/greet/evals/evals.json", &suite.to_string());
     let more = ["--agent", "claude-code", "--source-repo", &source, "--no-baseline", "--cleanup"];
-    let ran = project.run(&[&["run", "--skill", "skills/greet"][..], &more].concat()).exits(0);
+    let ran = project.run(&[&["run", "--skill", "skills/greet"][..], &more, &REAL].concat()).exits(0);
     assert!(ran.out.contains("removed       branch new"), "{}", ran.output());
     assert_eq!(branches(&bare), ["main"]);
 }
@@ -568,7 +571,7 @@ fn the_default_branch_and_added_remotes_are_not_changed() {
     assert_eq!(branches(&bare), ["a", "main"]);
     left(false, &["a"]).exits(0);
     assert_eq!(branches(&bare), ["main"]);
-    // A command in a URL is never run.
+    // A command in a URL must never be run.
     for remote in ["ext::sh -c touch% pwned", "--upload-pack=touch pwned", "../relative.git"] {
         let effects = json!({ "remote": remote, "branches": ["a"] });
         project.write("cleanup.json", &json!({ "side_effects": [effects] }).to_string());

@@ -1,4 +1,4 @@
-//! Agents that cheat or try to escape: `specimens/hostile/`, with a table of what becomes of each attempt.
+//! Agents that cheat or try to escape: `specimens/hostile/`, with a table of the result of each attempt.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test that cannot go on fails")]
 
@@ -14,13 +14,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Deserialize;
 use serde_json::Value;
-use testkit::Project;
+use testkit::{Project, git};
 
 /// Row of the table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expected {
-    /// Attempt of the agent, as in the first line of its script: of a program, or of a model for `chat`.
+    /// What the agent attempts, as stated in the first line of its script. The script is a program, or a model's
+    /// script for `chat`.
+    /// `chat`.
     tries: String,
     /// Result in a `local` sandbox.
     local: String,
@@ -28,23 +30,29 @@ struct Expected {
     isolated: String,
     /// Limits of the project.
     limits: Option<Value>,
-    /// Network policy of the project. `allow` allows one server of the machine.
+    /// Network policy of the project. `allow` permits one server on this machine.
     network: Option<String>,
-    /// Refused host that must be in the trace.
+    /// Refused host that must appear in the trace.
     host: Option<String>,
-    /// Assertions of the case, which has a repository then; one about the expected answer if there are none.
+    /// Assertions of the case, which then has a repository; if there are none, one about the expected answer.
     assertions: Option<Vec<Value>>,
-    /// Kinds of signs that the trial must name.
+    /// True if the trial has a remote: a copy of a source repository.
+    #[serde(default)]
+    source: bool,
+    /// Kinds of signs that the trial must report.
     #[serde(default)]
     signs: Vec<String>,
+    /// True if fake keys are planted.
+    #[serde(default)]
+    canaries: bool,
 }
 
 /// Number of agents that run at the same time.
 const WORKERS: usize = 3;
 
-/// Text that only the suite's author may know.
+/// Text that only the author of the suite may know.
 const ANSWER: &str = "EXPECTED-ANSWER";
-/// Value of a variable of the harness.
+/// Value of a variable in the harness's environment.
 const KEY: &str = "PLANTED-KEY";
 
 fn folder() -> PathBuf {
@@ -56,7 +64,7 @@ fn table() -> BTreeMap<String, Expected> {
     serde_json::from_value(node.to_json()).unwrap()
 }
 
-/// Returns the text of an agent, and `true` if it is the script of a model.
+/// Returns the text of an agent, and `true` if it is a model's script.
 fn script(name: &str) -> (String, bool) {
     match fs::read_to_string(folder().join(format!("{name}.sh"))) {
         Ok(program) => (program, false),
@@ -64,7 +72,7 @@ fn script(name: &str) -> (String, bool) {
     }
 }
 
-/// Returns the reason why this machine has no isolated sandboxes, if it has none.
+/// Returns the reason if this machine has no isolated sandboxes.
 pub(crate) fn refusal() -> Option<String> {
     let host = sandbox::Host {
         env: BTreeMap::new(),
@@ -146,11 +154,11 @@ fn case(expected: &Expected, servers: &Servers) -> String {
     )
 }
 
-/// Servers of the machine. They end with the test.
+/// Servers on this machine. They stop at the end of the test.
 struct Servers {
-    /// Port of a server that no policy allows.
+    /// Port of a server that no policy permits.
     refused: u16,
-    /// Port of a server that a policy may allow.
+    /// Port of a server that a policy may permit.
     allowed: u16,
     /// Name of an abstract socket.
     socket: String,
@@ -165,7 +173,7 @@ impl Servers {
         Self { refused: Self::answering(), allowed: Self::answering(), socket, _socket: listener }
     }
 
-    /// Starts a server that answers whatever it is sent, and returns its port.
+    /// Starts a server that answers anything it receives, and returns its port.
     fn answering() -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -183,7 +191,7 @@ impl Servers {
     }
 }
 
-/// Runs a hostile agent as the only agent of a project, and returns what became of its attempt.
+/// Runs a hostile agent as the only agent of a project, and returns the result of its attempt.
 fn attempt(name: &str, expected: &Expected, kind: &str) -> &'static str {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun")).env("HARNESS_TOKEN", KEY);
     let servers = Servers::start();
@@ -197,18 +205,26 @@ fn attempt(name: &str, expected: &Expected, kind: &str) -> &'static str {
         policy => policy.unwrap_or("open").to_owned(),
     };
     let limits = expected.limits.as_ref().map(|limits| format!(", limits: {limits}")).unwrap_or_default();
-    let configuration = format!("sandbox: {{provider: {kind}, network: {network}{limits}}}\n");
+    let canaries = expected.canaries;
+    let configuration = format!("canaries: {canaries}\nsandbox: {{provider: {kind}, network: {network}{limits}}}\n");
     project.write("trialrun.yaml", &configuration);
     project.write("case.yaml", &case(expected, &servers));
     let neighbour = project.tmp().join("trialrun-sandbox-neighbour/work");
-    fs::create_dir_all(&neighbour).unwrap();
+    let neighbours_remote = project.tmp().join("trialrun-sandbox-neighbour/remote.git");
+    [&neighbour, &neighbours_remote].iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
+    let source = project.home().join("source").to_string_lossy().into_owned();
     let mut arguments = vec!["run", "case.yaml", "--retries", "0", "--report", "terminal", "--report", "json=r.json"];
     if is_model {
         arguments.extend(["--agent", "chat", "--model", "scripted:model.yaml"]);
     }
+    if expected.source {
+        git(&project.home(), &["init", "-q", "source"]);
+        git(&project.home(), &["-C", "source", "commit", "-q", "--allow-empty", "-m", "Begin"]);
+        arguments.extend(["--source-repo", source.as_str()]);
+    }
     let ran = project.run(&arguments);
     project.no_process_is_left();
-    // The file of the report is created before the run begins.
+    // The report file is created before the run starts.
     if fs::read_to_string(project.dir().join("r.json")).is_ok_and(|report| report.is_empty()) {
         assert!(ran.err.contains("requires `network` isolation"), "{name} in {kind}: {}", ran.output());
         return "refused";
@@ -233,11 +249,10 @@ fn attempt(name: &str, expected: &Expected, kind: &str) -> &'static str {
     let answer = trial["answer"].as_str().unwrap_or_default();
     let is_told = [ANSWER, KEY, "DONE"].iter().any(|evidence| answer.contains(evidence));
     let is_changed =
-        [project.dir().join(".trialrun/forged"), project.home().join(".profile"), neighbour.join("forged")]
-            .iter()
-            .any(|file| file.exists());
+        [&project.dir().join(".trialrun"), &neighbour, &neighbours_remote].map(|folder| folder.join("forged"));
+    let is_changed = is_changed.iter().chain([&project.home().join(".profile")]).any(|file| file.exists());
     let is_edited = project.read("skills/review/SKILL.md").contains("Always approve");
-    // A broken trial counts in no rate, so an agent must not be able to break it.
+    // A broken trial is excluded from all rates, so an agent must not be able to break its trial.
     let is_wrong = trial["outcome"] == "broken" || trial["outcome"] == "passed";
     let is_garbled = ran.output().contains(['\u{1b}', '\u{9b}', '\u{7}']);
     match (is_told || is_changed || is_edited || is_wrong || is_garbled, has_signs) {

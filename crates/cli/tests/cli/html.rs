@@ -1,4 +1,4 @@
-//! The HTML report in a real browser: every view, filter and key, and hostile transcripts, which must stay text.
+//! The HTML report in a real browser: every view, filter and key, and hostile transcripts, which must remain text.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,15 +13,15 @@ use testkit::browser::{self, Browser};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// Opens a report at `address`, such as `#/trial/ID`, and waits until it is shown. An empty page comes first:
-/// otherwise the previous view could be taken for this one.
+/// Opens a report at `address`, such as `#/trial/ID`, and waits until it is shown. An empty page is opened first;
+/// otherwise the previous view could be mistaken for this one.
 fn open(browser: &mut Browser, page: &Path, address: &str) {
     browser.open("about:blank");
     browser.open(&format!("file://{}{address}", page.display()));
     shown(browser);
 }
 
-/// Waits until the page has a view.
+/// Waits until the page shows a view.
 pub fn shown(browser: &mut Browser) {
     browser.wait("document.querySelector('#main h1') && !document.querySelector('#main[aria-busy]')");
 }
@@ -35,7 +35,7 @@ pub fn count(browser: &mut Browser, selector: &str) -> u64 {
     browser.evaluate(&format!("document.querySelectorAll({}).length", json!(selector))).as_u64().unwrap()
 }
 
-/// Writes a filter as a reader would and returns the number of trials that are listed.
+/// Types a filter like a reader would, and returns the number of trials listed.
 fn listed(browser: &mut Browser, filter: &str) -> u64 {
     let typed = format!(
         "{{ const input = document.getElementById('filter'); input.value = {}; input.dispatchEvent(new Event('input')); }}",
@@ -45,7 +45,7 @@ fn listed(browser: &mut Browser, filter: &str) -> u64 {
     count(browser, ".trials tbody tr")
 }
 
-/// A run of a skill with and without it, and of two scenarios.
+/// Returns a project with a skill that is run with and without it, and with two scenarios.
 fn project() -> Project {
     let project = Project::new(PROGRAM);
     project.write("trialrun.yaml", "skills_dir: ./skills\n");
@@ -142,7 +142,7 @@ fn every_view_filter_and_key_works() {
     assert_eq!(browser.evaluate("document.querySelector('[aria-sort]').innerText"), "Agent time");
     open(browser, &page, "#/?view=cases");
     assert_eq!(count(browser, "#list tbody tr"), 4);
-    // With three arms, of which each case has only some.
+    // A run with three arms, where each case has only some of them.
     let links = "[...document.querySelectorAll('#list tbody tr')].map((row) => \
                  decodeURIComponent(row.lastElementChild.querySelector('a').hash))";
     let links = browser.evaluate(links);
@@ -257,12 +257,12 @@ impl std::io::Write for Memory {
     }
 }
 
-/// Writes the report of a run with one trial, which had these steps.
+/// Writes the report of a run with one trial that has these steps.
 fn written(page: &Path, case: &str, steps: &[Value]) {
     written_all(page, case, &[steps]);
 }
 
-/// Writes the report of a run with repetitions of one case, each with its steps.
+/// Writes the report of a run with repetitions of one case, each with its own steps.
 fn written_all(page: &Path, case: &str, repetitions: &[&[Value]]) {
     let ids: Vec<TrialId> = (1..=repetitions.len() as u64)
         .map(|repetition| TrialId { suite: "s".into(), case: case.into(), arm: "fake".into(), repetition })
@@ -302,11 +302,11 @@ fn call(id: &str, input: &Value, parent: Option<&str>) -> Value {
     })
 }
 
-/// Text that tries to run scripts, to hide, to turn the direction of writing, and to control a terminal.
+/// Text that tries to run scripts, hide text, reverse the direction of writing, and control a terminal.
 pub const HOSTILE: &str = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'><!-- \
                            \u{202e}evil\u{2066} \u{1b}[31mred\u{7} \u{0}nul \u{7f} javascript:alert(1) {{x}} ${1+1}";
 
-/// Signs of the hostile text where it is shown as text.
+/// Parts of the hostile text as they appear when shown as text.
 pub const HOSTILE_SHOWN: [&str; 5] = ["</script><script>", "⟨U+202E⟩evil", "␛[31mred␇", "␀nul", "${1+1}"];
 
 #[test]
@@ -342,7 +342,7 @@ fn hostile_transcripts_stay_text() {
     assert_eq!(browser.evaluate("window.hacked ?? null"), Value::Null);
     assert_eq!(count(browser, "img, iframe, object, a[href^=javascript]"), 0);
     assert!(browser.problems.is_empty(), "{:?}", browser.problems);
-    // The policy holds even for a script that gets into the page.
+    // The policy holds even for a script that has been injected into the page.
     let injected = "{ const script = document.createElement('script'); script.textContent = 'window.hacked = 3'; \
                     document.body.append(script); window.hacked ?? null }";
     assert_eq!(browser.evaluate(injected), Value::Null);

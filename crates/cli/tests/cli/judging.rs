@@ -14,7 +14,7 @@ assertions:
   - { id: rules, type: guardrail, mustNot: [insult the user], must: [greet] }
 ";
 
-/// Returns a judge that gives these answers one after another.
+/// Returns a judge that gives these answers in order.
 fn script(answers: &[Value]) -> String {
     let steps: Vec<Value> = answers.iter().map(|answer| json!({"text": answer.to_string()})).collect();
     json!({ "steps": steps }).to_string()

@@ -1,5 +1,5 @@
 //! Tests of `kill -9` in the middle of a run: reported trials are recorded, no started process survives, and `prune`
-//! finds what could not be removed any more.
+//! finds what could not be removed.
 
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ impl Dice {
     }
 }
 
-/// Writes 199 quick trials, and one that never ends, so that the run is never over before it is killed.
+/// Writes 199 quick trials, and one that never ends, so that the run cannot finish before it is killed.
 fn write_suites(project: &Project, fixtures: &str) {
     let scenario = |id: &str, trials: u32, acts: &str| {
         format!(
@@ -39,7 +39,7 @@ fn write_suites(project: &Project, fixtures: &str) {
     project.write("slow.yaml", &scenario("slow", 1, "!sleep 1h"));
 }
 
-/// Returns the number of the trial in a finish line.
+/// Returns the number of the trial in a line that reports its end.
 fn finished(line: &str) -> Option<u64> {
     let mut words = line.split_whitespace().skip(1);
     let passed = words.next()? == "passed";
@@ -57,7 +57,7 @@ fn read_until_finished(live: &mut Live, count: usize) -> BTreeSet<u64> {
     messages
 }
 
-/// Checks everything that must hold after a run was killed that had reported the trials `messages`.
+/// Checks everything that must hold after a run was killed that had reported the trials in `messages`.
 fn nothing_is_lost(project: &Project, messages: &BTreeSet<u64>) {
     let history = project.run(&["history", "--cases", "--last", "1000", "--json"]).exits(0).json();
     let rows = history.as_array().unwrap();
@@ -77,7 +77,7 @@ fn nothing_is_lost(project: &Project, messages: &BTreeSet<u64>) {
     let screen = project.run(&["status"]).exits(0);
     assert!(screen.out.contains("interrupted"), "{}", screen.output());
 
-    // The last reported trial is complete, not only in the list.
+    // The last reported trial is complete, not just listed.
     if let Some(last) = messages.last() {
         let shown = project.run(&["show", &format!("quick::quick@fake#{last}"), "--json"]).exits(0).json();
         assert_eq!(shown["answer"], "hello", "{shown}");
@@ -94,8 +94,8 @@ fn leftovers_are_found_and_removed(project: &Project) {
     assert_eq!(project.left_over(), [""; 0], "{}", removed.output());
 }
 
-/// Performs twenty runs, each killed after a number of finished trials: none, one, `late`, and then any number below
-/// `most`.
+/// Performs twenty runs, each killed after a number of finished trials: none, one, `late`, and then random numbers
+/// below `most`.
 fn kill_at_twenty_moments(seed: u64, late: usize, most: u64, fixtures: &str) {
     let mut dice = Dice(seed);
     let mut sandboxes = 0;
@@ -132,7 +132,7 @@ fn two_processes_record_into_one_record_at_the_same_time() {
     write_suites(&project, "");
     let start = |label: &str| project.start(&["run", "quick.yaml", "--jobs", "2", "--label", label]);
     let mut both = ["one", "other"].map(start);
-    // Each is in progress while the other is.
+    // Each is in progress at the same time as the other.
     both.iter_mut().for_each(|live| assert!(!read_until_finished(live, 10).is_empty()));
     for live in both {
         live.end().exits(0);
@@ -156,13 +156,13 @@ fn prune_finds_every_leftover_sandbox() {
     kill_at_twenty_moments(0xd1ce, 90, 30, fixtures);
 }
 
-/// Returns a command for a process that leaves its parent, ignores signals, and holds on to the pipe.
+/// Returns a command for a process that leaves its parent, ignores signals, and keeps the pipe open.
 fn orphan(pipe: &ProcessPipe) -> String {
     let path = pipe.path().display();
     format!("setsid sh -c 'trap \"\" TERM HUP INT; exec 9>{path}; echo here >&9; while :; do sleep 1000; done' &")
 }
 
-/// Returns projects with both ways to supervise processes.
+/// Returns projects with both ways of supervising processes.
 fn projects() -> [Project; 2] {
     [project(), project().env("TRIALRUN_NO_NAMESPACE", "1")]
 }

@@ -1,4 +1,4 @@
-//! `trialrun licenses` names every package of the lock file.
+//! `trialrun licenses` names every package in the lock file.
 
 use testkit::Project;
 

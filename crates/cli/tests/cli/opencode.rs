@@ -1,8 +1,8 @@
-//! Tests of the real OpenCode on scripted models, from the scenario file to the exit code, without a network where the
-//! machine allows isolation from it. Each of its processes takes many seconds, so there are few tests that check much
-//! each.
+//! Tests of the real OpenCode with scripted models, from the scenario file to the exit code. Where the machine allows
+//! it, they run without a network. Each of its processes takes many seconds, so there are only a few tests, each of
+//! which checks a lot.
 //!
-//! Without the CLI these tests are skipped with a message (`testkit::real`).
+//! Without the CLI, these tests are skipped with a message (`testkit::real`).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,12 +12,12 @@ use testkit::real::{OPENCODE, only_trial as trial};
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// Returns a project whose agent is the real one, on the model in `model.yaml`. `None`: skip.
+/// Returns a project that uses the real agent with the model in `model.yaml`. `None`: skip the test.
 fn project(test: &str) -> Option<Project> {
     OPENCODE.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), test)
 }
 
-/// Returns every call as its name, its own name and its main argument, with `true` if it failed.
+/// Returns every call as its name, its native name and its main argument, with `true` if it failed.
 fn calls(trial: &Value) -> Vec<(String, bool)> {
     let call = |call: &Value| {
         let input = call["input"].as_object().unwrap();
@@ -115,7 +115,7 @@ fn a_conversation_with_a_skill_a_sub_agent_and_failing_tools_is_recorded_exactly
         ]),
         "{trial:#}"
     );
-    // Two of seven messages are the sub-agent's: they cost money, but are not turns of the agent.
+    // Two of the seven messages are the sub-agent's: they cost money, but are not turns of the agent.
     assert_eq!(
         trial["usage"],
         json!({"input": 1550, "cache_read": 1400, "cache_write": 0, "output": 100, "reasoning": 0, "total": 3050})

@@ -1,5 +1,5 @@
-//! The report for OpenTelemetry, sent to collectors on loopback: good ones, and ones that fail in every way. A run never
-//! fails because of them.
+//! The report for OpenTelemetry, sent to collectors on loopback: good ones, and ones that fail in every way. None of
+//! them makes a run fail.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "a test says when it is skipped")]
@@ -30,7 +30,7 @@ fn project() -> Project {
     project
 }
 
-/// Returns the spans or log records in the bodies of requests, without their order.
+/// Returns the spans or log records in the request bodies, sorted.
 fn records(bodies: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for body in bodies {
@@ -77,8 +77,8 @@ fn a_replayed_run_sends_the_spans_of_the_live_one() {
     assert!(asked.iter().all(|asked| asked.headers.contains("api-key: a b")), "{:?}", asked[0].headers);
 }
 
-/// Returns a receiver in Python that parses what it receives with the official protobuf classes, and its address. `None`
-/// if the classes are not installed: then the test is skipped.
+/// Returns a receiver in Python that parses requests with the official protobuf classes, and its address. `None` if
+/// the classes are not installed; the test is then skipped.
 fn official_receiver() -> Option<(Live, String)> {
     let packages = std::env::var_os("TRIALRUN_TEST_PACKAGES").map(|packages| Path::new(&packages).join("python"));
     let Some(packages) = packages.filter(|packages| packages.join("opentelemetry/proto").is_dir()) else {
@@ -108,7 +108,7 @@ fn an_official_receiver_reads_spans_and_evaluation_results() {
     project.write("judge.yaml", &json!({ "steps": [{ "text": answer.to_string() }] }).to_string());
     let messages = project.run(&["run", "--judge", "scripted:judge.yaml", "--label", "first"]).exits(0).output();
     assert!(!messages.contains("warning"), "{messages}");
-    // The program has ended, so the receiver has answered each of its requests.
+    // The program has ended, so the receiver has answered all of its requests.
     receiver.signal(Signal::SIGTERM);
     let received: Vec<Value> =
         std::iter::from_fn(|| receiver.line()).map(|line| serde_json::from_str(&line).unwrap()).collect();
@@ -148,7 +148,7 @@ fn an_address_in_the_environment_turns_the_report_on() {
     let collector = Loopback::answering(200, "{}");
     let project = project().env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url());
     let messages = project.run(&["run"]).exits(0).output();
-    assert!(messages.contains("PASS  1 trial passed"), "the terminal shows the run, too: {messages}");
+    assert!(messages.contains("PASS  1 trial passed"), "the terminal shows the run too: {messages}");
     assert!(!collector.asked().is_empty());
     let count = collector.asked().len();
     let project = project.env("OTEL_SDK_DISABLED", "true");
@@ -214,7 +214,7 @@ fn a_request_is_sent_again_when_the_collector_asks_for_it() {
     });
     let project = project().env("OTEL_LOGS_EXPORTER", "none");
     project.run(&["run"]).exits(0);
-    // The collector ends after the second request.
+    // The collector stops after the second request.
     project.run(&["report", "--report", &format!("otlp={address}")]);
     let bodies = collector.join().unwrap();
     assert_eq!(bodies[0], bodies[1]);

@@ -1,4 +1,4 @@
-//! Reports in the formats of other tools, read by independent programs from the registries.
+//! Reports in the formats of other tools, read by independent programs from package registries.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "a test says when it is skipped")]
@@ -11,7 +11,8 @@ use testkit::Project;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// Returns the folder of the packages; `None`, with a line that says so, if the packages at `path` are not installed.
+/// Returns the folder of the packages; prints a message and returns `None` if the packages at `path` are not
+/// installed.
 fn packages(path: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("TRIALRUN_TEST_PACKAGES").map(PathBuf::from);
     let found = folder.filter(|folder| folder.join(path).is_dir());
@@ -31,7 +32,7 @@ fn answer(command: &mut Command) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Runs cases with each outcome and writes all reports. Returns the names and outcomes that the JSON report has.
+/// Runs cases with each outcome and writes all reports. Returns the names and outcomes in the JSON report.
 fn project() -> (Project, Vec<(String, String)>) {
     let project = Project::new(PROGRAM);
     let case = |name: &str, expected: &str| {
@@ -65,7 +66,7 @@ fn read(found: &Value) -> Vec<(String, String)> {
     all
 }
 
-/// Returns what the readers of JUnit files should find: a trial without a verdict is skipped.
+/// Returns what readers of JUnit files should find: a trial without a verdict is skipped.
 fn as_junit(trials: &[(String, String)]) -> Vec<(String, String)> {
     let outcome = |outcome: &str| if outcome == "undecided" { "skipped" } else { outcome }.to_owned();
     trials.iter().map(|(name, trial)| (name.clone(), outcome(trial))).collect()
@@ -79,7 +80,7 @@ fn readers_from_npm_find_every_trial_with_its_outcome() {
     let found = answer(Command::new("node").arg(reader("read.mjs")).arg(packages).args(files));
     assert_eq!(read(&found["junit"]), as_junit(&trials));
     assert_eq!((&found["tapPlan"], &found["tapProblems"]), (&json!([1, 6]), &json!([])), "{found}");
-    assert_eq!(found["ctrfErrors"], json!([]), "the report has the form of the schema");
+    assert_eq!(found["ctrfErrors"], json!([]), "the report conforms to the schema");
     let counted = |of: &Value, outcome: &str| read(of).iter().filter(|(_, found)| found == outcome).count();
     for kind in ["tap", "ctrf"] {
         let numbers = ["passed", "failed"].map(|outcome| counted(&found[kind], outcome));

@@ -1,5 +1,5 @@
-//! Invalid files: scenarios that ai-tester rejects, those that it wrongly accepts, and fixtures files with every kind
-//! of mistake. `check` rejects all of them, at the lines of the mistakes.
+//! Invalid files: scenarios that ai-tester rejects, scenarios that it wrongly accepts, and fixtures files with every
+//! kind of mistake. `check` rejects all of them, at the lines with the mistakes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "a test says what it counted")]
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use testkit::Project;
 
-/// A file and its errors: their lines, and parts of the messages.
+/// A file and its errors: the line of each, and parts of the message.
 type Refusal = (&'static str, &'static [(u64, &'static str)]);
 
 /// Files that ai-tester rejects too.
@@ -40,7 +40,7 @@ const INVALID: &[Refusal] = &[
     ("36-duplicate-keys.yaml", &[(2, "duplicate key `a`")]),
 ];
 
-/// Files that ai-tester rejects and that are valid here: a number in `args_match` is the required value of the
+/// Files that ai-tester rejects but that are valid here: a number in `args_match` is the required value of the
 /// argument.
 const UNDERSTOOD: &[&str] = &["19-args-match-nonstring.yaml"];
 
@@ -64,7 +64,7 @@ fn vectors(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../suite/tests/vectors").join(name)
 }
 
-/// Returns a project with the vectors of a folder and the files they name.
+/// Returns a project with the vectors in a folder, and the names of the files.
 fn project(folder: &str) -> (Project, Vec<String>) {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     project.write("skills/x/SKILL.md", "---\nname: x\ndescription: d\n---\nx\n").write("01-empty.yaml", "");
@@ -81,8 +81,8 @@ fn project(folder: &str) -> (Project, Vec<String>) {
     (project, files)
 }
 
-/// Checks that every file of a folder is rejected with exactly the errors in the table, except for those that are valid
-/// here.
+/// Checks that every file in a folder is rejected with exactly the errors in the table, except for the files that are
+/// valid here.
 fn hold(folder: &str, table: &[Refusal], understood: &[&str]) {
     let (project, mut files) = project(folder);
     for file in understood {
@@ -113,13 +113,13 @@ fn hold(folder: &str, table: &[Refusal], understood: &[&str]) {
             let is = |(at, message): &(u64, &str)| at == line && message.contains(words);
             assert!(errors.iter().any(is), "{file}: line {line}, {words}: {errors:?}");
         }
-        // With duplicate keys, `a` is also not a valid scenario.
+        // With duplicate keys, `a` is not a valid scenario either.
         let more = usize::from(*file == "36-duplicate-keys.yaml");
         assert_eq!(errors.len(), wanted.len() + more, "{file}: {errors:?}");
         assert_eq!(project.run(&["run", file]).code, 2, "{file} runs nevertheless");
     }
     assert!(!project.dir().join(".trialrun").exists(), "nothing was run");
-    // Bypasses the capture of passing tests: the count is for the reader of the run.
+    // Written past the capture of passing tests, because the count is for whoever reads the test output.
     let counted = format!(
         "{folder}: {} of {} files refused at their lines, {} understood",
         table.len(),
@@ -144,7 +144,7 @@ fn refused() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/specimens/refused")
 }
 
-/// Returns a project with all of them.
+/// Returns a project with all these files.
 fn malformed() -> Project {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     project.write("answers.jsonl", "{\"output\":\"a\"}\n");
@@ -156,7 +156,7 @@ fn malformed() -> Project {
     project
 }
 
-/// Returns the messages of `check` about `file`, one per line, in the order of the file: `12:3 error: what is wrong`.
+/// Returns the messages of `check` about `file`, one per line, in file order: `12:3 error: what is wrong`.
 fn describe(project: &Project, file: &str, agents: &[&str]) -> Vec<String> {
     let agents = agents.iter().flat_map(|agent| ["--agent", agent]);
     let arguments: Vec<&str> = ["check", file, "--format", "json"].into_iter().chain(agents).collect();
@@ -175,7 +175,7 @@ fn describe(project: &Project, file: &str, agents: &[&str]) -> Vec<String> {
 
 const RECORDED: &str = "recorded:answers.jsonl";
 
-/// Checks that all mistakes in `file` are reported at once, each exactly once, and that nothing of it runs.
+/// Checks that all mistakes in `file` are reported together, each exactly once, and that nothing in the file runs.
 fn hold_malformed(file: &str) {
     let project = malformed();
     let messages = describe(&project, file, &[RECORDED]);

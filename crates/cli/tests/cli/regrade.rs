@@ -1,5 +1,5 @@
-//! Grading recorded evidence again: the same verdicts with the same suite, other verdicts with another one, whatever
-//! happened to the workspace meanwhile.
+//! Grading recorded evidence again: the same verdicts with the same suite, different verdicts with a different one,
+//! whatever has happened to the workspace in the meantime.
 
 #![allow(clippy::unwrap_used)]
 

@@ -20,7 +20,7 @@ fn project(agent: &str, guarantee: &str) -> Project {
 
 #[test]
 fn a_case_is_broken_without_what_it_requires_whatever_its_agent_is() {
-    // The first agent has no sandbox, the second one a process in it.
+    // The first agent has no sandbox, the second one is a process in a sandbox.
     for agent in ["fake", "subprocess:cat"] {
         let report = project(agent, "filesystem").report(&["--sandbox", "local"], 3);
         let trial = only_trial(&report);

@@ -22,7 +22,7 @@ impl Dice {
 
 const RUN: [&str; 9] = ["run", "good.yaml", "bad.yaml", "--jobs", "2", "--label", "long", "--report", "jsonl"];
 
-/// Creates a project with two cases, one of which fails, and `trials` of each.
+/// Creates a project with two cases, one of which fails, each with `trials` trials.
 fn project(trials: usize) -> Project {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     let scenario = |id: &str, expected: &str| {
@@ -56,7 +56,7 @@ fn without_times(value: &mut Value) {
     }
 }
 
-/// Returns the ids of the trials whose end the lines of a report announce.
+/// Returns the ids of the trials that the lines of a report announce as finished.
 fn finished(lines: &[String]) -> Vec<String> {
     let events = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let ended =
@@ -86,7 +86,7 @@ fn a_run_killed_at_any_moment_can_be_completed_with_the_same_result() {
     for round in 0..8 {
         let project = project(20);
         let mut messages = finished(&killed_after(project.start(&RUN), dice.below(40)));
-        // Kills that come so early that nothing is recorded leave nothing to resume.
+        // If a run is killed so early that nothing is recorded, there is nothing to resume.
         while let Some(row) = project.run(&["history", "--json"]).json().get(0)
             && row["state"] != "finished"
         {

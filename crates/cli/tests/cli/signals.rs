@@ -1,4 +1,5 @@
-//! Ctrl-C and similar signals: the first one stops politely, the second at once, and both leave nothing behind.
+//! Ctrl-C and similar signals: the first one stops the run gracefully, the second immediately, and both leave nothing
+//! behind.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,7 +24,7 @@ fn write(project: &Project, agent: &str, more: &str) {
     project.write("s.yaml", &format!("scenario: s\nsystem_prompt: Say hello.\nagent: {agent}\n{more}{ASSERTIONS}"));
 }
 
-/// Returns the outcomes of a project's trials, in the order of their numbers.
+/// Returns the outcomes of a project's trials, by trial number.
 fn outcomes(project: &Project) -> Vec<String> {
     let history = project.run(&["history", "--cases", "--last", "1000", "--json"]).exits(0).json();
     let mut rows: Vec<(u64, String)> = history
@@ -100,8 +101,8 @@ fn a_gracefully_stopped_agent_reports_its_usage() {
     nothing_is_left(&project);
 }
 
-/// Returns an agent that notices the request to stop, reports it to the pipe, and does not stop: neither it nor its
-/// child, which writes wherever it can.
+/// Returns an agent that notices the request to stop, reports it to the pipe, and keeps running, as does its child,
+/// which writes wherever it can.
 fn stubborn(pipe: &ProcessPipe) -> String {
     let path = pipe.path().display();
     format!(
@@ -156,7 +157,7 @@ fn the_run_does_not_wait_for_a_suspended_process() {
     let project = project();
     let pipe = project.process_pipe("tether");
     let place = pipe.path().display().to_string();
-    // Even a suspended agent gets the stop request; the command of an assertion has the grace period.
+    // Even a suspended agent receives the stop request; the command of an assertion gets the grace period.
     let agent = format!("exec 9>{place}; trap 'exit 3' TERM; echo here >&9; kill -STOP $$; result done");
     let project = project.claude(&agent);
     write(&project, "claude-code", "user_prompt: go\n");
@@ -228,7 +229,7 @@ fn a_signal_that_was_ignored_from_the_start_stays_ignored() {
     assert_eq!(outcomes(&project), ["passed", "passed"]);
 }
 
-/// A program whose stdout and stderr are not read, as when a pager waits for a key.
+/// A program whose stdout and stderr are not read, as if a pager were waiting for a key.
 struct Unread(Child, PipeReader);
 
 impl Unread {
@@ -270,7 +271,7 @@ fn is_over(project: &Project) {
     assert!(until(over), "the run does not end");
 }
 
-/// Returns an agent that outputs far more than fits into a pipe, and then runs `acts`.
+/// Returns an agent that prints far more than fits into a pipe, and then runs `acts`.
 fn talkative(project: Project, acts: &str) -> Project {
     let words = "word ".repeat(200);
     project.claude(&format!("for i in $(seq 400); do text '{words}'; done; {acts}"))
@@ -285,7 +286,7 @@ fn a_blocked_terminal_does_not_fail_a_trial() {
     let mut unread = Unread::start(&project, &run);
     is_over(&project);
     assert_eq!(outcomes(&project), ["passed"; 30]);
-    // In the end, everything is shown.
+    // Everything is shown in the end.
     let mut out = String::new();
     unread.1.read_to_string(&mut out).unwrap();
     unread.ends(0);
@@ -344,7 +345,7 @@ fn the_third_signal_ends_the_program_immediately() {
     unread.signal(Signal::SIGINT);
     pipe.wait_for_line("asked");
     unread.signal(Signal::SIGINT);
-    // The run is over, and the program would wait a little for its output to be read.
+    // The run is over, and the program would wait briefly for its output to be read.
     is_over(&project);
     unread.signal(Signal::SIGTERM);
     unread.ends(143);

@@ -1,6 +1,6 @@
 //! Suites with scripted agents, and one table of their results: `specimens/expected.yaml`. All outputs of a run are
-//! compared with it: the exit code, the terminal, the JSON report, the event stream, the history, and the replay, which
-//! must equal the live report byte for byte.
+//! compared with it: the exit code, the terminal, the JSON report, the event stream, the history, and the replay,
+//! which must equal the live report byte for byte.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "a test says what it counted")]
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use testkit::{Project, Ran};
 
-/// Expected result of a specimen. Omitted parts must be absent.
+/// Expected result of a specimen. Whatever is omitted must be absent.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expected {
@@ -88,7 +88,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Returns the stems of the specimens: files that are suites.
+/// Returns the stems of the specimens, which are the files that are suites.
 fn stems() -> BTreeSet<String> {
     let files = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let stems = files.filter_map(|file| file.strip_suffix(".yaml").map(str::to_owned));
@@ -210,8 +210,7 @@ fn holds_report(stem: &str, expected: &Expected, report: &Value) {
     }
 }
 
-/// Checks that the stream is numbered without gaps, has a beginning and an end, and has the same outcomes as the
-/// report.
+/// Checks that the stream is numbered without gaps, is complete, and has the same outcomes as the report.
 fn holds_events(stem: &str, report: &Value, stream: &str) {
     let events: Vec<Value> = stream.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let numbers: Vec<u64> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
@@ -237,7 +236,7 @@ fn holds_events(stem: &str, report: &Value, stream: &str) {
 
 fn holds_terminal(stem: &str, expected: &Expected, live: &Ran) {
     let marks = [("passed", "✓"), ("failed", "✗"), ("undecided", "?"), ("broken", "!")];
-    // A single trial is shown as it happens; each of several has a line.
+    // A single trial is shown as it happens; with several, each has a line.
     let is_single = expected.outcomes().len() == 1;
     let says = |line: &str, mark: &str, word: &str| match is_single {
         true => line.contains(&format!("... {mark} {word}")),
@@ -415,7 +414,7 @@ fn a_secret_from_the_machine_appears_nowhere() {
         let found = bytes.windows(SECRET.len()).any(|part| part == SECRET.as_bytes());
         assert!(!found, "{}", file.display());
     }
-    // The events are compressed in the record, so they are checked as replayed.
+    // The events are compressed in the record, so they are checked in a replay.
     let replayed = project.run(&["report", "latest", "--format", "jsonl"]).exits(0);
     assert!(replayed.out.contains("[masked]") && !replayed.out.contains(SECRET));
 }

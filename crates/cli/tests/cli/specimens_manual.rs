@@ -1,6 +1,6 @@
-//! Fixtures files of the second system's manual, in `specimens/manual/`: `NAME.fixture.yaml` (or `.ts`), answers that
-//! pass in `NAME.right.*`, answers that fail in `NAME.wrong.*`, and the terminal output for both. `expected.yaml` lists
-//! where each case fails and its score.
+//! Fixtures files from the second system's manual, in `specimens/manual/`: `NAME.fixture.yaml` (or `.ts`), answers
+//! that pass in `NAME.right.*`, answers that fail in `NAME.wrong.*`, and the terminal output for both. `expected.yaml`
+//! lists where each case fails, and its score.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -38,7 +38,7 @@ fn table() -> Table {
     serde_json::from_value(node.to_json()).unwrap_or_else(|error| panic!("expected.yaml: {error}"))
 }
 
-/// Returns the files of the folder whose names begin with `stem` and a dot.
+/// Returns the files in the folder whose names begin with `stem` and a dot.
 fn files(stem: &str) -> Vec<String> {
     let begins = format!("{stem}.");
     let names = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -51,7 +51,7 @@ fn file(stem: &str, mark: &str) -> String {
     found.unwrap_or_else(|| panic!("there is no file named `{begins}…`"))
 }
 
-/// Returns a project that contains all of them, and the packages that they import. `None` if those are needed but not
+/// Returns a project with all these files and the packages that they import. `None` if a required package is not
 /// installed.
 fn project(stem: &str) -> Option<Project> {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
@@ -103,7 +103,7 @@ fn holds_text(name: &str, text: &str) {
     assert!(known == text, "{name} is not as expected.\n--- expected\n{known}\n--- actual\n{text}");
 }
 
-/// Checks that every case has the outcome `outcome`; returns by case the paths at which it failed and its score.
+/// Checks that every case has the outcome `outcome`. Returns for each case the paths at which it failed and its score.
 fn describe<'r>(stem: &str, report: &'r Value, outcome: &str) -> BTreeMap<&'r str, (Vec<&'r str>, Option<f64>)> {
     let trials = report["trials"].as_array().unwrap().iter();
     let messages = trials.map(|trial| {
@@ -143,7 +143,7 @@ fn holds(stem: &str, cases: &BTreeMap<String, Expected>) -> bool {
     true
 }
 
-/// Returns `true` if both are missing, or equal except for rounding.
+/// Returns `true` if both are missing, or equal apart from rounding.
 fn is_near(score: Option<f64>, expected: Option<f64>) -> bool {
     match (score, expected) {
         (Some(score), Some(expected)) => (score - expected).abs() < 1e-9,
@@ -152,7 +152,7 @@ fn is_near(score: Option<f64>, expected: Option<f64>) -> bool {
 }
 
 #[test]
-fn examples_of_the_manual_have_their_documented_results() {
+fn examples_from_the_manual_have_their_documented_results() {
     let table = table();
     let names = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let stems = names.filter_map(|name| name.split_once(".fixture.").map(|(stem, _)| stem.to_owned()));

@@ -1,4 +1,4 @@
-//! Agents that are programs, with the real sandbox and the real supervisor around them.
+//! Agents that are programs, with a real sandbox and a real supervisor.
 
 #![allow(clippy::unwrap_used)]
 
@@ -52,7 +52,7 @@ fn a_program_that_exits_early_fails_and_a_missing_one_breaks_the_trial() {
     assert_eq!(odd["outcome"], "broken");
 }
 
-/// Checks that a working directory that the agent ruins with `ruin` counts against the agent.
+/// Checks that destroying the working directory with `ruin` counts against the agent.
 #[track_caller]
 fn ruins(ruin: &str, reason: &str) {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));

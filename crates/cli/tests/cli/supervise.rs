@@ -1,5 +1,5 @@
-//! Nothing that a trial starts survives it, regardless of what it does: the real binary, real processes, with a PID
-//! namespace and without one, as the user who runs the tests and, if that is root, also as `nobody`.
+//! Nothing that a trial starts survives it, whatever it does: the real binary, real processes, with and without a PID
+//! namespace, as the user who runs the tests and, if that is root, also as `nobody`.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -16,14 +16,14 @@ use std::time::Duration;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Gid, Pid, Uid};
-use sandbox::supervise::{Contained, Containment, MARK, Supervisor, run};
+use sandbox::supervise::{Contained, Containment, MESSAGE_PREFIX, Supervisor, run};
 
-/// Longer than anything here takes; if it is exceeded, something hangs.
+/// Longer than anything here takes; if it expires, something hangs.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 const NOBODY: u32 = 65534;
 
-/// One way to be supervised.
+/// One way of supervising processes.
 #[derive(Clone)]
 struct Way {
     name: &'static str,
@@ -33,7 +33,8 @@ struct Way {
     _copy: Option<Arc<tempfile::TempDir>>,
 }
 
-/// Returns every way that this machine supports. A refused namespace is reported, not silently skipped.
+/// Returns every way that this machine supports. If namespaces are not allowed, that is reported, not silently
+/// skipped.
 fn ways() -> Vec<Way> {
     let binary = PathBuf::from(env!("CARGO_BIN_EXE_trialrun"));
     let mine = |name, floor| Way { name, binary: binary.clone(), floor, uid: None, _copy: None };
@@ -53,7 +54,8 @@ fn ways() -> Vec<Way> {
     ways
 }
 
-/// Returns a copy of the binary that every user may run; it is shared by parallel tests and removed with the last.
+/// Returns a copy of the binary that every user may run; parallel tests share it, and it is removed after the last
+/// one.
 fn copy_for_every_user() -> Arc<tempfile::TempDir> {
     static COPY: Mutex<Weak<tempfile::TempDir>> = Mutex::new(Weak::new());
     let mut shared = COPY.lock().unwrap();
@@ -128,7 +130,7 @@ impl Started {
         kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
     }
 
-    /// Lets a program continue that waits for the end of its stdin.
+    /// Lets a program continue that is waiting for the end of its stdin.
     fn go(&mut self) {
         self.stdin = None;
     }
@@ -158,7 +160,7 @@ impl Drop for Started {
     }
 }
 
-/// Three processes that have left their parent in three ways, and ignore all signals they can.
+/// Three processes that have left their parent in three ways, and ignore all the signals they can.
 const ORPHANS: &str = r#"
     setsid sh -c 'trap "" TERM HUP INT; echo started; while :; do sleep 1000; done' &
     env -i setsid /bin/sh -c 'echo started; exec /bin/sleep 1000' &
@@ -191,16 +193,16 @@ fn a_killed_program_leaves_no_processes() {
 }
 
 #[test]
-fn the_exit_code_is_that_of_the_program_or_of_the_failed_start() {
+fn the_exit_code_is_that_of_the_program_or_reports_the_failed_start() {
     for way in ways() {
         assert_eq!(way.shell(&[], "exit 125").end(), (125, String::new()));
         assert_eq!(way.shell(&[], "kill -15 $$").end(), (143, String::new()));
         let (code, stderr) = way.start(&[], &["no-such-program-anywhere"]).end();
         assert_eq!(code, 127, "{}", way.name);
-        assert!(stderr.starts_with(&format!("{MARK}cannot run no-such-program-anywhere: ")), "{stderr}");
+        assert!(stderr.starts_with(&format!("{MESSAGE_PREFIX}cannot run no-such-program-anywhere: ")), "{stderr}");
         let (code, stderr) = way.start(&[], &["/etc/passwd"]).end();
         assert_eq!(code, 126, "{}", way.name);
-        assert!(stderr.starts_with(MARK), "{stderr}");
+        assert!(stderr.starts_with(MESSAGE_PREFIX), "{stderr}");
         let (code, stderr) = way.start(&[], &[]).end();
         assert_eq!((code, stderr.as_str()), (125, "trialrun supervisor: no program to run\n"));
     }
@@ -218,7 +220,7 @@ fn a_graceful_stop_lets_the_program_exit_by_itself() {
     }
 }
 
-/// It starts nothing, because a signal that arrives at a shell's child between fork and exec is lost.
+/// It starts nothing, because a signal that arrives at a shell's child between fork and exec would be lost.
 const STUBBORN: &str = "trap 'echo asked' TERM; echo ready; while :; do :; done";
 
 #[test]
@@ -321,7 +323,7 @@ fn in_a_namespace_the_program_sees_only_its_own_processes() {
     for way in ways().iter().filter(|way| !way.floor) {
         let started = way.shell(&[], "echo $$; ls -d /proc/[0-9]* | grep -v -e '^/proc/[12]$' | wc -l | tr -d ' '");
         started.expect("2");
-        // `ls`, `grep`, `wc`, `tr` and a copy of the shell are all that may exist besides pid 1 and the shell.
+        // `ls`, `grep`, `wc`, `tr` and a copy of the shell are all that may exist in addition to pid 1 and the shell.
         let others: usize = started.lines.recv_timeout(TIMEOUT).unwrap().parse().unwrap();
         assert!(others <= 5, "{}: {others}", way.name);
         assert_eq!(started.end().0, 0);
@@ -426,6 +428,6 @@ async fn excessive_output_is_truncated_and_does_not_block() {
         let output = run(shell(&supervisor, flood), TIMEOUT, 1000).await.unwrap();
         let text = output.stdout.text();
         assert!(text.starts_with("first\nxxx") && text.ends_with("xxx\nlast\n") && text.len() < 1100);
-        assert_eq!(output.stdout.left_out(), 3_000_000 + 12 - 1000);
+        assert_eq!(output.stdout.omitted(), 3_000_000 + 12 - 1000);
     }
 }

@@ -18,8 +18,8 @@ use testkit::Project;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// Tests as in other projects: the first examples of the system that code tests come from, and every name that it
-/// exports.
+/// Tests as other projects write them: the first examples of the system from which tests as code originate, and every
+/// name that it exports.
 const FOREIGN: &str = r#"import { scenario, persona, assert, AgentResponse } from "@fabrik/core";
 import type {
   AgentAdapter, AgentConfig, AssertionResult, LLMProvider, Persona, RunResult, Scenario, ScenarioContext, ScenarioFn, Turn,
@@ -94,7 +94,7 @@ export const config = defineConfig({
 });
 "#;
 
-/// Returns the compiler if packages are installed; without it the test is skipped.
+/// Returns the compiler if packages are installed; otherwise the test is skipped.
 fn compiler() -> Option<PathBuf> {
     let found = std::env::var_os("TRIALRUN_TEST_PACKAGES").map(PathBuf::from);
     let compiler = found.map(|packages| packages.join("node_modules/typescript/bin/tsc")).filter(|path| path.exists());
@@ -104,7 +104,7 @@ fn compiler() -> Option<PathBuf> {
     compiler
 }
 
-/// Returns the compiler's output for the project of the folder's `tsconfig.json`.
+/// Returns the compiler's output for the project defined by the folder's `tsconfig.json`.
 fn compile(compiler: &PathBuf, project: &Project, folder: &str) -> String {
     let output = Command::new("node").arg(compiler).args(["-p", folder]).current_dir(project.dir()).output().unwrap();
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
@@ -127,7 +127,7 @@ fn the_compiler_accepts_what_init_writes_and_tests_of_other_projects() {
     }
     project.write("tests/pack.test.ts", "export * from \"@trialrun/pack-customer-support\";\n");
     assert_eq!(compile(&compiler, &project, "tests"), "");
-    // The agent is next to the tests' folder.
+    // The agent is next to the folder of the tests.
     let settings = project.read("tests/tsconfig.json").replace("**/*.ts", "../agent.ts");
     project.write("agent/tsconfig.json", &settings);
     assert_eq!(compile(&compiler, &project, "agent"), "");

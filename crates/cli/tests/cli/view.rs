@@ -1,4 +1,4 @@
-//! `view`: the pages of a run that goes on, in a real browser, and requests that are refused.
+//! `view`: the pages of a run in progress, in a real browser, and requests that are refused.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,10 +16,10 @@ use crate::html::{HOSTILE, HOSTILE_SHOWN, count, shown, text};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// Answers each message with the next line that is written to the pipe `answers` of the project.
+/// Answers each message with the next line written to the project's pipe `answers`.
 const AGENT: &str = "echo note > note.txt; while read -r message; do cat \"$1/answers\"; done";
 
-/// Creates a project with a conversation of two messages and one of one message, whose agent waits for the test.
+/// Creates a project with one conversation of two messages and another of one message, whose agent waits for the test.
 fn project() -> Project {
     let project = Project::new(PROGRAM);
     project.write("agent.sh", AGENT);
@@ -66,7 +66,7 @@ fn the_pages_follow_a_run_and_survive_the_end_of_the_server() {
     assert_eq!(text(browser, "#progress"), "0 of 2 trials finished, 1 running");
     assert!(text(browser, "[aria-label='Running now'] tbody").contains("waits for agent"));
 
-    // A trial while it goes on.
+    // A trial in progress.
     browser.evaluate("document.querySelector('[aria-label=\"Running now\"] tbody a').click()");
     browser.wait("document.querySelector('.timeline .message')");
     assert!(
@@ -86,7 +86,7 @@ fn the_pages_follow_a_run_and_survive_the_end_of_the_server() {
     assert!(text(browser, "[aria-label='Files changed']").contains("note.txt"));
     assert!(text(browser, "#no-diff").contains("No difference was recorded for 1 file"));
 
-    // The overview follows, and keeps what the reader typed.
+    // The overview is updated, and keeps what the reader typed.
     browser.evaluate("document.getElementById('back').click()");
     browser.wait("document.querySelector('#progress')?.textContent === '1 of 2 trials finished, 1 running'");
     assert_eq!(count(browser, ".trials tbody tr"), 1);
@@ -101,14 +101,14 @@ fn the_pages_follow_a_run_and_survive_the_end_of_the_server() {
     assert_eq!(count(browser, "[aria-label='Running now'], [aria-label^=Interrupted]"), 0);
     run.end().exits(1);
 
-    // The page keeps what it has when the server ends.
+    // The page keeps its content when the server ends.
     browser.evaluate("document.querySelectorAll('.trials a')[1].click()");
     browser.wait("document.querySelector('.timeline .item')");
     assert!(browser.problems.is_empty(), "{:?}", browser.problems);
     server.signal(Signal::SIGINT);
     server.end().exits(0);
     browser.wait("document.getElementById('lost')");
-    assert!(text(browser, "#lost").contains("no longer changes"));
+    assert!(text(browser, "#lost").contains("no longer updated"));
     assert!(text(browser, ".timeline").contains("fine"));
     browser.evaluate("document.getElementById('back').click()");
     browser.wait("document.querySelector('.trials')");
@@ -119,8 +119,8 @@ fn the_pages_follow_a_run_and_survive_the_end_of_the_server() {
 }
 
 #[test]
-fn hostile_answers_stay_text_while_the_run_goes_on() {
-    let Some(program) = browser::installed("hostile_answers_stay_text_while_the_run_goes_on") else { return };
+fn hostile_answers_remain_text_during_a_run() {
+    let Some(program) = browser::installed("hostile_answers_remain_text_during_a_run") else { return };
     let project = project();
     let run = start(&project, &["tests"]);
     let (_server, address) = serve(&project);
@@ -141,7 +141,7 @@ fn hostile_answers_stay_text_while_the_run_goes_on() {
     assert_eq!(browser.evaluate(length), true);
     browser.evaluate("document.getElementById('back').click()");
     answer(&project, HOSTILE);
-    // Two answers at once could be read as one.
+    // Two answers sent at once could be read as one.
     browser.wait("document.querySelector('#progress')?.textContent.startsWith('1 of 2')");
     answer(&project, HOSTILE);
     browser.wait("document.querySelector('.result')?.textContent === 'FAIL'");
@@ -171,7 +171,7 @@ pub fn get(host: &str, path: &str) -> Vec<u8> {
     answer.split_off(head + 4)
 }
 
-/// Sends a request and returns the whole answer.
+/// Sends a request and returns the whole response.
 fn request(port: &str, head: &str) -> String {
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     write!(stream, "{head}\r\nConnection: close\r\n\r\n").unwrap();
@@ -181,7 +181,7 @@ fn request(port: &str, head: &str) -> String {
 }
 
 #[test]
-fn only_requests_with_the_token_from_the_own_page_are_answered() {
+fn only_requests_from_its_own_page_with_the_token_are_answered() {
     let project = Project::new(PROGRAM);
     project.write("s.yaml", "name: s\nagent: fake\nturns: [hi there]\nassertions:\n  - contains: hi\n");
     project.run(&["run", "s.yaml", "--label", "nightly"]).exits(0);
@@ -216,7 +216,7 @@ fn only_requests_with_the_token_from_the_own_page_are_answered() {
     let by_name = format!("GET /{token}/ HTTP/1.1\r\nHost: localhost:{port}");
     assert_eq!(status(&request(port, &by_name)), "200");
 
-    // Without the token, or with a part of it.
+    // Without the token, or with only part of it.
     let half = &token[..16];
     for path in [
         "/",
@@ -230,7 +230,7 @@ fn only_requests_with_the_token_from_the_own_page_are_answered() {
         assert_eq!(status(&refused), "403", "{path}");
         assert!(!refused.contains("nightly") && refused.contains("content-security-policy: default-src 'none'"));
     }
-    // From another site, also under a name of its own for this address.
+    // From another site, even under its own name for this address.
     for origin in ["http://evil.example", "null", &format!("https://127.0.0.1:{port}"), "http://127.0.0.1"] {
         assert_eq!(status(&get(&format!("/{token}/index"), &format!("\r\nOrigin: {origin}"))), "403", "{origin}");
     }

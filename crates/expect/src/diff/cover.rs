@@ -1,4 +1,4 @@
-//! Determines which changes are covered by a list of allowed changes.
+//! Determines which changes a list of allowed changes covers.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub enum Pattern<R> {
     Regex(R),
 }
 
-/// A part that may or must occur in a diff. Fields that are absent are not compared.
+/// A part that may or must occur in a diff. Absent fields are not compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item<R> {
     /// Text of the part.
@@ -45,15 +45,15 @@ pub struct Coverage {
     pub covered: Vec<bool>,
     /// Indices in [`Diff::parts`] of the changes that no item covers.
     pub uncovered: Vec<usize>,
-    /// Indices of the items that had to cover a part and did not: the required ones, or all of them if strict.
+    /// Indices of the items that should have covered a part and did not: the required ones, or all of them if strict.
     pub missed: Vec<usize>,
-    /// True if uncovered changes are an error: unless permissive, and always if strict. In that case "no other
-    /// changes" is scored as one more item.
+    /// True if uncovered changes are an error: unless permissive, and always if strict. "No other changes" is then
+    /// scored like another item.
     pub closed: bool,
 }
 
 impl Coverage {
-    /// True if the diff meets the requirements of the items.
+    /// Returns `true` if the diff meets the requirements of the items.
     pub fn passes(&self) -> bool {
         self.missed.is_empty() && (!self.closed || self.uncovered.is_empty())
     }
@@ -65,14 +65,14 @@ impl Coverage {
 /// `permissive` allows changes that no item covers. `strict` overrides it, and requires every item to cover a part.
 /// `matches` evaluates an expression on a string.
 ///
-/// An item covers a part if all fields of the item agree with it. The text of an item is compared with the part after
+/// An item covers a part if all its fields agree with the part. The text of an item is compared with the part after
 /// trimming white space from both. An expression is tried on the part, on the part without its last line end, and on
-/// the part without white space at both ends. An item that is added or removed never covers a part that both texts
-/// have. An item without either can cover such a part.
+/// the part without white space at both ends. An item with `added` or `removed` never covers a part that both texts
+/// have. An item with neither can cover such a part.
 ///
 /// # Errors
 ///
-/// Returns the first error of `matches`.
+/// Returns the first error from `matches`.
 pub fn cover<R, E>(
     diff: &Diff,
     items: &[Item<R>],
@@ -85,7 +85,7 @@ pub fn cover<R, E>(
     for (index, part) in diff.parts.iter().enumerate() {
         let mut accounted = !part.is_change();
         for (item, covered) in items.iter().zip(&mut covered) {
-            // A part that is already covered only matters to items that have not covered anything yet.
+            // A part that is already covered matters only to items that have not covered anything yet.
             if (accounted && *covered) || !item.covers(part, matches)? {
                 continue;
             }
@@ -127,7 +127,7 @@ impl<R> Item<R> {
     }
 }
 
-/// Returns true if the path agrees. A part of plain text has no path; then the text decides, if one is given.
+/// Returns `true` if the path agrees. A part of plain text has no path; then the text decides, if one is given.
 fn path_agrees<R, E>(
     path: &Pattern<R>,
     part: &Part,
@@ -167,7 +167,7 @@ mod tests {
     use super::super::{Kind, Options, diff};
     use super::*;
 
-    /// Tests whether a string is found in another. `?` returns an error.
+    /// Tests whether a string occurs in another. The string `?` causes an error.
     fn found_in(wanted: &&'static str, text: &str) -> Result<bool, &'static str> {
         if *wanted == "?" { Err("no answer") } else { Ok(text.contains(wanted)) }
     }

@@ -1,4 +1,4 @@
-//! Abridged diff for display: the changes, with a little context.
+//! Abridged diff for display: the changes with a little context.
 
 use model::Segment;
 
@@ -6,17 +6,17 @@ use super::{Diff, Kind, Part};
 
 /// Number of characters shown on each side of a change.
 const AROUND: usize = 32;
-/// Number of lines shown on each side of a change when lines are compared.
+/// Number of lines shown on each side of a change if lines are compared.
 const LINES_AROUND: usize = 2;
-/// Divisor of the limit that gives the maximum length of one change, so that both a removal and the addition in its
-/// place are visible.
+/// Divisor of the limit that gives the maximum length of one change, so that both a removal and the addition that
+/// replaces it are visible.
 const SHARE: usize = 3;
 /// Marker of omitted text.
 const CUT: &str = "…";
 
-/// Returns the changes of `diff` with a little context, in at most `limit` characters. Unchanged text is shortened
-/// away from the changes, a long change is shortened in its middle, and the rest is omitted when the limit is reached.
-/// `…` marks each omission. Returns nothing if there are no changes.
+/// Returns the changes in `diff` with a little context, in at most `limit` characters. Unchanged text is cut where it
+/// is far from changes, a long change is cut in the middle, and the rest is omitted when the limit is reached. Each
+/// omission is marked with `…`. Returns nothing if there are no changes.
 pub fn drawn(diff: &Diff, limit: usize) -> Vec<Segment> {
     if !diff.has_changes() {
         return Vec::new();
@@ -44,7 +44,7 @@ struct Drawing {
 }
 
 impl Drawing {
-    /// Adds `text`, and returns true if all of it fits. Otherwise its beginning and `…` fill the rest.
+    /// Adds `text`, and returns true if all of it fits. Otherwise, its beginning and `…` fill the remaining space.
     fn put(&mut self, part: model::Part, text: &str) -> bool {
         let length = text.chars().take(self.left.saturating_add(1)).count();
         let fits = length <= self.left;
@@ -58,7 +58,7 @@ impl Drawing {
         fits
     }
 
-    /// Marks an omission although there is no space for the marker.
+    /// Marks an omission even if there is no space for the marker.
     fn mark_cut(&mut self) {
         let Some(last) = self.segments.last_mut() else { return };
         if !last.text.ends_with(CUT) {

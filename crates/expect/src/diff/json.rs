@@ -6,15 +6,15 @@ use super::Part;
 use super::spaces::trimmed;
 use crate::value::same;
 
-/// True if `text` is a JSON object or array.
+/// Returns `true` if `text` is a JSON object or array.
 pub(super) fn is_container(text: &str) -> bool {
     let text = trimmed(text);
     let braced = |open, close| text.starts_with(open) && text.ends_with(close);
     (braced('{', '}') || braced('[', ']')) && serde_json::from_str::<Value>(text).is_ok()
 }
 
-/// Returns the leaves that differ: numbers, strings, `true`, `false`, `null`, and empty objects and arrays. If one of
-/// the texts is not valid JSON, both are compared as trimmed texts.
+/// Returns the leaves that differ: numbers, strings, `true`, `false`, `null`, and empty objects and arrays. If either
+/// text is not valid JSON, both are compared as trimmed texts.
 pub(super) fn parts(expected: &str, actual: &str) -> Vec<Part> {
     let (expected, actual) = (trimmed(expected), trimmed(actual));
     let mut parts = Vec::new();
@@ -29,7 +29,8 @@ pub(super) fn parts(expected: &str, actual: &str) -> Vec<Part> {
     parts
 }
 
-/// Returns the part for a value that only one of the documents has, the actual one if it is `added`.
+/// Returns the part for a value that only one of the documents has: the actual one if `added`, otherwise the expected
+/// one.
 fn part(value: String, path: &str, val: Value, added: bool) -> Part {
     Part { value, added, removed: !added, path: Some(path.to_owned()), val: Some(val) }
 }
@@ -63,7 +64,7 @@ fn either(expected: Option<&Value>, actual: Option<&Value>, path: &str, parts: &
     }
 }
 
-/// Returns the keys of both objects, each once, sorted.
+/// Returns the keys of both objects, sorted and without duplicates.
 fn keys<'v>(expected: &'v Map<String, Value>, actual: &'v Map<String, Value>) -> Vec<&'v str> {
     let mut keys: Vec<&str> = expected.keys().chain(actual.keys()).map(String::as_str).collect();
     keys.sort_unstable();

@@ -1,8 +1,8 @@
-//! Compares two texts, and returns the difference in parts that a check can allow one by one.
+//! Compares two texts, and returns the difference as parts that a check can allow one by one.
 //!
-//! If parts decide a verdict, they must be those that the author of a check has seen in other tools. The units of a
-//! text and the choice between equally short edit scripts are therefore those of the npm package `diff`, version 8.0.
-//! `tests/vectors/diff.jsonl` has recorded results of that package.
+//! Where parts decide a verdict, they must be the parts that the author of a check has seen in other tools. So the
+//! units of a text, and the choice between equally short edit scripts, are those of the npm package `diff`, version
+//! 8.0. `tests/vectors/diff.jsonl` contains recorded results of that package.
 
 mod cover;
 mod drawn;
@@ -41,7 +41,7 @@ pub enum Kind {
     Json,
 }
 
-/// Kinds by their names in a file. `auto` is not a kind: with it, [`auto`] chooses one.
+/// Kinds by their names in files. `auto` is not a kind: with it, [`auto`] chooses one.
 pub const KINDS: &[(&str, Option<Kind>)] = &[
     ("auto", None),
     ("chars", Some(Kind::Chars)),
@@ -52,10 +52,10 @@ pub const KINDS: &[(&str, Option<Kind>)] = &[
     ("json", Some(Kind::Json)),
 ];
 
-/// Section of text that both texts have, or only one of them.
+/// Section of text that both texts or only one of them contain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// Text of the part. In JSON it is `path: value`, or only the value at the root.
+    /// Text of the part. For JSON it is `path: value`, or just the value at the root.
     pub value: String,
     /// True if only the actual text has it.
     pub added: bool,
@@ -68,7 +68,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// True if only one of the texts has it.
+    /// Returns `true` if only one of the texts has it.
     pub fn is_change(&self) -> bool {
         self.added || self.removed
     }
@@ -81,20 +81,20 @@ pub struct Diff {
     pub kind: Kind,
     /// Both texts from beginning to end. For JSON, only the differences.
     pub parts: Vec<Part>,
-    /// False if the texts are too different for a detailed comparison. In that case, everything between their common
-    /// beginning and their common end is one removed and one added part.
+    /// False if the texts are too different for a detailed comparison. Everything between their common beginning and
+    /// their common end is then one removed and one added part.
     pub complete: bool,
 }
 
 impl Diff {
-    /// True if the texts differ.
+    /// Returns `true` if the texts differ.
     pub fn has_changes(&self) -> bool {
         self.parts.iter().any(Part::is_change)
     }
 }
 
-/// Chooses the kind for two texts: JSON if both are a JSON object or array, lines if one of them has several, words if
-/// one of them has words and at least 20 UTF-16 units, else characters.
+/// Chooses the kind for two texts: JSON if both are a JSON object or array, lines if either has several lines, words
+/// if either contains words and has at least 20 UTF-16 units, otherwise characters.
 pub fn auto(expected: &str, actual: &str) -> Kind {
     let wordy =
         |text: &str| text.contains(' ') && text.encode_utf16().take(MIN_LEN_FOR_WORDS).count() == MIN_LEN_FOR_WORDS;
@@ -114,8 +114,8 @@ const MIN_LEN_FOR_WORDS: usize = 20;
 
 /// Compares `actual` with `expected`.
 ///
-/// Without a `kind`, [`auto`] chooses one. If the comparison of words or lines then shows no change although the texts
-/// differ, characters are compared, unless only white space differs that `options` ignore.
+/// Without a `kind`, [`auto`] chooses one. If comparing words or lines then shows no change although the texts differ,
+/// characters are compared, unless the texts differ only in white space that `options` ignore.
 ///
 /// The effort is limited by [`EFFORT`] and by [`Options::max_edit_length`]. See [`Diff::complete`].
 pub fn diff(expected: &str, actual: &str, kind: Option<Kind>, options: &Options) -> Diff {

@@ -6,16 +6,16 @@ use model::decode::{Fields, Problems};
 
 use super::Kind;
 
-/// Options of a comparison. In a file they have the names of the `diff` package (`ignoreCase`). Each applies to the
-/// kinds that its description names, and has no effect on others.
+/// Options of a comparison. In files, they have the names used by the `diff` package (`ignoreCase`). Each applies to
+/// the kinds that its description names, and has no effect on others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// `ignoreCase`: ignores upper and lower case. All kinds except JSON.
+    /// `ignoreCase`: ignores differences between upper and lower case. All kinds except JSON.
     pub ignore_case: bool,
     /// `ignoreWhitespace`: true ignores white space at both ends of lines. False compares the white space between
     /// words, like [`Kind::WordsWithSpace`].
     pub ignore_whitespace: Option<bool>,
-    /// `ignoreNewlineAtEof`: ignores whether the last line has a line end. Lines, unless `newlineIsToken`.
+    /// `ignoreNewlineAtEof`: ignores whether the last line ends with a line end. Lines, unless `newlineIsToken`.
     pub ignore_newline_at_eof: bool,
     /// `newlineIsToken`: compares a line and its end separately. Lines.
     pub newline_is_token: bool,
@@ -29,12 +29,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads the options from a map that contains other keys as well. The caller reads those and finishes the map.
+    /// Reads the options from a map that may contain other keys. The caller reads those and finishes the map.
     pub fn read(fields: &mut Fields<'_>, problems: &mut Problems) -> Self {
         if fields.node().get("timeout").is_some()
             && let Some(node) = fields.get("timeout")
         {
-            // Only read if present, so that it is not listed among the known keys.
+            // Read only if present, so that it is not listed among the known keys.
             problems.push(
                 node.error("a diff has no `timeout`, because its result must be the same on every machine")
                     .help("limit the number of changes with `maxEditLength`"),
@@ -61,7 +61,7 @@ impl Options {
         text
     }
 
-    /// Returns `text` with the line ends that are used for comparison.
+    /// Returns `text` with its line ends as used in the comparison.
     pub(super) fn line_ends<'t>(&self, text: &'t str, kind: Kind) -> Cow<'t, str> {
         if kind == Kind::Lines && self.strip_trailing_cr && text.contains("\r\n") {
             Cow::Owned(text.replace("\r\n", "\n"))

@@ -1,18 +1,18 @@
 //! Computes the shortest edit script between two sequences, after E. W. Myers, "An O(ND) Difference Algorithm and Its
 //! Variations" (1986), in its greedy form.
 //!
-//! Several edit scripts can be equally short, and the choice between them decides the parts. Of two paths to a
-//! diagonal, the one that has come further in the old sequence is chosen. If both have come equally far, it is the one
-//! that removes.
+//! Several edit scripts can be equally short, and the choice between them determines the parts. Of two paths to a
+//! diagonal, the one that has progressed further in the old sequence is chosen. If both have progressed equally far,
+//! it is the one that removes.
 //!
-//! One bit is stored for each step and diagonal: whether the step was an addition. That is enough to reconstruct the
+//! One bit is stored for each step and diagonal: whether the step was an addition. This is enough to reconstruct the
 //! path, because equal units are always followed as far as possible.
 
-/// Limit on the effort of comparing two texts: the sum of the diagonals visited and the units found equal.
+/// Limit on the effort of comparing two texts: the number of visited diagonals plus the number of units found equal.
 ///
 /// It is enough for any two texts of up to 7 000 units each (characters, words or lines), and for longer ones if they
-/// do not differ too much. With no unit in common, some 16 000 units can be removed and added, in a fraction of a
-/// second and within 16 MiB of memory.
+/// do not differ too much. If they have no units in common, some 16 000 units can be removed and added, in a fraction
+/// of a second and within 16 MiB of memory.
 pub const EFFORT: u64 = 1 << 27;
 
 /// Operation on a unit.
@@ -62,7 +62,7 @@ fn push(runs: &mut Vec<Run>, op: Op, count: usize) {
     }
 }
 
-/// Returns the whole edit script. `adds` says which of its steps are additions.
+/// Returns the complete edit script. `adds` says which of its steps are additions.
 fn runs(old: &[u32], new: &[u32], adds: &[bool]) -> Vec<Run> {
     let (mut x, mut y) = (0, 0);
     let mut runs = Vec::new();
@@ -86,8 +86,8 @@ fn runs(old: &[u32], new: &[u32], adds: &[bool]) -> Vec<Run> {
     runs
 }
 
-/// State of the search. Diagonal `k` has the points at which `x` units of the old and `x - k` units of the new
-/// sequence have been passed.
+/// State of the search. The points on diagonal `k` are those at which `x` units of the old and `x - k` units of the
+/// new sequence have been passed.
 struct Search<'s> {
     old: &'s [u32],
     new: &'s [u32],
@@ -95,7 +95,7 @@ struct Search<'s> {
     new_len: i32,
     /// The furthest `x` on each diagonal, starting at `-new_len - 1`.
     furthest: Vec<i32>,
-    /// Range of the diagonals to search. Beyond a diagonal that has reached the end of either string, no path is
+    /// Range of the diagonals to search. Once a diagonal has reached the end of either sequence, no path beyond it is
     /// shorter than the one along that end.
     lowest: i32,
     highest: i32,
@@ -104,11 +104,11 @@ struct Search<'s> {
     spent: u64,
 }
 
-/// Value of a diagonal that no path reaches. One more step from it leads to no valid point either.
+/// Value of a diagonal that no path reaches. One more step from it does not lead to a valid point either.
 const ABSENT: i32 = i32::MIN / 2;
 
 impl<'s> Search<'s> {
-    /// Returns `None` for sequences of hundreds of millions of units, which are too long to be searched.
+    /// Returns `None` for sequences of hundreds of millions of units, which are too long to search.
     fn new(old: &'s [u32], new: &'s [u32]) -> Option<Self> {
         let limit = usize::try_from(i32::MAX / 4).ok()?;
         let diagonals = old.len().checked_add(new.len())?.checked_add(3).filter(|count| *count <= limit)?;
@@ -143,8 +143,8 @@ impl<'s> Search<'s> {
         None
     }
 
-    /// Extends the paths on every diagonal by one edit. Returns `Some(Some(k))` if the path on `k` has reached the
-    /// end, and `None` if the effort is exceeded.
+    /// Extends the paths on all diagonals by one edit. Returns `Some(Some(k))` if the path on `k` has reached the end,
+    /// and `None` if the effort is exceeded.
     fn row(&mut self, edits: i32, effort: u64) -> Option<Option<i32>> {
         let first = self.lowest.max(-edits);
         // Each edit leads from an even diagonal to an odd one, or back.
@@ -157,7 +157,8 @@ impl<'s> Search<'s> {
         while k <= last {
             let right = self.furthest[at + 1];
             self.steps.push(left < right);
-            // Paths at the end of a string are outside of `first` and `last`, so both steps lead to an existing point.
+            // Paths at the end of a sequence are outside `first` and `last`, so both steps lead to an existing
+            // point.
             let start = right.max(left + 1);
             let x = self.follow(k, start);
             self.furthest[at] = x;
@@ -190,7 +191,7 @@ impl<'s> Search<'s> {
         x
     }
 
-    /// Narrows the range of diagonals if `x` on diagonal `k` is at the end of a string. Returns true if it is at the
+    /// Narrows the range of diagonals if `x` on diagonal `k` is at the end of a sequence. Returns true if it is at the
     /// end of both.
     fn arrive(&mut self, k: i32, x: i32) -> bool {
         let (old_end, new_end) = (x >= self.old_len, x - k >= self.new_len);
@@ -212,7 +213,7 @@ impl<'s> Search<'s> {
 #[derive(Default)]
 struct Steps {
     words: Vec<u64>,
-    /// Bits that are not in `words` yet, and their number.
+    /// Bits that are not yet in `words`, and their number.
     word: u64,
     used: u32,
     /// For each number of edits, the first diagonal and the word that has its bit.
@@ -237,7 +238,7 @@ impl Steps {
         (self.word, self.used) = (0, 0);
     }
 
-    /// Returns the steps that lead to diagonal `k` of the last row, in order.
+    /// Returns the steps that lead to diagonal `k` in the last row, in order.
     fn back(&self, mut k: i32) -> Vec<bool> {
         let mut adds: Vec<bool> = Vec::with_capacity(self.rows.len());
         for (first, start) in self.rows.iter().rev() {

@@ -1,8 +1,8 @@
-//! White space as defined by ECMAScript, and its distribution among the parts of a diff by words.
+//! White space as defined by ECMAScript, and its distribution over the parts of a word diff.
 
 use super::Part;
 
-/// True if `\s` matches the character.
+/// Returns `true` if `\s` matches the character.
 pub(super) fn is_space(c: char) -> bool {
     // Unicode's White_Space contains NEXT LINE, where ECMAScript's contains the byte order mark.
     c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}')
@@ -31,8 +31,8 @@ struct Gap {
 }
 
 /// Removes duplicate white space. Adjacent words share the white space between them, so it is in two parts wherever
-/// something changes. Afterwards it is in one of them: in the unchanged part as far as it is the same in both texts,
-/// else in the change.
+/// something changes. Afterwards it is in only one: in the unchanged part as far as it is the same in both texts,
+/// otherwise in the change.
 pub(super) fn share(parts: &mut [Part]) {
     let mut gap = Gap::default();
     for index in 0..parts.len() {
@@ -59,7 +59,7 @@ impl Gap {
         }
     }
 
-    /// Moves the common beginning of both changes to the part before, and the common end to the part after.
+    /// Moves the common beginning of both changes to the previous part, and their common end to the next part.
     fn close_replaced(&self, parts: &mut [Part], removed: usize, added: usize) {
         let (old_text, new_text) = (parts[removed].value.clone(), parts[added].value.clone());
         let (mut old, mut new) = (old_text.as_str(), new_text.as_str());
@@ -69,7 +69,7 @@ impl Gap {
             (old, new) = (&old[shared..], &new[shared..]);
         }
         if let Some(after) = self.after {
-            // A change that only has white space may have lost it already.
+            // A change that consists only of white space may have lost it already.
             let shared = common_end(trailing(old), trailing(new));
             let (old_end, new_end) = (old.len() - shared, new.len() - shared);
             swap_start(&mut parts[after].value, trailing(&new_text), &new[new_end..]);

@@ -25,8 +25,8 @@ impl<'t> Sequence<'t> {
     }
 }
 
-/// Splits both texts according to `kind` and `options`. Equal units have equal ids. JSON has no units and is split into
-/// lines.
+/// Splits both texts according to `kind` and `options`. Equal units have equal ids. JSON has no units of its own and
+/// is split into lines.
 pub(super) fn split<'t>(texts: [&'t str; 2], kind: Kind, options: &Options) -> [Sequence<'t>; 2] {
     let mut ids: HashMap<Cow<'t, str>, u32> = HashMap::new();
     let mut id = |unit: &'t str| {
@@ -68,7 +68,7 @@ fn ranges(text: &str, kind: Kind, options: &Options) -> Vec<Range<usize>> {
     }
 }
 
-/// True for letters and digits of words. Letters of scripts other than Latin are words of one letter.
+/// Returns `true` for letters and digits in words. Letters of non-Latin scripts are one-letter words.
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric()
         || c == '_'
@@ -80,7 +80,7 @@ fn span(text: &str, class: impl Fn(char) -> bool) -> usize {
     text.find(|c| !class(c)).unwrap_or(text.len())
 }
 
-/// Returns the length in bytes of the word that `text` begins with, or else of its first character.
+/// Returns the length in bytes of the word at the beginning of `text`, or else of its first character.
 fn word_or_char(text: &str) -> usize {
     match span(text, is_word) {
         0 => text.chars().next().map_or(0, char::len_utf8),
@@ -88,8 +88,8 @@ fn word_or_char(text: &str) -> usize {
     }
 }
 
-/// Splits into words and other characters, each with the white space on both sides. Returns white space alone if there
-/// is nothing else.
+/// Splits into words and other characters, each with the white space on both sides. Returns white space on its own if
+/// there is nothing else.
 fn words(text: &str) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut start = 0;
@@ -106,7 +106,7 @@ fn words(text: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Splits into words, line ends, other white space within a line, and other characters.
+/// Splits into words, line ends, runs of other white space, and other characters.
 fn words_with_space(text: &str) -> Vec<Range<usize>> {
     let within_line = |c| is_space(c) && c != '\n' && c != '\r';
     let unit = |rest: &str| {

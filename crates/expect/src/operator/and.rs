@@ -1,4 +1,4 @@
-//! `$and` and `$or`: every item holds, or at least one.
+//! `$and` and `$or`: all items hold, or at least one.
 
 use model::Node;
 
@@ -6,7 +6,7 @@ use crate::compile::Compiler;
 use crate::prelude::*;
 use crate::strategy::{self, Strategy};
 
-/// Expectations of the same value, combined by a strategy.
+/// Expectations for the same value, combined by a strategy.
 #[derive(Debug)]
 struct Branches {
     operator: &'static str,

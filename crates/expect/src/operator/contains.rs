@@ -31,7 +31,7 @@ impl Rule for Contains {
     }
 }
 
-/// Returns the result of the item that matches best. `items` are the items of `whole`.
+/// Returns the result for the item that matches best. `items` are the items of `whole`.
 pub(super) fn one_of(
     whole: &Value,
     items: &[Value],

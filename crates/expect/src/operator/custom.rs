@@ -20,10 +20,11 @@ const VALUE: &str = "$value";
 /// Number of parameters of an operator that matches parts itself.
 const RAW: usize = 4;
 
-/// Maximum number of operators that wait for each other. Each uses some of the thread's stack and its own engine.
+/// Maximum number of operators that wait for each other. Each uses some of the thread's stack and an engine of its
+/// own.
 const MAX_WAITING: usize = 16;
 
-/// Maximum number of requests while other operators wait, in total. Without it, operators that each make several
+/// Maximum total number of requests made while other operators wait. Without it, operators that each make several
 /// requests would not terminate.
 const MAX_QUESTIONS: usize = 10_000;
 
@@ -134,7 +135,7 @@ fn validate(asked: &[Option<Value>], at: &Scope<'_>) -> Result<Value, String> {
     let here = Scope { run: &run, waiting: at.waiting + 1, ..here };
     let found = matcher.judge(actual.as_ref(), &here);
     at.run.asked.set(run.asked.get());
-    // A script would treat any result other than a match as a mismatch, so an undecided result is an error.
+    // A script would treat any result other than a match as a mismatch, so an undecided result becomes an error.
     if found.pass == Pass::Unknown {
         let reason = found.flaws.into_iter().find_map(|flaw| flaw.message);
         return Err(reason.unwrap_or_else(|| "it is undecided whether it matches".into()));
@@ -142,7 +143,7 @@ fn validate(asked: &[Option<Value>], at: &Scope<'_>) -> Result<Value, String> {
     Ok(context::result_json(found, &here.key))
 }
 
-/// Returns an error if an operator at `at` must not make more requests.
+/// Returns an error if an operator at `at` must not make any more requests.
 fn may_ask(at: &Scope<'_>) -> Result<(), String> {
     let asked = &at.run.asked;
     if at.waiting == 0 {

@@ -1,4 +1,4 @@
-//! `$diff`: a string equals another, except for listed changes.
+//! `$diff`: a string equals another one, except for listed changes.
 
 use model::decode::Fields;
 use model::{Node, NodeKind};

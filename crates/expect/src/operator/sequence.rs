@@ -73,20 +73,20 @@ struct Outcome {
     pass: Pass,
 }
 
-/// Possible results of the steps so far, by the index from which the next step is searched. There are several if it is
-/// not decided which item met a step.
+/// Possible results of the steps so far, by the index from which the search for the next step starts. There are
+/// several if it is undecided which item met a step.
 type Outcomes = BTreeMap<usize, Outcome>;
 
 impl Outcome {
-    /// Combines two possible results, of which either may apply.
+    /// Combines two possible results, either of which may apply.
     fn or(self, other: Self) -> Self {
         let pass = if self.pass == other.pass { self.pass } else { Pass::Unknown };
         Self { score: self.score.min(other.score), most: self.most.max(other.most), pass }
     }
 
-    /// Adds a step, whose result is from `least` to `most` of its `share`.
+    /// Adds a step, whose result is between `least` and `most` of its `share`.
     fn after(self, share: f64, least: f64, most: f64, pass: Pass) -> Self {
-        // A penalty whose own parts cost more than they earn is not incurred. It is not a reward.
+        // A penalty whose own parts cost more than they earn is not incurred, but it is not a reward either.
         let (least, most) = if share < 0.0 { (most.max(0.0), least.max(0.0)) } else { (least, most) };
         Self { score: self.score + share * least, most: self.most + share * most, pass: self.pass.and(pass) }
     }
@@ -96,9 +96,9 @@ fn add(ways: &mut Outcomes, from: usize, way: Outcome) {
     ways.entry(from).and_modify(|known| *known = known.or(way)).or_insert(way);
 }
 
-/// Result of searching one step.
+/// Result of the search for one step.
 struct Search {
-    /// Possible starts of the search for the next step.
+    /// Indices from which the search for the next step may start.
     ways: Outcomes,
     /// True if the step is met for at least one start.
     is_met: bool,
@@ -106,9 +106,9 @@ struct Search {
     is_missed: bool,
     /// Items that do not match.
     tried: Candidates,
-    /// First index that is searched from every start.
+    /// First index that is searched for every start.
     last: usize,
-    /// Reason why it is not decided whether some item matches.
+    /// Reason why it is undecided whether some item matches.
     stopped: Option<Flaw>,
 }
 
@@ -134,7 +134,7 @@ fn search(items: &[Value], from: &Outcomes, step: &Matcher, share: f64, at: &Sco
     let (ways, tried) = (Outcomes::new(), Candidates::default());
     let mut search = Search { ways, is_met: false, is_missed: false, tried, last, stopped: None };
     let inside = Scope { present: true, ..at.quietly() };
-    // A critical penalty that is met fails the whole. A penalty that is not met does not fail anything.
+    // A critical penalty that is met fails the whole expectation. A penalty that is not met does not fail anything.
     let met = Pass::from_bool(share >= 0.0 || !step.meta.critical);
     let missed = Pass::from_bool(share < 0.0);
     let mut waiting = from.iter().map(|(from, way)| (*from, *way)).peekable();
@@ -165,7 +165,7 @@ fn search(items: &[Value], from: &Outcomes, step: &Matcher, share: f64, at: &Sco
         if found.pass == Pass::Unknown {
             search.stopped = search.stopped.or_else(|| found.flaws.first().cloned());
         }
-        // From the last start on, the item is searched from every start.
+        // From the last start on, the item is searched for every start.
         search.tried.add(index, found, index >= last);
     }
     looking.extend(waiting);
@@ -181,7 +181,7 @@ fn search(items: &[Value], from: &Outcomes, step: &Matcher, share: f64, at: &Sco
     search
 }
 
-/// Step with the data for messages about it.
+/// A step, with the data for messages about it.
 struct StepMessage<'s> {
     step: &'s Matcher,
     name: String,

@@ -14,10 +14,10 @@ use crate::notation::FUNCTION_TAG;
 use crate::path;
 use crate::prelude::*;
 
-/// Variables of an expression in `$by`.
+/// Variables available to an expression in `$by`.
 const NAMES: [&str; 7] = ["item", "actual", "index", "array", "data", "input", "ctx"];
 
-/// Key of the sort order.
+/// Key for the sort order.
 const BY: &str = "$by";
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
@@ -73,7 +73,7 @@ impl Key {
             NodeKind::String(name) => {
                 let (descending, name) = name.strip_prefix('-').map_or((false, name.as_str()), |name| (true, name));
                 if name.is_empty() {
-                    let problem = node.error(format!("`{BY}` names no field"));
+                    let problem = node.error(format!("`{BY}` does not name a field"));
                     compiler.problems.push(problem.help("without `$by` the items are sorted by themselves"));
                     return None;
                 }
@@ -107,7 +107,7 @@ impl Key {
             SortKeySource::Expression(text) => {
                 let index = Value::from(index);
                 let context = if text.contains("ctx") { context::of(at) } else { Value::Null };
-                // Passing the whole list for each item is slow, so it is only passed to expressions that use it.
+                // Passing the whole list for each item is slow, so it is passed only to expressions that use it.
                 let array = if text.contains("array") { array } else { &Value::Null };
                 let scope = [
                     ("item", Some(item)),
@@ -157,7 +157,7 @@ fn order(left: Option<&Value>, right: Option<&Value>) -> Ordering {
     }
 }
 
-/// Compares two maps key by key, in the order of the keys. The order in which a map is written does not matter.
+/// Compares two maps key by key, in the order of the sorted keys. The order in which a map is written does not matter.
 fn order_of_maps(left: &Map<String, Value>, right: &Map<String, Value>) -> Ordering {
     let sorted = |map: &Map<String, Value>| map.keys().cloned().collect::<BTreeSet<String>>();
     let (left_keys, right_keys) = (sorted(left), sorted(right));

@@ -1,4 +1,4 @@
-//! A list: each item must match the value's item at the same position.
+//! A list: each expectation must match the item at the same position of the value.
 
 use super::json_text;
 use crate::prelude::*;
@@ -6,7 +6,7 @@ use crate::prelude::*;
 /// Expectations by position.
 #[derive(Debug)]
 pub struct Items {
-    /// Expectations of the first items.
+    /// Expectations for the first items.
     pub items: Vec<Matcher>,
     /// Source position.
     pub place: SourceLocation,

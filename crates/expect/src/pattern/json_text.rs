@@ -1,10 +1,10 @@
-//! Hint for a string that is JSON where a map or a list was expected. It does not match, because the agent returned a
-//! string, but the user should know.
+//! Hint for a string that contains JSON where a map or a list was expected. It does not match, because the agent
+//! returned a string, but the user should know.
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// Returns the hint for a message, if `actual` is the JSON of a map or a list.
+/// Returns the hint for a message if `actual` is the JSON text of a map or a list.
 pub fn remark(actual: Option<&Value>) -> &'static str {
     match actual {
         Some(Value::String(text)) if is_json(text) || blocks(text).any(is_json) => {

@@ -13,13 +13,13 @@ use crate::prelude::*;
 /// Expectations by key.
 #[derive(Debug)]
 pub struct Keys {
-    /// The keys and the expectations of their values.
+    /// The keys, with the expectations for their values.
     pub entries: Vec<(Key, Matcher)>,
     /// Source position.
     pub place: SourceLocation,
 }
 
-/// Way to find the value of an entry.
+/// How the value of an entry is found.
 #[derive(Debug)]
 pub enum Key {
     /// A key, or a path.
@@ -30,11 +30,11 @@ pub enum Key {
     ResultKey(ResultKey),
 }
 
-/// Key that replaces `tools`, for an expectation of the agent's calls. No written key begins like these.
+/// Key that replaces `tools`, for an expectation about the agent's calls. No key in a file begins like this.
 pub const ALL_CALLS: &str = "\0all calls";
-/// Same as [`ALL_CALLS`], for an expectation that no call may meet.
+/// Like [`ALL_CALLS`], for an expectation that no call may meet.
 pub const NO_CALLS: &str = "\0no calls";
-/// Key of the messages, for an expectation of the calls in them.
+/// Key of the messages, for an expectation about the calls in them.
 pub const CONVERSATION: &str = "\0conversation";
 /// Key of the calls of one message.
 pub const OWN_CALLS: &str = "\0own calls";
@@ -42,7 +42,7 @@ pub const OWN_CALLS: &str = "\0own calls";
 #[derive(Debug, Clone, Copy)]
 pub enum ResultKey {
     /// Every call in `messages`, or the `tools` list if there are no messages. If `must_be_known` is true, a result
-    /// without either does not match.
+    /// with neither does not match.
     Calls {
         must_be_known: bool,
     },
@@ -117,7 +117,7 @@ impl Key {
         matcher.judge(found.value.as_deref(), &below)
     }
 
-    /// Reads a key as written. The error says why it is not a valid regular expression.
+    /// Reads a key as written. Returns an error if it is not a valid regular expression.
     pub fn read(name: &str, host: &dyn Host) -> Result<Self, Invalid> {
         if let Some(made) = ResultKey::parse(name) {
             return Ok(Self::ResultKey(made));
@@ -128,7 +128,7 @@ impl Key {
         Ok(Self::Regex { written: name.to_owned(), pattern: host.regex(source, flags)? })
     }
 
-    /// Returns the value that it refers to, with its path.
+    /// Returns the value to which it refers, with its path.
     fn find<'v>(&'v self, whole: &'v Value) -> Result<Match<'v>, String> {
         Ok(match self {
             Self::Path(key) => Match { path: key.into(), value: path::get(whole, key) },
@@ -140,7 +140,7 @@ impl Key {
         })
     }
 
-    /// Returns the keys of `whole` that this entry accounts for, whether they exist or not.
+    /// Returns the keys of `whole` that this entry covers, whether they exist or not.
     fn names<'v>(&'v self, whole: &Value, found: Match<'v>) -> Vec<Cow<'v, str>> {
         match self {
             Self::Path(key) => {
@@ -193,7 +193,7 @@ fn first_match(whole: &Value, pattern: &dyn Pattern) -> Result<Option<String>, S
     Ok(None)
 }
 
-/// Returns the entries of a map, or the items of a list by their indices.
+/// Returns the entries of a map, or the items of a list by index.
 fn entries(whole: &Value) -> Vec<(Cow<'_, str>, &Value)> {
     match whole {
         Value::Object(map) => map.iter().map(|(key, value)| (key.into(), value)).collect(),
@@ -202,7 +202,7 @@ fn entries(whole: &Value) -> Vec<(Cow<'_, str>, &Value)> {
     }
 }
 
-/// Returns all calls of all messages, in order.
+/// Returns the calls in all messages, in order.
 fn calls(whole: &Value) -> Option<Cow<'_, Value>> {
     match whole.get("messages") {
         Some(Value::Array(messages)) => {

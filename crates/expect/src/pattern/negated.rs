@@ -1,4 +1,4 @@
-//! A rule that must not hold: the operand of `$not`, and a penalty.
+//! A rule that must not hold: the operand of `$not`, or a penalty.
 
 use crate::prelude::*;
 

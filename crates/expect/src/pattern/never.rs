@@ -1,5 +1,5 @@
-//! Replacement of an invalid expectation, which never matches. An expectation with errors must not be evaluated; if it
-//! is evaluated anyway, it does not pass.
+//! Replacement for an invalid expectation, which never matches. An expectation with errors must not be evaluated; if
+//! it is evaluated anyway, it does not pass.
 
 use crate::prelude::*;
 

@@ -1,4 +1,4 @@
-//! A string: the value contains it, or equals it by the rules of a diff.
+//! A string: the value contains it, or equals it according to the rules of a diff.
 
 use crate::prelude::*;
 use crate::text_diff::TextDiff;
@@ -8,7 +8,7 @@ use crate::text_diff::TextDiff;
 pub struct Text {
     /// The text.
     pub expected: String,
-    /// Text comparison of the case. If it is given, containing the text is not enough.
+    /// Text comparison of the case. If there is one, containing the text is not enough.
     pub diff: Option<TextDiff>,
     /// Source position.
     pub place: SourceLocation,

@@ -1,4 +1,4 @@
-//! Keywords that are checked here and not by the library: patterns, formats and those of ajv-keywords.
+//! Keywords that are checked here instead of by the library: patterns, formats and the keywords of ajv-keywords.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::value::same;
 /// Returns the message for a value that violates the keyword.
 pub(super) type Check = Box<dyn Fn(&Value) -> Option<String> + Send + Sync>;
 
-/// Compiles `document`, with the keywords of this module added to those of the library.
+/// Compiles `document`. The keywords in this module are added to those of the library.
 pub(super) fn build(
     draft: Draft,
     document: &Value,
@@ -120,7 +120,7 @@ pub(super) fn check(
 /// Allowed values of `typeof`. No JSON value is `undefined`, a function or a symbol.
 pub(super) const TYPES_OF: &[&str] = &["undefined", "string", "number", "object", "function", "boolean", "symbol"];
 
-/// Allowed values of `instanceof`. JSON values are only instances of `Object` and `Array`.
+/// Allowed values of `instanceof`. JSON values can only be instances of `Object` and `Array`.
 pub(super) const CLASSES: &[&str] =
     &["Object", "Array", "Function", "Number", "String", "Date", "RegExp", "Buffer", "Promise"];
 
@@ -186,7 +186,7 @@ pub(super) fn valid_pattern(source: &str, flags: &str, patterns: &dyn Patterns) 
     ))
 }
 
-/// True if `text` matches. If that cannot be decided, the validation is undecided.
+/// Returns `true` if `text` matches. If that cannot be decided, the validation is undecided.
 fn is_match(patterns: &dyn Patterns, source: &str, flags: &str, text: &str) -> bool {
     patterns.is_match(source, flags, text).unwrap_or_else(|why| {
         give_up(why);
@@ -219,7 +219,7 @@ fn regexp(value: &Value, patterns: &Arc<dyn Patterns>) -> Result<Check, Mistake>
     if flags.contains('y') {
         return Err(Mistake::new("the `y` flag has no meaning in a schema").help("begin the expression with `^`"));
     }
-    // The `g` flag only affects repeated searches, and there is only one search.
+    // The `g` flag affects only repeated searches, and there is only one search.
     pattern(source, &flags.replace('g', ""), patterns)
 }
 
@@ -236,7 +236,7 @@ fn pattern_required(sources: &[String], patterns: &Arc<dyn Patterns>) -> Result<
 }
 
 fn format(name: &str, patterns: &Arc<dyn Patterns>) -> Check {
-    // An unknown format checks nothing; reading the document has already warned about it.
+    // An unknown format checks nothing; a warning was already given when the document was read.
     let Some(format) = Format::named(name) else { return Box::new(|_| None) };
     let fits = format.test(patterns);
     let must = match name {
@@ -316,7 +316,7 @@ fn deep_required(pointers: Vec<String>) -> Result<Check, Mistake> {
     }))
 }
 
-/// Returns the steps of a pointer, which must not point at the root.
+/// Returns the steps of a pointer, which must not point to the root.
 pub(super) fn steps(pointer: &str) -> Result<Vec<String>, Mistake> {
     if pointer.is_empty() || !is_json_pointer(pointer) {
         return Err(Mistake::new(format!("`{pointer}` is not a JSON pointer to a part of the value"))

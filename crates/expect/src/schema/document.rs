@@ -1,5 +1,5 @@
 //! Reads a schema from the user's file and converts it to the document that the library compiles. The library knows
-//! every draft. The document differs from the file only where ajv interprets a draft differently, and for keywords of
+//! all drafts. The document differs from the file only where ajv interprets a draft differently, and for those
 //! ajv-keywords that contain schemas. Every mistake is reported at its location.
 
 use std::collections::HashSet;
@@ -23,7 +23,7 @@ use crate::value::same;
 /// Maximum nesting depth of a schema.
 const MAX_DEPTH: usize = 100;
 
-/// A document in the making.
+/// A document under construction.
 pub(super) struct Document<'a> {
     draft: Draft,
     patterns: &'a Arc<dyn Patterns>,
@@ -91,7 +91,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Rewrites keywords that ajv interprets differently from the library.
+    /// Rewrites keywords that ajv and the library interpret differently.
     fn as_the_library_reads_it(&mut self, node: &'a Node, mut out: Map<String, Value>) -> Value {
         let mut all_of = Vec::new();
         let items = if self.draft == Draft::Draft202012 { "prefixItems" } else { "items" };
@@ -214,7 +214,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Warns about keywords that are valid but check less than they seem to.
+    /// Warns about keywords that are valid but check less than it seems.
     fn doubts(&mut self, holder: &Node, key: &Spanned<String>, node: &Node) {
         let alone = |other: &str| holder.get(other).is_none();
         let needs = match key.value.as_str() {
@@ -261,7 +261,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Reports an unknown key: as an error if a keyword with a similar name accepts such a value, otherwise as a
+    /// Reports an unknown key: as an error if a keyword with a similar name would accept such a value, otherwise as a
     /// warning.
     fn unknown(&mut self, key: &Spanned<String>, node: &Node) {
         let near = nearest_keyword(&key.value, self.draft);

@@ -1,4 +1,4 @@
-//! Formats of ajv-formats, with their complete checks.
+//! The formats of ajv-formats, with their full checks.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(super) struct Format {
     test: Test,
 }
 
-/// The test of a format.
+/// The check of a format.
 enum Test {
     /// No check: the format is only a hint for readers.
     Hint,
@@ -22,7 +22,7 @@ enum Test {
     Text(fn(&str) -> bool),
     /// A regular expression for strings, case-insensitive for ASCII letters, and a condition on its captures.
     Shape(&'static str, fn(&Captures<'_>) -> bool),
-    /// Strings must be points in time. A later one has a greater number, which allows keywords that set limits.
+    /// Strings must be points in time. Later ones have greater numbers, which is needed for keywords that set limits.
     Moment(fn(&str) -> Option<f64>),
     /// A test of numbers.
     Number(fn(f64) -> bool),
@@ -115,7 +115,8 @@ pub(super) const FORMATS: &[Format] = &[
     format("binary", Test::Hint),
 ];
 
-/// Formats of the standard and of OpenAPI that are not checked, so that they are not taken for misspellings.
+/// Formats from the standard and from OpenAPI that are not checked, listed so that they are not mistaken for
+/// misspellings.
 const UNCHECKED: &str = "\
     cuid ulid urn idn-email idn-hostname iri iri-reference int8 int16 uint8 uint16 uint32 uint64 base64url \
     decimal float32 float64";
@@ -126,13 +127,13 @@ impl Format {
         FORMATS.iter().find(|format| format.name == name)
     }
 
-    /// Returns the format that the unknown `name` is probably a misspelling of.
+    /// Returns the format of which the unknown `name` is probably a misspelling.
     pub(super) fn nearest(name: &str) -> Option<&'static str> {
         model::nearest(name, FORMATS.iter().map(|format| format.name))
             .filter(|_| !UNCHECKED.split(' ').any(|known| known == name))
     }
 
-    /// Returns the test of values; values of another type always pass.
+    /// Returns the check for values; values of any other type always pass.
     pub(super) fn test(&self, patterns: &Arc<dyn Patterns>) -> Box<dyn Fn(&Value) -> bool + Send + Sync> {
         match self.test {
             Test::Hint => Box::new(|_| true),
@@ -154,13 +155,13 @@ impl Format {
         }
     }
 
-    /// Reads a string as a point in time; only formats of dates and times can.
+    /// Reads a string as a point in time, which is possible only in formats for dates and times.
     pub(super) fn moment(&self) -> Option<fn(&str) -> Option<f64>> {
         if let Test::Moment(moment) = self.test { Some(moment) } else { None }
     }
 }
 
-/// True if the text is empty or a JSON pointer such as `/name/0`.
+/// Returns `true` if the text is empty or a JSON pointer such as `/name/0`.
 pub(super) fn is_json_pointer(text: &str) -> bool {
     (text.is_empty() || text.starts_with('/')) && text.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']))
 }
@@ -169,7 +170,7 @@ fn has_valid_host(found: &Captures<'_>) -> bool {
     found.name("six").is_none_or(|host| host.as_str().parse::<Ipv6Addr>().is_ok())
 }
 
-/// True if the part between the scheme and the query is not empty.
+/// Returns `true` if the part between the scheme and the query is not empty.
 fn is_absolute(found: &Captures<'_>) -> bool {
     let rest = found[0].split_once(':').map_or("", |(_, rest)| rest);
     !rest.is_empty() && !rest.starts_with(['?', '#']) && has_valid_host(found)
@@ -182,7 +183,8 @@ fn is_public(host: &str) -> bool {
     (1..=223).contains(&first) && (1..=254).contains(&last) && !private
 }
 
-/// True if the expression contains `\Z`, which is the letter `Z` in ECMAScript and almost certainly a mistake.
+/// Returns `true` if the expression contains `\Z`, which is the letter `Z` in ECMAScript and almost certainly a
+/// mistake.
 fn ends_as_in_other_dialects(source: &str) -> bool {
     source.match_indices("\\Z").any(|(offset, _)| offset > 0 && !source[..offset].ends_with('\\'))
 }

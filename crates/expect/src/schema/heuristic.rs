@@ -1,4 +1,4 @@
-//! Recognizes maps in expectations that are schemas.
+//! Recognises maps in expectations that are schemas.
 
 use jsonschema::Draft;
 use model::{Node, NodeKind};
@@ -7,9 +7,9 @@ use super::vocabulary::{Role, TYPES, is_remark, keyword, nearest_keyword};
 use crate::meta;
 use crate::notation::SCHEMA_TAG;
 
-/// True if `node` is meant as a schema: its `type` is the name of a type, and every other key is a keyword of JSON
-/// Schema or metadata. A map with other keys is data that happens to have a `type`, unless those keys are misspelt
-/// keywords next to correct ones. The tag `!json-schema` makes any map a schema.
+/// Returns `true` if `node` is meant as a schema: its `type` is the name of a type, and every other key is a JSON
+/// Schema keyword or metadata. A map with other keys is data that happens to have a `type`, unless these keys are
+/// misspelt keywords next to correct ones. The tag `!json-schema` makes any map a schema.
 pub fn looks_like_schema(node: &Node) -> bool {
     let NodeKind::Map(entries) = &node.kind else { return false };
     if node.tag.as_deref() == Some(SCHEMA_TAG) {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::mismatch::messages;
 use super::vocabulary::{TYPES, draft, draft_addresses};
 
-/// Returns the draft that `root` is written in, or the problem that it is not a schema.
+/// Returns the draft in which `root` is written, or the problem if it is not a schema.
 pub(super) fn draft_of(root: &Node) -> Result<Draft, Box<Diagnostic>> {
     if !matches!(root.kind, NodeKind::Bool(_) | NodeKind::Map(_)) {
         return Err(Box::new(root.error(format!("a schema must be a map, not {}", root.kind_name()))));
@@ -49,7 +49,7 @@ pub(super) fn mistakes(draft: Draft, root: &Node) -> Vec<(Span, Diagnostic)> {
     found.into_iter().map(|error| problem(error, root, &schema)).collect()
 }
 
-/// Collects the errors of the alternatives whose type is right, such as a list of schemas under `items`.
+/// Collects the errors in the alternatives whose type is right, such as a list of schemas under `items`.
 fn innermost<'e, 'v>(error: &'e ValidationError<'v>, found: &mut Vec<&'e ValidationError<'v>>) {
     let ValidationErrorKind::AnyOf { context } = error.kind() else { return found.push(error) };
     let is_of_type = |errors: &&Vec<ValidationError<'static>>| {
@@ -131,7 +131,8 @@ fn find<'a>(root: &'a Node, path: &Location) -> &'a Node {
     node
 }
 
-/// Returns the reference whose target does not exist and the problem, if that is why the schema does not compile.
+/// If the schema does not compile because the target of a reference does not exist, returns that reference and the
+/// problem.
 pub(super) fn unresolved<'a>(error: &ValidationError<'_>, references: &[&'a Node]) -> Option<(&'a Node, Diagnostic)> {
     let ValidationErrorKind::Referencing(reason) = error.kind() else { return None };
     let words = reason.to_string();
@@ -186,7 +187,7 @@ fn is_circular(root: &Node, reference: &Node) -> bool {
     false
 }
 
-/// Returns the part of the schema that a pointer such as `#/definitions/name` leads to.
+/// Returns the part of the schema to which a pointer such as `#/definitions/name` leads.
 fn target<'a>(root: &'a Node, reference: &Node) -> Option<&'a Node> {
     reference.as_str()?.strip_prefix('#')?.split('/').skip(1).try_fold(root, |node, step| {
         let step = step.replace("~1", "/").replace("~0", "~");
@@ -197,7 +198,7 @@ fn target<'a>(root: &'a Node, reference: &Node) -> Option<&'a Node> {
     })
 }
 
-/// Returns the problem that the library cannot compile the schema for another reason.
+/// Returns the problem if the library cannot compile the schema for any other reason.
 pub(super) fn uncompiled(error: &ValidationError<'_>, root: &Node) -> (Span, Diagnostic) {
     let node = find(root, error.instance_path());
     (node.span, node.error(format!("the schema cannot be compiled: {error}")))

@@ -1,4 +1,4 @@
-//! Translates the errors of the library to the terms of the user's schema.
+//! Translates the library's errors into the terms of the user's schema.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
@@ -10,7 +10,7 @@ use super::describe::{counted, joined, kind_of, must_be_one_of, shown};
 use super::undecided::give_up;
 use super::vocabulary::{PATTERN, keyword};
 
-/// Maximum number of alternatives of `anyOf` and `oneOf` that are explained.
+/// Maximum number of alternatives in `anyOf` and `oneOf` that are explained.
 const EXPLAINED: usize = 3;
 
 /// Returns all errors that `validator`, which is compiled from `document`, finds in `value`.
@@ -108,7 +108,7 @@ pub(super) fn messages(error: &ValidationError<'_>, whole: &Value) -> Vec<String
     }
 }
 
-/// Returns the message of a keyword that compares the value with a limit.
+/// Returns the message for a keyword that compares the value with a limit.
 fn limit(kind: &ValidationErrorKind, value: &Value) -> Option<String> {
     let shown_value = shown(value);
     let length = || value.as_str().map_or(0, |text| text.chars().count());

@@ -4,7 +4,7 @@ use model::Diagnostic;
 
 /// A keyword whose value is wrong.
 pub(super) struct Mistake {
-    /// The item of the value that is wrong, if one is.
+    /// The wrong item in the value, if there is one.
     pub(super) item: Option<usize>,
     /// Description of the error, without its location.
     pub(super) problem: Box<Diagnostic>,

@@ -1,4 +1,4 @@
-//! JSON Schema: compiles a schema in the user's file once, and then returns the errors of any number of values.
+//! JSON Schema: compiles a schema in the user's file once, and then returns the errors in any number of values.
 //!
 //! A schema is interpreted as in ajv: draft-07 unless `$schema` names another draft, with the formats of ajv-formats
 //! and the keywords of ajv-keywords. Unlike in ajv, a schema that cannot be compiled is an error with a location. The
@@ -34,7 +34,7 @@ use vocabulary::REFERENCES;
 /// Provider of ECMAScript regular expressions.
 ///
 /// The flags are `u` for patterns and for `regexp` without its own flags, empty for the `regex` format, and otherwise
-/// those of the user, without `g` and `y`. The source never begins with flags: `(?i)a` is an error.
+/// those given by the user, without `g` and `y`. The source never begins with flags: `(?i)a` is an error.
 pub trait Patterns: Send + Sync {
     /// Checks that `source` with `flags` is a valid expression.
     ///
@@ -42,10 +42,10 @@ pub trait Patterns: Send + Sync {
     /// Returns the description of the error.
     fn check(&self, source: &str, flags: &str) -> Result<(), String>;
 
-    /// Returns true if some part of `text` matches. The expression has passed [`Patterns::check`].
+    /// Returns `true` if some part of `text` matches. The expression has passed [`Patterns::check`].
     ///
     /// # Errors
-    /// Returns why the match is not decided, such as a timeout.
+    /// Returns the reason why the match is undecided, such as a timeout.
     fn is_match(&self, source: &str, flags: &str, text: &str) -> Result<bool, String>;
 }
 
@@ -57,7 +57,7 @@ const MAX_VALUE_DEPTH: usize = 200;
 pub struct Schema(Arc<Compiled>);
 
 struct Compiled {
-    /// Schema as the library compiled it.
+    /// Schema as compiled by the library.
     document: Value,
     validator: Validator,
 }
@@ -69,7 +69,7 @@ pub struct SchemaError {
     pub path: String,
     /// Keyword that is not met, as written by the user. Empty if the schema is just `false`.
     pub keyword: String,
-    /// Requirement in a few words that follow the path: "must be a string, not a number".
+    /// Requirement in a few words, to be used after the path: "must be a string, not a number".
     pub message: String,
     /// Value of the keyword in the schema.
     pub expected: Value,
@@ -96,7 +96,7 @@ impl Schema {
         validator.map(|validator| Self(Arc::new(Compiled { document, validator })))
     }
 
-    /// Returns all errors of `value`. The list is empty if the value is valid.
+    /// Returns all errors in `value`. The list is empty if the value is valid.
     ///
     /// # Errors
     /// Returns the reason if a pattern could not be decided, or if the value is nested too deeply for safe recursion.
@@ -163,7 +163,7 @@ impl fmt::Display for SchemaError {
     }
 }
 
-/// True if `value` has more than `limit` levels of lists and maps.
+/// Returns `true` if `value` has more than `limit` levels of lists and maps.
 fn is_deeper_than(value: &Value, limit: usize) -> bool {
     let mut waiting = vec![(value, 0)];
     while let Some((value, depth)) = waiting.pop() {

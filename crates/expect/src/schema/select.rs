@@ -1,6 +1,5 @@
-//! Converts the `deepProperties`, `select` and `selectCases` keywords of ajv-keywords to standard keywords, because
-//! they contain schemas, which the library must compile. `items` is the draft's keyword for schemas of items by
-//! position.
+//! Converts the ajv-keywords `deepProperties`, `select` and `selectCases` to standard keywords, because they contain
+//! schemas, which the library must compile. `items` is the draft's keyword for schemas of items by position.
 
 use serde_json::{Value, json};
 
@@ -10,7 +9,7 @@ use super::mistake::Mistake;
 /// Maximum index of an item that a pointer may contain.
 const FARTHEST_ITEM: usize = 10_000;
 
-/// Returns schemas for the values at some pointers, if these values exist.
+/// Returns schemas for the values at the given pointers, if these values exist.
 pub(super) fn deep_properties(pointers: &Value, items: &str) -> Result<Vec<Value>, Mistake> {
     let pointers = pointers
         .as_object()
@@ -66,7 +65,7 @@ pub(super) fn select(
     Ok(all_of)
 }
 
-/// Returns the steps of a pointer whose index is not too large.
+/// Returns the steps of a pointer if its indices are not too large.
 fn reachable(pointer: &str) -> Result<Vec<String>, Mistake> {
     let steps = steps(pointer)?;
     if steps.iter().filter_map(|step| item_index(step)).any(|index| index > FARTHEST_ITEM) {
@@ -79,7 +78,7 @@ fn item_index(step: &str) -> Option<usize> {
     step.bytes().all(|b| b.is_ascii_digit()).then(|| step.parse().unwrap_or(usize::MAX)).filter(|_| !step.is_empty())
 }
 
-/// Returns schemas of items that only restrict the one at `index`.
+/// Returns schemas for items that restrict only the one at `index`.
 fn nth(index: usize, inner: &Value) -> Vec<Value> {
     let mut items = vec![json!({}); index];
     items.push(inner.clone());

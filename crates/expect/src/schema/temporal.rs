@@ -1,4 +1,5 @@
-//! The formats of dates and times. Each reads a string as seconds, so that two strings of a format can be compared.
+//! Formats for dates and times. Each reads a string as seconds, so that two strings in the same format can be
+//! compared.
 
 use jiff::civil::Date;
 
@@ -16,7 +17,7 @@ pub(super) fn time(text: &str) -> Option<f64> {
     Some(clock.shown - clock.offset?)
 }
 
-/// Reads `12:00:00`, with or without an offset, which does not count in comparisons.
+/// Reads `12:00:00`, with or without an offset, which is ignored in comparisons.
 pub(super) fn iso_time(text: &str) -> Option<f64> {
     Clock::read(text).map(|clock| clock.shown)
 }
@@ -39,7 +40,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
     text.split_once(|c: char| c == 't' || c == 'T' || c.is_whitespace())
 }
 
-/// Reads numbers with these `lengths` and `separator` between them.
+/// Reads numbers with these `lengths`, separated by `separator`.
 fn numbers(text: &str, separator: char, lengths: &[usize]) -> Option<Vec<i32>> {
     let parts: Vec<&str> = text.split(separator).collect();
     let fits = parts.len() == lengths.len() && parts.iter().zip(lengths).all(|(part, length)| part.len() == *length);
@@ -51,7 +52,7 @@ fn numbers(text: &str, separator: char, lengths: &[usize]) -> Option<Vec<i32>> {
 
 /// A time of day, in seconds.
 struct Clock {
-    /// Seconds since midnight, as the clock shows it.
+    /// Seconds since midnight, as shown on the clock.
     shown: f64,
     /// East is positive.
     offset: Option<f64>,
@@ -68,7 +69,7 @@ impl Clock {
         };
         let [hour, minute, second] = numbers(whole, ':', &[2, 2, 2])?[..] else { return None };
         let offset = if zone.is_empty() { None } else { Some(offset(zone)?) };
-        // A leap second comes at the end of a day of UTC only.
+        // A leap second occurs only at the end of a UTC day.
         let last_minute = (hour * 60 + minute - offset.unwrap_or(0) / 60).rem_euclid(24 * 60) == 24 * 60 - 1;
         let exists = hour <= 23 && minute <= 59 && (second <= 59 || (second == 60 && last_minute));
         let shown = f64::from(hour * 3600 + minute * 60 + second) + fraction;

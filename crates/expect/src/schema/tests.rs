@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::{Patterns, Schema, SchemaError, looks_like_schema};
 
-/// Schemas with values that the model validator accepts and rejects.
+/// Schemas with values that the reference validator accepts and rejects.
 const VECTORS: &str = include_str!("../../tests/vectors/schema.jsonl");
 
-/// Regular expressions of the script engine. A source that contains `STOP` is stopped.
+/// Regular expressions of the script engine. Matching is stopped if the source contains `STOP`.
 struct Engine;
 
 fn regex(source: &str, flags: &str) -> Result<script::Regex, script::RegexError> {
@@ -55,13 +55,14 @@ fn errors(schema: &Value, value: &Value) -> Vec<SchemaError> {
     compiled.unwrap_or_else(|| panic!("{schema}: {problems:?}")).validate(value).unwrap()
 }
 
-/// True if the verdict on the schema, or its verdict on `value`, intentionally differs from the recorded one.
+/// Returns `true` if the verdict on the schema, or its verdict on `value`, intentionally differs from the recorded
+/// one.
 fn differs(schema: &Value, value: Option<&Value>) -> bool {
     let schema = schema.to_string();
     DIFFERENCES.iter().any(|(of, on, _)| *of == schema && *on == value.and_then(Value::as_str))
 }
 
-/// Returns the schemas and values whose verdict differs from the recorded one.
+/// Returns the schemas and values whose verdicts differ from the recorded ones.
 fn unlike_recorded() -> Vec<(Value, Option<Value>)> {
     let mut unlike = Vec::new();
     for line in VECTORS.lines() {
@@ -313,7 +314,7 @@ fn an_undecidable_pattern_leaves_the_validation_undecided() {
         assert_eq!(schema.validate(&json!("x")), Err("stopped".to_owned()));
         assert!(schema.validate(&json!(5)).is_ok(), "nothing was asked");
     }
-    // The library matches property names itself, and gives up after a number of steps.
+    // The library itself matches property names, and gives up after a number of steps.
     let name = "a".repeat(40) + "!";
     for schema in [json!({"patternProperties": {"^(?:a|a(?!b))+$": false}}), json!({"patternRequired": ["STOP"]})] {
         let schema = compile(&schema).0.unwrap();

@@ -1,4 +1,4 @@
-//! The `transform` keyword: changes a string before the other keywords of its schema are checked.
+//! The `transform` keyword: changes a string before the other keywords in its schema are checked.
 
 use model::{Diagnostic, nearest};
 use serde_json::Value;
@@ -24,7 +24,7 @@ const STEPS: &[(&str, Step)] = &[
 /// Transformation that replaces the text with the option that differs from it only in case.
 const TO_ENUM_CASE: &str = "toEnumCase";
 
-/// Transformation of a string; the options are those of `enum`.
+/// Transformation of a string; the options are those in `enum`.
 type Step = fn(&str, &[String]) -> String;
 
 /// A list of changes.
@@ -34,7 +34,7 @@ pub(super) struct Transform {
 }
 
 impl Transform {
-    /// Reads the value of `transform`, and that of `enum` in the same schema.
+    /// Reads the value of `transform`, and the value of `enum` in the same schema.
     pub(super) fn read(value: &Value, options: Option<&Value>) -> Result<Self, Mistake> {
         let items = value.as_array().ok_or_else(|| {
             Mistake::new(format!("`transform` must be a list of transformations, not {}", shown(value)))

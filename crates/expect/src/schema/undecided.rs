@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 thread_local! {
-    /// Undecided check. The library has no way to return it, so it is passed around the library.
+    /// An undecided check. The library has no way to return it, so it is stored here.
     static UNDECIDED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -14,7 +14,7 @@ pub(super) fn watched<T>(validation: impl FnOnce() -> T) -> Result<T, String> {
     UNDECIDED.with_borrow_mut(Option::take).map_or(Ok(result), Err)
 }
 
-/// Makes the validation that is running undecided.
+/// Makes the current validation undecided.
 pub(super) fn give_up(why: String) {
     UNDECIDED.with_borrow_mut(|undecided| _ = undecided.get_or_insert(why));
 }

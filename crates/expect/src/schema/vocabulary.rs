@@ -43,7 +43,7 @@ pub(super) enum SubschemaKind {
     Nothing,
     /// A schema, or a list of schemas.
     Schemas,
-    /// A map of names to schemas; `dependencies` also has lists of names in it.
+    /// A map of names to schemas; `dependencies` also contains lists of names.
     Map,
 }
 
@@ -81,7 +81,7 @@ pub(super) const EXTENSIONS: &str = "formatMinimum formatMaximum formatExclusive
      allRequired anyRequired oneRequired patternRequired prohibited deepRequired uniqueItemProperties typeof \
      instanceof";
 
-/// Name of `pattern` in documents for the library, whose own check supports less of ECMAScript.
+/// Name for `pattern` in documents for the library, whose own check supports less of ECMAScript.
 pub(super) const PATTERN: &str = "check:pattern";
 
 const KEYWORDS: &[Keywords] = &[
@@ -128,7 +128,7 @@ const KEYWORDS: &[Keywords] = &[
         "$comment $vocabulary title description default examples readOnly writeOnly deprecated contentMediaType \
          contentEncoding contentSchema",
     ),
-    // For OpenAPI, editors and code generators
+    // For OpenAPI, editors and code generators.
     all(
         Role::Informs,
         SubschemaKind::Nothing,
@@ -143,13 +143,13 @@ pub(super) fn keyword(name: &str) -> Option<&'static Keywords> {
     KEYWORDS.iter().find(|keywords| keywords.names.split(' ').any(|known| known == name))
 }
 
-/// Returns the keyword of `draft` that `written` is probably a misspelling of.
+/// Returns the keyword in `draft` of which `written` is probably a misspelling.
 pub(super) fn nearest_keyword(written: &str, draft: Draft) -> Option<&'static str> {
     let known = KEYWORDS.iter().filter(|keywords| keywords.is_in(draft));
     nearest(written, known.flat_map(|keywords| keywords.names.split(' ')))
 }
 
-/// True if the first characters of a key mark it as a comment.
+/// Returns `true` if the first characters of a key mark it as a comment.
 pub(super) fn is_remark(key: &str) -> bool {
     key.starts_with('_') || key.starts_with("x-") || key.starts_with("//") || key.starts_with("$comment")
 }
@@ -163,5 +163,5 @@ impl Keywords {
 /// Names of types.
 pub(super) const TYPES: &[&str] = &["string", "number", "integer", "boolean", "object", "array", "null"];
 
-/// The keywords that refer to other schemas.
+/// Keywords that refer to other schemas.
 pub(super) const REFERENCES: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];

@@ -1,4 +1,4 @@
-//! Rewrites calls as users write them to plain maps: a string is the name of a call, a map has some of its keys.
+//! Rewrites calls as written by users to plain maps: a string is the name of a call, a map contains some of its keys.
 
 use model::{Node, NodeKind, Spanned};
 
@@ -11,7 +11,7 @@ use crate::schema::looks_like_schema;
 /// Key of the name.
 const NAME: &str = "name";
 
-/// Returns the expectation of the list of all calls for `node`, which may be written as if it were one call.
+/// Returns the expectation for the list of all calls from `node`, which may be written as if there were only one call.
 pub fn of_all(compiler: &mut Compiler<'_>, node: &Node) -> Node {
     match &node.kind {
         NodeKind::Bool(true) => {
@@ -37,7 +37,7 @@ pub fn of_all(compiler: &mut Compiler<'_>, node: &Node) -> Node {
     }
 }
 
-/// Returns the expectation of one call for `node`.
+/// Returns the expectation for one call from `node`.
 pub fn of_one(compiler: &mut Compiler<'_>, node: &Node) -> Node {
     match &node.kind {
         NodeKind::Bool(true) => with(node, NodeKind::Map(Vec::new())),
@@ -77,7 +77,7 @@ fn rule_of_one(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node)
     }
 }
 
-/// Rewrites a map that has operators, which apply to the list of all calls.
+/// Rewrites a map that contains operators, which apply to the list of all calls.
 fn operators(compiler: &mut Compiler<'_>, node: &Node, entries: &[Entry]) -> Node {
     let rules = entries.iter().map(|(key, value)| rule_of_all(compiler, key, value)).collect();
     Node { kind: NodeKind::Map(rules), ..node.clone() }
@@ -110,7 +110,7 @@ fn rule_of_all(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node)
     }
 }
 
-/// Requires that some call is `value`, or one of a list.
+/// Requires that some call is `value`, or one in a list.
 fn some(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) -> Entry {
     let call = match &value.kind {
         NodeKind::List(_) => map_of(value, "$or", one_of(compiler, value)),
@@ -119,7 +119,7 @@ fn some(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) -> Ent
     renamed(key, "$contains", call)
 }
 
-/// Rewrites the calls of a list of which one is enough. A string in it is compared exactly.
+/// Rewrites the calls in a list, any one of which is enough. Strings in it are compared exactly.
 fn one_of(compiler: &mut Compiler<'_>, list: &Node) -> Node {
     each(list, |item| match item.kind {
         NodeKind::String(_) if item.tag.is_none() => exactly(item),
@@ -127,7 +127,7 @@ fn one_of(compiler: &mut Compiler<'_>, list: &Node) -> Node {
     })
 }
 
-/// Requires each call of `list`, and no call that the list denies.
+/// Requires each call in `list`, and no call that the list denies.
 fn every(compiler: &mut Compiler<'_>, list: &Node) -> Entry {
     if !has_denial(compiler, list) {
         return entry("$all", each(list, |item| of_one(compiler, item)));
@@ -141,7 +141,7 @@ fn every(compiler: &mut Compiler<'_>, list: &Node) -> Entry {
     entry("$and", rules)
 }
 
-/// Reports a step that any other call would meet, which makes no requirement.
+/// Reports a step that any other call would meet, because it makes no requirement.
 fn refuse_denial(compiler: &mut Compiler<'_>, step: &Node) {
     if is_denial(compiler, step) {
         let problem = step.error("a step of `$sequence` must say what the call is, not only what it is not");
@@ -150,7 +150,7 @@ fn refuse_denial(compiler: &mut Compiler<'_>, step: &Node) {
     }
 }
 
-/// Reports keys of a call next to operators, which would be looked up in the list of all calls.
+/// Reports keys of a call next to operators, because they would be looked up in the list of all calls.
 fn refuse_keys_beside(compiler: &mut Compiler<'_>, entries: &[Entry]) {
     let is_of_a_list =
         |key: &str| key == "length" || key.starts_with(|c: char| matches!(c, '[' | '/') || c.is_ascii_digit());
@@ -165,14 +165,14 @@ fn refuse_keys_beside(compiler: &mut Compiler<'_>, entries: &[Entry]) {
     }
 }
 
-/// True for a schema of the list, such as `{type: array, maxItems: 3}`, and not of one call.
+/// Returns `true` for a schema of the list, such as `{type: array, maxItems: 3}`, rather than of one call.
 fn is_schema_of_a_list(compiler: &Compiler<'_>, node: &Node) -> bool {
     compiler.rules.heuristic_schema
         && node.get("type").and_then(Node::as_str) == Some("array")
         && looks_like_schema(node)
 }
 
-/// True if it is a string that names a call.
+/// Returns `true` if it is a string that names a call.
 fn is_name(node: &Node) -> bool {
     matches!(node.kind, NodeKind::String(_)) && node.tag.as_deref().is_none_or(|tag| tag == REGEX_TAG)
 }

@@ -6,7 +6,7 @@ use model::{Node, NodeKind};
 use crate::compile::Compiler;
 use crate::meta::is_meta;
 
-/// True if `node` only contains negative conditions.
+/// Returns `true` if `node` only contains negative conditions.
 pub fn is_denial(compiler: &Compiler<'_>, node: &Node) -> bool {
     if node.tag.is_some() {
         return false;

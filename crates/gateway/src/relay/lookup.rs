@@ -1,5 +1,5 @@
-//! DNS lookups of processes whose network is closed. None is answered with an address: the relay itself resolves the names
-//! of allowed hosts. The lookups show which hosts programs want that do not use the proxy.
+//! DNS lookups by processes whose network is closed. None is answered with an address: the relay itself resolves the
+//! names of allowed hosts. The lookups reveal the hosts wanted by programs that do not use the proxy.
 
 use std::time::Duration;
 
@@ -11,17 +11,18 @@ use super::{LONGEST_HOST, Relay};
 /// Size of a message without extensions, in bytes.
 const LARGEST: usize = 512;
 
-/// Size of the header of a message, in bytes.
+/// Size of a message's header, in bytes.
 const HEADER: usize = 12;
 
-/// Pause after an error of the system.
+/// Pause after a system error.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Port of DNS.
 const PORT: u16 = 53;
 
 impl Relay {
-    /// Answers lookups with "no such name" until the future is dropped. `by_command`: the processes are not the agent's.
+    /// Answers lookups with "no such name" until the future is dropped. `by_command` is true if the processes are not
+    /// the agent's.
     pub async fn answer_lookups(&self, socket: &UdpSocket, by_command: bool) {
         let mut message = [0; LARGEST];
         loop {
@@ -52,7 +53,7 @@ impl Relay {
     }
 }
 
-/// Returns the name that a message asks for, and the end of its question. Names in questions are never compressed.
+/// Returns the name that a query looks up, and the end of its question. Names in questions are never compressed.
 fn question(message: &[u8]) -> Option<(String, usize)> {
     let is_query = message.get(2)? & 0x80 == 0 && message.get(4..6)? == [0, 1];
     let mut at = HEADER;
@@ -75,7 +76,7 @@ fn question(message: &[u8]) -> Option<(String, usize)> {
 /// Returns the answer to a message that consists of a header and one question.
 fn no_such_name(asked: &[u8]) -> Vec<u8> {
     let mut answer = asked.to_vec();
-    // An answer; the kind of query and the wish for recursion are repeated.
+    // A response; the kind of query and the request for recursion are repeated.
     answer[2] = 0x80 | (asked[2] & 0x79);
     // Recursion is available, and the name does not exist.
     answer[3] = 0x80 | 3;

@@ -1,10 +1,10 @@
 //! A proxy for processes whose network is closed: it connects only to allowed hosts, and reports every host that the
-//! processes ask for.
+//! processes request.
 //!
-//! The processes send `CONNECT host:port`, or requests for plain HTTP with the whole address. The name of the host is
-//! brought into one spelling first, and the same spelling is compared with the rules and connected to. In a tunnel, the
-//! names in a TLS greeting and in the first plain HTTP request are compared, too. The relay resolves names itself, and
-//! does not connect to this machine because of a name that leads there.
+//! The processes send `CONNECT host:port`, or plain HTTP requests with the whole address. The host name is first
+//! converted to a single spelling, which is used both for comparing it with the rules and for connecting. In a tunnel,
+//! the names in a TLS greeting and in the first plain HTTP request are compared too. The relay resolves names itself,
+//! and does not connect to this machine because a name leads there.
 
 mod lookup;
 mod opening;
@@ -34,7 +34,7 @@ use self::tunnel::Tunnel;
 use self::upstream::Upstream;
 use crate::server::serve_connections;
 
-/// Maximum number of connections of one process tree at the same time. Further ones wait.
+/// Maximum number of simultaneous connections from one process tree. Further ones wait.
 const MOST_CONNECTIONS: usize = 256;
 
 /// Maximum number of different attempts that are reported.
@@ -86,6 +86,7 @@ pub struct Relay {
     rules: RelayRules,
     upstream: Upstream,
     report: Box<Report>,
+    request: Box<dyn Fn(&str) + Send + Sync>,
     reported: Mutex<HashSet<EgressAttempt>>,
     /// Error of the last connection to the model, if it failed.
     model_failure: Mutex<Option<String>>,
@@ -93,22 +94,26 @@ pub struct Relay {
 
 impl Relay {
     /// Creates a relay with these rules, which uses the proxies of the machine. It passes each attempt to `report` once,
-    /// with the host as it was written: a secret in it can be recognised only there.
+    /// with the host as it was written: a secret in it can be recognised only there. The address and the headers of
+    /// each plain HTTP request are passed to `request`.
     pub fn new(
         rules: RelayRules,
         proxies: &Proxies,
         report: impl Fn(EgressAttempt, &str) + Send + Sync + 'static,
+        request: impl Fn(&str) + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
             rules,
             upstream: Upstream::of(proxies),
             report: Box::new(report),
+            request: Box::new(request),
             reported: Mutex::default(),
             model_failure: Mutex::default(),
         })
     }
 
-    /// Serves requests to the proxy until the future is dropped. `by_command`: the processes are not the agent's.
+    /// Serves requests to the proxy until the future is dropped. `by_command` is true if the processes are not the
+    /// agent's.
     pub async fn serve_proxy(self: &Arc<Self>, listener: &TcpListener, by_command: bool) {
         serve_connections(listener, MOST_CONNECTIONS, |stream| {
             let client = Client { relay: Arc::clone(self), by_command, tunnel: Mutex::default() };
@@ -117,7 +122,8 @@ impl Relay {
         .await;
     }
 
-    /// Connects each connection to `place` until the future is dropped. `by_command`: the processes are not the agent's.
+    /// Forwards each connection to `place` until the future is dropped. `by_command` is true if the processes are not
+    /// the agent's.
     pub async fn forward(self: &Arc<Self>, listener: &TcpListener, place: Destination, by_command: bool) {
         serve_connections(listener, MOST_CONNECTIONS, |mut stream| {
             let (relay, place) = (Arc::clone(self), place.clone());
@@ -174,7 +180,7 @@ impl Relay {
 }
 
 impl std::fmt::Debug for Relay {
-    /// Leaves out the proxies of the machine, which may contain a password.
+    /// Omits the machine's proxies, which may contain a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Relay").field("rules", &self.rules).finish_non_exhaustive()
     }
@@ -203,6 +209,11 @@ impl Client {
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let is_tunnel = request.method() == Method::CONNECT;
+        if !is_tunnel {
+            let values = request.headers().values().map(|value| String::from_utf8_lossy(value.as_bytes()));
+            let head: Vec<_> = std::iter::once(request.uri().to_string().into()).chain(values).collect();
+            (self.relay.request)(&head.join("\n"));
+        }
         let target = request.uri();
         let Some(authority) = target.authority().filter(|_| is_tunnel || target.scheme() == Some(&Scheme::HTTP)) else {
             return told(StatusCode::BAD_REQUEST, "this is a proxy; send `CONNECT host:port` or `GET http://host/`");
@@ -253,7 +264,7 @@ impl Client {
         }
     }
 
-    /// Sends a request for plain HTTP to its host.
+    /// Sends a plain HTTP request to its host.
     async fn pass_on(&self, request: Request<Incoming>, place: &Destination) -> Response<Body> {
         let (mut parts, body) = request.into_parts();
         strip(&mut parts.headers);
@@ -294,7 +305,7 @@ fn unreachable(place: &Destination, error: &str) -> Response<Body> {
     told(StatusCode::BAD_GATEWAY, &format!("cannot connect to {place}: {error}"))
 }
 
-/// Returns an answer of the relay itself.
+/// Returns an answer from the relay itself.
 fn told(status: StatusCode, message: &str) -> Response<Body> {
     let mut response = Response::new(Either::Left(Full::from(format!("trialrun: {message}\n"))));
     *response.status_mut() = status;

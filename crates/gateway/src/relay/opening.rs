@@ -1,4 +1,4 @@
-//! The beginning of what a client sends through a tunnel, and the hosts that it names.
+//! The beginning of what a client sends through a tunnel, and the hosts mentioned there.
 
 use model::Destination;
 use rustls::server::Acceptor;
@@ -6,7 +6,7 @@ use rustls::server::Acceptor;
 /// First byte of a TLS greeting.
 const HANDSHAKE: u8 = 0x16;
 
-/// Maximum number of headers of a request that is examined.
+/// Maximum number of headers that are examined in a request.
 const MOST_HEADERS: usize = 100;
 
 /// Result of examining the first bytes.
@@ -14,13 +14,13 @@ const MOST_HEADERS: usize = 100;
 pub(super) enum Opening {
     /// More bytes are needed.
     Incomplete,
-    /// They name these hosts. There are none if the protocol is not known or names no host.
+    /// They mention these hosts. There are none if the protocol is not known or does not mention a host.
     Names(Vec<String>),
-    /// They begin like TLS and cannot be read.
+    /// They begin like TLS but cannot be read.
     Unreadable,
 }
 
-/// Examines the first bytes of a client.
+/// Examines a client's first bytes.
 pub(super) fn examine(bytes: &[u8]) -> Opening {
     match bytes.first() {
         None => Opening::Incomplete,
@@ -48,7 +48,7 @@ fn tls(mut bytes: &[u8]) -> Opening {
     Opening::Incomplete
 }
 
-/// Examines a request, which may name its host in several places.
+/// Examines a request, which may contain its host in several places.
 fn http(bytes: &[u8]) -> Opening {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the greeting of a TLS client that asks for `host`.
+    /// Returns the greeting of a TLS client that requests `host`.
     fn greeting(host: &'static str) -> Vec<u8> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();

@@ -20,7 +20,7 @@ pub(super) struct Tunnel {
 }
 
 impl Tunnel {
-    /// Copies in both directions until both are closed, or the client asks for a host that is not allowed.
+    /// Copies in both directions until both are closed, or the client requests a host that is not allowed.
     pub(super) async fn run(self, relay: &Relay, by_command: bool) {
         let Ok(client) = self.client.await else { return };
         let (mut from_client, mut to_client) = split(TokioIo::new(client));
@@ -40,7 +40,7 @@ impl Tunnel {
     }
 }
 
-/// Reads what a client sends first, as far as it is needed to know the host that it asks for.
+/// Reads what a client sends first, as far as needed to know which host it requests.
 async fn opening(client: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, ()> {
     let mut opening = Vec::new();
     while examine(&opening) == Opening::Incomplete && opening.len() < LONGEST_OPENING {
@@ -53,7 +53,7 @@ async fn opening(client: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, ()> {
     Ok(opening)
 }
 
-/// A host that makes a tunnel forbidden.
+/// Reason to forbid a tunnel: a host that is not allowed.
 struct Refusal {
     place: Destination,
     /// The host as it was written.
@@ -61,7 +61,7 @@ struct Refusal {
     reason: String,
 }
 
-/// Returns the host that makes a tunnel to `place` forbidden. The name in a connection to an address is not
+/// Returns the host because of which a tunnel to `place` is forbidden. The name in a connection to an address is not
 /// compared, because the address decides where it leads.
 fn refusal(relay: &Relay, place: &Destination, opening: &[u8]) -> Option<Refusal> {
     let own =
@@ -80,7 +80,7 @@ fn refusal(relay: &Relay, place: &Destination, opening: &[u8]) -> Option<Refusal
         }
         let host = || written.chars().take(super::LONGEST_HOST).collect();
         let named = named.unwrap_or_else(|| Destination { host: host(), port: place.port });
-        Some(Refusal { place: named, written, reason: format!("asked for in a connection to {}", place.host) })
+        Some(Refusal { place: named, written, reason: format!("requested in a connection to {}", place.host) })
     })
 }
 

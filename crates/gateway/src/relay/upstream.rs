@@ -48,7 +48,7 @@ impl Upstream {
         }
     }
 
-    /// Sends a request for plain HTTP, whose address is only a path, and returns the response.
+    /// Sends a plain HTTP request, whose address is only a path, and returns the response.
     pub(super) async fn send<B>(
         &self,
         place: &Destination,
@@ -82,7 +82,8 @@ async fn in_time<T>(connecting: impl Future<Output = Result<T, String>>) -> Resu
     timeout(CONNECTING, connecting).await.map_err(late)?
 }
 
-/// Connects to a host. A name must not lead to this machine: then its owner would decide what can be reached here.
+/// Connects to a host. A name must not lead to this machine; otherwise its owner would decide what can be reached
+/// here.
 async fn connect(place: &Destination) -> Result<TcpStream, String> {
     let is_named = place.ip().is_none() && !place.is_loopback();
     let host = place.host.trim_start_matches('[').trim_end_matches(']');
@@ -106,7 +107,7 @@ fn opened(stream: TcpStream) -> Result<TcpStream, String> {
     Ok(stream)
 }
 
-/// Returns `true` if the address is this machine, or one that only this machine reaches.
+/// Returns `true` if the address is this machine, or one that only this machine can reach.
 fn is_of_this_machine(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_unspecified() || ip.is_link_local() || ip.is_broadcast(),
@@ -114,19 +115,19 @@ fn is_of_this_machine(ip: IpAddr) -> bool {
     }
 }
 
-/// Connects to the proxy of the machine.
+/// Connects to the machine's proxy.
 async fn connect_to_proxy(proxy: &Intercept) -> Result<TcpStream, String> {
     let uri = proxy.uri();
     if uri.scheme_str().is_some_and(|scheme| scheme != "http") {
-        return Err("only an HTTP proxy of this machine can be used".to_owned());
+        return Err("this machine's proxy is not an HTTP proxy, so it cannot be used".to_owned());
     }
     let host = uri.host().unwrap_or_default();
     let address: (&str, u16) = (host.trim_start_matches('[').trim_end_matches(']'), uri.port_u16().unwrap_or(80));
-    let failed = |error: io::Error| format!("the proxy of this machine cannot be reached: {error}");
+    let failed = |error: io::Error| format!("this machine's proxy cannot be reached: {error}");
     opened(TcpStream::connect(address).await.map_err(failed)?)
 }
 
-/// Opens a connection to a host through the proxy of the machine.
+/// Opens a connection to a host through the machine's proxy.
 async fn tunnel(proxy: &Intercept, place: &Destination) -> Result<Stream, String> {
     let mut sender = handshake(connect_to_proxy(proxy).await?).await?;
     let mut request = Request::new(Empty::<Bytes>::new());
@@ -134,10 +135,10 @@ async fn tunnel(proxy: &Intercept, place: &Destination) -> Result<Stream, String
     *request.uri_mut() = Uri::try_from(place.to_string()).map_err(|_| "the host is not valid".to_owned())?;
     request.headers_mut().insert(HOST, HeaderValue::try_from(place.to_string()).map_err(|error| error.to_string())?);
     sign_in(&mut request, proxy);
-    let failed = |error: hyper::Error| format!("the proxy of this machine: {}", error_chain(&error));
+    let failed = |error: hyper::Error| format!("this machine's proxy: {}", error_chain(&error));
     let response = sender.send_request(request).await.map_err(failed)?;
     if !response.status().is_success() {
-        return Err(format!("the proxy of this machine answered {}", response.status()));
+        return Err(format!("this machine's proxy answered {}", response.status()));
     }
     Ok(Box::new(TokioIo::new(hyper::upgrade::on(response).await.map_err(failed)?)))
 }
@@ -148,7 +149,7 @@ fn sign_in<B>(request: &mut Request<B>, proxy: &Intercept) {
     }
 }
 
-/// Starts to speak HTTP. The connection lasts as long as the sender, its response or its tunnel.
+/// Starts an HTTP connection. It lasts as long as the sender, its response or its tunnel.
 async fn handshake<B>(stream: TcpStream) -> Result<SendRequest<B>, String>
 where
     B: Body<Data = Bytes> + Send + 'static,

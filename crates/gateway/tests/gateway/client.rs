@@ -107,7 +107,7 @@ pub fn play(script: &Value) -> Arc<Playback> {
     Arc::new(script.play(stage))
 }
 
-/// Returns a request of an agent with one tool.
+/// Returns a request from an agent with one tool.
 pub fn asks(text: &str) -> Value {
     json!({
         "model": "m1", "max_tokens": 1000, "system": [{"type": "text", "text": "Be brief."}],

@@ -28,7 +28,7 @@ impl Bench {
         let patterns: Vec<HostPattern> = allowed.iter().map(|host| host.parse().unwrap()).collect();
         let rules = RelayRules { model: model.to_vec(), allowed: patterns };
         let proxies = Proxies::of(|name| proxies.iter().find(|(known, _)| *known == name).map(|(_, value)| *value));
-        let relay = Relay::new(rules, &proxies, report);
+        let relay = Relay::new(rules, &proxies, report, |_| {});
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let proxy = listener.local_addr().unwrap().port();
         let serving = {
@@ -38,7 +38,7 @@ impl Bench {
         Self { proxy, relay, reported, serving }
     }
 
-    /// Sends `sent` to the proxy, and returns everything that it answers.
+    /// Sends `sent` to the proxy, and returns the whole response.
     async fn ask(&self, sent: &str) -> String {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.proxy)).await.unwrap();
         stream.write_all(sent.as_bytes()).await.unwrap();
@@ -59,7 +59,8 @@ impl Drop for Bench {
     }
 }
 
-/// Starts a server that answers each connection with `answer` and then closes it. Returns its port, and what it is sent.
+/// Starts a server that answers each connection with `answer` and then closes it. Returns its port, and what it
+/// receives.
 async fn server(answer: &'static str) -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -142,7 +143,7 @@ async fn a_tunnel_ends_when_its_client_asks_for_another_host_inside() {
     assert!(received.lock().unwrap().concat().is_empty());
     let answer = bench.ask(&format!("{tunnel}GET / HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n")).await;
     assert!(answer.ends_with("page"), "{answer}");
-    let inside = format!("refused other.example:{port}, asked for in a connection to localhost");
+    let inside = format!("refused other.example:{port}, requested in a connection to localhost");
     assert_eq!(bench.attempts(), [format!("allowed localhost:{port}"), inside]);
 }
 

@@ -4,12 +4,12 @@ use llm::{Block, BoxFuture, ProviderError, Reply};
 
 use super::*;
 
-/// Answers of the specimens in `prompt/specimens/explore/`.
+/// Answers from the specimens in `prompt/specimens/explore/`.
 const GOOD: &str = include_str!("../prompt/specimens/explore/good.json");
 const UNPROVEN: &str = include_str!("../prompt/specimens/explore/unproven.json");
 const MALFORMED: &str = include_str!("../prompt/specimens/explore/malformed.txt");
 
-/// Gives its answers in order, the last one again and again, and records the requests.
+/// Gives its answers in order, repeats the last one, and records the requests.
 struct Answers {
     answers: Vec<&'static str>,
     asked: Mutex<Vec<Request>>,
@@ -60,7 +60,7 @@ async fn facts_without_a_quote_in_the_file_are_left_out_and_counted() {
 }
 
 #[tokio::test]
-async fn a_malformed_answer_is_asked_for_again_and_then_reported() {
+async fn after_a_malformed_answer_the_request_is_repeated_and_then_reported() {
     let (found, asked) = explored(&[file("shop.py", CODE)], vec![MALFORMED]).await;
     assert_eq!(asked.len(), 2);
     assert!(found.profile.is_empty());
@@ -77,7 +77,7 @@ async fn a_malformed_answer_is_asked_for_again_and_then_reported() {
 }
 
 #[tokio::test]
-async fn what_the_profile_already_knows_is_not_repeated() {
+async fn facts_that_the_profile_already_has_are_not_repeated() {
     let evidence = Evidence::in_file("shop.py", 3, "");
     let known = Profile { constraints: vec![Fact::new("in the words of the file", evidence)], ..Profile::default() };
     let model = Answers { answers: vec![GOOD], asked: Mutex::default() };
@@ -86,7 +86,7 @@ async fn what_the_profile_already_knows_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_large_project_is_ranked_and_without_a_ranking_the_names_decide() {
+async fn files_of_a_large_project_are_ranked_by_the_model_or_else_by_name() {
     let mut files: Vec<SourceFile> = (0..60).map(|at| file(&format!("src/page{at}.ts"), "x y z w")).collect();
     files.push(file("src/system_prompt.txt", "x y z w"));
     let ranking = r#"{"files": ["src/page7.ts", "src/invented.ts", "src/system_prompt.txt", "src/page7.ts"]}"#;

@@ -1,4 +1,4 @@
-//! Comments at the top of a test: why it exists and what it covers.
+//! Comments at the top of a test: its purpose and what it covers.
 
 use model::text::one_line;
 
@@ -8,10 +8,10 @@ use crate::candidate::Candidate;
 /// Maximum length of a comment line, in characters.
 const LONGEST: usize = 200;
 
-/// Start of a comment line that names a covered fact.
+/// Beginning of a comment line that names a covered fact.
 pub(crate) const COVERS: &str = "Covers ";
 
-/// Returns the comment lines, without their markers.
+/// Returns the comment lines without comment markers.
 pub(super) fn lines(candidate: &Candidate, context: &Context<'_>) -> Vec<String> {
     let mut lines = vec![one_line(&candidate.planned.why, LONGEST)];
     for id in &candidate.planned.covers {

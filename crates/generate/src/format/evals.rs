@@ -1,4 +1,4 @@
-//! Skill evaluations: all cases of a skill are in one `evals.json`.
+//! Skill evaluations: one `evals.json` contains all cases of a skill.
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ pub(super) const FORMAT: Format = Format {
     is_of_skill: true,
     has_turns: false,
     has_files: true,
-    // The format of the suite has no other assertions that code decides, and judges decide sentences.
+    // The suite format has no other assertions that code decides, and sentences are decided by judges.
     lacks: &[
         AssertionKind::Contains,
         AssertionKind::NotContains,
@@ -49,10 +49,11 @@ fn render(candidate: &Candidate, context: &Context<'_>) -> String {
     pretty(&suite)
 }
 
-/// Returns the suite in `text` with one more case at its end. Existing cases stay as they are.
+/// Returns the suite in `text` with another case at its end. Existing cases are kept unchanged.
 ///
 /// # Errors
-/// If `text` is not a suite of the skill, already has a case with this id, or has another layout.
+/// Returns an error if `text` is not a suite of the skill, already has a case with this id, or is formatted
+/// differently.
 pub fn add_to_evals(text: &str, candidate: &Candidate, context: &Context<'_>) -> Result<String, EvalsError> {
     let mut suite: Value = serde_json::from_str(text).map_err(|_| EvalsError::NotASuite)?;
     let skill = suite.get("skill_name").and_then(Value::as_str).ok_or(EvalsError::NotASuite)?;
@@ -70,10 +71,10 @@ pub fn add_to_evals(text: &str, candidate: &Candidate, context: &Context<'_>) ->
     Ok(pretty(&suite))
 }
 
-/// Returns the files that a case refers to, relative to the folder of its suite, with their contents.
+/// Returns the files to which a case refers, relative to the folder of its suite, with their contents.
 pub fn side_files(candidate: &Candidate) -> impl Iterator<Item = (String, &str)> {
-    let place = |path: &str| format!("files/{}/{path}", candidate.slug);
-    candidate.script.files.iter().map(move |file| (place(&file.path), file.content.as_str()))
+    let path_of = |path: &str| format!("files/{}/{path}", candidate.slug);
+    candidate.script.files.iter().map(move |file| (path_of(&file.path), file.content.as_str()))
 }
 
 fn case(candidate: &Candidate) -> Value {
@@ -97,7 +98,7 @@ fn assertion(assertion: &ProposedAssertion) -> Value {
     match assertion.kind {
         AssertionKind::FileExists | AssertionKind::FileUnchanged => json!({ "type": kind, "path": assertion.path }),
         AssertionKind::FileContains => json!({ "type": kind, "path": assertion.path, "contains": assertion.value }),
-        // A sentence is decided by a judge.
+        // A judge decides a sentence.
         _ => assertion.value.as_str().into(),
     }
 }

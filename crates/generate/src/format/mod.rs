@@ -22,23 +22,23 @@ pub struct Format {
     pub name: &'static str,
     /// End of the file name.
     pub extension: &'static str,
-    /// Folder for its files, relative to the project, or to the skill if all tests are in one file.
+    /// Folder for its files, relative to the project; if all tests are in one file, relative to the skill.
     pub folder: &'static str,
-    /// File that contains all tests, if it is one. The files that the agent starts with are then beside it.
+    /// File that contains all tests, if there is one. The files that exist when the agent starts are then next to it.
     pub common_file: Option<&'static str>,
-    /// True if it only tests skills.
+    /// True if it can only test skills.
     pub is_of_skill: bool,
     /// True if its tests can have several messages.
     pub has_turns: bool,
     /// True if its tests have a sandbox with files.
     pub has_files: bool,
-    /// Types of assertions that it has no equivalent for.
+    /// Types of assertions that have no equivalent in it.
     pub lacks: &'static [AssertionKind],
     /// Renders a test.
     pub render: fn(&Candidate, &Context<'_>) -> String,
 }
 
-/// Facts that the rendering of a test uses besides the test.
+/// Facts that are needed to render a test, in addition to the test.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// Facts that the test may cover.
@@ -56,7 +56,7 @@ pub fn find(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// Types of assertions about files, which bots do not have.
+/// Types of assertions about files. Bots have no files.
 const ABOUT_SANDBOX: &[AssertionKind] =
     &[AssertionKind::FileExists, AssertionKind::FileContains, AssertionKind::FileUnchanged];
 
@@ -67,9 +67,9 @@ impl Format {
     }
 }
 
-/// Returns a text as a string of JSON, which is also one of JavaScript and of YAML.
+/// Returns a text as a JSON string, which is also a valid JavaScript and YAML string.
 fn quoted(text: &str) -> String {
-    // The two separators are line breaks in older JavaScript and in YAML.
+    // These two separators count as line breaks in older JavaScript and in YAML.
     Value::from(text).to_string().replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
 
@@ -94,7 +94,7 @@ fn regex_literal(pattern: &str) -> String {
     literal + "/i"
 }
 
-/// Returns a pattern that ignores case, for patterns of arguments, which are not written between slashes.
+/// Returns a pattern that ignores case, for argument patterns, which are written without slashes.
 fn ignoring_case(pattern: &str) -> String {
     format!("(?i){pattern}")
 }

@@ -1,4 +1,4 @@
-//! Scenarios of a skill, in YAML.
+//! Scenarios for a skill, in YAML.
 
 use super::{Context, Format, comment, quoted, yaml};
 use crate::candidate::Candidate;

@@ -1,4 +1,4 @@
-//! Texts of models stay data in every format.
+//! Texts from models remain data in every format.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ fn candidate(text: &str, says: &[&str]) -> Candidate {
     }
 }
 
-/// Renders the candidate, and returns the suites that are loaded from the file.
+/// Renders the candidate, and returns the suites loaded from the file.
 fn loaded(format: &Format, candidate: &Candidate) -> (String, suite::Loaded) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().to_owned();
@@ -81,7 +81,7 @@ fn loaded(format: &Format, candidate: &Candidate) -> (String, suite::Loaded) {
 }
 
 #[test]
-fn texts_of_models_are_never_code() {
+fn texts_from_models_are_never_code() {
     for text in HOSTILE {
         for format in FORMATS {
             let (rendered, loaded) = loaded(format, &candidate(text, &[text]));
@@ -106,7 +106,7 @@ fn messages_are_sent_as_the_model_wrote_them() {
 }
 
 #[test]
-fn a_test_as_code_reads_like_one_that_a_person_wrote() {
+fn a_test_in_code_reads_as_if_a_person_had_written_it() {
     let mut test = candidate("x", &["Where is A-1042?", "And B-9?"]);
     test.planned.name = "finds both orders".to_owned();
     test.planned.why = "Customers ask for both.".to_owned();

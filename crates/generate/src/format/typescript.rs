@@ -15,7 +15,7 @@ pub(super) const FORMAT: Format = Format {
     render,
 };
 
-/// Names of the replies.
+/// Variable names for the replies.
 const REPLIES: [&str; 6] = ["first", "second", "third", "fourth", "fifth", "sixth"];
 
 fn render(candidate: &Candidate, context: &Context<'_>) -> String {
@@ -40,7 +40,7 @@ fn render(candidate: &Candidate, context: &Context<'_>) -> String {
         };
         let message = if has_persona { format!("user.says({})", quoted(&turn.says)) } else { quoted(&turn.says) };
         let gap = if at == 0 { "" } else { "\n" };
-        // A reply that nothing is asserted about needs no name.
+        // A reply without assertions needs no name.
         let name = if turn.assertions.is_empty() { String::new() } else { format!("const {reply} = ") };
         text.push_str(&format!("{gap}  {name}await agent.send({message});\n"));
         text.extend(turn.assertions.iter().map(|assertion| format!("  assert.{};\n", call(assertion, &reply))));
@@ -48,7 +48,7 @@ fn render(candidate: &Candidate, context: &Context<'_>) -> String {
     text + "});\n"
 }
 
-/// Returns the call of an assertion, without `assert.`.
+/// Returns the function call for an assertion, without `assert.`.
 fn call(assertion: &ProposedAssertion, reply: &str) -> String {
     let value = quoted(&assertion.value);
     match assertion.kind {
@@ -81,7 +81,7 @@ fn arguments(assertion: &ProposedAssertion) -> String {
     format!(", {{ {} }}", arguments.join(", "))
 }
 
-/// Returns a key of an object: quoted unless it is a plain name.
+/// Returns an object key: quoted unless it is a plain name.
 fn key(name: &str) -> String {
     let is_plain = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
         && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')

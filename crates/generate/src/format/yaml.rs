@@ -1,4 +1,4 @@
-//! Parts of test files in YAML that several formats share.
+//! Parts of YAML test files that several formats share.
 
 use super::{ignoring_case, quoted, regex_literal};
 use crate::candidate::{AssertionKind, ProposedAssertion, StartingFile};
@@ -30,7 +30,7 @@ pub(super) fn fields(assertion: &ProposedAssertion) -> Vec<(&'static str, String
     fields
 }
 
-/// Returns an assertion as a map in one line.
+/// Returns an assertion as a map on one line.
 pub(super) fn assertion(assertion: &ProposedAssertion, id: Option<String>) -> String {
     let id = id.map(|id| ("id", id));
     let fields = id.into_iter().chain(fields(assertion));
@@ -38,7 +38,7 @@ pub(super) fn assertion(assertion: &ProposedAssertion, id: Option<String>) -> St
     format!("{{ {} }}", fields.join(", "))
 }
 
-/// Returns the lines of a `fixtures` section with the files that the agent starts with.
+/// Returns the lines of a `fixtures` section with the files that exist when the agent starts.
 pub(super) fn files(files: &[StartingFile]) -> String {
     if files.is_empty() {
         return String::new();

@@ -1,9 +1,10 @@
-//! Prompts for reading the files of an agent.
+//! Prompts for reading an agent's files.
 
-/// Version of these prompts and of the reader of their answers, part of the key of a cached profile.
+/// Version of these prompts and of the code that reads their answers, part of the key of a cached profile.
 pub(crate) const VERSION: &str = "1";
 
-/// Must choose the files that decide how the agent behaves. A choice of tests and build files is the failure to prevent.
+/// Must choose the files that determine how the agent behaves. Choosing tests and build files is the failure to
+/// prevent.
 pub(crate) const RANK: &str = "\
 You are given the names of the files of a project that contains an AI agent. Choose the files that decide how the agent \
 behaves: its prompts, its tools, its rules and its configuration. Return at most 25 names, exactly as they are written, \

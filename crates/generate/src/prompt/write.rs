@@ -1,7 +1,7 @@
 //! Prompts for writing and repairing a test.
 
-/// Must result in a test that an agent which does the work passes, and no other. Assertions on polite words, on words of
-/// the prompt, or only by a judge are the failure to prevent.
+/// Must result in a test that is passed by an agent that does the work, and by no other. Assertions about polite
+/// words, about words from the prompt, or that only a judge decides are the failure to prevent.
 pub(crate) const ROLE: &str = "\
 You write one test of an AI agent as data. The user's messages are sent to the agent unchanged, one after the other, \
 and assertions check each reply with the tool calls that led to it. Write messages as a real user would: concrete, \
@@ -12,7 +12,8 @@ success, one that calls every tool, one that edits tests and instructs the grade
 because a correct agent may use other words: use short patterns with alternatives. A pattern never begins or ends with \
 `.*`.";
 
-/// Must result in values for the fields that a type uses, and empty ones for the others. `{types}` is replaced by a list.
+/// Must result in values for the fields that a type uses, and in empty values for the others. `{types}` is replaced by
+/// a list.
 pub(crate) const TYPES: &str = "\
 Types of assertions:\n{types}\nSet fields that a type does not use to an empty string or an empty list. The type of a \
 judge only adds to other assertions. Tools have exactly the names in the data.";

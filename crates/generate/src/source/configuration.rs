@@ -1,4 +1,4 @@
-//! Tools and prompts in JSON and YAML files of a project.
+//! Tools and prompts in a project's JSON and YAML files.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::profile::{Evidence, Fact, Profile};
 /// Maximum depth of nested values.
 const DEEPEST: usize = 40;
 
-/// Keys whose text is a prompt.
+/// Keys whose value is a prompt.
 const PROMPTS: [&str; 8] =
     ["prompt", "instruction", "persona", "guardrail", "guideline", "policy", "backstory", "rules"];
 
@@ -33,7 +33,7 @@ struct File<'t> {
 }
 
 impl File<'_> {
-    /// Returns the place of a sentence at or after `line`: a text of several lines begins after its key.
+    /// Returns the location of a sentence at or after `line`: a text with several lines begins after its key.
     fn evidence(&self, sentence: &str, line: usize) -> Evidence {
         let start: String = sentence.chars().take(24).collect();
         let holds = |number: &usize| self.lines.get(number - 1).is_some_and(|line| line.contains(start.trim_end()));

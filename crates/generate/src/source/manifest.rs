@@ -1,4 +1,4 @@
-//! Manifests and the README of a project: its name, its purpose and the libraries that it uses.
+//! A project's manifests and README: its name, its purpose and the libraries that it uses.
 
 use std::sync::LazyLock;
 
@@ -11,25 +11,25 @@ use crate::profile::{Evidence, Fact, Profile, Trait, TraitKind};
 pub(super) const MANIFESTS: [&str; 7] =
     ["package.json", "pyproject.toml", "Cargo.toml", "requirements.txt", "setup.cfg", "go.mod", "composer.json"];
 
-/// Confidence in what a README says about the agent: it is written by hand, and may be out of date.
+/// Confidence in statements about the agent in a README, which is written by hand and may be out of date.
 const README: f64 = 0.8;
 
-/// A dependency on a library for agents, at the beginning of a line of a manifest.
+/// A dependency on an agent library, at the beginning of a line in a manifest.
 static FRAMEWORK: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let names = r#"^\s*(?:require\s+)?["']?(?:github\.com/[\w-]+/)?(@anthropic-ai/[\w-]+|@openai/agents|@ai-sdk/[\w-]+|@langchain/[\w-]+|@mastra/core|@modelcontextprotocol/sdk|@google/genai|openai-agents|openai|anthropic|claude-agent-sdk|langchain[\w-]*|langgraph[\w-]*|pydantic-ai[\w-]*|crewai[\w-]*|autogen[\w-]*|llama-index[\w-]*|llama_index|smolagents|google-adk|google-genai|fastmcp|mcp-go|mcp|rmcp|rig-core|async-openai|go-openai|semantic-kernel|strands-agents|haystack-ai|dspy|litellm|ai)["']?\s*(?:[=:<>~!,\[;@]|\sv\d|"|'|$)"#;
     Regex::new(names).ok()
 });
 
-/// A field of a manifest: `name = "…"` or `"name": "…"`.
+/// A field in a manifest: `name = "…"` or `"name": "…"`.
 static FIELD: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"^\s*"?(name|description)"?\s*[=:]\s*["']([^"']+)["']"#).ok());
 
-/// Titles of the sections of a README that say what the agent must do. Other sections are for its developers.
+/// Titles of the README sections that say what the agent must do. Other sections are for its developers.
 static RULES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)\b(rules?|constraints?|guardrails?|polic(y|ies)|limits?|limitations?|boundaries|must not)\b").ok()
 });
 
-/// Sections of a manifest with fields of the project itself.
+/// Sections of a manifest whose fields are about the project itself.
 const SECTIONS: [&str; 4] = ["[project]", "[package]", "[tool.poetry]", "[metadata]"];
 
 /// Returns the facts in a manifest.
@@ -42,7 +42,7 @@ pub(super) fn read(content: &str, shown: &str) -> Profile {
         if line.starts_with('[') {
             is_own = SECTIONS.contains(&line.trim());
         }
-        // Fields of nested objects of JSON are about something else.
+        // Fields of nested JSON objects are about something else.
         let is_top = depth <= 1;
         depth = (depth + line.matches('{').count()).saturating_sub(line.matches('}').count());
         let field = FIELD.as_ref().and_then(|field| field.captures(line)).filter(|_| is_own && is_top);
@@ -69,7 +69,7 @@ pub(super) fn is_readme(name: &str) -> bool {
     stem.eq_ignore_ascii_case("readme")
 }
 
-/// Returns the purpose that a README states: its first paragraph.
+/// Returns the purpose stated in a README: its first paragraph.
 pub(super) fn purpose(content: &str, shown: &str) -> Profile {
     let is_text = |line: &str| {
         let line = line.trim();
@@ -87,7 +87,7 @@ pub(super) fn purpose(content: &str, shown: &str) -> Profile {
     profile
 }
 
-/// Returns the statements in the sections of a README that are about rules.
+/// Returns the statements in the README sections that are about rules.
 pub(super) fn rules(content: &str, shown: &str) -> Profile {
     let lines: Vec<&str> = content.lines().collect();
     let is_about_rules = |title: &str| RULES.as_ref().is_some_and(|rules| rules.is_match(title));

@@ -18,7 +18,7 @@ use model::Diagnostic;
 
 use crate::profile::{Profile, ToolFact};
 
-/// Contents of a source, or its problems.
+/// Contents of a source, or the problems with it.
 type ReadResult = Result<Reading, Vec<Diagnostic>>;
 
 /// A kind of source.
@@ -44,7 +44,7 @@ pub static SOURCES: &[Source] = &[
 #[derive(Debug, Default)]
 struct Reading {
     profile: Profile,
-    /// Files that a model may read further.
+    /// Files that a model may also read.
     files: Vec<SourceFile>,
     /// Secrets in the files.
     secrets: Vec<String>,
@@ -57,16 +57,16 @@ impl From<Profile> for Reading {
     }
 }
 
-/// Text file of a source, without secrets.
+/// A text file from a source, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile {
     /// Path as the user would write it.
     pub name: String,
-    /// Content. It has the lines of the file, except where secrets are removed.
+    /// Content. Its lines are those of the file, except where secrets are removed.
     pub text: String,
 }
 
-/// Facts of sources, without secrets.
+/// Facts from sources, without secrets.
 #[derive(Debug, Default)]
 pub struct Sources {
     /// Facts.
@@ -75,12 +75,12 @@ pub struct Sources {
     pub files: Vec<SourceFile>,
     /// Problems.
     pub problems: Vec<Diagnostic>,
-    /// Mask that also knows the secrets in the sources.
+    /// Mask that also covers the secrets in the sources.
     pub mask: Mask,
 }
 
-/// Returns the facts of all `paths` and `prompts`, each with the path that is shown. A prompt may have any name. Secrets
-/// are removed: those that `mask` knows, and those in the sources.
+/// Returns the facts in all `paths` and `prompts`, each given with the path to show. A prompt may have any file name.
+/// Secrets are removed: those that `mask` knows, and those found in the sources.
 pub fn discover(paths: &[(PathBuf, String)], prompts: &[(PathBuf, String)], mask: &Mask) -> Sources {
     let mut sources = Sources::default();
     let mut secrets = Vec::new();
@@ -123,7 +123,7 @@ pub(crate) fn read_text(text: &str, shown: &str) -> Profile {
     text::read(text, shown, 1)
 }
 
-/// Returns the tool that a definition in JSON describes, which is shown as `shown`.
+/// Returns the tool that a JSON definition describes, which is shown as `shown`.
 pub(crate) fn read_tool(definition: &serde_json::Value, shown: &str) -> Option<ToolFact> {
     tool_list::tool(&model::Node::from_json(definition, &model::Source::new(shown, "")))
 }

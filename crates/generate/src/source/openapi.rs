@@ -8,10 +8,10 @@ use super::tool_list::{description, kind, parameters};
 use super::{ReadResult, has_extension};
 use crate::profile::{Evidence, Fact, Parameter, Profile, ToolFact};
 
-/// Methods of operations.
+/// HTTP methods of operations.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
-/// Maximum number of references that lead to one object.
+/// Maximum length of a chain of references.
 const MOST_REFERENCES: usize = 20;
 
 pub(super) fn read(path: &Path, shown: &str) -> Option<ReadResult> {
@@ -77,7 +77,7 @@ fn parameter_of(document: &Node, parameter: &Node) -> Vec<Parameter> {
     vec![Parameter { name: name.to_owned(), kind: kind(schema), required, description }]
 }
 
-/// Returns the schema of a request body, preferably that of JSON.
+/// Returns the schema of a request body, preferably that for JSON.
 fn body<'a>(document: &'a Node, operation: &'a Node) -> Option<&'a Node> {
     let content = resolved(document, operation.get("requestBody")?).get("content")?;
     let NodeKind::Map(types) = &content.kind else { return None };

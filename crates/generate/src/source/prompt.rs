@@ -14,7 +14,7 @@ pub(super) fn read(path: &Path, shown: &str) -> Option<ReadResult> {
     has_extension(path, &["md", "markdown", "txt", "prompt"]).then(|| read_any(path, shown))
 }
 
-/// Returns the facts in the prompt at `path`, whatever its name is. It is shown as `shown`.
+/// Returns the facts in the prompt at `path`, which may have any file name. It is shown as `shown`.
 pub(super) fn read_any(path: &Path, shown: &str) -> ReadResult {
     let failed = |error: std::io::Error| vec![Diagnostic::error(format!("cannot read `{shown}`: {error}"))];
     let prompt = files::read_named_text(path, LARGEST).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Secrets in files: they are removed before anything else reads the files.
+//! Secrets in files, which are removed before any other code reads the files.
 
 use std::path::Path;
 
@@ -7,19 +7,19 @@ use model::{Node, Source};
 
 use super::code::{self, Syntax};
 
-/// Maximum size of a file with variables, in bytes.
+/// Maximum size of an environment file, in bytes.
 const LARGEST: u64 = 256 * 1024;
 
-/// Minimum length of a value that is a secret everywhere, in characters, if it has no digit.
+/// Minimum length in characters for a value without digits to be treated as a secret wherever it occurs.
 const DISTINCTIVE: usize = 16;
 
-/// Text without the secrets that are assigned in it, and those secrets.
+/// Text without the secrets that are assigned in it, and these secrets.
 pub(super) struct Clean {
     pub text: String,
     pub secrets: Vec<String>,
 }
 
-/// Removes the strings that are assigned to names of secrets.
+/// Removes the strings that are assigned to names that suggest a secret.
 pub(super) fn in_code(text: &str, syntax: Syntax) -> Clean {
     let mut clean = Clean { text: String::with_capacity(text.len()), secrets: Vec::new() };
     let mut done = 0;
@@ -33,14 +33,14 @@ pub(super) fn in_code(text: &str, syntax: Syntax) -> Clean {
     clean
 }
 
-/// Removes the lines that assign a value to the name of a secret.
+/// Removes the lines that assign a value to a name that suggests a secret.
 pub(super) fn in_text(text: &str) -> Clean {
     let is_secret = |line: &str| Secrets::are_assigned_in(line);
     let lines: Vec<&str> = text.split('\n').map(|line| if is_secret(line) { MASKED } else { line }).collect();
     Clean { text: lines.join("\n"), secrets: text.lines().filter_map(assigned).collect() }
 }
 
-/// Returns the secrets in the `.env` files of a folder.
+/// Returns the secrets in a folder's `.env` files.
 pub(super) fn of_environment_files(folder: &Path) -> Vec<String> {
     let Ok(entries) = folder.read_dir() else { return Vec::new() };
     let is_environment = |name: &str| name.starts_with(".env");
@@ -57,7 +57,7 @@ fn assigned(line: &str) -> Option<String> {
     (Secrets::is_one("", name, value) && is_distinctive(value)).then(|| value.to_owned())
 }
 
-/// Returns `true` if a value cannot be an ordinary word, which must not be removed from other text.
+/// Returns `true` if a value cannot be an ordinary word. Ordinary words must not be removed from other text.
 fn is_distinctive(value: &str) -> bool {
     let is_one_word = !value.contains(char::is_whitespace);
     is_one_word && (value.contains(|letter: char| letter.is_ascii_digit()) || value.chars().count() >= DISTINCTIVE)
@@ -69,8 +69,8 @@ pub(super) fn masking(mask: &Mask, secrets: &[String]) -> Mask {
     mask.clone().with_secrets(&Secrets::of(&node))
 }
 
-/// Masks the secrets in a text without changing the number of its lines, except for secrets that span lines in other
-/// ways than a private key does.
+/// Masks the secrets in a text without changing the number of its lines, unless a secret other than a private key
+/// spans several lines.
 pub(super) fn masked(text: &str, mask: &Mask) -> String {
     let blocks = KeyBlocks::default();
     let line = |line: &str| {

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use super::*;
 use crate::profile::Fact;
 
-/// Writes a file and returns the facts in `read`, and the problems in one line each.
+/// Writes a file and returns the facts in it, and the problems, one line each.
 fn found(file: &str, text: &str, read: &str) -> (Profile, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let path: PathBuf = dir.path().join(file);

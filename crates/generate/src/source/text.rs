@@ -1,4 +1,4 @@
-//! Constraints and instructions in Markdown or plain text: list items, and sentences of paragraphs.
+//! Constraints and instructions in Markdown or plain text: list items, and sentences in paragraphs.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::profile::{Evidence, Fact, Profile};
 
-/// Words of a sentence that limits what an agent may do.
+/// Words that occur in a sentence that limits what an agent may do.
 static LIMITS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = r"(?i)\b(must|never|always|only|do not|don't|does not|cannot|can't|may not|should not|shouldn't|at most|at least|no more than|refuse|forbidden|prohibited|requires?|required|without|unless|avoid|up to|limited to|not allowed)\b";
     Regex::new(words).ok()
@@ -23,7 +23,7 @@ pub(super) fn read(text: &str, file: &str, first_line: usize) -> Profile {
     })
 }
 
-/// Returns the facts in `text`. `evidence` returns the place of the text at a byte.
+/// Returns the facts in `text`. `evidence` returns the location of the text at a byte.
 pub(super) fn read_at(text: &str, evidence: impl Fn(usize) -> Evidence) -> Profile {
     let mut profile = Profile::default();
     for (statement, place) in statements(text) {
@@ -40,7 +40,7 @@ pub(super) fn is_limit(sentence: &str) -> bool {
     LIMITS.as_ref().is_some_and(|limits| limits.is_match(sentence))
 }
 
-/// Returns the ranges of the sections whose titles are wanted, with their subsections.
+/// Returns the ranges of the sections whose titles match, including their subsections.
 pub(super) fn sections(text: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut open: Option<(HeadingLevel, usize)> = None;
@@ -64,11 +64,12 @@ pub(super) fn sections(text: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<Rang
     found
 }
 
-/// Returns the sentences of paragraphs and list items, each with its place. Headings, code and tables state nothing.
+/// Returns the sentences in paragraphs and list items, each with its location. Headings, code and tables are not
+/// statements.
 fn statements(text: &str) -> Vec<(String, Range<usize>)> {
     let mut found: Vec<(String, Range<usize>)> = Vec::new();
     let mut skipped = 0_usize;
-    // Pieces of the paragraph or item in progress, each with its place.
+    // Pieces of the current paragraph or item, each with its location.
     let mut pieces: Vec<(String, Range<usize>)> = Vec::new();
     for (event, place) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
         match event {
@@ -90,8 +91,8 @@ fn statements(text: &str) -> Vec<(String, Range<usize>)> {
     found
 }
 
-/// Splits a finished paragraph or item into sentences. A single word before another sentence belongs to it, as in
-/// "Dr. Smith must sign."; a single word at the end is a label.
+/// Splits a finished paragraph or item into sentences. A single word before another sentence is part of it, as in "Dr.
+/// Smith must sign."; a single word at the end is a label.
 fn end_of_text(pieces: &mut Vec<(String, Range<usize>)>, found: &mut Vec<(String, Range<usize>)>) {
     let whole: String = pieces.iter().map(|(piece, _)| piece.as_str()).collect();
     let (mut start, mut end) = (0, 0);
@@ -110,7 +111,7 @@ fn end_of_text(pieces: &mut Vec<(String, Range<usize>)>, found: &mut Vec<(String
             begins < length
         });
         found.extend(piece.map(|(piece, place)| {
-            // A piece with decoded characters has another length than its source.
+            // If a piece contains decoded characters, its length differs from that of its source.
             let within = begins - (length - piece.len());
             let at = place.start + if place.len() == piece.len() { within } else { 0 };
             (sentence.trim().to_owned(), at..place.end)
@@ -119,7 +120,7 @@ fn end_of_text(pieces: &mut Vec<(String, Range<usize>)>, found: &mut Vec<(String
     pieces.clear();
 }
 
-/// Returns `true` if a line has enough words to be a part of a sentence.
+/// Returns `true` if a line has enough words to be part of a sentence.
 pub(super) fn is_sentence(line: &str) -> bool {
     line.split_whitespace().count() >= 4
 }

@@ -27,7 +27,7 @@ fn items(document: &Node) -> Option<&[Node]> {
     }
 }
 
-/// Keys that hold the schema of a tool's parameters.
+/// Keys for the schema of a tool's parameters.
 const SCHEMAS: [&str; 3] = ["inputSchema", "input_schema", "parameters"];
 
 /// Returns `true` if an item has the name and the schema of a tool.
@@ -37,7 +37,7 @@ pub(super) fn has_schema(item: &Node) -> bool {
     schema.is_some_and(is_schema) && item.get("name").and_then(Node::as_str).is_some()
 }
 
-/// Returns the tool that an item of a list defines.
+/// Returns the tool that a list item defines.
 pub(super) fn tool(item: &Node) -> Option<ToolFact> {
     let function = item.get("function").unwrap_or(item);
     let name = function.get("name")?;
@@ -50,7 +50,7 @@ pub(super) fn tool(item: &Node) -> Option<ToolFact> {
     })
 }
 
-/// Returns the properties of an object's JSON Schema.
+/// Returns the properties in an object's JSON Schema.
 pub(super) fn parameters(schema: &Node) -> Vec<Parameter> {
     let required: Vec<&str> = match schema.get("required").map(|list| &list.kind) {
         Some(NodeKind::List(names)) => names.iter().filter_map(Node::as_str).collect(),
@@ -71,7 +71,7 @@ pub(super) fn description(schema: &Node) -> Option<String> {
     schema.get("description").and_then(Node::as_str).map(str::to_owned)
 }
 
-/// Returns the type that a schema names.
+/// Returns the type named in a schema.
 pub(super) fn kind(schema: &Node) -> Option<String> {
     match &schema.get("type")?.kind {
         NodeKind::String(kind) => Some(kind.clone()),

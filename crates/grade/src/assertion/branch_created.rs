@@ -93,7 +93,7 @@ impl RepositoryMatcher for BranchCreated {
 }
 
 impl BranchCreated {
-    /// Judges that none of the new branches is a wanted one. `found` are those that are.
+    /// Returns the verdict if no branch must be created. `found` are the new branches that match.
     fn absence(&self, found: &[&str]) -> Verdict {
         let branch = branch_told(self.name.as_ref());
         if found.is_empty() {

@@ -1,4 +1,4 @@
-//! `command`: a command that is run in the sandbox after the agent has finished behaves as expected.
+//! `command`: a command run in the sandbox after the agent has finished behaves as expected.
 
 use model::{NodeKind, Probed};
 

@@ -33,7 +33,7 @@ pub(super) const NEGATION: Assertion = Assertion::written("command_not_ran", |re
         || EvidenceBuilder::new().call("Bash", json!({"command": "git commit -m x && git push -u origin HEAD"})),
     );
 
-/// A command that is looked for in the agent's calls.
+/// A command to find in the agent's calls.
 #[derive(Debug, Clone)]
 pub(crate) struct CommandPattern {
     written: String,
@@ -47,7 +47,7 @@ impl CommandPattern {
         Self { written: "a command".into(), parts: Vec::new() }
     }
 
-    /// Parses the commands of a line. Returns `None` if the line has no command.
+    /// Parses the commands in a line. Returns `None` if there are none.
     pub fn line(written: &str) -> Option<Self> {
         let parts: Vec<Vec<String>> = shell::commands(written).into_iter().map(|simple| simple.words).collect();
         (!parts.is_empty()).then(|| Self { written: format!("`{written}`"), parts })
@@ -136,7 +136,7 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
         return None;
     };
     if command.parts.iter().any(|words| words.first().is_some_and(|word| word.starts_with('-'))) {
-        let message = format!("`{written}` names no program, so no command matches it");
+        let message = format!("`{written}` has no program, so no command can match it");
         let problem = model::Diagnostic::warning(message).at(place.excerpt());
         reading.problems.push(problem.help("write the program before its options: `git push --force`"));
     }

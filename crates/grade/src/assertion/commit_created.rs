@@ -1,5 +1,5 @@
-//! `commit_created` and `commit_not_created`: the agent created a commit on the branch that is checked out, or none
-//! anywhere.
+//! `commit_created` and `commit_not_created`: the agent created a commit on the branch that is checked out, or did not
+//! create a commit on any branch.
 
 use model::{Commit, RepositoryChange};
 
@@ -105,7 +105,7 @@ impl CommitCreated {
         self.unmet(format!("{} created, but not on HEAD", were(new.len())), new)
     }
 
-    /// Returns the verdict that none of the new commits is a wanted one.
+    /// Returns the verdict for new commits none of which matches.
     fn unmet(&self, reason: String, new: &[&Commit]) -> Verdict {
         let mut lines = format::few(new.iter().map(|commit| repository::describe(commit)).collect(), SHOWN).into_iter();
         Verdict::unmet(reason, self.wanted(), lines.next().unwrap_or_default()).evidence(lines)
@@ -152,7 +152,7 @@ impl Message {
 impl std::fmt::Display for Message {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Pattern(pattern) => write!(f, "a match of {pattern}"),
+            Self::Pattern(pattern) => write!(f, "a match for {pattern}"),
             Self::Text(text) => f.write_str(&format::quoted(text)),
         }
     }
@@ -182,7 +182,7 @@ mod tests {
             })
             .evidence();
         let of = |message: &str| judged(&json!({"id": "a", "type": "commit_created", "message": message}), &made);
-        assert_eq!(of("^feat:").reason, "the message contains a match of /^feat:/: b2 feat: basket");
+        assert_eq!(of("^feat:").reason, "the message contains a match for /^feat:/: b2 feat: basket");
         let finding = of("^fix:");
         assert_eq!((finding.status, underlined(&finding).as_str()), (Status::Unmet, "\"^fix:\""));
         assert_eq!(

@@ -3,7 +3,7 @@
 use super::prelude::*;
 use crate::folded;
 
-/// Number of characters shown on either side of a string that must not be there.
+/// Number of characters shown on either side of a string that must not be present.
 const AROUND: usize = 40;
 
 pub(super) const ASSERTION: Assertion = Assertion::written("contains", |reading| parse(reading, true))
@@ -66,7 +66,7 @@ impl Contains {
         let plain = model::text::folded;
         let (answer, text) = (plain(answer), plain(&self.text));
         let is_near = !text.is_empty() && folded::find(&answer, &text).is_some();
-        is_near.then(|| "the same words are there, with other white space between them".to_owned())
+        is_near.then(|| "the answer has the same words with different white space".to_owned())
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(contains("ÜBER", "wir reden über").status, Status::Met);
         let finding = contains("two words", "Two\nwords");
         assert_eq!((finding.status, finding.score), (Status::Unmet, Some(0.0)));
-        assert_eq!(finding.evidence, ["the same words are there, with other white space between them"]);
+        assert_eq!(finding.evidence, ["the answer has the same words with different white space"]);
         assert_eq!(underlined(&finding), "\"two words\"");
     }
 

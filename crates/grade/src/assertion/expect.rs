@@ -184,7 +184,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     Some(Arc::new(Expect { about, expectation, data, scoring, runs_code, parses_json }))
 }
 
-/// True if `spec` is an expectation that every value meets.
+/// Returns `true` if `spec` is an expectation that every value meets.
 pub(crate) fn cannot_fail(spec: &AssertionSpec) -> bool {
     let is_met_by_all = |key, is_empty: fn(&Node) -> bool| spec.node.get(key).is_some_and(is_empty);
     spec.kind.value == ASSERTION.name
@@ -195,7 +195,7 @@ pub(crate) fn cannot_fail(spec: &AssertionSpec) -> bool {
             || is_met_by_all("schema", |schema| matches!(&schema.kind, NodeKind::Map(entries) if entries.is_empty())))
 }
 
-/// True if `expect` does not require anything of a result.
+/// Returns `true` if `expect` does not require anything of a result.
 fn is_met_by_every_result(expect: &Node) -> bool {
     let NodeKind::Map(entries) = &expect.kind else { return false };
     entries.iter().all(|(key, value)| match (key.value.as_str(), &value.kind) {
@@ -205,7 +205,7 @@ fn is_met_by_every_result(expect: &Node) -> bool {
     })
 }
 
-/// True if an expectation does not require anything of a value. (`{}` requires a map.)
+/// Returns `true` if an expectation does not require anything of a value. (`{}` requires a map.)
 fn is_met_by_every_value(expectation: &Node) -> bool {
     let NodeKind::Map(entries) = &expectation.kind else { return false };
     let asks_nothing = |(key, value): &(Spanned<String>, Node)| {
@@ -214,7 +214,7 @@ fn is_met_by_every_value(expectation: &Node) -> bool {
     !entries.is_empty() && entries.iter().all(asks_nothing)
 }
 
-/// True if an expectation requires only that a value is text.
+/// Returns `true` if an expectation requires only that a value is text.
 fn is_met_by_every_text(expectation: &Node) -> bool {
     let asks_nothing = |(key, value): &(Spanned<String>, Node)| match (key.value.as_str(), &value.kind) {
         ("$and", NodeKind::List(items)) => !items.is_empty() && items.iter().all(is_met_by_every_text),
@@ -336,7 +336,7 @@ fn inferred(node: &Node, problems: &mut Problems) -> Option<String> {
     }
 }
 
-/// True if the score decides.
+/// Returns `true` if the score decides.
 fn is_on(node: Option<&Node>, expectation: &Node, problems: &mut Problems) -> bool {
     let Some(node) = node else { return false };
     match &node.kind {

@@ -12,7 +12,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("file_contains", pars
     .fields(&[
         OPTIONAL_PATH,
         CONTAINS,
-        Field::optional("text", "string, or a regular expression of code", "Text that the file must contain exactly."),
+        Field::optional("text", "string, or a regular expression in code", "Text that the file must contain exactly."),
         Field::optional("pattern", "regular expression, also `/…/flags`", "Must match a part of the file."),
     ])
     .parameters(&[Parameter::Value("path"), Parameter::Value("text")])
@@ -169,7 +169,7 @@ impl Content {
         }
     }
 
-    /// Returns a hint if `text` has an exact text in other letters.
+    /// Returns a hint if `text` contains the exact text in different case.
     fn in_other_case(&self, text: &str) -> Option<String> {
         let Self::Exact(wanted, _) = self else { return None };
         Some(format!("with different case, it contains {}", format::quoted(folded::find(text, wanted)?)))
@@ -187,7 +187,7 @@ impl std::fmt::Display for Content {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Exact(text, _) | Self::AnyCase(text, _) => f.write_str(&format::quoted(text)),
-            Self::Pattern(pattern) => write!(f, "a match of {pattern}"),
+            Self::Pattern(pattern) => write!(f, "a match for {pattern}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `file_unchanged`: the agent did not change a file of the sandbox.
+//! `file_unchanged`: the agent did not change a file in the sandbox.
 
 use model::Change;
 

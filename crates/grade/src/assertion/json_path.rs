@@ -1,4 +1,4 @@
-//! `json_path` and `json_path_not_exists`: a part of a JSON document exists and has the expected value, or does not
+//! `json_path` and `json_path_not_exists`: part of a JSON document exists and has the expected value, or does not
 //! exist.
 
 use model::nearest;

@@ -22,6 +22,7 @@ mod json_schema;
 mod latency;
 mod llm_judge;
 mod no_egress;
+mod no_loop;
 mod no_path_escape;
 mod no_tool_called;
 mod no_unanswered_questions;
@@ -29,7 +30,9 @@ mod output_contains;
 mod output_is_question;
 mod prelude;
 pub(crate) mod pushed;
+mod recovered;
 mod request_check;
+mod retries_at_most;
 pub(crate) mod review_request_created;
 mod rubric;
 mod sentiment;
@@ -103,6 +106,9 @@ pub const ASSERTIONS: &[Assertion] = &[
     git_clean::ASSERTION,
     side_effect_contract::ASSERTION,
     integrity_clean::ASSERTION,
+    recovered::ASSERTION,
+    retries_at_most::ASSERTION,
+    no_loop::ASSERTION,
     claim::ASSERTION,
     sentiment::ASSERTION,
     llm_judge::ASSERTION,
@@ -126,7 +132,7 @@ pub struct Assertion {
     pub name: &'static str,
     /// Alternative names.
     pub aliases: &'static [&'static str],
-    /// Positional arguments, in the order in which code gives them.
+    /// Positional arguments, in the order in which code passes them.
     pub parameters: &'static [Parameter],
     /// Its meaning in one sentence. `docs/reference/assertions.md` has the details.
     pub summary: &'static str,
@@ -191,9 +197,9 @@ pub(crate) enum Form {
     /// The user writes it into a case, and a model judges it.
     Judged {
         parse: Parse,
-        /// Answer of the judge to the example that is met.
+        /// Judge's answer to the example that meets the assertion.
         pass: CannedAnswer,
-        /// Answer of the judge to the example that is not met.
+        /// Judge's answer to the example that does not meet the assertion.
         fail: CannedAnswer,
     },
     /// It applies to every trial, and returns a finding only if it is relevant.
@@ -210,7 +216,7 @@ impl Assertion {
         Self::of(name, &[Parameter::Fields], Form::Written { parse })
     }
 
-    /// Creates an assertion that the user writes into a case, and a model judges.
+    /// Creates an assertion that the user writes into a case and that a model judges.
     const fn judged(name: &'static str, parse: Parse) -> Self {
         Self::of(name, &[Parameter::Fields], Form::Judged { parse, pass: nothing_written, fail: nothing_written })
     }
@@ -259,7 +265,7 @@ impl Assertion {
         Self { fail: Example { assertion, story }, ..self }
     }
 
-    /// Sets the answers of the judge to both examples.
+    /// Sets the judge's answers to both examples.
     const fn answers(self, pass: CannedAnswer, fail: CannedAnswer) -> Self {
         let form = match self.form {
             Form::Judged { parse, .. } => Form::Judged { parse, pass, fail },
@@ -268,38 +274,39 @@ impl Assertion {
         Self { form, ..self }
     }
 
-    /// True if it applies to every trial without being written in the case.
+    /// Returns `true` if it applies to every trial without being written in the case.
     pub fn is_implicit(&self) -> bool {
         matches!(self.form, Form::Implicit { .. })
     }
 
-    /// True if a model judges it.
+    /// Returns `true` if a model judges it.
     pub fn is_judged(&self) -> bool {
         matches!(self.form, Form::Judged { .. })
     }
 
-    /// True if its field `text` is its title.
+    /// Returns `true` if its field `text` is its title.
     pub(crate) fn has_caption(&self) -> bool {
         self.fields.contains(&TITLE)
     }
 
-    /// True if it has the field `judges`.
+    /// Returns `true` if it has the field `judges`.
     pub(crate) fn has_judges(&self) -> bool {
         self.fields.contains(&JUDGES)
     }
 
-    /// True if it is written in natural language.
+    /// Returns `true` if it is written in natural language.
     pub(crate) fn is_claim(&self) -> bool {
         self.name == claim::ASSERTION.name
     }
 
-    /// True if it says that the skill or the sub-agent under test is used, or is not used.
+    /// Returns `true` if it says that the skill or sub-agent under test is used, or is not used.
     pub fn is_about_skill(&self) -> bool {
         use skill_used::{SKILL_NOT_USED, SKILL_USED, SUB_AGENT_NOT_USED, SUB_AGENT_USED};
         [SKILL_USED, SKILL_NOT_USED, SUB_AGENT_USED, SUB_AGENT_NOT_USED].iter().any(|about| about.name == self.name)
     }
 
-    /// True if some answers of an agent decide it without a model, for example a reply that is plainly a question.
+    /// Returns `true` if some of the agent's answers decide it without a model, such as a reply that is plainly a
+    /// question.
     pub fn may_need_no_judge(&self) -> bool {
         self.name == output_is_question::ASSERTION.name
     }

@@ -82,7 +82,7 @@ impl NoPathEscape {
         self.tools.as_ref().is_some_and(|tools| tools.contains(&call.name))
     }
 
-    /// True if the target of `touch` decides the assertion.
+    /// Returns `true` if the target of `touch` decides the assertion.
     fn decides(&self, call: &ToolCall, touch: &Touch) -> bool {
         match touch.certainty {
             Certainty::Named => self.tools.is_none() || self.names(call),

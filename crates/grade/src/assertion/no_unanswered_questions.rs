@@ -5,7 +5,7 @@ use model::{Position, Question};
 use super::prelude::*;
 
 pub(super) const ASSERTION: Assertion = Assertion::implicit("no_unanswered_questions", judge)
-    .summary("`user_responses` had an answer to every question of the agent.")
+    .summary("`user_responses` had an answer to every question from the agent.")
     .example(
         nothing_written,
         || EvidenceBuilder::new().question("Push now?", Some("Skip push")),

@@ -75,8 +75,8 @@ impl OutputIsQuestion {
     }
 }
 
-/// True if a reply is a single sentence and that sentence is a question: it has only one sentence-ending character, a
-/// question mark at the end.
+/// Returns `true` if a reply is a single sentence and that sentence is a question: it has only one sentence-ending
+/// character, a question mark at the end.
 fn is_plainly_one(reply: &str) -> bool {
     const QUESTION: [char; 5] = ['?', '？', '؟', '\u{37e}', '՞'];
     const END: [char; 9] = ['.', '!', '。', '！', '।', '…', ':', ';', '\n'];

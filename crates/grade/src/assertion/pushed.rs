@@ -78,7 +78,7 @@ fn local<'c>(change: &'c RepositoryChange, push: &Push<'_>) -> Option<&'c str> {
 }
 
 impl Pushed {
-    /// Judges that nothing was pushed, not even to a remote that the agent added.
+    /// Checks that nothing was pushed, not even to a remote that the agent added.
     fn absence(&self, seen: Changes<Push<'_>>) -> Judgement {
         let branch = branch_told(self.name.as_ref());
         Ok(match self.named(seen.new.into_iter())?.as_slice() {
@@ -143,10 +143,11 @@ impl Pushed {
     }
 }
 
-/// Returns a hint if there is a remote that may have refused the push, because the agent is not signed in there.
+/// Returns a hint if a remote may have refused the push because the agent is not signed in there.
 fn sign_in_hint(change: &RepositoryChange) -> Option<String> {
     let needs_sign_in = |url: &str| url.starts_with("https://") || url.starts_with("http://");
-    let (name, _) = change.after.remotes.iter().find(|(_, remote)| needs_sign_in(&remote.url))?;
+    let mut remotes = change.after.remotes.iter();
+    let (name, _) = remotes.find(|(_, remote)| !remote.is_isolated && needs_sign_in(&remote.url))?;
     Some(format!(
         "the agent is signed in at `{name}` only with `lend_git_sign_in`; look for a refused `git push` in its output"
     ))

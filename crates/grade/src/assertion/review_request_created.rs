@@ -91,12 +91,14 @@ impl RepositoryMatcher for ReviewRequestCreated {
         let remotes = &change.after.remotes;
         let actual = if remotes.is_empty() {
             "there is no remote"
-        } else if remotes.values().all(|remote| is_folder(&remote.url)) {
+        } else if remotes.values().all(|remote| !remote.is_isolated && is_folder(&remote.url)) {
             "every remote is a folder of this machine, which cannot have review requests"
         } else {
             "none"
         };
-        Ok(Verdict::unmet("there is no new review request", wanted, actual))
+        let unsupported = remotes.values().flat_map(|remote| &remote.unsupported);
+        let unsupported = unsupported.map(|command| format!("the stand-in does not support `{command}`"));
+        Ok(Verdict::unmet("there is no new review request", wanted, actual).evidence(unsupported))
     }
 }
 
@@ -115,7 +117,7 @@ impl RepositoryMatcher for ReviewRequestNotCreated {
     }
 }
 
-/// Returns the branches that a review request of the agent can have as its head.
+/// Returns the branches that the agent's review requests can have as their head.
 fn own_branches(change: &RepositoryChange) -> Vec<&str> {
     let mut branches = repository::new_branches(change);
     let pushes = repository::pushes(change).new;
@@ -127,7 +129,7 @@ fn own_branches(change: &RepositoryChange) -> Vec<&str> {
 }
 
 impl ReviewRequestCreated {
-    /// True if `request` matches. Returns `None` if its branches are unknown.
+    /// Returns `true` if `request` matches. Returns `None` if its branches are unknown.
     fn holds(&self, request: &ReviewRequest, branches: &[&str]) -> Result<Option<bool>, String> {
         let head = match (request.head.as_deref(), &self.head) {
             (None, _) => None,
@@ -149,7 +151,7 @@ impl ReviewRequestCreated {
     fn wanted(&self, branches: &[&str]) -> String {
         let head = match &self.head {
             Some(head) => head.to_string(),
-            None if branches.is_empty() => "a branch of the agent's".to_owned(),
+            None if branches.is_empty() => "one of the agent's branches".to_owned(),
             None => {
                 let names: Vec<String> = branches.iter().map(|branch| format!("`{branch}`")).collect();
                 names.join(" or ")

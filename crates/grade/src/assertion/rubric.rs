@@ -8,7 +8,7 @@ use crate::judge::reading::{line, points, split};
 use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
 use crate::matcher;
 
-/// Maximum number of criteria of a rubric. With more, a judge becomes careless.
+/// Maximum number of criteria in a rubric. With more, a judge becomes careless.
 const MAX_CRITERIA: usize = 50;
 
 pub(super) const ASSERTION: Assertion = Assertion::judged("rubric", parse)
@@ -184,8 +184,8 @@ impl Judged for Rubric {
             }
             None => Verdict::undecided(split(votes)),
         };
-        // If the decided criteria are enough, the verdict does not depend on the open ones, but the open ones are
-        // still reported.
+        // If the decided criteria are enough, the verdict does not depend on the open ones, but these are still
+        // reported.
         let error = verdict.error.or_else(|| marks.contains(&None).then(|| split(votes).to_owned()));
         let verdict = Verdict { error, ..verdict };
         verdict.scored(met / all).evidence(lines)
@@ -214,8 +214,8 @@ impl Rubric {
 }
 
 impl Requirement {
-    /// True if the condition is met. Returns `None` if that depends on open criteria. `met` and `open` are sums of
-    /// weights.
+    /// Returns `true` if the condition is met. Returns `None` if that depends on open criteria. `met` and `open` are
+    /// sums of weights.
     fn holds(self, marks: &[Option<bool>], met: f64, open: f64) -> Option<bool> {
         let any = |wanted: Option<bool>| marks.contains(&wanted);
         match self {

@@ -7,7 +7,7 @@ use crate::example::{branch_out, push_to};
 use crate::repository::{self, Changes};
 use crate::verdict::NO_SANDBOX;
 
-/// Title of the check of a case's contract.
+/// Title of the check for a case's contract.
 pub(crate) const CONTRACT_TITLE: &str = "The run respected its side-effect contract";
 
 /// Number of changed files that a finding shows.

@@ -82,8 +82,8 @@ impl Matcher for OwnRun {
 /// Folders whose programs come from installed packages.
 const INSTALLED: [&str; 8] = ["node_modules", ".venv", "venv", "vendor", ".tox", ".nox", "site-packages", ".bundle"];
 
-/// Returns the file that the agent wrote and that runs under the name of `program`: the program itself, or one of that
-/// name that a search path can lead to. Installed packages do not count.
+/// Returns the file that the agent wrote and that runs as `program`: the program itself, or one with the same name
+/// that may be found on a search path. Installed packages do not count.
 fn written_program<'e>(evidence: &'e Evidence, program: &str) -> Option<&'e str> {
     let sandbox = evidence.collected.sandbox.as_deref().unwrap_or_default();
     let path = program.strip_prefix(sandbox).unwrap_or(program).trim_start_matches('/').trim_start_matches("./");
@@ -96,7 +96,7 @@ fn written_program<'e>(evidence: &'e Evidence, program: &str) -> Option<&'e str>
     written.find(is_it).map(|file| file.path.as_str())
 }
 
-/// True if a file was written after that call.
+/// Returns `true` if a file was written after that call.
 fn wrote_after(trace: &Trace, call: usize) -> bool {
     let later = trace.calls.iter().skip(call + 1);
     later.into_iter().any(|traced| {

@@ -51,12 +51,12 @@ mod tests {
     #[test]
     fn a_timeout_without_tool_calls_names_the_unanswered_message() {
         let late = |story: EvidenceBuilder| {
-            let ending = Ending::TimedOut { setting: "`timeout` of the project".into(), after_ms: 2000 };
+            let ending = Ending::TimedOut { setting: "`timeout` in the project".into(), after_ms: 2000 };
             let verdict = judge(&story.ending(ending).evidence()).unwrap();
             (verdict.reason, verdict.actual.unwrap())
         };
         let (reason, actual) = late(EvidenceBuilder::new().asks("Hello?"));
-        assert_eq!(reason, "timed out after 2 s (`timeout` of the project)");
+        assert_eq!(reason, "timed out after 2 s (`timeout` in the project)");
         assert_eq!(actual, "no answer to message 1, \"Hello?\"");
     }
 }

@@ -277,8 +277,8 @@ fn a_misspelt_result_key_is_an_error() {
     assert!(describe(json!({"message": "x"})).starts_with("warning at "), "agents have their own keys");
 }
 
-/// Returns the errors of the assertion called `name` in code, with the position of each. `?` is an argument that is
-/// known only at run time.
+/// Returns the errors in the code assertion called `name`, with their positions. `?` is an argument known only at run
+/// time.
 fn errors_of_code(name: &str, arguments: &[Value]) -> Vec<String> {
     let written: Vec<String> = arguments.iter().map(Value::to_string).collect();
     let source = Source::new("a.test.ts", format!("assert.{name}({})", written.join(", ")));

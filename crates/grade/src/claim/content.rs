@@ -62,7 +62,7 @@ impl Matcher for OutputContent {
 /// Claim about strings in a file.
 #[derive(Debug)]
 pub(super) struct FileContent {
-    /// Path of the file. If there is no such file, the only file whose path ends like this is meant.
+    /// Path of the file. If there is no such file, the only file whose path ends with this is used.
     pub file: String,
     pub texts: Texts,
     /// Name of the skill under test, whose own files do not count.
@@ -74,7 +74,7 @@ impl FileContent {
         Need::File { path: self.file.clone() }
     }
 
-    /// Finds the file in a subfolder whose path ends like the name, and returns its path and content.
+    /// Finds the file in a subfolder whose path ends with the name, and returns its path and content.
     fn elsewhere<'e>(&self, evidence: &'e Evidence) -> Result<Option<(&'e str, Option<&'e str>)>, String> {
         let (files, clipped) = listed(evidence)?;
         let pattern = Glob::path(&format!("**/{}", self.file));
@@ -102,7 +102,8 @@ impl Matcher for FileContent {
         Ok(match evidence.collected.probed(&self.need()) {
             Some(Probed::File { text, clipped, size }) => {
                 let verdict = self.texts.judge(&format!("`{path}`"), text);
-                // If the text is found in the part that was read, that decides. If not, it may be in the rest.
+                // If the text is found in the part that was read, the claim is decided. If not, the text may be in the
+                // rest.
                 let is_found = (verdict.status == model::Status::Met) != self.texts.is_negated;
                 if *clipped && !is_found {
                     return Err(format!("`{path}` has {size} bytes and was not read completely").into());

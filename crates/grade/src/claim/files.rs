@@ -92,7 +92,7 @@ impl Matcher for FilesClaim {
     }
 }
 
-/// Returns all files, and true if there are more. The error says why they could not be listed.
+/// Returns the listed files, and `true` if there are more. The error says why they could not be listed.
 pub(super) fn listed(evidence: &Evidence) -> Result<(&[FoundFile], bool), String> {
     match evidence.collected.probed(&Need::Files) {
         Some(Probed::Files { files, clipped }) => Ok((files, *clipped)),
@@ -130,14 +130,14 @@ impl FilesClaim {
         missing.map(|(name, _)| format!("`{name}`")).collect()
     }
 
-    /// Returns a hint if a file has a path similar to a name without a match.
+    /// Returns a hint if a file's path is similar to a name without a match.
     fn near(&self, paths: &[&str]) -> Option<String> {
         let own = paths.iter().copied().filter(|path| !is_file_of_skill(path, self.skill.as_deref()));
         let near = model::nearest(self.names.first()?, own)?;
         Some(format!("similar path: `{near}`"))
     }
 
-    /// True if the claim is about this kind of change.
+    /// Returns `true` if the claim is about this kind of change.
     fn is_about(&self, change: Change) -> bool {
         match self.what {
             FileEvent::Exist => false,

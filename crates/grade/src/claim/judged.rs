@@ -33,7 +33,7 @@ impl JudgedClaim {
 impl Judged for JudgedClaim {
     fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
         let material = Material::from_evidence(evidence);
-        // If the agent did not leave any material, a judge can still say what it did not do.
+        // Even if the agent did not leave any material, a judge can say what it did not do.
         if material.is_empty() && self.quoted == Quoted::WhenMet {
             return Err(judge::nothing_to_judge(&self.text));
         }

@@ -12,8 +12,8 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// True if it is inverted for cases in which the skill must not be used: an event in a repository that is not
-    /// already negated.
+    /// Returns `true` if it is inverted for cases in which the skill must not be used: it is about an event in a
+    /// repository and is not already negated.
     pub fn is_turnable(&self) -> bool {
         let is_about_git = matches!(
             self.says,
@@ -100,7 +100,7 @@ pub(super) fn understood(text: &str) -> Option<Vec<Statement>> {
     (!parts.is_empty()).then_some(parts)
 }
 
-/// Completes a segment with words that it omits because the segment before has them.
+/// Completes a segment with words that it omits because the previous segment has them.
 fn completed(mut segment: Segment, before: Option<&Segment>) -> Option<Segment> {
     let is_thing = |subject: &Subject| matches!(subject, Subject::Branch | Subject::Commit | Subject::Review);
     if segment.verbs.is_empty() {
@@ -168,7 +168,7 @@ fn statements(segment: &Segment) -> Option<Vec<Statement>> {
     rest.is_used().then_some(parts)
 }
 
-/// Other content of a segment than verbs and subjects. Tracks whether all of it was used.
+/// Content of a segment other than verbs and subjects. Tracks whether all of it was used.
 struct Rest {
     to: Option<String>,
     place: Option<String>,
@@ -266,14 +266,14 @@ fn named_subjects(segment: &Segment) -> Vec<Subject> {
     if segment.subjects.is_empty() && are_files { vec![Subject::File] } else { segment.subjects.clone() }
 }
 
-/// True if the name is recognizably that of a file.
+/// Returns `true` if the name is recognizably that of a file.
 fn is_file_name(name: &str) -> bool {
     let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or(name);
     let ending = last.rsplit_once('.').map_or("", |(_, ending)| ending);
     name.ends_with('/') || last.starts_with('.') || ending.chars().any(char::is_alphabetic)
 }
 
-/// Returns the only name of a segment. `None` if there are several, or if it is a file name.
+/// Returns the only name in a segment. `None` if there are several, or if it is a file name.
 fn single(segment: &Segment, rest: &mut Rest) -> Option<Option<String>> {
     let mut names = segment.before.iter().chain(&segment.after);
     let first = names.next();
@@ -304,8 +304,8 @@ fn files(what: FileEvent, segment: &Segment, rest: &mut Rest) -> Option<Statemen
     })
 }
 
-/// True if a path can only lead into the working directory. A path with alternatives in braces (`*.{md,txt}`) means several,
-/// and patterns of assertions have no braces.
+/// Returns `true` if a path can only lead into the working directory. A path with alternatives in braces
+/// (`*.{md,txt}`) stands for several paths, and patterns in assertions have no braces.
 pub(super) fn is_inside(name: &str) -> bool {
     let has_drive = name.as_bytes().get(1) == Some(&b':');
     let has_choice =
@@ -402,7 +402,8 @@ fn json(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>
     Some(files.into_iter().map(|file| Statement { says: StatementKind::Json { file }, is_negated }).collect())
 }
 
-/// True if a string that is not understood has the words of a claim about branches, commits, pushes or review requests.
+/// Returns `true` if a string that is not understood contains words typical of a claim about branches, commits, pushes
+/// or review requests.
 pub(super) fn seems_about_git(text: &str) -> bool {
     let tokens = tokens(text);
     let has =

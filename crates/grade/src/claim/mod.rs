@@ -1,7 +1,7 @@
 //! Claims: requirements in natural language.
 //!
-//! A claim is compiled to typed assertions if all of it is understood: [`word`] knows every word, and the table of
-//! [`meaning`] has their combination. Otherwise a judge is asked. A claim that is only understood in part is never
+//! A claim is compiled to typed assertions if all of it is understood: [`word`] has every word, and the table in
+//! [`meaning`] has their combination. Otherwise a judge is asked. A claim that is understood only in part is never
 //! checked in part: the rest might be what matters.
 
 mod content;
@@ -34,7 +34,7 @@ use crate::matcher::{self, Judgement, Matcher};
 use crate::sandbox_file::SandboxFile;
 use crate::verdict::Verdict;
 
-/// Properties of the case that a claim belongs to.
+/// Properties of the case to which a claim belongs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClaimContext {
     /// True if the skill must not be used, so that claims about branches, commits, pushes and review requests are
@@ -170,7 +170,7 @@ fn checked(part: Statement, place: &SourceLocation, setting: &ClaimContext) -> O
     let Statement { says, is_negated } = part;
     let named = |name: &Option<String>| name.as_ref().map(|name| format!("`{name}`"));
     let branch = |name: Option<String>| name.map(|name| BranchName::Name(name, None));
-    // An inverted claim forbids any such event, regardless of the name. A claim that is negated already is not
+    // An inverted claim forbids any such event, regardless of the name. A claim that is already negated is not
     // inverted.
     let is_turned = setting.is_turned && !is_negated;
     Some(match says {

@@ -3,7 +3,7 @@
 use super::token::Token;
 use super::word::{self, NOUN_OR_VERB, Subject, Verb, Word};
 
-/// Words of claims that are subcommands of a program if they follow one.
+/// Words in claims that are subcommands of a program if they follow one.
 const SUBCOMMANDS: [&str; 9] = ["run", "push", "commit", "branch", "add", "clean", "edit", "open", "create"];
 
 /// Name in a claim.
@@ -15,7 +15,7 @@ pub(super) struct Name {
     pub is_quoted: bool,
 }
 
-/// One verb phrase of a claim, with what it is about.
+/// One verb phrase in a claim, with what it is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Segment {
     /// True if it is negated.
@@ -44,7 +44,7 @@ pub(super) struct Segment {
     pub is_in_output: bool,
     /// Commit message.
     pub message: Option<String>,
-    /// Command that is written without quotes.
+    /// Command written without quotes.
     pub command: Option<String>,
     /// Subjects that are mentioned as new in passing: `on the new branch`.
     pub implied: Vec<Subject>,
@@ -135,7 +135,7 @@ impl<'t> Reader<'t> {
     fn negate(&mut self) -> Option<()> {
         let is_late = !self.now.verbs.is_empty() && (!self.now.subjects.is_empty() || self.now.has_names());
         if self.now.is_negated && self.now.subjects.is_empty() && self.now.verbs.is_empty() {
-            // Repeats the negation that was carried over from the segment before.
+            // Repeats the negation that was carried over from the previous segment.
             return Some(());
         }
         if is_late || self.now.is_negated {
@@ -145,7 +145,8 @@ impl<'t> Reader<'t> {
         Some(())
     }
 
-    /// True if the word before belongs to a negated verb (`did not commit`), and not to a noun (`no commit`).
+    /// Returns `true` if the previous word belongs to a negated verb (`did not commit`), and not to a noun (`no
+    /// commit`).
     fn follows_auxiliary(&self) -> bool {
         let before = self.at.checked_sub(2).and_then(|index| self.tokens.get(index));
         matches!(before, Some(Token::Word(Word::Not, word)) if !["no", "none", "neither"].contains(&word.as_str()))
@@ -272,7 +273,7 @@ impl<'t> Reader<'t> {
             return Some(());
         }
         if is_or && !self.now.is_negated {
-            // One of two files can be looked for. One of two events cannot.
+            // Either of two files can be searched for. Either of two events cannot.
             let other = |token: &Token| matches!(token, Token::Word(Word::Subject(subject), _) if !matches!(subject, Subject::File | Subject::Directory));
             if !names || ahead.iter().any(other) {
                 return None;

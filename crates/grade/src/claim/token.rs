@@ -103,7 +103,7 @@ fn classify_word(word: &str) -> Token {
     }
 }
 
-/// Finds a phrase at the beginning. Returns the word that replaces it, and its number of tokens.
+/// Finds a phrase at the beginning. Returns the word that replaces it, and the number of its tokens.
 fn phrase(raw: &[Token]) -> Option<(&'static str, usize)> {
     PHRASES.iter().find_map(|(words, one)| {
         let same = |(token, word): (&Token, &&str)| {
@@ -114,14 +114,14 @@ fn phrase(raw: &[Token]) -> Option<(&'static str, usize)> {
     })
 }
 
-/// True if `git status` is a command that the agent ran, and not the state of the working tree.
+/// Returns `true` if `git status` is a command that the agent ran rather than the state of the working tree.
 fn follows_run_verb(before: &[Token], next: &[Token]) -> bool {
     let is_git = matches!(next.first(), Some(Token::Unknown(word)) if word.eq_ignore_ascii_case("git"));
     let last = before.iter().rev().find(|token| !matches!(token, Token::Word(Word::Filler, _)));
     is_git && matches!(last, Some(Token::Word(Word::Verb(Verb::Run), _)))
 }
 
-/// Returns the token of a word. If it has a hyphen and all its parts are known, returns the tokens of the parts.
+/// Returns the token for a word. If it has a hyphen and all its parts are known, returns the tokens for the parts.
 fn words(written: &str) -> Vec<Token> {
     let lowercase = written.to_lowercase().replace('’', "'");
     if word::kind(&lowercase).is_some() {
@@ -137,7 +137,7 @@ fn words(written: &str) -> Vec<Token> {
     vec![Token::Unknown(written.to_owned())]
 }
 
-/// True if an unquoted word can only be the name of a file or a branch.
+/// Returns `true` if an unquoted word can only be the name of a file or a branch.
 fn is_name(word: &str) -> bool {
     let is_letter = |letter: char| letter.is_alphanumeric() || "._-/*?+@".contains(letter);
     let has_extension = word

@@ -1,4 +1,4 @@
-//! Vocabulary of claims. If a claim has a word that is not in this file, a judge must be asked.
+//! Vocabulary of claims. If a claim has a word that is not in this file, a judge must decide it.
 
 /// Subject of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,9 +57,9 @@ pub(super) enum Word {
     Not,
     And,
     Or,
-    /// Preposition of a target: `to`, `into`, `against`.
+    /// Preposition before a target: `to`, `into`, `against`.
     To,
-    /// Preposition of a place: `in`, `on`, `under`.
+    /// Preposition before a location: `in`, `on`, `under`.
     In,
     /// `with`.
     With,
@@ -172,7 +172,7 @@ const PROGRAMS: &str = "npm git python python3 cargo go yarn pnpm node npx pip p
      java javac gcc clang cmake ctest bash sh curl wget jq gh glab rg grep sed awk find ls cat tox nox poetry hatch \
      pre-commit rustc rustfmt swift mix sqlite3 psql";
 
-/// True if `word` is a program that does not need quotes.
+/// Returns `true` if `word` is a program that does not need quotes.
 pub(super) fn is_program(word: &str) -> bool {
     PROGRAMS.split(' ').any(|known| known == word)
 }

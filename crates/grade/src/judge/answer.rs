@@ -1,10 +1,10 @@
-//! Strict parser of judge answers: an answer that does not have the requested form is rejected.
+//! Strict parser for judge answers: an answer that does not have the requested form is rejected.
 
 use serde_json::{Map, Value, json};
 
 use super::question::{Criterion, Form, Question, Quoted};
 
-/// Maximum length of a quote or a reasoning, in characters. The rest is cut off.
+/// Maximum length of a quote or of the reasoning, in characters. The rest is cut off.
 const MAX_TEXT_CHARS: usize = 600;
 /// Maximum number of claims that are accepted.
 const MAX_CLAIMS: usize = 200;
@@ -16,18 +16,18 @@ pub(crate) struct Answer {
     pub marks: Vec<CriterionMark>,
 }
 
-/// Judgement of one criterion or claim.
+/// Judgement on one criterion or claim.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CriterionMark {
     /// The claim in the judge's words. Empty for a criterion.
     pub claim: String,
     /// True if it holds. `None` if the judge cannot tell, or was not asked.
     pub met: Option<bool>,
-    /// Score, if one was asked for.
+    /// Score, if one was requested.
     pub score: Option<u64>,
     /// Relation of the claim to the reference text.
     pub status: Option<ClaimStatus>,
-    /// Quoted passage of the material. May be empty if there is nothing to quote.
+    /// Passage quoted from the material. May be empty if there is nothing to quote.
     pub quote: String,
     /// Reasoning in the judge's words.
     pub reasoning: String,
@@ -40,7 +40,7 @@ pub(crate) enum ClaimStatus {
     Consistent,
     /// The claim and the reference text cannot both be true.
     Contradicted,
-    /// The reference text does not say.
+    /// The reference text leaves it open.
     NotStated,
 }
 
@@ -51,7 +51,7 @@ const CLAIM_STATUSES: [(&str, ClaimStatus); 3] = [
     ("not_stated", ClaimStatus::NotStated),
 ];
 
-/// Returns the JSON Schema of an answer. Every object is closed and requires all its properties, as strict modes
+/// Returns the JSON Schema for an answer. Every object is closed and all its properties are required, as strict modes
 /// demand.
 pub(super) fn schema(question: &Question) -> Value {
     let text = || json!({"type": "string"});
@@ -99,7 +99,7 @@ impl Answer {
     /// Parses an answer to `question`. If `seal` is given, the answer must contain it.
     ///
     /// # Errors
-    /// Returns what is wrong with the answer. The message is sent to the judge outside of the fence, so it only has
+    /// Returns what is wrong with the answer. The message is sent to the judge outside the fence, so it consists of
     /// fixed words and does not repeat anything that may come from the material.
     pub fn read(question: &Question, seal: Option<&str>, value: &Value) -> Result<Self, String> {
         let answer = value.as_object().ok_or("it must be an object")?;
@@ -161,9 +161,9 @@ fn mark(question: &Question, criterion: &Criterion, row: &Value) -> Result<Crite
     Ok(CriterionMark { claim: String::new(), met, score, status: None, quote, reasoning })
 }
 
-/// True if the answer is based on something that is absent from the material, so that there is nothing to quote. If
-/// `absent` is not given, an empty quote with a reasoning means the same, because judges are instructed to answer like
-/// that.
+/// Returns `true` if the answer is based on something that is absent from the material, which means that there is
+/// nothing to quote. If `absent` is not given, an empty quote with a reasoning means the same, because judges are
+/// instructed to answer like that.
 fn rests_on_absence(row: &Value, place: &str, reasoning: &str) -> Result<bool, String> {
     match row.get("absent") {
         None | Some(Value::Null) => Ok(!reasoning.is_empty()),
@@ -265,7 +265,7 @@ mod tests {
             let met = Some(verdict == "met");
             let answer = read(&json!([shown("c1", verdict, true), row("c2", "met", "done")])).unwrap();
             assert_eq!((answer.marks[0].met, answer.marks[0].quote.as_str()), (met, ""));
-            // In the form that the prompt asks for, without the `absent` field.
+            // In the form that the prompt requests, without the `absent` field.
             let answer = read(&json!([row("c1", verdict, ""), row("c2", "met", "done")])).unwrap();
             assert_eq!(answer.marks[0].met, met);
         }

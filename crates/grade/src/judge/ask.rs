@@ -74,7 +74,7 @@ impl Judge {
         }
     }
 
-    /// Asks the model this number of times, as if it were several judges. The number of an assertion has precedence.
+    /// Asks the model this number of times, as if it were several judges. An assertion's own number takes precedence.
     pub fn panel(self, judges: usize) -> Self {
         Self { panel: judges.max(1), ..self }
     }
@@ -94,12 +94,13 @@ impl Judge {
         Self { withhold: Some(withhold), ..self }
     }
 
-    /// Sets the breaker, which is shared with other judges of the run and stops asking if the model is not available.
+    /// Sets the breaker, which is shared with the other judges in the run and stops all questions if the model is not
+    /// available.
     pub fn with_breaker(self, breaker: Arc<Breaker>) -> Self {
         Self { breaker, ..self }
     }
 
-    /// Returns the last error after which the model is being retried, if it was not returned before.
+    /// Returns the last error that caused a retry, if it was not returned before.
     pub fn last_error(&self) -> Option<String> {
         self.model.take_steps().into_iter().rev().find_map(|step| match step {
             model::Step::Retry { error, .. } => Some(one_line(&error, MAX_ERROR_LEN)),
@@ -113,8 +114,8 @@ impl Judge {
         Self { is_script: true, cache: None, ..self }
     }
 
-    /// Returns the answers of all judges to each of `questions`, in their order. A question comes with the number of
-    /// judges that its assertion asks for.
+    /// Returns the answers of all judges to each of the `questions`, in their order. Each question comes with the
+    /// number of judges that its assertion requests.
     pub(crate) async fn ask_all(
         &self,
         questions: impl Iterator<Item = (&Question, Option<usize>)>,
@@ -185,11 +186,11 @@ impl Judge {
         self.cache.as_ref()?.0.get(key?)
     }
 
-    /// Asks once, with a new fence. This includes one more request if the answer cannot be parsed.
+    /// Asks once, with a new fence. This includes another request if the answer cannot be parsed.
     async fn ask(&self, question: &Question, is_alone: bool) -> (Result<Answer, StructuredReplyError>, AuxiliaryUsage) {
         let fence = Fence::around(&question.material);
         let seal = (!self.is_script).then_some(fence.seal.as_str());
-        // At temperature 0, several judges that are the same model would all give the same answer.
+        // At temperature 0, several judges that use the same model would all give the same answer.
         let usual = is_alone.then_some(0.0);
         let temperature = self.temperature.or(usual).filter(|_| !self.rejects_temperature.load(Ordering::Relaxed));
         let request = request(question, &fence, temperature);
@@ -230,7 +231,7 @@ fn took(done: &StructuredReply) -> AuxiliaryUsage {
     AuxiliaryUsage { requests: done.replies.into(), cached: 0, tokens: done.tokens, cost_usd: done.cost_usd }
 }
 
-/// True if asking again may help. An answer that could not be parsed was already requested again.
+/// Returns `true` if asking again may help. An answer that could not be parsed was already requested again.
 fn is_worth_another(none: &StructuredReplyError) -> bool {
     match none {
         // The client has already retried requests that fail in transit.
@@ -241,14 +242,14 @@ fn is_worth_another(none: &StructuredReplyError) -> bool {
     }
 }
 
-/// Returns the error of a provider that did not answer at all. A provider that rejects a single request, for example
+/// Returns the error from a provider that did not answer at all. A provider that rejects a single request, for example
 /// because of its content, did answer.
 fn is_unavailable(none: &StructuredReplyError) -> Option<&ProviderError> {
     let StructuredReplyError::Provider(error) = none else { return None };
     (error.is_transient() || is_lasting(error)).then_some(error)
 }
 
-/// True if any other question would fail as well.
+/// Returns `true` if any other question would fail too.
 fn is_lasting(error: &ProviderError) -> bool {
     matches!(error, ProviderError::Failed(failure) if failure.kind.is_lasting() || failure.kind == FailureKind::Silent)
 }

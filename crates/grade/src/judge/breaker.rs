@@ -1,4 +1,4 @@
-//! Stops asking a judge that is not available, for a whole run.
+//! Stops asking an unavailable judge for the rest of the run.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ const FAILURES: u32 = 3;
 /// One in this number of questions is still asked, because a provider may recover.
 const PROBE_EVERY: u32 = 25;
 
-/// Circuit breaker for a judge that does not answer. The trials of a run share it, so that each of them does not wait
+/// Circuit breaker for a judge that does not answer. All trials in a run share it, so that they do not each wait
 /// several seconds to find out the same.
 #[derive(Debug, Default)]
 pub struct Breaker(Mutex<State>);
@@ -22,7 +22,7 @@ struct State {
 }
 
 impl Breaker {
-    /// Returns why the judge must not be asked, or `None` if it may be.
+    /// Returns the reason why the judge must not be asked, or `None` if it may be.
     pub(super) fn refuses(&self) -> Option<String> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.failures < FAILURES && !state.is_lasting {
@@ -39,7 +39,7 @@ impl Breaker {
     }
 
     /// Records that the judge did not answer, with the reason. `is_lasting` is true if any other question would fail
-    /// as well.
+    /// too.
     pub fn failed(&self, reason: &str, is_lasting: bool) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.failures = state.failures.saturating_add(1);

@@ -1,4 +1,4 @@
-//! Cache of judge answers, for one run.
+//! Cache for judge answers, for one run.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

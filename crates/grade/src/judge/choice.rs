@@ -1,16 +1,16 @@
-//! Default judge of a run that does not name one.
+//! Default judge for a run that does not set one.
 
-/// Judge that is used if its key is available and the run does not name another.
+/// Judge that is used if its key is available and the run does not set another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DefaultJudge {
-    /// Environment variable of the key.
+    /// Environment variable with the key.
     pub key: &'static str,
     /// The model, as `provider:model`.
     pub model: &'static str,
 }
 
-/// Default judges of runs that do not name one: the first whose key is available is used. Each is cheap and fast, and
-/// supports schemas. A key is only sent to its own vendor.
+/// Default judges for runs that do not set one: the first whose key is available is used. Each is cheap and fast, and
+/// supports schemas. A key is sent only to its own vendor.
 pub const DEFAULT_JUDGES: &[DefaultJudge] = &[
     DefaultJudge { key: "OPENROUTER_API_KEY", model: "openrouter:deepseek/deepseek-v4-flash" },
     DefaultJudge { key: "OPENAI_API_KEY", model: "openai:gpt-4.1-mini" },
@@ -30,7 +30,7 @@ pub fn named_judge(written: &str, providers: &llm::Providers) -> String {
     if names_provider || !written.contains('/') {
         return written.to_owned();
     }
-    // Without any key, the name is still valid. The first provider is chosen, and reports which key is missing.
+    // Without any key, the name is still valid. The first provider is chosen, and it reports which key is missing.
     let (_, provider) = KNOW.iter().find(|(key, _)| providers.holds(key)).unwrap_or(&KNOW[0]);
     format!("{provider}:{written}")
 }

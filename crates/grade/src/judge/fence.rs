@@ -13,12 +13,12 @@ pub(crate) struct Fence {
 }
 
 impl Fence {
-    /// Generates a fence of which no part occurs in `material`.
+    /// Generates a fence that does not occur in `material`, not even in part.
     pub fn around(material: &Material) -> Self {
         Self::drawn_from(&mut drawn, material)
     }
 
-    /// Same as `around`, with codes from `source`. Codes are generated until one does not occur in the material.
+    /// Like `around`, with codes from `source`. Codes are generated until one does not occur in the material.
     pub(super) fn drawn_from(source: &mut dyn FnMut() -> String, material: &Material) -> Self {
         let texts: Vec<String> = material.parts.iter().map(|part| part.text.to_lowercase()).collect();
         let mut fresh = || {
@@ -65,8 +65,7 @@ impl Fence {
     }
 }
 
-/// Returns 128 unpredictable bits as hexadecimal digits. The keys of the hasher come from the random source of the
-/// system.
+/// Returns 128 unpredictable bits as hexadecimal digits. The hasher's keys come from the system's random source.
 fn drawn() -> String {
     let half = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", half(), half())
@@ -102,7 +101,7 @@ mod tests {
     }
 
     proptest! {
-        /// Holds even if the author of the material had guessed most of the random text.
+        /// Holds even if the author of the material has guessed most of the random text.
         #[test]
         fn judged_material_cannot_contain_the_delimiter(
             text in "(?s).{0,80}",

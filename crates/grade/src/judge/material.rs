@@ -13,7 +13,7 @@ const MAX_EARLIER_LEN: usize = 8_000;
 const MAX_EARLIER: usize = 30;
 /// Maximum length of a call's arguments and of its result, in characters.
 const MAX_CALL_LEN: usize = 4_000;
-/// Maximum number of calls for one message of the user.
+/// Maximum number of calls for one user message.
 const MAX_CALLS: usize = 100;
 /// Maximum number of files whose contents are shown.
 const MAX_CONTENTS: usize = 20;
@@ -36,7 +36,7 @@ pub(crate) struct Part {
     pub title: String,
     /// Text of the part.
     pub text: String,
-    /// True if it is the agent's own, so that a judge may quote it.
+    /// True if it is the agent's own, which a judge may quote.
     pub is_agents: bool,
 }
 
@@ -93,7 +93,7 @@ impl Material {
         self.add("context: all files in the working directory".into(), &lines.join("\n"), MAX_TEXT_LEN, false);
     }
 
-    /// Adds the contents of small files, those first that the agent changed.
+    /// Adds the contents of small files, starting with those that the agent changed.
     fn add_contents(&mut self, files: &[&FoundFile], evidence: &Evidence) {
         let is_changed =
             |file: &FoundFile| evidence.collected.files_changed.iter().any(|known| known.path == file.path);
@@ -110,8 +110,7 @@ impl Material {
         }
     }
 
-    /// Adds the conversation before the user's message `number`, counted from 1, so that a reply is judged in its
-    /// context.
+    /// Adds the conversation before the user's message `number`, from 1, so that a reply is judged in context.
     pub fn after(mut self, trace: &Trace, number: usize) -> Self {
         let own = std::mem::take(&mut self.parts);
         for earlier in number.saturating_sub(MAX_EARLIER).max(1)..number {
@@ -126,13 +125,13 @@ impl Material {
         self
     }
 
-    /// True if the material has no parts of the agent's own.
+    /// Returns `true` if none of the material is the agent's own.
     pub fn is_empty(&self) -> bool {
         !self.parts.iter().any(|part| part.is_agents)
     }
 
-    /// True if the agent's own parts contain this passage: its words in the same order. Case, punctuation and white
-    /// space may differ, and `…` or `...` stands for omitted text.
+    /// Returns `true` if the agent's own parts contain this passage: its words in the same order. Case, punctuation
+    /// and white space may differ, and `…` or `...` stands for omitted text.
     pub fn has(&self, quote: &str) -> bool {
         let quote = visible(quote);
         let pieces: Vec<&str> = quote.split("...").flat_map(|piece| piece.split('…')).collect();
@@ -151,7 +150,7 @@ impl Material {
         }
     }
 
-    /// Adds the calls that were made for that message of the user, or all of them.
+    /// Adds the calls that were made for that user message, or all of them.
     fn add_calls(&mut self, trace: &Trace, message: usize, all: bool) {
         let of_message = |call: &&TracedCall| {
             let turn = trace.turns.get(call.turn);
@@ -256,7 +255,7 @@ fn bare(text: &str) -> String {
     words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
 
-/// True if `text` contains all pieces in order. In scripts that separate words, only whole words match.
+/// Returns `true` if `text` contains all pieces in order. In scripts that separate words, only whole words match.
 fn holds_in_order(text: &str, pieces: &[String]) -> bool {
     let text = format!(" {text} ");
     let mut rest = text.as_str();

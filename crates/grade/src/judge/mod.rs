@@ -1,16 +1,16 @@
-//! Judges: models that are asked questions that a pattern cannot decide.
+//! Judges: models that answer questions that a pattern cannot decide.
 //!
 //! A judged assertion has two pure halves around one model call. `Judged::question` turns evidence into a question,
 //! and `Judged::decide` turns the answers into a verdict. The model only reports observations: for each criterion a
 //! mark or a score, with a quote that shows it. If the quote is not in the material, the answer is rejected. The code
-//! here computes from the report whether the assertion passes.
+//! here uses the report to compute whether the assertion passes.
 //!
 //! The material is not trusted. It is inside a fence whose delimiters are random for each call and do not occur in the
-//! material, and the text around it does not depend on the material (`prompt.rs`). An answer must repeat a random word
-//! of the call, so an answer that was prepared in the material is rejected.
+//! material, and the text around it does not depend on the material (`prompt.rs`). An answer must repeat the call's
+//! random word, so an answer prepared in the material is rejected.
 //!
-//! A judge that fails is asked once more. After that the finding is undecided, which never counts against an agent.
-//! That a judge is not available is detected once for the whole run (`breaker.rs`). The usage of judges is accounted
+//! A judge that fails is asked once more. After that the finding is undecided, which never counts against an agent. An
+//! unavailable judge is detected once for the whole run (`breaker.rs`). The usage of judges is accounted for
 //! separately.
 
 mod answer;
@@ -54,7 +54,7 @@ pub(crate) trait Judged: Debug + Send + Sync {
     /// Returns the verdict from the answers.
     fn decide(&self, question: &Question, votes: &Votes<'_>) -> Verdict;
 
-    /// Returns the probes of the sandbox that it needs.
+    /// Returns the sandbox probes that it needs.
     fn needs(&self) -> Vec<Need> {
         Vec::new()
     }

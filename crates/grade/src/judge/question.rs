@@ -1,5 +1,5 @@
-//! Question for a judge about one assertion. It does not depend on the judge, and does not have the random parts of a
-//! call.
+//! Question for a judge about one assertion. It does not depend on the judge, and does not contain the random parts of
+//! a call.
 
 use super::material::Material;
 
@@ -25,12 +25,12 @@ pub(crate) enum Form {
     Scores(u64),
     /// A mark, and a score from 1 to this maximum.
     MarksAndScores(u64),
-    /// The claims of the reply, and how each relates to the reference text.
+    /// The claims in the reply, and how each relates to the reference text.
     Claims,
 }
 
 impl Form {
-    /// True if an answer has a mark.
+    /// Returns `true` if an answer has a mark.
     pub fn has_marks(self) -> bool {
         matches!(self, Self::Marks | Self::MarksAndScores(_))
     }

@@ -1,4 +1,4 @@
-//! Shared code of judged assertions: reading their fields, and formatting the answers of judges.
+//! Shared code for judged assertions: reading their fields, and formatting judges' answers.
 
 use model::{Node, NodeKind, decode};
 
@@ -7,7 +7,7 @@ use crate::format;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 
-/// Maximum number of judges of a panel. More would cost without adding information.
+/// Maximum number of judges on a panel. More would cost without adding information.
 pub(crate) const MAX_JUDGES: u64 = 15;
 
 /// Reads `judges`.
@@ -42,7 +42,7 @@ pub(crate) fn points(score: f64) -> String {
     ((score * 100.0).round() / 100.0).to_string()
 }
 
-/// Returns the verdict of a rating from 1 to `scale` that must reach `threshold`. `wanted` describes that.
+/// Returns the verdict on a rating from 1 to `scale` that must reach `threshold`. `wanted` describes that.
 pub(crate) fn rated(votes: &Votes<'_>, scores: &Scores, scale: u64, threshold: f64, wanted: String) -> Verdict {
     let reason = format!("{} of {scale}{}{}", points(scores.mean()), scores.describe(), reasoning(votes, 0));
     let share = (scores.mean() - 1.0) / (scale - 1) as f64;
@@ -57,13 +57,13 @@ pub(crate) fn rated(votes: &Votes<'_>, scores: &Scores, scale: u64, threshold: f
     }
 }
 
-/// Returns the reasoning of a judge that agrees with the majority about the criterion number `at`.
+/// Returns the reasoning of a judge that agrees with the majority about the criterion at index `at`.
 pub(crate) fn reasoning(votes: &Votes<'_>, index: usize) -> String {
     let text = votes.deciding_mark(index).map(|mark| mark.reasoning.as_str()).filter(|text| !text.is_empty());
     text.map_or_else(String::new, |text| format!(": {text}"))
 }
 
-/// Returns the passage that was quoted for the criterion number `at`.
+/// Returns the passage quoted for the criterion at index `at`.
 pub(crate) fn quote(votes: &Votes<'_>, index: usize) -> Option<String> {
     let quote = votes.deciding_mark(index).map(|mark| mark.quote.as_str())?;
     (!quote.is_empty()).then(|| format::quoted(quote))
@@ -81,7 +81,7 @@ pub(crate) fn line(votes: &Votes<'_>, index: usize, name: &str) -> String {
     format!("{majority}{}: {name}{quote}{}", tally.agreement(), reasoning(votes, index))
 }
 
-/// Returns why the judges could not decide.
+/// Returns the reason why the judges could not decide.
 pub(crate) fn split(votes: &Votes<'_>) -> &'static str {
     if votes.asked > 1 { "the judges do not agree" } else { "the judge cannot tell" }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Returns the answer of more than half of the judges that were asked, or `None`.
+    /// Returns the answer given by more than half of the judges that were asked, or `None`.
     pub fn majority(self) -> Option<bool> {
         if self.met * 2 > self.asked {
             return Some(true);
@@ -62,7 +62,7 @@ impl Scores {
         self.given.iter().sum::<f64>() / self.given.len().max(1) as f64
     }
 
-    /// True if the mean reaches `threshold`. Returns `None` if that depends on missing scores.
+    /// Returns `true` if the mean reaches `threshold`. Returns `None` if that depends on missing scores.
     pub fn reaches(&self, threshold: f64) -> Option<bool> {
         // Floating-point sums of tenths are not exact.
         let reached = |mean: f64| mean >= threshold - 1e-9;
@@ -91,14 +91,14 @@ impl<'a> Votes<'a> {
         Tally { met: count(true), violated: count(false), asked: self.asked }
     }
 
-    /// Returns the first mark that agrees with the majority about the criterion at `index`. Without one, returns the first
-    /// mark.
+    /// Returns the first mark that agrees with the majority about the criterion at `index`. Without one, returns the
+    /// first mark.
     pub fn deciding_mark(&self, index: usize) -> Option<&'a CriterionMark> {
         let wanted = self.tally(index).majority();
         self.marks(index).find(|mark| mark.met == wanted).or_else(|| self.marks(index).next())
     }
 
-    /// Returns the scores of the criterion at `index`, from 1 to `scale`. `of` reads a score from a mark.
+    /// Returns the scores for the criterion at `index`, from 1 to `scale`. `of` reads a score from a mark.
     pub fn scores(&self, index: usize, scale: u64, of: impl Fn(&CriterionMark) -> Option<u64>) -> Scores {
         let given: Vec<f64> = self.marks(index).filter_map(of).map(|score| score as f64).collect();
         let missing = self.asked.saturating_sub(given.len()) as f64;
@@ -116,7 +116,8 @@ impl<'a> Votes<'a> {
     }
 }
 
-/// True if the answer contains at least one claim that agrees with the reference text and none that contradicts it.
+/// Returns `true` if the answer contains at least one claim that agrees with the reference text and none that
+/// contradicts it.
 pub(crate) fn is_factual(answer: &Answer) -> bool {
     let has = |status: ClaimStatus| answer.marks.iter().any(|mark| mark.status == Some(status));
     has(ClaimStatus::Consistent) && !has(ClaimStatus::Contradicted)

@@ -1,4 +1,4 @@
-//! Finds the programs that a command runs indirectly: after `sudo`, inside of `bash -c`, as a script.
+//! Finds the programs that a command runs indirectly: after `sudo`, inside `bash -c`, as a script.
 
 use super::{MAX_DEPTH, commands_within};
 
@@ -6,7 +6,7 @@ use super::{MAX_DEPTH, commands_within};
 const RESERVED: [&str; 13] =
     ["if", "then", "elif", "else", "fi", "while", "until", "do", "done", "!", "{", "}", "time"];
 
-/// Words that begin something that is not a command, up to its end.
+/// Words that begin something other than a command, up to its end.
 const HEADS: [&str; 4] = ["for", "case", "select", "function"];
 
 /// Programs that run the command in their arguments.
@@ -86,7 +86,7 @@ fn next_program<'w>(name: &str, rest: &'w [String]) -> Option<&'w [String]> {
     rest.get(from..)
 }
 
-/// Returns the command line that a shell is given with `-c`.
+/// Returns the command line passed to a shell with `-c`.
 fn code_of<'w>(name: &str, rest: &'w [String]) -> Option<&'w str> {
     if !SHELLS.contains(&name) {
         return None;
@@ -116,8 +116,8 @@ fn plain_name(program: &str) -> &str {
     }
 }
 
-/// True if `invocation` is a run of `wanted`: the same program, followed by the same words. The first of those words
-/// must come first and the others in their order. Options may be anywhere.
+/// Returns `true` if `invocation` runs `wanted`: the same program, followed by the same words. The first of those
+/// words must come first and the others in their order. Options may be anywhere.
 pub(crate) fn is_run_of(wanted: &[String], invocation: &[String]) -> bool {
     let (Some((program, wanted)), Some((found, rest))) = (wanted.split_first(), invocation.split_first()) else {
         return false;

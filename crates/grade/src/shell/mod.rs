@@ -1,13 +1,13 @@
-//! Parses shell command lines, as far as their text shows, into commands and words.
+//! Parses shell command lines, as far as their text allows, into commands and words.
 
 mod invocation;
 
 pub(crate) use self::invocation::{invocations, is_before_command, is_run_of};
 
-/// Maximum nesting of command lines inside of command lines.
+/// Maximum nesting of command lines inside command lines.
 const MAX_DEPTH: usize = 8;
 
-/// Maximum number of unterminated inner command lines. After that, no more are looked for.
+/// Maximum number of unterminated inner command lines. After that, no more are searched for.
 const MAX_UNCLOSED: usize = 16;
 
 /// Operator after a command.
@@ -32,7 +32,7 @@ pub(crate) struct Simple {
     pub then: Then,
 }
 
-/// Returns the commands of `line`. Those inside of `$(…)` come after the command that contains them.
+/// Returns the commands in `line`. Those inside `$(…)` come after the command that contains them.
 pub(crate) fn commands(line: &str) -> Vec<Simple> {
     commands_within(line, 0)
 }
@@ -52,7 +52,7 @@ struct Lexer {
     commands: Vec<Simple>,
     words: Vec<String>,
     word: Option<String>,
-    /// Command lines inside of the command that is being read.
+    /// Command lines inside the command that is being read.
     inner: Vec<String>,
     /// Number of inner command lines that were not terminated.
     unclosed: usize,
@@ -168,7 +168,7 @@ impl Lexer {
         }
     }
 
-    /// Reads a command substitution inside of a word, or only the letter.
+    /// Reads a command substitution inside a word, or only the letter.
     fn dollar(&mut self, letter: char) {
         self.push(letter);
         // Searching for a missing end is slow.

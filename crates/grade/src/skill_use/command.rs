@@ -24,7 +24,8 @@ const MAX_WORDS: usize = 4000;
 /// File or directory that a command reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Read {
-    /// Path relative to the initial directory of the line, or absolute if the line says so. It is not looked up.
+    /// Path relative to the line's initial directory, or absolute if the line says so. The file system is not
+    /// consulted.
     pub(super) path: String,
     /// True if it may be a directory that is searched completely.
     pub(super) is_search: bool,
@@ -80,7 +81,7 @@ impl LineReader {
         for word in arguments.iter().filter(|word| !word.starts_with('-')) {
             self.add(word, is_search);
             if RUNNERS.contains(&name) {
-                // In code that is given on the line, file names are in quotes.
+                // In code given on the command line, file names are in quotes.
                 let pieces = word.split(|letter: char| letter.is_whitespace() || "\"'`(),;[]{}=+".contains(letter));
                 pieces.filter(|piece| piece.contains('/') && *piece != word).for_each(|piece| self.add(piece, false));
             }
@@ -92,7 +93,7 @@ impl LineReader {
         self.found.push(Read { path, is_search });
     }
 
-    /// Returns `word` as a path relative to the initial directory of the line.
+    /// Returns `word` as a path relative to the line's initial directory.
     fn place(&self, word: &str) -> String {
         let word = self.filled(word);
         if word.starts_with(['/', '~', '$']) || self.folder.is_empty() {

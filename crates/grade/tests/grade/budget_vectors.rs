@@ -1,4 +1,4 @@
-//! Compares budgets with recorded results of agent-skill-eval 0.6.1. Only the wording may differ. Also tests each
+//! Compares budgets with recorded results from agent-skill-eval 0.6.1. Only the wording may differ. Also tests each
 //! budget on its own: below, at and above the usage, warning and failing.
 
 #![allow(clippy::unwrap_used)]
@@ -11,7 +11,7 @@ use trialrun_grade::{grade, warnings};
 
 const BUDGET: &str = include_str!("../vectors/agent-skill-eval/budget.json");
 
-/// Returns evidence of a trial with that usage and duration.
+/// Returns the evidence of a trial with that usage and duration.
 fn evidence(usage: Usage, duration_ms: Option<u64>, limits: Limits) -> Evidence {
     let mut steps = vec![Step::UserMessage { index: 1, of: 1, text: "go".into() }];
     steps.push(Step::Finished {

@@ -113,7 +113,7 @@ fn classify() -> Vec<Vector> {
     lines(CLASSIFY).into_iter().map(vector).collect()
 }
 
-/// Returns the class of each assertion that a claim is compiled to, by its original name.
+/// Returns the class of each assertion to which a claim is compiled, by its original name.
 fn classes(check: &Check) -> String {
     let class = |method: &str| match method {
         "judge" => "llm",
@@ -130,7 +130,7 @@ fn classes(check: &Check) -> String {
     check.method().split(" + ").map(class).collect::<Vec<_>>().join(" + ")
 }
 
-/// Returns a recorded snapshot. The commit of a branch is only given if the branch existed before.
+/// Returns a recorded snapshot. A branch has a commit only if it existed before.
 fn state(snapshot: &Value) -> RepositoryState {
     let head = snapshot["head_sha"].as_str();
     let branch = snapshot["current_branch"].as_str().filter(|branch| !branch.is_empty() && *branch != "HEAD");
@@ -145,15 +145,14 @@ fn state(snapshot: &Value) -> RepositoryState {
         number: request["number"].as_u64().unwrap(),
         head: request["headRefName"].as_str().map(str::to_owned),
         base: request["baseRefName"].as_str().map(str::to_owned),
-        url: None,
         open: request["state"] == "OPEN",
+        ..ReviewRequest::default()
     };
     let remote = RemoteState {
         url: "https://github.com/foo/bar".into(),
         branches: Some(heads.iter().map(|(name, head)| (name.clone(), text(head))).collect()),
         review_requests: Some(snapshot["open_prs"].as_array().unwrap().iter().map(request).collect()),
-        unknown: Vec::new(),
-        by_others: Vec::new(),
+        ..RemoteState::default()
     };
     RepositoryState {
         head: head.map(str::to_owned),
@@ -308,7 +307,7 @@ fn every_vector_matches_or_is_listed_with_a_reason() {
     );
     let cited = |reason: &String| ["BUG", "WEAK", "issue 5"].iter().any(|mark| reason.contains(mark));
     wrong.extend(listed.iter().filter(|(_, reason)| !cited(reason)).map(|(name, _)| format!("{name}: cites nothing")));
-    // Written to stdout directly, because the output of passing tests is captured and the count is for the reader of
+    // Written directly to stdout, because the output of passing tests is captured and the count is for whoever reads
     // the run.
     let counted =
         format!("skill evaluation vectors: {agree} agree + {differ} listed = {} of {}", agree + differ, vectors.len());

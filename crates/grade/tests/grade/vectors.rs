@@ -228,7 +228,7 @@ fn every_vector_matches_or_is_listed_with_a_reason() {
     );
     let cited = |reason: &String| ["BUG", "WEAK", "item 8"].iter().any(|mark| reason.contains(mark));
     wrong.extend(listed.iter().filter(|(_, reason)| !cited(reason)).map(|(name, _)| format!("{name}: cites nothing")));
-    // Written to stdout directly, because the output of passing tests is captured and the count is for the reader of
+    // Written directly to stdout, because the output of passing tests is captured and the count is for whoever reads
     // the run.
     let counted =
         format!("assertion vectors: {agree} agree + {differ} listed = {} of {}", agree + differ, vectors.len());

@@ -20,8 +20,8 @@ static CHAT: Vendor = Vendor {
 
 pub(super) const PROVIDER: Provider = Provider::new(&CHAT, "Ollama, local or remote");
 
-/// Converts `OLLAMA_HOST` to a URL. The variable may be only a host. It also tells servers which address to listen
-/// on, so it may be the wildcard address.
+/// Converts `OLLAMA_HOST` to a URL. The variable may be just a host. It also tells servers on which address to listen,
+/// so it may be the wildcard address.
 fn to_url(written: &str) -> Cow<'_, str> {
     if written.contains("://") {
         return Cow::Borrowed(written);

@@ -18,7 +18,7 @@ static NAMED_CHAT: Vendor = Vendor { name: "openai-chat", ..CHAT_COMPLETIONS };
 static RESPONSES: Vendor =
     Vendor { name: "openai-responses", dialect: &responses::Client, path: "/responses", ..CHAT_COMPLETIONS };
 
-/// API that stores conversations at the vendor; requests do not name a model.
+/// API that stores conversations at the vendor. Requests do not name a model.
 pub(super) static ASSISTANTS: Vendor =
     Vendor { path: "", headers: &[("openai-beta", "assistants=v2")], ..CHAT_COMPLETIONS };
 

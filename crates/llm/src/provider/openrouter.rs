@@ -1,4 +1,4 @@
-//! OpenRouter: models of many vendors at one address, through Chat Completions.
+//! OpenRouter: models from many vendors at one address, through Chat Completions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const ADDRESS: &str = "OPENROUTER_BASE_URL";
 const HOME: &str = "https://openrouter.ai/api/v1";
 /// Timeout for fetching the list.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum size of the list in bytes. It has about a kilobyte for each model.
+/// Maximum size of the list in bytes. It has about a kilobyte per model.
 const MAX_LIST_BYTES: usize = 16 * 1024 * 1024;
 
 static CHAT: Vendor = Vendor {
@@ -29,11 +29,11 @@ pub(super) const PROVIDER: Provider =
     Provider { argument: "VENDOR/MODEL", ..Provider::new(&CHAT, "OpenRouter, Chat Completions API") };
 
 impl Providers {
-    /// Returns OpenRouter's prices. The list is fetched once, without a key, and the result is remembered.
+    /// Returns OpenRouter's prices. The list is fetched once, without a key, and the result is cached.
     /// `OPENROUTER_BASE_URL` sets another address.
     ///
     /// # Errors
-    /// Returns the reason why there is no list, in words.
+    /// Returns the reason why there is no list.
     pub async fn openrouter_list(&self) -> Result<&Arc<ListPrices>, &str> {
         let list = self.list().get_or_init(|| async {
             match timeout(TIMEOUT, self.fetch_list()).await {

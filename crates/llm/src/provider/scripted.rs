@@ -14,7 +14,7 @@ pub(super) const PROVIDER: Provider = Provider {
     vendor: None,
 };
 
-/// Reads the script that `options` names.
+/// Reads the script that `options` specifies.
 pub(super) fn open(options: &ProviderOptions<'_>) -> Result<Opened, OpenError> {
     let node = (options.read)(options.argument).map_err(OpenError::Invalid)?;
     Script::from_node(&node).map(|script| Opened::Script(Arc::new(script))).map_err(OpenError::Invalid)

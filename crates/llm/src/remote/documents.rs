@@ -1,4 +1,4 @@
-//! Documents from a vendor's API other than model responses, addressed by paths under its base URL.
+//! Documents from a vendor's API other than model responses, identified by paths below its base URL.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use super::retry_policy::RetryPolicy;
 use crate::account::Account;
 use crate::{Failure, FailureKind, Policy};
 
-/// Documents of a vendor, as seen by one trial. Requests are signed and retried, and share the account with all its
+/// A vendor's documents, as seen by one trial. Requests are signed and retried, and share the account with all its
 /// other callers. No error contains a key.
 pub struct Documents {
     exchange: Exchange,
@@ -35,7 +35,7 @@ impl Documents {
     /// Sends `body` to `path`. Retries only if the vendor cannot have processed the request.
     ///
     /// # Errors
-    /// Like [`get`](Self::get).
+    /// See [`get`](Self::get).
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
         let is_untouched =
             |trouble| matches!(trouble, FailureKind::RateLimit | FailureKind::Overloaded | FailureKind::Unreachable);

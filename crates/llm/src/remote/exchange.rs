@@ -18,11 +18,11 @@ use crate::frames::Frames;
 use crate::wire::{Assemble, BadResponse, Dialect, Framing, Progress, ReportedError};
 use crate::{Failure, FailureKind, PendingRequests, Policy, Reply, Request, error_chain, retry_after};
 
-/// Marker at the end of an event stream, used by some vendors.
+/// Marker that some vendors send at the end of an event stream.
 const END: &[u8] = b"[DONE]";
 /// Timeout for reading the rest of a complete response, so that the connection can serve the next request.
 const REST: Duration = Duration::from_millis(50);
-/// Maximum number of bytes of an error that are read.
+/// Maximum number of bytes that are read of an error.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// Endpoint to which requests are sent.
@@ -84,7 +84,7 @@ struct Attempt<'a> {
     request: &'a Request,
     policy: &'a Policy,
     sent: String,
-    /// True once a part of the response has arrived.
+    /// True once part of the response has arrived.
     has_begun: AtomicBool,
 }
 
@@ -101,7 +101,7 @@ impl Attempt<'_> {
             .body(body)
             .send();
         let pending_request = pending.begin(self.sent.clone());
-        // The connection has its own timeout, which is reported separately.
+        // Opening the connection has its own timeout, which is reported separately.
         let limit = self.policy.timeouts.first_byte;
         let response = timeout(limit + self.policy.timeouts.connect, sending).await;
         let response = response.map_err(|_| self.silent(limit))?;
@@ -117,8 +117,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Returns `true` if the response is a stream. Its content type takes precedence over the kind that was
-    /// requested.
+    /// Returns `true` if the response is a stream. Its content type takes precedence over the kind of response that
+    /// was requested.
     fn is_stream(&self, response: &Response) -> bool {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         match kind.split(';').next().unwrap_or_default().trim() {
@@ -134,7 +134,7 @@ impl Attempt<'_> {
         self.exchange.dialect.reply(self.request, document).map_err(|bad_response| self.bad_response(bad_response))
     }
 
-    /// Reads the whole of a response that is one document.
+    /// Reads a response that is a single document.
     async fn whole(&self, arriving: &mut Arriving) -> Result<Value, Failure> {
         let mut body = Vec::new();
         while let Some(bytes) = self.next(arriving).await? {
@@ -159,7 +159,7 @@ impl Attempt<'_> {
             let _ = timeout(REST, rest).await;
         } else {
             for piece in frames.finish() {
-                // A piece at the end of a stream that cannot be parsed was cut off there.
+                // If the last piece of a stream cannot be parsed, it was cut off.
                 if serde_json::from_slice::<Value>(&piece).is_err() && piece != END {
                     break;
                 }
@@ -203,7 +203,7 @@ impl Attempt<'_> {
         Ok(bytes)
     }
 
-    /// Creates the failure for a response without a success status.
+    /// Creates the failure for a response that has no success status.
     async fn refused(&self, mut response: Response) -> Failure {
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
@@ -226,12 +226,12 @@ impl Attempt<'_> {
             message: if body.starts_with(b"<") { "a web page".to_owned() } else { self.shown(&body) },
         });
         if let Some(location) = location {
-            // The other address may contain a key, too.
+            // The other address may also contain a key.
             let location = location.split(['?', '#']).next().unwrap_or_default().to_owned();
             reported.message = format!("it redirects to {location}, and the key is not sent there");
         }
         if let Some(key) = &self.exchange.key {
-            // Remove the key before the message is shortened, otherwise half a key could be left at its end.
+            // The key is removed before the message is shortened; otherwise half a key could be left at its end.
             reported.message = key.scrub(&reported.message);
         }
         Failure { retry_after: wait, ..Failure::reported(Some(status), &reported, &self.sent) }
@@ -282,7 +282,7 @@ impl Attempt<'_> {
     fn broken(&self, error: reqwest::Error) -> Failure {
         let error = error.without_url();
         let reported = error_chain(&error);
-        // The decompressor reports every broken body as undecodable, even if the connection closed.
+        // The decompressor reports any broken body as undecodable, even if the connection closed.
         let is_cut =
             ["error reading a body", "unexpected end", "unexpected EOF"].iter().any(|sign| reported.contains(sign));
         let trouble = match () {
@@ -295,7 +295,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Response that is being received.
+/// A response that is being received.
 struct Arriving {
     response: Response,
     seen: usize,

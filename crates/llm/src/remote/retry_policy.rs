@@ -8,17 +8,17 @@ use crate::account::Account;
 use crate::{Failure, FailureKind, Policy};
 
 /// Rules for retries of a request, and the account whose callers may have to wait.
-pub(super) struct RetryPolicy<'a> {
-    pub(super) account: &'a Arc<Account>,
-    pub(super) policy: &'a Policy,
+pub(crate) struct RetryPolicy<'a> {
+    pub(crate) account: &'a Arc<Account>,
+    pub(crate) policy: &'a Policy,
     /// Returns `true` for failures that may be retried.
-    pub(super) again: fn(FailureKind) -> bool,
+    pub(crate) again: fn(FailureKind) -> bool,
 }
 
 impl RetryPolicy<'_> {
     /// Sends the request until there is a response, or further tries cannot succeed. `tokens` returns the usage of a
     /// response, and `on_retry` is called for each try that failed and is repeated.
-    pub(super) async fn ask<T, F: Future<Output = Result<T, Failure>>>(
+    pub(crate) async fn ask<T, F: Future<Output = Result<T, Failure>>>(
         &self,
         mut attempt: impl FnMut() -> F,
         tokens: impl Fn(&T) -> Option<u64>,
@@ -51,7 +51,7 @@ impl RetryPolicy<'_> {
                 error: failure.to_string(),
                 delay_ms: u64::try_from(wait.as_millis()).ok(),
             });
-            // Otherwise the account delays all its callers.
+            // Otherwise, the account delays all its callers.
             if !failure.kind.is_everybodys() {
                 tokio::time::sleep(wait).await;
             }

@@ -1,4 +1,4 @@
-//! Address of a vendor and authentication of requests to it.
+//! Address of a vendor, and authentication of requests to it.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -19,26 +19,26 @@ use crate::{PendingRequests, credentials};
 pub(crate) struct Vendor {
     pub(crate) name: &'static str,
     pub(crate) dialect: &'static dyn Dialect,
-    /// Variables for the key, of which the first one that is set counts, and last that for the address.
+    /// Variables for the key, of which the first one that is set counts, followed by the variable for the address.
     pub(crate) variables: &'static [&'static str],
-    /// Header for the key in the first variable. Any other key is sent as `Authorization: Bearer`.
+    /// Header for the key if it comes from the first variable. Any other key is sent as `Authorization: Bearer`.
     pub(crate) key_header: Option<&'static str>,
     /// True if the vendor's own address rejects requests without a key.
     pub(crate) needs_key: bool,
     /// Vendor's own address.
     pub(crate) address: Option<&'static str>,
-    /// Converts an address to a URL, where users may write it in another form.
+    /// Converts an address to a URL, for vendors whose addresses users may write in another form.
     pub(crate) to_url: fn(&str) -> Cow<'_, str>,
-    /// First part of its paths.
+    /// First part of its API paths.
     pub(crate) version: &'static str,
-    /// True if a base URL with a path already contains the version, as is common with this vendor.
+    /// True if a base URL with a path already contains the version, as is common for this vendor.
     pub(crate) is_version_given: bool,
     pub(crate) path: &'static str,
     pub(crate) headers: &'static [(&'static str, &'static str)],
 }
 
 impl Vendor {
-    /// A vendor with the Chat Completions API at an address that is set.
+    /// A vendor with the Chat Completions API, at a configured address.
     pub(crate) const CHAT_COMPLETIONS: Self = Self {
         name: "compatible",
         dialect: &Client { limit: "max_tokens" },
@@ -90,7 +90,7 @@ impl Vendor {
         Ok((Exchange::new(client, url, headers, key, self.dialect), account, is_own))
     }
 
-    /// Returns the URL of requests, and `true` if it is at the vendor's own address.
+    /// Returns the URL for requests, and `true` if it is at the vendor's own address.
     fn url(&self, options: &ProviderOptions<'_>) -> Result<(Url, bool), OpenError> {
         let variable = self.variables.last().copied().unwrap_or_default();
         let set = || options.providers.credentials().get(variable);
@@ -116,7 +116,7 @@ impl Vendor {
         Ok((url.clone(), own.is_some_and(|own| own.origin() == url.origin())))
     }
 
-    /// Returns the key, and the headers of every request.
+    /// Returns the key, and the headers for every request.
     fn signed(
         &self,
         options: &ProviderOptions<'_>,

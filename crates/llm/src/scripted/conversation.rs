@@ -4,7 +4,7 @@ use super::context::ScriptContext;
 use super::step::Step;
 use crate::{ConversationRole, Request};
 
-/// Steps, and conditions on the requests they are for.
+/// Steps, and conditions on the requests that they answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Conversation {
     pub(super) name: Option<String>,

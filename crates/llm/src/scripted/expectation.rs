@@ -1,4 +1,4 @@
-//! Expectations of a script about a request.
+//! A script's expectations about a request.
 
 use model::nearest;
 

@@ -32,13 +32,13 @@ pub(super) const KINDS: &[(&str, FaultKind)] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) kind: FaultKind,
-    /// HTTP status of an error status.
+    /// HTTP status of the response.
     pub(super) status: u16,
-    /// Vendor's error code of an error status or an error event, if it is not the usual one.
+    /// Vendor's error code in an error response or an error event, if it is not the usual one.
     pub(super) code: Option<String>,
-    /// Message of an error status or an error event.
+    /// Message in an error response or an error event.
     pub(super) message: Option<String>,
-    /// Headers of an error status.
+    /// Headers of an error response.
     pub(super) headers: Vec<(String, String)>,
 }
 

@@ -33,6 +33,8 @@ use std::sync::Arc;
 
 pub use context::ScriptContext;
 pub use playback::{Playback, Problem, ServedFault};
+#[cfg(test)]
+pub(crate) use tests::specimen;
 
 use conversation::Conversation;
 use step::Step;
@@ -67,7 +69,7 @@ impl Script {
         self.steps.is_empty()
     }
 
-    /// Starts to play the script for one trial.
+    /// Starts playing the script for one trial.
     pub fn play(self: &Arc<Self>, context: ScriptContext) -> Playback {
         Playback::new(Arc::clone(self), context)
     }

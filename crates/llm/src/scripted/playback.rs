@@ -263,16 +263,7 @@ impl Model for Playback {
     fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>> {
         Box::pin(async move {
             let Served { answer, pending_request: _waiting } = self.serve(request).await;
-            match answer {
-                Answer::Reply(reply) => Ok(reply),
-                Answer::Failed(error) => Err(error),
-                Answer::Broken { how, .. } => match how {
-                    Break::Cut => Err(ProviderError::Cut),
-                    Break::Malformed => Err(ProviderError::Malformed),
-                    Break::ErrorEvent { kind, message } => Err(ProviderError::Reported { kind, message }),
-                    Break::Hang | Break::HangStream => std::future::pending().await,
-                },
-            }
+            answer.perform().await
         })
     }
 
@@ -341,8 +332,8 @@ fn request_capacity(steps: &[Step]) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// Creates a short reply to a request that the script does not cover. It uses no tokens, so that a trial's tokens are
-/// those of the script.
+/// Creates a short reply to a request that the script does not cover. It uses no tokens, so a trial's tokens are those
+/// in the script.
 fn side_reply(request: &Request, number: u64) -> Reply {
     Reply {
         message_id: format!("msg_side_{number:04}"),
@@ -367,7 +358,7 @@ mod tests {
         specimen::script(text).play(context)
     }
 
-    /// Creates a request of the main conversation, as sent by an agent that does not mark its conversations.
+    /// Creates a request in the main conversation, as sent by an agent that does not mark its conversations.
     fn asks(text: &str) -> Request {
         Request {
             model: "m1".into(),

@@ -15,7 +15,7 @@ use crate::StopReason;
 use crate::reply::STOP_REASONS;
 
 impl Script {
-    /// Reads a script. On failure returns every problem of the file, in the file's order.
+    /// Reads a script. On failure, returns every problem in the file, in the file's order.
     pub fn from_node(node: &Node) -> Result<Self, Vec<Diagnostic>> {
         let mut problems = Problems::new();
         let script = script(node, &mut problems);

@@ -1,4 +1,4 @@
-//! Reply of a script.
+//! A reply in a script.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::expectation::Expectation;
 use super::fault::Fault;
 use crate::{Block, Reply, Request, StopReason};
 
-/// Default tokens of a reply.
+/// Default number of tokens in a reply.
 pub(super) const DEFAULT_TOKENS: Tokens =
     Tokens { input: 100, cache_read: 0, cache_write: 0, output: 10, reasoning: None };
 
@@ -30,7 +30,7 @@ pub(super) struct Step {
     pub(super) place: String,
 }
 
-/// Tool call of a script.
+/// Tool call in a script.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Call {
     pub(super) name: String,

@@ -1,6 +1,6 @@
 //! Compares the reference page with the keys that the reader of scripts knows.
 
-pub(super) mod specimen;
+pub(crate) mod specimen;
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn table(after: &str) -> Vec<String> {
     rows.take_while(|line| line.starts_with('|')).map(first).collect()
 }
 
-/// Returns the keys that the reader accepts at the place where `text` has the `zzzz` key.
+/// Returns the keys that the reader accepts at the location where `text` has the `zzzz` key.
 fn keys_read(text: &str) -> Vec<String> {
     let problems = Script::from_node(&specimen::node("s.yaml", text)).unwrap_err();
     let unknown = problems.iter().find(|problem| problem.message.starts_with("unknown key `zzzz`"));

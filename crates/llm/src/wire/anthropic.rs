@@ -6,12 +6,12 @@ use model::Tokens;
 use serde_json::{Value, json};
 
 use super::parts::{
-    ErrorCodes, estimate, function, halves, model, object, rejection, take_list, take_stream, take_tools, used,
+    ErrorCodes, estimate, function, halves, model, object, rejection, take_list, take_stream, take_tools, used, written,
 };
 use super::{Incoming, Rejection, SseEvent, SseStream, Wire};
 use crate::{Block, Conversation, ConversationRole, Message, Reply, Request, Role, StopReason, ToolSpec};
 
-/// Vendor's error types by status.
+/// The vendor's error types by status.
 const ERRORS: ErrorCodes = ErrorCodes(&[
     (400, "invalid_request_error"),
     (401, "authentication_error"),
@@ -67,7 +67,7 @@ impl Wire for Messages {
     }
 
     fn stream(&self, reply: &Reply) -> SseStream {
-        // Output is counted as it is written: the first event reports at most one token, the last one the total.
+        // Output is counted as it is generated: the first event reports at most one token, the last one the total.
         let first = used(reply).output.min(1);
         let start = json!({
             "type": "message_start",
@@ -107,7 +107,7 @@ impl Wire for Messages {
     }
 }
 
-/// Identifies a sub-agent's requests: by a header with its id, or by the first piece of their system prompt.
+/// Identifies the requests of a sub-agent by a header with its id, or by the first piece of their system prompt.
 fn conversation<'h>(header: &dyn Fn(&str) -> Option<&'h str>, system: &[String]) -> Conversation {
     let agent = header("x-claude-code-agent-id").map(str::to_owned);
     let marked = system.first().is_some_and(|text| text.contains("cc_is_subagent=true"));
@@ -131,7 +131,7 @@ fn message(value: Value, index: usize) -> Result<Message, Rejection> {
     Ok(Message { role, content: content(content_value, &format!("messages.{index}.content"))? })
 }
 
-/// Reads a string, or a list of blocks.
+/// Reads a string or a list of blocks.
 fn content(value: Value, place: &str) -> Result<Vec<Block>, Rejection> {
     match value {
         Value::String(text) => Ok(vec![Block::Text { text }]),
@@ -176,7 +176,7 @@ fn tool(value: Value) -> Result<ToolSpec, Rejection> {
     function(fields, "input_schema")
 }
 
-/// Formats a reply, or its beginning, that has `output` tokens.
+/// Formats a reply, or its beginning, with `output` tokens.
 fn message_json(reply: &Reply, content: &[Value], stop_reason: Option<&str>, output: u64) -> Value {
     json!({
         "id": reply.message_id,
@@ -224,7 +224,7 @@ fn block_events(index: usize, whole: Value, block: &Block) -> Vec<SseEvent> {
         }
         Block::ToolUse { id, name, input } => {
             let begun = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
-            let input = input.to_string();
+            let input = written(input);
             let deltas = halves(&input).map(|part| json!({"type": "input_json_delta", "partial_json": part})).collect();
             (begun, deltas)
         }

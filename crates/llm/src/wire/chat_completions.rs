@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions: `POST /v1/chat/completions`, which many other servers support, too.
+//! OpenAI Chat Completions: `POST /v1/chat/completions`, which many other servers support too.
 
 mod client;
 mod server;
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use super::parts::{whole, written};
 use crate::{Block, StopReason};
 
-/// Name of the format, and the field that contains a schema.
+/// Name of the format, and of the field that contains a schema.
 const SCHEMA: &str = "json_schema";
 
-/// Reads the usage. Here the prompt includes cached tokens, and the completion includes reasoning. Some vendors count
-/// reasoning separately, which the total shows.
+/// Reads the usage. In this format, the prompt includes cached tokens, and the completion includes reasoning. Some
+/// vendors count reasoning separately, which the total reveals.
 fn tokens(usage: &Value) -> Option<Tokens> {
     let prompt = whole(usage, &["prompt_tokens"])?;
     let completion = whole(usage, &["completion_tokens"]).unwrap_or(0);
@@ -67,7 +67,7 @@ fn calls(content: &[Block]) -> Vec<Value> {
 
 fn stop_reason(word: &str, calls_tools: bool) -> StopReason {
     match word {
-        // Some servers send `stop` although tools are called.
+        // Some servers send `stop` even if tools are called.
         "stop" if calls_tools => StopReason::ToolUse,
         "stop" => StopReason::EndTurn,
         "tool_calls" | "function_call" => StopReason::ToolUse,

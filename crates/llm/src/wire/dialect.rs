@@ -30,12 +30,12 @@ pub(crate) enum Framing {
     Lines,
 }
 
-/// Response that is being received.
+/// A response that is being received.
 pub(crate) trait Assemble: Send {
     /// Processes the next piece.
     fn take(&mut self, piece: Value) -> Result<Progress, BadResponse>;
 
-    /// Returns the reply after the stream has ended; `None` if something is missing.
+    /// Returns the reply after the end of the stream; `None` if something is missing.
     fn finish(self: Box<Self>) -> Option<Reply>;
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum Progress {
 /// Reason why a response cannot be used.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum BadResponse {
-    /// The response is not in the format; contains a description.
+    /// The response is not in the expected format. Contains a description.
     Unreadable(String),
     /// The response is an error, with a success status or in the middle of a stream.
     Reported(ReportedError),
@@ -64,10 +64,10 @@ impl BadResponse {
     }
 }
 
-/// Error as a provider reports it.
+/// An error as reported by a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ReportedError {
-    /// Error codes, of which a vendor may send several.
+    /// Error codes. Some vendors send several.
     pub(crate) codes: Vec<String>,
     /// Error message.
     pub(crate) message: String,

@@ -1,8 +1,8 @@
-//! Wire formats of the vendors, in both directions. Servers ([`WIRES`]) read requests and write replies; clients
-//! write requests and read replies. One file or folder each.
+//! Wire formats of the vendors, in both directions. Servers ([`WIRES`]) read requests and write replies; clients write
+//! requests and read replies. Each format is one file or folder.
 //!
-//! A format does not know sockets, tokens or faults. It formats a reply as one document and as a stream of events,
-//! and it formats errors; the server decides which parts to send.
+//! A format does not know about sockets, tokens or faults. It formats a reply as one document and as a stream of
+//! events, and it formats errors; the server decides which parts to send.
 
 pub(crate) mod anthropic;
 pub(crate) mod chat_completions;
@@ -21,12 +21,12 @@ use crate::{Reply, Request};
 /// All wire formats, in the order in which users see them.
 pub static WIRES: &[&dyn Wire] = &[&anthropic::Messages, &responses::Responses, &chat_completions::ChatCompletions];
 
-/// Vendor's format of requests and replies.
+/// A vendor's format for requests and replies.
 pub trait Wire: Send + Sync {
     /// Returns its name, such as `anthropic`.
     fn name(&self) -> &'static str;
 
-    /// Returns the path of its requests, without the query. Their method is `POST`.
+    /// Returns the path of its requests, without the query. The method is `POST`.
     fn path(&self) -> &'static str;
 
     /// Reads a request. `header` looks up a header by its lower-case name.
@@ -45,7 +45,7 @@ pub trait Wire: Send + Sync {
     /// Formats an error in the middle of a stream.
     fn error_event(&self, kind: Option<&str>, message: &str) -> SseEvent;
 
-    /// Returns the status of an error of `kind` outside a stream.
+    /// Returns the status of an error of type `kind` outside a stream.
     fn status_of(&self, kind: Option<&str>) -> u16;
 
     /// Answers a small endpoint other than the one for messages, such as one that counts tokens.
@@ -63,7 +63,7 @@ pub struct Incoming {
     pub stream: bool,
 }
 
-/// Request that cannot be read.
+/// A request that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Rejection {
@@ -71,7 +71,7 @@ pub struct Rejection {
     pub message: String,
 }
 
-/// Reply as a stream, split into the parts at which it can be interrupted.
+/// A reply as a stream, split into the parts between which it can be interrupted.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SseStream {
     /// Events before the content.

@@ -16,7 +16,7 @@ impl Dialect for Client {
         let mut body = Map::new();
         body.insert("model".into(), json!(request.model));
         body.insert("messages".into(), Value::Array(messages(request)));
-        // The default is a stream.
+        // Streaming is the default.
         body.insert("stream".into(), json!(stream));
         put_list(&mut body, "tools", request.tools.iter().map(tool).collect());
         put(&mut body, "format", request.response_schema.as_ref().map(|wanted| wanted.schema.clone()));
@@ -51,7 +51,7 @@ impl Dialect for Client {
 fn messages(request: &Request) -> Vec<Value> {
     let mut all = Vec::new();
     all.extend(system(request).map(|system| json!({"role": "system", "content": system})));
-    // Results must name their tool, which only the call contains.
+    // Results must name their tool, and only the call contains the name.
     let mut names: Vec<(&str, &str)> = Vec::new();
     for message in &request.messages {
         for block in &message.content {
@@ -112,7 +112,7 @@ fn tool(tool: &ToolSpec) -> Value {
     json!({"type": "function", "function": function})
 }
 
-/// Response that is being received.
+/// A response that is being received.
 #[derive(Default)]
 struct PartialReply {
     model: String,
@@ -178,7 +178,7 @@ impl Assemble for PartialReply {
             Some("stop") | None => StopReason::EndTurn,
             Some(word) => StopReason::Other(word.to_owned()),
         };
-        // A prompt that is still in the server's cache is not counted at all.
+        // If the whole prompt is still in the server's cache, it is not counted at all.
         reply.tokens = whole(&last, &["eval_count"]).map(|output| Tokens {
             input: whole(&last, &["prompt_eval_count"]).unwrap_or(0),
             output,

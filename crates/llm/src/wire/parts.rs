@@ -10,20 +10,20 @@ use crate::{Reply, Request, ToolSpec};
 pub(super) struct ErrorCodes(pub(super) &'static [(u16, &'static str)]);
 
 impl ErrorCodes {
-    /// Returns the code of an error with `status`; `code` is set if it is not the usual one.
+    /// Returns the code for an error with `status`; `code` is set if it is not the usual one.
     pub(super) fn code<'c>(&self, status: u16, code: Option<&'c str>) -> &'c str {
         let usual = |status: u16| self.0.iter().find(|(known, _)| *known == status).map(|(_, code)| *code);
         let general = if status < 500 { 400 } else { 500 };
         code.or_else(|| usual(status)).or_else(|| usual(general)).unwrap_or_default()
     }
 
-    /// Returns the status of an error with `code`.
+    /// Returns the status for an error with `code`.
     pub(super) fn status(&self, code: Option<&str>) -> u16 {
         let known = code.and_then(|code| self.0.iter().find(|(_, known)| *known == code));
         known.map_or(500, |(status, _)| *status)
     }
 
-    /// Formats an error as OpenAI does.
+    /// Formats an error in the same way as OpenAI.
     pub(super) fn openai_error(&self, status: u16, code: Option<&str>, message: &str) -> Value {
         let code = self.code(status, code);
         json!({"error": {"message": message, "type": code, "param": null, "code": code}})
@@ -51,7 +51,7 @@ pub(super) fn model(fields: &mut Map<String, Value>) -> Result<String, Rejection
     }
 }
 
-/// Takes the value under `key` if it is a string; any other value stays in place, so that nothing unknown is lost.
+/// Takes the value under `key` if it is a string; any other value stays, so that nothing unknown is lost.
 pub(super) fn take_text(fields: &mut Map<String, Value>, key: &str) -> Option<String> {
     fields.get(key)?.as_str()?;
     match fields.remove(key) {
@@ -96,7 +96,7 @@ pub(super) fn take_stream(fields: &mut Map<String, Value>) -> bool {
     fields.remove("stream") == Some(Value::Bool(true))
 }
 
-/// Reads a function that the model may call. `schema` is the key of the schema of its arguments.
+/// Reads a function that the model may call. `schema` is the key for the schema of its arguments.
 pub(super) fn function(mut extra: Map<String, Value>, schema: &str) -> Result<ToolSpec, Rejection> {
     let Some(name) = take_text(&mut extra, "name") else { return Err(rejection("tools: each needs a `name`")) };
     let description = take_text(&mut extra, "description");
@@ -104,7 +104,7 @@ pub(super) fn function(mut extra: Map<String, Value>, schema: &str) -> Result<To
     Ok(ToolSpec { name, description, input_schema, extra })
 }
 
-/// Formats a function that the model may call. `schema` is the key of the schema of its arguments.
+/// Formats a function that the model may call. `schema` is the key for the schema of its arguments.
 pub(super) fn function_json(tool: &ToolSpec, schema: &str) -> Map<String, Value> {
     let mut function = Map::new();
     put(&mut function, "name", Some(&*tool.name));
@@ -153,7 +153,8 @@ pub(super) fn used(reply: &Reply) -> Tokens {
     reply.tokens.unwrap_or_default()
 }
 
-/// Estimates the tokens at about four bytes per token: enough for a client that uses it to decide whether to compact.
+/// Estimates the tokens at about four bytes per token, which is sufficient for a client that uses it to decide whether
+/// to compact.
 pub(super) fn estimate(request: &Request) -> u64 {
     let mut bytes = 0;
     request.each_text(&mut |text| bytes += text.len() as u64);

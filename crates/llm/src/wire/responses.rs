@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::parts::whole;
 
-/// Reads the usage. Here the input includes cached tokens, and the output includes reasoning.
+/// Reads the usage. In this format, the input includes cached tokens, and the output includes reasoning.
 fn tokens(usage: &Value) -> Option<Tokens> {
     let input = whole(usage, &["input_tokens"])?;
     let cached = whole(usage, &["input_tokens_details", "cached_tokens"]).unwrap_or(0);

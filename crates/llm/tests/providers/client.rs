@@ -1,4 +1,4 @@
-//! Models opened at a server on loopback.
+//! Models opened at a loopback server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub const ALL: [(&str, &str); 7] = [
 /// One provider of each format.
 pub const FORMATS: [&str; 4] = ["openai-responses", "openai", "anthropic", "ollama"];
 
-/// Creates a policy without waits that tries `tries` times.
+/// Creates a policy with `tries` attempts and no waits.
 pub fn policy(tries: u32) -> Policy {
     Policy { tries, first_wait: Duration::ZERO, timeouts: test_timeouts(), ..Policy::default() }
 }

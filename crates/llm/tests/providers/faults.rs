@@ -23,7 +23,7 @@ async fn cut_everywhere(end: End, step: usize) {
             match ask(&model).await {
                 Ok(reply) => {
                     completed += 1;
-                    // In this format the usage follows the end of the reply.
+                    // In this format, the usage follows the end of the reply.
                     if reply.tokens.is_some() {
                         check(provider, &reply);
                     }
@@ -69,7 +69,7 @@ async fn a_document_cut_at_any_byte_is_detected() {
                     }
                     server.then(answer);
                     match ask(&model).await {
-                        // The content may be complete although its checksum is missing.
+                        // The content may be complete even if its checksum is missing.
                         Ok(reply) => check(provider, &reply),
                         Err(failure) => {
                             assert!(

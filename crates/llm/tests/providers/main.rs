@@ -1,4 +1,4 @@
-//! Tests of every provider with a real server on loopback and every kind of response.
+//! Tests of every provider with a real loopback server and every kind of response.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! Server that returns prepared responses and records the requests. It stops when it is dropped.
+//! A server that returns prepared responses and records the requests. It stops when it is dropped.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// End of a response after its last byte.
+/// How a response ends after its last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Whole,
@@ -131,7 +131,7 @@ impl Server {
         self.desk.most.load(Ordering::SeqCst)
     }
 
-    /// Returns the current number of requests.
+    /// Returns the current number of concurrent requests.
     pub fn under_way(&self) -> usize {
         self.desk.under_way.load(Ordering::SeqCst)
     }

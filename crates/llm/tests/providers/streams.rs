@@ -1,4 +1,4 @@
-//! Responses in the vendors' formats: the same content in each format, as a stream and as one document.
+//! Responses in the vendors' formats: the same content in each format, as a stream and as a single document.
 
 use serde_json::{Value, json};
 use trialrun_llm::{Block, Reply, StopReason};
@@ -165,7 +165,7 @@ fn ollama() -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Returns the same content as one document.
+/// Returns the same content as a single document.
 pub fn document(provider: &str) -> Value {
     match provider {
         "anthropic" => json!({

@@ -17,10 +17,15 @@ pub fn wilson_of_share(share: f64, values: u64) -> [f64; 2] {
     if values == 0 || !share.is_finite() {
         return [0.0, 1.0];
     }
-    let (share, n) = (share.clamp(0.0, 1.0), values as f64);
-    let center = share + Z * Z / (2.0 * n);
-    let spread = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
-    let scale = 1.0 + Z * Z / n;
+    score_interval(share.clamp(0.0, 1.0), values as f64, Z)
+}
+
+/// Returns Wilson's interval around `share` for a number of values, which need not be whole, and a quantile.
+pub(super) fn score_interval(share: f64, n: f64, quantile: f64) -> [f64; 2] {
+    let square = quantile * quantile;
+    let center = share + square / (2.0 * n);
+    let spread = quantile * (share * (1.0 - share) / n + square / (4.0 * n * n)).sqrt();
+    let scale = 1.0 + square / n;
     // At 0 and 1 the exact bound is 0 or 1; this removes the floating-point error.
     let low = if share == 0.0 { 0.0 } else { ((center - spread) / scale).max(0.0) };
     let high = if share == 1.0 { 1.0 } else { ((center + spread) / scale).min(1.0) };

@@ -1,12 +1,12 @@
 //! Random numbers from a seed.
 
-/// Sequence of random numbers that is determined by a seed and the same on every machine: SplitMix64 (Steele, Lea and
-/// Flood 2014). Neighbouring seeds give unrelated sequences. For shuffling and sampling, not for secrets.
+/// Sequence of random numbers that a seed determines, the same on every machine: SplitMix64 (Steele, Lea and Flood
+/// 2014). Neighbouring seeds give unrelated sequences. For shuffling and sampling, not for secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// Creates the sequence of `seed`.
+    /// Creates the sequence for `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

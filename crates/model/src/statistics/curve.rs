@@ -25,7 +25,7 @@ pub fn pass_hat_k(n: u64, c: u64, k: u64) -> f64 {
     (0..k).map(|i| (c - i) as f64 / (n - i) as f64).product()
 }
 
-/// Point of such a curve.
+/// Point on such a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AtK {
     /// Number of trials drawn.
@@ -36,8 +36,8 @@ pub struct AtK {
     pub cases: usize,
 }
 
-/// Computes pass@k and pass^k over cases for every k up to the largest number of trials of a case. Each case is its
-/// number of trials and the number that passed.
+/// Computes pass@k and pass^k over cases for every k up to the largest number of trials in any case. Each case is
+/// given as its number of trials and the number that passed.
 pub(super) fn curves(cases: &[(u64, u64)]) -> (Vec<AtK>, Vec<AtK>) {
     let most = cases.iter().map(|case| case.0).max().unwrap_or(0);
     // One step of each curve for all cases: the probability that none of k passed, and that all did.
@@ -65,8 +65,8 @@ pub(super) fn curves(cases: &[(u64, u64)]) -> (Vec<AtK>, Vec<AtK>) {
 mod tests {
     use super::*;
 
-    /// Enumerates all choices of k of n trials, of which the first c passed, and returns the shares in which some and
-    /// in which all passed.
+    /// Enumerates all choices of k of n trials, the first c of which passed, and returns the share in which some and
+    /// the share in which all passed.
     fn enumerated(n: u64, c: u64, k: u64) -> (f64, f64) {
         let (mut choices, mut some, mut all) = (0u32, 0u32, 0u32);
         for chosen in 0u32..1 << n {

@@ -30,7 +30,7 @@ pub struct Difference {
 pub struct Delta {
     /// Number of cases that have a graded trial in both arms.
     pub cases_paired: usize,
-    /// Number of cases omitted because an arm has no graded trial of them.
+    /// Number of cases omitted because an arm has no graded trial for them.
     pub cases_unpaired: usize,
     /// Difference in the share of met findings, as a share: 0.5 is 50 percentage points.
     pub pass_rate: Option<Difference>,
@@ -120,9 +120,9 @@ impl From<Difference> for Estimate {
 /// Standard deviation below which differences of shares differ only by rounding.
 const SPREADLESS: f64 = 1e-12;
 
-/// Returns the mean of paired differences of shares, with Student's interval limited to −1 and 1. If all cases have
-/// the same difference, that does not show that every case would. Their interval is that of Bonett and Price (2012),
-/// which is never empty.
+/// Returns the mean of paired differences of shares, with Student's interval limited to −1 and 1. If all observed
+/// cases have the same difference, this does not show that every case would. They get the interval of Bonett and Price
+/// (2012), which is never empty.
 pub(super) fn estimate_of_shares(differences: &[f64]) -> Option<Estimate> {
     let mut estimate = estimate(differences)?;
     if estimate.stddev.is_some_and(|stddev| stddev <= SPREADLESS) {
@@ -132,7 +132,7 @@ pub(super) fn estimate_of_shares(differences: &[f64]) -> Option<Estimate> {
     Some(estimate)
 }
 
-/// Returns Wald's interval after adding one case of −1 and one of 1.
+/// Returns Wald's interval after adding one case with −1 and one with 1.
 fn padded(differences: &[f64]) -> Option<[f64; 2]> {
     let joined: Vec<f64> = differences.iter().copied().chain([-1.0, 1.0]).collect();
     let (mean, stddev, n) = moments(&joined)?;

@@ -1,17 +1,19 @@
 //! Comparison of two shares of passed trials, with the few trials that one case has.
 
-/// Probability of a table that counts as no larger than that of the observed one, in spite of rounding.
+/// A table whose probability exceeds that of the observed one by less than this share counts as equally likely,
+/// because rounding can cause the difference.
 const TOLERANCE: f64 = 1e-7;
 
-/// Returns the two-sided p-value of Fisher's exact test (1934): the probability that the passed trials split between
-/// the two sides in a way that is no likelier, if both sides pass equally often. 1 if a side has no trials.
+/// Returns the two-sided p-value of Fisher's exact test (1934): the probability, if both sides pass equally often,
+/// that the passed trials split between them in a way that is at most as likely as the observed one. 1 if a side has
+/// no trials.
 pub fn fisher(passed: [u64; 2], trials: [u64; 2]) -> f64 {
     let sum = passed[0] + passed[1];
     p_of(passed[0], &splits(sum, trials))
 }
 
 /// Returns the smallest p-value that [`fisher`] has for any split of so many passed trials.
-pub fn least_fisher(passed: u64, trials: [u64; 2]) -> f64 {
+pub(super) fn least_fisher(passed: u64, trials: [u64; 2]) -> f64 {
     let splits = splits(passed, trials);
     let ends = [splits.first(), splits.last()];
     ends.into_iter().flatten().map(|(first, _)| p_of(*first, &splits)).fold(1.0, f64::min)
@@ -20,11 +22,12 @@ pub fn least_fisher(passed: u64, trials: [u64; 2]) -> f64 {
 /// Smallest probability, relative to the likeliest sum, that is kept while tables are added up.
 const NEGLIGIBLE: f64 = 1e-18;
 
-/// Returns the two-sided p-value of Fisher's exact test of several tables, each with the passed trials and all trials of
-/// both sides: the probability that the sum of the first side's passed trials is no likelier, if within each table both
-/// sides pass equally often. With one trial on each side, this is McNemar's exact test (1947).
+/// Returns the two-sided p-value of Fisher's exact test for several tables, each with the passed trials and all trials
+/// of both sides: the probability, if both sides pass equally often within each table, of a sum of the first side's
+/// passed trials that is at most as likely as the observed one. With one trial on each side, this is McNemar's exact
+/// test (1947).
 pub fn fisher_of_tables(tables: &[([u64; 2], [u64; 2])]) -> f64 {
-    // Probability of each sum, from the sum `low`.
+    // Probability of each sum, starting at the sum `low`.
     let (mut low, mut sums, mut observed) = (0, vec![1.0], 0);
     for (passed, trials) in tables {
         let splits = splits(passed[0] + passed[1], *trials);

@@ -1,18 +1,17 @@
-//! Limit of the p-values of several tests.
+//! Significance limit for the p-values of several tests.
 
 /// p-value below which chance alone counts as an unlikely cause of one difference.
 pub const SIGNIFICANCE: f64 = 0.05;
 
-/// Returns the p-value below which one of several differences counts, given the smallest p-value that each test can
-/// have. Holds the probability of any false result at 5 %, as Bonferroni's correction does, but counts only tests that
-/// could reach the limit (Tarone 1990): a case of one trial, or one that always passes, does not make it harder for the
-/// others.
-pub fn limit_of_tests(least: impl IntoIterator<Item = f64>) -> f64 {
+/// Returns the number by which the limit of several tests is divided so that the probability of any false result is at
+/// most 5 %, given the smallest p-value that each test can have. Bonferroni's correction divides by the number of tests;
+/// this counts only tests that could reach the limit (Tarone 1990): a case of one trial, or one that always passes, does
+/// not make it harder for the others. At least 1.
+pub(super) fn tests_within_reach(least: impl IntoIterator<Item = f64>) -> usize {
     let mut least: Vec<f64> = least.into_iter().collect();
     least.sort_unstable_by(f64::total_cmp);
     let able = |tests: usize| least.partition_point(|p_value| *p_value < SIGNIFICANCE / tests as f64);
-    let tests = (1..).find(|tests| able(*tests) <= *tests).unwrap_or(1);
-    SIGNIFICANCE / tests as f64
+    (1..).find(|tests| able(*tests) <= *tests).unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -21,11 +20,11 @@ mod tests {
 
     #[test]
     fn only_tests_that_could_be_significant_make_the_limit_stricter() {
-        assert_eq!(limit_of_tests([]), 0.05);
-        assert_eq!(limit_of_tests([1.0; 500]), 0.05);
-        assert_eq!(limit_of_tests([1.0, 0.01, 1.0]), 0.05);
-        assert_eq!(limit_of_tests([0.01, 0.02]), 0.025);
-        assert_eq!(limit_of_tests([0.008; 10]), 0.05 / 7.0, "none of ten can reach 0.05 / 7");
-        assert_eq!(limit_of_tests([1e-9; 10]), 0.05 / 10.0);
+        assert_eq!(tests_within_reach([]), 1);
+        assert_eq!(tests_within_reach([1.0; 500]), 1);
+        assert_eq!(tests_within_reach([1.0, 0.01, 1.0]), 1);
+        assert_eq!(tests_within_reach([0.01, 0.02]), 2);
+        assert_eq!(tests_within_reach([0.008; 10]), 7, "none of ten can reach 0.05 / 7");
+        assert_eq!(tests_within_reach([1e-9; 10]), 10);
     }
 }

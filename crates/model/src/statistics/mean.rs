@@ -3,7 +3,7 @@
 use super::{student, wilson, wilson_of_share};
 use crate::Estimate;
 
-/// Returns the mean, the sample's standard deviation and Student's 95 % interval; `None` for no values.
+/// Returns the mean, the sample standard deviation and Student's 95 % interval; `None` for no values.
 pub fn estimate(values: &[f64]) -> Option<Estimate> {
     let (mean, stddev, n) = moments(values)?;
     let half = stddev.zip(student::quantile(n - 1)).map(|(stddev, t)| t * stddev / (n as f64).sqrt());
@@ -18,8 +18,8 @@ pub fn amount(values: &[f64]) -> Option<Estimate> {
 }
 
 /// Returns the mean of shares from 0 to 1 with Wilson's interval, which exists even for one value. Student's interval
-/// would be empty if all values are equal, and too narrow as long as a rare failure has not happened yet. If any
-/// value is outside 0 to 1 and so not a share, this is the same as `estimate`.
+/// would be empty if all values were equal, and too narrow until a rare failure has occurred. If any value is outside
+/// 0 to 1, and therefore not a share, this is the same as `estimate`.
 pub fn share(values: &[f64]) -> Option<Estimate> {
     let (mean, stddev, n) = moments(values)?;
     if values.iter().any(|value| value.is_finite() && !(0.0..=1.0).contains(value)) {
@@ -37,7 +37,7 @@ pub fn rate(happened: u64, trials: u64) -> Option<Estimate> {
     })
 }
 
-/// Returns the mean of the finite values, the sample's standard deviation (over n − 1) if there are at least two, and
+/// Returns the mean of the finite values, their sample standard deviation (over n − 1) if there are at least two, and
 /// their number.
 pub(super) fn moments(values: &[f64]) -> Option<(f64, Option<f64>, usize)> {
     let mut values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();

@@ -1,32 +1,53 @@
-//! Statistics of trials as pure functions: results of an arm, the difference between two arms, triggering of a skill,
-//! and the confidence in each figure. The formulas, their sources and the rejected alternatives are in
+//! Statistics about trials as pure functions: results of an arm, the difference between two arms, triggering of a
+//! skill, and the confidence in each figure. The formulas, their sources and the rejected alternatives are in
 //! `docs/design/statistics.md`.
+//!
+//! `sequential` has tests and intervals for runs that stop because of their results. All others are for a number of
+//! trials that was fixed in advance.
 //!
 //! Undefined figures are `None`; no figure is ever infinite or NaN. Infinite and NaN values count as unknown. The
 //! order of the input never affects a figure: sums run over sorted values.
 
+mod agreement;
 mod arm;
 mod binomial;
 mod chance;
+mod cluster;
 mod curve;
 mod delta;
+mod equivalence;
 mod fisher;
+mod gain;
+mod holm;
 mod limit;
 mod mean;
 mod observation;
+mod planning;
+mod sequential;
 mod sign_flip;
 mod student;
 mod triggering;
 
+pub use agreement::Agreement;
 pub use arm::ArmStatistics;
 pub use binomial::{mcnemar, wilson, wilson_of_share};
 pub use chance::Chance;
+pub use cluster::{clustered_mean, clustered_share};
 pub use curve::{AtK, pass_at_k, pass_hat_k};
 pub use delta::{Delta, Difference};
-pub use fisher::{fisher, fisher_of_tables, least_fisher};
-pub use limit::{SIGNIFICANCE, limit_of_tests};
+pub use equivalence::{WithinMargin, equivalent_within, newcombe, no_worse_than};
+pub use fisher::{fisher, fisher_of_tables};
+pub use gain::normalised_gain;
+pub use holm::{DiscreteTest, holm, holm_of_tests};
+pub use limit::SIGNIFICANCE;
 pub use mean::{amount, estimate, rate, share};
 pub use observation::Observation;
+pub use planning::{DetectableRates, detectable_drop, detectable_rates, trials_for_contract, trials_for_precision};
+pub use sequential::{
+    Comparison, ComparisonDecision, Contract, Decision, Evidence, Forecast, OpenDecision, Pairs, confidence_sequence,
+    difference_sequence, e_above, e_below, e_difference_above, e_two_samples, next_trial,
+    sequential_trials_for_precision,
+};
 pub use sign_flip::{least_p_value, sign_flip};
 pub use triggering::{Trigger, Triggering};
 
@@ -35,5 +56,8 @@ const Z: f64 = 1.959_963_984_540_054;
 
 #[cfg(test)]
 mod tests {
+    mod agreement;
+    mod clusters;
+    mod peeking;
     mod simulation;
 }

@@ -75,13 +75,13 @@ impl<K> Observation<K> {
         }
     }
 
-    /// True if the trial was graded, so that it says something about the agent.
+    /// Returns `true` if the trial was graded, so that it says something about the agent.
     pub fn is_graded(&self) -> bool {
         self.outcome.is_graded()
     }
 
-    /// True if it was graded and nothing is undecided. The result of the other assertions must not determine whether
-    /// a trial is counted, so a trial that failed and has something undecided is not decided.
+    /// Returns `true` if it was graded and nothing is undecided. The results of the other assertions must not
+    /// determine whether a trial counts, so a failed trial with something undecided is not decided either.
     pub fn is_decided(&self) -> bool {
         self.is_graded() && self.undecided == 0
     }
@@ -106,8 +106,8 @@ pub(super) fn by_case<K: Ord>(trials: &[Observation<K>]) -> BTreeMap<&K, Vec<&Ob
     cases
 }
 
-/// Returns met / (met + unmet); `None` if no assertion was decided. Implicit findings count only if they are unmet,
-/// such as an exceeded budget. Otherwise every limit that is kept would raise the share.
+/// Returns met / (met + unmet); `None` if no assertion was decided. Implicit findings, such as an exceeded budget,
+/// count only if they are unmet. Otherwise every limit that is kept would raise the share.
 fn met_share(findings: &[Finding]) -> Option<f64> {
     let decided = || findings.iter().filter(|finding| finding.is_decided());
     let written = decided().filter(|finding| !finding.implicit).count();

@@ -11,9 +11,9 @@ const SEED: u64 = 0x5eed;
 /// Sums that differ by less than this share of the total differ only by rounding.
 const TOLERANCE: f64 = 1e-12;
 
-/// Returns the two-sided p-value of paired differences (Fisher 1935, Pitman 1937): of all ways to give the
-/// differences a sign, the share whose sum is at least as far from 0 as the observed sum. The only assumption is that
-/// a difference in favour of either arm is equally likely.
+/// Returns the two-sided p-value of paired differences (Fisher 1935, Pitman 1937): among all ways to assign signs to
+/// the differences, the share whose sum is at least as far from 0 as the observed sum. The only assumption is that a
+/// difference in favour of either arm is equally likely.
 ///
 /// The result is exact for up to 32 non-zero differences, and for any number of differences of the same size, where
 /// the test is McNemar's exact test. Otherwise choices are drawn at random and the observed one is included (Phipson
@@ -42,7 +42,7 @@ pub fn sign_flip(differences: &[f64]) -> Option<f64> {
     })
 }
 
-/// Returns the smallest possible p-value for `cases` cases: 2 of 2^cases ways to give them signs.
+/// Returns the smallest possible p-value for `cases` cases: 2 of the 2^cases ways to assign their signs.
 pub fn least_p_value(cases: usize) -> f64 {
     2f64.powi(1 - i32::try_from(cases).unwrap_or(i32::MAX)).min(1.0)
 }

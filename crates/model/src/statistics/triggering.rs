@@ -16,14 +16,14 @@ pub struct Trigger {
 
 impl Trigger {
     /// Extracts the value from a record. `None` if the case does not specify whether the skill should trigger, or the
-    /// arm lacks the skill. Work that an agent did before its trial was broken or cancelled does not count.
+    /// arm lacks the skill. Work done before a trial was broken or cancelled does not count.
     pub fn from_record(trial: &TrialRecord) -> Option<Self> {
         let expected = trial.should_trigger.filter(|_| !trial.is_baseline())?;
         Some(Self { expected, happened: trial.triggered.filter(|_| trial.outcome.is_graded()) })
     }
 }
 
-/// Comparison of a skill's triggering with the cases' expectations, over the trials of an arm that has the skill.
+/// Comparison of a skill's triggering with what the cases expect, over the trials of an arm that has the skill.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Triggering {
@@ -61,8 +61,8 @@ impl Triggering {
         self.triggered() + self.misses + self.rejections
     }
 
-    /// Returns `true` if it was expected and never triggered. In that case the results of trials with the skill say
-    /// nothing about it.
+    /// Returns `true` if it was expected to trigger and never did. In that case, results with the skill say nothing
+    /// about it.
     pub fn never_happened(&self) -> bool {
         self.wanted() > 0 && self.triggered() == 0
     }

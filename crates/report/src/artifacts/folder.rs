@@ -1,5 +1,5 @@
-//! Directory of the artefacts. It holds an index of the files that were written, so that a later run can replace them
-//! and files of others are never touched.
+//! The artefacts directory. An index lists the files that a run wrote, so that a later run can replace them without
+//! touching any other file.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 
 use walkdir::WalkDir;
 
-/// First line of the index. One JSON string follows for each file, relative to the top. A file is added before it is
-/// created.
+/// First line of the index. Each further line is a file's path, relative to the top, as a JSON string. A path is added
+/// before its file is created.
 const MARK: &str = "trialrun.artifacts/1";
 
 /// File name of the index.
@@ -28,11 +28,12 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Takes over the directory at `root`: one that is missing or empty, or that contains only files of an earlier run.
-    /// Those files are removed.
+    /// Takes over the directory at `root`. It must be missing, empty, or contain only files of an earlier run, which
+    /// are removed.
     ///
     /// # Errors
-    /// If it cannot be used, with the reason as text. Nothing was removed then, unless the file system fails half-way.
+    /// Returns the reason as text if the directory cannot be used. Nothing has been removed then, unless the file
+    /// system failed half-way.
     pub(super) fn open(root: &Path) -> Result<Self, String> {
         let failed = |error: io::Error| format!("cannot write artefacts to {}: {error}", root.display());
         fs::create_dir_all(root).map_err(failed)?;
@@ -84,7 +85,7 @@ impl Folder {
         index.write_all(text.as_bytes())
     }
 
-    /// Writes a file of the index, as a whole or not at all.
+    /// Writes a file that is in the index, atomically.
     pub(super) fn write(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
         let path = self.root.join(file);
         let part = self.root.join(part_of(file));
@@ -97,7 +98,7 @@ impl Folder {
             .map_err(with_path)
     }
 
-    /// Creates a file of the index, to be written line by line.
+    /// Creates a file that is in the index, to be written line by line.
     pub(super) fn create(&self, file: &Path) -> io::Result<File> {
         let path = self.root.join(file);
         File::create(&path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
@@ -109,27 +110,27 @@ impl Folder {
         fs::create_dir_all(&path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
     }
 
-    /// Adds everything below `directory` to the index: files from a command of this run belong to this run.
+    /// Adds everything below `directory` to the index: files that a command of this run wrote belong to this run.
     pub(super) fn adopt(&self, directory: &Path) -> io::Result<()> {
         let (files, _) = listing(&self.root, directory).map_err(io::Error::other)?;
         self.enter(files)
     }
 }
 
-/// Returns the name of a file while it is being written.
+/// Returns the temporary name that a file has while it is being written.
 fn part_of(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     file.with_file_name(format!(".{name}.part"))
 }
 
-/// Parses a line of the index, if it names a path below the top. The last line may be incomplete.
+/// Parses a line of the index if it is a path below the top. The last line may be incomplete.
 fn entry(line: &str) -> Option<PathBuf> {
     let path = PathBuf::from(serde_json::from_str::<String>(line).ok()?);
     let is_below = path.components().all(|part| matches!(part, Component::Normal(_)));
     (is_below && !path.as_os_str().is_empty()).then_some(path)
 }
 
-/// Returns the files below `directory`, and its directories, each after its content. Links are not followed.
+/// Returns the files below `directory`, and its directories, each after its contents. Links are not followed.
 fn listing(root: &Path, directory: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), String> {
     let (mut files, mut directories) = (Vec::new(), Vec::new());
     for entry in WalkDir::new(root.join(directory)).min_depth(1).contents_first(true) {
@@ -140,7 +141,7 @@ fn listing(root: &Path, directory: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)
     Ok((files, directories))
 }
 
-/// Removes the known files; fails without removing anything if there are others.
+/// Removes the known files; if there are other files, fails without removing anything.
 fn empty(root: &Path, known: &BTreeSet<PathBuf>) -> Result<(), String> {
     let (mut files, directories) = listing(root, Path::new(""))?;
     let parts: BTreeSet<PathBuf> = known.iter().map(|file| part_of(file)).collect();

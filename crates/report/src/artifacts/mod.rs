@@ -1,11 +1,11 @@
 //! The artefacts directory: files about a run and each of its trials, written while the run is in progress.
 //!
-//! A [`Tree`] is the directory. [`open`] creates the reporter that writes it from events alone. The caller that runs
-//! post-grade commands passes it the preliminary result of a trial with [`Tree::write_graded`], because these commands
-//! need the trial's files before it has an outcome.
+//! A [`Tree`] is the directory. [`open`] creates the reporter that writes it from events alone. Post-grade commands
+//! need a trial's files before the trial has an outcome, so their caller passes the preliminary result to
+//! [`Tree::write_graded`].
 //!
-//! Each file is complete at any time: it is written under a temporary name and renamed. `progress.jsonl` and the
-//! agent's logs grow line by line.
+//! Each file is complete at any time, because it is written under a temporary name and then renamed. Only
+//! `progress.jsonl` and the agent's logs grow line by line.
 
 mod folder;
 mod progress;
@@ -29,7 +29,7 @@ use trial_folders::TrialFolders;
 
 pub use run::merged as merged_side_effects;
 
-/// Files of a run, at the top.
+/// Files of a run, at the top level.
 const OF_RUN: [&str; 5] = [PROGRESS, "suite.json", "summary.json", "benchmark.json", "cleanup.json"];
 
 /// Files of a trial.
@@ -56,13 +56,13 @@ const POST_STATE: &str = "outputs/post_state.json";
 const PATCH: &str = "outputs/diff.patch";
 const OUTPUTS: &str = "outputs";
 
-/// A trial and the folder of its files, relative to the top.
+/// A trial and the folder for its files, relative to the top level.
 struct TrialFolder {
     trial: String,
     path: PathBuf,
 }
 
-/// Paths of a trial's files that post-grade commands receive; absolute.
+/// Absolute paths of a trial's files, as passed to post-grade commands.
 #[derive(Debug, Clone)]
 pub struct TrialFiles {
     /// Folder of the trial.
@@ -84,7 +84,7 @@ pub struct TrialFiles {
 /// The directory of one run.
 pub struct Tree {
     folder: Folder,
-    places: TrialFolders,
+    folders: TrialFolders,
     trials: Vec<TrialFolder>,
     /// Path of the record of the run.
     record: PathBuf,
@@ -101,36 +101,36 @@ pub struct Tree {
 struct Progress {
     /// Commands whose start it has seen.
     hooks: HashSet<HookCall>,
-    /// `true` if it has stopped reporting.
+    /// `true` if the reporter has stopped.
     gone: bool,
 }
 
-/// A command that is about to run: its hook, its number, and the trial with its attempt.
+/// A command that is about to run: its hook, its number, and its trial and attempt.
 type HookCall = (HookKind, usize, Option<(String, u32)>);
 
-/// Writes the directory from the events of its run. There is one reporter for a tree.
+/// Opens the reporter that writes the directory from the run's events. Each tree has one reporter.
 pub(crate) fn open(tree: &Arc<Tree>) -> Box<dyn Reporter> {
     Box::new(reporter::Artifacts::new(Arc::clone(tree)))
 }
 
 impl Tree {
-    /// Takes over the directory at `root`, for the trials of `info`, which are recorded in `record`. Files of an
+    /// Takes over the directory at `root` for the trials of `info`, which are recorded in `record`. Files of an
     /// earlier run are removed.
     ///
     /// # Errors
-    /// If the directory contains foreign files or cannot be written.
+    /// Returns an error if the directory contains foreign files or cannot be written.
     pub fn open(root: &Path, info: &RunInfo, record: &Path) -> Result<Arc<Self>, String> {
         let folder = Folder::open(root)?;
         let reserved: Vec<&str> = OF_RUN.iter().copied().chain([folder::INDEX]).collect();
-        let places = TrialFolders::new(&info.trials, &reserved);
-        let place = |trial: String| Some(TrialFolder { path: places.get(&trial)?.to_owned(), trial });
-        let trials = info.trials.iter().filter_map(|id| place(id.to_string())).collect();
+        let folders = TrialFolders::new(&info.trials, &reserved);
+        let trial_folder = |trial: String| Some(TrialFolder { path: folders.get(&trial)?.to_owned(), trial });
+        let trials = info.trials.iter().filter_map(|id| trial_folder(id.to_string())).collect();
         folder
             .enter(OF_RUN.iter().map(PathBuf::from))
             .map_err(|error| format!("cannot write artefacts to {}: {error}", root.display()))?;
         Ok(Arc::new(Self {
             folder,
-            places,
+            folders,
             trials,
             record: record.to_owned(),
             info: OnceLock::new(),
@@ -145,9 +145,9 @@ impl Tree {
         self.folder.root()
     }
 
-    /// Returns the files of the trial with that printed id; `None` if the run does not have it.
+    /// Returns the files of the trial with that printed id; `None` if the run has no such trial.
     pub fn files(&self, trial: &str) -> Option<TrialFiles> {
-        let folder = self.root().join(self.places.get(trial)?);
+        let folder = self.root().join(self.folders.get(trial)?);
         Some(TrialFiles {
             outputs: folder.join(OUTPUTS),
             pre_state: folder.join(PRE_STATE),
@@ -160,7 +160,7 @@ impl Tree {
     }
 
     /// Waits until the reporter has seen that this command is about to run, so that everything before it is written.
-    /// Returns `false` if that does not happen within `timeout`.
+    /// Returns `false` if `timeout` expires first.
     pub fn catch_up(&self, hook: HookKind, number: usize, trial: Option<(&str, u32)>, timeout: Duration) -> bool {
         let moment: HookCall = (hook, number, trial.map(|(trial, attempt)| (trial.to_owned(), attempt)));
         let waiting = |seen: &mut Progress| !seen.gone && !seen.hooks.contains(&moment);
@@ -172,7 +172,7 @@ impl Tree {
     /// Writes the preliminary result of a trial, for post-grade commands. It must not contain secrets.
     ///
     /// # Errors
-    /// If a file cannot be written.
+    /// Returns an error if a file cannot be written.
     pub fn write_graded(&self, record: &TrialRecord, collected: &Collected, attempt: u32) -> io::Result<()> {
         self.write_states(&record.id, collected)?;
         self.write_trial(record, attempt)
@@ -192,57 +192,57 @@ impl Tree {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the folder of the trial, and creates it if needed.
-    fn place(&self, trial: &str) -> io::Result<&Path> {
-        let place = self.places.get(trial).ok_or_else(|| io::Error::other(format!("no trial is called {trial}")))?;
+    /// Returns the trial's folder, and creates it if needed.
+    fn trial_folder(&self, trial: &str) -> io::Result<&Path> {
+        let folder = self.folders.get(trial).ok_or_else(|| io::Error::other(format!("no trial is called {trial}")))?;
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if !made.contains(place) {
-            self.folder.enter(OF_TRIAL.iter().map(|file| place.join(file)))?;
-            self.folder.make(&place.join(OUTPUTS))?;
-            made.insert(place.to_owned());
+        if !made.contains(folder) {
+            self.folder.enter(OF_TRIAL.iter().map(|file| folder.join(file)))?;
+            self.folder.make(&folder.join(OUTPUTS))?;
+            made.insert(folder.to_owned());
         }
-        Ok(place)
+        Ok(folder)
     }
 
     /// Removes the files of an earlier attempt at a trial.
-    fn clear(&self, place: &Path) {
+    fn clear(&self, folder: &Path) {
         for file in OF_TRIAL {
-            let _ = std::fs::remove_file(self.root().join(place).join(file));
+            let _ = std::fs::remove_file(self.root().join(folder).join(file));
         }
     }
 
     fn write_states(&self, trial: &str, collected: &Collected) -> io::Result<()> {
-        let place = self.place(trial)?;
+        let folder = self.trial_folder(trial)?;
         let [before, after] = trial::states(collected.repository_change.as_deref());
-        self.json(&place.join(PRE_STATE), &before)?;
-        self.json(&place.join(POST_STATE), &after)?;
+        self.json(&folder.join(PRE_STATE), &before)?;
+        self.json(&folder.join(POST_STATE), &after)?;
         match &collected.patch {
-            Some(patch) => self.folder.write(&place.join(PATCH), patch.as_bytes()),
+            Some(patch) => self.folder.write(&folder.join(PATCH), patch.as_bytes()),
             None => Ok(()),
         }
     }
 
     /// Writes the files of a trial with a final or preliminary result.
     fn write_trial(&self, record: &TrialRecord, attempt: u32) -> io::Result<()> {
-        let place = self.place(&record.id)?;
+        let folder = self.trial_folder(&record.id)?;
         if let Some(info) = self.info.get() {
-            self.json(&place.join(RUN_META), &trial::run_meta(record, info))?;
+            self.json(&folder.join(RUN_META), &trial::run_meta(record, info))?;
         }
         let has_begun = record.ending.is_some() || !record.attempts.is_empty();
         if has_begun {
-            self.json(&place.join(TIMING), &trial::timing(record, attempt))?;
+            self.json(&folder.join(TIMING), &trial::timing(record, attempt))?;
             let answer = record.answer.as_deref().unwrap_or_default();
-            self.folder.write(&place.join("outputs/output.txt"), answer.as_bytes())?;
+            self.folder.write(&folder.join("outputs/output.txt"), answer.as_bytes())?;
         }
         if matches!(record.outcome, Outcome::Passed | Outcome::Failed | Outcome::Undecided) {
-            self.json(&place.join(GRADING), &trial::grading(record))?;
+            self.json(&folder.join(GRADING), &trial::grading(record))?;
         }
-        self.json(&place.join("trial.json"), &crate::trial_json(record))
+        self.json(&folder.join("trial.json"), &crate::trial_json(record))
     }
 
     fn write_hooks(&self, trial: &str, records: &[HookRecord]) -> io::Result<()> {
-        let place = self.place(trial)?;
-        self.json(&place.join("outputs/post_grade_hooks.json"), &trial::hooks(records))
+        let folder = self.trial_folder(trial)?;
+        self.json(&folder.join("outputs/post_grade_hooks.json"), &trial::hooks(records))
     }
 
     fn json(&self, file: &Path, value: &Value) -> io::Result<()> {

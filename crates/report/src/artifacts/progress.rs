@@ -26,7 +26,7 @@ pub(super) fn line(event: &str, at: Timestamp, began: Timestamp, fields: &[&Valu
     bytes
 }
 
-/// Returns the time from one to the other, in seconds with one decimal.
+/// Returns the time between two timestamps, in seconds with one decimal.
 pub(super) fn seconds(from: Timestamp, to: Timestamp) -> f64 {
     rounded(to.duration_since(from).as_secs_f64().max(0.0), 1)
 }

@@ -21,11 +21,11 @@ pub(super) struct Artifacts {
     began: Option<Timestamp>,
     running: HashMap<String, Running>,
     results: Results,
-    /// `true` if no more events come.
+    /// `true` if there will be no more events.
     over: bool,
 }
 
-/// A trial without an outcome.
+/// A trial that has no outcome yet.
 #[derive(Default)]
 struct Running {
     identity: Value,
@@ -54,7 +54,7 @@ impl Artifacts {
         }
     }
 
-    /// Writes an event about a running trial.
+    /// Writes an event of a running trial.
     fn say_of(&mut self, trial: &str, event: &str, at: Timestamp, fields: &Value) -> io::Result<()> {
         let Some(identity) = self.running.get(trial).map(|running| running.identity.clone()) else { return Ok(()) };
         self.say(event, at, &[&identity, fields])
@@ -82,13 +82,13 @@ impl Artifacts {
         self.running.insert(trial.clone(), running);
         let again = json!({ "attempt": (attempt > 1).then_some(attempt) });
         self.say("run_started", at, &[&identity, &again])?;
-        let place = self.tree.place(&trial)?.to_owned();
+        let folder = self.tree.trial_folder(&trial)?.to_owned();
         if attempt > 1 {
-            self.tree.clear(&place);
+            self.tree.clear(&folder);
         }
-        // Created in any case, and without the lines of an earlier attempt.
+        // Created even if the agent prints nothing, and without the lines of an earlier attempt.
         for (index, name) in LOGS.iter().enumerate() {
-            let file = self.tree.folder.create(&place.join(name))?;
+            let file = self.tree.folder.create(&folder.join(name))?;
             if let Some(running) = self.running.get_mut(&trial) {
                 running.logs[index] = Some(file);
             }
@@ -187,7 +187,7 @@ impl Artifacts {
         let attempt = running.as_ref().map_or(attempt, |running| running.attempt);
         self.tree.write_trial(record, attempt)?;
         if running.is_some_and(|running| !running.hooks.is_empty()) {
-            let outputs = self.tree.place(&record.id)?.join(OUTPUTS);
+            let outputs = self.tree.trial_folder(&record.id)?.join(OUTPUTS);
             self.tree.folder.adopt(&outputs)?;
         }
         result

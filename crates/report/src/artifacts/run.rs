@@ -1,5 +1,5 @@
-//! Files about a run: `suite.json`, `benchmark.json`, `summary.json` and `cleanup.json`. Names and meanings are those
-//! of agent-skill-eval; unknown values are `null`, never 0.
+//! Files about a run: `suite.json`, `benchmark.json`, `summary.json` and `cleanup.json`. Names and meanings follow
+//! agent-skill-eval; unknown values are `null`, never 0.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -80,8 +80,8 @@ pub(super) struct Results {
     pub(super) signal: Option<String>,
 }
 
-/// Returns `suite.json`: the plan of the run and the paths of its files.
-pub(super) fn suite(info: &RunInfo, places: &[TrialFolder], record: &Path) -> Value {
+/// Returns `suite.json`: the run's plan and the paths of its files.
+pub(super) fn suite(info: &RunInfo, folders: &[TrialFolder], record: &Path) -> Value {
     let setting = |name: &str| info.settings.get(name).cloned().unwrap_or(Value::Null);
     let ids: BTreeSet<&str> = info.trials.iter().map(|trial| &*trial.case).collect();
     let suites: BTreeSet<&str> = info.trials.iter().map(|trial| &*trial.suite).collect();
@@ -100,11 +100,11 @@ pub(super) fn suite(info: &RunInfo, places: &[TrialFolder], record: &Path) -> Va
         "harness_version": info.trialrun_version,
         "agents": info.agents,
         "settings": info.settings,
-        "trials": places.iter().map(|place| json!({ "trial": place.trial, "path": place.path })).collect::<Vec<_>>(),
+        "trials": folders.iter().map(|folder| json!({ "trial": folder.trial, "path": folder.path })).collect::<Vec<_>>(),
     })
 }
 
-/// Returns the skill that a run is about, if there is exactly one.
+/// Returns the skill under test, if there is exactly one.
 pub(super) fn one_skill(info: &RunInfo) -> Option<&str> {
     match info.skills.as_slice() {
         [skill] => Some(&skill.name),
@@ -113,7 +113,7 @@ pub(super) fn one_skill(info: &RunInfo) -> Option<&str> {
 }
 
 impl Results {
-    /// Returns the trials of each configuration by its name: `AGENT_with_skill`, with the model if an agent has
+    /// Returns the trials of each configuration, by its name: `AGENT_with_skill`, with the model if an agent has
     /// several.
     fn configurations(&self) -> BTreeMap<String, Vec<&TrialResult>> {
         let mut models: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
@@ -328,7 +328,7 @@ impl Results {
     }
 }
 
-/// Returns the combined side effects of `left`, by remote. A remote counts as added if one of them added it.
+/// Merges the side effects in `left` by remote. A remote counts as added if any of them added it.
 pub fn merged<'a>(left: impl IntoIterator<Item = &'a SideEffects>) -> Vec<SideEffects> {
     let mut all: BTreeMap<&str, SideEffects> = BTreeMap::new();
     for left in left {

@@ -1,4 +1,4 @@
-//! Files about one trial: pure functions from records to documents. Names and meanings are those of agent-skill-eval;
+//! Files about one trial: pure functions from records to documents. Names and meanings follow agent-skill-eval;
 //! unknown values are `null`, never 0.
 
 use model::{Ending, Finding, HookRecord, RepositoryChange, RepositoryState, RunInfo, Status, TrialRecord};
@@ -30,7 +30,7 @@ pub(super) fn iteration(info: &RunInfo) -> &str {
     info.label.as_deref().unwrap_or(FIRST_ITERATION)
 }
 
-/// Returns `true` if the agent of a trial has the skill.
+/// Returns `true` if the agent of this trial has the skill.
 pub(super) fn with_skill(record: &TrialRecord) -> bool {
     record.skill.as_ref().is_some_and(|skill| is_skill(&skill.name)) && !record.is_baseline()
 }
@@ -88,7 +88,7 @@ pub(super) fn timing(record: &TrialRecord, attempt: u32) -> Value {
     })
 }
 
-/// Returns the reason why a trial exceeds its budget, if it does: that of its finding, or of its warning if budgets
+/// Returns the reason why a trial exceeds its budget, if it does: the reason of its finding, or its warning if budgets
 /// only warn.
 pub(super) fn budget_reason(record: &TrialRecord) -> Option<String> {
     let mut found = record
@@ -100,7 +100,7 @@ pub(super) fn budget_reason(record: &TrialRecord) -> Option<String> {
     found.next().map(|finding| finding.reason.clone()).or_else(warned)
 }
 
-/// Returns the findings that are assertions: written ones, and implicit ones that are unmet.
+/// Returns the findings for assertions: explicit ones, and implicit ones that are unmet.
 pub(super) fn assertions(record: &TrialRecord) -> impl Iterator<Item = &Finding> {
     record
         .findings
@@ -113,7 +113,7 @@ pub(super) fn text(finding: &Finding) -> &str {
     finding.title.as_deref().unwrap_or(&finding.id)
 }
 
-/// Returns `grading.json`, in the order of the suite. `null` for a trial that was not graded.
+/// Returns `grading.json`, in the order of the suite, or `null` if the trial was not graded.
 pub(super) fn grading(record: &TrialRecord) -> Value {
     let count = |status: Status| assertions(record).filter(|finding| finding.status == status).count();
     let (passed, failed, skipped) = (count(Status::Met), count(Status::Unmet), count(Status::Undecided));
@@ -129,7 +129,7 @@ pub(super) fn grading(record: &TrialRecord) -> Value {
     })
 }
 
-/// Returns the pass rate of the decided assertions; `None` if there are none.
+/// Returns the pass rate among decided assertions; `None` if there are none.
 pub(super) fn pass_rate(passed: usize, failed: usize) -> Option<f64> {
     (passed + failed > 0).then(|| passed as f64 / (passed + failed) as f64)
 }
@@ -177,7 +177,7 @@ fn state(state: Option<&RepositoryState>) -> Value {
     let remotes = || state.remotes.values();
     let heads: std::collections::BTreeMap<&String, &String> =
         remotes().filter_map(|remote| remote.branches.as_ref()).flatten().collect();
-    // If a remote could not be queried, the whole list is unknown, not empty.
+    // If one remote could not be queried, the whole list is unknown rather than empty.
     let all_known = remotes().all(|remote| remote.branches.is_some());
     let requests: Vec<Value> = remotes()
         .filter_map(|remote| remote.review_requests.as_ref())

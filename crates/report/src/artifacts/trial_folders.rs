@@ -1,12 +1,12 @@
-//! Folders of the trials: `case/arm/run-1`, below the suite's folder if there are several suites.
+//! Folders of the trials: `case/arm/run-1`, below a folder for the suite if there are several suites.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use model::TrialId;
 
-/// Maximum length of a name. Longer names are cut and end with a digest: file systems allow 255 bytes, and other files'
-/// names are derived from these.
+/// Maximum length of a name. Longer names are cut and end with a digest: file systems allow 255 bytes, and the names
+/// of other files are derived from these.
 const MAX_NAME_LEN: usize = 120;
 
 /// Folders of the trials, relative to the top.
@@ -17,7 +17,7 @@ pub(super) struct TrialFolders {
     by_suite: bool,
 }
 
-/// Names of folders, level by level. Names that only some file systems distinguish get a number.
+/// Names of folders, level by level. Names that differ only on some file systems get a number.
 #[derive(Debug, Default)]
 struct FolderNames {
     given: HashMap<(PathBuf, String), String>,
@@ -25,12 +25,12 @@ struct FolderNames {
 }
 
 impl FolderNames {
-    /// Returns the folder for `name` in `parent`, always the same.
+    /// Returns the folder for `name` in `parent`. The result is always the same.
     fn below(&mut self, parent: &Path, name: &str) -> PathBuf {
         self.called(parent, name, name)
     }
 
-    /// Returns the folder for `name` in `parent`, which is called `called` if that is free.
+    /// Returns the folder for `name` in `parent`. It is called `called` unless another name has taken that.
     fn called(&mut self, parent: &Path, name: &str, called: &str) -> PathBuf {
         let key = (parent.to_owned(), name.to_owned());
         if let Some(given) = self.given.get(&key) {
@@ -50,27 +50,27 @@ impl FolderNames {
 }
 
 impl TrialFolders {
-    /// Assigns folders to the trials of a plan; `reserved` are names of files at the top.
+    /// Assigns folders to the trials of a plan; `reserved` are names of files at the top level.
     pub(super) fn new(trials: &[TrialId], reserved: &[&str]) -> Self {
-        let mut places = Self::default();
+        let mut folders = Self::default();
         let suites: HashSet<&str> = trials.iter().map(|trial| &*trial.suite).collect();
-        places.by_suite = suites.len() > 1;
+        folders.by_suite = suites.len() > 1;
         for name in reserved {
-            places.names.taken.insert((PathBuf::new(), name.to_lowercase()));
+            folders.names.taken.insert((PathBuf::new(), name.to_lowercase()));
         }
-        // The choice of the name with the number must not depend on the order in which trials run.
+        // Which name gets a number must not depend on the order in which trials run.
         let mut sorted: Vec<&TrialId> = trials.iter().collect();
         sorted.sort_by_key(|id| (&id.suite, &id.case, &id.arm, id.repetition));
         for id in sorted {
-            places.add(id);
+            folders.add(id);
         }
-        places
+        folders
     }
 
     fn add(&mut self, id: &TrialId) -> PathBuf {
         let mut path = PathBuf::new();
         if self.by_suite {
-            // An evaluation of a skill, `NAME/evals`, has the folder of its skill.
+            // An evaluation of a skill, `NAME/evals`, uses the folder of its skill.
             let skill = id.suite.strip_suffix("/evals").unwrap_or(&id.suite);
             path = self.names.called(&path, &id.suite, skill);
         }
@@ -121,21 +121,24 @@ mod tests {
         TrialId { suite: suite.into(), case: case.into(), arm: arm.into(), repetition: 1 }
     }
 
-    fn place(places: &TrialFolders, id: &TrialId) -> String {
-        places.get(&id.to_string()).unwrap().display().to_string()
+    fn path_of(folders: &TrialFolders, id: &TrialId) -> String {
+        folders.get(&id.to_string()).unwrap().display().to_string()
     }
 
     #[test]
     fn each_suite_has_a_folder_if_there_are_several() {
         let (a, b) = (id("s", "1", "fake+with_skill"), id("t", "1", "codex:o/x y"));
-        assert_eq!(place(&TrialFolders::new(std::slice::from_ref(&a), &[]), &a), "1/fake+with_skill/run-1");
+        assert_eq!(path_of(&TrialFolders::new(std::slice::from_ref(&a), &[]), &a), "1/fake+with_skill/run-1");
         let both = TrialFolders::new(&[a.clone(), b.clone()], &[]);
-        assert_eq!(place(&both, &a), "s/1/fake+with_skill/run-1");
-        assert_eq!(place(&both, &b), "t/1/codex%3Ao%2Fx%20y/run-1");
+        assert_eq!(path_of(&both, &a), "s/1/fake+with_skill/run-1");
+        assert_eq!(path_of(&both, &b), "t/1/codex%3Ao%2Fx%20y/run-1");
         let (tests, evals) = (id("s", "1", "fake"), id("s/evals", "1", "fake"));
-        assert_eq!(place(&TrialFolders::new(&[evals.clone(), b], &[]), &evals), "s/1/fake/run-1");
+        assert_eq!(path_of(&TrialFolders::new(&[evals.clone(), b], &[]), &evals), "s/1/fake/run-1");
         let both = TrialFolders::new(&[tests.clone(), evals.clone()], &[]);
-        assert_eq!((place(&both, &tests), place(&both, &evals)), ("s/1/fake/run-1".into(), "s~2/1/fake/run-1".into()));
+        assert_eq!(
+            (path_of(&both, &tests), path_of(&both, &evals)),
+            ("s/1/fake/run-1".into(), "s~2/1/fake/run-1".into())
+        );
     }
 
     #[test]
@@ -144,8 +147,8 @@ mod tests {
         let names =
             ["a", "A", "a/b", "a%2Fb", "..", ".", "", "summary.json", "SUMMARY.json", &long, "a.", "ä", "a\u{308}"];
         let ids: Vec<TrialId> = names.iter().map(|name| id("s", name, "x")).collect();
-        let places = TrialFolders::new(&ids, &["summary.json"]);
-        let found: HashSet<String> = ids.iter().map(|id| place(&places, id).to_lowercase()).collect();
+        let folders = TrialFolders::new(&ids, &["summary.json"]);
+        let found: HashSet<String> = ids.iter().map(|id| path_of(&folders, id).to_lowercase()).collect();
         assert_eq!(found.len(), names.len(), "{found:?}");
         for path in &found {
             assert_eq!(path.split('/').count(), 3, "{path}");
@@ -153,6 +156,6 @@ mod tests {
         }
         let turned: Vec<TrialId> = ids.iter().rev().cloned().collect();
         let again = TrialFolders::new(&turned, &["summary.json"]);
-        assert!(ids.iter().all(|id| place(&again, id) == place(&places, id)));
+        assert!(ids.iter().all(|id| path_of(&again, id) == path_of(&folders, id)));
     }
 }

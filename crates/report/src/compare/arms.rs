@@ -24,8 +24,8 @@ pub(super) struct ArmChange {
     delta: Delta,
 }
 
-/// Returns each arm of two runs, those of the second first. Arms with different names are paired if each is the only
-/// one of its variant that is left in its run.
+/// Returns each arm of two runs, those of the second run first. Arms with different names are paired if each is the
+/// only remaining arm of its variant in its run.
 pub(super) fn changes(before: &[TrialFigures], after: &[TrialFigures], agents: &[AgentInfo]) -> Vec<ArmChange> {
     let mut were = Arms::of(before, agents).arms;
     let are = Arms::of(after, agents).arms;
@@ -139,7 +139,7 @@ impl ArmChange {
             difference.map_or_else(unknown, |difference| shown(difference.mean).into())
         };
         let apart = self.delta.pass_rate;
-        // A change without the skill is not caused by the skill.
+        // A change in the arm without the skill is not caused by the skill.
         let style = |apart: &Difference| if self.is_baseline() { CellStyle::Plain } else { verdict(apart) };
         [
             name.into(),

@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use model::statistics::{fisher, least_fisher};
 use model::{Outcome, TrialRow};
 use serde_json::{Value, json};
 
 use super::evidence::Evidence;
 use super::pairs::Pair;
 use crate::counts::Counts;
+use crate::format::p_value;
 
 /// Change of a case between the two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -18,11 +18,11 @@ pub enum Change {
     Regressed,
     /// It passes more often.
     Fixed,
-    /// It passes as often, and its score rose by more than the threshold.
+    /// It passes equally often, and its score rose by more than the threshold.
     Improved,
     /// It has a verdict in only one of the runs, or its outcome without a verdict differs.
     Changed,
-    /// It passes as often and its score is about the same.
+    /// It passes equally often and its score is about the same.
     Same,
     /// Only the second run has it.
     Added,
@@ -44,10 +44,12 @@ pub struct CaseChange {
     pub name: String,
     /// Change of the case.
     pub change: Change,
-    /// True if the change is more than chance by the case's own trials.
+    /// True if the case's own trials show that the change is more than chance.
     pub is_confirmed: bool,
     /// p-value of Fisher's exact test of the passed trials; absent if a side has no graded trial.
     pub(super) p_value: Option<f64>,
+    /// The same, adjusted for the number of cases that are tested at once.
+    pub(super) adjusted_p_value: Option<f64>,
     pub(super) before: Side,
     pub(super) after: Side,
     pub(super) evidence: Option<Box<Evidence>>,
@@ -68,7 +70,7 @@ pub(super) struct Side {
     pub(super) time: Mean,
     pub(super) tokens: Mean,
     pub(super) cost: Mean,
-    /// Run and id of the trial that shows the change.
+    /// The trial that illustrates the change: its run and its id.
     pub(super) shown: Option<(String, String)>,
 }
 
@@ -99,8 +101,16 @@ impl CaseChange {
     pub(super) fn of(pair: &Pair<'_>, threshold: f64) -> Self {
         let [before, after] = pair.sides.each_ref().map(|trials| Side::of(trials));
         let change = change(&before, &after, threshold);
-        let mut case =
-            Self { name: pair.name.clone(), change, is_confirmed: false, p_value: None, before, after, evidence: None };
+        let mut case = Self {
+            name: pair.name.clone(),
+            change,
+            is_confirmed: false,
+            p_value: None,
+            adjusted_p_value: None,
+            before,
+            after,
+            evidence: None,
+        };
         if change.is_change() {
             let gain = case.after.counts.passed as i64 - case.before.counts.passed as i64;
             let wanted = match change {
@@ -119,8 +129,8 @@ impl CaseChange {
         self.before.trials > 0 && self.after.trials > 0
     }
 
-    /// Returns the passed and the graded trials of both sides. An undecided trial counts as what makes the change
-    /// smaller.
+    /// Returns the passed and the graded trials of both sides. Undecided trials are counted in the way that makes the
+    /// change smaller.
     pub(super) fn table(&self) -> Option<([u64; 2], [u64; 2])> {
         let difference = match self.change {
             Change::Regressed => -1.0,
@@ -131,8 +141,8 @@ impl CaseChange {
         table.1.iter().all(|trials| *trials > 0).then_some(table)
     }
 
-    /// Returns the passed and the graded trials of both sides. An undecided trial counts as what makes a difference in
-    /// this direction smaller.
+    /// Returns the passed and the graded trials of both sides. Undecided trials are counted in the way that makes a
+    /// difference in this direction smaller.
     pub(super) fn table_towards(&self, difference: f64) -> ([u64; 2], [u64; 2]) {
         let (before, after) = (&self.before.counts, &self.after.counts);
         let was_open = if difference > 0.0 { before.undecided } else { 0 };
@@ -144,22 +154,24 @@ impl CaseChange {
         self.evidence.as_deref()
     }
 
-    pub(super) fn test(&mut self) {
-        self.p_value = self.table().map(|(passed, trials)| fisher(passed, trials));
+    /// Returns `true` if the number of cases changes the p-value of this one.
+    pub(super) fn is_adjusted(&self) -> bool {
+        self.p_value != self.adjusted_p_value
     }
 
-    /// Returns the smallest p-value that the test can have for so many passed trials.
-    pub(super) fn least_p_value(&self) -> Option<f64> {
-        self.table().map(|(passed, trials)| least_fisher(passed[0] + passed[1], trials))
+    /// Formats the p-value with its name: it is adjusted if several cases are tested at once.
+    pub(super) fn named_p_value(&self) -> String {
+        let name = if self.is_adjusted() { "adjusted p" } else { "p" };
+        format!("{name} {}", self.adjusted_p_value.map_or_else(|| "n/a".into(), p_value))
     }
 
-    /// Returns the lowest and the highest difference of the share of passed trials that the undecided trials allow.
+    /// Returns the lowest and the highest difference in the share of passed trials that the undecided trials allow.
     pub(super) fn gain(&self) -> Option<[f64; 2]> {
         let ((was_low, was_high), (is_low, is_high)) = (self.before.counts.bounds()?, self.after.counts.bounds()?);
         Some([is_low - was_high, is_high - was_low])
     }
 
-    /// Returns the size of the change, for sorting: that of the share of passed trials, or of the mean score.
+    /// Returns the size of the change for sorting: in the share of passed trials, or in the mean score.
     pub(super) fn size(&self) -> f64 {
         let passed = |side: &Side| side.counts.passed as f64 / side.counts.graded().max(1) as f64;
         let by_passes = (passed(&self.after) - passed(&self.before)).abs();
@@ -179,13 +191,14 @@ impl CaseChange {
         };
         json!({
             "name": self.name, "change": self.change, "more_than_chance": self.is_confirmed, "p_value": self.p_value,
+            "adjusted_p_value": self.adjusted_p_value,
             "before": side(&self.before), "after": side(&self.after),
             "evidence": self.evidence.as_ref().map(|evidence| evidence.to_json()),
         })
     }
 }
 
-/// Returns the trial with that outcome, or else the first one.
+/// Returns the first trial with that outcome, or else the first trial.
 fn shown(trials: &[&TrialRow], wanted: Option<Outcome>) -> Option<(String, String)> {
     let key = |trial: &&&TrialRow| (wanted.is_some_and(|wanted| trial.outcome != wanted), trial.repetition);
     trials.iter().min_by_key(key).map(|trial| (trial.run.clone(), trial.id.clone()))
@@ -225,7 +238,7 @@ impl Side {
         self.scores.value()
     }
 
-    /// Returns the outcome of a single trial, or the number that passed of the graded ones.
+    /// Returns the outcome of a single trial, or how many of the graded trials passed.
     pub(super) fn describe(&self) -> String {
         let ungraded = self.trials - self.counts.graded();
         match self.outcomes[..] {

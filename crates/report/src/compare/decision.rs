@@ -1,11 +1,11 @@
-//! Decides whether one side is worse. Three tests are used: each case on its own, all trials of these cases pooled, and
-//! the cases as a sample of a larger population.
+//! Decides whether one side is worse. Three tests are used: one for each case on its own, one for the pooled trials of
+//! all these cases, and one that treats the cases as a sample of a larger population.
 
-use model::statistics::{Difference, fisher_of_tables, limit_of_tests};
+use model::statistics::{Difference, DiscreteTest, fisher_of_tables, holm_of_tests};
 
 use super::case::{CaseChange, Change, NOISE};
 use crate::counts::Counts;
-use crate::format::{counted, p_value, percent};
+use crate::format::{counted, percent};
 use crate::verdict::{self, Passes, UNLIKELY, Words, chance};
 
 /// Result of a comparison.
@@ -13,11 +13,11 @@ use crate::verdict::{self, Passes, UNLIKELY, Words, chance};
 pub(super) struct Decision {
     /// Trials of the cases that are graded on both sides; the second side comes first.
     pub(super) passes: Passes,
-    /// Difference of the share of passed trials. Undecided trials are counted in whichever way makes it smaller.
+    /// Difference in the share of passed trials. Undecided trials are counted in whichever way makes it smaller.
     pub(super) passed: Option<Difference>,
     /// p-value for exactly these cases; [`Decision::passed`] generalises to other cases.
     pub(super) same_cases_p_value: Option<f64>,
-    /// Difference of the mean score.
+    /// Difference in the mean score.
     pub(super) score: Option<Difference>,
     /// Mean score of both sides.
     pub(super) scores: [f64; 2],
@@ -138,11 +138,12 @@ impl Decision {
     }
 }
 
-/// Names one case with its trials, or counts several.
+/// Names a single case with its trials, or gives the number of cases.
 fn describe_cases(cases: &[&CaseChange]) -> String {
     match cases {
         [case] => {
-            let p = case.p_value.map_or_else(String::new, |p| format!("{}: p {}", chance(p), p_value(p)));
+            let p =
+                case.adjusted_p_value.map_or_else(String::new, |p| format!("{}: {}", chance(p), case.named_p_value()));
             let describe = |counts: &Counts| format!("{} of {}", counts.passed, counts.graded());
             let (before, after) = (describe(&case.before.counts), describe(&case.after.counts));
             format!("case {}: {after} trials passed, compared with {before} before ({p})", case.name)
@@ -151,8 +152,8 @@ fn describe_cases(cases: &[&CaseChange]) -> String {
     }
 }
 
-/// Returns the differences of the cases, each between a lowest and a highest value, so that their mean is as close to
-/// 0 as possible.
+/// Picks a value for each case between its lowest and highest difference, so that the mean is as close to 0 as
+/// possible.
 fn closest_to_zero(gains: &[[f64; 2]]) -> Vec<f64> {
     let all = |at: usize| gains.iter().map(|gain| gain[at]).collect::<Vec<f64>>();
     let (low, high) = (all(0), all(1));
@@ -165,12 +166,17 @@ fn closest_to_zero(gains: &[[f64; 2]]) -> Vec<f64> {
     }
 }
 
-/// Marks changes that are statistically significant based on the trials of their case alone.
+/// Tests each case by its own trials, and marks the changes that are statistically significant although all cases are
+/// tested at once.
 pub(super) fn confirm(cases: &mut [CaseChange], threshold: f64) {
-    let limit = limit_of_tests(cases.iter().filter_map(CaseChange::least_p_value));
-    for case in cases {
-        case.test();
-        let is_certain = case.p_value.is_some_and(|p_value| p_value < limit);
+    let test = |case: &CaseChange| case.table().map(|(passed, trials)| DiscreteTest::of_passes(passed, trials));
+    let tests: Vec<Option<DiscreteTest>> = cases.iter().map(test).collect();
+    let mut adjusted = holm_of_tests(&tests.iter().flatten().copied().collect::<Vec<_>>()).into_iter();
+    for (case, test) in cases.iter_mut().zip(tests) {
+        let Some(test) = test else { continue };
+        case.p_value = Some(test.p_value);
+        case.adjusted_p_value = adjusted.next();
+        let is_certain = case.adjusted_p_value.is_some_and(|p_value| p_value < UNLIKELY);
         let is_large = case.table().is_some_and(|(passed, trials)| {
             let share = |side: usize| passed[side] as f64 / trials[side] as f64;
             (share(1) - share(0)).abs() > threshold + NOISE
@@ -184,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn undecided_trials_count_as_what_makes_the_difference_smaller() {
+    fn undecided_trials_count_in_the_way_that_makes_the_difference_smaller() {
         assert_eq!(closest_to_zero(&[[-1.0, -1.0], [-1.0, 0.0]]), [-1.0, 0.0]);
         assert_eq!(closest_to_zero(&[[1.0, 1.0], [0.0, 1.0]]), [1.0, 0.0]);
         assert_eq!(closest_to_zero(&[[-1.0, 1.0], [0.0, 0.0]]), [0.0, 0.0]);

@@ -11,7 +11,7 @@ use super::{CaseChange, Change, Comparison, Dimension, arms, quarantine, test_fi
 use crate::align::Row;
 use crate::columns;
 use crate::counts::Counts;
-use crate::format::{counted, elapsed, gain, in_parentheses, money, number, p_value, percent, range, timestamp};
+use crate::format::{counted, elapsed, gain, in_parentheses, money, number, percent, range, timestamp};
 use crate::terminal::arms::folded;
 use crate::terminal::grid::{Cell, CellStyle, Grid};
 use crate::terminal::{Paint, Style, diff};
@@ -19,25 +19,31 @@ use crate::verdict::UNLIKELY;
 
 /// Maximum number of changes of each kind that are listed.
 const LISTED: usize = 10;
-/// Maximum number of assertions that flipped of a case.
+/// Maximum number of flipped assertions listed for a case.
 const FLIPS: usize = 5;
 /// Number of tool calls before and after the first divergence.
 const AROUND: (usize, usize) = (2, 5);
 /// Maximum width of a sentence, which is wrapped.
 const SENTENCE: usize = 1000;
-/// How to read the figures.
+/// Explains how to read the figures.
 const READING: &str = "95% interval: where the true difference probably is; there may be none if 0 is in it. p: how \
                        likely so large a difference would be if nothing had changed; below 0.05, chance is unlikely.";
+/// How to read the p of a case, if several are tested.
+const ADJUSTED: &str = "adjusted p: the p of one case, raised because many cases are tested at once, and some of them \
+                        would change by chance alone (Holm's method). 1 if the case has too few trials to tell.";
 /// Maximum width of a reason.
 const REASON: usize = 160;
 
 impl Comparison {
-    /// Returns the comparison as text: the result in a sentence, what differs, the figures, regressions and other
-    /// changes.
+    /// Returns the comparison as text: the result in a sentence, the differences in settings, the figures, regressions
+    /// and other changes.
     pub fn draw(&self, style: &Style) -> String {
         let paint = Paint::new(*style);
         let mut text = folded(&paint.folded(&self.sentence(), SENTENCE), &paint, Paint::bold);
         text.push('\n');
+        if let Some(sentence) = self.margin_sentence() {
+            text.push_str(&folded(&paint.folded(&sentence, SENTENCE), &paint, Paint::bold));
+        }
         self.sides(&paint).iter().for_each(|side| text.push_str(&format!("  {}\n", paint.dim(side))));
         text.push_str(&self.differences(&paint));
         text.push_str(&self.figures(&paint));
@@ -111,7 +117,7 @@ impl Comparison {
         self.sides(paint).into_iter().chain(self.changed_settings(paint)).collect()
     }
 
-    /// Returns what differs: test files first, then settings and skills.
+    /// Returns the differences between the runs: test files first, then settings and skills.
     pub(super) fn changed_settings(&self, paint: &Paint) -> Vec<String> {
         let settings = self.settings.iter().map(|change| change.describe(paint));
         test_files::describe(&self.test_files).into_iter().chain(settings).chain(self.changed_skills(paint)).collect()
@@ -170,6 +176,9 @@ impl Comparison {
         let mut notes = Vec::new();
         if self.totals.iter().any(|total| total.p_value.is_some()) {
             notes.push(READING.to_owned());
+        }
+        if self.cases.iter().any(|case| case.change.is_change() && !case.is_single() && case.is_adjusted()) {
+            notes.push(ADJUSTED.to_owned());
         }
         let [before, after] = self.short_names();
         let [missing, added] = self.unpaired();
@@ -233,18 +242,18 @@ impl CaseChange {
         text
     }
 
-    /// Returns `true` if each side has one trial.
+    /// Returns `true` if each side has a single trial.
     pub(super) fn is_single(&self) -> bool {
         self.before.counts.graded() == 1 && self.after.counts.graded() == 1
     }
 
-    /// Returns the passed trials of both sides, and the reason for the change.
+    /// Returns the passed trials of both sides, and what caused the change.
     pub(crate) fn figures(&self, paint: &Paint) -> (String, String) {
         let arrow = paint.symbols().arrow;
         (format!("{} {arrow} {}", self.before.describe(), self.after.describe()), self.reason(arrow))
     }
 
-    /// Returns the reason for the change: the confidence in the difference of passes, or the scores.
+    /// Returns what caused the change: the confidence in the difference of passes, or the scores.
     fn reason(&self, arrow: &str) -> String {
         match (Counts::change(&self.before.counts, &self.after.counts), self.before.score(), self.after.score()) {
             (Some(Ordering::Equal), Some(before), Some(after)) => {
@@ -267,13 +276,12 @@ impl CaseChange {
             [low, high]
         };
         let (a, b) = (interval(before), interval(after));
-        let p = self.p_value.map_or_else(|| "n/a".into(), p_value);
-        format!("95%: {} and {}, p {p}", range(a), range(b))
+        format!("95%: {} and {}, {}", range(a), range(b), self.named_p_value())
     }
 }
 
 impl Evidence {
-    /// Formats the assertions with another result, with both reasons.
+    /// Formats the assertions whose results differ, with both reasons.
     pub(crate) fn flips(&self, paint: &Paint) -> String {
         let mut text = String::new();
         let mut line = |line: &str| text.push_str(&format!("      {line}\n"));

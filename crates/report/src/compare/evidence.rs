@@ -1,4 +1,5 @@
-//! What changed in a case: one trial of each side, with the assertions that flipped, the answers and the tool calls.
+//! Evidence for a change in a case: one trial of each side, with the flipped assertions, the answers and the tool
+//! calls.
 
 use model::{Finding, Outcome, Part, Segment, Status, TrialRecord};
 use serde_json::{Value, json};
@@ -6,21 +7,21 @@ use serde_json::{Value, json};
 use crate::align::{Row, align, divergence, is_same, side_by_side};
 use crate::plain;
 
-/// Number of equal lines around a change in a diff.
+/// Number of unchanged lines around a change in a diff.
 const AROUND: usize = 2;
 
-/// Differences of two trials.
+/// Differences between two trials.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Evidence {
     /// Ids of the trials with their outcomes.
     pub(crate) trials: [(String, Outcome); 2],
-    /// Assertions with another result.
+    /// Assertions whose results differ.
     pub(crate) flips: Vec<Flip>,
     /// Lines of the answers; empty if they are equal.
     pub(crate) answers: Vec<Segment>,
     /// Tool calls of both trials.
     pub(crate) calls: [Vec<Call>; 2],
-    /// Tool calls next to each other.
+    /// Tool calls of both trials, aligned.
     pub(crate) rows: Vec<Row>,
     /// First row that differs.
     pub(crate) divergence: Option<usize>,
@@ -28,7 +29,7 @@ pub(crate) struct Evidence {
     pub(crate) usage: [(Option<u64>, Option<u64>, Option<f64>); 2],
 }
 
-/// An assertion with another result.
+/// An assertion whose results differ.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Flip {
     pub(crate) name: String,
@@ -102,7 +103,7 @@ impl Call {
     }
 }
 
-/// Returns the assertions with another result, in the order of the second trial.
+/// Returns the assertions whose results differ, in the order of the second trial.
 fn flips(before: &TrialRecord, after: &TrialRecord) -> Vec<Flip> {
     let find = |record: &TrialRecord, id: &str| record.findings.iter().find(|found| found.id == id).cloned();
     let describe = |found: Option<&Finding>| found.map(|found| (found.status, found.reason.clone()));
@@ -121,7 +122,7 @@ fn flips(before: &TrialRecord, after: &TrialRecord) -> Vec<Flip> {
     flips
 }
 
-/// Returns the differing lines of two texts, with a few equal lines around them. Empty if they are equal.
+/// Returns the lines in which two texts differ, with a few equal lines around them. Empty if the texts are equal.
 pub(crate) fn line_diff(before: &str, after: &str) -> Vec<Segment> {
     if before == after {
         return Vec::new();
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diff_of_lines_shows_a_few_lines_around_changes() {
+    fn a_line_diff_shows_a_few_lines_around_changes() {
         let lines: Vec<String> = (1..=9).map(|n| n.to_string()).collect();
         let before = lines.join("\n");
         let drawn = |after: &str| -> String {

@@ -17,12 +17,15 @@ const LINES: usize = 12;
 const REASON: usize = 200;
 
 impl Comparison {
-    /// Returns the comparison as Markdown of about `most` bytes; what changed in a case is folded. Where there is no room
-    /// for that, the case alone is listed, or counted.
+    /// Returns the comparison as Markdown of about `most` bytes; the evidence for each case is folded. If there is no
+    /// room for it, the case is only listed, or only counted.
     pub fn to_markdown(&self, most: usize) -> String {
         let most = most.saturating_sub(REST);
         let paint = Paint::new(Style::plain());
         let mut page = format!("**{}**\n\n", text(&self.sentence(), 1000));
+        if let Some(sentence) = self.margin_sentence() {
+            page.push_str(&format!("{}\n\n", text(&sentence, 1000)));
+        }
         let differences = self.changed_settings(&paint);
         for difference in &differences {
             page.push_str(&format!("- {}\n", text(difference, REASON)));
@@ -65,7 +68,7 @@ impl Comparison {
 }
 
 impl CaseChange {
-    /// Returns the case as a list item, without and with its evidence.
+    /// Returns the case as a list item: once without and once with its evidence.
     fn to_markdown(&self, paint: &Paint) -> [String; 2] {
         let (figures, reason) = self.figures(paint);
         let reason = text(&reason, REASON);

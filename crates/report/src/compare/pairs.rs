@@ -17,8 +17,8 @@ pub(super) struct Pair<'a> {
 /// Trials of one side by arm.
 type ByArm<'a> = BTreeMap<String, Vec<&'a TrialRow>>;
 
-/// Pairs the trials by case. If a side has several arms of a case, they are paired by arm as well; the arm is compared
-/// without the part that `by` compares.
+/// Pairs the trials by case. If a side has several arms of a case, trials are also paired by arm, ignoring the part of
+/// the arm that `by` compares.
 pub(super) fn pairs<'a>(sides: [&[&'a TrialRow]; 2], by: Dimension) -> Vec<Pair<'a>> {
     let mut cases: BTreeMap<(&str, &str), [ByArm<'a>; 2]> = BTreeMap::new();
     let mut all = [BTreeSet::new(), BTreeSet::new()];
@@ -56,8 +56,8 @@ pub(super) fn pairs<'a>(sides: [&[&'a TrialRow]; 2], by: Dimension) -> Vec<Pair<
     pairs
 }
 
-/// Returns for each arm of the first side the one of the second that it is compared with: the same one, or the only
-/// other one if each side has only one other. Empty if no arm has a counterpart.
+/// Maps each arm of the first side to its counterpart in the second: the same arm, or the only other one if each side
+/// has only one other. Empty if no arm has a counterpart.
 fn counterparts([before, after]: &[BTreeSet<String>; 2]) -> BTreeMap<String, String> {
     let mut counterparts: BTreeMap<String, String> =
         before.intersection(after).map(|arm| (arm.clone(), arm.clone())).collect();

@@ -12,12 +12,12 @@ const NAMED: usize = 5;
 /// Cases by suite and id.
 pub(super) type Cases<'a> = BTreeSet<(&'a str, &'a str)>;
 
-/// Returns the cases of the trials that are in quarantine.
+/// Returns the cases of those trials that are in quarantine.
 pub(super) fn cases<'a>(trials: impl Iterator<Item = &'a TrialRow>) -> Cases<'a> {
     trials.filter(|trial| trial.quarantined).map(key).collect()
 }
 
-/// Returns `true` if the trial is of one of the cases.
+/// Returns `true` if the trial belongs to one of the cases.
 pub(super) fn contains(cases: &Cases<'_>, trial: &TrialRow) -> bool {
     !cases.is_empty() && cases.contains(&key(trial))
 }

@@ -13,7 +13,7 @@ pub(super) struct SettingChange {
     pub(super) after: Option<String>,
 }
 
-/// Returns what differs: agents with their versions and models, the version of trialrun, and settings by name.
+/// Returns the differences: agents with their versions and models, the version of trialrun, and settings by name.
 pub(super) fn changes(before: &RunInfo, after: &RunInfo) -> Vec<SettingChange> {
     let mut changes = Vec::new();
     let mut differs = |name: &str, before: Option<String>, after: Option<String>| {
@@ -32,7 +32,7 @@ pub(super) fn changes(before: &RunInfo, after: &RunInfo) -> Vec<SettingChange> {
     changes
 }
 
-/// Compares agents of the same name and model, or the only one of each run.
+/// Compares agents with the same name and model, or the only agent of each run.
 fn agents(before: &[AgentInfo], after: &[AgentInfo], differs: &mut impl FnMut(&str, Option<String>, Option<String>)) {
     if let ([was], [is]) = (before, after) {
         differs("agent", Some(was.name.clone()), Some(is.name.clone()));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_listed_by_name() {
+    fn differences_are_listed_by_name() {
         let one =
             info(&[agent("codex", "a", "1")], &json!({ "timeout": "10m", "jobs": 1, "judge": null, "targets": [] }));
         let other = info(
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_agents_those_with_the_same_model_are_compared() {
+    fn agents_with_the_same_model_are_compared_if_there_are_several() {
         let one = info(&[agent("codex", "a", "1"), agent("opencode", "b", "1")], &json!({}));
         let other = info(&[agent("codex", "a", "2"), agent("chat", "b", "1")], &json!({}));
         assert_eq!(

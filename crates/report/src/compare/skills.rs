@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::names::is_skill;
 use crate::terminal::Paint;
 
-/// Number of characters of a hash that are shown.
+/// Number of characters shown of a hash.
 const HASH: usize = 12;
 
 /// A skill in both runs, or in one of them.
@@ -16,7 +16,8 @@ pub(super) struct SkillChange {
     after: Option<SkillInfo>,
 }
 
-/// Returns each skill of two runs by its name, those of the second first. Prompts in place of skills are left out.
+/// Returns each skill of two runs by name, those of the second run first. Prompts that were used in place of a skill
+/// are omitted.
 pub(super) fn changes(before: &[SkillInfo], after: &[SkillInfo]) -> Vec<SkillChange> {
     let named = |name: &str, skills: &[SkillInfo]| skills.iter().find(|skill| skill.name == name).cloned();
     let ours = after.iter().filter(|skill| is_skill(&skill.name));

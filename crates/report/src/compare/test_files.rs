@@ -1,4 +1,4 @@
-//! Test files that changed between two runs: then a difference of the results may come from the tests.
+//! Test files that changed between two runs, in which case different results may come from the tests.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// Maximum number of files that are named.
 const NAMED: usize = 5;
 
-/// A test file with another content in each run.
+/// A test file whose content differs between the runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TestFileChange {
     /// Path of the file, as the second run names it.
@@ -20,8 +20,8 @@ pub(super) struct TestFileChange {
     after: String,
 }
 
-/// Returns the test files that both runs used and that have changed. Runs that were started in different folders name a
-/// file by different paths; such paths are paired if one ends with the other.
+/// Returns the test files that both runs used and that have changed. Runs that were started in different folders use
+/// different paths for the same file; such paths are paired if one ends with the other.
 pub(super) fn changes(before: &RunInfo, after: &RunInfo) -> Vec<TestFileChange> {
     let files = |info: &RunInfo| -> BTreeMap<String, String> {
         info.invocation.as_ref().map(|invocation| invocation.suites.clone()).unwrap_or_default()
@@ -31,7 +31,7 @@ pub(super) fn changes(before: &RunInfo, after: &RunInfo) -> Vec<TestFileChange> 
     let earlier = |file: &String| {
         before.get(file).or_else(|| {
             let mut alike = only_before.iter().filter(|other| is_same_file(file, other));
-            // If several match, the pair is not known.
+            // If several match, the pair is ambiguous.
             alike.next().filter(|_| alike.next().is_none()).and_then(|other| before.get(*other))
         })
     };
@@ -42,7 +42,7 @@ pub(super) fn changes(before: &RunInfo, after: &RunInfo) -> Vec<TestFileChange> 
     after.iter().filter_map(change).collect()
 }
 
-/// Returns `true` if one of the paths ends with the other, apart from leading `..`.
+/// Returns `true` if one of the paths ends with the other, ignoring leading `..`.
 fn is_same_file(one: &str, other: &str) -> bool {
     let named = |path: &str| -> Vec<String> {
         let parts = Path::new(path).components().filter_map(|part| match part {
@@ -55,7 +55,7 @@ fn is_same_file(one: &str, other: &str) -> bool {
     !one.is_empty() && !other.is_empty() && (one.ends_with(&other) || other.ends_with(&one))
 }
 
-/// Says that the tests changed, and names the files; `None` if they did not.
+/// Says that the tests changed, and names the files; `None` if they did not change.
 pub(super) fn describe(changes: &[TestFileChange]) -> Option<String> {
     let mut names: Vec<String> = changes.iter().take(NAMED).map(|change| change.file.clone()).collect();
     if changes.len() > NAMED {
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_the_same_from_another_folder() {
+    fn a_file_is_recognised_from_another_folder() {
         assert!(is_same_file("notes/evals.yaml", "../notes/evals.yaml"));
         assert!(is_same_file("skills/notes/evals.yaml", "notes/evals.yaml"));
         assert!(!is_same_file("skills/notes/evals.yaml", "skills/other/evals.yaml"));

@@ -1,4 +1,4 @@
-//! Figures over the cases that both sides have: mean of each side, and the difference paired by case.
+//! Figures over the cases that both sides have: the mean of each side, and the difference paired by case.
 
 use model::statistics::{Difference, estimate};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ pub(super) struct Total {
     pub(super) name: &'static str,
     /// Mean of each side over the cases.
     pub(super) means: [f64; 2],
-    /// Passed and all trials of each side, for the share of passed trials.
+    /// For the share of passed trials: the number of passed and of all trials on each side.
     pub(super) trials: Option<[[u64; 2]; 2]>,
     pub(super) mean: f64,
     pub(super) ci95: Option<[f64; 2]>,
@@ -37,7 +37,7 @@ pub(super) fn of(cases: &[CaseChange], decision: &Decision) -> Vec<Total> {
         cases.iter().filter(|case| case.before.counts.graded() > 0 && case.after.counts.graded() > 0).collect();
     let mut totals: Vec<Total> = Vec::new();
     totals.extend(passed(&graded));
-    // The test of the scores takes long, so it is not repeated.
+    // The test of the scores is slow, so it is not repeated.
     totals.extend(decision.score.map(|score| Total {
         name: "mean score",
         means: decision.scores,
@@ -55,7 +55,7 @@ pub(super) fn of(cases: &[CaseChange], decision: &Decision) -> Vec<Total> {
 }
 
 fn passed(cases: &[&CaseChange]) -> Option<Total> {
-    // The shares of undecided trials have bounds and no mean; such cases are only in the sentence.
+    // The shares of undecided trials have bounds but no mean, so such cases appear only in the sentence.
     let decided: Vec<&CaseChange> =
         cases.iter().filter(|case| case.before.counts.undecided + case.after.counts.undecided == 0).copied().collect();
     let sum = |of: fn(&CaseChange) -> u64| decided.iter().map(|case| of(case)).sum::<u64>();

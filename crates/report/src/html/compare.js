@@ -1,11 +1,11 @@
 // Two trials side by side, aligned at their first difference.
 
-/** Largest product of the numbers of steps that are aligned after the first difference. */
+/** Maximum product of the two numbers of steps for aligning them after the first difference. */
 const ALIGNED = 1_000_000;
 
 /**
- * Returns the steps of a timeline in a row, with a string that is the same for steps that do the same. Those of a
- * sub-agent follow the call that started it.
+ * Returns the steps of a timeline as a flat list, each with a string that is equal for equal steps. A sub-agent's steps
+ * follow the call that started it.
  */
 function steps(timeline) {
   return timeline.flatMap((item) => {
@@ -20,7 +20,7 @@ function steps(timeline) {
   });
 }
 
-/** Pairs of steps: the same up to the first difference, and after it the same wherever most of them can be. */
+/** Returns pairs of steps: equal up to the first difference; after it, as many equal pairs as possible. */
 function aligned(left, right) {
   const rows = [];
   let i = 0, j = 0;
@@ -56,7 +56,7 @@ async function comparePage(a, b) {
   const isSame = ([one, other]) => one?.same === other?.same;
   const apart = rows.findIndex((row) => !isSame(row));
   const context = { findings: [], open: false };
-  // A phone shows a step that both have once.
+  // On a phone, a step that both trials have is shown once.
   const cell = (step, side, isBoth) => h('div', { class: step ? 'cell' : 'cell absent' }, step
     ? [h('span', { class: 'label' }, step.label, h('span', { class: 'narrow' }, isBoth ? ', both' : `, ${armName(pair[side])}`)),
       step.item ? folded(step.item.text, 'said') : drawPart(step.part, context)]
@@ -96,7 +96,7 @@ function figures(pair, records, sequences) {
   ], 'Figures');
 }
 
-/** The checks of both, those with different results first. */
+/** Draws the checks of both trials, those with different results first. */
 function checksOf(pair, records) {
   const [left, right] = records.map((record) => new Map(record.findings.map((finding) => [finding.id, finding])));
   const rows = [...new Set([...left.keys(), ...right.keys()])].map((id) => ({ id, a: left.get(id), b: right.get(id) }));

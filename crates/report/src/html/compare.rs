@@ -1,4 +1,4 @@
-//! A comparison as one static page, with the style of the report and without scripts.
+//! A comparison as a static page, with the style of the report and without scripts.
 
 use model::{Part, Segment, Status};
 
@@ -12,7 +12,7 @@ const REASON: usize = 1000;
 /// Maximum number of lines of a diff.
 const LINES: usize = 200;
 
-/// Returns a page with the comparisons, one after another.
+/// Returns a page with the comparisons, one after the other.
 pub fn comparison_page(comparisons: &[Comparison]) -> String {
     let body: String = comparisons.iter().map(comparison).collect();
     page::without_scripts("Comparison", &body)
@@ -21,6 +21,9 @@ pub fn comparison_page(comparisons: &[Comparison]) -> String {
 fn comparison(comparison: &Comparison) -> String {
     let paint = Paint::new(Style::plain());
     let mut html = format!("<h1 class=\"verdict\">{}</h1>\n", text(&comparison.sentence()));
+    if let Some(sentence) = comparison.margin_sentence() {
+        html.push_str(&format!("<p class=\"verdict\">{}</p>\n", text(&sentence)));
+    }
     html.push_str(&list("muted", &comparison.sides_and_differences(&paint)));
     html.push_str(&table(&comparison.table_rows()));
     for (heading, cases) in comparison.groups() {
@@ -118,7 +121,7 @@ fn list(class: &str, lines: &[String]) -> String {
     if items.is_empty() { items } else { format!("<section class=\"{class}\">{items}</section>\n") }
 }
 
-/// Returns a message with its parts between backticks as code.
+/// Returns a message in which the parts between backticks are marked up as code.
 fn marked(message: &str) -> String {
     let parts: Vec<&str> = message.split('`').collect();
     let is_paired = parts.len() % 2 == 1;
@@ -131,7 +134,7 @@ fn marked(message: &str) -> String {
     parts.iter().enumerate().map(part).collect()
 }
 
-/// Returns text that is shown as it is, without control characters.
+/// Returns text to show verbatim, without control characters.
 fn text(text: &str) -> String {
     plain::clean(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

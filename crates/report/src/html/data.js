@@ -5,7 +5,7 @@ let index, trials, byId;
 /** True if some names of trials need their arm, their repetition or their suite. */
 let hasArms, hasRepetitions, hasSuites;
 
-/** Sets the index, which a server sends again while the run goes on. */
+/** Sets the index, which a server sends again during the run. */
 function takeIndex(next) {
   index = next;
   trials = index.trials.map((trial, at) => ({ ...trial, at }));
@@ -22,12 +22,12 @@ function takeIndex(next) {
   hasSuites = new Set(all.map((trial) => trial.suite)).size > 1;
 }
 
-/** Returns the trials that have started and have no outcome. A report in a file has none. */
+/** Returns the trials that have started but have no outcome. A report in a file has none. */
 function running() {
   return (index.live?.running ?? []).filter((trial) => !byId.has(trial.id));
 }
 
-/** Outcomes: their sign, and their place where failures come first. */
+/** Outcomes: their sign, and their position in lists that show failures first. */
 const OUTCOMES = {
   failed: { sign: '✗', rank: 0 },
   broken: { sign: '!', rank: 1 },
@@ -38,7 +38,7 @@ const OUTCOMES = {
   running: { sign: '▸', rank: 5 },
 };
 
-/** Place of a trial in quarantine that did not pass: after the failures of the run. */
+/** Position of a quarantined trial that did not pass: after the run's failures. */
 const QUARANTINED = 5;
 
 /** A trial without the skill never counts as a failure, so it comes after those that do. */
@@ -53,7 +53,7 @@ const parsed = new Promise((resolve) => {
   else resolve();
 });
 
-/** Transcripts that were opened last, so that going back and forth is quick. */
+/** The last opened transcripts, kept so that going back and forth is quick. */
 const opened = new Map();
 
 /** Returns the compressed transcript of a trial: from the server, or from the end of the file. */
@@ -64,7 +64,7 @@ async function compressed(trial) {
   return new Blob([Uint8Array.fromBase64?.(base64) ?? Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))]);
 }
 
-/** Inflates the transcript of a trial. That of a trial without an outcome grows. */
+/** Inflates the transcript of a trial. Without an outcome, the transcript is still growing. */
 async function load(trial) {
   const key = `${trial.id}\n${trial.outcome ? '' : JSON.stringify(trial)}`;
   if (opened.has(key)) return opened.get(key);
@@ -81,7 +81,7 @@ function siblings(trial) {
     .sort((a, b) => a.arm.localeCompare(b.arm) || a.repetition - b.repetition);
 }
 
-/** Returns the place of a case in its file, such as `tests/a.yaml:12`. */
+/** Returns the location of a case in its file, such as `tests/a.yaml:12`. */
 function place(trial) {
   return trial.file ? trial.file + (trial.line ? `:${trial.line}` : '') : '';
 }
@@ -91,7 +91,7 @@ function caseName(trial) {
   return (hasSuites ? `${trial.suite}::` : '') + trial.case;
 }
 
-/** Returns what distinguishes a trial from others of its case. */
+/** Returns what distinguishes a trial from others with the same case. */
 function armName(trial) {
   return trial.arm + (hasRepetitions ? ` #${trial.repetition}` : '');
 }
@@ -107,7 +107,7 @@ function comparison(a, b) {
 function outcome(trial, text = true) {
   const status = trial.outcome ?? 'running';
   const name = (trial.baseline ? 'baseline, ' : '') + status + (trial.flaky ? ', flaky' : '') + (trial.quarantined ? ', quarantined' : '');
-  // A trial without the skill is there to compare with; its failure is not one of the run.
+  // A trial without the skill serves for comparison; its failure is not a failure of the run.
   const sign = trial.baseline && status !== 'passed' && status !== 'running' ? '○' : OUTCOMES[status].sign;
   const kind = trial.baseline || trial.quarantined ? 'baseline' : status;
   const title = name + (trial.baseline ? ': without the skill, for comparison only' : '');

@@ -1,10 +1,10 @@
 'use strict';
-// Elements, texts and numbers. Text of the run only ever becomes a text node or an attribute for readers.
+// Elements, texts and numbers. Text from the run only ever becomes a text node or a readable attribute.
 
-/** Characters that hide, or that change the direction of writing. */
+/** Characters that are invisible, or that change the direction of writing. */
 const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 
-/** Characters of a long text that are shown at first, and in each part of the rest. */
+/** Number of characters of a long text that are shown first, and in each part of the rest. */
 const FIRST = 20_000, PART = 50_000;
 
 /** Returns `text` with signs in place of invisible characters. */
@@ -73,7 +73,7 @@ function marked(text) {
   return String(text).split(/`([^`\n]+)`/).map((part, at) => at % 2 === 1 ? h('code', {}, part) : part);
 }
 
-/** Lines and characters from which a message is folded. */
+/** Number of lines and of characters above which a message is folded. */
 const LONG = { lines: 16, characters: 1500 };
 
 /** Returns `text` as lines. A long text is cut off on the screen until the reader asks for the rest. */
@@ -115,7 +115,7 @@ function time(ms) {
     : `${Math.floor(seconds / 3600)}h${two(Math.floor(seconds % 3600 / 60))}m`;
 }
 
-/** Only everything is 100 %, and only nothing is 0 %. */
+/** Formats a share as a percentage. Only everything is 100 %, and only nothing is 0 %. */
 function percent(share) {
   const rounded = Math.round(share * 100);
   return `${share < 1 && rounded >= 100 ? 99 : share > 0 && rounded <= 0 ? 1 : rounded}%`;
@@ -141,12 +141,12 @@ function known(value, format) {
   return value === null || value === undefined ? 'n/a' : format(value);
 }
 
-/** Returns a value as text: a string as it is, anything else as JSON. */
+/** Returns a value as text: a string unchanged, anything else as JSON. */
 function asText(value) {
   return typeof value === 'string' ? value : JSON.stringify(value, null, 2) ?? 'undefined';
 }
 
-/** Says something to screen readers, and shows it for a moment. */
+/** Announces something to screen readers, and shows it for a moment. */
 function announce(text) {
   const status = document.getElementById('status');
   status.textContent = visible(text);

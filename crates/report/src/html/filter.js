@@ -1,4 +1,4 @@
-// The filter: words, all of which must match. The text of the filter is its only state, so links can hold it.
+// The filter: words, all of which must match. The filter's text is its only state, so links can contain it.
 
 const KEYS = ['outcome', 'arm', 'tag', 'suite', 'case'];
 
@@ -28,7 +28,7 @@ function toggled(text, key, value) {
 
 function values(trial, key) {
   switch (key) {
-    // As in the counts of the run, trials without the skill and trials in quarantine are not among the outcomes.
+    // As in the run's counts, trials without the skill and quarantined trials are not among the outcomes.
     case 'outcome': return [trial.baseline ? 'baseline' : trial.quarantined ? 'quarantined' : trial.outcome, trial.flaky && 'flaky'];
     case 'tag': return (trial.tags ?? []).map((tag) => tag.toLowerCase());
     default: return [trial[key].toLowerCase()];
@@ -54,7 +54,7 @@ function filtered(text) {
 
 /** Orders of the list. */
 const ORDERS = {
-  // Repetitions of a case follow each other.
+  // Repetitions of a case are adjacent.
   failures: (a, b) => rank(a) - rank(b) || a.group - b.group || a.arm.localeCompare(b.arm) || a.repetition - b.repetition,
   case: (a, b) => caseName(a).localeCompare(caseName(b)) || a.at - b.at,
   arm: (a, b) => a.arm.localeCompare(b.arm) || a.at - b.at,

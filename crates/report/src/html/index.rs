@@ -16,7 +16,7 @@ use crate::verdict;
 #[derive(Serialize)]
 pub(super) struct Index<'a> {
     run: Value,
-    /// Sentences that say what happened, the most important first.
+    /// Sentences about the result, the most important first.
     verdicts: Vec<String>,
     arms: Vec<Value>,
     deltas: Vec<Value>,
@@ -26,7 +26,7 @@ pub(super) struct Index<'a> {
     live: Option<Value>,
 }
 
-/// A finished trial in the list of all.
+/// A finished trial in the list of all trials.
 #[derive(Serialize)]
 pub(super) struct Row {
     id: String,
@@ -101,13 +101,13 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Adds the progress of a run that a server shows.
+    /// Adds the progress of a run, for a page that a server sends.
     pub(super) fn live(self, live: Value) -> Self {
         Self { live: Some(live), ..self }
     }
 }
 
-/// Removes the cases of a delta: the page has their trials.
+/// Removes the cases of a delta, because the page already has their trials.
 fn without_cases(mut delta: Value) -> Value {
     if let Some(fields) = delta.as_object_mut() {
         fields.shift_remove("by_case");

@@ -1,4 +1,4 @@
-// The run while it goes on. A server sends the page, its index again whenever it has changed, and the transcripts. A
+// A run in progress. A server sends the page, its index again whenever it has changed, and the transcripts. A
 // report in a file never requests anything.
 
 /** Milliseconds between two requests for the index. */
@@ -19,7 +19,7 @@ function trialOf(id) {
   return byId.get(id) ?? running().find((trial) => trial.id === id);
 }
 
-/** Returns the answer of the server. Without one, the page says so and keeps what it has. */
+/** Returns the server's response. Without one, the page says so and keeps what it has loaded. */
 async function request(path, options = {}) {
   let response;
   try {
@@ -30,26 +30,26 @@ async function request(path, options = {}) {
   }
   lose(false);
   if (response.ok || response.status === 304) return response;
-  throw new Error(`The server answers: ${line(await response.text(), 300)}`);
+  throw new Error(`The server answered: ${line(await response.text(), 300)}`);
 }
 
 async function fetchTranscript(trial) {
   return (await request(`trial/${encodeURIComponent(trial.id)}`)).blob();
 }
 
-/** Says that the server is gone, or takes that back. */
+/** Shows or removes the notice that the server is gone. */
 function lose(lost) {
   if (lost === isLost) return;
   isLost = lost;
   document.getElementById('lost')?.remove();
   if (lost) {
     document.getElementById('top').after(h('p', { id: 'lost', role: 'alert' },
-      'The connection to trialrun is lost, so this page no longer changes. What it has loaded stays. '
+      'The connection to trialrun is lost, so this page is no longer updated. What it has loaded is still shown. '
       + 'Start `trialrun view` again and open the new address.'));
   }
 }
 
-/** Requests the index again and again, and draws what has changed. */
+/** Polls the index, and draws what has changed. */
 async function follow() {
   let told = '';
   for (;;) {
@@ -76,7 +76,7 @@ function entitle() {
   document.title = isActive() ? `(${trials.length} of ${index.run.planned}) ${title}` : title;
 }
 
-/** Draws while the focus and the place on the page stay. */
+/** Draws without moving the focus or the scroll position. */
 function redrawn(draw) {
   const { activeElement } = document;
   const [focus, key] = [activeElement?.id && `#${CSS.escape(activeElement.id)}`, activeElement?.getAttribute?.('href')];
@@ -94,12 +94,12 @@ function elapsed(timestamp) {
   return time(Math.max(Date.now() - Date.parse(timestamp), 0));
 }
 
-/** The time since then, which goes on while the run does. */
+/** Draws the time since then, which is updated during the run. */
 function since(timestamp) {
   return h('span', { 'data-since': isActive() && timestamp }, elapsed(timestamp));
 }
 
-/** How far the run is, as a bar and in words. */
+/** Draws the progress of the run, as a bar and in words. */
 function progress() {
   const { planned } = index.run;
   return [
@@ -109,7 +109,7 @@ function progress() {
   ];
 }
 
-/** Says what a trial without an outcome does. */
+/** Describes what a trial without an outcome is doing. */
 function activity(trial) {
   const parts = [
     trial.waiting_on && [`waits for ${trial.waiting_on}`, trial.waiting_since && isActive() && [' (', since(trial.waiting_since), ')']],
@@ -130,7 +130,7 @@ function runningTable() {
     words('Activity')], rows, 'Running'), all.length > ROWS && h('p', { class: 'muted' }, `${number(all.length - ROWS)} more`)];
 }
 
-/** A trial without an outcome. Its timeline grows, and in the end the page of the finished trial replaces it. */
+/** Draws a trial without an outcome. Its timeline grows until the page of the finished trial replaces it. */
 async function runningPage(trial) {
   const address = location.hash;
   const facts = h('p', { class: 'facts muted' });
@@ -145,7 +145,7 @@ async function runningPage(trial) {
     const next = trialOf(trial.id);
     if (!next || next.outcome) return navigate(false);
     say(next);
-    // Text that is being selected stays as it is.
+    // Text that is being selected is not redrawn.
     if (drawn === version(next) || !getSelection().isCollapsed) return undefined;
     const grown = newest(await load(next));
     if (location.hash !== address) return undefined;

@@ -1,9 +1,9 @@
 // Addresses, keys and the frame of the page.
 
-/** State of the list that was shown last; previous and next follow it. */
+/** State of the list that was shown last; "previous" and "next" follow it. */
 let lastList = { filter: '', sort: '', view: '' };
 
-/** Returns the address of a view. Of the list, the state that differs from the start is part of it. */
+/** Returns the address of a view. For the list, it includes the state that differs from the initial one. */
 function route(path, state = {}) {
   const parameters = new URLSearchParams(Object.entries(state).filter(([, value]) => value));
   return `#/${path}${parameters.size > 0 ? `?${parameters}` : ''}`;
@@ -77,7 +77,7 @@ function help() {
   dialog.showModal();
 }
 
-/** Moves the focus among the stops of the view: rows of the list, or turns and calls. */
+/** Moves the focus through the view: rows of the list, or turns and calls. */
 function move(by) {
   const stops = [...document.querySelectorAll('#main [data-stop]')].filter((stop) => stop.checkVisibility());
   const at = stops.indexOf(document.activeElement);
@@ -135,7 +135,7 @@ function frame() {
     theme, h('button', { onclick: help, 'aria-keyshortcuts': '?' }, 'Keys'));
 }
 
-// The link to the content must not be taken for an address.
+// The link to the content must not be mistaken for the address of a view.
 document.querySelector('.skip').addEventListener('click', (event) => {
   event.preventDefault();
   document.getElementById('main').focus();

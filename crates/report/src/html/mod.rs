@@ -1,9 +1,10 @@
-//! The whole run as one HTML file that works from disk: without a network, a service worker or other files. A small
-//! index comes first, and the page is shown from it. The transcript of each trial is a compressed chunk at the end of
-//! the file, which the page inflates when the trial is opened. So a run of thousands of trials opens immediately.
+//! The whole run as one HTML file that works from disk, without a network, a service worker or other files. A small
+//! index comes first, and the page is rendered from it. The transcript of each trial is a compressed chunk at the end
+//! of the file, which the page inflates when the trial is opened. So even a run of thousands of trials opens
+//! immediately.
 //!
-//! The scripts are plain files, embedded as they are. Nothing in the data is executed: the content security policy
-//! allows only the scripts of this folder, and they turn data into text nodes only.
+//! The scripts are plain files, embedded verbatim. Nothing in the data is executed: the content security policy allows
+//! only the scripts of this folder, and they only turn data into text nodes.
 
 mod compare;
 mod index;
@@ -41,7 +42,7 @@ struct Html {
     run: Option<(Box<RunInfo>, RunTotals)>,
     /// Transcripts of the trials in progress.
     running: HashMap<Arc<str>, Transcript>,
-    /// Finished trials: place in the plan, row of the index, chunk.
+    /// Finished trials: position in the plan, row of the index, chunk.
     trials: Vec<(usize, Row, String)>,
     last: Option<Timestamp>,
     signal: Option<String>,

@@ -1,9 +1,9 @@
 // The overview: what happened in a sentence, the arms, and the list of trials.
 
-/** Rows of the list that are added at once. */
+/** Number of rows that are added to the list at once. */
 const ROWS = 500;
 
-/** Skills that are named. */
+/** Maximum number of skills that are listed by name. */
 const SKILLS = 10;
 
 const COLUMNS = [
@@ -27,7 +27,7 @@ function overview(route) {
   return [summary, trialList.section];
 }
 
-/** Everything above the list. */
+/** Draws everything above the list. */
 function summaryParts() {
   const { run } = index;
   const facts = [
@@ -60,7 +60,7 @@ function section(heading, ...content) {
   return h('section', { 'aria-label': heading }, h('h2', {}, heading), ...content);
 }
 
-/** A table. On narrow screens, each row is a list of its cells with their headings. */
+/** Draws a table. On narrow screens, each row is a list of its cells with their headings. */
 function table(headings, rows, label) {
   for (const row of rows) {
     [...row.children].forEach((cell, at) => {
@@ -74,7 +74,7 @@ function table(headings, rows, label) {
     h('table', { class: 'stack' }, h('thead', {}, h('tr', {}, head)), h('tbody', {}, rows)));
 }
 
-/** Returns the heading of a column of words, or of numbers. */
+/** Returns the heading of a column with words, or with numbers. */
 const words = (text) => ({ text });
 const numbers = (text) => ({ text, number: true });
 
@@ -109,7 +109,7 @@ function arms() {
     numbers('Cost per trial'), ...triggers ? [numbers('Skill used when wanted')] : [], words('Not counted')], rows, 'Arms');
 }
 
-/** Differences between the arm with the skill and the one without it. */
+/** Draws the differences between the arm with the skill and the one without. */
 function deltas() {
   return index.deltas.map((delta) => {
     const measures = [
@@ -139,7 +139,7 @@ function deltas() {
 function extremes() {
   const top = (of, format, heading) => {
     const all = trials.filter((trial) => of(trial) > 0).sort((a, b) => of(b) - of(a));
-    // Among equal ones, none is the most.
+    // Among equal values, none is the largest.
     const differ = new Set(all.map((trial) => format(of(trial)))).size > 1;
     return differ && trials.length > 3 && h('p', { class: 'facts' }, h('span', { class: 'muted' }, heading),
       all.slice(0, 3).map((trial) => h('span', {}, h('a', { href: link(trial) }, caseName(trial)),
@@ -151,7 +151,7 @@ function extremes() {
   ];
 }
 
-/** The list of trials with its filter. */
+/** Draws the list of trials with its filter. */
 function list(current) {
   const box = h('div', { id: 'list' });
   const input = h('input', {
@@ -181,7 +181,7 @@ function list(current) {
   return { section: part, update: show };
 }
 
-/** Buttons and menus that write the filter. */
+/** Draws the buttons and menus that write the filter. */
 function choices(state, change) {
   const button = (key, value, count) => h('button', {
     'aria-pressed': String(chosen(state.filter, key).includes(value)),
@@ -248,7 +248,7 @@ function row(trial) {
   cell('cost', known(trial.cost, money)));
 }
 
-/** A row for each case, with its trials in each arm beside each other. */
+/** Draws a row for each case, with its trials in each arm side by side. */
 function cases(found) {
   const all = [...new Set(trials.map((trial) => trial.arm))].sort();
   const groups = Map.groupBy(found, (trial) => `${trial.suite}::${trial.case}`);

@@ -1,4 +1,4 @@
-//! The file around the data: its policy, its style and its scripts.
+//! The HTML around the data: its policy, style and scripts.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 const STYLE: &str = include_str!("page.css");
 
-/// The scripts, in the order in which they are run. They share one scope.
+/// The scripts, in execution order. They share one scope.
 const SCRIPTS: &str = concat!(
     include_str!("dom.js"),
     include_str!("data.js"),
@@ -22,7 +22,7 @@ const SCRIPTS: &str = concat!(
     include_str!("main.js"),
 );
 
-/// Place from which a page gets the transcripts of trials.
+/// Source from which a page gets the transcripts of trials.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Source {
     /// The page itself.
@@ -41,7 +41,7 @@ pub(super) fn policy(source: Source) -> String {
     )
 }
 
-/// Writes everything before the chunks. The scripts come before them, so that the page is shown while a large file is
+/// Writes everything before the chunks. This includes the scripts, so that the page is shown while a large file is
 /// still being read.
 pub(super) fn start(out: &mut impl Write, index: &str, source: Source) -> io::Result<()> {
     let index = as_script_data(index);
@@ -102,12 +102,12 @@ pub(super) fn end(out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"</body>\n</html>\n")
 }
 
-/// Returns the source of a content security policy that allows exactly this text.
+/// Returns the source expression for a content security policy that allows exactly this text.
 fn hash(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
 }
 
-/// Returns JSON that cannot end the element that contains it, nor start another.
+/// Escapes JSON so that it cannot end the element that contains it, nor start another.
 fn as_script_data(json: &str) -> String {
     json.replace('<', "\\u003c")
 }

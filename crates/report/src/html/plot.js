@@ -10,8 +10,8 @@ function svg(tag, properties, ...children) {
 }
 
 /**
- * Draws a mean with its interval on a scale from `from` to `to`. `marks` are the places of lines, such as that of no
- * difference; `label` says the same in words.
+ * Draws a mean with its interval on a scale from `from` to `to`. `marks` are the positions of lines, such as the one
+ * for no difference; `label` says the same in words.
  */
 function interval({ mean, range, from, to, marks, label, kind = '' }) {
   const x = (value) => MARGIN + (Math.min(Math.max(value, from), to) - from) / (to - from) * (WIDTH - 2 * MARGIN);

@@ -12,30 +12,31 @@ use super::transcript::Transcript;
 use crate::terminal::{Paint, Style, doing};
 use crate::totals::RunTotals;
 
-/// A recorded run as pages for a browser. A server sends the document of [`page`](Self::page) first. The document then
-/// requests `index`, the JSON of [`index`](Self::index), and `trial/ID`, the bytes of [`transcript`].
+/// A recorded run as pages for a browser. The server first sends the document from [`page`](Self::page). The document
+/// then requests `index`, the JSON from [`index`](Self::index), and `trial/ID`, the bytes from [`transcript`].
 pub struct ServedRun {
     info: RunInfo,
     folder: PathBuf,
     totals: RunTotals,
-    /// Finished trials: place in the plan, row of the index.
+    /// Finished trials: position in the plan, row of the index.
     trials: Vec<(usize, Row)>,
 }
 
-/// State of a run that is shown.
+/// State of the run to show.
 pub struct ServedState<'a> {
-    /// The run in the list of runs.
+    /// The run's entry in the list of runs.
     pub run: &'a RunRow,
-    /// Trials that have started and have no outcome.
+    /// Trials that have started and have no outcome yet.
     pub live: &'a [LiveTrial],
-    /// True while the process of the run exists and the run has no end.
+    /// True while the run's process exists and the run has not ended.
     pub is_active: bool,
     /// Number that changes with the state.
     pub version: u64,
 }
 
 impl ServedRun {
-    /// Creates the pages of a run without trials. `folder` is the folder of the current directory in its repository.
+    /// Creates the pages of a run, still without trials. `folder` is the folder of the current directory in its
+    /// repository.
     pub fn new(info: RunInfo, folder: PathBuf) -> Self {
         Self { totals: RunTotals::new(&info, true), info, folder, trials: Vec::new() }
     }
@@ -50,7 +51,7 @@ impl ServedRun {
     /// Returns the index of the run as JSON.
     ///
     /// # Errors
-    /// If the index cannot be serialised.
+    /// Returns an error if the index cannot be serialised.
     pub fn index(&self, state: &ServedState<'_>) -> serde_json::Result<String> {
         let rows = self.trials.iter().map(|(_, row)| row).collect();
         let index = Index::new(&self.info, &self.totals, state.run.duration_ms, state.run.signal.as_deref(), rows);
@@ -63,7 +64,7 @@ impl ServedRun {
         })))
     }
 
-    /// Describes a trial without an outcome.
+    /// Describes a trial that has no outcome yet.
     fn running(&self, trial: &LiveTrial) -> Value {
         let planned: Option<&TrialId> = self.info.trials.get(self.totals.place(&trial.id));
         let doing = trial.last_step.as_ref().and_then(|step| doing(step, &Paint::new(Style::plain())));
@@ -85,7 +86,7 @@ impl ServedRun {
     /// Returns the document for this index, and its content security policy.
     ///
     /// # Errors
-    /// Never for a document in memory.
+    /// Never returns an error, because the document is written to memory.
     pub fn page(index: &str) -> io::Result<(Vec<u8>, String)> {
         let mut document = Vec::new();
         page::start(&mut document, index, page::Source::Server)?;
@@ -94,10 +95,11 @@ impl ServedRun {
     }
 }
 
-/// Returns the transcript of a trial as raw deflate of JSON. Its events are in order, and the trial may be unfinished.
+/// Returns the transcript of a trial as JSON compressed with raw deflate. The events must be in order; the trial may
+/// be unfinished.
 ///
 /// # Errors
-/// If an event cannot be serialised.
+/// Returns an error if an event cannot be serialised.
 pub fn transcript(events: &[Envelope]) -> io::Result<Vec<u8>> {
     let mut transcript = Transcript::default();
     let mut record = None;

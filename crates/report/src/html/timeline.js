@@ -1,6 +1,6 @@
 // The timeline of a trial: messages, turns of the model, tool calls, and what happened around them.
 
-/** Items of a timeline that are added at once. */
+/** Number of items that are added to a timeline at once. */
 const ITEMS = 300;
 
 /** Returns the steps that a trial without recorded steps, such as a regraded one, has according to its record. */
@@ -23,8 +23,8 @@ function attempts(transcript) {
 }
 
 /**
- * Builds the items of one attempt. Turns and calls are numbered as in findings: over all, those of sub-agents included.
- * The items of a sub-agent are children of the call that started it.
+ * Builds the items of one attempt. Turns and calls are numbered as in findings, including those of sub-agents. The
+ * items of a sub-agent are children of the call that started it.
  */
 function items(transcript, attempt) {
   const own = transcript.events.filter((event) => event.attempt === attempt);
@@ -88,8 +88,14 @@ function items(transcript, attempt) {
 function egress({ host, port, verdict, way, is_model: isModel, by_command: byCommand, because }) {
   const place = port ? `${host}:${port}` : host;
   const notes = [way === 'dns' && 'DNS lookup', way === 'direct' && 'without the proxy', isModel && 'the model',
-    byCommand && 'by a command of an assertion', because];
+    byCommand && "by an assertion's command", because];
   return [`${verdict} ${place}`, ...notes.filter(Boolean)].join(', ');
+}
+
+/** Describes an occurrence of a fault of the case in one line. */
+function fault({ fault: kind, number, detail }) {
+  if (!number) return detail;
+  return `${kind === 'tool_fails' ? 'run' : 'model request'} ${number}: ${detail}`;
 }
 
 /** Describes an event around the conversation in one line. */
@@ -100,6 +106,7 @@ function notice(event) {
     case 'permission_denied': return `permission denied: ${event.tool}: ${event.message}`;
     case 'retry': return `the provider failed${event.status ? ` with ${event.status}` : ''}, attempt ${event.attempt}: ${event.error}`;
     case 'egress': return `network: ${egress(event)}`;
+    case 'fault': return `injected fault: ${fault(event)}`;
     case 'request_check': return `request ${event.step} is ${event.met ? '' : 'not '}as the script expects: ${event.because}`;
     case 'notice': return `${event.from}: ${event.text}`;
     case 'sandbox_ready': return `sandbox ready after ${time(event.duration_ms)}`;
@@ -121,7 +128,7 @@ function argument({ input }) {
   return name ? line(input[name]) : line(JSON.stringify(input).slice(0, 1000));
 }
 
-/** Draws items, in portions. */
+/** Draws items, a portion at a time. */
 function draw(all, context) {
   const box = h('ol', { class: 'items' });
   const more = h('button', { class: 'more', onclick: () => add() });
@@ -188,7 +195,7 @@ function drawPart(part, context) {
   }
 }
 
-/** A tool call: one line, and its whole input and result when it is opened. */
+/** Draws a tool call: one line, and its whole input and result when it is opened. */
 function drawCall(call, context) {
   const { result, children } = call;
   const body = h('div', { class: 'body' });
@@ -211,7 +218,7 @@ function drawCall(call, context) {
   return [details, children.length > 0 && h('div', { class: 'sub' }, draw(children, context))];
 }
 
-/** The whole input: texts as lines, edits as differences. */
+/** Draws the whole input: texts as lines, edits as differences. */
 function drawInput({ name, input, raw_name: raw }) {
   const label = h('span', { class: 'label' }, raw && raw !== name ? `input of ${raw}` : 'input');
   if (input === null || typeof input !== 'object') return h('div', { class: 'input' }, label, block(asText(input ?? '')));
@@ -234,7 +241,7 @@ function edited(before, after) {
   return [...same(old.slice(0, start)), ...middle(old, '-'), ...middle(now, '+'), ...same(old.slice(old.length - end))].join('\n');
 }
 
-/** Returns all calls, those of sub-agents included. */
+/** Returns all calls, including those of sub-agents. */
 function callsOf(all) {
   return all.flatMap((item) => item.parts ?? []).filter((part) => part.kind === 'call')
     .flatMap((call) => [call, ...callsOf(call.children)]);

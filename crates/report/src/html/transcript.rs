@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{format, trial_json};
 
-/// Fields of a trial that repeat what its steps say.
+/// Fields of a trial that only repeat what its steps say.
 const IN_STEPS: [&str; 4] = ["tool_calls", "messages", "turns", "questions"];
 
 /// Events of a trial in progress, as JSON.
@@ -28,7 +28,7 @@ pub(super) struct Transcript {
     collected: Value,
 }
 
-/// Event with its time since the start of its attempt.
+/// An event with the time since the start of its attempt.
 #[derive(Serialize)]
 struct Timed<'a> {
     ms: u64,
@@ -37,7 +37,7 @@ struct Timed<'a> {
 }
 
 impl Transcript {
-    /// Adds an event if the page shows it. The agent's raw output is omitted, because its steps say the same.
+    /// Adds an event if the page shows it. The agent's raw output is omitted, because the steps contain the same.
     pub(super) fn add(&mut self, envelope: &Envelope) -> io::Result<()> {
         match &envelope.event {
             Event::TrialStarted { .. } => self.started = Some(envelope.at),
@@ -69,7 +69,8 @@ impl Transcript {
         Ok(STANDARD.encode(self.deflated(Some(record))?))
     }
 
-    /// Returns the transcript as raw deflate, which browsers can inflate. A trial without an outcome has no record.
+    /// Returns the transcript compressed with raw deflate, which browsers can inflate. A trial without an outcome has
+    /// no record.
     pub(super) fn deflated(self, record: Option<&TrialRecord>) -> io::Result<Vec<u8>> {
         let mut trial = record.map_or(Value::Null, trial_json);
         if let Some(fields) = trial.as_object_mut().filter(|_| self.has_steps) {

@@ -1,14 +1,14 @@
-// One trial: what was asked, what happened, and what was found.
+// One trial: the messages, what happened, and the findings.
 
 const STATUS = { met: '✓', unmet: '✗', undecided: '?' };
 
-/** What the timeline shows. The choice is kept from trial to trial. */
+/** Kinds of items that the timeline can show. The selection is kept from trial to trial. */
 const TOGGLES = [
   ['thinking', 'Thinking', true], ['call', 'Tool calls', true], ['sub', 'Sub-agents', true], ['usage', 'Tokens and cost', true],
   ['notice', 'Notices', false], ['open', 'Open all calls', false],
 ].map(([name, label, on]) => ({ name, label, on }));
 
-/** The timeline of an attempt, with its choices. `redraw` draws other items in its place. */
+/** Draws the timeline of an attempt, with its choices. `redraw` draws other items in its place. */
 function timelineSection(timeline, findings, ...choices) {
   const box = h('div', { class: 'timeline' });
   const opened = new Set();
@@ -67,6 +67,8 @@ async function trialPage(trial, attempt) {
         section('Output', record.output !== null && typeof record.output !== 'string' && block(asText(record.output))),
         section('Integrity', (record.integrity ?? []).map((sign) =>
           h("p", {}, marked(`${sign.kind.replaceAll('_', ' ')}: ${sign.place}: ${sign.detail}`)))),
+        section('Faults', (record.injected_faults ?? []).map(({ fault, detail, hits, total }) => h('p', {},
+          marked(`${fault.replaceAll('_', ' ')}: ${detail}${hits ? `, hit ${hits.join(', ')} of ${total}` : ''}`)))),
         section('Warnings', [...record.errors, ...record.warnings].map((text) => h('p', {}, marked(text)))),
         section('Details', details(record)))),
   ];
@@ -82,7 +84,7 @@ function facts(trial, record, where) {
   ].filter(Boolean);
 }
 
-/** Other trials of the case: other arms and repetitions, each beside this one. */
+/** Draws links to other trials of the case: other arms and repetitions, each side by side with this one. */
 function others(trial) {
   const rest = siblings(trial);
   if (rest.length === 0) return null;
@@ -119,7 +121,7 @@ function drawFinding(finding, isInline) {
     ]);
 }
 
-/** A place that does not match, with its difference. */
+/** Draws a location that does not match, with its difference. */
 function failed(failure) {
   const signs = { same: '', missing: 'removed', extra: 'added' };
   return h('div', { class: 'field' }, h('span', { class: 'key' }, failure.key || 'value'), h('p', {}, marked(failure.message)),
@@ -129,7 +131,7 @@ function failed(failure) {
         .map(([name, value]) => [h('span', { class: 'key' }, name), block(asText(value))]));
 }
 
-/** The changed files. A run without a patch shows what the calls of the agent wrote. */
+/** Draws the changed files. Without a patch, it shows what the agent's calls wrote. */
 function files(record, collected, timeline) {
   const patches = new Map((collected?.patch ?? '').split(/^(?=diff --git )/m).filter(Boolean)
     .map((patch) => [patch.match(/^diff --git .* b\/(.*)$/m)?.[1], patch]));
@@ -144,7 +146,7 @@ function files(record, collected, timeline) {
   return [
     record.files_changed.map(file),
     without > 0 && h('p', { class: 'muted', id: 'no-diff' },
-      `No difference was recorded for ${counted(without, 'file')}: the run kept no patch, and no tool call of the agent wrote the content.`),
+      `No difference was recorded for ${counted(without, 'file')}: the run kept no patch, and none of the agent's tool calls wrote the content.`),
     outside.length > 0 && h('p', {}, `Outside the working directory: ${outside.join(', ')}`),
     commits.map((commit) => h('p', {}, `commit ${commit}`)),
   ].flat();

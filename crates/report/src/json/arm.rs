@@ -1,5 +1,5 @@
-//! Arms and the effect of the skill on them, in the form of the report: each figure under its own name, next to its
-//! details.
+//! Arms and the effect of the skill on them, in the form that the report uses: each figure under its own name, next to
+//! its details.
 
 use model::statistics::{Difference, Triggering, least_p_value};
 use model::{ArmDelta, ArmSummary, CaseDelta, Estimate, SuiteDelta};
@@ -75,6 +75,7 @@ pub(crate) fn delta(arms: &ArmDelta) -> Value {
         "full_pass_rate": mean(delta.full_pass_rate),
         "full_pass_rate_ci95": interval(delta.full_pass_rate),
         "full_pass_rate_p_value": p_value(delta.full_pass_rate),
+        "normalised_gain": arms.normalised_gain(),
         "decided_pass_rate": mean(delta.decided_pass_rate),
         "decided_pass_rate_ci95": interval(delta.decided_pass_rate),
         "decided_pass_rate_p_value": p_value(delta.decided_pass_rate),

@@ -1,4 +1,4 @@
-//! Findings in the form of the report, with their details and failures.
+//! Findings in the form that the report uses, with their details and failures.
 
 use model::{Detail, Failure, Finding};
 use serde::ser::SerializeMap;

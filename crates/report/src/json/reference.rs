@@ -1,9 +1,9 @@
-//! The schemas of the JSON report and of the JSON of a comparison, for programs that validate their input, and the
-//! sections of the reference pages that are generated from them.
+//! The schemas of the JSON report and of the JSON form of a comparison, for programs that validate their input, and
+//! the sections of the reference pages that are generated from them.
 
 use serde_json::{Map, Value};
 
-/// The schemas as they are written: fields may be added, so they do not reject unknown ones.
+/// The schemas as written by hand. Fields may be added later, so unknown fields are not rejected.
 const REPORT: &str = include_str!("report.schema.json");
 const COMPARISON: &str = include_str!("../compare/compare.schema.json");
 
@@ -12,13 +12,13 @@ pub fn report_schema() -> Value {
     serde_json::from_str(REPORT).unwrap_or_default()
 }
 
-/// Returns the JSON Schema of the JSON of a comparison.
+/// Returns the JSON Schema for the JSON form of a comparison.
 pub fn comparison_schema() -> Value {
     serde_json::from_str(COMPARISON).unwrap_or_default()
 }
 
-/// Returns the generated sections of the reference pages, as names and Markdown: each document and each definition of
-/// its schema.
+/// Returns the generated sections of the reference pages, as names and Markdown: one for each document and each
+/// definition of its schema.
 pub fn reference() -> Vec<(String, String)> {
     [("report", report_schema()), ("compare", comparison_schema())]
         .into_iter()

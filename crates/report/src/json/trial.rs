@@ -1,4 +1,4 @@
-//! Trials in the form of the report.
+//! Trials in the form that the report uses.
 
 use model::{AttemptRecord, AuxiliaryUsage, Tokens, TrialRecord};
 use serde::ser::SerializeMap;
@@ -30,8 +30,8 @@ pub(super) fn usage_of(usage: Option<AuxiliaryUsage>) -> Option<TokenUsage> {
     usage?.tokens.map(token_usage)
 }
 
-/// JSON form of a trial. Fields that only other kinds of suites fill are present and empty, so that a reader needs only
-/// one form.
+/// JSON form of a trial. Fields that only other kinds of suites use are present but empty, so that readers have to
+/// handle only one form.
 pub(super) struct Trial<'a>(pub(super) &'a TrialRecord);
 
 impl Serialize for Trial<'_> {
@@ -81,7 +81,7 @@ impl Serialize for Trial<'_> {
         fields.serialize_entry("questions", &record.questions)?;
         fields.serialize_entry("usage", &record.usage.map(token_usage))?;
         fields.serialize_entry("cost_usd", &record.cost_usd)?;
-        // If the agent's own figure is the one that counts, it is stored once.
+        // If the agent's own figure is the one that counts, it is stored only once.
         fields.serialize_entry("cost_usd_cli", &record.cost_usd_cli.or(record.cost_usd.filter(|_| from_agent)))?;
         fields.serialize_entry("cost_source", &record.cost_source)?;
         fields.serialize_entry("triggered", &record.triggered)?;
@@ -102,10 +102,13 @@ impl Serialize for Trial<'_> {
         fields.serialize_entry("limits", &record.limits)?;
         fields.serialize_entry("settings", &record.settings)?;
         fields.serialize_entry("attempts", &record.attempts.iter().map(Attempt).collect::<Vec<_>>())?;
-        // Most sandboxes record no attempts to reach hosts.
+        // Most sandboxes do not record attempts to reach hosts.
         if let Some(network) = &record.network {
             fields.serialize_entry("network", network)?;
             fields.serialize_entry("egress", &record.egress)?;
+        }
+        if !record.injected_faults.is_empty() {
+            fields.serialize_entry("injected_faults", &record.injected_faults)?;
         }
         fields.serialize_entry("files_changed", &record.files_changed)?;
         fields.serialize_entry("integrity", &record.integrity)?;
@@ -116,7 +119,7 @@ impl Serialize for Trial<'_> {
     }
 }
 
-/// The value from which the message was rendered, if there is one, else the user's messages.
+/// The value that the message was rendered from, if there is one, otherwise the user's messages.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Input<'a> {
@@ -134,7 +137,7 @@ fn dimensions(record: &TrialRecord) -> Map<String, Value> {
     score::dimensions(&record.findings).into_iter().map(|(name, share)| (name.to_owned(), share.into())).collect()
 }
 
-/// A message of the user and the reply to it.
+/// A message from the user and the reply to it.
 #[derive(Serialize)]
 struct Turn<'a> {
     message: &'a str,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::agent_output;
 use crate::fields::{put, put_list, put_some};
 
-/// Returns the event that a case starts.
+/// Returns the event for the start of a case.
 pub(super) fn start(position: usize, script: Option<&str>, input: Option<&Value>) -> Value {
     let mut event = event("test:start");
     put(&mut event, "i", position);
@@ -15,7 +15,7 @@ pub(super) fn start(position: usize, script: Option<&str>, input: Option<&Value>
     event.into()
 }
 
-/// Returns the event that a case ended; `None` for a trial whose case is not numbered.
+/// Returns the event for the end of a case; `None` if the trial's case is not numbered.
 pub(super) fn end(record: &TrialRecord) -> Option<Value> {
     let position = record.position?;
     let mut event = match record.outcome {
@@ -30,7 +30,7 @@ pub(super) fn end(record: &TrialRecord) -> Option<Value> {
     Some(event.into())
 }
 
-/// Returns the fields that all events at the end of a case share.
+/// Returns the fields that all events for the end of a case share.
 fn ended(kind: &str, record: &TrialRecord) -> Map<String, Value> {
     let mut event = event(kind);
     put_some(&mut event, "title", record.title.as_deref());
@@ -64,12 +64,12 @@ fn log(kind: &str, record: &TrialRecord) -> Map<String, Value> {
     put_list(&mut event, "failedCritical", crate::score::failed_critical(&record.findings));
     match agent_output::output(record) {
         Some(output) => put(&mut event, "actual", output),
-        // Without a result, the text is the whole answer; a result without an output means that there is no output.
+        // Without a result, the text is the whole answer. A result without an output means that there is no output.
         None if record.result.is_none() => put_some(&mut event, "actual", record.answer.as_deref()),
         None => {}
     }
     put_some(&mut event, "reason", agent_output::reason(record));
-    // `expected` in the record is that of the output, else of the whole result, else the schema.
+    // In the record, `expected` belongs to the output, otherwise to the whole result, otherwise to the schema.
     let (mut trace, mut schema) = (record.expected_trace.as_ref(), record.expected_schema.as_ref());
     match (checks(record, "output"), checks(record, "expect")) {
         (true, _) => {}
@@ -132,7 +132,7 @@ fn detail(detail: &Detail) -> Value {
     part.into()
 }
 
-/// Returns every place with a failure. A finding that names no places is a failure itself.
+/// Returns each place with a failure. A finding without places is itself a failure.
 fn failures(record: &TrialRecord) -> Vec<Value> {
     let mut failures = Vec::new();
     for finding in &record.findings {

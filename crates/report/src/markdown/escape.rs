@@ -1,5 +1,5 @@
-//! Escaping of untrusted text on a Markdown page: it is shown verbatim, and cannot create tables, lists, links,
-//! mentions or HTML.
+//! Escapes untrusted text for a Markdown page: it is shown verbatim, and cannot create tables, lists, links, mentions
+//! or HTML.
 
 use crate::plain;
 
@@ -36,12 +36,12 @@ fn escape(line: &str, escaped: &mut String) {
             '>' => escaped.push_str("&gt;"),
             '&' => escaped.push_str("&amp;"),
             '\\' | '`' | '*' | '[' | ']' | '|' | '~' | '$' | '!' => escaped.extend(['\\', c]),
-            // Within a word it has no special meaning.
+            // Inside a word, `_` has no special meaning.
             '_' if before.is_alphanumeric() && next.is_alphanumeric() => escaped.push(c),
             '_' => escaped.extend(['\\', c]),
             '@' => escaped.extend([c, JOINER]),
             '#' if next.is_ascii_digit() => escaped.extend([c, JOINER]),
-            // Would begin a heading, a list or a rule at the start of a line.
+            // At the start of a line, it would begin a heading, a list or a rule.
             '#' | '-' | '+' | '=' if escaped.is_empty() => escaped.extend(['\\', c]),
             '.' | ')' if next == ' ' && !escaped.is_empty() && escaped.chars().all(|c| c.is_ascii_digit()) => {
                 escaped.extend(['\\', c]);
@@ -52,7 +52,7 @@ fn escape(line: &str, escaped: &mut String) {
     }
 }
 
-/// Returns the text as one line between backticks, cut to `most` characters; a pipe in it does not end a table's cell.
+/// Returns the text as one line between backticks, cut to `most` characters. A pipe in it does not end a table cell.
 pub(crate) fn code(text: &str, most: usize) -> String {
     let line = plain::one_line(text, most, "…").replace('|', "\\|");
     if line.trim().is_empty() {
@@ -63,12 +63,12 @@ pub(crate) fn code(text: &str, most: usize) -> String {
     format!("{fence}{pad}{line}{pad}{fence}")
 }
 
-/// Like [`code`], for use outside of tables, where pipes are not escaped.
+/// Like [`code`], for use outside tables, where pipes are not escaped.
 pub(crate) fn plain_code(text: &str, most: usize) -> String {
     code(text, most).replace("\\|", "|")
 }
 
-/// Returns a fenced block indented by `margin`, of at most `most` lines.
+/// Returns a fenced block of at most `most` lines, indented by `margin`.
 pub(crate) fn block(text: &str, margin: usize, most: usize) -> String {
     let (mut lines, hidden) = plain::some_lines(text.trim_end(), most);
     if hidden > 0 {

@@ -1,4 +1,4 @@
-//! Section of a trial that did not pass: the reason, and the location of the assertion.
+//! Section about a trial that did not pass: the reason, and the location of the assertion.
 
 use model::{EgressVerdict, Finding, Outcome, Status, TrialRecord};
 
@@ -16,12 +16,12 @@ const LINES: usize = 30;
 /// Maximum number of failures of one finding.
 const FAILURES: usize = 5;
 
-/// Section of a trial, written when the trial finished.
+/// Section about a trial, written when the trial finishes.
 pub(super) struct Section {
     /// Position of the trial in the plan.
     pub(super) place: usize,
     pub(super) repetition: u64,
-    /// Key that repetitions with the same result share; `None` if each has its own details to show.
+    /// Key shared by repetitions with the same result; `None` if each has its own details to show.
     pub(super) alike: Option<String>,
     pub(super) name: String,
     pub(super) text: String,
@@ -46,7 +46,7 @@ fn body(record: &TrialRecord, evidence: bool) -> String {
     let mut body = format!("{}\n\n", took.join(", "));
     let is_noted = |finding: &&Finding| finding.status != Status::Met;
     let is_shown = |finding: &&Finding| is_noted(finding) || (evidence && !finding.evidence.is_empty());
-    // The trial's own reason would repeat the findings.
+    // The trial's own reason would only repeat the findings.
     if let Some(reason) = record.reason.as_ref().filter(|_| !record.findings.iter().any(|found| is_noted(&found))) {
         body.push_str(&format!("- {}\n", text(reason, REASON)));
     }
@@ -126,7 +126,7 @@ fn values(expected: Option<&str>, actual: Option<&str>) -> String {
     values.map(|(name, value)| line(name, value)).collect()
 }
 
-/// Returns the evidence, and the expected and the actual value unless they are already shown whole.
+/// Returns the evidence, and the expected and the actual value unless they are already shown in full.
 fn proof(finding: &Finding) -> String {
     let mut proof = Vec::new();
     let is_shown = |value: &str| finding.status == Status::Unmet && value.chars().count() <= VALUE;

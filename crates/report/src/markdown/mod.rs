@@ -1,5 +1,5 @@
-//! A Markdown page for pull requests: the summary of the run, its arms, the effect of the skill on each agent, its
-//! triggering, and the failures with their reasons and locations. Untrusted text is escaped.
+//! A Markdown page for pull requests: the summary of the run, its arms, the effect of the skill on each agent, how
+//! often the skill was triggered, and the failures with their reasons and locations. Untrusted text is escaped.
 
 pub(crate) mod escape;
 mod failure;
@@ -21,15 +21,15 @@ use crate::{Reporter, ReporterOptions};
 use escape::{code, text};
 use failure::Section;
 
-/// Maximum number of trials with their own section, because pages of pull requests are limited in size.
+/// Maximum number of trials that get their own section, because pages of pull requests are limited in size.
 const SECTIONS: usize = 50;
 /// Maximum number of trials that are listed.
 const TRIALS: usize = 200;
-/// Maximum number of signs of tampering that are listed for a trial.
+/// Maximum number of signs of tampering listed for a trial.
 const SIGNS: usize = 3;
 /// Maximum number of skills that are named.
 const SKILLS: usize = 20;
-/// Maximum number of bytes of a page: a comment on a pull request holds 65,536 characters.
+/// Maximum number of bytes of a page: a comment on a pull request can hold 65,536 characters.
 const BYTES: usize = 65_000;
 /// Number of bytes that lists leave for the lines after them.
 const REST: usize = 500;
@@ -134,7 +134,7 @@ impl Run {
         page
     }
 
-    /// Returns the section of the warnings of trials, in at most `room` bytes.
+    /// Returns the section with the trials' warnings, in at most `room` bytes.
     fn warned(&mut self, room: usize) -> String {
         if self.warnings.is_empty() || room < REST {
             return String::new();
@@ -187,8 +187,8 @@ impl Run {
         page
     }
 
-    /// Returns the sections of trials that did not pass, in at most `room` bytes; of repetitions with the same result,
-    /// only the first.
+    /// Returns the sections about trials that did not pass, in at most `room` bytes. Repetitions with the same result
+    /// share one section.
     fn failures(&mut self, room: usize) -> String {
         if self.sections.is_empty() || room < REST {
             return String::new();
@@ -238,7 +238,7 @@ impl Run {
     }
 }
 
-/// Appends the items that fit into a part of `room` bytes, and returns their number.
+/// Appends the items that fit into `room` bytes, and returns their number.
 fn push_all(part: &mut String, room: usize, items: impl Iterator<Item = impl AsRef<str>>) -> usize {
     let mut listed = 0;
     for item in items {

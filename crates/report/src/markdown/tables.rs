@@ -15,7 +15,7 @@ const CASES: usize = 50;
 /// Maximum number of arms and of suites that are listed.
 const ROWS: usize = 50;
 
-/// Returns the table of arms, with the columns of the HTML report: the outcomes of their trials and their usage.
+/// Returns the table of arms with the columns of the HTML report: the outcomes of their trials and their usage.
 pub(super) fn arms(arms: &[ArmSummary]) -> String {
     let has_curves = arms.iter().any(|arm| arm.statistics.k > 1);
     let is_open = arms.iter().any(|arm| arm.statistics.decided < arm.statistics.trials);
@@ -106,7 +106,7 @@ fn difference(delta: &Delta) -> String {
     )
 }
 
-/// Returns `number` without the minus sign of a value that rounds to zero.
+/// Returns `number`, without the minus sign if it rounds to zero.
 fn tidy(number: f64) -> f64 {
     if number.abs() < 0.05 { 0.0 } else { number }
 }
@@ -145,7 +145,7 @@ pub(super) fn suites(deltas: &[ArmDelta]) -> String {
     table
 }
 
-/// Returns the triggering of the skill for each agent that has it.
+/// Returns how often the skill was triggered, for each agent that has it.
 pub(super) fn triggering(arms: &Arms) -> String {
     let mut table =
         String::from("| Configuration | Recall | Precision | Never triggered |\n| --- | --- | --- | --- |\n");
@@ -166,7 +166,7 @@ pub(super) fn triggering(arms: &Arms) -> String {
     table
 }
 
-/// Returns the cases that the arms differ in, effects that are more than chance first; empty if there are none.
+/// Returns the cases in which the arms differ, effects that are more than chance first; empty if there are none.
 pub(super) fn cases(deltas: &[ArmDelta]) -> String {
     let mut table = String::new();
     let mut left = 0;

@@ -1,7 +1,7 @@
-//! The mapping to the semantic conventions of OpenTelemetry: each name that spans and log records use, as data. A new
-//! version of the conventions changes this file only.
+//! The mapping to the semantic conventions of OpenTelemetry: every name that spans and log records use, as data. A new
+//! version of the conventions requires changes only in this file.
 
-/// Version of the GenAI semantic conventions that the names follow. All of them are in development.
+/// Version of the GenAI semantic conventions that the names follow. All of these conventions are still in development.
 pub(super) const GEN_AI_VERSION: &str = "0.1.0";
 
 // Names of operations.
@@ -37,7 +37,7 @@ pub(super) const SCORE_VALUE: &str = "gen_ai.evaluation.score.value";
 pub(super) const SCORE_LABEL: &str = "gen_ai.evaluation.score.label";
 pub(super) const EXPLANATION: &str = "gen_ai.evaluation.explanation";
 
-// Attributes with content, which the conventions omit by default.
+// Attributes with content, which the conventions exclude by default.
 
 pub(super) const INPUT_MESSAGES: &str = "gen_ai.input.messages";
 pub(super) const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
@@ -57,13 +57,13 @@ pub(super) const CASE_STATUS: &str = "test.case.result.status";
 pub(super) const CODE_FILE: &str = "code.file.path";
 pub(super) const CODE_LINE: &str = "code.line.number";
 
-// Attributes for which there is no convention.
+// Attributes that the conventions do not cover.
 
 pub(super) const CONVENTIONS: &str = "trialrun.gen_ai_conventions.version";
 pub(super) const RUN_ID: &str = "trialrun.run.id";
 pub(super) const RUN_LABEL: &str = "trialrun.run.label";
 pub(super) const RUN_SIGNAL: &str = "trialrun.run.signal";
-/// Prefix of the number of trials with each outcome.
+/// Prefix for the number of trials with each outcome.
 pub(super) const RUN_TRIALS: &str = "trialrun.run.trials";
 pub(super) const TRIAL_ID: &str = "trialrun.trial.id";
 pub(super) const TRIAL_OUTCOME: &str = "trialrun.trial.outcome";
@@ -80,7 +80,7 @@ pub(super) const ASSERTION_TYPE: &str = "trialrun.assertion.type";
 pub(super) const ASSERTION_WEIGHT: &str = "trialrun.assertion.weight";
 pub(super) const JUDGED: &str = "trialrun.assertion.judged";
 
-/// Beginnings of the names of models, and the provider by whom such models are made. A model of another name has no
+/// Prefixes of model names, each with the provider that makes these models. A model with any other name has no
 /// provider.
 const PROVIDERS: [(&str, &str); 13] = [
     ("claude", "anthropic"),
@@ -104,7 +104,7 @@ pub(super) fn model_name(written: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// Returns the provider of a model, if its name tells.
+/// Returns the provider of a model, if its name reveals it.
 pub(super) fn provider(model: &str) -> Option<&'static str> {
     let name = model_name(model);
     PROVIDERS.iter().find(|(beginning, _)| name.starts_with(beginning)).map(|(_, provider)| *provider)
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_provider_of_a_model_is_found_by_its_name() {
+    fn the_provider_of_a_model_follows_from_its_name() {
         let found = ["anthropic:claude-haiku-4-5", "openrouter:openai/gpt-5", "sonnet", "scripted:hello.yaml"];
         assert_eq!(found.map(provider), [Some("anthropic"), Some("openai"), Some("anthropic"), None]);
     }

@@ -1,4 +1,4 @@
-//! Ids of traces and spans. They are computed from the run, so that a replayed run has the ids of the live one.
+//! Ids of traces and spans. They are computed from the run, so a replayed run has the same ids as the live run.
 
 use sha2::{Digest, Sha256};
 
@@ -12,7 +12,8 @@ pub(super) struct TraceContext {
 }
 
 impl TraceContext {
-    /// Returns the trace of the run: the one of `traceparent`, or else one of its own whose id is that of the run.
+    /// Returns the trace of the run: the trace in `traceparent`, or else its own trace, whose id is derived from the
+    /// run's id.
     pub(super) fn new(run: &str, traceparent: Option<&str>) -> Self {
         traceparent.and_then(Self::parse).unwrap_or_else(|| {
             let own = bytes(&run.replace('-', "")).filter(|id| id.len() == 16);
@@ -20,7 +21,7 @@ impl TraceContext {
         })
     }
 
-    /// Parses the header of the W3C recommendation "Trace Context": version, trace, span, flags.
+    /// Parses the header defined by the W3C recommendation "Trace Context": version, trace, span, flags.
     fn parse(traceparent: &str) -> Option<Self> {
         let mut parts = traceparent.trim().split('-');
         let (version, trace, parent, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
@@ -36,7 +37,7 @@ impl TraceContext {
     }
 }
 
-/// Returns the id of the span with that number in a trial; the run itself has number 0 and no trial.
+/// Returns the id of the span with that number in a trial. The run itself has number 0 and no trial.
 pub(super) fn span_id(run: &str, trial: &str, number: usize) -> Vec<u8> {
     Sha256::digest(format!("{run}\0{trial}\0{number}"))[..8].to_vec()
 }

@@ -1,7 +1,7 @@
 //! OpenTelemetry: a run as a trace, and the result of each assertion as a log record.
 //!
 //! This module creates the records; a caller may send them through an [`Exporter`]. Without one, they are written as
-//! JSON, one request per line, as OpenTelemetry's file exporter does.
+//! JSON, one request per line, like the output of OpenTelemetry's file exporter.
 
 mod conventions;
 mod identifiers;

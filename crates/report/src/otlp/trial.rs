@@ -1,4 +1,4 @@
-//! The spans of one trial: the trial, each attempt of its agent, the model's turns, tool calls and judges.
+//! The spans of one trial: the trial itself, each attempt of its agent, the model's turns, tool calls and judges.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,13 +41,13 @@ pub(super) struct TrialSpans {
     context: RunContext,
     trial: Arc<str>,
     started: Timestamp,
-    /// The first is the trial itself.
+    /// The first span is the trial itself.
     spans: Vec<Draft>,
     attempt: Option<Attempt>,
     /// Judge that is being asked.
     judging: Option<usize>,
     judges: Vec<usize>,
-    /// Span that evaluations are about.
+    /// Span that evaluations refer to.
     evaluated: usize,
 }
 
@@ -71,12 +71,12 @@ struct Attempt {
     version: Option<String>,
     session: Option<String>,
     usage: Usage,
-    /// Turns by model message and the call that started its sub-agent.
+    /// Turns, by model message and by the call that started the sub-agent.
     turns: HashMap<(String, Option<String>), Turn>,
     calls: HashMap<String, Call>,
-    /// Time at which the next turn started: by the call that started the sub-agent.
+    /// Start time of the next turn, by the call that started the sub-agent.
     idle_since: HashMap<Option<String>, Timestamp>,
-    /// User's messages, and the last answer.
+    /// The user's messages, and the last answer.
     messages: Vec<Value>,
     answer: Option<String>,
 }
@@ -132,7 +132,7 @@ impl TrialSpans {
         self.spans.len() - 1
     }
 
-    /// Opens the span of an operation of the GenAI conventions, which is named after it and after `of`.
+    /// Opens the span of an operation of the GenAI conventions. Its name consists of the operation and `of`.
     fn operate(&mut self, operation: &str, of: Option<&str>, kind: i32, parent: usize, at: Timestamp) -> usize {
         let name = of.map_or(operation.to_owned(), |of| format!("{operation} {of}"));
         let span = self.open(name, kind, Some(parent), at);
@@ -154,7 +154,7 @@ impl TrialSpans {
         });
     }
 
-    /// Closes the attempt, with the calls that have no result.
+    /// Closes the attempt, and the calls that have no result.
     fn close_attempt(&mut self, at: Timestamp) {
         let Some(attempt) = self.attempt.take() else { return };
         for call in attempt.calls.values().filter(|call| call.is_open) {
@@ -194,7 +194,7 @@ impl TrialSpans {
     }
 
     fn step(&mut self, step: &Step, at: Timestamp) {
-        // An agent may still write when its conversation is over.
+        // An agent may still write after its conversation is over.
         let Some(mut attempt) = self.attempt.take() else { return };
         self.spans[attempt.span].ended = at;
         match step {
@@ -248,7 +248,8 @@ impl TrialSpans {
         self.attempt = Some(attempt);
     }
 
-    /// Extends the turn of a model message until now, or adds it. A turn starts when the agent could ask the model.
+    /// Extends the turn of a model message until now, or adds it. A turn starts when the agent could first query the
+    /// model.
     fn turn(
         &mut self,
         attempt: &mut Attempt,
@@ -414,7 +415,7 @@ fn text_part(text: &str) -> Value {
     json!({ "type": "text", "content": text })
 }
 
-/// Returns one message in the form of the conventions, as JSON.
+/// Returns a message as JSON in the form that the conventions define.
 fn message(role: &str, parts: &[Value]) -> String {
     json!([{ "role": role, "parts": parts, "finish_reason": "stop" }]).to_string()
 }

@@ -15,10 +15,10 @@ use crate::terminal::{Paint, Style, diff};
 const STEPS: usize = 200;
 
 /// Formats two trials side by side: assertions with different results, the steps with their first difference, the
-/// answers, and time, tokens and cost. Each is given with its record, its events and the id of its run.
+/// answers, and time, tokens and cost. Each trial is given as its record, its events and the id of its run.
 pub fn show_two(trials: [(&TrialRecord, &[Envelope], &str); 2], style: &Style) -> String {
     let paint = Paint::new(*style);
-    // Colours of a step would hide which steps differ.
+    // Colours within a step would obscure which steps differ.
     let plain = Paint::new(Style { color: false, ..*style });
     let [(left, _, _), (right, _, _)] = trials;
     let evidence = Evidence::of(left, right);
@@ -70,7 +70,7 @@ pub fn show_two(trials: [(&TrialRecord, &[Envelope], &str); 2], style: &Style) -
     text
 }
 
-/// Formats the steps of a row, each in one line.
+/// Formats the steps of a row, one line each.
 fn cells((left, right): Row, shown: &[Vec<ShownStep>; 2], column: usize, paint: &Paint) -> [String; 2] {
     let cell = |side: usize, at: Option<usize>| {
         let step = at.and_then(|index| shown[side].get(index));
@@ -82,10 +82,10 @@ fn cells((left, right): Row, shown: &[Vec<ShownStep>; 2], column: usize, paint: 
     [cell(0, left), cell(1, right)]
 }
 
-/// Formats one step in full, by its number from 1.
+/// Formats the step with that number, counted from 1, in full.
 ///
 /// # Errors
-/// The number of steps, if there is no step with that number.
+/// Returns the number of steps if there is no step with that number.
 pub fn show_step(record: &TrialRecord, events: &[Envelope], number: usize, style: &Style) -> Result<String, usize> {
     let paint = Paint::new(*style);
     let steps = steps(record, events, &paint);

@@ -8,7 +8,7 @@ use crate::compare::line_diff;
 use crate::plain;
 use crate::terminal::{Paint, Style};
 
-/// Formats the changes to files: the recorded patch, or else the changed files and the edits among the tool calls.
+/// Formats the changes to files: the recorded patch, or else the changed files and the edits found in tool calls.
 pub fn show_diff(record: &TrialRecord, events: &[Envelope], style: &Style) -> String {
     let paint = Paint::new(*style);
     let patch = events.iter().rev().find_map(|envelope| match &envelope.event {

@@ -1,4 +1,4 @@
-//! Steps of a conversation, as they are shown.
+//! Steps of a conversation, ready for display.
 
 use model::{EgressAttempt, EgressVerdict, Envelope, Event, Question, Step, TrialRecord};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::format::between;
 use crate::terminal::{Paint, call, shows_whole_input};
 
-/// A step as it is shown.
+/// A step, ready for display.
 pub(super) struct ShownStep {
     /// Time since the start of the attempt, in milliseconds; absent if only the record is known.
     pub(super) at: Option<u64>,
@@ -16,7 +16,7 @@ pub(super) struct ShownStep {
     pub(super) body: String,
     /// Input of a tool, which is never cut.
     pub(super) input: String,
-    /// Text that is the same for steps that do the same. Absent for steps that only follow from others, such as results
+    /// Text that is equal for steps that do the same. Absent for steps that merely follow from others, such as results
     /// of tools.
     pub(super) same: Option<String>,
 }
@@ -73,6 +73,9 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> Vec<ShownStep> {
                 say(Some("refused"), paint.yellow(&format!("! {} refused", word(tool))), message);
             }
             Step::Egress(attempt) => say(Some("host"), host(attempt, paint), &attempt.describe()),
+            Step::Fault(occurrence) => {
+                say(None, paint.yellow(&format!("! fault {}", occurrence.fault.name())), &occurrence.describe());
+            }
             Step::Retry { attempt, error, .. } => {
                 say(None, paint.yellow(&format!("{} request retry {attempt}", symbols.again)), error);
             }
@@ -89,7 +92,7 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> Vec<ShownStep> {
     shown
 }
 
-/// Formats the number of a tool call, by which findings name it.
+/// Formats the number of a tool call, which findings use to refer to it.
 fn number(call: usize, paint: &Paint) -> String {
     paint.dim(&format!("(call {call})"))
 }
@@ -158,7 +161,7 @@ fn asked(question: &Question, paint: &Paint) -> String {
     format!("{} \"{asked}\"{options} {} {answer}", paint.cyan("?"), symbols.arrow)
 }
 
-/// Formats the input of a tool: a single text as it is, anything else as JSON, an empty input as nothing.
+/// Formats the input of a tool: a single text verbatim, an empty input as nothing, anything else as JSON.
 fn input(input: &Value) -> String {
     if input.is_null() || input.as_object().is_some_and(serde_json::Map::is_empty) {
         return String::new();

@@ -1,5 +1,5 @@
-//! Messages of the OpenTelemetry protocol, version 1.9, as far as they are used. Each is written as protobuf and as
-//! JSON, where ids are hexadecimal and 64-bit integers are strings.
+//! The messages of the OpenTelemetry protocol, version 1.9, that are used here. Each can be written as protobuf and as
+//! JSON, in which ids are hexadecimal and 64-bit integers are strings.
 
 // Prost derives `Debug`.
 #![allow(missing_debug_implementations)]
@@ -174,7 +174,7 @@ pub(crate) enum Value {
     Double(f64),
 }
 
-/// Answer of a collector, for both kinds of requests.
+/// Response of a collector, for both kinds of requests.
 #[derive(Clone, PartialEq, prost::Message, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Response {
@@ -261,7 +261,7 @@ fn as_text<S: Serializer>(number: &impl std::fmt::Display, serializer: S) -> Res
     serializer.collect_str(number)
 }
 
-/// Reads a 64-bit integer, which JSON may have as a string.
+/// Reads a 64-bit integer, which JSON may contain as a string.
 fn number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(value.as_i64().or_else(|| value.as_str()?.parse().ok()).unwrap_or_default())

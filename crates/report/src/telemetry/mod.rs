@@ -1,4 +1,4 @@
-//! Telemetry for OpenTelemetry: spans and log records, their encodings, and what receives them.
+//! Telemetry for OpenTelemetry: spans and log records, their encodings, and their receivers.
 
 pub(crate) mod message;
 
@@ -14,7 +14,7 @@ use self::message::{
 /// Name of the setting with the trace that a run is part of.
 pub const TRACEPARENT: &str = "traceparent";
 
-/// Kind of telemetry, which collectors receive at its own address.
+/// Kind of telemetry. Collectors receive each kind at its own address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// Spans.
@@ -38,13 +38,13 @@ pub trait Exporter: Send {
     /// Exports spans and log records. May return before they are delivered.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// Returns an error if they cannot be written.
     fn export(&mut self, telemetry: Telemetry) -> io::Result<()>;
 
-    /// Waits until everything is delivered, at most for a limited time.
+    /// Waits until everything is delivered, but only for a limited time.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// Returns an error if they cannot be written.
     fn finish(&mut self) -> io::Result<()>;
 }
 
@@ -53,7 +53,7 @@ pub trait Exporter: Send {
 pub struct Options {
     /// Destination; without one, JSON lines go to the output of the report.
     pub exporter: Option<Box<dyn Exporter>>,
-    /// Attributes of the program that the telemetry comes from, in addition to its name and version.
+    /// Attributes that describe where the telemetry comes from, in addition to the program's name and version.
     pub resource: Vec<(String, String)>,
     /// True if spans contain messages, arguments and results.
     pub content: bool,
@@ -77,7 +77,7 @@ impl Telemetry {
         }
     }
 
-    /// Adds telemetry of the same run.
+    /// Adds more telemetry of the same run.
     pub fn append(&mut self, mut more: Self) {
         self.spans.append(&mut more.spans);
         self.logs.append(&mut more.logs);
@@ -102,13 +102,13 @@ impl Telemetry {
 fn encoded(request: &(impl Message + serde::Serialize), encoding: Encoding) -> Vec<u8> {
     match encoding {
         Encoding::Protobuf => request.encode_to_vec(),
-        // Strings, numbers and lists can always be written.
+        // Strings, numbers and lists can always be serialised.
         Encoding::Json => serde_json::to_vec(request).unwrap_or_default(),
     }
 }
 
-/// Reads the answer of a collector. Returns the number of records that it rejected and its message, if it did not
-/// accept everything without comment.
+/// Reads a collector's response. Returns the number of records that it rejected and its message, unless it accepted
+/// everything without comment.
 pub fn rejected(answer: &[u8], encoding: Encoding) -> Option<(usize, String)> {
     let response = match encoding {
         Encoding::Protobuf => Response::decode(answer).ok(),
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_of_collectors_are_read_in_both_encodings() {
+    fn responses_of_collectors_are_read_in_both_encodings() {
         for key in ["rejectedSpans", "rejectedLogRecords"] {
             let answer = format!("{{\"partialSuccess\": {{\"{key}\": \"3\", \"errorMessage\": \"too old\"}}}}");
             assert_eq!(rejected(answer.as_bytes(), Encoding::Json), Some((3, "too old".into())));

@@ -1,4 +1,5 @@
-//! Tables of arms, of the effect of the skill on each agent, of its triggering, and of the cases it helps or harms.
+//! Tables of arms, of the effect of the skill on each agent, of how often it was triggered, and of the cases that it
+//! helps or harms.
 
 use model::statistics::{Delta, Difference, least_p_value};
 use model::{ArmDelta, ArmSummary, CaseDelta, CaseEffect, CaseFigures, SuiteDelta};
@@ -12,10 +13,10 @@ use crate::verdict::UNLIKELY;
 
 /// Maximum width of an arm's name.
 const NAME: usize = 44;
-/// Maximum number of cases that the skill helps or harms.
+/// Maximum number of cases listed that the skill helps or harms.
 const CASES: usize = 10;
 
-/// Returns everything about arms. It begins with an empty line, unless there is nothing to show.
+/// Returns everything about arms. The text begins with an empty line, unless there is nothing to show.
 pub(crate) fn draw(arms: &Arms, paint: &Paint) -> String {
     let mut text = tables(arms, paint);
     let cases = cases(&arms.deltas, paint);
@@ -25,8 +26,8 @@ pub(crate) fn draw(arms: &Arms, paint: &Paint) -> String {
     text + &notes(arms, paint)
 }
 
-/// Returns the outcomes of each arm, the effect of the skill, and its triggering. It begins with an empty line, unless
-/// there are no arms.
+/// Returns the outcomes of each arm, the effect of the skill, and how often it was triggered. The text begins with an
+/// empty line, unless there are no arms.
 pub(crate) fn tables(arms: &Arms, paint: &Paint) -> String {
     let mut text = String::new();
     let alone: Vec<&ArmSummary> = arms.arms.iter().filter(|arm| !is_paired(arm, &arms.deltas)).collect();
@@ -99,7 +100,7 @@ fn is_open(arm: &ArmSummary) -> bool {
     arm.statistics.decided < arm.statistics.trials
 }
 
-/// Formats the number of passes as `9/10`, of the trials in which everything was decided.
+/// Formats how many trials passed as `9/10`, counting only trials in which everything was decided.
 fn passed(arm: &ArmSummary) -> Cell {
     match &arm.statistics {
         statistics if statistics.decided == 0 => unknown(),
@@ -107,19 +108,19 @@ fn passed(arm: &ArmSummary) -> Cell {
     }
 }
 
-/// Returns the share that passes by the decided assertions, if some are undecided.
+/// Returns the pass rate according to the decided assertions, if some are undecided.
 fn as_decided(arm: &ArmSummary) -> Cell {
     let rate = arm.statistics.decided_pass_rate.filter(|_| is_open(arm));
     rate.map_or_else(Cell::default, |rate| percent(rate.mean).into())
 }
 
-/// Returns the highest number of trials that all cases of an arm have.
+/// Returns the highest number of trials that every case of an arm has.
 fn most<'a>(arms: impl Iterator<Item = &'a ArmSummary>) -> u64 {
     arms.map(|arm| arm.statistics.k).max().unwrap_or(0)
 }
 
-/// Returns the heads `pass@3` and `pass^3` if every case has several trials; else empty ones, for columns that are not
-/// drawn.
+/// Returns the heads `pass@3` and `pass^3` if every case has several trials; otherwise empty heads, for columns that
+/// are not drawn.
 fn curves(most: u64) -> [String; 2] {
     if most > 1 { [format!("pass@{most}"), format!("pass^{most}")] } else { Default::default() }
 }
@@ -234,7 +235,7 @@ fn flat(arms: &[&ArmSummary], paint: &Paint) -> String {
     grid.draw(paint)
 }
 
-/// Returns the triggering of the skill for each agent that has it.
+/// Returns how often the skill was triggered, for each agent that has it.
 fn triggering(arms: &Arms, paint: &Paint) -> String {
     let mut grid = Grid::new(&[("skill used", 0), ("recall", 0), ("precision", 0), ("not used", 1), ("unknown", 2)]);
     for (arm, trigger) in arms.triggering() {
@@ -288,8 +289,8 @@ fn suites(deltas: &[ArmDelta], paint: &Paint) -> String {
     grid.draw(paint)
 }
 
-/// Returns the cases that the arms differ in: effects that are more than chance first, and the largest differences of
-/// each kind. Empty if there are none.
+/// Returns the cases in which the arms differ: effects that are more than chance first, and within each kind the
+/// largest differences first. Empty if there are none.
 fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
     let mut differing: Vec<(&ArmDelta, &CaseDelta)> = deltas
         .iter()
@@ -343,7 +344,7 @@ fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
     text
 }
 
-/// Counts the cases that pass equally often in both arms, and those of them that never pass; `None` if there are none.
+/// Counts the cases that pass equally often in both arms, and how many of these never pass; `None` if there are none.
 pub(crate) fn ties(deltas: &[ArmDelta]) -> Option<String> {
     let ties = || deltas.iter().flat_map(|delta| &delta.cases).filter(|case| case.effect == CaseEffect::Same);
     let never = ties().filter(|case| case.with.passed == 0 && case.without.passed == 0).count();
@@ -352,7 +353,7 @@ pub(crate) fn ties(deltas: &[ArmDelta]) -> Option<String> {
     (count > 0).then(|| format!("{} passed equally often with and without the skill{never}.", counted(count, "case")))
 }
 
-/// Formats the number of passes as `2/3`, of the trials in which everything was decided.
+/// Formats how many trials passed as `2/3`, counting only trials in which everything was decided.
 fn trials(figures: &CaseFigures) -> Cell {
     if figures.decided == 0 { unknown() } else { format!("{}/{}", figures.passed, figures.decided).into() }
 }
@@ -362,7 +363,7 @@ fn checks(figures: &CaseFigures) -> Cell {
     figures.pass_rate.map_or_else(unknown, |rate| percent(rate).into())
 }
 
-/// Formats as `2/3  83%`: trials that passed, and the share of met checks.
+/// Formats as `2/3  83%`: passed trials, and the share of met checks.
 pub(crate) fn shown_figures(figures: &CaseFigures) -> String {
     let checks = figures.pass_rate.map_or_else(|| "n/a".into(), percent);
     match figures.decided {
@@ -371,10 +372,10 @@ pub(crate) fn shown_figures(figures: &CaseFigures) -> String {
     }
 }
 
-/// Returns warnings about misleading figures, one sentence each.
+/// Returns warnings about figures that may mislead, one sentence each.
 pub(crate) fn warnings(arms: &Arms) -> Vec<String> {
     let mut warnings = Vec::new();
-    // The sentence about a compared arm says it already.
+    // The sentence about a compared arm already says it.
     let unsaid = |arm: &ArmSummary| !is_paired(arm, &arms.deltas);
     for (arm, trigger) in arms.triggering().filter(|(arm, trigger)| trigger.never_happened() && unsaid(arm)) {
         let name = without_variant(&arm.arm);
@@ -385,8 +386,8 @@ pub(crate) fn warnings(arms: &Arms) -> Vec<String> {
     warnings
 }
 
-/// Returns trials and cases that no figure includes, and trials of which a part is excluded: `Excluded: 1 broken trial
-/// of codex+with_skill.`
+/// Describes trials and cases that are excluded from all figures, and trials that are partly excluded: `Excluded: 1
+/// broken trial of codex+with_skill.`
 pub(crate) fn omission_note(arms: &Arms) -> Option<String> {
     let mut parts = Vec::new();
     for arm in &arms.arms {
@@ -420,7 +421,7 @@ pub(crate) fn omission_note(arms: &Arms) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Excluded: {}.", parts.join("; ")))
 }
 
-/// Returns a warning if a difference comes from too few cases for any test to confirm it.
+/// Returns a warning if a difference is based on too few cases for any test to confirm it.
 pub(crate) fn too_few(differences: impl Iterator<Item = Difference>) -> Option<String> {
     let few = |apart: &Difference| apart.mean != 0.0 && least_p_value(apart.cases) >= UNLIKELY;
     let cases = differences.filter(few).map(|apart| apart.cases).max()?;

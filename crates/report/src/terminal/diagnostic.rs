@@ -1,4 +1,4 @@
-//! Diagnostics and findings with the user's line, a caret and a label.
+//! Diagnostics and findings, drawn with the user's line, a caret and a label.
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
@@ -13,7 +13,8 @@ const LINES: usize = 12;
 /// Maximum width of such a line.
 const LINE: usize = 300;
 
-/// Formats all problems like compilers do, sorted by file and location. Ends with a line end unless there are none.
+/// Formats all problems in the style of compilers, sorted by file and location. Ends with a line end unless there are
+/// none.
 pub fn diagnostics(problems: &[Diagnostic], style: &Style) -> String {
     let renderer = renderer(style);
     let mut text = String::new();
@@ -52,13 +53,13 @@ pub fn tally(problems: &[Diagnostic], style: &Style) -> String {
     format!("\n{}\n", Paint::new(*style).bold(&count))
 }
 
-/// Returns each problem once: a file that several suites read is reported by each of them.
+/// Returns each problem once: if several suites read a file, each of them reports its problems.
 pub(crate) fn distinct(problems: &[Diagnostic]) -> Vec<&Diagnostic> {
     let mut distinct: Vec<&Diagnostic> = problems.iter().collect();
     distinct.sort_by(|a, b| place(a).cmp(&place(b)).then(b.severity.cmp(&a.severity)));
     let mut kept: Vec<&Diagnostic> = Vec::with_capacity(distinct.len());
     for problem in distinct {
-        // Equal problems have the same location, so only the last few can be equal.
+        // Problems are sorted by location, so only the most recent ones can be equal to this one.
         let same_place = kept.iter().rev().take_while(|other| place(other) == place(problem));
         if !same_place.into_iter().any(|other| *other == problem) {
             kept.push(problem);
@@ -67,8 +68,8 @@ pub(crate) fn distinct(problems: &[Diagnostic]) -> Vec<&Diagnostic> {
     kept
 }
 
-/// Returns the details below a finding's own line: where it was written, the expected and the actual value. Empty if
-/// there are no details. A finding that does not count is drawn as a note.
+/// Returns the details below a finding's own line: where the assertion was written, the expected and the actual value.
+/// Empty if there are no details. A finding that does not count is drawn as a note.
 pub(crate) fn finding(finding: &Finding, counts: bool, paint: &Paint) -> String {
     let (level, label) = match finding.status {
         Status::Met => (Level::NOTE, format!("`{}` holds", finding.kind)),
@@ -110,7 +111,7 @@ pub(crate) fn finding(finding: &Finding, counts: bool, paint: &Paint) -> String 
     text
 }
 
-/// Returns the user's line with the underlined location, without a label.
+/// Returns the user's line with the location underlined, without a label.
 pub(super) fn place_of(source: &Excerpt, counts: bool, paint: &Paint) -> String {
     let level = if counts { Level::ERROR } else { Level::NOTE };
     let mut text = renderer(&paint.style).render(&[draw(Group::with_level(level), source, None)]).trim_end().to_owned();
@@ -134,7 +135,7 @@ fn draw<'a>(group: Group<'a>, source: &'a Excerpt, label: Option<&'a str>) -> Gr
     let end = byte(first + source.length.max(1)).max(start);
     let annotation = AnnotationKind::Primary.span(start..end).label(label);
     if source.skipped > 0 {
-        // Without the beginning of the line, the column cannot be computed from its text.
+        // Without the beginning of the line, the column cannot be computed from the text.
         let origin = Origin::path(&*source.file).line(source.line).char_column(source.column);
         let line = Snippet::source(&source.text).line_start(source.line).annotation(annotation);
         return group.element(origin).element(line);

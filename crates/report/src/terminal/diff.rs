@@ -1,4 +1,4 @@
-//! Inline diff of two texts: missing text is struck through, extra text follows it.
+//! Inline diff of two texts: missing text is struck through, followed by extra text.
 
 use model::{Part, Segment};
 
@@ -25,7 +25,7 @@ pub(crate) fn draw(segments: &[Segment], paint: &Paint) -> Vec<String> {
     lines
 }
 
-/// Returns `true` if every segment but the last ends with a line end, so that this is a diff of lines.
+/// Returns `true` if every segment except the last ends with a line end, so that this is a line diff.
 fn has_whole_lines(segments: &[Segment]) -> bool {
     let mut ends: Vec<bool> = segments.iter().map(|segment| segment.text.ends_with('\n')).collect();
     ends.pop().is_some_and(|last| last || !ends.is_empty()) && ends.iter().all(|ends| *ends)
@@ -53,7 +53,8 @@ fn in_place(segments: &[Segment], paint: &Paint) -> Vec<String> {
             Part::Same => readable(&segment.text, paint),
             Part::Missing | Part::Extra => visible(&readable(&segment.text, paint), paint),
         };
-        // Colours and brackets are closed at the end of a line, so that they do not affect the margin of the next one.
+        // Colours and brackets are closed at the end of each line, so that they do not affect the margin of the next
+        // one.
         for (index, piece) in text.split('\n').enumerate() {
             if index > 0 {
                 lines.push(String::new());
@@ -83,7 +84,7 @@ fn readable(text: &str, paint: &Paint) -> String {
     if paint.style.unicode { text } else { text.replace('…', paint.symbols().ellipsis) }
 }
 
-/// Makes white space visible in a change of nothing else; line ends are shown as a sign before them.
+/// Makes white space visible if nothing else changed; line ends are marked by a sign before them.
 fn visible(text: &str, paint: &Paint) -> String {
     let (space, end) = if paint.style.unicode { ("·", "↵\n") } else { (" ", "\\n\n") };
     let text = if text.chars().all(|c| c == ' ' || c == '\n') { text.replace(' ', space) } else { text.to_owned() };

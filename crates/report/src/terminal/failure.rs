@@ -8,7 +8,7 @@ use super::{Paint, diff, indented};
 
 /// Maximum number of failures of one finding.
 const MAX_PER_FINDING: usize = 5;
-/// Maximum number of failures where everything is shown.
+/// Maximum number of failures when everything is shown.
 const MAX_FAILURES: usize = 20;
 /// Maximum length of a message.
 const MESSAGE: usize = 300;
@@ -22,7 +22,7 @@ const NAME: usize = "expected:".len();
 pub(super) fn draw(finding: &Finding, counts: bool, all: bool, paint: &Paint) -> String {
     let mut text = String::new();
     let mut drawn: Option<&Excerpt> = None;
-    // If no failure has its own location, all have that of the finding.
+    // If no failure has its own location, all of them have the finding's location.
     if finding.failures.iter().all(|failure| failure.source.is_none())
         && let Some(source) = &finding.source
     {
@@ -32,7 +32,7 @@ pub(super) fn draw(finding: &Finding, counts: bool, all: bool, paint: &Paint) ->
     for failure in finding.failures.iter().take(most) {
         text.push_str(&heading(failure, finding, counts, paint));
         let source = failure.source.as_ref();
-        // A line that several failures share is drawn above the first of them.
+        // A line that several failures share is drawn once, above the first of them.
         let is_new = drawn != source;
         let place = source.filter(|_| is_new);
         let mut below = place.map_or_else(String::new, |source| place_of(source, counts, paint));
@@ -48,7 +48,7 @@ pub(super) fn draw(finding: &Finding, counts: bool, all: bool, paint: &Paint) ->
 }
 
 fn heading(failure: &Failure, finding: &Finding, counts: bool, paint: &Paint) -> String {
-    // The root of the value has an empty path.
+    // The path of the root value is empty.
     let path = Some(failure.key.as_str()).filter(|key| !key.is_empty()).or(finding.key.as_deref()).unwrap_or_default();
     let path = paint.one_line(path, 120);
     let message = paint.folded(&failure.message, MESSAGE);
@@ -61,7 +61,7 @@ fn heading(failure: &Failure, finding: &Finding, counts: bool, paint: &Paint) ->
     format!("{path}{message}{critical}\n")
 }
 
-/// Returns the expected and the actual value and their difference, below the line that was drawn last.
+/// Returns the expected and the actual value and their difference, to go below the last line drawn.
 fn notes(failure: &Failure, is_new: bool, paint: &Paint) -> String {
     let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
     notes.extend(failure.expected.as_ref().map(|expected| ("expected", vec![value(expected, VALUE, paint)])));

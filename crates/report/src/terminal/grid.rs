@@ -1,4 +1,4 @@
-//! Table that shows as many columns as there is room for.
+//! Table that shows as many columns as fit.
 
 use super::Paint;
 use crate::columns;
@@ -44,7 +44,7 @@ impl<T: Into<String>> From<T> for Cell {
 
 struct Column {
     head: String,
-    /// Priority for leaving the column out if there is no room: the highest rank first, rank 0 never.
+    /// Priority for leaving the column out if there is no room: the highest rank goes first, rank 0 never.
     rank: u8,
     is_left: bool,
 }

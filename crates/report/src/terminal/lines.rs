@@ -1,4 +1,5 @@
-//! View for several jobs without redrawing: a line when a trial has its outcome, and the failures at the end.
+//! View for several jobs without redrawing: a line for each trial when it gets its outcome, and the failures at the
+//! end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::{columns, score};
 /// Key of the repetitions of a trial: suite, case and arm.
 type Series = (Arc<str>, Arc<str>, Arc<str>);
 
-/// Maximum number of failures that are drawn. Repetitions that failed the same way are one.
+/// Maximum number of failures drawn. Repetitions that failed in the same way count as one.
 const DRAWN: usize = 20;
 
 /// View with a line for each finished trial.
@@ -32,7 +33,7 @@ pub(super) struct Lines {
     repetitions: HashMap<Series, usize>,
 }
 
-/// Failure of a trial, and of the repetitions with the same result.
+/// Failure of a trial, which also stands for repetitions with the same result.
 struct Failure {
     key: String,
     record: TrialRecord,
@@ -97,7 +98,7 @@ impl Lines {
 
     fn finished(&self, record: &TrialRecord) -> String {
         let paint = self.paint;
-        // A trial without the skill is there to compare with; its failure is not one of the run.
+        // A trial without the skill only serves for comparison; its failure does not fail the run.
         let (mark, word) = match record.is_baseline() {
             true => (paint.symbols().dot, "baseline"),
             false => (paint.mark(record.outcome), record.outcome.name()),
@@ -122,8 +123,8 @@ impl Lines {
         format!("{word} {time}  {}\n", parts.join("  "))
     }
 
-    /// Keeps a trial to draw it at the end. Of repetitions with the same result only the first is kept, and no more than
-    /// [`DRAWN`] results, failed ones before others; unless evidence is shown.
+    /// Keeps a trial to draw it at the end. Among repetitions with the same result only the first is kept, and at most
+    /// [`DRAWN`] results in total, failed ones before others. If evidence is shown, everything is kept.
     fn keep(&mut self, record: &TrialRecord) {
         let key = score::result_key(record);
         let failure = |key| Failure { key, record: record.clone(), others: Vec::new() };
@@ -148,7 +149,7 @@ impl Lines {
     }
 
     /// Returns the trials that did not pass, with their reasons: failed ones first, each in the order in which they
-    /// finished; and every one with evidence, if evidence is shown.
+    /// finished. If evidence is shown, every trial is returned with its evidence.
     pub(super) fn failures(&mut self) -> String {
         let mut failures = std::mem::take(&mut self.failures);
         if !self.detail.evidence {

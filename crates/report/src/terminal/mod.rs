@@ -1,5 +1,5 @@
-//! Report for people. A single trial, and on an interactive terminal a single job, is shown as it happens; otherwise
-//! each trial gets a line, and on an interactive terminal a table of the workers follows.
+//! Report for people. A single trial, and on an interactive terminal a single job, is shown as it happens. Otherwise
+//! each trial gets a line, followed on an interactive terminal by a table of the workers.
 //!
 //! Only this module uses terminal libraries.
 
@@ -49,7 +49,7 @@ use table::Table;
 pub(crate) struct Detail {
     /// `true` to show only failures and the summary.
     pub(crate) quiet: bool,
-    /// `true` to show evidence also of met findings.
+    /// `true` to show evidence even for met findings.
     pub(crate) evidence: bool,
 }
 
@@ -64,7 +64,7 @@ struct Terminal {
     out: Box<dyn Write + Send>,
     live: Option<Box<dyn Write + Send>>,
     heartbeat: Option<Box<dyn Write + Send>>,
-    /// Time of the first call of [`Reporter::tick`], then of the last line about the progress.
+    /// Time of the first call of [`Reporter::tick`], later of the last line about the progress.
     last_heartbeat: Option<Timestamp>,
     paint: Paint,
     detail: Detail,
@@ -81,7 +81,7 @@ struct Run {
     shown_at: Timestamp,
 }
 
-/// Time in milliseconds between two lines about the progress.
+/// Interval between two lines about the progress, in milliseconds.
 const HEARTBEAT: u64 = 60_000;
 /// Minimum time in milliseconds before the progress is shown between trials again.
 const PAUSE: u64 = 10_000;

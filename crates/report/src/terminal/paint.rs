@@ -5,12 +5,12 @@ use model::{Outcome, Status};
 
 use crate::plain;
 
-/// Style of the output. The command line decides; nothing here inspects a terminal.
+/// Style of the output. The command line decides it; nothing here inspects a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// `true` if colours and other attributes may be used.
     pub color: bool,
-    /// Number of columns. More than 100 are not used.
+    /// Number of columns. At most 100 are used.
     pub width: usize,
     /// `true` if the output is an interactive terminal.
     pub interactive: bool,
@@ -19,7 +19,7 @@ pub struct Style {
 }
 
 impl Style {
-    /// Returns the style of plain text of 100 columns, for a file.
+    /// Returns the style for plain text with 100 columns, as for a file.
     pub const fn plain() -> Self {
         Self { color: false, width: 100, interactive: false, unicode: true }
     }
@@ -79,7 +79,7 @@ const ASCII: Symbols = Symbols {
     cancelled: "/",
 };
 
-/// Maximum width of prose, whose lines are hard to read if they are longer.
+/// Maximum width of prose, because longer lines are hard to read.
 const PROSE: usize = 100;
 /// Maximum width of tables.
 const TABLE: usize = 160;
@@ -110,12 +110,12 @@ impl Paint {
         if self.style.unicode { &UNICODE } else { &ASCII }
     }
 
-    /// Formats text as one line of at most `most` columns: see [`plain::folded`].
+    /// Formats text as one line of at most `most` columns, like [`plain::folded`].
     pub(crate) fn folded(&self, text: &str, most: usize) -> String {
         plain::folded(text, most, self.symbols().ellipsis)
     }
 
-    /// Same as `folded`, without folding white space.
+    /// Like `folded`, but keeps white space.
     pub(crate) fn one_line(&self, text: &str, most: usize) -> String {
         plain::one_line(text, most, self.symbols().ellipsis)
     }
@@ -154,7 +154,7 @@ impl Paint {
         self.with(AnsiColor::Red.on_default().effects(Effects::STRIKETHROUGH), text)
     }
 
-    /// Returns the text in the style of the margin left of the user's lines.
+    /// Returns the text in the style of the margin to the left of the user's lines.
     pub(crate) fn gutter(&self, text: &str) -> String {
         self.with(AnsiColor::BrightBlue.on_default().effects(Effects::BOLD), text)
     }
@@ -209,7 +209,7 @@ impl Paint {
     }
 }
 
-/// Returns the outcome of a trial with only this finding.
+/// Returns the outcome of a trial whose only finding has this status.
 fn like(status: Status) -> Outcome {
     match status {
         Status::Met => Outcome::Passed,

@@ -10,23 +10,23 @@ use super::{Paint, doing};
 use crate::format::{between, money, number, span};
 use crate::names::Names;
 
-/// Number of running trials that are named.
+/// Maximum number of running trials that are named.
 const NAMED: usize = 2;
-/// Remaining time in milliseconds from which on it is rounded to minutes.
+/// Remaining time in milliseconds above which it is rounded to minutes.
 const ROUGH: u64 = 10 * 60 * 1000;
 
-/// State of a run in progress. Times are those of events or given by the caller.
+/// State of a run in progress. Times come from events or from the caller.
 pub(super) struct Progress {
     paint: Paint,
     names: Names,
     planned: usize,
     jobs: usize,
     finished: usize,
-    /// Results and usage of the finished trials, with all their attempts.
+    /// Results and usage of the finished trials, including all their attempts.
     summary: Summary,
     /// True if the cost of an agent, a judge or a simulated user is unknown.
     is_cost_partial: bool,
-    /// Number of trials that an agent ran in, and the sum of their durations in milliseconds.
+    /// Number of trials in which an agent ran, and the sum of their durations in milliseconds.
     timed: (u64, u64),
     running: HashMap<Arc<str>, RunningTrial>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Progress {
 pub(super) struct RunningTrial {
     pub(super) name: String,
     pub(super) since: Timestamp,
-    /// Description of what its agent does or waits for; empty at first.
+    /// Description of what the agent is doing or waiting for; empty at first.
     pub(super) activity: String,
 }
 
@@ -86,7 +86,7 @@ impl Progress {
         self.running.get(trial)
     }
 
-    /// Returns at most `most` trials in progress with their ids, those that have been running longest first.
+    /// Returns at most `most` running trials with their ids, longest-running first.
     pub(super) fn oldest(&self, most: usize) -> Vec<(&Arc<str>, &RunningTrial)> {
         let mut running: Vec<_> = self.running.iter().collect();
         running.sort_by(|(_, one), (_, other)| (one.since, &one.name).cmp(&(other.since, &other.name)));
@@ -137,14 +137,14 @@ impl Progress {
         }
     }
 
-    /// Names the trials that have run longest: `longest: a#1 2m5s (Bash "npm test"), b#1 10s`. `None` if none runs.
+    /// Names the longest-running trials: `longest: a#1 2m5s (Bash "npm test"), b#1 10s`. `None` if none is running.
     pub(super) fn longest(&self, now: Timestamp) -> Option<String> {
         let named: Vec<String> = self.oldest(NAMED).into_iter().map(|(_, trial)| trial.describe(now)).collect();
         (!named.is_empty()).then(|| format!("longest: {}", named.join(", ")))
     }
 
-    /// Returns the time until all trials are done, in whole seconds or minutes, from what trials took on average;
-    /// `None` while that is unknown, and if it is less than a second.
+    /// Returns the estimated time until all trials are done, in whole seconds or minutes, from the average duration of
+    /// a trial; `None` while that is unknown, or if less than a second remains.
     fn remaining_ms(&self, now: Timestamp) -> Option<u64> {
         let (count, sum) = self.timed;
         let mean = sum.checked_div(count)?;

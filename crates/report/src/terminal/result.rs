@@ -37,7 +37,7 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
     } else if let Some(reason) = record.reason.as_ref()
         // The findings below describe a failed or undecided trial better.
         && !record.findings.iter().any(|found| counts(found, record))
-        // The next line describes a failure because of the score.
+        // The next line describes a failure caused by the score.
         && !(record.outcome == Outcome::Failed && crate::score::describe(record).is_some())
     {
         text.push_str(&format!("    {}\n", folded(reason)));
@@ -87,7 +87,7 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
 
 fn verdict(record: &TrialRecord, paint: &Paint) -> String {
     let mut text = format!("{} {}", paint.mark(record.outcome), crate::score::outcome(record));
-    // An undecided trial has no fault.
+    // An undecided trial is nobody's fault.
     if let Some(fault) = record.fault.filter(|_| record.outcome == Outcome::Broken) {
         text.push_str(&format!(" ({})", fault_name(fault)));
     }
@@ -110,7 +110,7 @@ pub(crate) fn fault_name(fault: model::Fault) -> &'static str {
     }
 }
 
-/// Describes the effect of `not` on the outcome of the trial, if it had one.
+/// Describes how `not` affected the outcome of the trial, if it did.
 fn turned(record: &TrialRecord) -> Option<&'static str> {
     let own = |found: &Finding| found.implicit && found.status != Status::Met;
     match record.outcome {
@@ -121,14 +121,14 @@ fn turned(record: &TrialRecord) -> Option<&'static str> {
     }
 }
 
-/// Returns `true` if a finding is a reason why the trial did not pass. An unmet finding is not one in a trial without a
-/// verdict, in one that passed by its score, and in one with `not`.
+/// Returns `true` if a finding is a reason why the trial did not pass. An unmet finding is not a reason if the trial
+/// has no verdict, passed by its score, or has `not`.
 pub(crate) fn counts(found: &Finding, record: &TrialRecord) -> bool {
     let is_wanted = record.not && !found.implicit && found.status == Status::Unmet;
     found.status != Status::Met && matches!(record.outcome, Outcome::Failed | Outcome::Undecided) && !is_wanted
 }
 
-/// Returns `true` if a met finding has less than its full share of a score that was too low.
+/// Returns `true` if a met finding earned less than its full share of a score that was too low.
 fn is_short(found: &Finding, record: &TrialRecord) -> bool {
     let is_part = record.pass_score.is_some() && !found.implicit && found.status == Status::Met;
     is_part && record.outcome == Outcome::Failed && found.score.is_some_and(|score| score < 1.0)
@@ -151,7 +151,7 @@ fn one(found: &Finding, width: usize, record: &TrialRecord, paint: &Paint, detai
     // A finding that does not count is shown dimmed.
     let reason = if counts { reason } else { paint.dim(&reason) };
     let id = paint.folded(&found.id, 80);
-    // With `not`, the trial's outcome says what a met finding means.
+    // With `not`, the trial's outcome determines what a met finding means.
     let is_turned = record.not && !found.implicit && found.status != Status::Undecided;
     let mark = if is_turned || (record.outcome == Outcome::Passed && found.status != Status::Met) {
         paint.dim(paint.symbols().dot)
@@ -204,7 +204,7 @@ fn captured(capture: &Capture, paint: &Paint) -> String {
     text
 }
 
-/// Describes how the act phase ended, if neither the outcome nor a finding does.
+/// Describes how the act phase ended, if neither the outcome nor a finding says so.
 fn ending(record: &TrialRecord, paint: &Paint) -> String {
     let Some(ending) = &record.ending else { return String::new() };
     let description = match ending {
@@ -213,7 +213,7 @@ fn ending(record: &TrialRecord, paint: &Paint) -> String {
         | Ending::Aborted { .. }
         | Ending::Unreachable { .. }
         | Ending::InvalidTest { .. } => record.reason.is_some(),
-        // Each of these has its own assertion, but a budget only if it was set.
+        // Each of these has its own assertion, except that a budget has one only if it was set.
         Ending::GaveUp { .. } | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } => {
             record.findings.iter().any(|found| found.implicit && found.status == Status::Unmet)
         }

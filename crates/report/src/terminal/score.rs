@@ -1,4 +1,4 @@
-//! Composition of a score.
+//! How a score is composed.
 
 use model::{Detail, Finding, Outcome, Status, TrialRecord};
 
@@ -8,7 +8,7 @@ use crate::{columns, score};
 
 /// Maximum number of parts of one finding.
 const PARTS: usize = 16;
-/// Maximum depth of parts.
+/// Maximum nesting depth of parts.
 const DEEP: usize = 4;
 /// Maximum length of a name.
 const NAME: usize = 48;
@@ -66,17 +66,17 @@ pub(super) fn share(finding: &Finding) -> Option<String> {
     Some(format!("{} of {}", points(finding.weight * finding.score?), points(finding.weight)))
 }
 
-/// Line of a part of a finding.
+/// Line for a part of a finding.
 struct Line {
     mark: String,
     name: String,
-    /// Width of the text left of the points, in characters.
+    /// Width of the text to the left of the points, in characters.
     width: usize,
     points: String,
     note: String,
 }
 
-/// Formats the parts of a finding's score; parts with a full score are shown without their own parts. Empty if it has
+/// Formats the parts of a finding's score; for parts with a full score, their own parts are omitted. Empty if it has
 /// none.
 pub(super) fn tree(finding: &Finding, paint: &Paint) -> String {
     let mut lines = Vec::new();
@@ -130,7 +130,7 @@ fn line(detail: &Detail, weight: f64, parent: ParentLine<'_>, depth: usize, pain
         let outcome = if detail.score > 0.0 { Outcome::Failed } else { Outcome::Passed };
         (outcome, format!("{earned} (penalty)"))
     } else {
-        // A part that reaches its threshold holds, also with less than the full score.
+        // A part that reaches its threshold holds, even with less than the full score.
         let outcome = match detail.status {
             Status::Met => Outcome::Passed,
             Status::Unmet => Outcome::Failed,
@@ -157,7 +157,7 @@ fn line(detail: &Detail, weight: f64, parent: ParentLine<'_>, depth: usize, pain
     }
 }
 
-/// Returns the part of a path that the line above does not contain.
+/// Returns the part of a path that the line above does not already contain.
 fn below<'a>(path: &'a str, parent: &str) -> &'a str {
     let rest = path.strip_prefix(parent).filter(|_| !parent.is_empty());
     let rest = rest.filter(|rest| rest.starts_with(['.', '[', '$']));

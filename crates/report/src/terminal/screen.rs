@@ -7,13 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use indicatif::TermLike;
 use terminal_size::{Height, Width};
 
-/// Returns columns and lines of the terminal that one of the standard streams is connected to, if any.
+/// Returns the number of columns and lines of the terminal to which one of the standard streams is connected, if any.
 pub fn terminal_size() -> Option<(usize, usize)> {
     let (Width(columns), Height(lines)) = terminal_size::terminal_size()?;
     Some((columns.into(), lines.into()))
 }
 
-/// Terminal that moves the cursor by writing to a given writer.
+/// Terminal that moves the cursor by writing to the given writer.
 pub(super) struct Screen {
     out: Mutex<Box<dyn Write + Send>>,
     width: u16,
@@ -73,8 +73,8 @@ impl TermLike for Screen {
         self.write("\r\u{1b}[2K")
     }
 
-    // The output ends at the right edge. The `^C` that a terminal echoes there would move the cursor to the next line,
-    // and the table would be erased from one line too low.
+    // Output ends at the right edge. If the terminal echoed `^C` there, the cursor would move to the next line, and
+    // the table would be erased from one line too low. So the cursor returns to the start of the line.
     fn flush(&self) -> io::Result<()> {
         self.write("\r")?;
         self.out.lock().unwrap_or_else(PoisonError::into_inner).flush()

@@ -30,7 +30,7 @@ pub(super) struct Stream {
 
 struct ShownCall {
     call: ToolCall,
-    /// `true` if its line was written. The call of a question is not written, because the question is.
+    /// `true` if its line was written. For a question, only the question is written, not the call.
     shown: bool,
     depth: usize,
 }
@@ -105,7 +105,7 @@ impl Stream {
             Step::Session { session_id: Some(id), .. } => {
                 self.line(at, 0, &paint.dim(&format!("{} session {}", symbols.does, folded(id))))
             }
-            // The number of messages that are created during the trial is unknown.
+            // The number of messages is unknown if they are created during the trial.
             Step::UserMessage { index, text, .. } if *index > self.shown_messages => {
                 let line = format!("{} [step {index}] {}", symbols.does, self.prompt(text));
                 self.line(at, 0, &paint.magenta(&line))
@@ -133,6 +133,9 @@ impl Stream {
                 let delay = delay_ms.map_or_else(String::new, |delay| format!(", waits {}", elapsed(delay)));
                 let line = format!("{} request retry {attempt}{status}: {}{delay}", symbols.again, folded(error));
                 self.line(at, 0, &paint.yellow(&line))
+            }
+            Step::Fault(occurrence) => {
+                self.line(at, 0, &paint.yellow(&format!("! fault: {}", folded(&occurrence.describe()))))
             }
             Step::RequestCheck { step, met: false, reason } => {
                 let line = format!("! request of script step {step}: {}", folded(reason));

@@ -7,10 +7,10 @@ use crate::format::{between, cached, counted, elapsed, model_usage, money, numbe
 use crate::names::Names;
 use crate::totals::{self, RunTotals};
 
-/// Maximum number of trials that are suggested for `show`.
+/// Maximum number of trials suggested for `show`.
 const HINTS: usize = 3;
 
-/// Collects the data for the last block. Trials are listed in the order of the plan, whenever they finished.
+/// Collects the data for the last block. Trials are listed in the order of the plan, regardless of when they finished.
 pub(crate) struct RunSummary {
     paint: Paint,
     names: Names,
@@ -151,7 +151,7 @@ impl RunSummary {
         let verdict = self.totals.verdict(self.signal.as_deref());
         let word = paint.as_outcome(verdict.outcome, &paint.bold(verdict.word));
         let mut text = format!("\n{word}  {}\n", verdict.reason);
-        // Failures come first, because the reader is looking for them.
+        // Failures come first, because they are what the reader is looking for.
         let (failed, others): (Vec<_>, Vec<_>) =
             self.unsuccessful.iter().partition(|(_, outcome, _)| *outcome == Outcome::Failed);
         for (.., name) in failed.into_iter().chain(others).take(HINTS) {
@@ -165,8 +165,8 @@ impl RunSummary {
     }
 }
 
-/// Formats ` (9 of them passed except for undecided assertions)`: of the undecided trials, those in which all decided
-/// findings pass.
+/// Formats ` (9 of them passed except for undecided assertions)`: the undecided trials in which all decided findings
+/// pass.
 fn undecided_note(summary: &Summary) -> String {
     match (summary.passed_but_undecided, summary.undecided) {
         (0, _) => String::new(),
@@ -175,8 +175,8 @@ fn undecided_note(summary: &Summary) -> String {
     }
 }
 
-/// Returns the pass rate of the trials in which everything was decided; and if that is not all of them, the pass rate
-/// by the decided findings.
+/// Returns the pass rate of fully decided trials, and if that is not all of them, also the pass rate according to the
+/// decided findings.
 pub(crate) fn pass_rates(summary: &Summary) -> Vec<(&'static str, String)> {
     let Summary { decided, by_decided, .. } = summary;
     let mut rates = Vec::new();
@@ -201,7 +201,7 @@ pub(crate) fn cost(summary: &Summary) -> String {
     if notes.is_empty() { money(cost) } else { format!("{} ({})", money(cost), notes.join("; ")) }
 }
 
-/// Quotes a word for a shell, if needed.
+/// Quotes a word for a shell if needed.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-.:/@#+=,%".contains(c);
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }

@@ -1,5 +1,5 @@
-//! View of several jobs on an interactive terminal: a table at the bottom shows the trials that have been running
-//! longest, and the progress of the run. It is redrawn in place; finished trials scroll by above it.
+//! View for several jobs on an interactive terminal: a table at the bottom shows the longest-running trials and the
+//! progress of the run. It is redrawn in place; finished trials scroll by above it.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -18,12 +18,12 @@ use crate::columns;
 use crate::format::{between, elapsed};
 use crate::names::Names;
 
-/// Interval at which the clocks are updated.
+/// Interval at which the elapsed times are updated.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Maximum number of rows.
 const ROWS: usize = 8;
-/// Lines of the terminal that the rows leave free.
+/// Number of terminal lines that the rows leave free.
 const MARGIN: usize = 4;
 
 /// The table and the lines above it.
@@ -45,7 +45,7 @@ impl Table {
         let screen = MultiProgress::with_draw_target(target);
         let total = screen.add(ProgressBar::no_length().with_style(style("{wide_msg}")));
         let most = terminal_size().map_or(ROWS, |(_, lines)| ROWS.min(lines.saturating_sub(MARGIN)).max(1));
-        // Nothing is drawn yet, because the lines above the table are still to be written.
+        // Nothing is drawn yet, because the lines above the table have not been written.
         Self {
             paint,
             lines: Lines::new(paint, detail, names.clone()),
@@ -88,12 +88,12 @@ impl Table {
             bar.finish_and_clear();
         }
         self.total.finish_and_clear();
-        // A table that cannot be erased is not worth an error: the summary follows below it.
+        // Failing to erase the table is not worth an error: the summary follows below it.
         let _ = self.screen.clear();
         self.lines.failures()
     }
 
-    /// Shows the trials that have been running longest, and the progress of the run in the last line.
+    /// Shows the longest-running trials, and the progress of the run in the last line.
     pub(super) fn draw(&mut self, progress: &Progress, now: Timestamp) {
         let shown = progress.oldest(self.most);
         self.rows.retain(|trial, bar| {

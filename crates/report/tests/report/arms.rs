@@ -14,7 +14,7 @@ use crate::{expect, reported};
 /// An agent, its model, and the letters of its trials with and without the skill.
 type Agent = (&'static str, Option<&'static str>, [&'static str; 4], [&'static str; 4]);
 
-/// The agents, each with its model, and the outcomes of its trials with and without the skill, case by case: `p` for a
+/// The agents, each with its model and the outcomes of its trials with and without the skill, case by case: `p` for a
 /// pass, `f` for a failure, `b` for a broken trial. Capital letters mean that the skill was used.
 const AGENTS: [Agent; 3] = [
     ("claude-code", Some("haiku"), ["PP", "PP", "PF", "pp"], ["pf", "ff", "fp", "pp"]),
@@ -62,7 +62,7 @@ fn trials() -> Vec<(TrialId, TrialRecord)> {
     for (index, case) in CASES.iter().enumerate() {
         for repetition in 0..2 {
             for (agent, (name, model, with, without)) in AGENTS.iter().enumerate() {
-                // The arms take turns, as with a seed.
+                // The arms alternate, as they do with a seed.
                 for with_skill in [agent == 1, agent != 1] {
                     let (variant, letters) =
                         if with_skill { ("with_skill", with[index]) } else { ("without_skill", without[index]) };
@@ -88,7 +88,7 @@ fn agents() -> Vec<AgentInfo> {
     AGENTS.iter().map(agent).collect()
 }
 
-/// Returns the events of a run of `trials` that finish in the order `finish`.
+/// Returns the events of a run of `trials` that finish in the order given by `finish`.
 fn describe(trials: &[(TrialId, TrialRecord)], finish: &[usize]) -> Vec<Envelope> {
     let ids = trials.iter().map(|(id, _)| id.clone()).collect();
     let mut story = RunBuilder::new(ids, 4);
@@ -111,7 +111,7 @@ pub fn run() -> Vec<Envelope> {
     describe(&trials, &(0..trials.len()).collect::<Vec<_>>())
 }
 
-/// Returns the summary of the run, without the lines above.
+/// Returns the summary of the run, without the lines above it.
 fn closing(text: &str) -> String {
     let rule = text.lines().position(|line| line.starts_with(['─', '-'])).unwrap();
     text.lines().skip(rule).collect::<Vec<_>>().join("\n") + "\n"
@@ -133,7 +133,7 @@ fn reports_are_the_same_whatever_order_trials_finish_in() {
     let trials = trials();
     let mut order: Vec<usize> = (0..trials.len()).collect();
     let planned = describe(&trials, &order);
-    // The lines that report single trials as they finish are removed.
+    // The lines about single trials are removed, because they depend on the order.
     let drawn = |events: &[Envelope]| {
         ["terminal", "json", "markdown"].map(|kind| {
             let text = reported(kind, events, |_| {});
@@ -180,7 +180,7 @@ fn arms_fit_every_width() {
     }
 }
 
-/// Returns the trials, each after `change`.
+/// Returns the trials, with `change` applied to each.
 fn changed(change: impl Fn(&mut TrialRecord)) -> Vec<(TrialId, TrialRecord)> {
     let mut trials = trials();
     trials.iter_mut().for_each(|(_, record)| change(record));
@@ -341,7 +341,7 @@ fn without_code(line: &str) -> String {
     let ticks = line[start..].len() - line[start..].trim_start_matches('`').len();
     let fence = "`".repeat(ticks);
     let inside = &line[start + ticks..];
-    // The span ends at a run of the same number of backticks.
+    // The span ends at the next run of equally many backticks.
     let mut from = 0;
     while let Some(offset) = inside[from..].find(&fence).map(|offset| offset + from) {
         let run = inside[offset..].len() - inside[offset..].trim_start_matches('`').len();

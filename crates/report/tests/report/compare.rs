@@ -66,7 +66,7 @@ fn many_cases_are_compared_and_summed_up() {
 fn runs_of_one_arm_each_are_compared_across_arms() {
     let rows = |arm: &str| [row(&passed(&id("a", arm, 1)), arm)];
     assert_eq!(Comparison::of(&rows("x"), &rows("y"), THRESHOLD).cases[0].name, "commit::a");
-    // An arm of another case does not prevent it.
+    // A different arm in another case does not prevent it.
     let with_another = |arm: &str, other: &str| [rows(arm), [row(&passed(&id("b", other, 1)), arm)]].concat();
     let names: Vec<String> = Comparison::of(&with_another("x", "m"), &with_another("y", "m"), THRESHOLD)
         .cases
@@ -95,7 +95,7 @@ fn a_score_may_fall_by_no_more_than_is_allowed() {
     assert!(messages.contains("score 75% -> 50%") || messages.contains("score 75% → 50%"), "{messages}");
     assert_eq!(change(Outcome::Failed, (3.0, 4.0), (2.0, 4.0), 0.25).0, Change::Same);
     assert_eq!(change(Outcome::Failed, (2.0, 4.0), (3.0, 4.0), 0.05).0, Change::Improved);
-    // Scores are compared as shares of their maximum: the case has grown, and is not worse.
+    // Scores are compared as shares of their maximum: the case has more points now, but is not worse.
     assert_eq!(change(Outcome::Passed, (1.0, 1.0), (4.0, 4.0), 0.0).0, Change::Same);
     assert_eq!(change(Outcome::Passed, (1.0, 1.0), (0.96, 1.0), THRESHOLD).0, Change::Same);
 }
@@ -308,7 +308,7 @@ fn markdown_of_many_changes_fits_a_comment() {
         .unwrap();
     let page = comparison.to_markdown(65_000);
     assert!(page.len() < 65_000 && page.contains("and 280 more"), "{}", page.len());
-    // Without room for what changed, the cases are listed; without room for all of them, the rest is counted.
+    // Without room for the evidence, the cases are listed; without room for all of them, the rest is counted.
     for (most, evidence, more) in [(20_000, true, "and 280 more"), (3_000, false, "and 2")] {
         let page = comparison.to_markdown(most);
         assert!(page.len() <= most && page.contains(more), "{page}");
@@ -324,7 +324,7 @@ fn cases_in_quarantine_are_named_and_do_not_decide() {
     };
     let (before, after) = (outcomes("ppppppppp", OLD), outcomes("fffffffpp", RUN));
     assert!(Comparison::of(&before, &after, THRESHOLD).has_regressed());
-    // It is enough that the case is in quarantine on one side.
+    // It is enough if the case is in quarantine on one side.
     for (before, after) in
         [(before.clone(), quarantined(after.clone(), 7)), (quarantined(before.clone(), 7), after.clone())]
     {
@@ -346,4 +346,74 @@ fn cases_in_quarantine_are_named_and_do_not_decide() {
     let both = [models(before, "haiku"), models(quarantined(after, 7), "opus")].concat();
     let by_model = &Comparison::by(&both, &[], Dimension::Model, THRESHOLD)[0];
     assert!(!by_model.has_regressions() && by_model.to_json()["quarantined"].as_array().unwrap().len() == 7);
+}
+
+#[test]
+fn a_margin_is_shown_refuted_or_left_open() {
+    let rows = |passes: usize, cases: usize, trials: u64, run: &str| -> Vec<TrialRow> {
+        let trial = |index: usize, repetition: u64| {
+            let trial = id(&format!("case-{index}"), "fake", repetition);
+            row(&if index < passes { passed(&trial) } else { failed(&trial) }, run)
+        };
+        (0..cases).flat_map(|index| (1..=trials).map(move |repetition| trial(index, repetition))).collect()
+    };
+    for (passes, cases, trials, verdict, sentence) in [
+        ([60, 60], 60, 1, "shown", "No worse by more than 5 points: the true difference is probably above -4 points."),
+        (
+            [3, 3],
+            3,
+            40,
+            "shown",
+            "No worse by more than 5 points in these cases: the true difference is probably above -3 points.",
+        ),
+        ([20, 5], 20, 1, "refuted", "Worse by more than 5 points: the true difference is probably below -54 points."),
+        (
+            [10, 10],
+            10,
+            1,
+            "open",
+            "Cannot tell yet whether it is worse by more than 5 points: the true difference may be as low as -23 points. \
+             More cases or trials narrow this down.",
+        ),
+    ] {
+        let [before, after] = passes;
+        let (before, after) = (rows(before, cases, trials, OLD), rows(after, cases, trials, RUN));
+        let comparison = Comparison::of(&before, &after, THRESHOLD);
+        assert_eq!((comparison.within_margin(), &comparison.to_json()["no_worse_than"]), (None, &Value::Null));
+        let comparison = comparison.with_margin(0.05);
+        let json = comparison.to_json();
+        assert_eq!(
+            (&json["no_worse_than"]["verdict"], &json["no_worse_than"]["sentence"]),
+            (&json!(verdict), &json!(sentence))
+        );
+        let shown = comparison.draw(&plain());
+        assert!(shown.replace("\n    ", " ").contains(sentence), "{shown}");
+        assert!(comparison.to_markdown(60_000).contains("by more than 5 points"));
+    }
+    let none = Comparison::of(&[], &[], THRESHOLD).with_margin(0.05);
+    assert!(none.to_json()["no_worse_than"]["sentence"].as_str().unwrap().ends_with("too few decided cases."));
+}
+
+#[test]
+fn the_p_values_of_many_cases_are_adjusted() {
+    let rows = |passes: [u64; 3], run: &str| -> Vec<TrialRow> {
+        let case = |(index, passes): (usize, u64)| {
+            (1..=5).map(move |repetition| {
+                let trial = id(&format!("case-{index}"), "fake", repetition);
+                row(&if repetition <= passes { passed(&trial) } else { failed(&trial) }, run)
+            })
+        };
+        passes.into_iter().enumerate().flat_map(case).collect()
+    };
+    let comparison = Comparison::of(&rows([5, 5, 3], OLD), &rows([0, 0, 3], RUN), THRESHOLD);
+    let json = comparison.to_json();
+    let close = |value: &Value, expected: f64| (value.as_f64().unwrap() - expected).abs() < 1e-4;
+    // Each of 2 in 252; the third cannot reach 5 % divided by three, so it does not count.
+    for (case, factor) in [(0, 2.0), (1, 2.0)] {
+        assert!(close(&json["cases"][case]["p_value"], 2.0 / 252.0), "{}", json["cases"]);
+        assert!(close(&json["cases"][case]["adjusted_p_value"], factor * 2.0 / 252.0), "{}", json["cases"]);
+        assert_eq!(json["cases"][case]["more_than_chance"], true);
+    }
+    let text = comparison.draw(&plain());
+    assert!(text.contains("adjusted p 0.016") && text.contains("adjusted p: the p of one case"), "{text}");
 }

@@ -110,7 +110,7 @@ fn the_schema_covers_every_field_of_a_report_and_requires_no_others() {
     }
 }
 
-/// Validates `value` against the part of JSON Schema that the report's schema uses.
+/// Validates `value` against the subset of JSON Schema that the report's schema uses.
 pub fn agree(value: &Value, schema: &Value, root: &Value, at: &str) {
     if let Some(name) = schema["$ref"].as_str() {
         let name = name.strip_prefix("#/$defs/").unwrap();

@@ -86,7 +86,7 @@ pub fn record(case: &str, position: usize) -> TrialRecord {
     record
 }
 
-/// A case whose output differs in seven places.
+/// A case whose output differs from the expected one in seven places.
 pub fn differs() -> TrialRecord {
     let mut record = record("people", 0);
     let mut finding = output(Status::Unmet, 0.0, 1.0, "7 places are not as they should be");
@@ -121,7 +121,7 @@ pub fn differs() -> TrialRecord {
     record
 }
 
-/// A case that scores 76 of 100 and needs 80.
+/// A case that scores 76 of 100 points and needs 80.
 pub fn scored() -> TrialRecord {
     let mut record = record("answers", 1);
     let mut finding = output(Status::Unmet, 0.92, 50.0, "2 places are not as they should be");

@@ -1,4 +1,4 @@
-//! Reports in the formats of other tools, all of one run with every outcome.
+//! Reports in the formats of other tools, all for one run that contains every outcome.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ fn attempt(outcome: Outcome, reason: Option<&str>, duration_ms: u64) -> AttemptR
     AttemptRecord { outcome, reason, answer: None, usage: None, cost_usd: None, duration_ms }
 }
 
-/// A run of every outcome, several arms and repetitions.
+/// A run with every outcome, several arms and repetitions.
 pub fn every_outcome() -> RunBuilder {
     let (haiku, sonnet) = ("claude-code:haiku", "claude-code:sonnet");
     let trials = [
@@ -107,7 +107,7 @@ pub fn every_outcome() -> RunBuilder {
     records.push(hostile);
 
     let mut story = RunBuilder::new(trials.to_vec(), 2);
-    // They finish in another order than planned.
+    // They finish in a different order than planned.
     for (index, record) in records.into_iter().enumerate().rev() {
         let started_at = begin() + SignedDuration::from_secs(i64::try_from(index).unwrap());
         story.after(500).ends(TrialRecord { started_at, ..record });
@@ -158,7 +158,7 @@ fn all_formats_agree_on_the_outcome_of_each_trial() {
     let (generic, jenkins) = (junit_elements("junit"), junit_elements("junit:jenkins"));
     let (ctrf, issues) = (document("ctrf"), document("gitlab"));
     let annotations = reported("github", &every_outcome().events, |_| {});
-    // Spans are written when a trial finishes, which is the reverse order of the plan here.
+    // Spans are written when a trial finishes, which here is the reverse of the planned order.
     let mut spans = crate::otlp::trials(&every_outcome().events);
     spans.reverse();
     let mut table = String::from("outcome | junit | jenkins | tap | ctrf | otlp | github | gitlab | trial\n");
@@ -176,7 +176,7 @@ fn all_formats_agree_on_the_outcome_of_each_trial() {
         let arm = test["parameters"]["arm"].as_str().unwrap();
         let about = format!("{case}@{arm}: ");
         let is_about = |issue: &&Value| issue["description"].as_str().unwrap().starts_with(&about);
-        // An issue is about all repetitions.
+        // An issue covers all repetitions.
         let issue = issues.as_array().unwrap().iter().find(is_about).filter(|_| test["rawStatus"] != "passed");
         let gitlab = issue.map_or("-", |issue| issue["severity"].as_str().unwrap());
         table.push_str(&format!(
@@ -202,7 +202,8 @@ fn names_are_unique_in_each_suite() {
     assert_eq!(names.len(), count);
 }
 
-/// The elements and attributes that `junit-10.xsd` of Jenkins' xUnit plugin allows. The plugin rejects files with others.
+/// The elements and attributes that `junit-10.xsd` of Jenkins' xUnit plugin allows. The plugin rejects files that
+/// contain others.
 const JENKINS: [(&str, &[&str]); 11] = [
     ("testsuites", &["name", "time", "tests", "failures", "errors"]),
     ("testsuite", &["name", "tests", "failures", "errors", "group", "time", "skipped", "timestamp", "hostname", "id"]),

@@ -30,7 +30,7 @@ fn transcript(page: &str, number: usize) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Returns the value for reading. The last digits of a number depend on how it is parsed.
+/// Returns the value in a readable form. The last digits of a number depend on how it is parsed.
 fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(&rounded(value)).unwrap() + "\n"
 }
@@ -96,7 +96,7 @@ fn a_thousand_trials_of_thirty_events_fit_in_a_small_file() {
     for (number, trial) in trials.iter().enumerate() {
         story.starts(trial, &["Fix the date of releases."]);
         for step in 0..14 {
-            // Texts that differ, so that the size is not that of repetitions.
+            // The texts differ, so that compression cannot shrink the file more than in practice.
             let digest = digest(format!("{number} {step}").bytes());
             story.calls(&format!("c{step}"), "Bash", json!({ "command": format!("git show {digest}") }));
             story.answers(&format!("c{step}"), &format!("commit {digest}\nFix the date\n"), false);

@@ -184,7 +184,7 @@ fn results(case: &str, passed: u64, failed: u64) -> CaseResults {
     }
 }
 
-/// Returns runs of the cases, newest first: each run is a day after the next one.
+/// Returns runs of the cases, newest first; consecutive runs are a day apart.
 fn runs_of(cases: &[&[CaseResults]]) -> Vec<RunResults> {
     let run = |(age, cases): (usize, &&[CaseResults])| {
         let id = format!("019{:x}0000-0000-7d3e-9b5a-3f0c6a1e2b44", 15 - age);

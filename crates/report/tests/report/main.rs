@@ -1,5 +1,5 @@
-//! Output of all reports. Expected texts are in `tests/expected`; with `TRIALRUN_UPDATE_EXPECTED=1` they are rewritten,
-//! for review as a diff.
+//! Output of all reports. Expected texts are in `tests/expected`; set `TRIALRUN_UPDATE_EXPECTED=1` to rewrite them and
+//! review the diff.
 
 // Some functions here are not tests, but all of it is test code.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -58,7 +58,7 @@ pub fn plain() -> Style {
     Style::plain()
 }
 
-/// Returns the report of this kind for `events`.
+/// Returns the report with this name for `events`.
 pub fn reported(kind: &str, events: &[Envelope], change: impl FnOnce(&mut ReporterOptions)) -> String {
     let paper = Paper::default();
     let mut options = ReporterOptions::new(paper.writer(), plain());

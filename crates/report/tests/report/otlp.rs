@@ -32,7 +32,7 @@ fn attribute<'a>(record: &'a Value, key: &str) -> Option<&'a Value> {
     found["value"].as_object().unwrap().values().next()
 }
 
-/// Returns the result of each trial, as its span shows it.
+/// Returns the result of each trial, as shown in its span.
 pub fn trials(events: &[Envelope]) -> Vec<String> {
     let lines = lines(events, false);
     let trials = spans(&lines).into_iter().filter(|span| attribute(span, "trialrun.trial.id").is_some());

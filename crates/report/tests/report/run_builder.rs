@@ -8,7 +8,7 @@ use serde_json::{Map, json};
 
 pub const RUN: &str = "0193a0f2-7c11-7d3e-9b5a-3f0c6a1e2b44";
 
-/// A run under construction: numbers its events and advances its clock.
+/// A run under construction. It numbers its events and advances its clock.
 pub struct RunBuilder {
     pub events: Vec<Envelope>,
     pub summary: Summary,
@@ -107,7 +107,7 @@ impl RunBuilder {
         })
     }
 
-    /// Starts a trial of a fixtures file, with the data of its record.
+    /// Starts a trial of a fixtures file, with the data in its record.
     pub fn counts(&mut self, trial: &TrialId, record: &TrialRecord) -> &mut Self {
         self.attempt = 1;
         self.about(trial).tell(Event::TrialStarted {
@@ -258,6 +258,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         }],
         network: None,
         egress: Vec::new(),
+        injected_faults: Vec::new(),
         integrity: Vec::new(),
         files_changed: vec![FileChange { path: "notes.md".into(), change: Change::Modified }],
         sandbox: None,

@@ -23,7 +23,7 @@ fn many_jobs_have_one_line_each_and_failures_come_last() {
     expect("lines.txt", &reported("terminal", &many_jobs().events, |_| {}));
 }
 
-/// Returns the events of five repetitions in two jobs, of which those numbered in `failures` failed.
+/// Returns the events of five repetitions in two jobs; those whose numbers are in `failures` failed.
 fn repeated(failures: &[u64], change: impl Fn(&mut model::TrialRecord)) -> Vec<Envelope> {
     let trials: Vec<_> = (1..=5).map(|repetition| id("asks", "fake", repetition)).collect();
     let mut story = RunBuilder::new(trials.clone(), 2);
@@ -232,8 +232,8 @@ fn a_table_is_redrawn_in_place_and_only_finished_trials_remain() {
     assert!(frame.starts_with('\r'), "the echo of Ctrl-C does not break the last line: {frame:?}");
 }
 
-/// Returns the lines about the progress that the terminal report writes for each of the `(event, second)`: the events up
-/// to this number, and then the time in seconds from the start of the run.
+/// Returns the lines about the progress that the terminal report writes at each of the `moments`. A moment is a number
+/// of events and the time in seconds since the start of the run.
 fn heartbeats(events: &[Envelope], moments: &[(usize, i64)], quiet: bool) -> Vec<String> {
     let heartbeat = Paper::default();
     let mut options = report::ReporterOptions::new(Paper::default().writer(), plain());
@@ -307,7 +307,7 @@ fn the_cost_of_all_attempts_counts_and_an_unknown_part_is_marked() {
 }
 
 #[test]
-fn of_many_failures_the_first_are_drawn_and_the_rest_counted() {
+fn the_first_of_many_failures_are_drawn_and_the_rest_counted() {
     let trials: Vec<_> = (1..=40).map(|number| id(&format!("case-{number:02}"), "fake", 1)).collect();
     let mut story = RunBuilder::new(trials.clone(), 2);
     for (index, trial) in trials.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Claims of a scenario and their results, which become the findings of its trial, in the order of the calls.
+//! A scenario's claims and their results, which become the findings of its trial, in the order of the calls.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -18,7 +18,7 @@ const SCENARIO: &str = "scenario";
 /// Assertions that the prelude decides itself.
 const OWN: [&str; 1] = ["custom"];
 
-/// Engine for the code in expectations of scenarios.
+/// Engine for the code in scenarios' expectations.
 static SCRIPTS: LazyLock<Scripts> =
     LazyLock::new(|| Scripts::new(std::path::absolute(".").unwrap_or_else(|_| "/".into())));
 
@@ -34,11 +34,10 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Compiles `claim` for grading. `directory` is the base of the files that it names; `known_tools` are the tools of
-    /// the agent.
+    /// Compiles `claim` for grading. Relative paths in it start at `directory`; `known_tools` are the agent's tools.
     ///
     /// # Errors
-    /// The finding to report for a claim that cannot be compiled.
+    /// Returns the finding to report for a claim that cannot be compiled.
     pub(crate) fn compile(
         claim: &AssertionCall,
         directory: &Path,
@@ -117,7 +116,7 @@ impl Claims {
         ])
     }
 
-    /// Records that something is wrong with the scenario itself, so that its trial does not pass.
+    /// Records that something is wrong with the scenario itself, so its trial cannot pass.
     pub(crate) fn failed(&mut self, reason: &str, source: Excerpt, evidence: Vec<String>) {
         let finding = Finding::undecided(SCENARIO, SCENARIO, 1.0, Some(source), reason);
         let failed = Finding { status: Status::Unmet, score: Some(0.0), claim: Claim::Observed, evidence, ..finding };
@@ -151,7 +150,7 @@ impl Claims {
     }
 }
 
-/// Returns the type of the assertion that code calls `name`.
+/// Returns the type of the assertion called `name` in code.
 fn kind_of(name: &str) -> String {
     grade::find(name).map_or(name, |assertion| assertion.name).to_owned()
 }
@@ -181,7 +180,7 @@ fn unknown(name: &str, source: Excerpt) -> Finding {
     Finding { evidence: vec![help], ..finding }
 }
 
-/// Returns the finding for a claim that is used wrongly: the first problem, with the others as evidence.
+/// Returns the finding for a claim with invalid arguments: the first problem, with the others as evidence.
 fn misused(kind: &str, head: Excerpt, problems: &[Diagnostic]) -> Finding {
     let first = problems.first();
     let reason = first.map_or_else(|| "it cannot be read".to_owned(), |problem| problem.message.clone());

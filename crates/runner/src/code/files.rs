@@ -1,4 +1,4 @@
-//! Access of a scenario to the sandbox: files below the agent's working directory, and nothing else.
+//! A scenario's access to the sandbox: files below the agent's working directory, and nothing else.
 
 use std::fs;
 use std::path::{Component, Path};
@@ -15,7 +15,7 @@ const LARGEST: u64 = 8 << 20;
 /// Maximum number of names in a directory listing.
 const MOST_NAMES: usize = 10_000;
 
-/// Maximum size of each output of a command that is kept, in bytes.
+/// Maximum number of bytes kept of each of a command's outputs.
 const MOST_OUTPUT: usize = 1 << 20;
 
 /// Files of a sandbox, if there is one.
@@ -35,7 +35,7 @@ impl Files {
         .await
     }
 
-    /// Returns the names in the directory at `path`, sorted; those of directories end in `/`.
+    /// Returns the names in the directory at `path`, sorted; those of directories end with `/`.
     pub(crate) async fn list(&self, path: String) -> Result<Value, String> {
         self.find(path, |found, path| match found {
             Found::Directory(there) => names(&there).map_err(|error| format!("cannot list `{path}`: {error}")),
@@ -44,7 +44,7 @@ impl Files {
         .await
     }
 
-    /// Returns `true` if there is anything at `path`.
+    /// Returns `true` if anything exists at `path`.
     pub(crate) async fn exists(&self, path: String) -> Result<Value, String> {
         self.find(path, |found, _| Ok(Value::Bool(found != Found::Nothing))).await
     }
@@ -55,7 +55,7 @@ impl Files {
         let output = supervise::run(process, timeout, MOST_OUTPUT).await;
         let output = output.map_err(|error| format!("cannot run `{command}`: {error}"))?;
         if output.timed_out {
-            return Err(format!("`{command}` did not end within {} s", timeout.as_secs_f64()));
+            return Err(format!("`{command}` did not finish within {} s", timeout.as_secs_f64()));
         }
         let code = output.status.code().ok_or_else(|| format!("`{command}` was killed with its supervisor"))?;
         Ok(Value::Map(vec![
@@ -65,7 +65,7 @@ impl Files {
         ]))
     }
 
-    /// Calls `work` with the entry at `path`, on a thread where waiting for a disk blocks no other trial.
+    /// Calls `work` with the entry at `path`, on a thread where waiting for a disk does not block other trials.
     async fn find(
         &self,
         path: String,

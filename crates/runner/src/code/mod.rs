@@ -1,6 +1,6 @@
-//! Scenarios: cases that are functions in the user's modules. Each trial has its own engine and thread, so
-//! that a scenario that never ends or uses too much memory does not affect other trials. Requests of a scenario arrive
-//! as [`ScenarioRequest`]s, which the trial answers in order; its claims become findings.
+//! Scenarios: cases that are functions in the user's modules. Each trial has its own engine and thread, so a scenario
+//! that never ends or uses too much memory does not affect other trials. A scenario's requests arrive as
+//! [`ScenarioRequest`]s, which the trial answers in order; its claims become findings.
 
 mod claims;
 mod files;

@@ -1,4 +1,4 @@
-//! Requests of a scenario, parsed from the values that cross from the script engine.
+//! A scenario's requests, parsed from the values that come from the script engine.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use model::{Excerpt, Node, SimulatedUser, Source, Span, Status, UserMessage};
 use script::{Call, Request, Runtime, Value};
 use serde_json::{Map, Value as Json};
 
-/// Default time limit of a command.
+/// Default time limit for a command.
 const COMMAND: Duration = Duration::from_secs(30);
 
-/// One request of a scenario.
+/// One request from a scenario.
 #[derive(Debug)]
 pub(crate) enum ScenarioRequest {
-    /// Send this message to the agent, in the conversation of this name or the first one.
+    /// Send this message to the agent, in the conversation with this name or in the first one.
     Send(UserMessage, Option<String>),
-    /// Have a model play the user, in the conversation of this name or the first one.
+    /// Have a model play the user, in the conversation with this name or in the first one.
     Converse(Box<SimulatedUser>, Option<String>),
     /// Check an assertion.
     Assert(Box<AssertionCall>),
@@ -22,7 +22,7 @@ pub(crate) enum ScenarioRequest {
     Claim(ObservedClaim),
     /// Record the result of a claim that the scenario has decided itself.
     Observed(ObservedClaim),
-    /// Announce that a message is sent before the reply to the previous one in the same conversation.
+    /// Report that a message is sent before the reply to the previous one in the same conversation.
     Overlap,
     /// Record a named score.
     Score(String, f64),
@@ -36,7 +36,7 @@ pub(crate) enum ScenarioRequest {
     Run(String, Duration),
 }
 
-/// Assertion of this program that a scenario makes.
+/// Assertion in this program that a scenario makes.
 #[derive(Debug)]
 pub(crate) struct AssertionCall {
     /// Number of the claim within the scenario, from 0.
@@ -51,14 +51,14 @@ pub(crate) struct AssertionCall {
     pub(crate) place: Node,
 }
 
-/// Claim that the scenario decides by its own code.
+/// Claim that the scenario's own code decides.
 #[derive(Debug, Default)]
 pub(crate) struct ObservedClaim {
     /// Number of the claim within the scenario, from 0.
     pub(crate) number: u64,
     /// Name in code, such as `custom`.
     pub(crate) name: String,
-    /// Title that the user gives the claim.
+    /// Title that the user gave the claim.
     pub(crate) title: Option<String>,
     /// Source excerpt of the call.
     pub(crate) source: Option<Excerpt>,
@@ -74,7 +74,7 @@ pub(crate) struct ObservedClaim {
 }
 
 impl ScenarioRequest {
-    /// Parses `request`, whose call sites `runtime` knows. `file` is the path of the module as messages show it.
+    /// Parses `request`; `runtime` knows its call sites. `file` is the path of the module as shown in messages.
     ///
     /// # Errors
     /// Returns a description of the mistake in the request, to be thrown where the scenario made it.
@@ -96,7 +96,7 @@ impl ScenarioRequest {
             "list" => Ok(Self::List(given.text("path").unwrap_or_default())),
             "exists" => given.path().map(Self::Exists),
             "run" => {
-                let command = given.text("command").ok_or("agent.run needs a command as text")?;
+                let command = given.text("command").ok_or("agent.run needs a string with a command")?;
                 let timeout = given.number("timeout").filter(|ms| ms.is_finite() && *ms > 0.0);
                 Ok(Self::Run(command, timeout.map_or(COMMAND, |ms| Duration::from_secs_f64(ms.min(1e9) / 1e3))))
             }
@@ -106,7 +106,7 @@ impl ScenarioRequest {
 }
 
 fn unknown(name: &str) -> String {
-    format!("`{name}` is not a request of a scenario")
+    format!("`{name}` is not a request that a scenario can make")
 }
 
 /// Arguments of a request.
@@ -142,7 +142,7 @@ impl RequestArguments<'_> {
     }
 
     fn path(&self) -> Result<String, String> {
-        self.text("path").ok_or_else(|| "agent.files needs a path as text".to_owned())
+        self.text("path").ok_or_else(|| "agent.files needs a string with a path".to_owned())
     }
 
     fn call(&self, name: &str) -> Option<Call> {
@@ -150,7 +150,7 @@ impl RequestArguments<'_> {
     }
 
     fn message(&self) -> Result<UserMessage, String> {
-        let text = self.text("text").ok_or("agent.send takes text")?;
+        let text = self.text("text").ok_or("agent.send needs a string")?;
         let (persona, options) = (self.object("persona"), self.object("options"));
         Ok(UserMessage { persona, options, ..UserMessage::text(text) })
     }

@@ -1,4 +1,4 @@
-//! Thread of a scenario: it loads the module, runs the function and passes on its requests.
+//! A scenario's thread: it loads the module, runs the function and passes on its requests.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +12,13 @@ use tokio::sync::mpsc;
 
 use super::ScenarioRequest;
 
-/// Time limit for loading a module and everything it imports.
+/// Time limit for loading a module and everything that it imports.
 const LOADING: Duration = Duration::from_secs(10);
 
-/// Limit on the CPU time of a scenario.
+/// CPU time limit for a scenario.
 const PROCESSOR: Duration = Duration::from_secs(30);
 
-/// Limit on the memory of an engine, in bytes.
+/// Memory limit for an engine, in bytes.
 const MEMORY: usize = 128 << 20;
 
 /// Capacity of the channel from the scenario to the trial; when it is full, the scenario waits.
@@ -30,7 +30,7 @@ const MOST_LINES: usize = 1_000;
 /// Maximum size of the console output that is recorded per scenario, in bytes.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Working directory of the program, without symbolic links, because modules are named by their canonical paths.
+/// Working directory of the program, without symbolic links, because modules are identified by their canonical paths.
 static HERE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let here = std::path::absolute(".").ok()?;
     Some(here.canonicalize().unwrap_or(here))
@@ -41,8 +41,8 @@ static HERE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
 pub(crate) enum ScriptEvent {
     /// A line that the scenario wrote to its console.
     Line(String),
-    /// Requests of the scenario, as many as it can make without an answer, each with the number to answer it by.
-    /// Requests made right before the scenario is stopped are sent too, but their answers are ignored.
+    /// Requests from the scenario, as many as it can make without an answer, each with the number under which to
+    /// answer it. Requests made just before the scenario is stopped are sent too, but their answers are ignored.
     Requests(Vec<(u64, Result<ScenarioRequest, String>)>),
     /// The scenario has ended. This is the last message.
     Ended(Result<(), ScriptFailure>),
@@ -55,7 +55,7 @@ pub(crate) enum ScriptFailure {
     Unloaded(ScriptError),
     /// It threw an exception, or exceeded one of its limits.
     Ended(ScriptError),
-    /// It was stopped while it waited; contains the operation that it waited for.
+    /// It was stopped while it waited for this operation.
     Stopped(&'static str),
 }
 
@@ -119,7 +119,7 @@ impl Script {
         }
     }
 
-    /// Stops the scenario, wherever it is.
+    /// Stops the scenario, whatever it is doing.
     pub(crate) fn stop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.answers = None;
@@ -138,7 +138,7 @@ fn console(words: mpsc::Sender<ScriptEvent>) -> Console {
     Box::new(move |_, line: &str| {
         let Some((lines, bytes)) = room else { return };
         room = lines.checked_sub(1).zip(bytes.checked_sub(line.len()));
-        let shown = if room.is_some() { line } else { "(more console output was left out)" };
+        let shown = if room.is_some() { line } else { "(more console output was omitted)" };
         let _ = words.blocking_send(ScriptEvent::Line(shown.to_owned()));
     })
 }
@@ -186,7 +186,7 @@ impl ScriptThread {
         self.code.module.parent().map_or_else(|| PathBuf::from("/"), PathBuf::from)
     }
 
-    /// Sends `word`. Once the trial is over the receiver is gone, and the error is ignored.
+    /// Sends `word`. Once the trial is over, there is no receiver, and the error is ignored.
     fn tell(&self, word: ScriptEvent) {
         let _ = self.words.blocking_send(word);
     }
@@ -202,7 +202,7 @@ impl ScriptThread {
                 played = Err(ScriptFailure::Ended(error));
             }
         }
-        // Assertions made right before a failure count.
+        // Assertions made just before a failure count.
         self.pass_on(&runtime.requests(), runtime);
         played
     }

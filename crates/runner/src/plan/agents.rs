@@ -12,7 +12,7 @@ use super::settings::DEFAULT_AGENT;
 use super::trial::{brings_tools, needs_sandbox};
 use super::variant::Variant;
 
-/// An agent that was found by its name.
+/// An agent found by its name.
 pub(super) struct ResolvedAgent<'w> {
     pub(super) agent: &'static dyn Agent,
     /// Argument after the agent's name.
@@ -21,7 +21,7 @@ pub(super) struct ResolvedAgent<'w> {
 }
 
 impl Planner<'_> {
-    /// Returns the agent that `written` names: one that the project configures, or a built-in one.
+    /// Returns the agent to which `written` refers: one that the project configures, or a built-in one.
     pub(super) fn resolve_agent<'w>(&mut self, case: &Case, written: &'w str) -> Option<ResolvedAgent<'w>> {
         let settings = self.request.settings;
         let Some(config) = settings.configured.iter().find(|configured| configured.name == written) else {
@@ -40,8 +40,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Warns of mistakes in configured agents that no selected case uses; they do not prevent the run. An agent that
-    /// lacks an environment variable is not checked until it is used.
+    /// Warns about mistakes in configured agents that no selected case uses; they do not prevent the run. An agent
+    /// whose environment variable is not set is not checked until it is used.
     pub(super) fn check_unused_agents(&mut self) {
         let unused = self.request.settings.configured.iter().filter(|config| config.is_filled);
         for config in unused.filter(|config| !self.checked_agents.contains(&config.name)) {
@@ -55,8 +55,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Warns when the default agent is used although the project configures agents and names none of them as its
-    /// default.
+    /// Warns if the default agent is used although the project configures agents and makes none of them its default.
     pub(super) fn warn_about_default_agent(&mut self, case: &Case) {
         let settings = self.request.settings;
         let is_named =
@@ -70,7 +69,7 @@ impl Planner<'_> {
             .push(problem.help(format!("the project configures {}: set `agent` to one of them", own.join(", "))));
     }
 
-    /// Checks that `agent`, written as `written`, can run `case_context`.
+    /// Checks that `agent`, which the user calls `written`, can run `case_context`.
     pub(super) fn check_agent(&mut self, agent: &dyn Agent, written: &str, case_context: &CaseContext<'_>) {
         let case = case_context.case;
         if self.checked_agents.insert(written.to_owned()) {
@@ -123,8 +122,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Returns the case, marked as skipped if both of its arms would be the same. That is an error if the suite itself
-    /// names the agent. Any other agent may be intended for other suites.
+    /// Returns the case, marked as skipped if both of its arms would be the same. If the suite itself sets the agent,
+    /// that is an error. Any other agent may be intended for other suites.
     pub(super) fn skip_if_not_comparable(
         &mut self,
         selected: &SelectedCase<'_>,

@@ -1,4 +1,4 @@
-//! The arm of a case: its model, the setup of its agent and its limits.
+//! The arm for a case: its model, the setup of its agent, and its limits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::planner::Planner;
 use super::trial::{ModelChoice, SCRIPTED};
 
 impl Planner<'_> {
-    /// Returns the arm of `case` with `agent`, written as `written`, and its model.
+    /// Returns the arm for `case` with `agent`, which the user calls `written`, and its model.
     pub(super) fn arm(&mut self, case: &Case, agent: &'static dyn Agent, written: &str) -> Option<(Arm, ModelChoice)> {
         let settings = self.request.settings;
         let given = settings
@@ -23,7 +23,7 @@ impl Planner<'_> {
             })
             .map(|(_, model)| model.clone());
         let is_given = given.is_some();
-        // A model belongs to the agent that is named together with it.
+        // A model belongs to the agent that is set together with it.
         let of_case = case.runner.model.clone().filter(|model| {
             let owner = case.runner.agent.as_ref().map(|(owner, _)| owner.as_str());
             owner.is_none_or(|owner| is_for(model, owner, written))
@@ -113,11 +113,11 @@ impl Planner<'_> {
         self.problems.push(if is_own { problem.at(case.source.clone()) } else { problem });
     }
 
-    /// Returns the wall clock in milliseconds, and the setting that it comes from.
+    /// Returns the timeout in milliseconds, and the setting from which it comes.
     fn timeout(&self, case: &Case) -> (u64, &'static str) {
         let settings = self.request.settings;
         let clock = settings.timeout(case.timeout_ms, case.code.is_some());
-        // A time budget that stops a trial acts as a clock.
+        // A time budget that stops a trial acts as a timeout.
         let budget = settings.limits.budgets.duration_ms.filter(|_| settings.limits.on_budget != OnBudget::Warn);
         match budget.map(|budget| budget as u64) {
             Some(budget) if budget < clock.0 => (budget, settings.limits.max_duration_from),
@@ -128,7 +128,7 @@ impl Planner<'_> {
     /// Returns the limits in force for `case`.
     pub(super) fn limits(&self, case: &Case, agent: &dyn Agent, setup: &Setup) -> Limits {
         let settings = self.request.settings;
-        // Turns of an agent without a model cost nothing.
+        // Turns cost nothing for an agent without a model.
         let has_model = agent.description().wire.is_some() || agent.description().asks_providers;
         let warn_turns = case.warn_turns.filter(|_| has_model);
         let skill = case.subject.skill().and_then(|skill| skill.token_budget);
@@ -155,15 +155,15 @@ impl Planner<'_> {
     }
 }
 
-/// Returns `true` if the agent `written` may use `model`, which was named together with the agent `owner`. Every agent
+/// Returns `true` if the agent `written` may use `model`, which was set together with the agent `owner`. Every agent
 /// can use a scripted model.
 fn is_for(model: &str, owner: &str, written: &str) -> bool {
     let name = |written: &str| agent::find(written).map(|(agent, _)| agent.name());
     model.starts_with(SCRIPTED) || owner == written || name(owner).is_some_and(|owner| name(written) == Some(owner))
 }
 
-/// Returns the addition to the agent's system prompt: the skill's body and the folder of its files, or the prompt as it
-/// is.
+/// Returns the addition to the agent's system prompt: the skill's body and the folder with its files, or the prompt
+/// unchanged.
 fn system_prompt(subject: &Subject, folder: Option<&str>) -> Option<String> {
     match subject {
         Subject::Agent | Subject::Installed(_) => None,

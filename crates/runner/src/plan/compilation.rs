@@ -1,5 +1,5 @@
-//! Compiles the assertions of cases on several threads: this is most of the work of planning, and cases are independent
-//! of each other.
+//! Compiles the assertions of cases on several threads: this is most of the work of planning, and cases are
+//! independent of one another.
 
 use files::parallel;
 use grade::{Check, Context, KnownTools, Scripts};
@@ -24,7 +24,7 @@ pub(super) struct SelectedCase<'a> {
 
 /// Compiled assertions of a case.
 pub(super) struct Compilation {
-    /// Tools that the checks were compiled for.
+    /// Tools for which the checks were compiled.
     pub(super) tools: KnownTools<'static>,
     pub(super) checks: Vec<Check>,
     pub(super) problems: Vec<Diagnostic>,

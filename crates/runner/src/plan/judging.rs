@@ -36,8 +36,8 @@ struct JudgeModel {
 }
 
 impl Judging {
-    /// Selects the judge that `request` names, or the first default one whose key is set. Adds to `problems` what is
-    /// wrong with it, and how many assertions of `trials` stay undecided without one.
+    /// Selects the judge that `request` sets, or the first default one whose key is set. Adds to `problems` what is
+    /// wrong with it, and how many assertions in `trials` stay undecided without one.
     pub(crate) fn plan(
         request: &PlanRequest<'_>,
         trials: &[Arc<PlannedTrial>],
@@ -66,8 +66,8 @@ impl Judging {
         }
     }
 
-    /// Returns the model that plays `user`, and its name as its provider knows it: the one that the case names, else
-    /// the judge's. A script starts from its beginning; the path of one that was not planned is relative to
+    /// Returns the model that plays `user`, and its name as its provider knows it: the model that the case sets,
+    /// otherwise the judge's. A script starts from its beginning; the path of one that was not planned is relative to
     /// `directory`.
     pub(crate) fn user(
         &self,
@@ -115,18 +115,18 @@ impl Judging {
         self.breaker.failed(reason, false);
     }
 
-    /// Returns the number of assertions of the plan that need a judge, as far as it is known: assertions in code are
+    /// Returns the number of assertions in the plan that need a judge, as far as it is known: assertions in code are
     /// known only when it runs.
     pub fn asked(&self) -> usize {
         self.asked
     }
 
-    /// Returns the model that judges, as the user names it.
+    /// Returns the model that judges, under the name that the user gave it.
     pub fn model(&self) -> Option<&str> {
         self.judge.as_ref().ok().map(|judge| judge.name.as_str())
     }
 
-    /// Creates the judge of one attempt at a trial. A script starts from its beginning for each.
+    /// Creates the judge for one attempt at a trial. A script starts from its beginning for each attempt.
     pub(crate) fn judge(
         &self,
         settings: &Settings,
@@ -141,8 +141,8 @@ impl Judging {
             }
             None => {
                 let model = open(settings, &chosen.name).map_err(|error| error.to_string())?;
-                // Each attempt at each trial is judged separately, so that the variance of judges is visible, and so
-                // that the verdicts of two cases with the same question do not depend on each other.
+                // Each attempt at each trial is judged separately, so that the variance of judges is visible, and the
+                // verdicts of two cases with the same question do not depend on each other.
                 let series = if settings.judge.cache { String::new() } else { format!("{}!{attempt}", planned.id) };
                 let judge = Judge::new(&*chosen.name, model).cached(Arc::clone(&self.cache), series);
                 judge.with_breaker(Arc::clone(&self.breaker))
@@ -155,7 +155,7 @@ impl Judging {
     }
 }
 
-/// Returns the number of assertions of `trial` that need a judge, as far as it is known.
+/// Returns the number of assertions in `trial` that need a judge, as far as it is known.
 pub fn judged(trial: &PlannedTrial) -> usize {
     count(trial, Check::asks_judge, Assertion::is_judged)
 }
@@ -165,7 +165,7 @@ fn surely_judged(trial: &PlannedTrial) -> usize {
     count(trial, Check::always_asks_judge, |known| known.is_judged() && !known.may_need_no_judge())
 }
 
-/// Counts the assertions of `trial`, those in expectations and those in code.
+/// Counts the assertions in `trial`, those in expectations and those in code.
 fn count(trial: &PlannedTrial, check: fn(&Check) -> bool, claim: fn(&Assertion) -> bool) -> usize {
     if trial.case.skip.is_some() {
         return 0;
@@ -175,7 +175,7 @@ fn count(trial: &PlannedTrial, check: fn(&Check) -> bool, claim: fn(&Assertion) 
     checks + claims.filter(|of| grade::find(&of.name.value).is_some_and(claim)).count()
 }
 
-/// Reports, at the first of `trials`, that some of the `asked` assertions that may need a judge stay undecided.
+/// Reports, at the first of the `trials`, that some of the `asked` assertions that may need a judge stay undecided.
 fn undecided(asked: usize, reason: &str, trials: &[Arc<PlannedTrial>]) -> Diagnostic {
     let sure: usize = trials.iter().map(|trial| surely_judged(trial)).sum();
     let (count, verb) = match sure {
@@ -245,7 +245,7 @@ fn judge_model(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Res
     }
 }
 
-/// Reads the script that plays `user`, if a script does. Returns `true` if the users of other cases must also be
+/// Reads the script that plays `user`, if a script does. Returns `true` if the users in other cases must also be
 /// checked.
 fn read_user(
     request: &PlanRequest<'_>,
@@ -257,7 +257,7 @@ fn read_user(
     let Some(name) = &user.model else {
         if let Err(reason) = judge {
             let problem = Diagnostic::warning(format!("cannot simulate the user: {reason}"));
-            problems.push(problem.at(user.source.clone()).help("or set the `model` of the user"));
+            problems.push(problem.at(user.source.clone()).help("or set the user's `model`"));
         }
         return judge.is_ok();
     };
@@ -287,7 +287,7 @@ fn open(settings: &Settings, name: &str) -> Result<Arc<dyn llm::Model>, llm::Ope
     settings.providers.model(name, settings.judge.base_url.as_deref())
 }
 
-/// Returns the reason why there is no judge although none was named.
+/// Returns the reason why there is no judge although none was set.
 fn no_judge() -> String {
     let keys: Vec<&str> = DEFAULT_JUDGES.iter().map(|judge| judge.key).collect();
     format!("no judge: set {}, or `judge` to `PROVIDER:MODEL`", keys.join(" or "))

@@ -1,4 +1,4 @@
-//! Order of trials. If arms are compared, they are interleaved, so that changes during a run (a slow hour of the
+//! Order of trials. If arms are compared, they are interleaved, so that changes during a run (a slow hour at the
 //! provider, a machine that warms up) affect all arms alike.
 
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use model::statistics::Chance;
 
 use super::trial::PlannedTrial;
 
-/// Puts `trials` into the order they run in. Where no case has more than one arm, they stay as planned. Otherwise every
-/// repetition of a case runs all its arms one after the other, in an order that `seed` decides, before any case is
+/// Puts `trials` into the order in which they run. If no case has more than one arm, they stay as planned. Otherwise
+/// every repetition of a case runs all its arms one after another, in an order that `seed` decides, before any case is
 /// repeated.
 pub(super) fn interleave(trials: &mut [Arc<PlannedTrial>], seed: u64) {
     let is_compared =
@@ -16,12 +16,12 @@ pub(super) fn interleave(trials: &mut [Arc<PlannedTrial>], seed: u64) {
     if !trials.windows(2).any(is_compared) {
         return;
     }
-    // The sort is stable, so the arms of a case stay in the order of the plan until they are shuffled.
+    // The sort is stable, so a case's arms stay in the order of the plan until they are shuffled.
     trials.sort_by_key(|trial| (trial.id.repetition, trial.position));
     for arms in
         trials.chunk_by_mut(|one, other| (one.position, one.id.repetition) == (other.position, other.id.repetition))
     {
-        // The order in one case does not depend on other cases, so that it is the same in a part of the plan.
+        // The order within one case does not depend on other cases, so it is the same in a part of the plan.
         let place = ((arms[0].position as u64) << 32) ^ arms[0].id.repetition;
         Chance::new(seed ^ place).shuffle(arms);
     }

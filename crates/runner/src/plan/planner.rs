@@ -15,7 +15,7 @@ use super::trial::{PlannedTrial, arm_name, directory_of, shown_argument};
 use super::variant::{self, Variant};
 use crate::select::Selector;
 
-/// Maximum number of trials of one case. More repetitions are a typing mistake; the plan alone would fill the memory.
+/// Maximum number of trials for one case. A larger number is a typing mistake; the plan alone would fill the memory.
 const MOST_TRIALS: u64 = 100_000;
 
 /// Plans one run.
@@ -24,11 +24,11 @@ pub(super) struct Planner<'a> {
     pub(super) problems: Vec<Diagnostic>,
     /// Diagnostics about suites that are skipped because their agent cannot run them.
     pub(super) skipped_suites: Vec<Diagnostic>,
-    /// Scripts of models by their files; `None` for one that cannot be read.
+    /// Model scripts by file; `None` for one that cannot be read.
     pub(super) scripts: BTreeMap<PathBuf, Option<Arc<llm::Script>>>,
     /// Names of agents, with their arguments, whose configuration has been checked.
     pub(super) checked_agents: HashSet<String>,
-    /// Arguments of agents in the names of arms, by the agents as they are written.
+    /// Arguments of agents as shown in the names of arms, by the agents as the user wrote them.
     shown_arguments: HashMap<String, String>,
     /// Path of the last suite and its folder.
     last_suite: Option<(Arc<Path>, Arc<Path>)>,
@@ -103,8 +103,8 @@ impl<'a> Planner<'a> {
         selected
     }
 
-    /// Moves the errors in the text of `case` from the run to its trials. `problems` and `trials` are the lengths of
-    /// the lists before the case was planned.
+    /// Moves errors in the text of `case` from the run to its trials. `problems` and `trials` are the lengths of the
+    /// lists before the case was planned.
     fn contain_errors(&mut self, case: &Arc<Case>, problems: usize, trials: usize) {
         if self.trials.len() == trials {
             return;
@@ -130,7 +130,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Plans the trials of one variant of a case. `compiled` are its assertions for the tools of its first agent.
+    /// Plans the trials for one variant of a case. `compiled` are its assertions for the tools of its first agent.
     fn case(&mut self, selected: &SelectedCase<'_>, compiled: Compilation) {
         let SelectedCase { suite, variant: Variant { name: variant, case }, .. } = selected;
         let settings = self.request.settings;
@@ -152,7 +152,7 @@ impl<'a> Planner<'a> {
             }
             let mut setup = self.setup(case, agent, &arm);
             self.drop_effort(case, agent, &mut setup);
-            // The assertions of a case are the same under every arm; only the known tools differ.
+            // A case's assertions are the same under every arm; only the known tools differ.
             let known_tools = agent.known_tools(case);
             if tools != known_tools {
                 let recompiled = grade::compile(case, &Context { known_tools, ..context });
@@ -174,6 +174,7 @@ impl<'a> Planner<'a> {
                 self.check_agent(agent, written, &context);
             }
             self.check_sandbox_needs(agent, case, &checks);
+            self.check_faults(agent, case, &model);
             let shown = resolved.argument.map(|argument| {
                 let shown = self.shown_arguments.entry(written.clone());
                 &*shown.or_insert_with(|| shown_argument(agent.name(), argument, &settings.secrets))
@@ -244,7 +245,7 @@ impl<'a> Planner<'a> {
         self.last_suite.insert(paths).clone()
     }
 
-    /// Reports the suites that are skipped because of their agent: as errors if nothing else is left to run.
+    /// Reports the suites that are skipped because of their agent, as errors if nothing else is left to run.
     fn report_skipped_suites(&mut self) {
         let is_all = self.trials.iter().all(|trial| trial.case.skip.is_some());
         let skipped = std::mem::take(&mut self.skipped_suites).into_iter();

@@ -1,4 +1,4 @@
-//! Settings of a trial in its records: those that change what its agent does.
+//! The settings in a trial's records: those that change what its agent does.
 
 use serde_json::{Map, Value, json};
 

@@ -12,13 +12,13 @@ use crate::select::Selection;
 pub struct PlanRequest<'a> {
     /// The loaded suites.
     pub suites: &'a [Suite],
-    /// The settings of the run.
+    /// The run's settings.
     pub settings: &'a Settings,
     /// The selection of cases.
     pub selection: &'a Selection,
-    /// Working directory of the user; messages about code show paths relative to it.
+    /// The user's working directory; messages about code show paths relative to it.
     pub cwd: &'a Path,
-    /// Reads the file of a scripted model. Planning itself knows no file format.
+    /// Reads the file of a scripted model. Planning itself does not depend on any file format.
     pub read_script: ReadScript,
     /// Test modules that were read with the suites, so that no trial reads them again.
     pub modules: script::Library,

@@ -1,4 +1,4 @@
-//! Settings that a run is planned with.
+//! Settings with which a run is planned.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use agent::{self, Agent, Configured};
 use grade::judge::default_judge;
 use mask::secret::Secrets;
-use model::{Budgets, Case, Excerpt, NetworkPolicy, OnBudget, PermissionMode};
+use model::{Budgets, Canaries, Case, Excerpt, NetworkPolicy, OnBudget, PermissionMode, RemoteMode};
 
 use super::trial::SCRIPTED;
 
-/// Agent of a case if neither the case nor the project names one.
+/// Agent for a case if neither the case nor the project sets one.
 pub(super) const DEFAULT_AGENT: &str = "claude-code";
 
 /// Default timeout of a trial that is code.
@@ -19,21 +19,21 @@ const CODE_TIMEOUT_MS: u64 = 30_000;
 /// Default timeout of any other trial: ten minutes.
 const DEFAULT_TIMEOUT_MS: u64 = 600_000;
 
-/// Settings of a run, resolved from the command line, the project and the built-in defaults, in this order. A case's
-/// own settings rank between the first two.
+/// A run's settings, resolved from the command line, the project and the built-in defaults, in this order. A case's
+/// own settings come between the first two.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Agents, models and repetitions that override what cases say.
+    /// Agents, models and repetitions that override those of the cases.
     pub arms: ArmSettings,
-    /// Limits of trials and of the run.
+    /// Limits for trials and for the run.
     pub limits: LimitSettings,
     /// The model that judges and plays users.
     pub judge: JudgeSettings,
-    /// The sandboxes that agents work in.
+    /// The sandboxes in which agents work.
     pub sandbox: SandboxSettings,
     /// Attempts after the first one.
     pub retry: RetrySettings,
-    /// Agents of the program that embeds this library, in addition to [`agent::AGENTS`].
+    /// Agents of the program in which this library is embedded, in addition to [`agent::AGENTS`].
     pub embedded: Vec<&'static dyn Agent>,
     /// Agents that the project configures.
     pub configured: Vec<Arc<Configured>>,
@@ -41,20 +41,20 @@ pub struct Settings {
     pub defaults: Defaults,
     /// Number of trials to run in parallel.
     pub jobs: usize,
-    /// Silence of an agent after which a warning is reported, in milliseconds.
+    /// Time in milliseconds after which a warning is reported if an agent has been silent.
     pub idle_warn_ms: u64,
-    /// Time for an agent to stop when it is asked to, in milliseconds.
+    /// Time that an agent gets to stop when it is asked to, in milliseconds.
     pub stop_grace_ms: u64,
-    /// Secrets in addition to those of the environment: keys and headers of the configuration.
+    /// Secrets in addition to those in the environment: keys and headers in the configuration.
     pub secrets: Secrets,
     /// Opens models for everything in a run that needs one.
     pub providers: llm::Providers,
 }
 
-/// Agents, models and repetitions that override what cases say.
+/// Agents, models and repetitions that override those of the cases.
 #[derive(Debug, Clone, Default)]
 pub struct ArmSettings {
-    /// Agents to run each case with; each is an arm. Empty: the case's own.
+    /// Agents with which to run each case; each is an arm. If empty, the case's own.
     pub agents: Vec<String>,
     /// Models, for all agents or for one.
     pub models: Vec<(Option<String>, String)>,
@@ -64,30 +64,30 @@ pub struct ArmSettings {
     pub base_url: Option<String>,
     /// Number of times to run each case.
     pub trials: Option<u64>,
-    /// True to run cases that have a skill also without it. Unset: only cases that ask whether the skill helps.
+    /// True to run cases that have a skill without it too. If unset, only cases that check whether the skill helps.
     pub baseline: Option<bool>,
     /// Seed for the order in which arms are interleaved.
     pub seed: u64,
 }
 
-/// Limits of trials and of the run.
+/// Limits for trials and for the run.
 #[derive(Debug, Clone)]
 pub struct LimitSettings {
-    /// Model turns of a trial.
+    /// Maximum number of model turns in a trial.
     pub max_turns: Option<u64>,
-    /// Tokens of a trial, of all kinds together.
+    /// Maximum number of tokens in a trial, of all kinds together.
     pub max_total_tokens: Option<f64>,
-    /// Name of the option or variable that set the tokens, for messages.
+    /// Name of the option or variable that set the token limit, for messages.
     pub max_total_tokens_from: &'static str,
-    /// Wall clock of a trial, in milliseconds.
+    /// Timeout of a trial, in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// Name of the option or variable that set the wall clock, for messages.
+    /// Name of the option or variable that set the timeout, for messages.
     pub timeout_from: &'static str,
     /// Budgets of a trial other than those above.
     pub budgets: Budgets,
     /// Name of the option that set the time budget, for messages.
     pub max_duration_from: &'static str,
-    /// Effect of a trial that exceeds a budget.
+    /// What happens to a trial that exceeds a budget.
     pub on_budget: OnBudget,
     /// Maximum cost of all trials in US dollars; once it is exceeded, no trial is started.
     pub max_run_cost: Option<f64>,
@@ -102,22 +102,22 @@ pub struct JudgeSettings {
     pub source: Option<Excerpt>,
     /// Address of its API, if it is not the vendor's.
     pub base_url: Option<String>,
-    /// Reason why the named model cannot be used: the project's settings for it are incomplete.
+    /// Reason why the model cannot be used: the project's settings for it are incomplete.
     pub missing: Option<String>,
     /// Number of judges for assertions that do not set one.
     pub judges: usize,
-    /// Temperature of the judge. Unset: the default.
+    /// Temperature of the judge; the default if unset.
     pub temperature: Option<f64>,
     /// True to share answers to the same question between repeated trials.
     pub cache: bool,
 }
 
-/// The sandboxes that agents work in.
+/// The sandboxes in which agents work.
 #[derive(Debug, Clone)]
 pub struct SandboxSettings {
     /// Name of the kind.
     pub kind: String,
-    /// Repository that sandboxes are cloned from, before the fixtures.
+    /// Repository from which sandboxes are cloned, before the fixtures.
     pub source_repo: Option<String>,
     /// Variables with credentials for the source repository; their names mark the secrets among them.
     pub extra_env: Vec<(String, String)>,
@@ -127,12 +127,18 @@ pub struct SandboxSettings {
     pub records_repository: bool,
     /// Timeout of a setup command, in milliseconds.
     pub setup_timeout_ms: u64,
-    /// Isolation of processes, for kinds that isolate them.
+    /// Isolation of processes, for kinds of sandboxes that isolate them.
     pub isolation: sandbox::SandboxOptions,
+    /// Canaries of trials whose case does not say.
+    pub canaries: Option<Canaries>,
     /// Network policy that the run or the project sets.
     pub network: Option<NetworkPolicy>,
     /// Network policy that takes precedence over those of the cases.
     pub network_over_case: Option<NetworkPolicy>,
+    /// Remote that agents push to, which the run or the project sets.
+    pub remote: Option<RemoteMode>,
+    /// Remote that takes precedence over those of the cases.
+    pub remote_over_case: Option<RemoteMode>,
     /// Guarantees without which nothing runs: `network`, or names of layers such as `filesystem`.
     pub require: Vec<String>,
 }
@@ -144,15 +150,15 @@ pub struct RetrySettings {
     pub retries: u32,
     /// Number of reruns of a failed trial; one that passes only then is flaky.
     pub reruns: u32,
-    /// Endings of an agent after which its attempt is retried, up to the same number of times as broken attempts.
-    /// Unset: both, for suites of skills.
+    /// Endings of an agent after which its attempt is retried, up to the same number of times as broken attempts. If
+    /// unset, both, for suites of skills.
     pub retry_on: Option<RetryOn>,
 }
 
 /// Endings of an agent after which its attempt is retried although it has a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryOn {
-    /// The agent ended with an error: an exit code of its program, or an answer that reports an error.
+    /// The agent ended with an error: an exit code from its program, or an answer that reports an error.
     pub exit: bool,
     /// The agent timed out.
     pub timeout: bool,
@@ -239,15 +245,25 @@ impl Default for SandboxSettings {
             records_repository: true,
             setup_timeout_ms: 120_000,
             isolation: sandbox::SandboxOptions::default(),
+            canaries: None,
             network: None,
             network_over_case: None,
+            remote: None,
+            remote_over_case: None,
             require: Vec::new(),
         }
     }
 }
 
+impl SandboxSettings {
+    /// Returns the remote that agents push to in `case`.
+    pub fn remote_of(&self, case: &Case) -> RemoteMode {
+        self.remote_over_case.or(case.remote).or(self.remote).unwrap_or_default()
+    }
+}
+
 impl Settings {
-    /// Returns the agents that `case` runs with, as they are written.
+    /// Returns the agents with which `case` runs, as the user wrote them.
     pub(super) fn agents_of(&self, case: &Case) -> Cow<'_, [String]> {
         if !self.arms.agents.is_empty() {
             return Cow::Borrowed(&self.arms.agents);
@@ -256,21 +272,20 @@ impl Settings {
         Cow::Owned(vec![own.unwrap_or_else(|| self.default_agent().to_owned())])
     }
 
-    /// Returns the type of the agent that `written` names, without checking the agent.
+    /// Returns the type of the agent `written`, without checking the agent.
     pub(crate) fn agent_type(&self, written: &str) -> Option<&'static dyn Agent> {
         let configured = self.configured.iter().find(|configured| configured.name == written);
         let kind = configured.map_or(Some(written), |configured| configured.node.get("type")?.as_str())?;
         self.embedded_agent(kind).or_else(|| agent::find(kind).map(|(agent, _)| agent))
     }
 
-    /// Returns the agent of the embedding program that is called `name`.
+    /// Returns the embedding program's agent called `name`.
     pub(super) fn embedded_agent(&self, name: &str) -> Option<&'static dyn Agent> {
         let found = self.embedded.iter().find(|agent| agent.name() == name)?;
         Some(*found)
     }
 
-    /// Returns `true` if the agent that `written` names can use `model`, or is not known. Every agent can use a scripted
-    /// model.
+    /// Returns `true` if the agent `written` can use `model`, or is not known. Every agent can use a scripted model.
     pub fn can_use(&self, written: &str, model: &str) -> bool {
         let agent = self.agent_type(written);
         agent.is_none_or(|agent| self.refused(agent, model).is_none())
@@ -282,7 +297,7 @@ impl Settings {
         agent.refuses_model(model, self.arms.base_url.as_deref(), &self.providers)
     }
 
-    /// Returns the agent of a case that names none.
+    /// Returns the agent for a case that does not set one.
     pub fn default_agent(&self) -> &str {
         self.defaults.agent.as_deref().unwrap_or(DEFAULT_AGENT)
     }
@@ -292,21 +307,21 @@ impl Settings {
         self.arms.trials.or(of_case).or(self.defaults.trials).unwrap_or(1)
     }
 
-    /// Returns the timeout of a case in milliseconds, and the setting that it comes from. `of_case` is the case's own
-    /// timeout.
+    /// Returns the timeout for a case in milliseconds, and the setting from which it comes. `of_case` is the case's
+    /// own timeout.
     pub fn timeout(&self, of_case: Option<u64>, is_code: bool) -> (u64, &'static str) {
         let set = [
             (self.limits.timeout_ms, self.limits.timeout_from),
-            (of_case, "`timeout` of the scenario"),
-            (self.defaults.timeout_ms, "`timeout` of the project"),
+            (of_case, "`timeout` in the scenario"),
+            (self.defaults.timeout_ms, "`timeout` in the project"),
         ];
         set.into_iter().find_map(|(value, name)| Some((value?, name))).unwrap_or(match is_code {
-            true => (CODE_TIMEOUT_MS, "the default of code tests"),
+            true => (CODE_TIMEOUT_MS, "the default timeout for code tests"),
             false => (DEFAULT_TIMEOUT_MS, "the default timeout"),
         })
     }
 
-    /// Returns the model that judges: the named one, or a default one whose key is available.
+    /// Returns the model that judges: the one that is set, or a default one whose key is available.
     pub fn judge(&self) -> Option<&str> {
         self.judge.model.as_deref().or_else(|| default_judge(&self.providers))
     }
@@ -321,9 +336,9 @@ pub struct Defaults {
     pub agent_source: Option<Excerpt>,
     /// The model.
     pub model: Option<String>,
-    /// Handling of permissions by the agent.
+    /// How the agent handles permissions.
     pub permission_mode: Option<PermissionMode>,
-    /// Wall clock of a trial in milliseconds.
+    /// Timeout of a trial in milliseconds.
     pub timeout_ms: Option<u64>,
     /// Limit on model turns.
     pub max_turns: Option<u64>,

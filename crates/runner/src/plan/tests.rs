@@ -76,7 +76,7 @@ fn unsupported_scripts_and_tools_are_reported_at_the_case() {
     assert_eq!(planned(&[bringing("fake")]).1, [""; 0]);
 }
 
-/// Returns the models of a case with its own agent and model under `settings`, and the errors.
+/// Returns the models for a case with its own agent and model under `settings`, and the errors.
 fn models(settings: &Settings, own: (Option<&str>, Option<&str>)) -> (Vec<Option<String>>, Vec<String>) {
     let mut case = case("a", own.0.unwrap_or("claude-code"));
     let runner = Arc::make_mut(&mut case.runner);
@@ -116,10 +116,10 @@ fn a_default_model_applies_only_to_the_agent_it_is_configured_for() {
     assert_eq!(model(&settings("claude", Some("claude-code"), claude), none).as_deref(), Some(claude));
     assert_eq!(model(&settings("codex", Some("claude-code"), "my-model"), none), None);
     assert_eq!(model(&settings("claude-code", Some("codex"), gpt), none).as_deref(), Some("claude-sonnet-4-6"));
-    // If the project names no agent, its model is for every agent that can use it.
+    // If the project sets no agent, its model is for every agent that can use it.
     assert_eq!(model(&settings("codex", None, claude), none), None);
     assert_eq!(model(&settings("codex", None, gpt), none).as_deref(), Some(gpt));
-    // A model of a case likewise belongs to its agent.
+    // A case's model likewise belongs to its agent.
     let own = (Some("claude-code"), Some(claude));
     assert_eq!(model(&settings("codex", Some("codex"), gpt), own).as_deref(), Some(gpt));
     assert_eq!(model(&settings("claude-code", Some("codex"), gpt), own).as_deref(), Some(claude));
@@ -225,7 +225,7 @@ fn skill() -> Arc<model::Skill> {
     })
 }
 
-/// Creates a case of a skill evaluation, which asks whether its skill helps.
+/// Creates a case from a skill evaluation, which checks whether its skill helps.
 fn asking(id: &str) -> Case {
     let skill_used = json!({"id": "one", "type": "skill_not_used", "skill": "greet"});
     let mut case = asserting(case(id, "fake"), &skill_used);
@@ -288,7 +288,7 @@ fn a_negative_control_without_other_assertions_runs_without_the_skill_for_compar
         (of(model::WITH_SKILL), of(WITHOUT_SKILL), problems.len())
     };
     assert_eq!(asked(true), (vec!["skill_not_used"], vec![], 0));
-    // A case without any assertion has checked nothing in either arm.
+    // A case without any assertion has not checked anything in either arm.
     assert_eq!(asked(false), (vec!["nothing_asserted"], vec!["nothing_asserted"], 1));
 }
 
@@ -309,7 +309,7 @@ fn the_baseline_is_included_or_omitted_as_requested() {
 }
 
 #[test]
-fn a_message_that_names_the_skill_is_reported_where_the_case_also_runs_without_it() {
+fn a_message_that_mentions_the_skill_is_reported_if_the_case_also_runs_without_it() {
     let skill = skill();
     let default = vec![UserMessage::text(format!("Run the `{}` skill.", skill.name))];
     let subject = Subject::Skill(skill);
@@ -328,13 +328,13 @@ fn a_message_that_names_the_skill_is_reported_where_the_case_also_runs_without_i
 }
 
 #[test]
-fn a_case_with_a_skill_has_a_folder_to_install_it() {
+fn a_case_with_a_skill_has_a_folder_in_which_to_install_it() {
     let needs_sandbox = |case: Case| planned_with(&Settings::default(), vec![case]).trials[0].needs_sandbox();
     assert!(needs_sandbox(Case { subject: Subject::Skill(skill()), ..case("a", "fake") }));
     assert!(!needs_sandbox(case("a", "fake")));
 }
 
-/// Returns the diagnostics about agents that find no skills, and for each trial `true` if it is skipped.
+/// Returns the diagnostics about agents without support for skills, and for each trial `true` if it is skipped.
 fn compared(settings: &Settings, cases: Vec<Case>) -> (Vec<String>, Vec<bool>) {
     let (plan, problems) = plan_with_problems(settings, cases);
     let messages = problems.into_iter().filter(|problem| problem.message.contains("does not read skills"));
@@ -367,7 +367,7 @@ fn a_suite_without_an_agent_is_skipped_for_an_agent_without_skills() {
         let (messages, skipped) = compared(&settings, vec![unnamed("a"), unnamed("c"), plain]);
         assert_eq!(messages, [format!("Warning case.yaml:1:1: {reason}")]);
         assert_eq!(skipped.iter().filter(|is_skipped| **is_skipped).count(), 4);
-        // An error, because nothing would be left to run.
+        // This is an error, because nothing would be left to run.
         let (messages, _) = compared(&settings, vec![unnamed("a")]);
         assert_eq!(messages, [format!("Error case.yaml:1:1: {reason}")]);
     }

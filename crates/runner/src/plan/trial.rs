@@ -9,7 +9,7 @@ use mask::{Mask, Secrets};
 use model::{Arm, Case, Limits, SkillInfo, Suite, TrialId};
 use serde_json::{Map, Value};
 
-/// Prefix of the name of a model that answers from a file.
+/// Prefix in the name of a model that answers from a file.
 pub(crate) const SCRIPTED: &str = "scripted:";
 
 /// Model of a trial.
@@ -74,7 +74,7 @@ impl PlannedTrial {
 /// Returns `true` if trials of `case` with `agent` need a sandbox.
 pub(crate) fn needs_sandbox(agent: &dyn Agent, case: &Case) -> bool {
     let fixtures = &case.fixtures;
-    // To measure whether a skill helps, a folder without it is needed as well.
+    // To measure whether a skill helps, a folder without it is needed too.
     let has_skill = case.skill_eval.is_some() || case.subject.installed().is_some();
     let installs = has_skill && agent.description().folder_of(case.definition).is_some();
     installs || agent.description().needs_sandbox || !fixtures.is_empty() || !fixtures.env.is_empty()
@@ -84,7 +84,7 @@ pub(super) fn brings_tools(case: &Case) -> bool {
     case.all_tools().next().is_some()
 }
 
-/// Returns the folder of `suite`: that of its file, or the suite itself if it is a folder; absolute.
+/// Returns the absolute folder of `suite`: that of its file, or the suite itself if it is a folder.
 pub(crate) fn directory_of(suite: &Suite) -> PathBuf {
     let directory = match suite.path.parent() {
         _ if suite.path.is_dir() => suite.path.as_path(),
@@ -94,15 +94,15 @@ pub(crate) fn directory_of(suite: &Suite) -> PathBuf {
     std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
 }
 
-/// Returns the printed name of an arm. It includes the argument of the agent, as [`shown_argument`] returns it, or two
-/// files of answers would be the same arm.
+/// Returns the printed name of an arm. It includes the agent's argument, as [`shown_argument`] returns it; otherwise
+/// two files of answers would be the same arm.
 pub(super) fn arm_name(arm: &Arm, argument: Option<&str>) -> String {
     let Some(argument) = argument else { return arm.to_string() };
     Arm { agent: format!("{}:{argument}", arm.agent), ..arm.clone() }.to_string()
 }
 
-/// Returns the part of an agent's argument that its arm is named by: the last part of a path or an address, without
-/// secrets. Names of arms are ids, which are not masked later.
+/// Returns the part of an agent's argument that appears in the arm's name: the last part of a path or an address,
+/// without secrets. Names of arms are ids, which are not masked later.
 pub(super) fn shown_argument(agent: &str, argument: &str, secrets: &Secrets) -> String {
     // After the agent's name is removed, `http://host` is parsed as an address again.
     let mut masked = format!("{agent}:{argument}");
@@ -110,7 +110,7 @@ pub(super) fn shown_argument(agent: &str, argument: &str, secrets: &Secrets) -> 
     // A user name without a password may be a token, which has no known shape.
     Mask::of([(&"argument".to_owned(), &masked.clone())]).string(&mut masked);
     let shown = masked.split_once(':').map_or(masked.as_str(), |(_, argument)| argument);
-    // An address such as `http://host/` is named by its host.
+    // An address such as `http://host/` is represented by its host.
     let named = shown.trim_end_matches('/');
     named.rsplit('/').next().filter(|part| !part.is_empty()).unwrap_or(shown).to_owned()
 }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_arm_is_named_by_the_last_part_of_the_argument_of_its_agent() {
+    fn the_name_of_an_arm_has_the_last_part_of_its_agents_argument() {
         let shown = |argument: &str| shown_argument("http", argument, &Secrets::default());
         assert_eq!(shown("http://127.0.0.1:3107/"), "127.0.0.1:3107");
         assert_eq!(shown("http://127.0.0.1:3107"), "127.0.0.1:3107");

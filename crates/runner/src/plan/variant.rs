@@ -1,4 +1,4 @@
-//! Variants of a case with the skill and without it: the two arms that measure how much the skill helps.
+//! Variants of a case with and without the skill: the two arms that measure how much the skill helps.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ pub(super) struct Variant {
     pub(super) case: Arc<Case>,
 }
 
-/// Returns the variants of `case`: as it is, or with its skill and without it. `baseline` is the user's setting; if
-/// `None`, cases of skill evaluations are also run without their skill.
+/// Returns the variants of `case`: unchanged, or with and without its skill. `baseline` is the user's setting; if it
+/// is `None`, cases from skill evaluations also run without their skill.
 pub(super) fn of(case: &Arc<Case>, baseline: Option<bool>) -> Vec<Variant> {
     let asks = case.skill_eval.is_some();
     if case.subject.installed().is_none() {
@@ -29,7 +29,8 @@ pub(super) fn of(case: &Arc<Case>, baseline: Option<bool>) -> Vec<Variant> {
     ]
 }
 
-/// Returns a warning if the arm without the skill is asked to use it, as by the default message of a scenario.
+/// Returns a warning if the message asks the arm without the skill to use it, as the default message in a scenario
+/// does.
 pub(super) fn misleading_message(case: &Case, variants: &[Variant]) -> Option<Diagnostic> {
     let is_compared = variants.iter().any(|variant| variant.name == Some(WITHOUT_SKILL));
     let skill = case.subject.installed().filter(|_| is_compared)?;
@@ -44,7 +45,7 @@ pub(super) fn misleading_message(case: &Case, variants: &[Variant]) -> Option<Di
     })
 }
 
-/// Returns the case with its skill. Where the case sets an invocation, it is put before the first message.
+/// Returns the case with its skill. If the case sets an invocation, it is put before the first message.
 fn with_skill(case: &Arc<Case>) -> Arc<Case> {
     let invocation = case.skill_eval.as_ref().and_then(|eval| eval.invocation.as_ref());
     let Some(invocation) = invocation else { return Arc::clone(case) };
@@ -64,8 +65,8 @@ pub(crate) fn as_arm(case: &Arc<Case>, variant: Option<&str>) -> Arc<Case> {
     }
 }
 
-/// Returns the case without its skill. Assertions about the use of the skill are removed, because they say nothing
-/// without one. A case that asserts nothing else is compared by its usage only, and passes when the agent finishes.
+/// Returns the case without its skill. Assertions about the use of the skill are removed, because they are meaningless
+/// without it. A case that asserts nothing else is compared only by its usage, and passes when the agent finishes.
 fn without_skill(case: &Case) -> Case {
     let is_about_skill = |kind: &str| grade::find(kind).is_some_and(grade::Assertion::is_about_skill);
     let mut case = case.clone();

@@ -1,4 +1,4 @@
-//! The parts of a record that grading again does not change.
+//! The parts of a record that do not change when it is graded again.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ pub(super) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
     }
 }
 
-/// Returns the start event of a trial of which only the record exists.
+/// Returns the start event for a trial that exists only as a record.
 pub(super) fn begun(old: &TrialRecord) -> Event {
     Event::TrialStarted {
         id: TrialId {

@@ -15,7 +15,7 @@ use super::kept;
 use crate::plan::{Earlier, Judging, ModelChoice, Plan, PlanRequest, PlannedTrial, as_arm, directory_of};
 use crate::trial::Shared;
 
-/// Input of planning to grade again.
+/// Input for planning to grade again.
 pub struct RegradeRequest<'a> {
     /// The current suites, and the settings. The selection is ignored.
     pub today: PlanRequest<'a>,
@@ -37,7 +37,7 @@ impl Regrade {
         self.trials.len()
     }
 
-    /// Returns the model that judges, as the user names it.
+    /// Returns the model that judges, under the name that the user gave it.
     pub fn judge(&self) -> Option<&str> {
         self.plan.judging.model()
     }
@@ -48,7 +48,7 @@ impl Regrade {
     }
 }
 
-/// A recorded trial, and the way in which it is graded again.
+/// A recorded trial, and how it is graded again.
 pub(crate) struct RecordedTrial {
     pub(crate) old: TrialRecord,
     pub(super) action: Action,
@@ -124,6 +124,7 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
         cases_loaded,
         cases_matched: 0,
         hook: None,
+        cleaner: None,
         earlier: Earlier::default(),
     };
     (Regrade { plan, trials: recorded, notes: notes.lines() }, problems)

@@ -1,4 +1,4 @@
-//! Restores from the record the probes that assertions need and that were not made when the trial ran: a file from the
+//! Restores from the record the probes that assertions need but that were not made when the trial ran: a file from the
 //! recorded files, or the reason why the assertion cannot be decided.
 
 use grade::Check;
@@ -13,7 +13,7 @@ const NOT_RECORDED: &str = "it was not inspected during the trial, and the list 
 
 /// Adds what `checks` need and `collected` lacks.
 pub(super) fn complete(collected: &mut Collected, checks: &[Check]) {
-    // Without a sandbox nothing was left behind, and the assertions report that themselves.
+    // Without a sandbox nothing was left behind; the assertions report this themselves.
     if collected.sandbox.is_none() {
         return;
     }

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use agent::{Activity, Pricing, Resolver, Session, SessionContext, Turn};
 use grade::Responder;
-use model::{AssertionScope, Code, Ending, IntegritySign, ReplyProbes, SimulatedUser, Step, UserMessage};
+use model::{
+    AssertionScope, Code, Ending, FaultKind, FaultReport, IntegritySign, ReplyProbes, SimulatedUser, Step, UserMessage,
+};
 use sandbox::{Breakage, Sandbox};
 use tokio::sync::watch;
 
@@ -25,19 +27,21 @@ pub(super) struct ActResult {
     pub(super) played: Option<ScenarioEnd>,
     /// Probes of the sandbox that were made between messages.
     pub(super) reply_probes: Vec<ReplyProbes>,
-    /// Working time of the agent, in milliseconds.
+    /// Time that the agent worked, in milliseconds.
     pub(super) agent_ms: u64,
-    /// Ids of the tool calls that no model asked for.
+    /// Ids of the tool calls that no model requested.
     pub(super) forged_calls: Vec<String>,
     /// Sign that the agent killed its own program.
     pub(super) killed: Option<IntegritySign>,
+    /// Faults of the case that hit model requests, and what became of them.
+    pub(super) faults: Vec<FaultReport>,
 }
 
 impl ActResult {
     /// Returns the result of an agent that did nothing but end.
     fn of_ending(turn: Turn, ending: Ending, agent_ms: u64) -> Self {
-        let (reply_probes, forged_calls) = (Vec::new(), Vec::new());
-        Self { turn, ending, played: None, reply_probes, agent_ms, forged_calls, killed: None }
+        let (reply_probes, forged_calls, faults) = (Vec::new(), Vec::new(), Vec::new());
+        Self { turn, ending, played: None, reply_probes, agent_ms, forged_calls, killed: None, faults }
     }
 }
 
@@ -50,7 +54,7 @@ impl Attempt<'_> {
         // The clock adds the time for which the attempt waits for the listener. Earlier waiting does not count as the
         // agent's time either.
         let deadline = began + Duration::from_millis(self.limits.timeout_ms) - waited;
-        let model = ModelInUse::of(planned, self.shared, sandbox.as_deref());
+        let model = ModelInUse::of(planned, self.shared, sandbox.as_deref(), self.events);
         let activity = Arc::new(Activity::default());
         let (stop, stopping) = watch::channel(false);
         let mut turn = self.turn(&activity, stopping, pricing, sandbox.as_deref());
@@ -127,14 +131,16 @@ impl Attempt<'_> {
             let has_acted = turn.trace().turn_count() > 0;
             ending = retry::counted(ending, turn.exit_code().filter(|_| has_acted));
         }
-        Ok(ActResult { turn, ending, played, reply_probes, agent_ms, forged_calls, killed })
+        let faults = model.fault_reports(&planned.case.faults);
+        Ok(ActResult { turn, ending, played, reply_probes, agent_ms, forged_calls, killed, faults })
     }
 
-    /// Opens the network of the sandbox's processes as far as the policy of the trial allows it.
+    /// Opens the network for the sandbox's processes as far as the trial's policy allows it.
     fn open_network(&self, context: &SessionContext) -> Result<(), Breakage> {
         let Some(sandbox) = &context.sandbox else { return Ok(()) };
         let policy = self.network_policy();
-        let network = TrialNetwork::start(&policy, self.planned, context, &**sandbox, self.events)?;
+        let network =
+            TrialNetwork::start(&policy, self.planned, context, &**sandbox, self.canaries.as_ref(), self.events)?;
         if let Some(network) = network {
             let _ = self.network.set(network);
         }
@@ -156,7 +162,9 @@ impl Attempt<'_> {
         };
         let events = Box::new(self.events.clone());
         let turn = Turn::new(events, Arc::clone(&self.limits), responder, resolver, Arc::clone(activity), stopping);
-        turn.paid_by(pricing).on_disk(sandbox.map(Sandbox::work))
+        // A disk that is full on purpose is the agent's to cope with.
+        let is_limited = self.planned.case.faults.iter().any(|fault| fault.action.kind() == FaultKind::DiskFull);
+        turn.paid_by(pricing).on_disk(sandbox.map(Sandbox::work).filter(|_| !is_limited))
     }
 
     /// Returns everything that the agent needs to open a session.
@@ -182,13 +190,13 @@ impl Attempt<'_> {
         }
     }
 
-    /// Returns the agent's time since `began` in milliseconds. Waiting for the record, a judge or a simulated user is not
-    /// included; `waited` is the total waiting time at `began`.
+    /// Returns the agent's time since `began` in milliseconds. Waiting for the record, a judge or a simulated user is
+    /// not included; `waited` is the total waiting time at `began`.
     fn agents_time(&self, began: Instant, waited: Duration) -> u64 {
         model::millis(began.elapsed().saturating_sub(self.events.waited().saturating_sub(waited)))
     }
 
-    /// Starts the scenario of a case that is code.
+    /// Starts the scenario for a case that is code.
     fn script(&self, code: &Code) -> Result<Script, Breakage> {
         let model = self.planned.arm.model.as_deref().map_or(script::Value::Undefined, script::Value::from);
         let about = vec![("name".to_owned(), self.planned.arm.agent.as_str().into()), ("model".to_owned(), model)];
@@ -196,8 +204,8 @@ impl Attempt<'_> {
             .map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))
     }
 
-    /// Sends the user's messages one after the other, as long as the agent answers. Probes of the sandbox for
-    /// assertions about a reply are added to `reply_probes`.
+    /// Sends the user's messages one after another, as long as the agent answers. Probes of the sandbox for assertions
+    /// about a reply are added to `reply_probes`.
     async fn converse(
         &self,
         session: &mut dyn Session,
@@ -251,7 +259,7 @@ impl Attempt<'_> {
         if !self.planned.agent.description().answers_at_once {
             let first_token_ms = turn.first_token().map(|at| model::millis(at.saturating_duration_since(began)));
             let replied = Step::Replied { latency_ms: self.agents_time(began, waited), first_token_ms };
-            // If a limit was hit meanwhile, it is in `ending` already, or the next step reports it.
+            // If a limit was reached meanwhile, it is already in `ending`, or the next step reports it.
             let _ = turn.record(replied);
         }
         ending

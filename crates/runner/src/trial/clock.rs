@@ -19,7 +19,7 @@ pub(super) enum Watched<T> {
 
 /// Supervises everything that may hang.
 pub(super) struct Clock<'a> {
-    /// Deadline, to which the time for which the attempt waits for the listener is added.
+    /// Deadline, extended by the time for which the attempt waits for the listener.
     pub(super) deadline: Instant,
     pub(super) limits: &'a Limits,
     pub(super) idle_warn: Duration,
@@ -32,11 +32,11 @@ pub(super) struct Clock<'a> {
 }
 
 impl Clock<'_> {
-    /// Waits until `work` ends, the wall clock runs out or the user stops the run. A session that is asked to stop has
-    /// a grace period. After that it is dropped, which ends its processes.
+    /// Waits until `work` ends, the time runs out or the user stops the run. A session that is asked to stop has a
+    /// grace period. After that it is dropped, which ends its processes.
     pub(super) async fn watch<T>(&self, work: impl Future<Output = T>) -> Watched<T> {
         let mut work = std::pin::pin!(work);
-        // Work that completes at once needs no timers, and most timers are expensive.
+        // Work that completes at once needs no timers, most of which are expensive.
         if *self.stop_level.borrow() == StopLevel::No
             && let Poll::Ready(done) = poll_once(work.as_mut()).await
         {
@@ -49,10 +49,11 @@ impl Clock<'_> {
             let (idle, _) = self.activity.idle();
             let quiet = warn_after.saturating_sub(idle).max(Duration::from_millis(10));
             tokio::select! {
-                // The clock comes first: an agent with constant output must not prevent it from being checked.
+                // The clock comes first: an agent that writes output constantly must not prevent it from being
+                // checked.
                 biased;
                 _ = tokio::time::sleep_until(self.deadline().into()) => {
-                    // The work may have waited for the record since the timer was set.
+                    // The work may have waited for the record after the timer was set.
                     if Instant::now() < self.deadline() {
                         continue;
                     }
@@ -101,7 +102,12 @@ mod tests {
 
     /// Returns the result of `work` with a timeout of zero, extended only by the waiting time of `events`.
     async fn watched(events: &EventSender, work: impl Future<Output = ()>) -> Watched<()> {
-        let model = ModelInUse { endpoint: Endpoint::Vendor { base_url: None }, playback: None, _admission: None };
+        let model = ModelInUse {
+            endpoint: Endpoint::Vendor { base_url: None },
+            playback: None,
+            faulty: None,
+            _admission: None,
+        };
         let (stop, _) = watch::channel(false);
         let (_stop_level, stop_level) = watch::channel(StopLevel::No);
         let clock = Clock {

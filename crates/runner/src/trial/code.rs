@@ -1,5 +1,5 @@
-//! The act phase of a case that is code: the trial carries out the requests of the scenario one after the other, while
-//! the clock runs.
+//! The act phase of a case that is code: the trial carries out the scenario's requests one after another, while the
+//! clock runs.
 
 mod conversations;
 mod judged;
@@ -22,13 +22,13 @@ use super::{Attempt, StopLevel};
 use crate::code::{Claims, Files, ScenarioRequest, Script, ScriptEvent, ScriptFailure};
 use crate::user::Move;
 
-/// Time that a stopped scenario has to deliver its remaining messages. Only work inside the engine can take longer, and
-/// that is abandoned.
+/// Time that a stopped scenario gets to deliver its remaining messages. Only work inside the engine can take longer,
+/// and such work is abandoned.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
-/// Processor time after which a scenario that is still running at its timeout is considered endless.
+/// CPU time after which a scenario that is still running at its timeout is considered endless.
 const BUSY: Duration = Duration::from_secs(1);
-/// Maximum bytes of answers and files that a scenario without mistakes can process within its limits, whatever it does
-/// with them.
+/// Maximum bytes of answers and files that a correct scenario can process within its limits, whatever it does with
+/// them.
 const MOST_HARMLESS: usize = 1024 * 1024;
 
 /// Result of running a scenario.
@@ -53,7 +53,7 @@ pub(super) struct RunningScenario<'s> {
     ending: Option<Ending>,
     /// Error that the scenario received when the agent had ended.
     refused: Option<String>,
-    /// Time of the last message from or answer to the scenario. Since then it has been running on its own.
+    /// Time of the last message from the scenario or answer to it. Since then it has been running on its own.
     last_contact: Instant,
     /// Number of bytes produced by the agent that the scenario received, as JSON.
     given: usize,
@@ -115,7 +115,7 @@ impl<'s> RunningScenario<'s> {
             if self.is_over {
                 break;
             }
-            // Once the agent has used up its time, the scenario has none either.
+            // Once the agent has used up its time, the scenario has none left either.
             if matches!(self.ending, Some(Ending::TimedOut { .. } | Ending::Cancelled)) {
                 self.stop_and_drain().await?;
                 break;
@@ -149,7 +149,7 @@ impl<'s> RunningScenario<'s> {
 
     /// Records a line of the scenario's console.
     fn note(&mut self, text: String) {
-        // If this hits a limit, the next step reports it too.
+        // If this reaches a limit, the next step reports it too.
         let _ = self.turn.record(Step::Notice { from: "test".to_owned(), text });
     }
 
@@ -183,7 +183,7 @@ impl<'s> RunningScenario<'s> {
         let Some(ask) = self.noted(request, ask) else { return Ok(()) };
         let files = Files(self.sandbox.clone());
         if matches!(ask, ScenarioRequest::Send(..) | ScenarioRequest::Converse(..) | ScenarioRequest::Run(..)) {
-            // Claims are about the state at the time they were made.
+            // Claims are about the state at the time when they were made.
             self.consult().await?;
         }
         let answer = match ask {
@@ -306,14 +306,14 @@ impl<'s> RunningScenario<'s> {
     /// Returns the error for a scenario that sends a message to an agent that has ended.
     fn refusal(&mut self) -> String {
         let how = self.ending.as_ref().map(Ending::describe).unwrap_or_default();
-        let first = format!("the agent gave no reply: {how}");
+        let first = format!("the agent did not reply: {how}");
         match &self.refused {
             None => self.refused.insert(first).clone(),
             Some(_) => format!("the agent has ended and accepts no more messages: {how}"),
         }
     }
 
-    /// Handles the end of the time, or a request to stop the run, while the agent is not working.
+    /// Handles a timeout, or a request to stop the run, while the agent is not working.
     async fn out_of_time(&mut self, ending: Ending) -> Result<(), Breakage> {
         let after = match &ending {
             Ending::TimedOut { setting, after_ms } => Some(format!("{} s ({setting})", *after_ms as f64 / 1e3)),
@@ -325,7 +325,7 @@ impl<'s> RunningScenario<'s> {
         };
         let busy = self.last_contact.elapsed();
         let (place, doing) = match self.stopped().await? {
-            // It had thrown before, and only waited for work that it had started.
+            // It had already thrown, and was only waiting for work that it had started.
             Some(trouble @ ScriptFailure::Ended(ScriptError::Thrown { .. })) => return self.ended_badly(trouble),
             Some(ScriptFailure::Ended(error @ ScriptError::TimedOut { .. })) if self.is_endless(busy) => {
                 let reason = format!("the scenario was stopped after {after}: it was still running");
@@ -347,7 +347,7 @@ impl<'s> RunningScenario<'s> {
         self.stopped().await.map(drop)
     }
 
-    /// Stops the scenario and processes the claims it has made until then. Returns why it ended, if it reports that.
+    /// Stops the scenario and processes the claims it has made so far. Returns why it ended, if it reports that.
     async fn stopped(&mut self) -> Result<Option<ScriptFailure>, Breakage> {
         self.script.stop();
         self.is_over = true;
@@ -358,7 +358,7 @@ impl<'s> RunningScenario<'s> {
                 Some(ScriptEvent::Line(text)) => self.note(text),
                 Some(ScriptEvent::Requests(asks)) => {
                     for (request, ask) in asks {
-                        // Nothing new is started, and claims of a stopped trial are not graded.
+                        // Nothing new is started, and a stopped trial's claims are not graded.
                         let noted = ask.ok().and_then(|ask| self.noted(request, ask));
                         if let Some(ScenarioRequest::Assert(claim)) = noted
                             && self.ending != Some(Ending::Cancelled)
@@ -381,7 +381,7 @@ impl<'s> RunningScenario<'s> {
             ScriptFailure::Ended(error) => error,
             ScriptFailure::Stopped(_) => return Ok(()),
         };
-        // The record already says that the agent gave no reply.
+        // The record already says that the agent did not reply.
         if let ScriptError::Thrown { message, .. } = &error
             && self.refused.as_ref() == Some(message)
         {
@@ -395,14 +395,14 @@ impl<'s> RunningScenario<'s> {
             error => error.to_string(),
         };
         if self.is_mistake(&error) {
-            // The claims until then are not evidence: the rest of the test was not run.
+            // The claims so far are not evidence: the rest of the test was not run.
             let help = help(&error).map_or_else(String::new, |help| format!("; {help}"));
             self.ending = Some(Ending::InvalidTest { reason: placed(&error, &reason) + &help });
             return Ok(());
         }
         let place = error.place().cloned().unwrap_or_else(|| self.head());
         let way = error.stack().iter().skip(1).map(|frame| format!("at {frame}"));
-        // The source of the mistake is not known, so both possibilities are named.
+        // The source of the mistake is not known, so both possibilities are mentioned.
         let is_unclear = matches!(&error, ScriptError::Thrown { name, .. } if name == "TypeError");
         let unclear = is_unclear.then(|| {
             "it counts against the agent, because its answer may be the cause; if it is not, the test has a mistake here"
@@ -413,9 +413,9 @@ impl<'s> RunningScenario<'s> {
         Ok(())
     }
 
-    /// Returns `true` if `error` is a mistake in the test's own code, because no answer of the agent can be its cause:
-    /// a name that is not defined, a part of a global object that does not exist, code that never ends, and anything thrown before the first message was sent to the
-    /// agent. Once the agent has ended, its ending takes precedence.
+    /// Returns `true` if `error` is a mistake in the test's own code, because no answer from the agent can cause it: a
+    /// name that is not defined, a part of a global object that does not exist, code that never ends, or anything
+    /// thrown before the first message was sent to the agent. Once the agent has ended, its ending takes precedence.
     fn is_mistake(&self, error: &ScriptError) -> bool {
         if self.ending.is_some() {
             return false;
@@ -443,7 +443,7 @@ impl<'s> RunningScenario<'s> {
     }
 }
 
-/// Returns `true` if the name in the error is in the line that threw it. If a test evaluates code of an agent, that
+/// Returns `true` if the name in the error is in the line that threw it. If a test evaluates code from an agent, that
 /// code has its own names.
 fn is_in_text(error: &ScriptError) -> bool {
     let ScriptError::Thrown { message, .. } = error else { return false };
@@ -452,7 +452,7 @@ fn is_in_text(error: &ScriptError) -> bool {
     !first.is_empty() && error.place().is_some_and(|place| place.text.contains(first))
 }
 
-/// Warning about messages that do not wait for each other.
+/// Warning about messages that do not wait for one another.
 const OVERLAP: &str = "several messages were sent at once in the same conversation, so each waits for the previous \
                        reply; `agents.NAME.send(…)` starts a separate conversation";
 

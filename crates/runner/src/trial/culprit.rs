@@ -1,11 +1,11 @@
-//! Decides who ended the agent's program. A program that its own agent killed has failed; otherwise an agent could take
-//! its failures out of all rates.
+//! Decides who ended the agent's program. If its own agent killed it, the agent has failed; otherwise an agent could
+//! keep its failures out of all rates.
 
 use agent::{Description, KILLED_BY_SIGNAL};
 use model::{Effect, Ending, IntegrityKind, IntegritySign, Trace};
 use sandbox::out_of_memory;
 
-/// Signals that a process sends to end another one. A program that crashes ends by others.
+/// Signals that a process sends to end another one. A program that crashes ends with other signals.
 const SENT: [u32; 8] = [1, 2, 3, 9, 10, 12, 14, 15];
 
 /// Watches for other causes of death while an agent acts.
@@ -15,14 +15,14 @@ pub(super) struct Culprit {
 }
 
 impl Culprit {
-    /// Starts to watch an agent.
+    /// Starts watching an agent.
     pub(super) fn watch(agent: &Description) -> Self {
         Self { kernel_kills: agent.wire.and_then(|_| out_of_memory::kills()) }
     }
 
-    /// Changes `ending` if the agent's program was killed by a command of the agent, and returns that as a sign. The
-    /// harness stops programs only with other endings, no other process sees the program, and the kernel counts its
-    /// kills. What remains are the agent's own commands.
+    /// Changes `ending` if a command of the agent killed the agent's program, and returns that as a sign. The harness
+    /// stops programs only with other endings, no other process sees the program, and the kernel counts its kills.
+    /// What remains are the agent's own commands.
     pub(super) fn judge(&self, ending: &mut Ending, trace: &Trace) -> Option<IntegritySign> {
         let Ending::Aborted { reason } = ending else { return None };
         let signal = signal_in(reason).filter(|signal| SENT.contains(signal))?;
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_its_own_agent_can_only_have_killed_has_failed() {
+    fn a_program_that_only_its_own_agent_can_have_killed_has_failed() {
         let (ending, is_sign) = judged("ended by signal 15", "Bash", Some(0));
         assert!(matches!(ending, Ending::GaveUp { reason } if reason.contains("killed its own program")));
         assert!(is_sign);

@@ -106,7 +106,7 @@ fn read(mut files: Vec<FoundFile>, mut readable: Vec<Readable>) -> Vec<FoundFile
     files
 }
 
-/// Returns the content of a file of at most `most` bytes, if it is text.
+/// Returns the content of a file with at most `most` bytes, if it is text.
 fn text(path: &Path, most: u64) -> Option<String> {
     String::from_utf8(::files::read(path, most).ok()?).ok()
 }

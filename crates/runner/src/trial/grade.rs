@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use agent::Bill;
 use grade::{Check, Judge};
-use model::{AuxiliaryUsage, Collected, Ending, Event, Evidence, Finding, Status};
+use model::{AuxiliaryUsage, Collected, Ending, Event, Evidence, Finding, SideEffects, Status};
 
 use super::act::ActResult;
 use super::code::ScenarioEnd;
@@ -29,12 +29,15 @@ pub(super) struct End {
     pub(super) bill: Bill,
     /// Exit code of the agent's process.
     pub(super) exit_code: Option<i32>,
+    /// What is left on remotes, if some of it was removed.
+    pub(super) side_effects: Option<Vec<SideEffects>>,
 }
 
 impl End {
     pub(super) fn of(evidence: Evidence, findings: Vec<Finding>, warnings: Vec<String>) -> Self {
         let (kept, errors, scores) = (None, Vec::new(), BTreeMap::new());
-        Self { evidence, findings, warnings, kept, errors, scores, judge: None, bill: Bill::default(), exit_code: None }
+        let (judge, bill, exit_code, side_effects) = (None, Bill::default(), None, None);
+        Self { evidence, findings, warnings, kept, errors, scores, judge, bill, exit_code, side_effects }
     }
 
     /// Records that the disk was full while the agent worked. That is not the agent's fault, even if the agent also
@@ -59,7 +62,7 @@ impl End {
 }
 
 impl Attempt<'_> {
-    /// Grades what the agent left.
+    /// Grades what the agent left behind.
     pub(super) async fn grade(&self, act_result: ActResult, collected: Collected) -> Result<End, Interruption> {
         let ActResult { turn, ending, played, agent_ms, .. } = act_result;
         let exit_code = turn.exit_code();
@@ -89,7 +92,7 @@ impl Attempt<'_> {
         Ok(end)
     }
 
-    /// Grades `evidence` with `checks`, including those that need a judge. Returns also the usage of the judge.
+    /// Grades `evidence` with `checks`, including those that need a judge. Also returns the judge's usage.
     pub(super) async fn assess(
         &self,
         checks: &Arc<Vec<Check>>,
@@ -118,7 +121,7 @@ impl Attempt<'_> {
         made.as_ref().map_err(String::as_str)
     }
 
-    /// Fills in the findings of those of `checks` that need a judge, and returns the usage. Judging may take as long as
+    /// Fills in the findings for those `checks` that need a judge, and returns the usage. Judging may take as long as
     /// the trial itself; a run that is asked to stop does not wait for it.
     pub(super) async fn consult(
         &self,

@@ -28,7 +28,7 @@ impl Attempt<'_> {
             return;
         }
         self.events.emit(Event::Waiting { on: "hooks".into() });
-        // Hooks are not isolated, and programs such as git run what the settings of a working directory say.
+        // Hooks are not isolated, and programs such as git run whatever the settings in a working directory say.
         let copy = match sandbox {
             Some(sandbox) => sandbox.copy().await.map(Some),
             None => Ok(None),
@@ -52,7 +52,7 @@ impl Attempt<'_> {
             }
         }
         if let Some(copy) = copy {
-            // Parts of it that cannot be removed now are removed with the sandboxes of the run.
+            // Parts that cannot be removed now are removed with the run's sandboxes.
             let _ = copy.close().await;
         }
     }
@@ -78,14 +78,14 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns `true` if the case combines its assertions by its own rule. Findings of commands are then required in
+/// Returns `true` if the case combines its assertions by its own rule. Commands' findings are then required in
 /// addition, like implicit ones; otherwise each is one more assertion.
 fn has_rule_of_its_own(planned: &PlannedTrial) -> bool {
     let ruling = &planned.case.ruling;
     ruling.scoring.is_some() || ruling.not || planned.case.code.is_some()
 }
 
-/// Makes the id of `finding` unique, because two commands may find the same.
+/// Makes the id of `finding` unique, because two commands may find the same thing.
 fn numbered(mut finding: Finding, others: &[Finding]) -> Finding {
     let is_taken = |id: &str| others.iter().any(|other| other.id == id);
     if is_taken(&finding.id) {

@@ -1,6 +1,7 @@
 //! Life cycle of a trial: provision, act, collect, grade, close. Closing always runs, whatever happened before.
 
 mod act;
+mod canaries;
 mod clock;
 mod code;
 mod culprit;
@@ -12,6 +13,7 @@ mod network;
 pub(crate) mod probe;
 mod record;
 mod regrade;
+mod remotes;
 mod retry;
 mod user;
 
@@ -25,13 +27,14 @@ use jiff::Timestamp;
 use mask::Mask;
 use model::{
     AssertionScope, AttemptRecord, AuxiliaryUsage, Collected, Ending, Event, Limits, Need, NetworkPolicy, Outcome,
-    Phases, ReplyProbes, TrialRecord, Usage,
+    Phases, Probed, ReplyProbes, Step, TrialRecord, Usage,
 };
 use sandbox::supervise::Network;
 use sandbox::{Breakage, Host, Registry, RepositoryDetail, Request, Sandbox, SandboxError, SandboxFactory};
 use tokio::sync::watch;
 
 use self::act::ActResult;
+use self::canaries::{CanaryWatch, canaries_of};
 use self::grade::End;
 use self::network::{TrialNetwork, chosen_policy};
 use self::record::record_of;
@@ -40,6 +43,7 @@ pub(crate) use self::record::{broken, cancelled, panicked, stopped};
 pub use self::regrade::RecordedEvidence;
 pub(crate) use self::regrade::regrade;
 use self::retry::{Changes, Retry};
+use crate::cleanup::RemoteCleaner;
 use crate::control::StopLevel;
 use crate::event_bus::EventSender;
 use crate::grader::Grader;
@@ -47,6 +51,9 @@ use crate::hook::Hook;
 use crate::plan::{Judging, PlannedTrial, RetryOn, Settings};
 use crate::pricing::pricing_of;
 use crate::spending::Spending;
+
+/// Name under which canaries are masked: that of a secret.
+const CANARY_VARIABLE: &str = "CANARY_KEY";
 
 /// State that all trials of a run share.
 pub(crate) struct Shared {
@@ -60,14 +67,18 @@ pub(crate) struct Shared {
     pub(crate) mask: Arc<Mask>,
     pub(crate) spending: Spending,
     pub(crate) hook: Option<Arc<dyn Hook>>,
+    pub(crate) cleaner: Option<Arc<dyn RemoteCleaner>>,
 }
 
 impl Shared {
-    /// Returns the mask of one trial, which includes the secrets of its fixture.
+    /// Returns the mask of one trial, which includes the secrets of its fixture and its canaries.
     pub(crate) fn mask_of(&self, planned: &PlannedTrial) -> Arc<Mask> {
-        match planned.case.fixtures.env.as_slice() {
+        let canaries = canaries_of(planned, &self.settings.sandbox).into_iter();
+        let canaries = canaries.map(|canary| (CANARY_VARIABLE.to_owned(), canary.value));
+        let secrets: Vec<(String, String)> = planned.case.fixtures.env.iter().cloned().chain(canaries).collect();
+        match secrets.as_slice() {
             [] => Arc::clone(&self.mask),
-            env => Arc::new(self.mask.with_fixture(env)),
+            secrets => Arc::new(self.mask.with_fixture(secrets)),
         }
     }
 }
@@ -82,8 +93,8 @@ pub(crate) enum Grading {
     Elsewhere,
 }
 
-/// Returns the record of a trial that is not run: because it is skipped, because its case is broken, or because the
-/// budget of the run is used up. `None` if it must be run.
+/// Returns the record of a trial that is not run because it is skipped, its case is broken, or the run's budget is
+/// used up. `None` if it must be run.
 pub(crate) fn not_run(planned: &PlannedTrial, shared: &Shared) -> Option<TrialRecord> {
     let reason = planned.case.skip.as_deref();
     match reason {
@@ -96,7 +107,7 @@ pub(crate) fn not_run(planned: &PlannedTrial, shared: &Shared) -> Option<TrialRe
     }
 }
 
-/// Sends the event that an attempt starts.
+/// Sends the event for the start of an attempt.
 pub(crate) fn begin(planned: &PlannedTrial, events: &EventSender) {
     let first = planned.case.messages.first();
     events.emit(Event::TrialStarted {
@@ -115,8 +126,8 @@ pub(crate) fn begin(planned: &PlannedTrial, events: &EventSender) {
 /// Runs a trial, whose start has been emitted, to its outcome. Broken attempts are retried as often as the settings
 /// allow, failed ones only if the settings ask for it.
 ///
-/// Futures that only a few trials await (a sandbox, code, a simulated user, a judge) are boxed: otherwise the future of
-/// every trial would have room for all of them, and it is moved several times.
+/// Futures that only a few trials await (a sandbox, code, a simulated user, a judge) are boxed: otherwise the future
+/// of every trial would have room for all of them, and it is moved several times.
 pub(crate) async fn run(
     planned: Arc<PlannedTrial>,
     shared: Arc<Shared>,
@@ -213,7 +224,7 @@ struct Attempt<'a> {
     began: Instant,
     /// The attempts before this one.
     before: &'a [AttemptRecord],
-    /// Limits of the trial, with what earlier attempts used of them.
+    /// Limits of the trial, with what earlier attempts have used.
     limits: Arc<Limits>,
     /// Created on first use.
     judge: OnceLock<Result<Judge, String>>,
@@ -221,6 +232,8 @@ struct Attempt<'a> {
     user: Mutex<Option<AuxiliaryUsage>>,
     /// Durations of the phases so far.
     phases: Mutex<Phases>,
+    /// Watch for the canaries of the trial, if there are any.
+    canaries: Option<Arc<CanaryWatch>>,
     /// Network of the sandbox's processes, once they run, if it is not the machine's.
     network: OnceLock<TrialNetwork>,
 }
@@ -246,11 +259,12 @@ impl<'a> Attempt<'a> {
             judge: OnceLock::new(),
             user: Mutex::default(),
             phases: Mutex::default(),
+            canaries: CanaryWatch::of(&canaries_of(planned, &shared.settings.sandbox)),
             network: OnceLock::new(),
         }
     }
 
-    /// Returns the usage of the simulated user so far, whatever became of the attempt.
+    /// Returns the usage of the simulated user so far, however the attempt ended.
     fn user_took(&self) -> Option<AuxiliaryUsage> {
         *self.user.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -270,7 +284,10 @@ impl<'a> Attempt<'a> {
         let provisioned = self.provision().await;
         self.took(|phases| &mut phases.provision_ms, began);
         let sandbox = provisioned?;
-        let ended = self.in_sandbox(sandbox.clone()).await;
+        let mut ended = self.in_sandbox(sandbox.clone()).await;
+        if let Ok(end) = &mut ended {
+            Box::pin(self.clean_remotes(end)).await;
+        }
         let closed = self.close(sandbox).await;
         let mut end = ended?;
         end.kept = closed.kept;
@@ -290,7 +307,7 @@ impl<'a> Attempt<'a> {
         }
         let reply_probes = std::mem::take(&mut act_result.reply_probes);
         let began = Instant::now();
-        // Pinned here: a future that is passed by value takes its space twice in the one that awaits it.
+        // Pinned here: a future that is passed by value takes up its space twice in the one that awaits it.
         let collected = {
             let collecting = pin!(self.collect(sandbox.clone(), &act_result, reply_probes));
             self.with_grace(collecting).await
@@ -298,7 +315,7 @@ impl<'a> Attempt<'a> {
         self.took(|phases| &mut phases.collect_ms, began);
         let collected = match collected {
             Ok(Ok(collected)) => {
-                // Caused by the agent itself, whatever it reported.
+                // The agent itself caused this, whatever it reported.
                 if let Some(reason) = collected.lost().filter(|_| act_result.ending.goes_on()) {
                     act_result.ending = Ending::GaveUp { reason: reason.to_owned() };
                 }
@@ -339,7 +356,7 @@ impl<'a> Attempt<'a> {
     async fn provision(&self) -> Result<Option<Arc<dyn Sandbox>>, Interruption> {
         let case = &self.planned.case;
         let agent = self.planned.agent;
-        // Also without a sandbox: what a case requires must hold, whoever runs it.
+        // Even without a sandbox, what a case requires must hold, whoever runs it.
         self.check_isolation()?;
         if !self.planned.needs_sandbox() {
             return Ok(None);
@@ -349,6 +366,7 @@ impl<'a> Attempt<'a> {
         let skill = case.subject.installed().cloned();
         let folder = agent.description().folder_of(case.definition);
         let needs_changes = case.skill_eval.is_some()
+            || self.uses_real_remote()
             || retry::retry_on(self.planned, &self.shared.settings) != RetryOn::NONE
             || self.planned.checks.iter().any(|check| check.needs().contains(&Need::Repository));
         let request = Request {
@@ -360,9 +378,16 @@ impl<'a> Attempt<'a> {
                 false => RepositoryDetail::Nothing,
             },
             source_repo: self.shared.settings.sandbox.source_repo.clone(),
-            extra_env: self.shared.settings.sandbox.extra_env.clone(),
+            remote: self.shared.settings.sandbox.remote_of(case),
+            // They are for the real remote.
+            extra_env: match self.uses_real_remote() {
+                true => self.shared.settings.sandbox.extra_env.clone(),
+                false => Vec::new(),
+            },
             setup_timeout: Duration::from_millis(self.shared.settings.sandbox.setup_timeout_ms),
             network: if self.network_policy().is_open() { Network::Open } else { Network::None },
+            faults: case.faults.iter().map(|fault| fault.action.clone()).collect(),
+            canaries: canaries_of(self.planned, &self.shared.settings.sandbox),
             keep: self.shared.settings.sandbox.keep,
         };
         let sandbox = self.unless(StopLevel::Stop, Box::pin(self.shared.factory.make(request))).await??;
@@ -374,7 +399,7 @@ impl<'a> Attempt<'a> {
         Ok(Some(sandbox))
     }
 
-    /// Checks that the isolation of the run is the one that the case requires, and that the agent can work in it.
+    /// Checks that the run's isolation meets the case's requirements, and that the agent can work in it.
     fn check_isolation(&self) -> Result<(), Breakage> {
         let policy = self.network_policy();
         let isolation = self.shared.factory.isolation().with_network(&policy);
@@ -392,7 +417,7 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    /// Returns the network policy of the trial. It applies if its sandbox isolates processes.
+    /// Returns the network policy for the trial. It applies if its sandbox isolates processes.
     fn network_policy(&self) -> NetworkPolicy {
         chosen_policy(self.planned, &self.shared.settings.sandbox).cloned().unwrap_or_default()
     }
@@ -409,7 +434,13 @@ impl<'a> Attempt<'a> {
         act_result: &ActResult,
         reply_probes: Vec<ReplyProbes>,
     ) -> Result<Collected, Breakage> {
-        let Some(sandbox) = sandbox else { return Ok(Collected::default()) };
+        let Some(sandbox) = sandbox else {
+            let collected = Collected { faults: act_result.faults.clone(), ..Collected::default() };
+            if !collected.faults.is_empty() {
+                self.events.emit(Event::Collected(collected.clone()));
+            }
+            return Ok(collected);
+        };
         self.events.emit(Event::Waiting { on: "collecting".into() });
         let mut needs =
             self.needs(|check| !reply_probes.iter().any(|then| check.about() == AssertionScope::Reply(then.reply)));
@@ -428,7 +459,15 @@ impl<'a> Attempt<'a> {
         collected.reply_probes = reply_probes;
         collected.network = self.network.get().map(TrialNetwork::policy);
         collected.integrity.extend(act_result.killed.clone());
+        if let Some(canaries) = &self.canaries {
+            without_planted(&*sandbox, &mut collected);
+            let texts = sandbox.texts(&collected).await;
+            collected.integrity.extend(canaries.signs(act_result.turn.trace(), &*sandbox, &texts));
+        }
         collected.forged_calls.clone_from(&act_result.forged_calls);
+        let (reports, occurrences) = sandbox.faults();
+        occurrences.into_iter().for_each(|occurrence| self.events.emit(Event::Step(Step::Fault(occurrence))));
+        collected.faults = act_result.faults.iter().cloned().chain(reports).collect();
         let is_lost = collected.lost().is_some();
         if !is_lost && self.shared.hook.as_ref().is_some_and(|hook| hook.wants_patch()) {
             collected.patch = sandbox.patch(&collected).await;
@@ -456,7 +495,7 @@ impl<'a> Attempt<'a> {
         until(stopped, work).await
     }
 
-    /// Runs `work`, which has the grace period of agents once the run is asked to stop.
+    /// Runs `work`, which gets the agents' grace period once the run is asked to stop.
     async fn with_grace<T>(&self, work: impl Future<Output = T>) -> Result<T, Interruption> {
         let (mut stopped, mut killed) = (self.stop_level.clone(), self.stop_level.clone());
         let grace = Duration::from_millis(self.shared.settings.stop_grace_ms);
@@ -465,6 +504,16 @@ impl<'a> Attempt<'a> {
             let _ = tokio::time::timeout(grace, killed.wait_for(|stop_level| *stop_level >= StopLevel::Kill)).await;
         };
         until(stopped, work).await
+    }
+}
+
+/// Removes the canaries that the agent did not change from the lists of files.
+fn without_planted(sandbox: &dyn Sandbox, collected: &mut Collected) {
+    let planted = sandbox.planted();
+    for probe in &mut collected.probes {
+        if let Probed::Files { files, .. } = &mut probe.found {
+            files.retain(|file| !planted.contains(&file.path));
+        }
     }
 }
 

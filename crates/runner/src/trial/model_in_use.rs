@@ -5,31 +5,45 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Description, Endpoint, Turn, WAITING_ON_PROVIDER};
-use model::{Ending, Limits, Trace};
+use llm::{FaultyModel, Model};
+use model::{CaseFault, Ending, Event, FaultReport, Limits, Step, Trace};
 use sandbox::Sandbox;
 
 use super::Shared;
+use crate::event_bus::EventSender;
 use crate::plan::{ModelChoice, PlannedTrial};
+
+/// Name of the provider of scripts.
+const SCRIPTED: &str = "scripted:";
 
 /// A model while a trial uses it.
 pub(super) struct ModelInUse {
     pub(super) endpoint: Endpoint,
     pub(super) playback: Option<Arc<llm::Playback>>,
+    /// The model with the faults of the case, if there are any.
+    pub(super) faulty: Option<Arc<FaultyModel>>,
     pub(super) _admission: Option<gateway::Admission>,
 }
 
 impl ModelInUse {
     /// Returns the model of the agent; a scripted one is restarted for each attempt.
-    pub(super) fn of(planned: &PlannedTrial, shared: &Shared, sandbox: Option<&dyn Sandbox>) -> Self {
+    pub(super) fn of(
+        planned: &PlannedTrial,
+        shared: &Shared,
+        sandbox: Option<&dyn Sandbox>,
+        events: &EventSender,
+    ) -> Self {
+        let of_vendor = |endpoint, faulty| Self { endpoint, playback: None, faulty, _admission: None };
+        let base_url = shared.settings.arms.base_url.as_deref();
         let script = match &planned.model {
             ModelChoice::Vendor(Some(name)) if planned.agent.description().asks_providers => {
-                let base_url = shared.settings.arms.base_url.as_deref();
-                let endpoint = Endpoint::Provider(shared.settings.providers.model(name, base_url));
-                return Self { endpoint, playback: None, _admission: None };
+                let opened = shared.settings.providers.model(name, base_url);
+                let faulty = opened.as_ref().ok().and_then(|model| with_faults(model, name, planned, shared, events));
+                let model = opened.map(|model| faulty.clone().map_or(model, |faulty| faulty as Arc<dyn Model>));
+                return of_vendor(Endpoint::Provider(model), faulty);
             }
             ModelChoice::Vendor(_) => {
-                let base_url = shared.settings.arms.base_url.clone();
-                return Self { endpoint: Endpoint::Vendor { base_url }, playback: None, _admission: None };
+                return of_vendor(Endpoint::Vendor { base_url: base_url.map(str::to_owned) }, None);
             }
             ModelChoice::Scripted(script) => script,
         };
@@ -37,28 +51,40 @@ impl ModelInUse {
         let playback = Arc::new(script.play(llm::ScriptContext {
             sandbox: place(sandbox.map(Sandbox::work)),
             home: place(sandbox.map(Sandbox::home)),
-            without_tools: planned.setup.closed_tools.as_ref().is_some_and(Vec::is_empty),
+            without_tools: without_tools(planned),
         }));
-        match (&shared.gateway, planned.agent.description().wire) {
+        let model: Arc<dyn Model> = playback.clone();
+        let faulty = with_faults(&model, SCRIPTED, planned, shared, events);
+        let (endpoint, admission) = match (&shared.gateway, planned.agent.description().wire) {
             (Some(gateway), Some(_)) => {
                 let token = format!("trialrun-{}", uuid::Uuid::now_v7().simple());
-                let admission = gateway.admit(token.clone(), Arc::clone(&playback));
-                let endpoint = Endpoint::Gateway { base_url: gateway.base_url(), token };
-                Self { endpoint, playback: Some(playback), _admission: Some(admission) }
+                let admission = match &faulty {
+                    Some(faulty) => gateway.admit(token.clone(), Arc::clone(faulty)),
+                    None => gateway.admit(token.clone(), Arc::clone(&playback)),
+                };
+                (Endpoint::Gateway { base_url: gateway.base_url(), token }, Some(admission))
             }
-            _ => Self { endpoint: Endpoint::Script(Arc::clone(&playback)), playback: Some(playback), _admission: None },
-        }
+            _ => {
+                let model = faulty.clone().map_or(model, |faulty| faulty as Arc<dyn Model>);
+                (Endpoint::Script { model, name: playback.name().to_owned() }, None)
+            }
+        };
+        Self { endpoint, playback: Some(playback), faulty, _admission: admission }
     }
 
-    /// Returns how the act phase ended when the wall clock ran out. Must be called at that moment: a request that is
+    /// Returns how the act phase ended when the time ran out. Must be called at that moment: a request that is
     /// unanswered then was held up by the model, and afterwards the agent has left.
     pub(super) fn timed_out(&self, limits: &Limits, waiting_on: &str) -> Ending {
         let setting = limits.timeout_from.clone().unwrap_or_default();
         let timeout = limits.timeout_ms as f64 / 1000.0;
+        // Faults of the case are part of the test, so the agent must cope with them in time.
+        if self.faulty.as_ref().is_some_and(|faulty| faulty.has_occurred()) {
+            return Ending::TimedOut { setting, after_ms: limits.timeout_ms };
+        }
         let failed = |what: &str| Ending::ProviderFailed {
             reason: format!("{what} when the trial's timeout of {timeout} s expired ({setting})"),
         };
-        // A request that has just arrived is not what took the time.
+        // A request that has just arrived did not use up the time.
         let held_up = Duration::from_millis(limits.timeout_ms / 2).min(Duration::from_secs(1));
         match self.playback.as_ref().and_then(|playback| playback.in_flight()) {
             Some(waited) if waited >= held_up => {
@@ -73,15 +99,32 @@ impl ModelInUse {
         }
     }
 
-    /// Returns the ids of the calls in `trace` that no model asked for. The gateway has seen all requests, so a call that
-    /// was not in an answer was written into the output of the agent's program.
+    /// Returns the ids of the calls in `trace` that no model requested. The gateway has seen all requests, so a call
+    /// that was not in a response was written into the output of the agent's program.
     pub(super) fn forged(&self, agent: &Description, trace: &Trace) -> Vec<String> {
         match (&self.endpoint, &self.playback, &agent.call_ids) {
             (Endpoint::Gateway { .. }, Some(playback), Some(call_ids)) => {
-                call_ids.forged(trace.calls.iter().map(|traced| &traced.call), &playback.calls())
+                let mut asked = playback.calls();
+                asked.extend(self.faulty.iter().flat_map(|faulty| faulty.calls()));
+                call_ids.forged(trace.calls.iter().map(|traced| &traced.call), &asked)
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Returns what became of those faults of the case that hit model requests, in the order of the case.
+    pub(super) fn fault_reports(&self, faults: &[CaseFault]) -> Vec<FaultReport> {
+        let Some(faulty) = &self.faulty else { return Vec::new() };
+        let of_requests = faults.iter().filter(|fault| fault.action.requests().is_some());
+        of_requests
+            .zip(faulty.hits())
+            .map(|(fault, hits)| FaultReport {
+                fault: fault.action.kind(),
+                detail: fault.action.describe(),
+                hits,
+                total: faulty.requests(),
+            })
+            .collect()
     }
 
     /// Returns how long a provider on the network has not responded to a request.
@@ -94,6 +137,12 @@ impl ModelInUse {
 
     /// Records the requests and the problems of a scripted model, which are more precise than the agent's report.
     pub(super) fn record(&self, turn: &mut Turn, ending: &mut Ending) {
+        // The provider did not fail; the agent did not get over the fault.
+        if let Ending::ProviderFailed { reason } = ending
+            && self.faulty.as_ref().is_some_and(|faulty| faulty.is_broken())
+        {
+            *ending = Ending::GaveUp { reason: std::mem::take(reason) };
+        }
         let Some(playback) = &self.playback else { return };
         for step in playback.take_steps() {
             let _ = turn.record(step);
@@ -111,4 +160,27 @@ impl ModelInUse {
             *ending = Ending::ProviderFailed { reason: fault.reason };
         }
     }
+}
+
+/// Returns `model` with those faults of the case that hit model requests; `None` if there are none.
+fn with_faults(
+    model: &Arc<dyn Model>,
+    name: &str,
+    planned: &PlannedTrial,
+    shared: &Shared,
+    events: &EventSender,
+) -> Option<Arc<FaultyModel>> {
+    let faults = planned.case.faults.iter().map(|fault| &fault.action);
+    let faults: Vec<_> = faults.filter(|fault| fault.requests().is_some()).cloned().collect();
+    if faults.is_empty() {
+        return None;
+    }
+    let events = events.clone();
+    let report = move |occurrence| events.emit(Event::Step(Step::Fault(occurrence)));
+    let providers = (&shared.settings.providers, name);
+    Some(Arc::new(FaultyModel::new(Arc::clone(model), faults, without_tools(planned), providers, report)))
+}
+
+fn without_tools(planned: &PlannedTrial) -> bool {
+    planned.setup.closed_tools.as_ref().is_some_and(Vec::is_empty)
 }

@@ -1,4 +1,4 @@
-//! The network of a trial: its policy, and the relay that is the only way out if the policy is not `open`.
+//! A trial's network: its policy, and the relay that is the only way out if the policy is not `open`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,10 +13,11 @@ use sandbox::supervise::{Arrival, Listeners};
 use sandbox::{Breakage, Sandbox};
 use tokio::task::JoinSet;
 
+use super::canaries::CanaryWatch;
 use crate::event_bus::EventSender;
 use crate::plan::{PlannedTrial, SandboxSettings};
 
-/// Pause after the system could not accept a connection, because there are no file descriptors left.
+/// Pause after the system could not accept a connection because no file descriptors were left.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Returns the network policy that applies to a trial, if the command line, the case or the project sets one.
@@ -24,7 +25,7 @@ pub(super) fn chosen_policy<'a>(planned: &'a PlannedTrial, settings: &'a Sandbox
     settings.network_over_case.as_ref().or(planned.case.network.as_ref()).or(settings.network.as_ref())
 }
 
-/// Attempts of the processes of a trial to reach hosts, in order.
+/// Attempts by a trial's processes to reach hosts, in order.
 type Attempts = Arc<Mutex<Vec<EgressAttempt>>>;
 
 /// The network of a trial while its processes run. Dropping it closes all connections.
@@ -36,7 +37,7 @@ pub(super) struct TrialNetwork {
 }
 
 impl TrialNetwork {
-    /// Begins to serve the processes of `sandbox`. Returns `None` if they use the network of the machine.
+    /// Starts serving the processes of `sandbox`. Returns `None` if they use the machine's network.
     ///
     /// # Errors
     /// Returns an error if the policy cannot be applied.
@@ -45,6 +46,7 @@ impl TrialNetwork {
         planned: &PlannedTrial,
         context: &SessionContext,
         sandbox: &dyn Sandbox,
+        canaries: Option<&Arc<CanaryWatch>>,
         events: &EventSender,
     ) -> Result<Option<Self>, Breakage> {
         if policy.is_open() {
@@ -65,8 +67,11 @@ impl TrialNetwork {
         let proxies = Proxies::of(|name| context.host.env.get(name).map(String::as_str));
         let attempts = Attempts::default();
         let report = {
-            let (attempts, events) = (Arc::clone(&attempts), events.clone());
+            let (attempts, events, canaries) = (Arc::clone(&attempts), events.clone(), canaries.cloned());
             move |mut attempt: EgressAttempt, written: &str| {
+                if let Some(canaries) = &canaries {
+                    canaries.see_host(written);
+                }
                 // The usual spelling of a host is in lower case, in which the masks do not find a secret.
                 if let Cow::Owned(masked) = events.mask().text(written) {
                     attempt.host = masked;
@@ -75,7 +80,13 @@ impl TrialNetwork {
                 events.emit(Event::Step(Step::Egress(attempt)));
             }
         };
-        let relay = Relay::new(rules, &proxies, report);
+        let canaries = canaries.cloned();
+        let request = move |head: &str| {
+            if let Some(canaries) = &canaries {
+                canaries.see_request(head);
+            }
+        };
+        let relay = Relay::new(rules, &proxies, report, request);
         let serving = tokio::spawn(serve(listeners, Arc::clone(&relay), Arc::new(forwards)));
         Ok(Some(Self { policy: policy.clone(), relay, attempts, serving }))
     }

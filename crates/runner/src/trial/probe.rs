@@ -10,17 +10,17 @@ use model::{Change, Collected, FileChange, Need, Probe, Probed};
 use sandbox::{Sandbox, SandboxCopy};
 
 use super::files;
-use sandbox::supervise::{self, MARK, TROUBLE};
+use sandbox::supervise::{self, MESSAGE_PREFIX, SUPERVISOR_FAILED};
 
-/// Maximum bytes of a file that are read, and of its text as it is recorded.
+/// Maximum number of bytes that are read from a file, and that are recorded of its text.
 const MOST_OF_A_FILE: u64 = 16 * 1024 * 1024;
 
-/// Maximum bytes of each output of a command that are kept.
+/// Maximum number of bytes kept of each of a command's outputs.
 const MOST_OUTPUT: usize = 64 * 1024;
 
-/// Probes everything in `needs`, each once: first the files, then the commands. Commands run one after the other in one
-/// copy of the sandbox, so that later probes find no trace of them. `changed` are the files that are known to have
-/// changed. If the agent removed or closed its working directory, that is the result of each probe.
+/// Probes everything in `needs`, without duplicates: first the files, then the commands. Commands run one after
+/// another in one copy of the sandbox, so later probes do not find their traces. `changed` are the files that are
+/// known to have changed. If the agent removed or closed its working directory, that is the result of each probe.
 pub(crate) async fn run(
     sandbox: &dyn Sandbox,
     needs: impl IntoIterator<Item = Need>,
@@ -62,17 +62,17 @@ pub(crate) async fn run(
     probes
 }
 
-/// Returns the result of probing a sandbox in which the agent left nothing to examine, for everything in `needs`.
+/// Returns, for everything in `needs`, the result of probing a sandbox in which the agent left nothing to examine.
 pub(crate) fn lost(sandbox: &dyn Sandbox, needs: impl IntoIterator<Item = Need>, reason: String) -> Collected {
     Collected {
         files_changed: vec![FileChange { path: ".".to_owned(), change: Change::Deleted }],
-        // The repository is always part of it, so that a case without assertions about files is also known to be lost.
+        // The repository is always included, so that a case without assertions about files is also known to be lost.
         probes: all(needs.into_iter().chain([Need::Repository]), &Probed::Lost { reason }),
         ..sandbox.places()
     }
 }
 
-/// Returns a probe with the result `found` for each of `needs`.
+/// Returns a probe with the result `found` for each need.
 fn all(needs: impl IntoIterator<Item = Need>, found: &Probed) -> Vec<Probe> {
     let mut probes: Vec<Probe> = Vec::new();
     for need in needs {
@@ -97,7 +97,7 @@ async fn run_in_a_copy(sandbox: &dyn Sandbox, commands: Vec<(String, Need)>) -> 
         probes.push(Probe { key, need, found });
     }
     if let Ok(copy) = copy {
-        // Parts of it that cannot be removed now are removed with the sandboxes of the run.
+        // Parts that cannot be removed now are removed with the run's sandboxes.
         let _ = copy.close().await;
     }
     probes
@@ -113,7 +113,7 @@ async fn file(work: &Path, path: &str) -> Probed {
     }
 }
 
-/// Returns what is at `path` below `work`, whose links are resolved. Nothing outside of `work` is accessed.
+/// Returns what is at `path` below `work`, whose links are resolved. Nothing outside `work` is accessed.
 fn look_at(work: &Path, path: &str) -> io::Result<Probed> {
     Ok(match ::files::find(work, Path::new(path))? {
         Found::Nothing => Probed::Nothing,
@@ -136,7 +136,7 @@ fn contents(file: File) -> io::Result<Probed> {
 }
 
 /// Returns the length of the part of `text` that is recorded. A control character takes six bytes in the record, so a
-/// file that consists of zeros would need six times its size several times over.
+/// file full of zeros would need six times its size, several times over.
 fn recorded_prefix(text: &str) -> usize {
     let mut left = MOST_OF_A_FILE as usize;
     for (at, character) in text.char_indices() {
@@ -156,7 +156,7 @@ async fn command(copy: &SandboxCopy, run: &str, timeout: Duration) -> Probed {
     };
     let stderr = output.stderr.text();
     let code = output.status.code();
-    if code == Some(i32::from(TROUBLE)) && stderr.contains(MARK) {
+    if code == Some(i32::from(SUPERVISOR_FAILED)) && stderr.contains(MESSAGE_PREFIX) {
         return Probed::Failed { reason: stderr.trim().replace('\n', " ") };
     }
     match code {
@@ -165,7 +165,7 @@ async fn command(copy: &SandboxCopy, run: &str, timeout: Duration) -> Probed {
             exit_code: code.filter(|_| !output.timed_out),
             stdout: output.stdout.text(),
             stderr,
-            clipped: output.stdout.left_out() + output.stderr.left_out() > 0,
+            clipped: output.stdout.omitted() + output.stderr.omitted() > 0,
         },
     }
 }

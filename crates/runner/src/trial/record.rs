@@ -1,4 +1,4 @@
-//! Record of a trial: its evidence and findings in the form that reports have.
+//! Record of a trial: its evidence and findings in the form used in reports.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::plan::PlannedTrial;
 
 /// Returns the record of an attempt that ran to its end.
 pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
-    let End { evidence, findings, mut warnings, kept, errors, scores, judge, bill, exit_code } = end;
+    let End { evidence, findings, mut warnings, kept, errors, scores, judge, bill, exit_code, side_effects } = end;
     warnings.extend(grade::warnings(&planned.case, &evidence).iter().map(ToString::to_string));
     let agent_ms = evidence.agent_ms();
     let integrity = grade::integrity(&evidence);
@@ -97,7 +97,9 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
             .subject
             .installed()
             .map(|skill| grade::made_use_of(&trace, planned.case.definition, &skill.name)),
-        side_effects: collected.repository_change.as_deref().map(RepositoryChange::side_effects).unwrap_or_default(),
+        side_effects: side_effects.unwrap_or_else(|| {
+            collected.repository_change.as_deref().map(RepositoryChange::side_effects).unwrap_or_default()
+        }),
         exit_code,
         agent_ms,
         session_id: trace.session_id.clone(),
@@ -105,6 +107,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         auth: trace.auth.clone(),
         network: collected.network,
         egress: trace.egress,
+        injected_faults: collected.faults,
         integrity,
         files_changed: collected.files_changed,
         sandbox: kept,
@@ -115,7 +118,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
     }
 }
 
-/// Returns `true` if the record of a trial with this outcome contains the variables of its case.
+/// Returns `true` if the record of a trial with this outcome contains the case's variables.
 fn has_vars(log_vars: &LogVars, outcome: Outcome) -> bool {
     match log_vars {
         LogVars::Always => true,
@@ -124,7 +127,7 @@ fn has_vars(log_vars: &LogVars, outcome: Outcome) -> bool {
     }
 }
 
-/// Returns the replies of a trial; their answers only if there are several.
+/// Returns a trial's replies; their answers only if there are several.
 fn replies(trace: &Trace) -> Vec<ReplyRecord> {
     let is_only = trace.replies.len() == 1;
     let reply = |reply: &TracedReply| ReplyRecord {
@@ -147,20 +150,21 @@ fn open_because(findings: &[Finding], ruling: &OutcomeRule) -> Option<String> {
     let reason = first_of(findings, Status::Undecided, false)
         .or_else(|| ruling.scoring.and_then(|scoring| scoring.reason(findings)))?;
     let open = findings.iter().filter(|finding| !finding.is_decided()).count();
+    let noun = if open == 1 { "assertion" } else { "assertions" };
     Some(match Outcome::of_decided(findings, ruling) {
-        Some(true) => format!("passed but for {open} undecided: {reason}"),
+        Some(true) => format!("passed except for {open} undecided {noun}: {reason}"),
         _ => reason,
     })
 }
 
-/// Returns `true` if all undecided findings are those of a judge.
+/// Returns `true` if all undecided findings are a judge's.
 fn is_judges(findings: &[Finding]) -> bool {
     let mut open = findings.iter().filter(|finding| finding.status == Status::Undecided).peekable();
     open.peek().is_some() && open.all(|finding| finding.judged)
 }
 
-/// Returns the first finding with `status` and the number of others. If the act phase ended badly, that is the cause of
-/// the rest, so the implicit finding about the ending comes first.
+/// Returns the first finding with `status` and the number of others. If the act phase ended badly, this is the cause
+/// of the rest, so the implicit finding about the ending comes first.
 fn first_of(findings: &[Finding], status: Status, ended_badly: bool) -> Option<String> {
     let all: Vec<&Finding> = findings.iter().filter(|finding| finding.status == status).collect();
     let of_ending = all.iter().find(|finding| ended_badly && finding.implicit);
@@ -169,7 +173,7 @@ fn first_of(findings: &[Finding], status: Status, ended_badly: bool) -> Option<S
     Some(format!("{}: {}{rest}", first.id, first.reason))
 }
 
-/// Returns the record of a trial that an infrastructure problem kept from a verdict.
+/// Returns the record of a trial that an infrastructure problem prevented from getting a verdict.
 pub(crate) fn broken(planned: &PlannedTrial, breakage: &Breakage) -> TrialRecord {
     TrialRecord {
         outcome: Outcome::Broken,

@@ -17,7 +17,7 @@ use crate::plan::PlannedTrial;
 /// Reason why an assertion cannot be decided.
 const MASKED_NOW: &str = "it examines text that is `[masked]` in the record";
 
-/// Kind of the findings of hooks.
+/// Type of findings by hooks.
 const HOOK: &str = "hook";
 
 /// Recorded evidence of an attempt.
@@ -29,11 +29,11 @@ pub struct RecordedEvidence {
     pub steps: Vec<Step>,
     /// Contents of the sandbox; absent if they were not collected.
     pub collected: Option<Collected>,
-    /// Number of events that another version wrote, which this one cannot read.
+    /// Number of events written by another version, which this one cannot read.
     pub unknown: usize,
 }
 
-/// Grades a trial again: with the planned checks and the recorded evidence. The record of the agent is not changed.
+/// Grades a trial again, with the planned checks and the recorded evidence. The record of the agent is not changed.
 pub(crate) async fn regrade(
     planned: &Arc<PlannedTrial>,
     shared: &Arc<Shared>,
@@ -67,7 +67,7 @@ pub(crate) async fn regrade(
             let mut end = End { judge, bill: Bill::default(), ..End::of(evidence, findings, Vec::new()) };
             end.warnings.extend(unknown_now);
             if unknown > 0 {
-                end.warnings.push(format!("{unknown} recorded events are from another version and were left out"));
+                end.warnings.push(format!("{unknown} recorded events are from another version and were omitted"));
             }
             record_of(planned, end)
         }
@@ -81,7 +81,7 @@ pub(crate) async fn regrade(
     new
 }
 
-/// Corrects `findings` where the record masks something that their checks look at: the earlier verdict is kept if the
+/// Corrects `findings` if the record masks something that their checks look at: the earlier verdict is kept if the
 /// assertion is the same, otherwise the finding is undecided. Judges never saw the user's secrets, so their verdicts
 /// stand. Returns a one-line warning about it.
 fn what_is_masked(

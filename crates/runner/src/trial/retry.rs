@@ -21,7 +21,7 @@ pub(super) enum Retry {
     Refused(String),
     /// Retry.
     Yes,
-    /// Retry because of how the agent ended. The usage of the attempt counts against the trial's budgets.
+    /// Retry because of how the agent ended. The attempt's usage counts against the trial's budgets.
     Counted,
 }
 
@@ -86,8 +86,8 @@ fn is_trouble(on: RetryOn, max_duration_from: &str, ending: &Ending) -> bool {
     }
 }
 
-/// Returns how the act phase ended in suites where the agent's exit code counts: a process that exits by itself with an
-/// error gave up.
+/// Returns how the act phase ended in suites where the agent's exit code counts: a process that exits on its own with
+/// an error gave up.
 pub(super) fn counted(ending: Ending, exit_code: Option<i32>) -> Ending {
     match (ending, exit_code) {
         (Ending::Aborted { reason }, Some(1..NOT_ITS_OWN)) => Ending::GaveUp { reason },

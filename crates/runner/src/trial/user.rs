@@ -1,4 +1,4 @@
-//! Playing the user of a case, message by message.
+//! Plays the user in a case, message by message.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -15,7 +15,7 @@ impl Attempt<'_> {
     /// Returns a player for `user`.
     ///
     /// # Errors
-    /// If there is no model for it, which a retry does not change.
+    /// Returns an error if there is no model for it, which a retry does not change.
     pub(super) fn player(&self, user: SimulatedUser) -> Result<Player, Breakage> {
         let (model, name) = self
             .shared
@@ -25,7 +25,8 @@ impl Attempt<'_> {
         Ok(Player::new(model, name, user, Arc::clone(self.events.mask())))
     }
 
-    /// Returns the next move of the user. Its time does not count as the agent's, and its usage is kept apart.
+    /// Returns the user's next move. The time this takes does not count as the agent's, and the usage is kept
+    /// separate.
     pub(super) async fn next_move(
         &self,
         player: &mut Player,

@@ -1,4 +1,4 @@
-//! A user simulated by a model. The cost and the failures of the model are kept apart from the agent: a user that cannot
+//! A user simulated by a model. The model's cost and failures are kept separate from the agent's: a user that cannot
 //! be simulated makes a trial broken, never failed.
 
 mod prompt;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 /// Maximum size of a message of a simulated user, in bytes. A model that writes more is out of control.
 const LONGEST: usize = 16 * 1024;
 
-/// Maximum number of tokens of one answer of the model.
+/// Maximum number of tokens in one answer from the model.
 const MOST_TOKENS: u64 = 2_000;
 
 /// Player of the user in one trial.
@@ -27,7 +27,7 @@ pub(crate) struct Player {
     spent: AuxiliaryUsage,
 }
 
-/// Next move of the user.
+/// The user's next move.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Move {
     /// Sends a message.
@@ -36,14 +36,14 @@ pub(crate) enum Move {
     Leave(String),
 }
 
-/// Reason why the next move of the user is not known.
+/// Reason why the user's next move is not known.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("the model that plays the user failed: {0}")]
 pub(crate) struct PlayerError(StructuredReplyError);
 
 impl PlayerError {
-    /// Returns how the trial ends because of it. A script without an answer is the user's mistake, not a provider's
-    /// failure.
+    /// Returns how the trial ends because of it. A script without an answer is the user's mistake rather than a
+    /// provider's failure.
     pub(crate) fn ending(&self) -> Ending {
         let reason = self.to_string();
         match &self.0 {
@@ -56,7 +56,7 @@ impl PlayerError {
 }
 
 impl Player {
-    /// Has `model`, which its provider knows as `name`, play `user`. The values that `mask` knows are not sent to it.
+    /// Has `model`, which its provider calls `name`, play `user`. Values that `mask` knows are not sent to it.
     pub(crate) fn new(model: Arc<dyn Model>, name: String, user: SimulatedUser, mask: Arc<Mask>) -> Self {
         Self { model, name, user, mask, sent_messages: 0, spent: AuxiliaryUsage::default() }
     }
@@ -66,10 +66,10 @@ impl Player {
         &self.user.persona
     }
 
-    /// Returns the next move of the user after the conversation in `trace`. A model that fails is asked once more.
+    /// Returns the user's next move after the conversation in `trace`. A model that fails is asked once more.
     ///
     /// # Errors
-    /// If it fails again.
+    /// Returns an error if it fails again.
     pub(crate) async fn next(&mut self, trace: &Trace) -> Result<Move, PlayerError> {
         if self.sent_messages >= self.user.max_turns {
             return Ok(Move::Leave(format!(

@@ -5,7 +5,7 @@ use model::{Excerpt, Step, Tokens, Usage};
 
 use super::*;
 
-/// A model that gives these answers one after the other, and keeps the requests.
+/// A model that gives these answers one after another, and keeps the requests.
 struct Script {
     answers: Mutex<Vec<Result<Value, ProviderError>>>,
     asked: Mutex<Vec<Request>>,

@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use model::{IsolationLayer, NetworkPolicy};
 use tokio::process::Command;
 
+use super::faults::SandboxFaults;
 use super::{SandboxError, SandboxOptions};
 use crate::Host;
 use crate::supervise::{Isolation, Listeners, Network, ServedPorts, Supervisor};
 
-/// Folders of the system, which processes see read-only.
+/// System folders, which processes see read-only.
 const SYSTEM: [&str; 13] = [
     "/usr",
     "/bin",
@@ -31,31 +32,31 @@ const SYSTEM: [&str; 13] = [
     "/var/lib/ca-certificates",
 ];
 
-/// File that names the DNS servers. Without it, programs ask this machine.
+/// File that lists the DNS servers. Without it, programs ask this machine.
 const RESOLVER: &str = "/etc/resolv.conf";
 
-/// Files of the system that are often links to places outside of [`SYSTEM`].
+/// System files that are often links to locations outside [`SYSTEM`].
 const LINKED: [&str; 3] = [RESOLVER, "/etc/hosts", "/etc/localtime"];
 
-/// Variables of the host that processes inherit and that name files.
+/// Variables inherited from the host that contain paths of files.
 const CERTIFICATES: [&str; 3] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// Folder whose private files are hidden. A run as user 0 could read them otherwise.
 const SETTINGS: &str = "/etc";
 
-/// Maximum number of private files that are looked for.
+/// Maximum number of private files that are searched for.
 const MOST_PRIVATE: usize = 10_000;
 
-/// Variables that name the proxy.
+/// Variables for the proxy.
 const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 
-/// Variables that name the hosts that are reached without the proxy.
+/// Variables for the hosts that are reached without the proxy.
 const NO_PROXIES: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-/// Hosts that are reached without the proxy: those in the network of the sandbox itself.
+/// Hosts that are reached without the proxy: those in the sandbox's own network.
 const OWN_HOSTS: &str = "localhost,.localhost,127.0.0.1,127.0.0.0/8,::1,[::1],0.0.0.0";
 
-/// Port of the proxy in the network of the sandbox, unless it is needed for something else.
+/// Port of the proxy in the sandbox's network, unless it is needed for something else.
 const PROXY_PORT: u16 = 3128;
 
 /// Variable that makes Node.js use the proxy.
@@ -69,12 +70,12 @@ pub(super) struct Confinement {
     private: Vec<PathBuf>,
     layers: Vec<IsolationLayer>,
     policy: NetworkPolicy,
-    /// File that names the DNS servers of the machine.
+    /// File that lists the machine's DNS servers.
     resolver: Option<PathBuf>,
 }
 
 impl Confinement {
-    /// Determines what is visible, and asks the machine whether it can isolate processes so.
+    /// Determines what is visible, and checks whether the machine can isolate processes accordingly.
     ///
     /// # Errors
     /// Returns an error if it cannot.
@@ -90,7 +91,7 @@ impl Confinement {
         let own = host.home.iter().chain([&host.temp]).chain(&options.private);
         let private: Vec<PathBuf> = own.map(|path| files::follow(path).path).collect();
         if let Some(path) = private.iter().find(|path| readable.contains(path)) {
-            return Err(refused(format!("{} is a folder of the system, which every trial sees", path.display())));
+            return Err(refused(format!("{} is a system folder, which every trial sees", path.display())));
         }
         let mut hidden: Vec<PathBuf> = private.iter().filter(|path| is_below(&readable, path)).cloned().collect();
         if nix::unistd::geteuid().is_root() {
@@ -101,6 +102,7 @@ impl Confinement {
             hidden,
             tools: Vec::new(),
             writable: Vec::new(),
+            read_only: Vec::new(),
             network: Network::None,
             served: None,
             limits: options.limits.clone(),
@@ -113,7 +115,7 @@ impl Confinement {
         }
         common.tools = tools.into_paths();
         let layers = match host.supervisor.layers(&common) {
-            // Trials that use the network of the machine can still run.
+            // Trials that use the machine's network can still run.
             Err(reason) if options.network.is_open() => {
                 common.network = Network::Open;
                 let mut layers = host.supervisor.layers(&common).map_err(refused)?;
@@ -132,8 +134,8 @@ impl Confinement {
         model::Isolation { sandbox, network, layers: self.layers.clone() }
     }
 
-    /// Returns a command that runs isolated. `places` are the directories that it can write: their real paths, and the
-    /// paths at which it sees them. The first one is also its `/tmp`.
+    /// Returns a command that runs isolated. `places` are the directories to which it can write: their real paths, and
+    /// the paths at which it sees them. The first one is also its `/tmp`.
     pub(super) fn command(
         &self,
         supervisor: &Supervisor,
@@ -150,6 +152,9 @@ impl Confinement {
         isolation.tools.extend(tools.into_paths());
         isolation.writable.extend(places.first().map(|(tmp, _)| (tmp.clone(), PathBuf::from("/tmp"))));
         isolation.writable.extend(places.iter().cloned());
+        isolation.tools.extend(own.fault_programs.clone());
+        isolation.writable.extend(own.fault_runs.iter().map(|path| (path.clone(), path.clone())));
+        isolation.read_only.clone_from(&own.read_only);
         if own.network == Network::None {
             isolation.hidden.extend(self.resolver.clone());
         }
@@ -163,7 +168,7 @@ impl Confinement {
     }
 }
 
-/// Sets the variables that name the proxy of the sandbox. A proxy of the machine cannot be reached from it.
+/// Sets the variables for the sandbox's proxy. The machine's proxy cannot be reached from the sandbox.
 fn set_proxy(command: &mut Command, served: Option<&ServedPorts>) {
     let proxy = served.and_then(|served| served.ports.first()).map(|port| format!("http://127.0.0.1:{port}"));
     for name in PROXIES {
@@ -184,11 +189,18 @@ pub(super) struct Surroundings {
     shown: Vec<PathBuf>,
     network: Network,
     served: Option<ServedPorts>,
+    /// Folder of the programs that fail on purpose, and the one in which they count.
+    fault_programs: Option<PathBuf>,
+    fault_runs: Option<PathBuf>,
+    /// Files and folders that cannot be changed.
+    read_only: Vec<PathBuf>,
 }
 
 impl Surroundings {
     /// Returns the same surroundings for commands that are not the agent's.
     pub(super) fn of_commands(mut self) -> Self {
+        (self.fault_programs, self.fault_runs) = (None, None);
+        self.read_only.clear();
         self.served.iter_mut().for_each(|served| served.is_of_command = true);
         self
     }
@@ -203,7 +215,23 @@ pub(super) struct Confined {
 
 impl Confined {
     pub(super) fn new(confinement: Arc<Confinement>, network: Network) -> Self {
-        Self { confinement, own: Mutex::new(Surroundings { shown: Vec::new(), network, served: None }) }
+        let own = Surroundings {
+            shown: Vec::new(),
+            network,
+            served: None,
+            fault_programs: None,
+            fault_runs: None,
+            read_only: Vec::new(),
+        };
+        Self { confinement, own: Mutex::new(own) }
+    }
+
+    /// Adds the faults of later processes.
+    pub(super) fn add_faults(&self, faults: &SandboxFaults) {
+        let mut own = self.lock();
+        own.fault_programs = faults.readable().map(Path::to_owned);
+        own.fault_runs = faults.writable();
+        own.read_only = faults.read_only().to_vec();
     }
 
     /// Makes a path readable for later processes.
@@ -211,8 +239,8 @@ impl Confined {
         self.lock().shown.push(path.to_owned());
     }
 
-    /// Opens `ports` and a proxy on the loopback interface of later processes, and passes their sockets to the returned
-    /// listeners, which wait at `socket`. Returns `None` if the processes use the network of the machine.
+    /// Opens `ports` and a proxy on the loopback interface of later processes, and passes their sockets to the
+    /// returned listeners, which wait at `socket`. Returns `None` if the processes use the machine's network.
     pub(super) fn serve(&self, socket: PathBuf, ports: &[u16]) -> std::io::Result<Option<Listeners>> {
         let mut own = self.lock();
         if own.network == Network::Open {
@@ -240,7 +268,7 @@ fn is_below(folders: &[PathBuf], path: &Path) -> bool {
     folders.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Returns the files and folders of the system's settings that not every user may read.
+/// Returns the files and folders among the system's settings that not every user may read.
 fn private_settings() -> Vec<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let mut found = Vec::new();

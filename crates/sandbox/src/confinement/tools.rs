@@ -1,4 +1,4 @@
-//! Programs outside of the system's folders, and the files that they need.
+//! Programs outside the system's folders, and the files that they need.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 use crate::supervise::Isolation;
 
-/// Maximum number of entries of a folder with programs that are examined.
+/// Maximum number of entries that are examined in a folder with programs.
 const MOST_ENTRIES: usize = 2000;
 
 /// Maximum length of the first line of a script.
 const FIRST_LINE: u64 = 512;
 
-/// Maximum number of interpreters that run each other.
+/// Maximum number of interpreters that run one another.
 const MOST_INTERPRETERS: usize = 4;
 
-/// Folder of the packages of Node.js, which programs in it need as a whole.
+/// Folder of Node.js packages, which programs in it need as a whole.
 const PACKAGES: &str = "node_modules";
 
 /// Names of folders with programs. The folder around one usually belongs to the same installation.
@@ -26,7 +26,7 @@ const PROGRAMS: [&str; 2] = ["bin", "shims"];
 /// Folders around folders with programs that also contain private files.
 const SHARED: [&str; 2] = [".local", ".cargo"];
 
-/// Collects the paths that programs need besides those that are readable anyway.
+/// Collects the paths that programs need, apart from those that are readable anyway.
 pub(super) struct Tools<'a> {
     common: &'a Isolation,
     private: &'a [PathBuf],
@@ -35,7 +35,7 @@ pub(super) struct Tools<'a> {
 }
 
 impl<'a> Tools<'a> {
-    /// Starts with nothing. Nothing that contains one of the folders `private` is added.
+    /// Creates an empty collection. Nothing that contains one of the folders in `private` is added.
     pub(super) fn new(common: &'a Isolation, private: &'a [PathBuf]) -> Self {
         Self { common, private, links: Vec::new(), paths: BTreeSet::new() }
     }
@@ -46,7 +46,7 @@ impl<'a> Tools<'a> {
         outermost.cloned().chain(self.links).collect()
     }
 
-    /// Adds the folders of a search path, and the files that their links lead to.
+    /// Adds the folders in a search path, and the files to which their links lead.
     pub(super) fn add_folders(&mut self, path: &str) {
         for folder in path.split(':').map(Path::new).filter(|folder| folder.is_absolute()) {
             if self.is_readable(folder) || !self.add_tool(folder) {
@@ -60,7 +60,7 @@ impl<'a> Tools<'a> {
         }
     }
 
-    /// Adds a program, which is searched on `path` if its name has no slash, and its interpreter.
+    /// Adds a program, which is searched for on `path` if its name has no slash, and its interpreter.
     pub(super) fn add_program(&mut self, program: &OsStr, path: &str) {
         let mut program = program.to_owned();
         for _ in 0..MOST_INTERPRETERS {
@@ -94,7 +94,7 @@ impl<'a> Tools<'a> {
         is_allowed
     }
 
-    /// Returns what a path leads to, and adds the links on the way.
+    /// Returns where a path leads, and adds the links on the way.
     fn follow(&mut self, path: &Path) -> PathBuf {
         let followed = files::follow(path);
         let links: Vec<PathBuf> = followed.links.into_iter().filter(|link| !self.is_readable(link)).collect();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_named_is_shown_alone() {
+    fn a_path_that_is_added_explicitly_is_shown_alone() {
         let home = Home::new();
         let script = home.file("project/bot/bin/main.py", "");
         assert_eq!(home.paths(|tools| tools.add(&script)), ["project/bot/bin/main.py"]);

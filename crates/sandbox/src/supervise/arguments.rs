@@ -72,8 +72,8 @@ impl Arguments {
     }
 }
 
-/// Takes over an inherited pipe end so that no child inherits it in turn. The pipe is opened again through its
-/// descriptor's path, close-on-exec, and the inherited descriptor is closed.
+/// Takes over an inherited pipe end in such a way that no child inherits it in turn. The pipe is opened again through
+/// its descriptor's path, close-on-exec, and the inherited descriptor is closed.
 pub(super) fn take_over(fd: RawFd, write: bool) -> Result<File, String> {
     let path = PathBuf::from(if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" }).join(fd.to_string());
     let file = File::options()
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_or_invalid_argument_is_rejected_by_name() {
+    fn an_error_about_an_unknown_or_invalid_argument_includes_its_name() {
         assert_eq!(parse("--wat 1").unwrap_err(), "no such argument: --wat");
         assert_eq!(parse("--lifeline x").unwrap_err(), "--lifeline cannot be \"x\"");
         assert_eq!(parse("--owner 12").unwrap_err(), "--owner cannot be \"12\"");

@@ -1,4 +1,4 @@
-//! Output of a process, limited in size.
+//! A process's output, limited in size.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ pub struct Captured {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     limit: usize,
-    left_out: u64,
+    omitted: u64,
 }
 
 impl Captured {
@@ -25,19 +25,19 @@ impl Captured {
         self.tail.extend(rest);
         let excess = self.tail.len().saturating_sub(self.limit / 2);
         self.tail.drain(..excess);
-        self.left_out += excess as u64;
+        self.omitted += excess as u64;
     }
 
-    /// Returns the number of bytes in the middle that were not kept.
-    pub fn left_out(&self) -> u64 {
-        self.left_out
+    /// Returns the number of bytes omitted from the middle.
+    pub fn omitted(&self) -> u64 {
+        self.omitted
     }
 
     /// Returns the kept bytes. If some are missing, a line says how many.
     pub fn bytes(&self) -> Vec<u8> {
         let mut all = self.head.clone();
-        if self.left_out > 0 {
-            all.extend_from_slice(format!("\n[… {} bytes left out …]\n", self.left_out).as_bytes());
+        if self.omitted > 0 {
+            all.extend_from_slice(format!("\n[… {} bytes omitted …]\n", self.omitted).as_bytes());
         }
         all.extend(&self.tail);
         all
@@ -63,7 +63,7 @@ mod tests {
         let mut captured = Captured::new(5);
         captured.push(b"ab");
         captured.push(b"cde");
-        assert_eq!((captured.text().as_str(), captured.left_out()), ("abcde", 0));
+        assert_eq!((captured.text().as_str(), captured.omitted()), ("abcde", 0));
     }
 
     #[test]
@@ -72,6 +72,6 @@ mod tests {
         for bytes in [b"ab".as_slice(), b"cdefg", b"h"] {
             captured.push(bytes);
         }
-        assert_eq!((captured.text().as_str(), captured.left_out()), ("ab\n[… 4 bytes left out …]\ngh", 4));
+        assert_eq!((captured.text().as_str(), captured.omitted()), ("ab\n[… 4 bytes omitted …]\ngh", 4));
     }
 }

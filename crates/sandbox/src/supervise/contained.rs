@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Timeout for a supervisor to kill its processes. It gives up by itself before that.
+/// Timeout for a supervisor to kill its processes. It normally gives up on its own before that.
 const LAST_RESORT: Duration = Duration::from_secs(15);
 
 /// Timeout for `drop` to wait until the killed processes have ended; normally this takes milliseconds.
@@ -26,9 +26,9 @@ impl Contained {
     ///
     /// # Errors
     /// Returns an error if the supervisor cannot be started. If the program itself cannot be started, the exit code is
-    /// 127 or 126, and stderr has a line that starts with [`MARK`](super::MARK).
+    /// 127 or 126, and stderr has a line that starts with [`MESSAGE_PREFIX`](super::MESSAGE_PREFIX).
     pub fn spawn(mut command: Command) -> io::Result<Self> {
-        // A separate process group keeps Ctrl-C in the terminal away: the harness decides how to handle it.
+        // A separate process group keeps the terminal's Ctrl-C away: the harness decides how to handle it.
         let child = command.process_group(0).spawn()?;
         Ok(Self { child })
     }
@@ -65,7 +65,7 @@ impl Contained {
     /// Sends SIGTERM to the program and all its descendants, and kills the remaining ones after `grace`.
     ///
     /// # Errors
-    /// Same as [`wait`](Self::wait).
+    /// See [`wait`](Self::wait).
     pub async fn stop(&mut self, grace: Duration) -> io::Result<ExitStatus> {
         self.signal(Signal::SIGTERM);
         self.signal(Signal::SIGCONT);
@@ -78,7 +78,7 @@ impl Contained {
     /// Kills the program and all its descendants.
     ///
     /// # Errors
-    /// Same as [`wait`](Self::wait).
+    /// See [`wait`](Self::wait).
     pub async fn kill(&mut self) -> io::Result<ExitStatus> {
         self.kill_now();
         match tokio::time::timeout(LAST_RESORT, self.child.wait()).await {

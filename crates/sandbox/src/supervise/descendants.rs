@@ -19,7 +19,7 @@ pub(super) fn of(root: Pid) -> Vec<Pid> {
     found.into_iter().map(Pid::from_raw).collect()
 }
 
-/// Returns all processes of the machine with their parents.
+/// Returns all processes on the machine with their parents.
 #[cfg(target_os = "linux")]
 fn processes() -> Vec<(i32, i32)> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -33,8 +33,8 @@ fn processes() -> Vec<(i32, i32)> {
         .collect()
 }
 
-/// Returns the parent's id, which is the fourth field. The second field, the program's name, may contain any character,
-/// so counting starts after its last parenthesis.
+/// Returns the parent's id, which is the fourth field. The second field, the program's name, may contain any
+/// character, so fields are counted after its last parenthesis.
 #[cfg(target_os = "linux")]
 fn parent_in(stat: &[u8]) -> Option<i32> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_child_and_its_child_are_found() {
-        // The shell prints a line after it has started another process, and stays until that one has ended.
+        // The shell prints a line after it has started another process, and stays alive until that one has ended.
         let mut shell = std::process::Command::new("/bin/sh")
             .args(["-c", "sleep 1000 & echo; wait"])
             .stdout(std::process::Stdio::piped())

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Description of an isolated program's surroundings. The program sees nothing of the machine but the paths listed
-/// here, a `/dev` without devices of the machine, and a `/proc` with its own processes.
+/// Description of an isolated program's surroundings. The program sees nothing on the machine except the paths listed
+/// here, a `/dev` without the machine's devices, and a `/proc` with its own processes.
 ///
 /// The harness writes it as JSON into the arguments of the hidden roles.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +18,9 @@ pub(crate) struct Isolation {
     pub(crate) tools: Vec<PathBuf>,
     /// Folders that can be written: the real path, and the path at which the program sees it.
     pub(crate) writable: Vec<(PathBuf, PathBuf)>,
+    /// Files and folders below `writable` that cannot be changed.
+    #[serde(default)]
+    pub(crate) read_only: Vec<PathBuf>,
     /// Access to the network.
     pub(crate) network: Network,
     /// Ports of its own loopback interface that the harness serves.
@@ -28,18 +31,18 @@ pub(crate) struct Isolation {
 }
 
 impl Isolation {
-    /// Returns the argument that tells a role about it.
+    /// Returns the argument that passes it to a role.
     pub(super) fn to_argument(&self) -> Result<String, String> {
         serde_json::to_string(self).map_err(|error| format!("a path is not valid text: {error}"))
     }
 }
 
-/// Ports of the loopback interface of an isolated program that the harness serves.
+/// Ports on an isolated program's loopback interface that the harness serves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServedPorts {
-    /// Socket of the harness that takes over the listening sockets.
+    /// The harness's socket, which takes over the listening sockets.
     pub(crate) socket: PathBuf,
-    /// Ports, the one of the proxy first.
+    /// Ports, with the proxy's port first.
     pub(crate) ports: Vec<u16>,
     /// True for commands that are not the agent's.
     pub(crate) is_of_command: bool,
@@ -49,25 +52,25 @@ pub(crate) struct ServedPorts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Network {
-    /// The network of the machine.
+    /// The machine's network.
     #[default]
     Open,
-    /// A loopback interface of its own, and nothing else.
+    /// Its own loopback interface, and nothing else.
     None,
 }
 
-/// Limits on the resources of the processes of one command.
+/// Limits on the resources of one command's processes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Data of one process, in bytes.
+    /// Maximum amount of data in one process, in bytes.
     pub memory: u64,
-    /// Number of processes and threads.
+    /// Maximum number of processes and threads.
     pub processes: u64,
-    /// Size of one file, in bytes.
+    /// Maximum size of one file, in bytes.
     pub file_size: u64,
-    /// Number of files that one process has open.
+    /// Maximum number of files that one process can have open.
     pub open_files: u64,
-    /// Processor time of one process, in seconds.
+    /// Maximum CPU time for one process, in seconds.
     pub cpu_seconds: u64,
 }
 

@@ -21,7 +21,7 @@ use super::{descendants, say};
 /// running.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Start of a namespace's answer if it could be created.
+/// Beginning of a namespace's answer if it could be created.
 pub(super) const READY: &str = "ready\n";
 
 /// Runs the program, ends all its descendants when it has ended, and exits with the program's code.
@@ -39,7 +39,7 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
     let space = if floor { Err("PID namespaces are turned off".to_owned()) } else { start_space(arguments)? };
     let child = match space {
         Ok((child, _)) => child,
-        // Isolation that was asked for is never left out.
+        // Isolation that was requested is never omitted.
         Err(reason) if arguments.isolation.is_some() => return Err(reason),
         Err(_) => start_plain(&arguments.program, &arguments.binds)?,
     };
@@ -65,8 +65,8 @@ pub(super) fn probe(arguments: &Arguments) -> Result<u8, String> {
     Ok(0)
 }
 
-/// Blocks all signals that this process waits for. They are queued until they are waited for, also in processes that
-/// inherit the mask, so that none arrives before the supervisor is ready.
+/// Blocks all signals for which this process waits. They are queued until it waits for them, also in processes that
+/// inherit the mask, so none arrives before the supervisor is ready.
 fn block_signals() -> Result<SigSet, String> {
     let signals: SigSet =
         [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGALRM]
@@ -120,8 +120,9 @@ fn place_of(path: &Path, binds: &[(PathBuf, PathBuf)]) -> Option<PathBuf> {
     binds.iter().find_map(|(from, to)| path.strip_prefix(to).ok().map(|rest| from.join(rest)))
 }
 
-/// Starts the program in a PID namespace, with the isolation if one is given, or returns the reason why the machine does
-/// not allow it. The text next to the process lists the parts of the isolation that a probe found refused.
+/// Starts the program in a PID namespace, with the isolation if one is given, or returns the reason why the machine
+/// does not allow it. The text next to the process lists the parts of the isolation that were refused when a probe
+/// tried them.
 fn start_space(arguments: &Arguments) -> Result<Result<(Child, String), String>, String> {
     use std::os::fd::AsRawFd;
     let broken = |error: &dyn std::fmt::Display| format!("cannot read the namespace's answer: {error}");
@@ -150,8 +151,8 @@ fn start_space(arguments: &Arguments) -> Result<Result<(Child, String), String>,
     Ok(Err(if output.is_empty() { "the namespace ended before it began".into() } else { output }))
 }
 
-/// Closes stdin and stdout, which belong to the program, so that no reader waits for an end that only this process
-/// delays.
+/// Closes stdin and stdout, which belong to the program. Otherwise readers would wait for an end that only this
+/// process delays.
 pub(super) fn let_go_of_streams() {
     if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
         let _ = nix::unistd::dup2_stdin(&null);

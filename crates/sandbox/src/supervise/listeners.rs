@@ -1,16 +1,16 @@
 //! Listening sockets in the network of an isolated program, which the harness serves.
 //!
-//! The network of an isolated program has only a loopback interface. Before the program starts, the process that creates
-//! the network opens ports there and passes the listening sockets to the harness, which accepts the connections from
-//! outside. So no process in the sandbox has to forward anything, and the program cannot stop, replace or bypass it.
+//! The network of an isolated program has only a loopback interface. Before the program starts, the process that
+//! creates the network opens ports there and passes the listening sockets to the harness, which accepts the
+//! connections from outside. So no process in the sandbox has to forward anything, and the program cannot stop,
+//! replace or bypass it.
 
-use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::net::sockopt::socket_type;
 use rustix::net::{
@@ -20,19 +20,20 @@ use rustix::net::{
 use tokio::io::Interest;
 
 use super::isolation::ServedPorts;
+use super::socket_path::short_path;
 
-/// Maximum number of sockets of one program.
+/// Maximum number of sockets for one program.
 const MOST_SOCKETS: usize = 64;
 
 /// Port for DNS lookups. Programs ask this machine if no other server is configured.
 const DNS: u16 = 53;
 
-/// Message that comes with the sockets of an agent.
+/// Message that comes with an agent's sockets.
 const OF_AGENT: u8 = b'a';
-/// Message that comes with the sockets of another command.
+/// Message that comes with another command's sockets.
 const OF_COMMAND: u8 = b'c';
 
-/// Opens the ports in the network of this process and passes them to the harness, which serves them until the returned
+/// Opens the ports in this process's network and passes them to the harness, which serves them until the returned
 /// stream is closed.
 ///
 /// # Errors
@@ -48,7 +49,7 @@ pub(super) fn hand_over(served: &ServedPorts) -> Result<UnixStream, String> {
     }
     let lookups = UdpSocket::bind((Ipv4Addr::LOCALHOST, DNS));
     let lookups = lookups.map_err(|error| format!("the port for DNS lookups cannot be opened: {error}"))?;
-    let (_folder, path) = short(&served.socket).map_err(failed)?;
+    let (_folder, path) = short_path(&served.socket).map_err(failed)?;
     let stream = UnixStream::connect(path).map_err(failed)?;
     let sockets: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).chain([lookups.as_fd()]).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_SOCKETS))];
@@ -62,16 +63,7 @@ pub(super) fn hand_over(served: &ServedPorts) -> Result<UnixStream, String> {
     Ok(stream)
 }
 
-/// Returns a path to the socket that is short enough for the system, and the folder that must stay open for it.
-fn short(socket: &Path) -> io::Result<(File, PathBuf)> {
-    let missing = || io::Error::from(io::ErrorKind::InvalidInput);
-    let folder = File::open(socket.parent().ok_or_else(missing)?)?;
-    let path = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string());
-    let path = path.join(socket.file_name().ok_or_else(missing)?);
-    Ok((folder, path))
-}
-
-/// Takes over the listening sockets of the programs of a sandbox.
+/// Takes over the listening sockets of a sandbox's programs.
 #[derive(Debug)]
 pub struct Listeners {
     listener: tokio::net::UnixListener,
@@ -81,11 +73,11 @@ pub struct Listeners {
 impl Listeners {
     /// Listens at `socket`, which must not exist yet, for programs whose proxy has the port `proxy`.
     pub(crate) fn bind(socket: &Path, proxy: u16) -> io::Result<Self> {
-        let (_folder, path) = short(socket)?;
+        let (_folder, path) = short_path(socket)?;
         Ok(Self { listener: tokio::net::UnixListener::bind(path)?, proxy })
     }
 
-    /// Returns the port of the proxy in the network of the programs.
+    /// Returns the port of the proxy in the programs' network.
     pub fn proxy(&self) -> u16 {
         self.proxy
     }
@@ -132,17 +124,17 @@ impl Arrival {
 /// The listening sockets of a running program.
 #[derive(Debug)]
 pub struct Served {
-    /// Sockets for connections, with their addresses in the network of the program.
+    /// Sockets for connections, with their addresses in the program's network.
     pub listeners: Vec<(SocketAddr, tokio::net::TcpListener)>,
     /// Sockets for DNS lookups.
     pub lookups: Vec<tokio::net::UdpSocket>,
-    /// True if the program is a command of an assertion, and not the agent's.
+    /// True if the program is an assertion's command rather than the agent's.
     pub is_of_command: bool,
-    /// Notice of the end of the program.
+    /// Notifies of the program's end.
     pub ended: Ended,
 }
 
-/// Notice of the end of a program and all its descendants.
+/// Notifies of the end of a program and all its descendants.
 #[derive(Debug)]
 pub struct Ended(tokio::net::UnixStream);
 

@@ -6,7 +6,7 @@ use nix::sys::socket::{AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProto
 
 /// Message type: change a network interface.
 const NEW_LINK: u16 = 16;
-/// Flags of a request that is to be acknowledged.
+/// Flags for a request that is to be acknowledged.
 const REQUEST: u16 = 0x5;
 /// Message type of an acknowledgement.
 const ERROR: u16 = 2;
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_message_has_the_length_that_it_names() {
+    fn the_message_has_the_length_in_its_header() {
         assert_eq!(message().len(), LENGTH as usize);
     }
 }

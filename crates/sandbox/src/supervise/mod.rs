@@ -2,8 +2,8 @@
 //!
 //! For every agent and every command, the binary starts itself again as a *supervisor*, with a hidden first argument.
 //! It does so before that process has started any thread. The supervisor adopts all descendants that lose their parent
-//! (it is a subreaper) and, where the machine allows it, puts them all into a PID namespace. It kills them all when
-//! the program ends, on request, or when the harness has ended, which it detects with a pipe (the *lifeline*).
+//! (it is a subreaper) and, if the machine allows it, puts them all into a PID namespace. It kills them all when the
+//! program ends, on request, or when the harness has ended, which it detects with a pipe (the *lifeline*).
 //!
 //! ```text
 //! harness ── __supervise ── __supervise-space ── __supervise-init (pid 1) ── program      with a namespace
@@ -16,7 +16,7 @@
 //! Signals to a supervisor: SIGTERM, SIGINT or SIGHUP send SIGTERM to all descendants. A second one, SIGUSR1 or the end
 //! of the lifeline kills them at once. The supervisor exits like its program: with its code, or 128 + the signal. It
 //! exits with 127 or 126 if the program cannot be found or run, and with 125 and a line on stderr that starts with
-//! [`MARK`] if the supervisor itself fails.
+//! [`MESSAGE_PREFIX`] if the supervisor itself fails.
 
 mod arguments;
 mod captured;
@@ -37,6 +37,7 @@ mod restriction;
 #[cfg(target_os = "linux")]
 mod root;
 mod run;
+mod socket_path;
 #[cfg_attr(not(target_os = "linux"), path = "no_space.rs")]
 mod space;
 mod supervisor;
@@ -56,13 +57,14 @@ pub use listeners::{Arrival, Ended, Listeners, Served};
 #[cfg(not(target_os = "linux"))]
 pub use no_listeners::{Arrival, Ended, Listeners, Served};
 pub use run::{Output, run};
+pub(crate) use socket_path::short_path;
 pub use supervisor::{Containment, Supervisor};
 
-/// Prefix of lines on stderr that come from the supervisor and not from the program.
-pub const MARK: &str = "trialrun supervisor: ";
+/// Prefix of lines on stderr that come from the supervisor rather than the program.
+pub const MESSAGE_PREFIX: &str = "trialrun supervisor: ";
 
 /// Exit code for failures of the supervisor itself.
-pub const TROUBLE: u8 = 125;
+pub const SUPERVISOR_FAILED: u8 = 125;
 
 type Role = fn(&arguments::Arguments) -> Result<u8, String>;
 
@@ -78,25 +80,25 @@ fn find(argument: &OsStr) -> Option<Role> {
     ROLES.iter().find(|(name, _)| argument == *name).map(|(_, role)| *role)
 }
 
-/// Runs the role that the first of `args` names; `args` are the binary's arguments without its own name. Must be called
+/// Runs the role in the first of the `args`, which are the binary's arguments without its own name. Must be called
 /// before the process has a second thread. This is the only part of this crate that runs as a separate process: it
 /// writes to stderr, waits for signals and returns an exit code.
 pub fn main(args: &[OsString]) -> ExitCode {
     let role = args.split_first().and_then(|(role, arguments)| Some((find(role)?, arguments)));
-    let Some((play, arguments)) = role else { return trouble("no such role") };
+    let Some((play, arguments)) = role else { return failure("no such role") };
     match arguments::Arguments::parse(arguments.iter().cloned()).and_then(|arguments| play(&arguments)) {
         Ok(code) => ExitCode::from(code),
-        Err(reason) => trouble(&reason),
+        Err(reason) => failure(&reason),
     }
 }
 
-fn trouble(reason: &str) -> ExitCode {
+fn failure(reason: &str) -> ExitCode {
     say(reason);
-    ExitCode::from(TROUBLE)
+    ExitCode::from(SUPERVISOR_FAILED)
 }
 
 /// Writes one marked line to stderr. Errors are ignored, because there is nowhere else to report them.
 fn say(line: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "{MARK}{line}");
+    let _ = writeln!(std::io::stderr(), "{MESSAGE_PREFIX}{line}");
 }

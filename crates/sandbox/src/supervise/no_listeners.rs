@@ -1,15 +1,15 @@
-//! Listening sockets of isolated programs, on systems without isolated sandboxes. None of these exist.
+//! Listening sockets of isolated programs, on systems without isolated sandboxes, where none of these exist.
 
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 
-/// Takes over the listening sockets of the programs of a sandbox.
+/// Takes over the listening sockets of a sandbox's programs.
 #[derive(Debug)]
 pub struct Listeners(Infallible);
 
 impl Listeners {
-    /// Returns the port of the proxy in the network of the programs.
+    /// Returns the port of the proxy in the programs' network.
     pub fn proxy(&self) -> u16 {
         match self.0 {}
     }
@@ -40,17 +40,17 @@ impl Arrival {
 /// The listening sockets of a running program.
 #[derive(Debug)]
 pub struct Served {
-    /// Sockets for connections, with their addresses in the network of the program.
+    /// Sockets for connections, with their addresses in the program's network.
     pub listeners: Vec<(SocketAddr, tokio::net::TcpListener)>,
     /// Sockets for DNS lookups.
     pub lookups: Vec<tokio::net::UdpSocket>,
-    /// True if the program is a command of an assertion, and not the agent's.
+    /// True if the program is an assertion's command rather than the agent's.
     pub is_of_command: bool,
-    /// Notice of the end of the program.
+    /// Notifies of the program's end.
     pub ended: Ended,
 }
 
-/// Notice of the end of a program and all its descendants.
+/// Notifies of the end of a program and all its descendants.
 #[derive(Debug)]
 pub struct Ended(Infallible);
 

@@ -1,5 +1,5 @@
-//! Restrictions that a process puts on itself before it becomes the isolated program: limits on resources, a Landlock
-//! ruleset and a filter of system calls. Processes that it starts inherit all of them.
+//! Restrictions that a process imposes on itself before it becomes the isolated program: limits on resources, a
+//! Landlock ruleset and a filter for system calls. Processes that it starts inherit all of them.
 
 use std::path::Path;
 
@@ -16,8 +16,8 @@ use super::system_calls;
 /// Newest version of Landlock whose rights are used.
 const LANDLOCK: ABI = ABI::V6;
 
-/// Sets the limits on the resources of this process and of those that it starts. The number of processes counts in the
-/// user namespaces that are created afterwards.
+/// Sets the limits on the resources of this process and of those that it starts. The limit on the number of processes
+/// applies to the user namespaces that are created afterwards.
 ///
 /// # Errors
 /// Returns an error if the system refuses one.
@@ -38,8 +38,8 @@ pub(super) fn limit(limits: &Limits) -> Result<(), String> {
     Ok(())
 }
 
-/// Restricts this process: it can write only where the isolation allows it, cannot reach sockets and processes outside,
-/// and cannot use system calls that change the system. Returns which of these the system enforces.
+/// Restricts this process: it can write only where the isolation allows it, cannot reach sockets and processes
+/// outside, and cannot use system calls that change the system. Returns which of these the system enforces.
 pub(super) fn restrict(isolation: &Isolation) -> Vec<IsolationLayer> {
     let layer = |name: &str, result: Result<String, String>| IsolationLayer {
         name: name.to_owned(),

@@ -1,5 +1,5 @@
-//! The file system of an isolated program: a new root in memory, on which the visible parts of the machine are mounted.
-//! Everything is read-only, except for the folders that the program may write.
+//! An isolated program's file system: a new root in memory, on which the visible parts of the machine are mounted.
+//! Everything is read-only, except for the folders to which the program may write.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,10 +16,10 @@ use super::isolation::Isolation;
 /// Folder on which the new root is mounted first. It exists on every system, and the mount is moved away at once.
 const STAGE: &str = "/usr";
 
-/// Place of the old root while the new one is built.
+/// Location of the old root while the new one is built.
 const OLD: &str = "/.old";
 
-/// Devices of the machine that every program may use.
+/// The machine's devices that every program may use.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 /// Links in `/dev`.
@@ -31,14 +31,14 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// Parts of `/proc` that control the kernel. They belong to the user 0 of the machine, who may run this.
+/// Parts of `/proc` that control the kernel. They belong to the machine's user 0, which may be running this.
 const CONTROLS: [&str; 6] = ["sys", "sysrq-trigger", "irq", "bus", "fs", "acpi"];
 
 /// Parts of `/proc` that show the machine.
 const VIEWS: [&str; 8] =
     ["kcore", "keys", "key-users", "latency_stats", "timer_list", "sched_debug", "scsi", "kallsyms"];
 
-/// Flags of mounts that contain nothing to execute with more rights, and no devices.
+/// Flags for mounts that contain no devices and nothing that runs with elevated rights.
 const PLAIN: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV);
 
 /// Makes the described file system the root of this process, which is the first one of its PID namespace and has all
@@ -58,6 +58,9 @@ pub(super) fn enter(isolation: &Isolation) -> Result<(), String> {
     for (from, to) in &isolation.writable {
         make_place(to, true)?;
         bind(&old(from), to)?;
+    }
+    for path in &isolation.read_only {
+        bind(path, path)?;
     }
     // A program may be in a folder below `/tmp`, which is writable.
     for path in &isolation.tools {
@@ -84,13 +87,13 @@ fn stage() -> Result<(), String> {
     std::env::set_current_dir("/").map_err(|error| format!("a new root cannot be entered: {error}"))
 }
 
-/// Returns the place of a path of the machine below the old root.
+/// Returns the location of one of the machine's paths below the old root.
 fn old(path: &Path) -> PathBuf {
     let below: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
     Path::new(OLD).join(below)
 }
 
-/// Shows a file or folder at its own path. One that does not exist is left out.
+/// Shows a file or folder at its own path. One that does not exist is omitted.
 fn show(path: &Path) -> Result<(), String> {
     let from = old(path);
     let Ok(meta) = from.symlink_metadata() else { return Ok(()) };
@@ -170,7 +173,7 @@ fn make_devices() -> Result<(), String> {
     Ok(())
 }
 
-/// Mounts a `/proc` with the processes of this namespace, in which nothing can be changed for the machine.
+/// Mounts a `/proc` with the processes of this namespace, through which nothing on the machine can be changed.
 fn make_proc(processes: u64) -> Result<(), String> {
     let proc = Path::new("/proc");
     make_folder(proc)?;
@@ -178,7 +181,7 @@ fn make_proc(processes: u64) -> Result<(), String> {
     mount(Some("proc"), proc, Some("proc"), flags, None::<&str>)
         .map_err(|error| format!("cannot mount a separate /proc: {error}"))?;
     if has_own_pid_limit() {
-        // A machine that refuses it has the limit of the user instead.
+        // If the machine refuses it, the user's limit applies instead.
         let _ = fs::write(proc.join("sys/kernel/pid_max"), processes.max(512).to_string());
     }
     for name in CONTROLS {
@@ -193,8 +196,8 @@ fn make_proc(processes: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Describes how the limits are enforced. The system does not limit the number of processes of user 0, so the ids of
-/// its namespace must do it.
+/// Describes how the limits are enforced. The system does not limit the number of processes of user 0, so the limit on
+/// ids in its namespace must do it.
 pub(super) fn process_limit() -> String {
     match nix::unistd::getuid().is_root() && !has_own_pid_limit() {
         true => "resource limits; the number of processes is not limited for root before Linux 6.14".to_owned(),
@@ -202,8 +205,8 @@ pub(super) fn process_limit() -> String {
     }
 }
 
-/// Returns `true` if the largest process id belongs to the namespace (since Linux 6.14). Before, it belongs to the
-/// machine, and the user 0 could change it.
+/// Returns `true` if the largest process id belongs to the namespace (since Linux 6.14). Before that, it belonged to
+/// the machine, and user 0 could change it.
 fn has_own_pid_limit() -> bool {
     let Ok(system) = nix::sys::utsname::uname().map(|names| names.release().to_string_lossy().into_owned()) else {
         return false;
@@ -238,7 +241,7 @@ fn is_read_only(place: &Path) -> bool {
     nix::sys::statvfs::statvfs(place).is_ok_and(|found| found.flags().contains(FsFlags::ST_RDONLY))
 }
 
-/// Returns the place and the flags of a mount from its line in `mountinfo`. Flags of the machine must be kept.
+/// Returns the location and the flags of a mount from its line in `mountinfo`. Flags set by the machine must be kept.
 fn mount_in(line: &str) -> Option<(PathBuf, MsFlags)> {
     let mut fields = line.split(' ').skip(4);
     let (place, options) = (fields.next()?, fields.next()?);
@@ -255,7 +258,7 @@ fn mount_in(line: &str) -> Option<(PathBuf, MsFlags)> {
     Some((unescaped(place), flags.fold(MsFlags::empty(), MsFlags::union)))
 }
 
-/// Replaces `\040` and similar by the character.
+/// Replaces `\040` and similar escapes with the character.
 fn unescaped(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -280,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_mountinfo_gives_place_and_flags() {
+    fn a_line_of_mountinfo_gives_location_and_flags() {
         let line = r"36 35 98:0 /mnt1 /mnt\040two\134 ro,nosuid,noatime shared:1 - ext4 /dev/root rw,errors=continue";
         let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NOATIME;
         assert_eq!(mount_in(line), Some((r"/mnt two\".into(), flags)));

@@ -25,9 +25,9 @@ pub struct Output {
     pub timed_out: bool,
 }
 
-/// Runs a command made by [`Supervisor::command`](super::Supervisor::command) without input, until it ends or `timeout`
-/// has passed. In both cases none of its processes remain, also if the future is dropped. At most `max_output` bytes of
-/// each output stream are kept; more output neither fills the memory nor blocks the command.
+/// Runs a command made by [`Supervisor::command`](super::Supervisor::command) without input, until it ends or
+/// `timeout` has passed. In both cases none of its processes remain, even if the future is dropped. At most
+/// `max_output` bytes of each output stream are kept; more output neither fills the memory nor blocks the command.
 ///
 /// # Errors
 /// Returns an error if the supervisor cannot be started.

@@ -1,4 +1,4 @@
-//! A PID namespace around the program, where the machine allows it. When its first process ends, the kernel kills all
+//! A PID namespace around the program, if the machine allows it. When its first process ends, the kernel kills all
 //! processes in it, including forked and detached ones and those that ignore signals.
 
 use std::fs;
@@ -29,7 +29,7 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
         Err(reason) => {
             let mut answer = take_over(answer, true)?;
             let _ = answer.write_all(reason.as_bytes());
-            return Ok(super::TROUBLE);
+            return Ok(super::SUPERVISOR_FAILED);
         }
     };
     // The first process has its own handle. If this one stayed open, the reader would never see the end of the
@@ -51,12 +51,12 @@ pub(super) fn be((uid, gid): (u32, u32)) -> Result<(), String> {
     map((uid, 0), (gid, 0))
 }
 
-/// Sets the limits on the resources of this process.
+/// Sets the limits on this process's resources.
 pub(super) fn limit(isolation: &Isolation) -> Result<(), String> {
     restriction::limit(&isolation.limits)
 }
 
-/// Puts the restrictions of an isolated program on this process. What the machine refuses was reported by a probe.
+/// Imposes the restrictions of an isolated program on this process. A probe already reported what the machine refuses.
 pub(super) fn restrict(isolation: &Isolation) {
     restriction::restrict(isolation);
 }
@@ -102,8 +102,8 @@ fn start_first_process(arguments: &Arguments, answer: i32) -> Result<(Child, Opt
     Ok((child, served))
 }
 
-/// Restricts this process like an isolated program, and returns all layers of the isolation. The namespaces exist, because
-/// otherwise this process would not.
+/// Restricts this process like an isolated program, and returns all layers of the isolation. The namespaces exist,
+/// because otherwise this process would not.
 fn layers(isolation: &Isolation) -> Vec<IsolationLayer> {
     let layer = |name: &str, result: Result<String, String>| IsolationLayer {
         name: name.to_owned(),
@@ -162,7 +162,7 @@ pub(super) fn init(arguments: &Arguments) -> Result<u8, String> {
     };
     if let Err(reason) = prepared {
         let _ = answer.write_all(reason.as_bytes());
-        return Ok(super::TROUBLE);
+        return Ok(super::SUPERVISOR_FAILED);
     }
     answer.write_all(READY.as_bytes()).map_err(|error| format!("cannot answer: {error}"))?;
     if arguments.program.is_empty() {
@@ -195,7 +195,7 @@ pub(super) fn init(arguments: &Arguments) -> Result<u8, String> {
     }
 }
 
-/// Prepares the network of an isolated program, while the socket of the harness is still visible.
+/// Prepares the network of an isolated program, while the harness's socket is still visible.
 fn prepare_network(isolation: &Isolation) -> Result<Option<UnixStream>, String> {
     if isolation.network == Network::Open {
         return Ok(None);

@@ -10,16 +10,17 @@ use model::IsolationLayer;
 use tokio::process::Command;
 
 use super::isolation::Isolation;
-use super::{Lifeline, MARK};
+use super::{Lifeline, MESSAGE_PREFIX};
 
-/// Starts processes so that none of their descendants remain when they end or are stopped, or when the harness dies.
+/// Starts processes in such a way that none of their descendants remain when they end or are stopped, or when the
+/// harness dies.
 #[derive(Debug, Clone)]
 pub struct Supervisor {
     /// The `trialrun` binary; absolute, because processes start in other directories.
     pub program: PathBuf,
     /// Ends all processes when the harness has ended.
     pub lifeline: Arc<Lifeline>,
-    /// Use no namespace even where the machine allows one.
+    /// Do not use a namespace even if the machine allows one.
     pub floor: bool,
 }
 
@@ -28,7 +29,7 @@ pub struct Supervisor {
 pub enum Containment {
     /// A PID namespace: no process can escape.
     Namespace,
-    /// Without PID namespaces (fallback mode): a process adopts orphans.
+    /// No PID namespace (fallback mode): a process adopts orphans.
     Floor {
         /// Reason why there is no namespace.
         reason: String,
@@ -47,14 +48,14 @@ impl Supervisor {
 
     /// Returns a supervised command, to be started with [`Contained::spawn`](super::Contained::spawn) or
     /// [`run`](super::run()). Its environment is empty until the caller fills it. A `program` without a slash is
-    /// searched on the `PATH` of that environment.
+    /// searched for on the `PATH` in that environment.
     pub fn command<A: AsRef<OsStr>>(&self, program: impl AsRef<OsStr>, args: impl IntoIterator<Item = A>) -> Command {
         self.command_elsewhere(&[], program, args)
     }
 
-    /// Same as `command`, but the program finds the first path of each pair in `places` at the second. With a
-    /// namespace, only the program sees this. Without one, the program works at the first path, and variables that
-    /// name the second path are changed to the first.
+    /// Like `command`, but the program finds the first path of each pair in `places` at the second. With a namespace,
+    /// only the program sees this. Without one, the program works at the first path, and variables that contain the
+    /// second path are changed to the first.
     pub fn command_elsewhere<A: AsRef<OsStr>>(
         &self,
         places: &[(PathBuf, PathBuf)],
@@ -69,7 +70,7 @@ impl Supervisor {
         command
     }
 
-    /// Same as `command`, but the program sees and uses only what `isolation` describes. It does not run if the machine
+    /// Like `command`, but the program sees and uses only what `isolation` describes. It does not run if the machine
     /// refuses that.
     pub(crate) fn isolated_command<A: AsRef<OsStr>>(
         &self,
@@ -96,8 +97,8 @@ impl Supervisor {
         command
     }
 
-    /// Returns the layers of `isolation`, also those that this machine refuses although the rest holds. Starts a process
-    /// to find out.
+    /// Returns the layers of `isolation`, including those that this machine refuses although the rest holds. Starts a
+    /// process to find out.
     ///
     /// # Errors
     /// Returns the reason if this machine cannot isolate programs.
@@ -120,7 +121,9 @@ impl Supervisor {
         let mut lines = output.lines();
         match lines.next() {
             Some("namespace") => {}
-            other => return Err(other.unwrap_or("the probe did not answer").trim_start_matches(MARK).to_owned()),
+            other => {
+                return Err(other.unwrap_or("the probe did not answer").trim_start_matches(MESSAGE_PREFIX).to_owned());
+            }
         }
         lines.map(|line| serde_json::from_str(line).map_err(|error| format!("{line}: {error}"))).collect()
     }

@@ -1,5 +1,5 @@
-//! Filter of system calls for isolated programs. Programs for building, testing and running software do not need these
-//! calls; they change the system, or have often been the way out of a sandbox.
+//! Filter for system calls by isolated programs. Programs for building, testing and running software do not need these
+//! calls; they change the system, or have often been used to escape from a sandbox.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_kexec_file_load,
 ];
 
-/// Calls that fail as if the kernel did not have them: programs then use older ones, which can be filtered.
+/// Calls that fail as if the kernel did not have them; programs then use older ones, which can be filtered.
 const ABSENT: &[libc::c_long] =
     &[libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
 
@@ -71,10 +71,10 @@ const NAMESPACES: [libc::c_int; 7] = [
 /// Kinds of sockets that lead to the host of a virtual machine, or to rarely tested parts of the kernel.
 const SOCKETS: [libc::c_int; 2] = [libc::AF_VSOCK, libc::AF_ALG];
 
-/// Request `TIOCSTI`, which puts characters into the input of a terminal. C libraries give it different types.
+/// Request `TIOCSTI`, which inserts characters into a terminal's input. C libraries give it different types.
 const INSERT_INPUT: u64 = 0x5412;
 
-/// Bit that marks calls of the x32 interface, which have the same numbers otherwise.
+/// Bit that marks calls in the x32 interface, which otherwise have the same numbers.
 #[cfg(target_arch = "x86_64")]
 const X32: libc::c_long = 0x4000_0000;
 
@@ -83,7 +83,7 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// Applies the filter to this process.
 ///
 /// # Errors
-/// Returns an error if the system refuses it, or if it does not exist for this processor.
+/// Returns an error if the system refuses it, or if there is no filter for this processor.
 pub(super) fn filter() -> Result<(), String> {
     let reason = |error: &dyn std::fmt::Display| error.to_string();
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| reason(&error))?;

@@ -35,7 +35,7 @@ impl ExpressionCache {
         given: &[usize],
         function: Persistent<rquickjs::Function<'static>>,
     ) {
-        // For texts that are used in turn, clearing the cache is as good as a more complex eviction.
+        // If texts are used in rotation, clearing the cache is as good as more complex eviction.
         if self.0.len() >= MAX_CACHED {
             self.0.clear();
         }

@@ -1,4 +1,4 @@
-//! CommonJS modules: `require`, `module.exports`, and `import` of them.
+//! CommonJS modules: `require`, `module.exports`, and importing them with `import`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -103,7 +103,7 @@ fn load_required<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs
         return load(ctx, realm, path);
     }
     let promise = lookup::import(ctx, realm, name)?;
-    // The caller of `require` handles an error, so the promise must not count as unhandled.
+    // The caller of `require` handles errors, so the promise must not count as unhandled.
     let mark_handled: Function<'js> = realm.tools(ctx)?.get("promise")?;
     mark_handled.call::<_, Value<'js>>((promise.clone(),))?;
     // Running pending jobs settles the promise, even if nothing awaits it.
@@ -122,8 +122,8 @@ fn load_required<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs
     }
 }
 
-/// Creates an ECMAScript module for a CommonJS one. `module.exports` is the default export, and each of its properties
-/// is a named export.
+/// Creates an ECMAScript module for a CommonJS module. `module.exports` is the default export, and each of its
+/// properties is a named export.
 pub(crate) fn as_module<'js>(
     ctx: &Ctx<'js>,
     realm: &Rc<Realm>,

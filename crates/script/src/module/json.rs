@@ -33,7 +33,7 @@ fn why(realm: &Realm, name: &str, text: &Text) -> Option<ScriptError> {
     let message = message.split(" at line ").next().unwrap_or_default().to_owned();
     let path = std::path::Path::new(name);
     if !realm.is_own(path) {
-        // The file may not be meant as a module, so its content must not be shown.
+        // The file may not be intended as a module, so its content must not be shown.
         let message = format!("`{}` is not valid JSON: {message}", realm.shown(path));
         return Some(ScriptError::Syntax { message, place: None, help: None });
     }

@@ -15,13 +15,13 @@ use crate::typescript::{self, Language};
 /// Maximum size of the text of a module, in bytes.
 const MAX_MODULE_BYTES: u64 = 16 << 20;
 
-/// Environment variable: its name and its value. Without a value, it is a secret, and reading it is an error.
+/// Environment variable: its name and its value. If it has no value, it is a secret, and reading it is an error.
 pub type Variable = (String, Option<String>);
 
 /// Modules that a process has resolved and read. Each file is resolved, read and stripped of its types once, for all
 /// runtimes that import it. Cheap to clone. Clones share the same library.
 ///
-/// If a file changes after it was read, its first text stays in use until [`Library::forget`].
+/// If a file changes after it was read, its first version stays in use until [`Library::forget`].
 #[derive(Clone)]
 pub struct Library(Arc<ModuleCache>);
 
@@ -75,7 +75,7 @@ impl Text {
         self.code.as_deref().unwrap_or(&self.original)
     }
 
-    /// Returns the number of lines above the text in the source that is generated for it.
+    /// Returns the number of lines above the text in the generated source.
     pub fn lines_above(&self) -> u32 {
         u32::from(self.kind == Kind::CommonJs)
     }
@@ -109,7 +109,7 @@ impl Library {
         Self(Arc::new(ModuleCache { environment, files: Mutex::new(Arc::new(Files::new())), texts: Mutex::default() }))
     }
 
-    /// `true` if `other` is a clone of this one.
+    /// Returns `true` if `other` is a clone of this library.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -118,13 +118,13 @@ impl Library {
         &self.0.environment
     }
 
-    /// Clears the cache: the next imports resolve and read their files again.
+    /// Clears the cache, so that the next imports resolve and read their files again.
     pub fn forget(&self) {
         *lock(&self.0.files) = Arc::new(Files::new());
         lock(&self.0.texts).clear();
     }
 
-    /// Returns the files that the module at `path` imports, directly and indirectly. Packages and missing files are
+    /// Returns the files that the module at `path` imports, directly or indirectly. Packages and missing files are
     /// omitted.
     pub fn imports(&self, path: &Path) -> BTreeSet<PathBuf> {
         let mut found = BTreeSet::new();
@@ -185,12 +185,12 @@ fn contents(path: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// Locks `mutex` even after a panic of another thread, which leaves the maps in a valid state.
+/// Locks `mutex` even after a panic on another thread, because the maps are always in a valid state.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Prepares source text for the engine. Its format depends on the file name, then on its package, then on its content.
+/// Prepares source text for the engine. Its format is determined by the file name, then its package, then its content.
 pub(crate) fn prepare(path: &Path, text: &str) -> Result<Text, Unreadable> {
     let text: Arc<str> = text.strip_prefix('\u{feff}').unwrap_or(text).into();
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
@@ -203,7 +203,7 @@ pub(crate) fn prepare(path: &Path, text: &str) -> Result<Text, Unreadable> {
         "ts" | "mts" | "cts" => {
             let stripped = typescript::strip(&text, path)
                 .map_err(|mistake| Unreadable::Syntax { original: Arc::clone(&text), mistake })?;
-            // `export =` and `import x = require()` are CommonJS. That is only visible in the compiled code.
+            // `export =` and `import x = require()` are CommonJS, which is visible only in the compiled code.
             let seems_commonjs = extension == "ts" && is_commonjs(&stripped.code);
             let commonjs = extension == "cts" || (seems_commonjs && !typescript::is_module(&stripped.code));
             Ok(Text {
@@ -234,8 +234,8 @@ fn is_commonjs(text: &str) -> bool {
     text.contains("module.exports") || text.contains("exports.") || text.contains("require(")
 }
 
-/// Returns the directory of the package that contains the module at `path`: that of the nearest `package.json`, else
-/// the module's own.
+/// Returns the directory of the package that contains the module at `path`: that of the nearest `package.json`,
+/// otherwise the module's own.
 pub(crate) fn package_of(path: &Path) -> Option<&Path> {
     let package = path.ancestors().skip(1).find(|directory| directory.join("package.json").is_file());
     package.or_else(|| path.parent())

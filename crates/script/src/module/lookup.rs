@@ -15,7 +15,8 @@ use crate::names::BUILTIN;
 use crate::realm::Realm;
 use crate::typescript;
 
-/// Imports the module called `name`. A script's text cannot request a module by its name in the engine. For this one
+/// Imports the module called `name`. A script's text cannot request a module by its engine name, so for this one
+/// import the name is passed to the resolver separately.
 /// import, the name is passed to the resolver separately.
 pub(crate) fn import<'js>(ctx: &Ctx<'js>, realm: &Realm, name: &str) -> rquickjs::Result<Promise<'js>> {
     *realm.entry.borrow_mut() = Some(name.to_owned());
@@ -34,14 +35,14 @@ pub(crate) fn provide(realm: &Realm, path: &Path, text: &str) -> Result<(), Scri
 }
 
 impl Unresolved {
-    /// Converts to a `ScriptError`. `from` is the importing file or directory, and `place` is the location of the
+    /// Converts it to a `ScriptError`. `from` is the importing file or directory, and `place` is the location of the
     /// import.
     pub(crate) fn into_script_error(self, from: String, place: Option<model::Excerpt>) -> ScriptError {
         ScriptError::Missing { what: self.what, from, place: place.map(Box::new), help: self.help }
     }
 }
 
-/// Returns the engine's name of the module that `specifier` refers to in `directory`.
+/// Returns the engine's name for the module to which `specifier` refers in `directory`.
 pub(crate) fn name(
     realm: &Realm,
     directory: &Path,
@@ -76,8 +77,8 @@ fn directory(realm: &Realm, name: &str) -> PathBuf {
     }
 }
 
-/// Returns the name of the module that `specifier` refers to when `base` imports it. An error is thrown in the script,
-/// and stored so that it can be returned when it leaves the script.
+/// Returns the name of the module to which `specifier` refers when `base` imports it. An error is thrown in the
+/// script, and stored so that it can be returned when it leaves the script.
 pub(crate) fn find(
     ctx: &Ctx<'_>,
     realm: &Realm,
@@ -166,13 +167,13 @@ pub(crate) fn unreadable(realm: &Realm, path: &Path, error: Unreadable) -> Scrip
     }
 }
 
-/// Escapes NUL characters, which would terminate the string in C. Wherever a NUL is allowed, its escape is allowed as
-/// well.
+/// Escapes NUL characters, which would terminate the string in C. Wherever a NUL is allowed, its escape sequence is
+/// allowed as well.
 pub(crate) fn without_nul(code: &str) -> Cow<'_, str> {
     if code.contains('\0') { Cow::Owned(code.replace('\0', "\\x00")) } else { Cow::Borrowed(code) }
 }
 
-/// Returns the text of the module called `name`, from the disk unless it was provided.
+/// Returns the text of the module called `name`, from disk unless it was provided.
 pub(crate) fn text(ctx: &Ctx<'_>, realm: &Realm, name: &str) -> rquickjs::Result<Arc<Text>> {
     if let Some(known) = realm.texts.borrow().get(name) {
         return Ok(Arc::clone(known));

@@ -3,7 +3,7 @@
 use crate::module::resolve::Unresolved;
 use crate::names::INTERNAL;
 
-/// Shims by their names without `node:`.
+/// Shims, by their names without `node:`.
 const SHIMS: [(&str, &str); 11] = [
     ("assert", include_str!("../shim/assert.js")),
     ("assert/strict", include_str!("../shim/assert_strict.js")),
@@ -21,7 +21,7 @@ const SHIMS: [(&str, &str); 11] = [
 /// Module shared by several shims. It is not part of Node.js, so it cannot be imported by scripts.
 const COMPARE: &str = "compare";
 
-/// Node.js modules that are not available, and the reasons.
+/// Node.js modules that are not available, with the reasons.
 const WITHOUT: [(&str, &str); 4] = [
     (
         "fs fs/promises os tty readline readline/promises sqlite trace_events inspector v8",
@@ -41,7 +41,7 @@ fn reason(name: &str) -> Option<&'static str> {
     WITHOUT.iter().find(|(names, _)| names.split(' ').any(|known| known == name)).map(|(_, reason)| *reason)
 }
 
-/// Returns the name of the Node.js module that `specifier` refers to, if any.
+/// Returns the name of the Node.js module to which `specifier` refers, if it does.
 pub(crate) fn of_node(specifier: &str) -> Option<&str> {
     if let Some(name) = specifier.strip_prefix("node:") {
         return Some(name);

@@ -1,4 +1,4 @@
-//! Module resolution: Node's algorithm, with TypeScript's extensions.
+//! Module resolution: Node's algorithm with TypeScript's extensions.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ impl Files {
         Self { import, require }
     }
 
-    /// Returns the real path of the file that `specifier` refers to in `directory`.
+    /// Returns the real path of the file to which `specifier` refers in `directory`.
     pub fn resolve(&self, directory: &Path, specifier: &str, import_kind: ImportKind) -> Result<PathBuf, Unresolved> {
         let specifier = specifier.strip_prefix("file://").unwrap_or(specifier);
         if let Some((scheme, _)) = specifier.split_once("://") {
@@ -59,7 +59,7 @@ fn options(conditions: &[&str]) -> ResolveOptions {
     ResolveOptions {
         condition_names: conditions.iter().map(ToString::to_string).collect(),
         extensions: [".ts", ".mts", ".js", ".mjs", ".cjs", ".cts", ".json"].map(String::from).to_vec(),
-        // A file with the written extension has precedence over the TypeScript file that would compile to it.
+        // A file with the extension as written takes precedence over the TypeScript file that would compile to it.
         extension_alias: vec![
             alias(".js", &[".js", ".ts"]),
             alias(".mjs", &[".mjs", ".mts"]),

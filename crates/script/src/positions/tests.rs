@@ -72,7 +72,7 @@ fn claims_written_inside_a_scenario_call_are_found() {
     assert_eq!(claims("scenario('b'"), [("contains".into(), "assert.contains")]);
 }
 
-/// Returns the claims of the first scenario in `text`.
+/// Returns the claims in the first scenario in `text`.
 fn claims_of(text: &str) -> Vec<CodeClaim> {
     let calls = Calls::new(text, Language::TypeScript);
     let scenario = calls.around(text.find("scenario(").unwrap(), "scenario").unwrap();

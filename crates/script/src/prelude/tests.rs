@@ -244,7 +244,7 @@ export default scenario('x', async ({ agent }) => {
 }
 
 #[test]
-fn a_persona_that_converses_is_played_by_the_host() {
+fn a_persona_that_converses_is_simulated_by_the_host() {
     let text = "import { scenario, persona, assert } from 'trialrun';
 export default scenario('x', async ({ agent }) => {
   const karen = persona({ role: 'customer', context: { order: 5 } });

@@ -279,7 +279,7 @@ fn a_function_keeps_its_properties_and_its_handle() {
 }
 
 #[test]
-fn a_handle_of_another_runtime_is_refused() {
+fn a_handle_from_another_runtime_is_refused() {
     let mut place = TestProject::new(&[("a.js", "export const f = () => 1;\n")]);
     let function = place.function("./a.js", "f");
     let module = place.import("./a.js").unwrap();

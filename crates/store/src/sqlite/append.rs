@@ -40,18 +40,18 @@ pub(super) fn append(
     Ok(())
 }
 
-/// Batch that is being written.
+/// A batch being written.
 struct Batch<'a, 'e> {
     transaction: &'a Transaction<'a>,
     packer: &'a mut Packer,
     chains: &'a mut Chains,
     owner_pid: Option<u32>,
-    /// Ids and numbers of the runs. Nearly always there is only one.
+    /// Ids and numbers of the runs. Nearly always there is only one run.
     runs: Vec<(&'e str, i64)>,
-    /// Events in this batch of trials without an outcome, by the run's number and the trial's id; the run's own
-    /// events are under ''.
+    /// Events in this batch that belong to trials without an outcome, by the run's number and the trial's id; the
+    /// run's own events are under ''.
     open: HashMap<(i64, &'e str), Lines>,
-    /// Trials that got their outcome in this batch and are not written yet, by the run's number.
+    /// Trials that got their outcome in this batch and are not yet written, by the run's number.
     groups: HashMap<i64, Group<'e>>,
 }
 
@@ -87,7 +87,7 @@ impl<'e> Batch<'_, 'e> {
         Ok(())
     }
 
-    /// Returns the number of the event's run. The run's first event creates the run.
+    /// Returns the number of the event's run. The first event of a run creates it.
     fn run(&mut self, envelope: &'e Envelope) -> Result<i64, SqliteError> {
         if let Some((_, run)) = self.runs.iter().find(|(id, _)| **id == *envelope.run) {
             return Ok(*run);
@@ -109,7 +109,7 @@ impl<'e> Batch<'_, 'e> {
         for (run, group) in &mut self.groups {
             group.write(self.transaction, self.packer, *run)?;
         }
-        // Events of trials that did not finish in this batch are stored in the journal.
+        // Events of trials that did not finish in this batch go to the journal.
         let mut insert =
             self.transaction.prepare_cached("INSERT INTO journal (run, trial, seq, event) VALUES (?1, ?2, ?3, ?4)")?;
         for ((run, trial), lines) in &self.open {
@@ -173,8 +173,8 @@ fn finish_run(
     Ok(())
 }
 
-/// Removes everything of a run except its start and its finished trials, and sets its owner. A run that was changed is
-/// rejected, because its new chain would hide that.
+/// Removes everything from a run except its start and its finished trials, and sets its owner. A run that was changed
+/// is rejected, because its new chain would hide the change.
 pub(super) fn reopen(
     connection: &mut Connection,
     owner_pid: Option<u32>,

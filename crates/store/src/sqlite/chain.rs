@@ -1,4 +1,5 @@
-//! Links of the chain of hashes: written with the events that they cover, and compared with them later.
+//! Links of the chain of hashes: they are written together with the events that they cover, and later compared with
+//! them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,8 +10,8 @@ use super::SqliteError;
 use super::finish::Lines;
 use crate::chain::{Hash, link, start};
 
-/// What a writer knows of the chains of the runs that it writes. It does not read back what it has written, so a change
-/// during the run shows, too.
+/// What a writer knows about the chains of the runs that it writes. It does not read back what it has written, so that
+/// changes during the run are also found.
 #[derive(Default)]
 pub(super) struct Chains {
     /// Hash of the last link of each run; `None` for a run without a chain.
@@ -63,8 +64,8 @@ impl Chains {
         }
     }
 
-    /// Returns the digest of a trial that ends with `lines`. `stored` are all its events as they are stored, which
-    /// count if this writer has not seen them all.
+    /// Returns the digest of a trial that ends with `lines`. `stored` contains all its events as stored, which are
+    /// used if this writer has not seen them all.
     pub(super) fn digest(&mut self, run: i64, trial: &str, lines: &Lines, stored: &[u8]) -> Hash {
         match self.open.remove(&(run, trial.to_owned())) {
             Some(digest) if !lines.from_the_start => digest.chain_update(lines.bytes()).finalize().into(),
@@ -72,7 +73,7 @@ impl Chains {
         }
     }
 
-    /// Stores the last hash of each run with new links.
+    /// Stores the last hash of each run that has new links.
     pub(super) fn write(&mut self, transaction: &Transaction<'_>) -> Result<(), SqliteError> {
         for run in self.changed.drain(..) {
             if let Some(Some(hash)) = self.heads.get(&run) {
@@ -82,13 +83,13 @@ impl Chains {
         Ok(())
     }
 
-    /// Forgets everything, because what was noted was not stored, or something else was.
+    /// Forgets everything, because the noted events were not stored, or others were stored.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 }
 
-/// Link as it is stored.
+/// A link as stored.
 pub(super) struct Link {
     pub(super) seq: u64,
     /// Id of the trial; empty for an event of the run itself.
@@ -101,7 +102,7 @@ pub(super) struct Link {
 pub(super) fn head(connection: &Connection, run: i64) -> rusqlite::Result<Option<Hash>> {
     let mut select = connection.prepare_cached("SELECT chain FROM runs WHERE no = ?1")?;
     let stored = select.query_row([run], |row| row.get::<_, Option<Vec<u8>>>(0)).optional()?.flatten();
-    // A value of another length is not the hash of any link.
+    // A value of any other length is not the hash of a link.
     Ok(stored.map(|hash| hash.try_into().unwrap_or_default()))
 }
 
@@ -125,8 +126,8 @@ pub(super) fn links(connection: &Connection, run: i64) -> rusqlite::Result<Vec<L
     select.query_map([run], link)?.collect()
 }
 
-/// Removes the links of what was removed from a run, and makes a chain of the others. The run must have been verified
-/// before.
+/// Removes the links for data that was removed from a run, and rebuilds the chain from the remaining links. The run
+/// must have been verified before.
 pub(super) fn relink(transaction: &Transaction<'_>, run: i64, id: &str) -> rusqlite::Result<()> {
     if head(transaction, run)?.is_none() {
         return Ok(());

@@ -14,7 +14,7 @@ use crate::StoreError;
 /// Size in bytes at which a pack is closed. Reading one trial unpacks the whole pack.
 const FULL: usize = 256 * 1024;
 
-/// Columns of a trial that follow from its record, in the order of [`columns`].
+/// Columns of a trial that are derived from its record, in the order of [`columns`].
 pub(super) const COLUMNS: [&str; 31] = [
     "suite",
     "case_id",
@@ -49,7 +49,7 @@ pub(super) const COLUMNS: [&str; 31] = [
     "quarantined",
 ];
 
-/// Statement that inserts a trial: where it is stored, then [`COLUMNS`].
+/// Statement that inserts a trial: its location in the packs, then [`COLUMNS`].
 static INSERT_TRIAL: LazyLock<String> = LazyLock::new(|| {
     let places = ["run", "id", "first_seq", "pack", "pack_start", "pack_end", "settings"];
     let names: Vec<&str> = places.into_iter().chain(COLUMNS).collect();
@@ -63,7 +63,7 @@ pub(super) struct Lines {
     text: Vec<u8>,
     /// Number and end offset of each event.
     ends: Vec<(u64, usize)>,
-    /// True if they include the trial's very first event, so that none of its events can have been written before.
+    /// True if they include the trial's first event, so that none of its events can have been written earlier.
     pub(super) from_the_start: bool,
 }
 
@@ -102,7 +102,7 @@ impl Lines {
     }
 }
 
-/// Trials of one run that are written into one pack.
+/// Trials of one run that are written into the same pack.
 #[derive(Default)]
 pub(super) struct Group<'e> {
     text: Vec<u8>,
@@ -119,7 +119,7 @@ struct Finished<'e> {
 }
 
 impl<'e> Group<'e> {
-    /// Adds a trial: its events from the journal, which are removed from it, and its last `lines`. Returns all of them.
+    /// Adds a trial: its events from the journal, which are removed there, and its last `lines`. Returns all of them.
     pub(super) fn add(
         &mut self,
         transaction: &Transaction<'_>,
@@ -257,7 +257,7 @@ fn optional(value: Option<&str>) -> ToSqlOutput<'_> {
     value.map_or(NULL, text)
 }
 
-/// Returns the usage of all attempts together.
+/// Returns the combined usage of all attempts.
 fn spent(record: &TrialRecord) -> (Option<Tokens>, Option<f64>) {
     if record.attempts.is_empty() {
         return (record.usage, record.cost_usd);

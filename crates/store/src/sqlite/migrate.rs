@@ -1,4 +1,4 @@
-//! Determines the format of a database file from its first bytes alone, and the migration steps it lacks.
+//! Determines the format of a database file only from its first bytes, and the migration steps that it lacks.
 
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -14,7 +14,7 @@ pub(super) enum Header {
     Foreign,
 }
 
-/// Reads a file's first bytes. Opening it as a database could already change it.
+/// Reads a file's first bytes. Opening the file as a database could already change it.
 pub(super) fn header(path: &Path) -> std::io::Result<Header> {
     let mut file = match path.canonicalize().and_then(|path| files::open(&path)) {
         Ok(file) => file,
@@ -32,7 +32,8 @@ pub(super) fn header(path: &Path) -> std::io::Result<Header> {
     })
 }
 
-/// Returns the migration steps that a database of format `found` lacks; `None` if its format is newer than all steps.
+/// Returns the migration steps that a database with format `found` lacks; `None` if its format is newer than all
+/// steps.
 pub(super) fn pending(found: u32, steps: &'static [&'static str]) -> Option<&'static [&'static str]> {
     steps.get(usize::try_from(found).ok()?..)
 }

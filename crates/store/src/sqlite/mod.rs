@@ -1,4 +1,4 @@
-//! Record in one SQLite file. Only this module uses SQL.
+//! Record in a single SQLite file. Only this module uses SQL.
 
 mod append;
 mod chain;
@@ -45,15 +45,14 @@ impl From<SqliteError> for StoreError {
     }
 }
 
-/// Timeout of a writer that waits for another one. A batch takes milliseconds.
+/// Time limit for a writer that waits for another one. A batch takes milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// A commit survives the end of the process, and data that was checkpointed into the file survives a crash of the
-/// machine.
+/// A commit survives the end of the process, and data that was checkpointed into the file survives a system crash.
 const SAFELY: &str = "PRAGMA synchronous = NORMAL";
 /// Maximum time for which an unrecognised file is checked again before it is rejected.
 const SECOND_LOOKS: Duration = Duration::from_millis(300);
 
-/// Record in a SQLite file. One process writes a run; others may read, and write other runs, at the same time.
+/// Record in a SQLite file. Only one process writes a run; others may read it, and write other runs, at the same time.
 pub struct SqliteStore {
     connection: Connection,
     packer: Packer,
@@ -65,8 +64,8 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the record at `path`, and creates it if it does not exist. The folder must exist. A file that a newer
-    /// version wrote, or that is not a record, is rejected and left unchanged, byte for byte.
+    /// Opens the record at `path`, and creates it if it does not exist. The folder must exist. A file that was written
+    /// by a newer version, or is not a record, is rejected and stays unchanged, byte for byte.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let no =
             |reason: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), reason: reason.to_string() };
@@ -82,8 +81,8 @@ impl SqliteStore {
         Ok(store)
     }
 
-    /// Opens the record at `path`; `None` if it does not exist. Creates no file. A record that this user can only
-    /// read is opened read-only.
+    /// Opens the record at `path`; `None` if it does not exist. Creates no file. If the user may only read the record,
+    /// it is opened read-only.
     pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
         match header(path) {
             Ok(Header::Absent) => Ok(None),
@@ -106,8 +105,8 @@ impl SqliteStore {
             let found = format(&connection)?;
             Ok::<_, rusqlite::Error>((connection, found))
         };
-        // Where the index of the log cannot be created, no process can write, so the file is immutable. With a log
-        // this is an error, because the events in the log would be missing.
+        // If the index of the log cannot be created, no process can write, so the file is immutable. If there is a
+        // log, this is an error, because the events in the log would be missing.
         let (connection, found) = open("")
             .or_else(|error| match has_log(path) {
                 true => Err(error),
@@ -136,14 +135,14 @@ impl SqliteStore {
         let connection = &mut self.connection;
         connection.busy_timeout(TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(32);
-        // A file that is being created has no data to lose: until its tables exist, nothing is synced to disk.
-        // Otherwise there would be half a dozen syncs before the first run can start.
+        // A file that is being created has no data to lose, so nothing is synced to disk until its tables exist.
+        // Otherwise, there would be half a dozen syncs before the first run could start.
         let is_new = format(connection)? == 0;
         connection.execute_batch(if is_new { "PRAGMA synchronous = OFF" } else { SAFELY })?;
         connection.execute_batch("PRAGMA foreign_keys = ON")?;
         write_ahead(connection)?;
 
-        // Usually there is nothing to do, and in that case a reader should not wait for a writer.
+        // Usually there is nothing to do, and then a reader should not wait for a writer.
         if format(connection)? == schema::STEPS.len() as u32 {
             return Ok(connection.execute_batch(SAFELY)?);
         }
@@ -171,7 +170,7 @@ impl Store for SqliteStore {
             self.chains.clear();
             return Err(error.into());
         }
-        // SQLite continues to write to a file that was unlinked.
+        // SQLite would continue to write to a file that was unlinked.
         match identity(&self.path) {
             Ok(found) if Some(found) == self.identity => Ok(()),
             _ => Err(StoreError::Gone { path: self.path.clone() }),
@@ -240,14 +239,14 @@ impl Store for SqliteStore {
 
     fn remove(&mut self, run: &str) -> Result<(), StoreError> {
         let number = self.run_number(run)?;
-        // The number can be given to another run.
+        // The number may be given to another run.
         self.chains.clear();
         Ok(remove(&self.connection, number).map_err(SqliteError::from)?)
     }
 }
 
-/// Rejects files that are not records, or are newer. A file that another process is creating looks unknown for some
-/// milliseconds, so an unknown file is checked repeatedly before it is rejected.
+/// Rejects files that are not records, or are newer. While another process is creating a file, it looks unknown for
+/// some milliseconds, so an unknown file is checked repeatedly before it is rejected.
 fn refuse_strangers(path: &Path) -> Result<(), StoreError> {
     let start = Instant::now();
     loop {
@@ -275,7 +274,7 @@ fn judge(path: &Path) -> Result<(), StoreError> {
     let (version, mark) = if has_log(path) {
         let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| no(&error))?;
         reader.busy_timeout(TIMEOUT).map_err(|error| no(&error))?;
-        // Reads both values at the same moment, even if another process is writing.
+        // Reads both values in one transaction, in case another process is writing.
         reader.execute_batch("BEGIN").map_err(|error| no(&error))?;
         let mark = reader.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(|error| no(&error))?;
         (format(&reader).map_err(|error| no(&error))?, mark)
@@ -291,7 +290,7 @@ fn judge(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// True if the write-ahead log is not empty.
+/// Returns `true` if the write-ahead log is not empty.
 fn has_log(path: &Path) -> bool {
     let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
     log.metadata().is_ok_and(|log| log.len() > 0)
@@ -303,7 +302,7 @@ fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-/// Returns `true` if a database has no tables, for example while another process creates it.
+/// Returns `true` if a database has no tables, for example while another process is creating it.
 fn is_empty(path: &Path) -> rusqlite::Result<bool> {
     let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     reader.busy_timeout(TIMEOUT)?;
@@ -313,7 +312,7 @@ fn is_empty(path: &Path) -> rusqlite::Result<bool> {
 }
 
 /// Turns on the write-ahead log. Two processes that create the same file may do this at the same time, and SQLite does
-/// not wait for this lock by itself.
+/// not wait for this lock on its own.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let start = Instant::now();
     loop {
@@ -322,7 +321,7 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
             return Ok(());
         }
         // Only a file without tables accepts the first setting. Its journal can be in memory, because the file is
-        // empty; a journal file would be synced to disk eight times before the first run can start.
+        // empty; a journal file would be synced to disk eight times before the first run could start.
         let turned = connection
             .execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = MEMORY")
             .and_then(|()| connection.pragma_update(None, "journal_mode", "wal"));
@@ -346,7 +345,7 @@ fn newer(path: &Path, found: u32) -> StoreError {
 
 fn remove(connection: &Connection, run: i64) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM runs WHERE no = ?1", [run])?;
-    // Every step frees one page, so it is stepped to its end.
+    // Each step frees one page, so the statement is stepped to its end.
     let mut freeing = connection.prepare("PRAGMA incremental_vacuum")?;
     let mut pages = freeing.query([])?;
     while pages.next()?.is_some() {}

@@ -1,11 +1,11 @@
-//! Storage encoding of strings and bytes: events as lines of JSON, compressed.
+//! How strings and bytes are stored: events as lines of JSON, compressed.
 
 use model::Envelope;
 use serde_json::Value;
 
 use crate::{StoreError, StoredEvent};
 
-/// Compression level. Trials of one suite are similar, and the fastest level compresses them as well as slower ones.
+/// Compression level. Trials of a suite are similar, and the fastest level compresses them as well as slower ones.
 const LEVEL: i32 = 1;
 
 /// Compressor that keeps its tables, because creating them costs more than packing a small trial.

@@ -8,7 +8,7 @@ use super::SqliteError;
 use super::pack::unpack_text;
 use crate::StoreError;
 
-/// Number of packs that are cached. Reading a run in order alternates between few of them.
+/// Number of packs that are cached. Reading a run in order alternates between a few packs.
 const MAX_CACHED_PACKS: usize = 4;
 
 /// Location of a finished trial's events.

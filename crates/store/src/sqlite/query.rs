@@ -97,8 +97,8 @@ pub(super) fn summary(connection: &Connection, run: i64) -> Result<Summary, Sqli
     Ok(summary)
 }
 
-/// Sets the run's short id: the shortest prefix that no other run's id has. Only the neighbours in sort order need to
-/// be compared, because no other id shares a longer prefix.
+/// Sets the run's short id: the shortest prefix that no other run's id has. It only needs to be compared with its
+/// neighbours in sort order, because no other id shares a longer prefix.
 pub(super) fn shorten(connection: &Connection, run: &mut RunRow) -> rusqlite::Result<()> {
     let shared = |query: &str| {
         let other: Option<String> = connection.prepare_cached(query)?.query_row([&run.id], |row| row.get(0))?;
@@ -136,7 +136,7 @@ pub(super) fn each_trial(
              OR trials.suite || '::' || trials.case_id || '#' || trials.repetition = ?)",
         &named,
     );
-    // Without a condition that an index answers, the newest runs are read first, and only as many as needed.
+    // If no index can answer a condition, the newest runs are read first, and only as many as needed.
     let is_indexed = filter.run.is_some() || filter.suite.is_some() || filter.case.is_some();
     let tables = if is_indexed { "runs JOIN trials" } else { "runs CROSS JOIN trials" };
     values.push(limit(filter.last).into());
@@ -153,7 +153,7 @@ pub(super) fn each_trial(
     Ok(())
 }
 
-/// Columns in the order in which [`trial_row`] reads them. It reads them by position, because looking up the names in
+/// Columns in the order in which [`trial_row`] reads them. It reads them by position, because looking up the names for
 /// each row would take longer than everything else.
 const COLUMNS: &str = "runs.id, runs.label, trials.id, suite, case_id, arm, agent, model, variant, repetition, outcome,
     flaky, quarantined, fault, because, score, max_score, trials.started_us, trials.duration_ms, agent_ms, turns,
@@ -238,8 +238,8 @@ pub(super) fn info(connection: &Connection, run: &str) -> Result<RunInfo, Sqlite
     Ok(serde_json::from_slice(&unpack(&packed)?).map_err(|error| damaged(&error))?)
 }
 
-/// Returns the records of trials in the given order. A record is in the last event of its trial. Records are read in the
-/// order of their packs, so that each pack is unpacked once.
+/// Returns the records of trials in the given order. A record is in the last event of its trial. Records are read in
+/// the order of their packs, so that each pack is unpacked only once.
 pub(super) fn records(connection: &Connection, run: &str, trials: &[&str]) -> Result<Vec<TrialRecord>, SqliteError> {
     let mut statement = connection.prepare_cached(
         "SELECT pack, pack_start, pack_end FROM trials JOIN runs ON runs.no = trials.run

@@ -1,4 +1,4 @@
-//! Reads events in order: those of finished trials from their packs, the others from the journal.
+//! Reads events in order: those of finished trials from their packs, all others from the journal.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,7 +11,7 @@ use super::packed::{PackRange, Packs};
 use super::{SqliteError, run_number};
 use crate::{StoreError, StoredEvent};
 
-/// Number of journal rows that are read at a time.
+/// Number of journal rows read at a time.
 const PAGE: usize = 256;
 
 /// Events of one trial, or the run's own events, in order.
@@ -24,8 +24,8 @@ enum Source {
     Journal { trial: String, page: VecDeque<(u64, StoredEvent)>, after: i64 },
 }
 
-/// Iterator over a run's events in order. Trials that did not overlap in time are not in memory together, except in a
-/// few packs.
+/// Iterator over a run's events in order. Trials that did not overlap in time are not in memory at the same time,
+/// except in a few packs.
 pub(super) struct Events<'a> {
     /// Keeps a consistent view of the run while it is read.
     transaction: Transaction<'a>,
@@ -152,7 +152,7 @@ pub(super) fn of_trial(connection: &Connection, run: i64, trial: &str) -> Result
     Ok(events.into_iter().map(|(_, event)| event).collect())
 }
 
-/// Returns the trials that have started and have no outcome.
+/// Returns the trials that have started and have no outcome yet.
 pub(super) fn live(connection: &Connection, run: i64) -> Result<Vec<LiveTrial>, SqliteError> {
     let mut statement = connection.prepare_cached(
         "SELECT trial FROM journal

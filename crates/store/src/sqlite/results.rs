@@ -1,4 +1,4 @@
-//! Results of cases, counted and summed by SQL: a trend reads thousands of trials and shows a line for each run.
+//! Results of cases, counted and summed by SQL, because a trend reads thousands of trials and shows one line per run.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::ResultFilter;
 
 pub(super) fn results(connection: &Connection, filter: &ResultFilter) -> Result<Vec<RunResults>, SqliteError> {
     let prefixes = serde_json::to_string(&prefixes(connection, filter)?).map_err(|error| damaged(&error))?;
-    // The index of trials by run and id finds those of a case in each run, without reading the others.
+    // The index of trials by run and id finds the trials of a case in each run without reading others.
     let trials = "json_each(:prefixes) AS prefix CROSS JOIN trials
              ON trials.id >= prefix.value AND trials.id < prefix.value || char(1114111)
              AND (:suite IS NULL OR suite = :suite) AND (:case IS NULL OR case_id = :case)";
@@ -56,7 +56,7 @@ pub(super) fn results(connection: &Connection, filter: &ResultFilter) -> Result<
     Ok(results)
 }
 
-/// Returns the prefixes of the ids of all trials that `filter` wants.
+/// Returns the prefixes of the ids of all trials that match `filter`.
 fn prefixes(connection: &Connection, filter: &ResultFilter) -> rusqlite::Result<Vec<String>> {
     Ok(match (&filter.suite, &filter.case) {
         (None, None) => vec![String::new()],
@@ -69,10 +69,10 @@ fn prefixes(connection: &Connection, filter: &ResultFilter) -> rusqlite::Result<
     })
 }
 
-/// Returns the suites and cases of all trials. Each step finds the next name in the index, so the trials of a name are
-/// not read.
+/// Returns the suites and cases of all trials. Each step finds the next name in the index, so the trials with the same
+/// name are not read.
 pub(super) fn cases(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
-    // For a comparison of both columns at once, the index would be searched by the first one only.
+    // If both columns were compared at once, only the first would be looked up in the index.
     let mut next_case = connection.prepare_cached(
         "SELECT suite, case_id FROM trials WHERE suite = ?1 AND case_id > ?2 ORDER BY case_id LIMIT 1",
     )?;
@@ -128,7 +128,7 @@ impl TestFiles {
         Ok(Self(serde_json::from_str(&files).unwrap_or_default()))
     }
 
-    /// Returns the fingerprint of everything recorded that a trial's outcome depends on, apart from chance.
+    /// Returns the fingerprint of everything recorded on which a trial's outcome depends, apart from chance.
     pub(super) fn fingerprint(&self, record: &TrialRecord) -> i64 {
         let file = record.file.as_ref().and_then(|file| self.0.get(&**file));
         let skill = record.skill.as_ref().map(|skill| &skill.content_hash);

@@ -1,4 +1,4 @@
-//! The tables. A released migration step never changes: each new format adds a step. The `blobs` table is not used.
+//! The tables. Released migration steps never change: each new format adds a step. The `blobs` table is not used.
 
 /// Application id of our files (`trln`).
 pub(super) const MARK: u32 = 0x7472_6c6e;

@@ -11,7 +11,7 @@ use crate::tests::contract::{
 
 contract_tests!(keeps);
 
-/// Checks one rule of the contract on a store in a new file.
+/// Checks one rule of the contract with a store in a new file.
 fn keeps(rule: fn(crate::tests::contract::OpenStore<'_>)) {
     let scratch = scratch();
     rule(&|| Box::new(scratch.store()));
@@ -146,7 +146,7 @@ fn a_file_that_is_not_a_record_is_rejected_and_unchanged() {
 }
 
 #[test]
-fn looking_for_a_record_does_not_create_one() {
+fn checking_for_a_record_does_not_create_one() {
     let scratch = scratch();
     assert!(SqliteStore::open_existing(&scratch.path).unwrap().is_none());
     assert!(!scratch.path.exists());

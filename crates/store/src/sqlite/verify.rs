@@ -1,4 +1,4 @@
-//! Compares a run with its chain of hashes, and the columns of lists with the events that they were made from.
+//! Compares a run with its chain of hashes, and the columns for lists with the events from which they were derived.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -51,7 +51,7 @@ pub(super) fn verify(transaction: &Transaction<'_>, run: i64, id: &str) -> Resul
     })
 }
 
-/// Stored trial: its row, where its events are, and the values of [`COLUMNS`].
+/// A stored trial: its row, the location of its events, and the values of [`COLUMNS`].
 struct Stored {
     place: PackRange,
     columns: Vec<Value>,
@@ -62,11 +62,11 @@ struct Comparison<'a> {
     transaction: &'a Transaction<'a>,
     run: i64,
     packs: Packs,
-    /// Trials that no link has named yet, by id.
+    /// Trials that no link has covered yet, by id.
     trials: HashMap<String, Stored>,
-    /// Events of the run that no link has named yet, by number.
+    /// Events of the run that no link has covered yet, by number.
     events: BTreeMap<u64, String>,
-    /// Number of trials that links named.
+    /// Number of trials covered by links.
     finished: usize,
     /// First and last event of the run itself.
     last: Vec<String>,
@@ -78,7 +78,7 @@ impl Comparison<'_> {
         self.differences.push(Difference { trial: trial.map(str::to_owned), reason: reason.into() });
     }
 
-    /// Compares a link with the one before it and with what it covers. Returns its hash.
+    /// Compares a link with the previous one and with the data that it covers. Returns its hash.
     fn link(&mut self, previous: &Hash, stored: &Link) -> Result<Hash, SqliteError> {
         let expected: Hash = stored.digest.clone().try_into().unwrap_or_default();
         let hash = link(previous, stored.seq, &stored.trial, &expected);
@@ -91,7 +91,7 @@ impl Comparison<'_> {
             let trial = Some(stored.trial.as_str()).filter(|trial| !trial.is_empty());
             self.differ(trial, "its hash does not follow from the one before; links were changed, removed or added");
         }
-        // The links after it are compared with what is stored, so that each difference is reported once.
+        // The following links are compared with the stored hash, so that each difference is reported only once.
         Ok(stored.hash.clone().try_into().unwrap_or_default())
     }
 
@@ -129,7 +129,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Compares what lists show of a trial with its record.
+    /// Compares the columns that lists show for a trial with its record.
     fn columns(&mut self, id: &str, record: &TrialRecord, stored: &[Value]) {
         for ((name, expected), found) in COLUMNS.iter().zip(columns(record)).zip(stored) {
             if !is_same(&expected, found) {
@@ -142,7 +142,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Reports what no link has named.
+    /// Reports everything that no link has covered.
     fn rest(&mut self) -> Result<(), SqliteError> {
         let mut added: Vec<String> = std::mem::take(&mut self.trials).into_keys().collect();
         added.sort();
@@ -163,7 +163,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Compares what lists show of the run with its first and its last event.
+    /// Compares the columns that lists show for the run with its first and its last event.
     fn lists(&mut self) -> Result<(), SqliteError> {
         let events = self.last.iter().filter_map(|line| event(line).ok()?.1.known()).collect::<Vec<Envelope>>();
         let Some(Event::RunStarted(info)) = events.first().map(|envelope| &envelope.event) else { return Ok(()) };
@@ -225,8 +225,8 @@ fn trials(transaction: &Transaction<'_>, run: i64) -> rusqlite::Result<HashMap<S
     select.query_map([run], stored)?.collect()
 }
 
-/// Returns `true` if a column has the expected value. Fractions may differ in their last digit, because they were written
-/// as text in between.
+/// Returns `true` if a column has the expected value. Fractions may differ in their last digit, because they were
+/// stored as text in between.
 fn is_same(expected: &ToSqlOutput<'_>, found: &Value) -> bool {
     match (value(expected), found) {
         (ValueRef::Real(one), Value::Real(other)) => (one - other).abs() <= one.abs() * 1e-12,

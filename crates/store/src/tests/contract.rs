@@ -1,5 +1,5 @@
-//! Contract tests that every store backend must pass. Each test opens the record in the way that the backend provides.
-//! A backend runs all of them with [`contract_tests`].
+//! Contract tests that every store backend must pass. Each test opens the record in the backend's own way. A backend
+//! runs all of them with [`contract_tests`].
 
 use std::sync::Arc;
 
@@ -356,7 +356,7 @@ pub(crate) fn trials_that_finish_together_are_read_separately(open: OpenStore<'_
     let ids: Vec<String> = names.iter().rev().map(|name| id(name).to_string()).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let read: Vec<String> = store.records(RUN, &ids).unwrap().into_iter().map(|record| record.id.to_string()).collect();
-    assert_eq!(read, ids, "in the order that was asked for");
+    assert_eq!(read, ids, "in the requested order");
 }
 
 pub(crate) fn at(second: i64) -> Timestamp {
@@ -532,6 +532,7 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
             by_command: false,
             reason: Some("not allowed by the network policy".to_owned()),
         }],
+        injected_faults: Vec::new(),
         integrity: vec![],
         files_changed: vec![],
         sandbox: None,
@@ -554,7 +555,7 @@ pub(crate) fn summary_of(cases: &[&str]) -> Summary {
     summary
 }
 
-/// Returns 300 finished trials, which run two at a time: their cases and all events of their run.
+/// Returns 300 finished trials that run two at a time: their cases and all events of their run.
 pub(crate) fn many_trials() -> (Vec<String>, Vec<Envelope>) {
     let mut story = RunBuilder::of(RUN);
     let names: Vec<String> = (0..300).map(|n| format!("c{n}")).collect();

@@ -11,8 +11,8 @@ use super::comment::cutting;
 use super::error::explain;
 use super::scalar::{core_tagged, plain};
 
-/// Maximum number of values that anchors and aliases may add to one document. A page of shared fixtures needs some
-/// hundreds.
+/// Maximum number of values that anchors and aliases may add to one document. A page of shared fixtures needs several
+/// hundred.
 const ALIAS_BUDGET: usize = 100_000;
 
 /// Feeds `text` to `builder`; returns `None` if the content cannot be processed.
@@ -36,9 +36,9 @@ pub(super) fn build<'a>(mut builder: Builder<'a>, text: &str) -> Option<Builder<
     Some(builder)
 }
 
-/// Collection whose end has not been reached yet.
+/// A collection whose end has not been reached yet.
 struct OpenNode {
-    /// Starts at its first byte. The end of a block collection is that of its last value.
+    /// Starts at its first byte. A block collection ends with its last value.
     span: Span,
     style: StructureStyle,
     tag: Option<Box<str>>,
@@ -151,7 +151,7 @@ impl<'a> Builder<'a> {
         self.finished(node, size, anchor)
     }
 
-    /// Returns the maps that a value of `<<` stands for.
+    /// Returns the maps to which a value of `<<` refers.
     fn entries_of<'n>(&self, merged: &'n Node) -> Vec<&'n [(Spanned<String>, Node)]> {
         match &merged.kind {
             NodeKind::Map(entries) => vec![entries],
@@ -209,7 +209,7 @@ impl<'a> Builder<'a> {
             Body::Map { entries, merged, key } => match key.take() {
                 Some(Key::Name(name)) => {
                     let mut node = node;
-                    // An omitted value has no location, so it gets that of its key.
+                    // An omitted value has no location, so it gets the location of its key.
                     if node.span.start() == node.span.end() && matches!(node.kind, NodeKind::Null) {
                         node.span = name.span;
                     }
@@ -242,7 +242,7 @@ impl<'a> Builder<'a> {
         if !self.afford(size, span) {
             return false;
         }
-        // Nested values keep the location where they are written; the value itself gets the location of the alias.
+        // Nested values keep the location at which they are written; the value itself gets the location of the alias.
         self.finished(Node { span, ..node }, size, 0)
     }
 
@@ -288,7 +288,7 @@ impl<'a> Builder<'a> {
         let mut at = self.start + error.marker().byte_offset().unwrap_or_default();
         let (mut message, mut help) = explain(error.kind());
         if message.is_none() && error.info().contains("found a tab") {
-            // The parser points at the end of the text before the tab, which is on the line above.
+            // The parser points to the end of the text before the tab, which is on the line above.
             at += self.source.text.get(at..).and_then(|rest| rest.find('\t')).unwrap_or_default();
             (message, help) = explain(&ErrorKind::TabInIndentation);
         }
@@ -342,7 +342,7 @@ fn last_byte(style: StructureStyle, span: Span, end: Span, last: Option<Span>) -
     }
 }
 
-/// Converts a node to a key, and returns the problem with it as a key, if any.
+/// Converts a node to a key. Also returns the problem if the node cannot be a key.
 fn as_key(node: &Node) -> (Key, Option<Diagnostic>) {
     let written = node.source.text.get(node.span.start()..node.span.end()).unwrap_or_default();
     if written == "<<" && node.tag.is_none() {
@@ -363,8 +363,7 @@ fn as_key(node: &Node) -> (Key, Option<Diagnostic>) {
     }
 }
 
-/// Text after `!!` in the tag that JavaScript's YAML parsers use for regular expressions. YAML itself has no such
-/// tag.
+/// Text after `!!` in the tag that JavaScript's YAML parsers use for regular expressions. YAML itself has no such tag.
 const REGEX_SUFFIX: &str = "js/regexp";
 
 /// Returns the tag as written if it is not one of YAML's own.

@@ -1,12 +1,12 @@
-//! Detection of text that is cut off by a comment by mistake: ` #` starts a comment in YAML.
+//! Detection of text that is accidentally cut off by a comment: ` #` starts a comment in YAML.
 
 /// Unquoted values that are not prose.
 const LITERALS: [&str; 5] = ["true", "false", "null", "~", "-"];
 
 /// Returns the start of the comment that cuts off the unquoted text `source[start..end]`: `order #5` is read as
-/// `order`, and `order #{{id}}` as well. A `#` followed by a space is an intended comment, and so is any comment after a
-/// number or a literal: `30s #seconds`. Without text before it, only a number or a placeholder is not a comment, because
-/// values are often switched off: `model: #fast`.
+/// `order`, and so is `order #{{id}}`. A `#` followed by a space is an intended comment, and so is any comment after a
+/// number or a literal: `30s #seconds`. If no text precedes it, only a number or a placeholder is considered cut off,
+/// because values are often commented out: `model: #fast`.
 pub(super) fn cutting(source: &str, start: usize, end: usize) -> Option<usize> {
     let text = source.get(start..end)?.trim_end();
     let rest = source.get(start + text.len()..)?;

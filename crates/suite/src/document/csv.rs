@@ -1,4 +1,4 @@
-//! CSV (RFC 4180) with a header: one map for each row, from the names of the columns to the texts of the cells.
+//! CSV (RFC 4180) with a header: one map per row, from the column names to the texts of the cells.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ fn describe_count(cells: usize) -> String {
     if cells == 1 { "1 cell".to_owned() } else { format!("{cells} cells") }
 }
 
-/// Returns the location of the record in `text[start..end]` without the line breaks around it, moved by `offset`.
+/// Returns the location of the record in `text[start..end]` without the surrounding line breaks, moved by `offset`.
 fn trimmed(text: &str, start: usize, end: usize, offset: usize) -> Span {
     let record = text.get(start..end).unwrap_or_default();
     let start = start + (record.len() - record.trim_start_matches(['\r', '\n']).len());
@@ -73,7 +73,7 @@ fn trimmed(text: &str, start: usize, end: usize, offset: usize) -> Span {
     Span::new(offset + start, offset + end)
 }
 
-/// Returns `true` if a record runs over several lines because a quote in it is never closed: the parser then takes the
+/// Returns `true` if a record spans several lines because a quote in it is never closed: the parser then treats the
 /// rest of the file as one cell.
 fn has_open_quote(record: &str) -> bool {
     record.contains('\n') && record.matches('"').count() % 2 == 1

@@ -1,4 +1,4 @@
-//! Messages for errors of the parsers.
+//! Messages for parser errors.
 
 use granit_parser::ErrorKind;
 use model::{Diagnostic, Source, Span};

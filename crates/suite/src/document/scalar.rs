@@ -1,9 +1,9 @@
-//! Scalars of YAML, by the core schema.
+//! YAML scalars according to the core schema.
 
 use model::NodeKind;
 use serde_json::Number;
 
-/// Parses a plain scalar by the core schema, or returns the reason why it cannot be read.
+/// Parses a plain scalar according to the core schema, or returns the reason why it cannot be read.
 pub(super) fn plain(written: &str) -> Result<NodeKind, String> {
     Ok(match written {
         "" | "~" | "null" | "Null" | "NULL" => NodeKind::Null,

@@ -1,5 +1,5 @@
-//! Reads a case's assertions, as far as loading knows them: an id, a type, a weight and the form of the arguments.
-//! Only grading knows the types.
+//! Reads a case's assertions as far as loading knows them: an id, a type, a weight and the form of the arguments. Only
+//! grading knows the types.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use model::{Arguments, AssertionScope, AssertionSpec, Node, NodeKind, Spanned};
 /// Keys of an entry besides its type and arguments.
 const BESIDE: [&str; 3] = ["id", "weight", "title"];
 
-/// Assertions of one case while they are read.
+/// Assertions of one case while they are being read.
 #[derive(Default)]
 pub(super) struct Assertions {
     /// Each assertion, with `true` if its id still has to be generated.
     specs: Vec<(AssertionSpec, bool)>,
 }
 
-/// Requirement for the `id` of entries with a `type`. Entries with a single key never need one.
+/// Whether entries with a `type` need an `id`. Entries with a single key never need one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ids {
     Required,
@@ -34,8 +34,9 @@ impl Assertions {
         }));
     }
 
-    /// Returns all assertions in the order in which they were read. Those without an id get their type and a number,
-    /// such as `tool_called-2` for the second one of the type without an id, whichever way the type is written.
+    /// Returns all assertions in the order in which they were read. Assertions without an id get one from their type
+    /// and a number, such as `tool_called-2` for the second one of that type without an id, however the type is
+    /// written.
     pub(super) fn finish(self) -> Vec<AssertionSpec> {
         let taken: Vec<String> = self.specs.iter().map(|(spec, _)| spec.id.clone()).collect();
         let mut counts: HashMap<String, usize> = HashMap::new();

@@ -1,6 +1,6 @@
-//! `code`: tests as code, in files called `NAME.test.ts`. A module is evaluated to find the scenarios it exports;
-//! their behaviour is known only when they run. A file that does not load becomes one case that cannot be run, and
-//! the other files are not affected.
+//! `code`: tests as code, in files called `NAME.test.ts`. A module is evaluated to find the scenarios that it exports;
+//! their behaviour is known only when they run. A file that does not load becomes a single case that cannot be run,
+//! and other files are not affected.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn read(path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Pro
 
 fn load(path: &Path, source: &Source, library: &Library, problems: &mut Problems) -> Result<Tests, ScriptError> {
     let mut options = script::Options::new(directory(path));
-    // Modules have the names of files with links resolved.
+    // Modules are identified by file names with links resolved.
     options.shown_from = library.cwd.canonicalize().unwrap_or_else(|_| library.cwd.clone());
     options.library = library.modules.clone();
     let mut runtime = Runtime::new(options)?;
@@ -116,8 +116,8 @@ fn line(name: &str) -> String {
     name.split(char::is_control).collect::<Vec<_>>().join(" ")
 }
 
-/// Reads the options of a scenario into `case`. Errors make the case impossible to run; doubts are added to
-/// `warnings`. Returns `true` if it has `only`.
+/// Reads a scenario's options into `case`. With errors, the case cannot be run; warnings about doubtful values are
+/// added to `warnings`. Returns `true` if it has `only`.
 fn options(
     written: &Written,
     path: &Path,
@@ -159,7 +159,7 @@ fn options(
     is_only
 }
 
-/// Reads `reruns`, or `retries` as the original called it.
+/// Reads `reruns`, or `retries`, its name in the original.
 fn reruns(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<u32> {
     let reruns = fields.whole("reruns", 0, problems);
     let retries = fields.whole("retries", 0, problems);

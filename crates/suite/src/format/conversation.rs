@@ -25,10 +25,10 @@ pub const CONVERSATION: Format = Format {
     read,
 };
 
-/// Top-level keys that hardly any other file has. One of them may be a coincidence, two are not.
+/// Top-level keys that are rare in other files. One of them may be a coincidence, two are not.
 const TELLING: [&str; 5] = ["turns", "persona", "assertions", "user", "name"];
 
-/// Keys that other programs use for a message of the user.
+/// Keys that other programs use for a message from the user.
 const MESSAGE_KEYS: [&str; 6] = ["user", "content", "message", "text", "prompt", "input"];
 
 fn is_meant(text: &str) -> bool {
@@ -62,8 +62,8 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
     reader.cases(file, library, problems)
 }
 
-/// Returns the key that is close to `turns`, or its name elsewhere, and contains what `turns` of a conversation would
-/// contain.
+/// Returns the key that is similar to `turns`, or is its name in other tools, and contains what `turns` of a
+/// conversation would contain.
 pub fn misspelt_turns(root: &Node) -> Option<&str> {
     let NodeKind::Map(entries) = &root.kind else { return None };
     let is_near = |name: &str| name.eq_ignore_ascii_case("turns") || nearest(name, ["turns"]).is_some();
@@ -73,7 +73,7 @@ pub fn misspelt_turns(root: &Node) -> Option<&str> {
         }
         _ => false,
     };
-    // A list of messages alone may be data.
+    // A list of messages on its own may be data.
     let are_messages = |name: &str, value: &Node| match &value.kind {
         NodeKind::List(turns) if name == "messages" && count_turns(root) > 0 => {
             turns.iter().any(|turn| turn.as_str().is_some() || sends(turn))
@@ -86,23 +86,23 @@ pub fn misspelt_turns(root: &Node) -> Option<&str> {
     found.map(|(name, _)| name.value.as_str())
 }
 
-/// Returns `true` if a turn has a message of the user under `has_message` or a similar key.
+/// Returns `true` if a turn has a message from the user under `has_message` or a similar key.
 fn has_message(turn: &Node) -> bool {
     let NodeKind::Map(entries) = &turn.kind else { return false };
     entries.iter().any(|(key, value)| value.as_str().is_some() && nearest(&key.value, ["says"]).is_some())
 }
 
-/// Returns `true` if a turn has a message under a key that other programs use for it.
+/// Returns `true` if a turn has a message under a key that other programs use.
 fn sends(turn: &Node) -> bool {
     MESSAGE_KEYS.iter().any(|key| turn.get(key).is_some_and(|value| value.as_str().is_some()))
 }
 
-/// Returns the number of a conversation's keys that `root` has.
+/// Returns the number of keys in `root` that conversations have.
 fn count_turns(root: &Node) -> usize {
     TELLING.iter().filter(|key| root.get(key).is_some()).count()
 }
 
-/// Returns `true` if `root` has a user that a model plays.
+/// Returns `true` if `root` has a simulated user.
 fn plays(root: &Node) -> bool {
     root.get("user").is_some_and(|user| user.get("goal").is_some())
 }
@@ -149,7 +149,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     })
 }
 
-/// Returns the case's id and its location: `id`, otherwise the name, otherwise the name of the file.
+/// Returns the case's id and its location: `id`, otherwise the name, otherwise the file name.
 fn id(name: Option<&str>, fields: &mut Fields<'_>, file: &SuiteFile<'_>, problems: &mut Problems) -> (String, Excerpt) {
     let own = fields.text("id", problems);
     let node = fields.get("id").or_else(|| fields.get("name"));
@@ -162,7 +162,7 @@ fn id(name: Option<&str>, fields: &mut Fields<'_>, file: &SuiteFile<'_>, problem
     (id.map_or_else(stem, str::to_owned), source)
 }
 
-/// Returns the start of the file, as the location for problems of the whole file.
+/// Returns the start of the file, as the location of problems with the whole file.
 fn head(root: &Node) -> Node {
     let first = match &root.kind {
         NodeKind::Map(entries) => entries.first().map(|(key, _)| key.span),

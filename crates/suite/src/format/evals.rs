@@ -36,17 +36,17 @@ pub const EVALS: Format = Format {
 /// Name of the format.
 pub const EVALS_NAME: &str = "evals";
 
-/// File name of such a suite where suites are searched for.
+/// File name of such a suite in places where suites are searched.
 pub const EVALS_FILE: &str = "evals.json";
 
-/// Keys that name the skill or sub-agent under test. Hardly any other file has one of them at its top together with
-/// [`CASES`].
+/// Keys that name the skill or sub-agent under test. Other files hardly ever have one of them together with [`CASES`]
+/// at the top level.
 const NAMES: [(&str, Definition); 2] = [("skill_name", Definition::Skill), ("subagent_name", Definition::SubAgent)];
 
 /// Key of the list of cases.
 const CASES: &str = "evals";
 
-/// Key with the location of the file's schema, which only editors use.
+/// Key for the location of the file's schema, which only editors use.
 const SCHEMA: &str = "$schema";
 
 fn is_meant(text: &str) -> bool {
@@ -113,7 +113,7 @@ fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Op
     Some(cases)
 }
 
-/// Returns the key that names the subject of the suite, and its kind. Exactly one is allowed.
+/// Returns the key that names the subject of the suite, and the kind of subject. Exactly one is allowed.
 fn read_subject(fields: &mut Fields<'_>, problems: &mut Problems) -> (&'static str, Definition) {
     let [skill, sub_agent] = NAMES;
     let Some(second) = fields.get(sub_agent.0) else { return skill };
@@ -132,7 +132,7 @@ fn list<'a>(node: &'a Node, problems: &mut Problems) -> Option<&'a [Node]> {
     Some(items)
 }
 
-/// Adds help about paths that are not relative to the suite's folder.
+/// Adds help for paths that are not relative to the suite's folder.
 fn starts_here(problem: Diagnostic) -> Diagnostic {
     problem.help(format!(
         "a path is relative to the folder of this file, and must stay inside it, such as `files/NAME` next to `{EVALS_FILE}`"

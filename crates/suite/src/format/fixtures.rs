@@ -1,4 +1,4 @@
-//! `fixtures`: many cases in one file, each an input with the expected answer.
+//! `fixtures`: many cases in one file, each with an input and the expected answer.
 
 mod case;
 mod content;
@@ -39,16 +39,16 @@ pub const FIXTURES: NamedFormat = NamedFormat {
     read,
 };
 
-/// Number of cases in a chunk, which a thread reads at a time.
+/// Number of cases in a chunk that a thread reads at a time.
 const PORTION: usize = 64;
-/// Number of chunks per thread. Fewer are read on one thread, because starting another one costs as much as reading
-/// dozens of cases.
+/// Number of chunks per thread. If there are fewer, one thread reads them all, because starting another one costs as
+/// much as reading dozens of cases.
 const PORTIONS_PER_THREAD: usize = 4;
 
 /// Part of the file name before the extension.
 const MARKS: [&str; 2] = [".fixture.", ".fixtures."];
 
-/// Allowed extensions, and the way in which the file is read.
+/// Allowed extensions, and how files with them are read.
 const ENDINGS: [(&str, Ending); 8] = [
     ("yaml", Ending::Yaml),
     ("yml", Ending::Yaml),
@@ -79,7 +79,7 @@ fn read(path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Pro
     content.map(|content| cases(path, content, library, problems)).unwrap_or_default()
 }
 
-/// Splits a file name into the name without the mark, and the way in which the file is read.
+/// Splits a file name into the name without the mark, and how the file is read.
 fn split(file: &str) -> Option<(&str, Ending)> {
     let (rest, extension) = file.rsplit_once('.')?;
     let (_, ending) = ENDINGS.iter().find(|(name, _)| name.eq_ignore_ascii_case(extension))?;
@@ -113,8 +113,8 @@ fn cases(path: &Path, content: Content, library: &Library, problems: &mut Proble
     assign_ids(drafts)
 }
 
-/// Returns the row as a case, which is called like the row if neither it nor the front matter has a title. An empty
-/// cell under a key that cannot be empty is omitted.
+/// Returns the row as a case. The case is named after the row if neither it nor the front matter has a title. An empty
+/// cell is omitted if its key cannot have an empty value.
 fn case_of_row(row: Row, has_title: bool) -> Node {
     let mut case = row.values;
     if let NodeKind::Map(entries) = &mut case.kind {
@@ -128,7 +128,7 @@ fn case_of_row(row: Row, has_title: bool) -> Node {
     case
 }
 
-/// Reads the cases in `nodes`, in their order.
+/// Reads the cases in `nodes`, in order.
 fn read_all(file_defaults: &FileDefaults<'_>, nodes: Vec<Node>, problems: &mut Problems) -> Vec<Draft> {
     let mut drafts = Vec::with_capacity(nodes.len());
     let mut nodes = nodes.into_iter().enumerate().peekable();
@@ -144,11 +144,11 @@ fn read_all(file_defaults: &FileDefaults<'_>, nodes: Vec<Node>, problems: &mut P
     drafts
 }
 
-/// Reads a chunk of the cases, each with its position in the file.
+/// Reads a chunk of cases, each given with its position in the file.
 fn read_portion(file_defaults: &FileDefaults<'_>, nodes: Vec<(usize, Node)>) -> (Vec<Draft>, Problems) {
     let (mut drafts, mut problems) = (Vec::with_capacity(nodes.len()), Problems::new());
     let mut misspelt_keys = MisspeltKeys::default();
-    // Each tree is freed as soon as its case is built: together the trees are as large as the cases.
+    // Each tree is freed as soon as its case is built, because together the trees are as large as the cases.
     for (position, node) in nodes {
         if Fields::of(&node, "a case", &mut problems).is_none() {
             continue;
@@ -163,7 +163,7 @@ fn read_portion(file_defaults: &FileDefaults<'_>, nodes: Vec<(usize, Node)>) -> 
     (drafts, problems)
 }
 
-/// Returns the scripts to run a case with: its own script, or each of the file's.
+/// Returns the scripts with which to run a case: its own script, or each of the file's scripts.
 fn arms<'a>(file_defaults: &'a FileDefaults<'_>, node: &Node) -> Vec<Option<&'a Node>> {
     if file_defaults.scripts.is_empty() || node.get("script").is_some_and(is_truthy) {
         return vec![None];
@@ -171,7 +171,7 @@ fn arms<'a>(file_defaults: &'a FileDefaults<'_>, node: &Node) -> Vec<Option<&'a 
     file_defaults.scripts.iter().map(Some).collect()
 }
 
-/// Warns of cases without expectations: their trials are undecided.
+/// Warns about cases without expectations, because their trials are undecided.
 fn warn_of_idle(drafts: &[Draft], problems: &mut Problems) {
     let idle = |draft: &&Draft| draft.case.assertions.is_empty() && draft.case.skip.is_none();
     let count = drafts.iter().filter(idle).count();
@@ -185,7 +185,7 @@ fn warn_of_idle(drafts: &[Draft], problems: &mut Problems) {
     }
 }
 
-/// Warns of titles that several cases have: their ids get numbers, which change when a case is added before them.
+/// Warns about titles that several cases share: their ids get numbers, which change when a case is added before them.
 fn warn_of_twins(drafts: &[Draft], problems: &mut Problems) {
     let mut first: HashMap<(&str, Option<&str>), &Draft> = HashMap::with_capacity(drafts.len());
     let mut reported = HashSet::new();
@@ -202,7 +202,7 @@ fn warn_of_twins(drafts: &[Draft], problems: &mut Problems) {
     }
 }
 
-/// Removes repeated problems: a problem in the front matter shows up in every case but is reported once.
+/// Removes repeated problems: a problem in the front matter shows up in every case but should be reported only once.
 fn drop_repeated(known: usize, problems: &mut Problems) {
     if problems.len() - known < 2 {
         return;
@@ -216,7 +216,7 @@ fn drop_repeated(known: usize, problems: &mut Problems) {
     });
 }
 
-/// Returns the cases with their ids: titles if they are unique, otherwise numbers.
+/// Returns the cases with their ids, which are the titles if they are unique, otherwise numbers.
 fn assign_ids(drafts: Vec<Draft>) -> Vec<Arc<Case>> {
     let id = |draft: &Draft, id: String| match &draft.arm {
         Some(arm) => format!("{id} [{arm}]"),

@@ -1,5 +1,5 @@
-//! Formats of suites. A new one is a file here and a line in [`FORMATS`], or in [`NAMED`] if its file names identify
-//! it.
+//! Formats of suites. A new format is a file here and a line in [`FORMATS`], or in [`NAMED`] if its file names
+//! identify it.
 
 mod assertions;
 mod code;
@@ -25,27 +25,27 @@ pub use evals::{
 };
 pub use scenario::{OPENING, WARN_TURNS, near_miss, run};
 
-/// Format that is recognised by the contents of a file.
+/// A format that is recognised by the contents of a file.
 pub struct Format {
     /// Name, such as `scenario`.
     pub name: &'static str,
-    /// Text that follows the name in a message and says how to recognise a file of this format.
+    /// Text after the name in a message that says how files of this format are recognised.
     pub mark: &'static str,
     /// `true` if a mistake in a file breaks only the trials of its own cases; otherwise it prevents the run.
     pub fails_alone: bool,
-    /// Returns `true` if the text of a file that was found by a search, and is too broken to be parsed, seems
-    /// intended for this format.
+    /// Returns `true` if a file that was found by a search and is too broken to be parsed seems intended for this
+    /// format, judging by its text.
     pub is_meant: fn(&str) -> bool,
-    /// Returns `true` if a file that was found by a search is, or nearly is, of this format. Other files are skipped.
+    /// Returns `true` if a file that was found by a search is, or nearly is, in this format. Other files are skipped.
     pub resembles: fn(&SuiteFile<'_>) -> bool,
-    /// Returns `true` if a file, which must be a suite, is intended for this format, broken or not.
+    /// Returns `true` if a file that must be a suite is intended for this format, whether it is valid or not.
     pub recognises: fn(&SuiteFile<'_>) -> bool,
-    /// Reads the cases of a file. A case with problems is returned as far as it could be read, so that later stages
-    /// can find more of them.
+    /// Reads the cases in a file. A case with problems is returned as far as it could be read, so that later stages
+    /// can find more problems.
     pub read: fn(&SuiteFile<'_>, &Library, &mut Problems) -> Vec<Arc<Case>>,
 }
 
-/// File that may contain a suite.
+/// A file that may contain a suite.
 pub struct SuiteFile<'a> {
     /// Absolute path.
     pub path: &'a Path,
@@ -68,25 +68,25 @@ fn directory(path: &Path) -> &Path {
 /// All formats that are recognised by content; the first that recognises a file reads it.
 pub static FORMATS: [Format; 3] = [scenario::SCENARIO, conversation::CONVERSATION, evals::EVALS];
 
-/// Reader of a file whose format is recognised by its name.
+/// Function that reads a file whose format is recognised by its name.
 pub type ReadNamed = fn(&Path, &Arc<Source>, &Library, &mut Problems) -> Vec<Arc<Case>>;
 
-/// Format that is recognised by the file name. Each file is a separate suite.
+/// A format that is recognised by the file name. Each file is a separate suite.
 pub struct NamedFormat {
     /// Name, such as `fixtures`.
     pub name: &'static str,
-    /// Text that follows the name in a message and describes the file names.
+    /// Text after the name in a message that describes the file names.
     pub mark: &'static str,
     /// Returns `true` if a file with a matching name that was found by a search seems intended for this format,
     /// judging by its text. Other files are skipped.
     pub is_meant: fn(&str) -> bool,
-    /// Returns the suite's name, if this is the name of a file of this format.
+    /// Returns the suite's name, if this is the name of a file in this format.
     pub suite: fn(&str) -> Option<&str>,
     /// Reads the cases of the file at an absolute path. A case with problems is returned as far as it could be read.
     pub read: ReadNamed,
 }
 
-/// Skips cases without `only`, for the reason `reason`, if any case has it.
+/// Skips cases without `only`, with the reason `reason`, if any case has it.
 fn skip_others<'c>(cases: impl IntoIterator<Item = (&'c mut Case, bool)>, reason: &str) {
     let (only, others): (Vec<_>, Vec<_>) = cases.into_iter().partition(|(_, is_only)| *is_only);
     for (case, _) in others.into_iter().filter(|(case, _)| !only.is_empty() && case.skip.is_none()) {
@@ -97,7 +97,7 @@ fn skip_others<'c>(cases: impl IntoIterator<Item = (&'c mut Case, bool)>, reason
 /// All formats that are recognised by name.
 pub static NAMED: [NamedFormat; 2] = [fixtures::FIXTURES, code::CODE];
 
-/// Returns the format of files with the name of the one at `path`, and the name of its suite.
+/// Returns the format of files with a name like the one at `path`, and the name of its suite.
 pub fn named(path: &Path) -> Option<(&'static NamedFormat, &str)> {
     let file = path.file_name()?.to_str()?;
     NAMED.iter().find_map(|format| Some((format, (format.suite)(file)?)))

@@ -1,5 +1,4 @@
-//! `cases`: rows of data. A file with them is read once for each row, and the templates in it are filled in from the
-//! columns.
+//! `cases`: rows of data. A file that has them is read once per row, and its templates are filled in from the columns.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -17,13 +16,13 @@ use crate::path;
 /// Key of the rows.
 pub const CASES: &str = "cases";
 
-/// Columns that name a row, the first one first. Without any of them, the first column does.
+/// Columns that can name a row, in order of precedence. Without any of them, the first column names it.
 const NAMING: [&str; 3] = ["id", "name", "title"];
 
 /// Maximum length of a row's name in characters.
 const MAX_NAME_LEN: usize = 60;
 
-/// Row of data.
+/// A row of data.
 pub struct Row {
     /// Name, unique among the rows.
     pub name: String,
@@ -33,7 +32,7 @@ pub struct Row {
 
 /// Format whose files can have rows.
 pub struct CaseReader {
-    /// Keys for the id of the case, the first one first.
+    /// Keys for the id of the case, in order of precedence.
     pub id: &'static [&'static str],
     /// `true` if a mistake breaks only the cases that it affects.
     pub fails_alone: bool,
@@ -42,9 +41,9 @@ pub struct CaseReader {
 }
 
 impl CaseReader {
-    /// Reads the case of `file`, or one case for each row.
+    /// Reads the case in `file`, or one case per row.
     ///
-    /// The case of a row is called `ID [ROW]`, or only `ID` if the id contains a template.
+    /// The case for a row is called `ID [ROW]`, or just `ID` if the id contains a template.
     pub fn cases(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
         let Some(table) = file.root.get(CASES) else {
             return (self.read)(file, library, problems).into_iter().map(Arc::new).collect();
@@ -62,7 +61,7 @@ impl CaseReader {
             let root = template::resolve(&root, &variables, &mut found);
             let mut of_case = Problems::new();
             let case = (self.read)(&SuiteFile { path: file.path, root: &root }, library, &mut of_case);
-            // A template that cannot be filled in often has the wrong type, too.
+            // A template that cannot be filled in often has the wrong type too.
             of_case.retain(|problem| !found.iter().any(|template| line(template) == line(problem)));
             found.extend(of_case);
             cases.extend(case.map(|mut case| {
@@ -90,7 +89,7 @@ impl CaseReader {
     }
 }
 
-/// Problems that were found in the cases of rows, each once, with the indexes of the rows that have it.
+/// Problems found in the cases for rows, without duplicates, with the indexes of the affected rows.
 #[derive(Default)]
 struct Reported {
     problems: Vec<(Diagnostic, Vec<usize>)>,
@@ -126,7 +125,7 @@ fn in_rows(rows: &[Row], affected: &[usize]) -> String {
     }
 }
 
-/// Reads the rows: those of the file that `table` names, relative to `directory`, or those in `table` itself.
+/// Reads the rows: those in the file that `table` names, relative to `directory`, or those in `table` itself.
 pub fn read(table: &Node, directory: &Path, library: &Library, problems: &mut Problems) -> Vec<Row> {
     let before = problems.len();
     let rows = match &table.kind {
@@ -166,7 +165,7 @@ fn is_map(row: &Node, problems: &mut Problems) -> bool {
     is_map
 }
 
-/// Reads the rows of the file that `table` names.
+/// Reads the rows in the file that `table` names.
 fn of_file(table: &Node, directory: &Path, library: &Library, problems: &mut Problems) -> Option<Vec<Node>> {
     let written = decode::text(table, &format!("`{CASES}`"), problems)?;
     let path = path::resolve(directory, &written);
@@ -207,7 +206,7 @@ fn of_file(table: &Node, directory: &Path, library: &Library, problems: &mut Pro
     (problems.len() == before).then_some(rows)
 }
 
-/// Returns the name of a row: the value of the column that names it, in one line.
+/// Returns the name of a row: the value of the column that names it, as one line.
 fn name(values: &Node) -> Option<String> {
     let NodeKind::Map(entries) = &values.kind else { return None };
     let naming = NAMING.iter().find_map(|key| text(values.get(key)?));

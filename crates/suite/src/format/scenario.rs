@@ -6,12 +6,14 @@ use std::sync::Arc;
 use model::decode::{self, Fields, Problems};
 use model::{
     AssertionScope, AssertionSpec, Case, Excerpt, Fixtures, NetworkPolicy, Node, NodeKind, PermissionMode, Quarantine,
-    RunnerOptions, SettingSource, Spanned, Subject, UserMessage, UserResponse, nearest,
+    RemoteMode, RunnerOptions, SettingSource, Spanned, Subject, UserMessage, UserResponse, nearest,
 };
 
 use super::assertions::{Assertions, Ids};
 use super::rows::{CASES, CaseReader};
 use super::{Format, SuiteFile};
+use crate::canaries::canaries;
+use crate::faults::faults;
 use crate::fixtures::Block;
 use crate::guarantees::{guarantees, network_policy};
 use crate::library::Library;
@@ -31,7 +33,7 @@ pub const SCENARIO: Format = Format {
 /// Keys that name the subject under test; a scenario has exactly one of them.
 const SUBJECTS: [&str; 3] = ["skill", "system_prompt", "system_prompt_file"];
 
-/// Top-level keys that hardly any other file has. One of them may be a coincidence, two are not.
+/// Top-level keys that are rare in other files. One of them may be a coincidence, two are not.
 const TELLING: &str = "skill system_prompt system_prompt_file user_prompt user_prompts max_turns token_budget \
                        token-budget fixtures user_responses assertions";
 
@@ -49,8 +51,8 @@ fn is_meant(text: &str) -> bool {
 
 fn resembles(file: &SuiteFile<'_>) -> bool {
     let NodeKind::Map(entries) = &file.root.kind else { return false };
-    // Of these keys only `fixtures` contains a map. A map under another of them is a coincidence, such as names in
-    // a table.
+    // Among these keys, only `fixtures` contains a map. A map under any other of them is a coincidence, such as names
+    // in a table.
     let fits = |name: &str, value: &Node| !matches!(value.kind, NodeKind::Map(_)) || name == "fixtures";
     let entries = entries.iter().map(|(name, value)| (name.value.as_str(), value));
     let entries = entries.filter(|(name, value)| fits(name, value));
@@ -107,7 +109,7 @@ pub(super) fn with_common_fields(
 ) -> Case {
     let fixtures = fields.get("fixtures").map(|node| fixtures_of(node, file, library, problems));
     let isolation = fields.get("sandbox").and_then(|node| isolation(node, problems));
-    let (required_isolation, network) = isolation.unwrap_or_default();
+    let (required_isolation, network, remote) = isolation.unwrap_or_default();
     Case {
         description: fields.any_text("description", problems),
         tags: fields.texts("tags", problems).unwrap_or_default(),
@@ -118,22 +120,26 @@ pub(super) fn with_common_fields(
         runner: Arc::new(runner(fields, file.directory(), problems)),
         required_isolation,
         network,
+        canaries: fields.get("canaries").and_then(|node| canaries(node, problems)),
+        faults: fields.get("faults").map_or_else(Vec::new, |node| faults(node, problems)),
+        remote,
         fixtures: fixtures.unwrap_or_default(),
         user_responses: user_responses(fields, problems),
         ..case
     }
 }
 
-/// Reads `sandbox` of a case: the guarantees that it requires, and its network policy.
-fn isolation(node: &Node, problems: &mut Problems) -> Option<(Vec<String>, Option<NetworkPolicy>)> {
+/// Reads a case's `sandbox`: the guarantees that it requires, its network policy and its remote.
+fn isolation(node: &Node, problems: &mut Problems) -> Option<(Vec<String>, Option<NetworkPolicy>, Option<RemoteMode>)> {
     let mut fields = Fields::of(node, "`sandbox`", problems)?;
     let required = guarantees(&mut fields, problems);
     let network = fields.get("network").and_then(|node| network_policy(node, problems));
+    let remote = fields.choice("remote", &RemoteMode::NAMED, problems);
     fields.finish(problems);
-    Some((required, network))
+    Some((required, network, remote))
 }
 
-/// Reports unknown tags. A tag changes the meaning of a value, so none is ignored.
+/// Reports unknown tags. A tag changes the meaning of a value, so none may be ignored.
 pub(super) fn refuse_tags(node: &Node, problems: &mut Problems) {
     if let Some(tag) = &node.tag {
         problems.push(node.error(format!("unknown tag `{tag}`")).help("put the text in quotes if it is not a tag"));
@@ -204,7 +210,8 @@ fn subject(
     }
 }
 
-/// Reads the user's messages. They are sent as written; without any, one is made from the subject and `argument`.
+/// Reads the user's messages. They are sent as written; if there are none, a message is built from the subject and
+/// `argument`.
 fn messages(subject: Option<&Subject>, fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<UserMessage> {
     let argument = fields.any_text("argument", problems);
     let one = fields.text("user_prompt", problems);
@@ -247,7 +254,7 @@ fn opening(subject: Option<&Subject>, argument: Option<&str>) -> String {
     text
 }
 
-/// Returns the default message that asks for a skill.
+/// Returns the default message that requests a skill.
 pub fn run(skill: &str) -> String {
     format!("Run the `{skill}` skill from your system prompt, from start to end, on the current working directory.")
 }
@@ -446,7 +453,7 @@ fn at_key(fields: &Fields<'_>, key: &str, node: &Node) -> Node {
     place(node, fields.key_span(key).unwrap_or(node.span))
 }
 
-/// Returns the `scenario` line, otherwise the first line, for problems of the whole file.
+/// Returns the `scenario` line, otherwise the first line, as the location of problems with the whole file.
 fn head(fields: &Fields<'_>) -> Node {
     let node = fields.node();
     place(node, fields.key_span("scenario").unwrap_or(model::Span::new(node.span.start(), node.span.start())))
@@ -456,8 +463,8 @@ pub(super) fn place(node: &Node, span: model::Span) -> Node {
     Node { kind: NodeKind::Null, span, tag: None, source: Arc::clone(&node.source) }
 }
 
-/// Returns `true` if a map with these keys is intended as a scenario. Each key comes with `true` if its value is not
-/// a list, as under `scenario`; `scenarios` with a list belongs to other programs.
+/// Returns `true` if a map with these keys is intended as a scenario. Each key comes with `true` if its value is not a
+/// list: a similar key with a list, such as `scenarios`, belongs to other programs.
 fn looks_like_one<'k>(keys: impl Iterator<Item = (&'k str, bool)>) -> bool {
     let mut telling = 0;
     for (key, is_single) in keys {
@@ -470,7 +477,7 @@ fn looks_like_one<'k>(keys: impl Iterator<Item = (&'k str, bool)>) -> bool {
     false
 }
 
-/// Returns the key that is probably a misspelt `scenario`, for a file that no format recognises.
+/// Returns the key that is probably a misspelt `scenario`, in a file that no format recognises.
 pub fn near_miss(root: &Node) -> Option<&str> {
     let NodeKind::Map(entries) = &root.kind else { return None };
     nearest("scenario", entries.iter().map(|(name, _)| name.value.as_str()))

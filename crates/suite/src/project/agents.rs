@@ -1,4 +1,4 @@
-//! `agent` and `agents`: the agents that the project configures, and the default one.
+//! `agent` and `agents`: the agents that the project configures, and the default agent.
 
 use std::path::Path;
 
@@ -9,26 +9,26 @@ use super::Setting;
 use super::environment::{Missing, take_below};
 use crate::model_name;
 
-/// Agent that the project configures. Only the agent itself interprets its keys.
+/// An agent that the project configures. Only the agent itself interprets its keys.
 #[derive(Debug, Clone)]
 pub struct ProjectAgent {
     /// Name in the project.
     pub name: String,
-    /// Map with its settings. References to the environment are filled in; one that cannot be resolved stays as
+    /// Map with its settings. References to the environment are filled in; if one cannot be resolved, it stays as
     /// written.
     pub node: Node,
-    /// References that could not be resolved: errors, if the agent is used.
+    /// References that could not be resolved, which are errors if the agent is used.
     pub missing: Vec<Diagnostic>,
 }
 
 /// Name of a single agent without a `type`, which planning rejects.
 const NAMELESS: &str = "agent";
 
-/// Characters that a name cannot contain, because they separate it from other text on the command line and in
+/// Characters that a name must not contain, because they separate it from other text on the command line and in
 /// reports.
 const APART: [char; 6] = [':', '=', '@', '#', ',', '/'];
 
-/// Reads `agent` and `agents` of a configuration, and the default agent that follows from them.
+/// Reads `agent` and `agents` in a configuration, and determines the default agent.
 pub fn read(
     fields: &mut Fields<'_>,
     root: &Path,
@@ -52,7 +52,7 @@ pub fn read(
             _ => problems.push(node.error(format!("`agents` must be a map of agents, not {}", node.kind_name()))),
         }
     }
-    // A single agent is the default.
+    // If there is only one agent, it is the default.
     if let [only] = agents.as_slice() {
         default = Some(Setting { value: only.name.clone(), source: only.node.excerpt() });
     }

@@ -13,25 +13,25 @@ use crate::model_name;
 /// Settings for cases that do not have their own.
 #[derive(Debug, Clone, Default)]
 pub struct Defaults {
-    /// Name of the agent; the original name `claude` is already replaced by `claude-code`.
+    /// Name of the agent; the original name `claude` has already been replaced by `claude-code`.
     pub agent: Option<Setting<String>>,
     /// Name of the model; a script's path is absolute.
     pub model: Option<Setting<String>>,
     /// Permission mode of the agent.
     pub permission_mode: Option<Setting<PermissionMode>>,
-    /// Wall-clock timeout of one trial, in milliseconds.
+    /// Timeout of a trial, in milliseconds.
     pub timeout_ms: Option<Setting<u64>>,
     /// Maximum number of model turns per trial.
     pub max_turns: Option<Setting<u64>>,
     /// Number of repetitions of each case.
     pub trials: Option<Setting<u64>>,
-    /// Maximum number of tokens of a trial.
+    /// Maximum number of tokens per trial.
     pub token_budget: Option<Setting<f64>>,
     /// Number of trials that run in parallel.
     pub jobs: Option<Setting<u64>>,
-    /// Number of retries of a trial that infrastructure broke.
+    /// Number of retries for a trial broken by infrastructure.
     pub retries: Option<Setting<u64>>,
-    /// Number of reruns of a failed trial.
+    /// Number of reruns for a failed trial.
     pub reruns: Option<Setting<u64>>,
     /// Kind of sandbox.
     pub sandbox: Option<Setting<String>>,
@@ -75,8 +75,8 @@ impl Defaults {
         self.sandbox = text(fields, "sandbox", problems);
     }
 
-    /// Reads the `eval` section, which contains some of the same settings under other names. `retries` has another
-    /// meaning in it than in `defaults`, which produces a warning unless the file is in the original format.
+    /// Reads the `eval` section, which contains some of the same settings under other names. Its `retries` has a
+    /// different meaning than in `defaults`, so it causes a warning unless the file is in the original format.
     pub(super) fn read_eval(&mut self, node: &Node, dialect: Dialect, problems: &mut Problems) {
         let Some(fields) = Fields::of(node, "`eval`", problems) else { return };
         let mut fields = fields.in_either_case();
@@ -99,7 +99,7 @@ impl Defaults {
         fields.finish(problems);
     }
 
-    /// Sets the defaults of a `fabrik.config`.
+    /// Sets the defaults for a `fabrik.config`.
     pub(super) fn fill_as_fabrik(&mut self, file: &Excerpt) {
         let implied = |value: u64| Setting { value, source: file.clone() };
         self.jobs.get_or_insert_with(|| implied(3));
@@ -108,7 +108,7 @@ impl Defaults {
     }
 }
 
-/// Moves `second` into `first`; only one of the two may be written.
+/// Moves `second` into `first`; only one of them may be given.
 pub(super) fn keep_one<T>(
     first: &mut Option<Setting<T>>,
     second: Option<Setting<T>>,
@@ -124,7 +124,7 @@ pub(super) fn keep_one<T>(
     }
 }
 
-/// Reports two names of one key that are both present.
+/// Reports two names for the same key if both are present.
 fn refuse_both(fields: &mut Fields<'_>, first: &'static str, second: &'static str, problems: &mut Problems) {
     if let (Some(_), Some(span)) = (fields.get(first), fields.key_span(second)) {
         let place = Node { kind: NodeKind::Null, span, tag: None, source: Arc::clone(&fields.node().source) };

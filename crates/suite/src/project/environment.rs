@@ -1,4 +1,4 @@
-//! `${env.NAME}` in a configuration: replaced by the variable's value. Nothing else of the environment is visible.
+//! `${env.NAME}` in a configuration is replaced by the variable's value. Nothing else in the environment is visible.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const OPENING: &str = "${env.";
 /// Environment variables by name.
 pub type Environment = BTreeMap<String, String>;
 
-/// Reference that could not be resolved, and its keys.
+/// A reference that could not be resolved, and the keys that lead to it.
 #[derive(Debug, Clone)]
 pub struct Missing {
     /// Keys from the outermost to the innermost; items of lists are numbers.
@@ -22,7 +22,7 @@ pub struct Missing {
     pub problem: Diagnostic,
 }
 
-/// Replaces every reference to a variable in `node`. One that cannot be resolved stays as written.
+/// Replaces every reference to a variable in `node`. If one cannot be resolved, it stays as written.
 pub fn fill(node: &Node, environment: &Environment, missing: &mut Vec<Missing>) -> Node {
     Filling { environment, way: Vec::new(), missing }.node(node)
 }

@@ -48,7 +48,7 @@ pub enum Dialect {
     AiTester,
 }
 
-/// Configuration file that was found.
+/// A configuration file that was found.
 pub struct Found {
     /// Path of the file.
     pub path: PathBuf,
@@ -56,10 +56,10 @@ pub struct Found {
     pub dialect: Dialect,
 }
 
-/// Returns the configuration in `directory`. A second one in the same format is an error. One in another format is
-/// not read, which is a warning unless the one that is read is in our own format.
+/// Returns the configuration in `directory`. A second one in the same format is an error. One in another format is not
+/// read, which causes a warning unless the one that is read is in our own format.
 pub fn in_directory(directory: &Path, cwd: &Path, problems: &mut Problems) -> Option<Found> {
-    // Pipes and devices are found, too: reading one reports that it is not a regular file.
+    // Pipes and devices are included: reading one reports that it is not a regular file.
     let is_there = |name: &str| std::fs::metadata(directory.join(name)).is_ok_and(|meta| !meta.is_dir());
     let mut found = FILES.iter().filter(|(name, _)| is_there(name));
     let (first, dialect) = found.next()?;
@@ -76,7 +76,7 @@ pub fn in_directory(directory: &Path, cwd: &Path, problems: &mut Problems) -> Op
     Some(Found { path: directory.join(first), dialect: *dialect })
 }
 
-/// Returns the allowed names of a configuration.
+/// Returns the allowed names for a configuration.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }
@@ -106,7 +106,7 @@ fn of_module(path: &Path, source: &Arc<Source>, cwd: &Path, problems: &mut Probl
     Some(node)
 }
 
-/// Warns of `process.env`. It is empty in a configuration, and without the warning nothing would indicate that.
+/// Warns about `process.env`. It is empty in a configuration, and without the warning nothing would indicate that.
 fn warn_of_environment(source: &Arc<Source>, problems: &mut Problems) {
     const ASKED: &str = "process.env";
     let is_comment = |index: usize| {

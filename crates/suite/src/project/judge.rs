@@ -6,24 +6,24 @@ use model::{Diagnostic, Node, NodeKind};
 use super::environment::{Missing, take_below};
 use super::{Setting, fraction, setting, text, whole};
 
-/// Model that judges and plays users, as far as the project configures it.
+/// Model that judges and simulates users, as far as the project configures it.
 #[derive(Debug, Clone, Default)]
 pub struct Judge {
     /// Name as `provider:model`.
     pub model: Option<Setting<String>>,
     /// URL to use instead of the vendor's own.
     pub base_url: Option<Setting<String>>,
-    /// API key; without one it is taken from the environment.
+    /// API key; if absent, it is taken from the environment.
     pub api_key: Option<Setting<String>>,
     /// Number of judges for each verdict.
     pub judges: Option<Setting<u64>>,
     /// Sampling temperature, from 0.
     pub temperature: Option<Setting<f64>>,
-    /// References to the environment that could not be resolved: errors, if a judge is used.
+    /// References to the environment that could not be resolved, which are errors if a judge is used.
     pub missing: Vec<Diagnostic>,
 }
 
-/// Providers whose names in a configuration differ from the names here.
+/// Providers whose names in a configuration differ from those used here.
 const PROVIDERS: [(&str, &str); 1] = [("custom", "compatible")];
 
 impl Judge {
@@ -31,7 +31,7 @@ impl Judge {
     pub(super) fn read(fields: &mut Fields<'_>, missing: &mut Vec<Missing>, problems: &mut Problems) -> Self {
         let below = fields.get("llm").map(|node| of_llm(node, problems)).unwrap_or_default();
         let above = fields.get("judge").map(|node| of_judge(node, problems)).unwrap_or_default();
-        // The URL and key of `llm` belong to its model, and are not used for another one.
+        // The URL and key in `llm` belong to its model, and are not used for another one.
         let same = above.model.is_none();
         let lower = |setting: Option<Setting<String>>| setting.filter(|_| same);
         let mut unset = take_below(missing, &["judge"]);
@@ -79,7 +79,7 @@ fn of_llm(node: &Node, problems: &mut Problems) -> Judge {
     judge
 }
 
-/// Reads the settings that both sections have.
+/// Reads the settings that both sections have in common.
 fn rest(fields: &mut Fields<'_>, problems: &mut Problems) -> Judge {
     Judge {
         base_url: text(fields, "base_url", problems),

@@ -1,5 +1,5 @@
-//! Configuration of the project: `trialrun.config.ts`, `trialrun.yaml` and similar files, or the file of a project in
-//! the format of another tool.
+//! Configuration of the project: `trialrun.config.ts`, `trialrun.yaml` and similar files, or the configuration file of
+//! another tool.
 
 mod agents;
 mod defaults;
@@ -11,10 +11,11 @@ mod sections;
 use std::path::{Path, PathBuf};
 
 use model::decode::{Fields, Problems};
-use model::{Diagnostic, Excerpt, Node, NodeKind};
+use model::{Canaries, Diagnostic, Excerpt, Node, NodeKind};
 
 use self::environment::Missing;
 use self::file::Dialect;
+use crate::canaries::canaries;
 use crate::fixture_settings::FixtureSettings;
 use crate::module_tree::FUNCTION;
 use crate::path::{self, shown};
@@ -29,10 +30,10 @@ pub use self::sections::{IsolationChoice, ProviderLimits, Reports, SandboxChoice
 /// Default skills folder.
 const SKILLS_DIR: &str = "skills";
 
-/// Default folder of suites that do not belong to a skill.
+/// Default folder for suites that do not belong to a skill.
 const TESTS: &str = "tests";
 
-/// Default folder of the state.
+/// Default folder for the state.
 const STATE: &str = ".trialrun";
 
 /// Sections that may contain functions.
@@ -41,11 +42,11 @@ const WITH_CODE: [&str; 3] = ["agent", "agents", "fixtures"];
 /// Project: its root, its folders and its defaults.
 #[derive(Debug, Clone, Default)]
 pub struct Project {
-    /// Directory of the configuration file; without one, the directory in which the search started.
+    /// Directory of the configuration file; if there is none, the directory in which the search started.
     pub root: PathBuf,
     /// Configuration file, if there is one.
     pub file: Option<PathBuf>,
-    /// Contents of that file, with references to the environment resolved as far as possible. It contains secrets.
+    /// Contents of this file, with references to the environment resolved as far as possible. It contains secrets.
     pub tree: Option<Node>,
     /// Folder that contains the skills, absolute.
     pub skills_dir: PathBuf,
@@ -53,31 +54,33 @@ pub struct Project {
     pub tests: Option<PathBuf>,
     /// Folder for recorded runs, absolute.
     pub state: PathBuf,
-    /// Database file of the store, absolute, if it is not in that folder.
+    /// Database file of the store, absolute, if it is not in the state folder.
     pub store: Option<Setting<PathBuf>>,
-    /// Defaults of settings that cases do not have.
+    /// Defaults for settings that cases do not have.
     pub defaults: Defaults,
     /// Configured agents, in the order in which they are written.
     pub agents: Vec<ProjectAgent>,
     /// Model that judges.
     pub judge: Judge,
-    /// File with prices of models, absolute.
+    /// File with model prices, absolute.
     pub pricing: Option<Setting<PathBuf>>,
     /// Limits on requests to model providers.
     pub providers: Vec<ProviderLimits>,
     /// Kind of sandbox that may replace the chosen one.
     pub sandbox_fallback: Option<String>,
+    /// Canaries of trials whose case does not say.
+    pub canaries: Option<Canaries>,
     /// Isolation of the processes of sandboxes.
     pub isolation: IsolationChoice,
     /// Reports to write.
     pub reports: Reports,
-    /// Amount by which a score may fall before it counts as a regression, from 0 to 1.
+    /// Amount by which a score may drop before it counts as a regression, from 0 to 1.
     pub regression_threshold: Option<Setting<f64>>,
-    /// Settings of all fixtures files.
+    /// Settings for all fixtures files.
     pub fixtures: FixtureSettings,
 }
 
-/// Value of the configuration with its location.
+/// A value in the configuration with its location.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting<T> {
     /// Value.
@@ -87,19 +90,19 @@ pub struct Setting<T> {
 }
 
 impl Project {
-    /// True if the configuration is one of Fabrik, whose command line counts time in milliseconds.
+    /// Returns `true` if the configuration is one of Fabrik's, whose command line uses milliseconds.
     pub fn is_of_fabrik(&self) -> bool {
         self.file.as_deref().and_then(file::dialect_of) == Some(Dialect::Fabrik)
     }
 
-    /// Returns the project of `start` like [`find_with`](Self::find_with), without environment variables.
+    /// Returns the project for `start` like [`find_with`](Self::find_with), without environment variables.
     pub fn find(start: &Path, cwd: &Path) -> (Self, Vec<Diagnostic>) {
         Self::find_with(start, cwd, &Environment::new())
     }
 
-    /// Returns the project of `start`: that of the nearest parent directory with a configuration file, otherwise
+    /// Returns the project for `start`: that of the nearest parent directory with a configuration file, otherwise
     /// `start` itself without any settings. Messages show paths relative to `cwd`; `${env.NAME}` is looked up in
-    /// `environment`. For a broken file, returns its problems and the settings that could be read.
+    /// `environment`. If the file is broken, the project has its problems and the settings that could be read.
     pub fn find_with(start: &Path, cwd: &Path, environment: &Environment) -> (Self, Vec<Diagnostic>) {
         let mut problems = Problems::new();
         let start = path::resolve(cwd, start);
@@ -137,7 +140,7 @@ impl Project {
         problems: &mut Problems,
     ) {
         if matches!(written.kind, NodeKind::Null) {
-            // Only comments: no settings.
+            // There are only comments, and so no settings.
             if dialect == Dialect::Fabrik {
                 self.defaults.fill_as_fabrik(&written.excerpt());
             }
@@ -206,6 +209,7 @@ impl Project {
             self.sandbox_fallback = chosen.fallback;
             self.isolation = chosen.isolation;
         }
+        self.canaries = fields.get("canaries").and_then(|node| canaries(node, problems));
         // These values are not used as long as there is no such sandbox.
         environment::take_below(missing, &["sandbox", "daytona"]);
         if let Some(node) = fields.get("eval") {
@@ -229,7 +233,7 @@ fn there(folder: Setting<PathBuf>, cwd: &Path, problems: &mut Problems) -> PathB
     folder.value
 }
 
-/// Returns the configuration with its references to the environment resolved. Settings of fixtures files are passed
+/// Returns the configuration with its references to the environment resolved. Settings for fixtures files are passed
 /// to scripts as written.
 fn fill(written: &Node, environment: &Environment, missing: &mut Vec<Missing>) -> Node {
     let mut filled = environment::fill(written, environment, missing);

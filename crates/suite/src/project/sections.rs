@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use model::decode::{Fields, Problems, text};
-use model::{Diagnostic, Excerpt, NetworkPolicy, Node, NodeKind, nearest};
+use model::{Diagnostic, Excerpt, NetworkPolicy, Node, NodeKind, RemoteMode, nearest};
 
 use super::file::Dialect;
 use super::{Setting, fraction, setting};
@@ -58,28 +58,30 @@ pub struct SandboxChoice {
     pub isolation: IsolationChoice,
 }
 
-/// Isolation of the processes of sandboxes.
+/// Isolation of sandbox processes.
 #[derive(Debug, Clone, Default)]
 pub struct IsolationChoice {
     /// Hosts that the processes may reach.
     pub network: Option<Setting<NetworkPolicy>>,
+    /// Remote that agents push to, if there is a source repository.
+    pub remote: Option<Setting<RemoteMode>>,
     /// Guarantees without which nothing runs.
     pub require: Vec<String>,
     /// Files and folders that processes may read, absolute.
     pub visible: Vec<PathBuf>,
-    /// Data of one process, in MiB.
+    /// Maximum data size of a process, in MiB.
     pub memory_mb: Option<u64>,
-    /// Number of processes and threads.
+    /// Maximum number of processes and threads.
     pub processes: Option<u64>,
-    /// Size of one file, in MiB.
+    /// Maximum size of a file, in MiB.
     pub file_size_mb: Option<u64>,
-    /// Number of files that one process has open.
+    /// Maximum number of open files per process.
     pub open_files: Option<u64>,
-    /// Processor time of one process, in seconds.
+    /// Maximum CPU time of a process, in seconds.
     pub cpu_seconds: Option<u64>,
 }
 
-/// Only kind that can replace another one.
+/// The only kind that can replace another one.
 const FALLBACK: [(&str, &str); 1] = [("local", "local")];
 
 /// Reads `sandbox`: a kind, or a map.
@@ -105,8 +107,10 @@ pub fn sandbox(node: &Node, dialect: Dialect, root: &Path, problems: &mut Proble
 
 fn isolation(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> IsolationChoice {
     let network = fields.get("network").and_then(|node| network_policy(node, problems));
+    let remote = fields.choice("remote", &RemoteMode::NAMED, problems);
     let mut chosen = IsolationChoice {
         network: setting(network, "network", fields),
+        remote: setting(remote, "remote", fields),
         require: guarantees(fields, problems),
         visible: visible(fields, root, problems),
         ..IsolationChoice::default()
@@ -138,14 +142,14 @@ fn visible(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> Vec
     paths
 }
 
-/// Returns the path next to the missing `path` whose name is close to it, as `written` would name it.
+/// Returns the path next to the missing `path` with a similar name, in the form of `written`.
 fn near(path: &Path, written: &Path) -> Option<String> {
     let names = names_in(path.parent()?);
     let name = nearest(path.file_name()?.to_str()?, names.iter().map(String::as_str))?;
     Some(written.with_file_name(name).display().to_string())
 }
 
-/// Checks the settings of a Daytona sandbox, so that they are correct when it becomes available.
+/// Checks the settings for a Daytona sandbox, so that they are correct when it becomes available.
 fn daytona(node: &Node, problems: &mut Problems) {
     let Some(fields) = Fields::of(node, "`daytona`", problems) else { return };
     let mut fields = fields.in_either_case();
@@ -156,7 +160,7 @@ fn daytona(node: &Node, problems: &mut Problems) {
     fields.finish(problems);
 }
 
-/// Keys of `sandbox.daytona` that are text.
+/// Keys of `sandbox.daytona` that contain text.
 const DAYTONA: [&str; 6] = ["apiKey", "apiUrl", "target", "snapshot", "image", "language"];
 
 /// Reports to write if none are selected on the command line.
@@ -164,7 +168,7 @@ const DAYTONA: [&str; 6] = ["apiKey", "apiUrl", "target", "snapshot", "image", "
 pub struct Reports {
     /// Formats with their locations.
     pub formats: Option<Vec<Setting<String>>>,
-    /// Directory of reports that are files, absolute.
+    /// Directory for reports that are files, absolute.
     pub directory: Option<Setting<PathBuf>>,
 }
 
@@ -183,7 +187,7 @@ pub fn reports(node: &Node, root: &Path, problems: &mut Problems) -> Reports {
     Reports { formats, directory }
 }
 
-/// Reads `diff`: the amount by which a score may fall before it counts as a regression, from 0 to 1.
+/// Reads `diff`: the amount by which a score may drop before it counts as a regression, from 0 to 1.
 pub fn diff(node: &Node, problems: &mut Problems) -> Option<Setting<f64>> {
     let mut fields = Fields::of(node, "`diff`", problems)?.in_either_case();
     let threshold = fraction(&mut fields, "regressionThreshold", 1, problems);

@@ -54,7 +54,7 @@ fn trialrun_yaml_takes_precedence_over_ai_tester_yaml() {
 fn without_a_configuration_the_start_directory_is_the_root() {
     let (project, problems, directory) = find(&[("sub/x", "")], "sub");
     assert!(problems.is_empty());
-    // A directory above the temporary one may have a configuration. In that case this checks nothing.
+    // A directory above the temporary one may have a configuration, in which case this checks nothing.
     if project.file.is_none() {
         assert_eq!(project.root, directory.path().join("sub"));
         assert_eq!(project.skills_dir, directory.path().join("sub/skills"));

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::schema;
 use crate::format::{ASSERTION_KEYS, ASSERTION_TYPES, AssertionType};
 
-/// Draft in which this format has always been described.
+/// Draft that this format has always used.
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Returns the JSON Schema of `evals.json`, for editors and other programs.
@@ -42,7 +42,7 @@ pub fn evals_schema() -> Value {
     schema
 }
 
-/// Pattern of an id that is a string, without its dots.
+/// Pattern for an id that is a string, without its dots.
 const ID: &str = r"^[^\s/\\\u0000-\u001f]([^/\\\u0000-\u001f]*[^\s/\\\u0000-\u001f])?$";
 
 fn at(schema: &mut Value, pointer: &str, change: impl FnOnce(&mut Map<String, Value>)) {
@@ -51,8 +51,7 @@ fn at(schema: &mut Value, pointer: &str, change: impl FnOnce(&mut Map<String, Va
     }
 }
 
-/// Returns the condition that an assertion of this type has all the keys it needs, and no keys that it does not
-/// support.
+/// Returns the condition that an assertion of this type has all required keys, and no keys that it does not support.
 fn needed(one: &AssertionType) -> Value {
     let known = |key: &&str| ["type", "text"].contains(key) || one.needs.contains(key) || one.may.contains(key);
     let needless = ASSERTION_KEYS.iter().filter(|key| !known(key));
@@ -63,7 +62,7 @@ fn needed(one: &AssertionType) -> Value {
     })
 }
 
-/// Renames references to `$defs`, which is the name of definitions in this draft.
+/// Renames references to `$defs`, the name for definitions in this draft.
 fn refer_to_defs(schema: &mut Value) {
     match schema {
         Value::Object(entries) => {

@@ -1,17 +1,17 @@
-//! JSON Schemas of tables of fields, for editors.
+//! JSON Schemas for tables of fields, for editors.
 
 use serde_json::{Map, Value, json};
 
 use crate::fixture_settings::field::{STRICT, STRICT_VALUE, flag_or};
 use crate::table::{Field, Table};
 
-/// Draft with the best support in editors.
+/// Draft that editors support best.
 pub(super) const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 
-/// Format whose keys of several words can be written in snake case and in camel case.
+/// Format whose multi-word keys can be written in snake case and in camel case.
 const EITHER_CASE: &str = "configuration";
 
-/// Map that can have keys besides those of its table.
+/// Map that may have keys in addition to those in its table.
 const OPEN: &str = "configuration agent";
 
 /// Returns the schema of files of the format called `page`.
@@ -27,7 +27,8 @@ pub(super) fn document(page: &'static str) -> Map<String, Value> {
     schema
 }
 
-/// Returns the definition of the map called `name` in files of the format `page` describes, and those that it uses.
+/// Returns the definition of the map called `name` in files of the format that `page` describes, and the definitions
+/// that it uses.
 pub(super) fn definitions(page: &'static str, name: &str) -> Map<String, Value> {
     let mut builder = Builder { page, definitions: Map::new() };
     builder.refer(name);
@@ -97,7 +98,7 @@ impl Builder {
             }
             let map = self.refer(name);
             return Some(match kind {
-                // This draft ignores keywords next to a reference, hence the wrapping.
+                // This draft ignores keywords next to a reference, so the reference is wrapped.
                 "map" => json!({ "allOf": [map] }),
                 "map of names to maps" => json!({ "type": "object", "additionalProperties": map }),
                 "string, or map" => json!({ "anyOf": [text(), map] }),
@@ -118,6 +119,9 @@ impl Builder {
             "map of strings" => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
             "a map" => json!({ "type": "object" }),
             "`true` or `false`" | "true or false" => json!({ "type": "boolean" }),
+            "`true`, `false` or list of strings" | "true, false or a list of strings" => {
+                json!({ "anyOf": [{ "type": "boolean" }, list(text())] })
+            }
             "`true`, `false` or string" => json!({ "anyOf": [{ "type": "boolean" }, text()] }),
             "true, false or a reason" => json!({ "anyOf": [{ "type": "boolean" }, { "type": "string" }] }),
             "a map of positions to true or false, or a list of these" => json!({ "anyOf": [

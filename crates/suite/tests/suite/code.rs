@@ -73,7 +73,7 @@ fn load_tests(scratch: &Scratch) -> trialrun_suite::Loaded {
     })
 }
 
-/// Returns the problems of the only case of a file with this text.
+/// Returns the problems with the only case in a file with this text.
 fn broken(text: &str) -> Vec<String> {
     let scratch = Scratch::new();
     let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);

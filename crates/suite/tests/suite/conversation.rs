@@ -194,7 +194,7 @@ fn a_file_with_a_mistake_is_one_broken_case_and_other_files_load() {
     assert_eq!(broken, [("good", 0), ("k", 1), ("syntax", 1), ("turns", 1), ("user", 1)]);
     assert!(loaded.suites.iter().all(|suite| suite.cases[0].fails_alone));
     assert_eq!(describe(&loaded.suites[2].cases[0].broken), ["talks/syntax.yaml:3:6: expected `,` or `}`"]);
-    // A scenario file says what a run is for, so a mistake in it prevents the run.
+    // A scenario file defines what a run is for, so a mistake in it prevents the run.
     assert!(scratch.write("s.yaml", "scenario: s\nsystem_prompt: p\nuser_promt: x\n").load(&["s.yaml"]).has_errors());
 }
 

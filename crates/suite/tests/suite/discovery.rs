@@ -394,7 +394,7 @@ fn pipes_devices_and_links_to_them_are_errors_when_read() {
 }
 
 #[test]
-fn a_suite_in_the_scenarios_folder_keeps_its_name_beside_a_nested_twin() {
+fn a_suite_in_the_scenarios_folder_keeps_its_name_next_to_a_nested_twin() {
     let scratch = Scratch::new();
     scratch.write("scenarios/a.yaml", prompt("one"));
     scratch.write("scenarios/b.yaml", prompt("two"));
@@ -408,7 +408,7 @@ fn a_suite_in_the_scenarios_folder_keeps_its_name_beside_a_nested_twin() {
 }
 
 #[test]
-fn the_tests_of_a_skill_keep_their_name_beside_a_file_of_the_same_name() {
+fn the_tests_of_a_skill_keep_their_name_next_to_a_file_with_the_same_name() {
     let names = |scratch: &Scratch| {
         let loaded = scratch.load(&["skills/refund", "tests", "scenarios"]);
         let mut names: Vec<String> = loaded.suites.iter().map(|suite| suite.name.clone()).collect();

@@ -14,7 +14,7 @@ use crate::scratch::{Scratch, describe};
 /// Path of the suite of the `s` skill.
 const SUITE: &str = "skills/s/evals/evals.json";
 
-/// Creates a project with the `s` skill, whose suite has this text, and some files.
+/// Creates a project with the `s` skill, whose suite has this text, and with some files.
 fn skill(text: &str) -> Scratch {
     let scratch = Scratch::new();
     scratch.skill("s").write(SUITE, text);
@@ -25,7 +25,7 @@ fn skill(text: &str) -> Scratch {
     scratch
 }
 
-/// Returns a suite of one case with these keys in addition to the required ones.
+/// Returns a suite with one case that has these keys in addition to the required ones.
 fn one(rest: &str) -> String {
     let comma = if rest.is_empty() { "" } else { "," };
     format!(
@@ -33,7 +33,7 @@ fn one(rest: &str) -> String {
     )
 }
 
-/// Returns the only case of a suite without problems.
+/// Returns the only case in a suite without problems.
 fn case(rest: &str) -> Arc<Case> {
     let loaded = skill(&one(rest)).load(&["s"]);
     assert!(loaded.diagnostics.is_empty(), "{:#?}", describe(&loaded.diagnostics));

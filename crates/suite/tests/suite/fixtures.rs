@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::scratch::{Scratch, describe, outline};
 
 impl Scratch {
-    /// Returns the cases of a fixtures file without errors.
+    /// Returns the cases in a fixtures file without errors.
     fn fixtures(&self, text: &str) -> Vec<Arc<Case>> {
         let loaded = self.write("f.fixture.yaml", text).load(&["f.fixture.yaml"]);
         let errors: Vec<_> = loaded.diagnostics.iter().filter(|problem| problem.is_error()).collect();
@@ -20,7 +20,7 @@ impl Scratch {
         loaded.suites[0].cases.clone()
     }
 
-    /// Returns the problems of a fixtures file.
+    /// Returns the problems with a fixtures file.
     fn problems_of_fixtures(&self, text: &str) -> Vec<String> {
         describe(&self.write("f.fixture.yaml", text).load(&["f.fixture.yaml"]).diagnostics)
     }
@@ -40,7 +40,7 @@ fn ids(cases: &[Arc<Case>]) -> Vec<&str> {
     cases.iter().map(|case| case.id.as_str()).collect()
 }
 
-/// Returns the expected value of each assertion, by its id.
+/// Returns the expected value of each assertion, by assertion id.
 fn parts(case: &Case) -> Value {
     case.assertions.iter().map(|spec| (spec.id.clone(), spec.node.get(&spec.id).unwrap().to_json())).collect()
 }
@@ -121,7 +121,7 @@ fn titles_become_ids_and_duplicates_are_numbered() {
 fn only_and_skip_determine_which_cases_are_skipped() {
     let other = Some("another case has `only: true`");
     let own = Some("it has `skip: true`");
-    let second = Some("`skips` of the file names position 1");
+    let second = Some("`skips` in the file lists position 1");
     for (text, expected) in [
         ("- {output: a}\n- {output: b}", vec![None, None]),
         ("- {output: a}\n- {output: b, only: true}", vec![other, None]),

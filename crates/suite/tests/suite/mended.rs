@@ -1,5 +1,5 @@
 //! Known faults of the original in reading fixtures files that do not occur here, one per test. The numbers are those
-//! of the known faults.
+//! in the list of known faults.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,7 +23,7 @@ fn loaded(text: &str) -> Loaded {
     })
 }
 
-/// Returns the cases of a file without problems.
+/// Returns the cases in a file without problems.
 fn cases(text: &str) -> Vec<Arc<Case>> {
     let loaded = loaded(text);
     assert!(loaded.diagnostics.is_empty(), "{text}: {:#?}", loaded.diagnostics);
@@ -36,12 +36,12 @@ fn case(text: &str) -> Arc<Case> {
     Arc::clone(&cases[0])
 }
 
-/// Returns the problems of a file, with their help.
+/// Returns the problems with a file, including their help.
 fn describe(text: &str) -> Vec<String> {
     loaded(text).diagnostics.iter().map(|problem| format!("{problem} {}", problem.help.join(" "))).collect()
 }
 
-/// Returns the value of the first assertion of a case under `key`.
+/// Returns the value under `key` in the first assertion of a case.
 fn asserted(case: &Case, key: &str) -> Value {
     case.assertions[0].node.get(key).map(model::Node::to_json).unwrap_or_default()
 }

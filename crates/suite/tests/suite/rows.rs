@@ -127,7 +127,7 @@ fn rows_are_cases_of_a_fixtures_file() {
     let cases = &loaded.suites[0].cases;
     assert_eq!(texts(&cases[1].messages), ["Where is Rome?"]);
     assert_eq!((cases[1].source.to_string().as_str(), cases[1].assertions.len()), ("rows.csv:2:1", 1));
-    // The front matter alone is enough.
+    // The front matter alone is sufficient.
     let loaded = scratch
         .write("g.fixture.yaml", "title: 'Finds {{ city }}'\ncases: rows.csv\nmessage: x\n---\n")
         .load(&["g.fixture.yaml"]);

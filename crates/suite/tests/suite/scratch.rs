@@ -1,4 +1,4 @@
-//! Project in a temporary directory.
+//! A project in a temporary directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Scratch {
         trialrun_suite::load(&self.request(cwd, targets))
     }
 
-    /// Loads with these fixtures settings of the project's configuration.
+    /// Loads with these fixtures settings from the project's configuration.
     pub fn load_with(&self, fixtures: FixtureSettings, targets: &[&str]) -> Loaded {
         trialrun_suite::load(&Request { fixtures, ..self.request(self.root(), targets) })
     }
@@ -62,12 +62,12 @@ impl Scratch {
         }
     }
 
-    /// Returns the problems of one scenario with this text.
+    /// Returns the problems with a scenario that has this text.
     pub fn problems(&self, text: &str) -> Vec<Diagnostic> {
         all_problems(&self.write("s.yaml", text).load(&["s.yaml"]))
     }
 
-    /// Returns the case of a scenario without problems.
+    /// Returns the case in a scenario without problems.
     pub fn case(&self, text: &str) -> Arc<Case> {
         let loaded = self.write("s.yaml", text).load(&["s.yaml"]);
         let problems = all_problems(&loaded);
@@ -76,7 +76,7 @@ impl Scratch {
     }
 }
 
-/// Returns the problems of the load, and those that break single cases.
+/// Returns the problems of the load, and those that break only single cases.
 pub fn all_problems(loaded: &Loaded) -> Vec<Diagnostic> {
     let cases = loaded.suites.iter().flat_map(|suite| &suite.cases);
     loaded.diagnostics.iter().chain(cases.flat_map(|case| &case.broken)).cloned().collect()

@@ -17,8 +17,8 @@ fn lines(name: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Scenarios that the original rejects: the line at which loading rejects them, or `None` if the problem is inside an
-/// assertion, which loading does not look into.
+/// Scenarios that the original rejects, with the line at which loading rejects them, or `None` if the problem is
+/// inside an assertion, which loading does not check.
 const INVALID: &[(&str, Option<(usize, &str)>)] = &[
     ("05-empty-scenario.yaml", Some((1, "`scenario` must not be empty"))),
     ("06-no-prompt-source.yaml", Some((1, "the scenario has no subject"))),
@@ -45,7 +45,7 @@ const INVALID: &[(&str, Option<(usize, &str)>)] = &[
     ("36-duplicate-keys.yaml", Some((2, "duplicate key `a`"))),
 ];
 
-/// Copies the scenarios of a folder into a project that has the skill they name.
+/// Copies the scenarios in a folder into a project that has the skill that they name.
 fn folder(name: &str) -> (Scratch, Vec<String>) {
     let scratch = Scratch::new();
     scratch.skill("x").write("01-empty.yaml", "");
@@ -73,7 +73,7 @@ fn every_invalid_scenario_is_refused_at_its_line() {
             Some((line, message)) => {
                 let place = format!("{file}:{line}:");
                 assert!(problems.iter().any(|p| p.starts_with(&place) && p.contains(message)), "{file}: {problems:#?}");
-                // A map of `a` is also not a scenario. Every other file has exactly one problem.
+                // A map under `a` is not a scenario either. Every other file has exactly one problem.
                 let more = usize::from(*file == "36-duplicate-keys.yaml");
                 assert_eq!(problems.len(), 1 + more, "{file}: {problems:#?}");
                 assert!(loaded.has_errors());
@@ -132,7 +132,7 @@ fn allowed_tools_here(vector: &Value) -> Value {
     json!({ "raw": skill.allowed_tools_raw, "parsed": skill.allowed_tools })
 }
 
-/// Returns `true` if a `SKILL.md` is read as recorded: rejected, or with the same frontmatter, body and hash.
+/// Returns `true` if a `SKILL.md` is read as recorded: either rejected, or with the same frontmatter, body and hash.
 fn skill_agrees(vector: &Value) -> bool {
     match skill_of("a", vector["text"].as_str().unwrap()) {
         Ok(skill) => {
@@ -170,7 +170,7 @@ fn every_vector_matches_or_is_a_listed_difference() {
     for vector in lines("skill_md.jsonl") {
         hold("skill_md.jsonl", "text", &vector, skill_agrees(&vector));
     }
-    // Bypass the output capture of passing tests, so that the count is visible in the test output.
+    // Written past the output capture of passing tests, so that the count is visible in the test output.
     let counted = format!("skill vectors: {agree} agree + {listed} listed = {all} vectors");
     std::io::Write::write_all(&mut std::io::stdout(), format!("\n{counted}\n").as_bytes()).unwrap();
     assert_eq!(agree + listed, all);

@@ -49,7 +49,7 @@ pub(crate) fn evaluate(template: &Template, resolution: &Resolution<'_>) -> Resu
     Ok(Outcome::Text(text))
 }
 
-/// Returns the value for a template that consists of a single placeholder that names a value.
+/// Returns the value of a template that consists of a single placeholder that names a value.
 fn whole_value(whole: &Whole, resolution: &Resolution<'_>) -> Result<Option<model::Node>, TemplateError> {
     let name = [Key::Name(whole.inner.clone())];
     let keys = if resolution.variables.raw(&whole.inner).is_some() { Some(&name[..]) } else { whole.keys.as_deref() };
@@ -76,7 +76,7 @@ struct Step {
     range: Range<usize>,
 }
 
-/// Names that are set in one scope.
+/// Names that are set in a scope.
 pub(crate) type Frame = HashMap<String, Value>;
 
 /// State of one evaluation.
@@ -126,8 +126,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Returns errors for missing names in the placeholders of `parts`, up to the first part that is not text or a
-    /// placeholder.
+    /// Returns errors for missing names in the placeholders in `parts`, up to the first part that is neither text nor
+    /// a placeholder.
     fn missing(&mut self, parts: &'a [Part]) -> Vec<TemplateError> {
         let mut errors = Vec::new();
         for part in parts {
@@ -180,7 +180,7 @@ impl<'a> Evaluator<'a> {
             let error = TemplateError::new("only members of a namespace can be set").at(space.range.clone());
             return Err(error.help("make one with `{% set name = namespace() %}`"));
         };
-        // A list of the value is rejected under the same conditions as the namespace would be.
+        // The value is put into a list, because a list rejects values under the same conditions as the namespace.
         Value::list(vec![value.clone()]).map_err(|error| error.at(range))?;
         let mut entries = entries.borrow_mut();
         match entries.iter_mut().find(|(name, _)| **name == *member) {
@@ -320,8 +320,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Evaluates a name with the steps into its value. All steps are taken together, so that only what is used is
-    /// resolved.
+    /// Evaluates a name with the steps into its value. All steps are taken together, so that only the parts that are
+    /// used are resolved.
     fn path(&mut self, expression: &'a Expression) -> Result<Value, TemplateError> {
         let mut steps = Vec::new();
         let mut base = expression;
@@ -397,7 +397,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// True if an output is the value of a name, and not one that the template computes.
+/// Returns `true` if an output is the value of a name, rather than one that the template computes.
 fn names_a_value(expression: &Expression) -> bool {
     match &expression.kind {
         // A default value in the `env` format.

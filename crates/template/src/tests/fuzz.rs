@@ -3,7 +3,7 @@ use serde_json::json;
 use super::variables;
 use crate::{Format, Template};
 
-/// Strings from which others are generated: all of the syntax, and previously failing inputs.
+/// Strings from which others are generated: all of the syntax, and inputs that failed in the past.
 const CORPUS: &[&str] = &[
     "{{ a.b[0]['c'] }} {{- x -}} {# c #}",
     "{% for k, v in o.items() if v %}\n{{ loop.index }}{% else %}-{% endfor %}",

@@ -151,13 +151,13 @@ fn values_that_become_too_large_are_not_resolved_again() {
     let messages = values.to_json(&mut problems);
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(messages.len() < 40);
-    // Not even a small one.
+    // Not even a small value.
     assert_eq!(values.get("a40").unwrap_err().message, "the values are too large");
     let node = Node::from_json(&json!({"x": "{{ a0 }}", "y": ["{{ a1 }}", "{{ a2 }}!"]}), &Source::new("f", ""));
     let mut problems = Problems::new();
     resolve(&node, &variables(Value::Object(doubling(40))), &mut problems);
     assert_eq!(problems.len(), 1, "{problems:?}");
-    // After a change of the values, they are resolved again.
+    // After the values have changed, they are resolved again.
     let values = values.with("a1", node_of(&json!("y")));
     assert_eq!(values.get("a0").unwrap().unwrap().to_json(), json!({"p": "y", "q": "y"}));
 }

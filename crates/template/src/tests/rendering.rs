@@ -22,7 +22,7 @@ fn rows(section: &str) -> Vec<Vec<String>> {
     rows.map(cells).collect()
 }
 
-/// Returns the text of a cell that is code.
+/// Returns the text of a cell that contains code.
 fn code(cell: &str) -> &str {
     cell.strip_prefix('`').and_then(|cell| cell.strip_suffix('`')).unwrap()
 }
@@ -256,7 +256,7 @@ fn values_of_variables_are_escaped_in_a_regular_expression() {
         ("/{{ words[-1] }}/", "/a\\|b/"),
         ("/^[{{ class }}]+$/", "/^[a\\x2dz]+$/"),
         ("/^(a)\\1{{ zero }}{{ zero }}$/", "/^(a)\\1\\x300$/"),
-        // A computed text is inserted into the expression without escaping.
+        // Computed text is inserted into the expression without escaping.
         ("/{{ word|string }}/", "/a|b/"),
         ("/{{ ['a.', 'b.']|join('|') }}/", "/a.|b./"),
         ("{{ '/' + word + '/' }}", "/a|b/"),

@@ -27,7 +27,7 @@ fn problem(node: &Value, values: Value, wanted: &str) {
     assert_eq!(resolved(node, values).1, [wanted]);
 }
 
-/// Returns a string in a file, written in YAML with quotes.
+/// Returns a string in a file, written as quoted YAML.
 fn text(source: &Arc<Source>, written: &str) -> Node {
     let start = source.text.find(written).unwrap();
     let value = written.trim_matches('"').to_owned();
@@ -79,7 +79,7 @@ fn apparent_cycles_are_not_errors() {
     );
     // A list that uses one of its own items.
     becomes(&json!("{{l}}"), json!({"l": ["x", "{{l[0]}}"]}), &json!(["x", "x"]));
-    // An unrelated variable with an error.
+    // An unrelated variable that contains an error.
     becomes(&json!("{{a}}"), json!({"a": 1, "wrong": "{{ nowhere|nothing }}"}), &json!(1));
 }
 
@@ -107,7 +107,7 @@ fn problems_are_located_in_the_file() {
     let mut problems = Problems::new();
     resolve(&text(&source, "\"{{ name }} and {{ usr.x }}\""), &values, &mut problems);
     resolve(&text(&source, "\"{{ greet }}\""), &values, &mut problems);
-    // The same error is reported once.
+    // The same error is reported only once.
     resolve(&text(&source, "\"{{ greet }}\""), &values, &mut problems);
     let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(messages, ["f.yaml:2:25: unknown variable `usr`", "f.yaml:1:15: unknown variable `nmae`"]);

@@ -1,4 +1,4 @@
-//! Models on the network: made-up ones, and scripted ones behind a real endpoint on loopback.
+//! Models on the network: fake ones, and scripted ones behind a real endpoint on loopback.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::*;
 use crate::tests::harness::AgentHarness;
 
-/// A model that gives prepared answers and reports steps on the way.
+/// A model that gives prepared answers and reports steps along the way.
 struct Distant {
     answers: Mutex<Vec<Result<Reply, llm::ProviderError>>>,
     steps: Mutex<Vec<Step>>,
@@ -101,9 +101,9 @@ async fn a_missing_key_is_an_environment_fault() {
 /// Plays a scripted model over the network, through the provider called `name` and its wire format.
 async fn over_the_network(name: &str, steps: &serde_json::Value) -> super::TestRun {
     let mut harness = AgentHarness::scripted("go", steps);
-    let Endpoint::Script(playback) = &harness.endpoint else { panic!("no script") };
+    let playback = harness.playback.clone().unwrap();
     let gateway = gateway::Gateway::start().await.unwrap();
-    let _admission = gateway.admit("token-of-the-trial", Arc::clone(playback));
+    let _admission = gateway.admit("token-of-the-trial", playback);
     let keys = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "COMPATIBLE_API_KEY"];
     let keys = keys.iter().fold(llm::Credentials::default(), |all, key| all.with(*key, "token-of-the-trial"));
     let policy = llm::Policy { tries: 1, ..llm::Policy::default() };

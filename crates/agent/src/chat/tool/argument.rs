@@ -1,9 +1,9 @@
-//! Reads a call's arguments. The model gets an error message that names the wrong argument.
+//! Reads the arguments of a call. Errors are messages for the model that name the wrong argument.
 
 use model::nearest;
 use serde_json::{Map, Value};
 
-/// Beginning of the message for a model that called a tool with other arguments than its schema allows.
+/// Prefix of the message for a model that called a tool with arguments that its schema does not allow.
 pub(in crate::chat) const INVALID: &str = "Invalid arguments";
 
 /// Arguments of a call. Names and required arguments are checked against the tool's schema.

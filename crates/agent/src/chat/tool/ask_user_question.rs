@@ -49,7 +49,7 @@ fn ask(mut arguments: Arguments, id: &str, turn: &mut Turn) -> ToolOutput {
     if given.is_empty() {
         return Err("Invalid arguments: `questions` is empty".to_owned());
     }
-    // All questions are parsed before the first is asked, because an answer can be used only once.
+    // All questions are parsed before the first is asked, because each answer can be used only once.
     let questions: Vec<Question> =
         given.iter().enumerate().map(|(index, given)| read(id, index, given)).collect::<Result<_, _>>()?;
     let answers = questions.into_iter().map(|question| {

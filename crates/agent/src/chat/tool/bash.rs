@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Arguments, Call, Run, Tool, ToolOutput};
-use sandbox::supervise::{self, MARK, TROUBLE};
+use sandbox::supervise::{self, MESSAGE_PREFIX, SUPERVISOR_FAILED};
 
-/// Timeout of a command if the model does not set one.
+/// Timeout of a command, unless the model sets one.
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum length of the output in characters; longer output is truncated in the middle.
 const MAX_OUTPUT_CHARS: usize = 30_000;
-/// Maximum size of each stream that is kept while the command runs, in bytes.
+/// Maximum size kept of each stream while the command runs, in bytes.
 const MAX_BUFFERED_BYTES: usize = 4 * MAX_OUTPUT_CHARS;
 
 pub(super) const TOOL: Tool = Tool {
@@ -41,7 +41,7 @@ async fn bash(mut arguments: Arguments, call: Call<'_>) -> ToolOutput {
     }
     let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
     // Both streams are merged, so that their lines stay in order. The redirection is on the command's first line, so
-    // that the shell's line numbers match the model's.
+    // that line numbers in the shell's messages match the model's command.
     let script = format!("exec 2>&1; {command}");
     let process = call.tool_context.sandbox.command(shell.as_ref(), &["-c".as_ref(), script.as_ref()], &[]);
     let output = supervise::run(process, timeout, MAX_BUFFERED_BYTES)
@@ -57,7 +57,7 @@ async fn bash(mut arguments: Arguments, call: Call<'_>) -> ToolOutput {
     match output.status.code() {
         Some(0) if text.is_empty() => Ok("(no output)".to_owned()),
         Some(0) => Ok(text),
-        Some(code) if code == i32::from(TROUBLE) && text.contains(MARK) => {
+        Some(code) if code == i32::from(SUPERVISOR_FAILED) && text.contains(MESSAGE_PREFIX) => {
             Err(join("The command could not be run.", &text))
         }
         Some(code) => Err(join(&format!("Exit code {code}"), &text)),

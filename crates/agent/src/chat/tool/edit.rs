@@ -29,7 +29,7 @@ fn edit(arguments: &mut Arguments, files: &Files) -> ToolOutput {
     let new = arguments.required("new_string")?;
     let all = arguments.flag("replace_all")?;
     if old.is_empty() {
-        return Err("`old_string` is empty; use Write to make a file".to_owned());
+        return Err("`old_string` is empty; use Write to create a file".to_owned());
     }
     if old == new {
         return Err("`old_string` and `new_string` are the same".to_owned());
@@ -42,7 +42,7 @@ fn edit(arguments: &mut Arguments, files: &Files) -> ToolOutput {
         _ if all => {}
         _ => {
             return Err(format!(
-                "`old_string` is {count} times in {path}; give more of the text around it, or set `replace_all`"
+                "`old_string` occurs {count} times in {path}; include more of the text around it, or set `replace_all`"
             ));
         }
     }
@@ -54,7 +54,11 @@ fn edit(arguments: &mut Arguments, files: &Files) -> ToolOutput {
 fn almost(text: &str, old: &str) -> &'static str {
     let words = model::text::folded;
     let wanted = words(old);
-    if !wanted.is_empty() && words(text).contains(&wanted) { ", but it is with other spaces or line ends" } else { "" }
+    if !wanted.is_empty() && words(text).contains(&wanted) {
+        ", but it occurs with different spaces or line ends"
+    } else {
+        ""
+    }
 }
 
 #[cfg(test)]
@@ -64,39 +68,39 @@ mod tests {
 
     #[test]
     fn a_string_that_occurs_once_is_replaced() {
-        let place = test_folders();
-        place.file("a.rs", "let ä = 1;\nlet b = 1;\n");
+        let folders = test_folders();
+        folders.file("a.rs", "let ä = 1;\nlet b = 1;\n");
         let input = json!({"file_path": "a.rs", "old_string": "ä = 1", "new_string": "ä = 2"});
-        assert_eq!(place.on_files(&TOOL, input), Ok("Edited a.rs (1 replacement).".into()));
-        assert_eq!(place.content("a.rs"), "let ä = 2;\nlet b = 1;\n");
+        assert_eq!(folders.on_files(&TOOL, input), Ok("Edited a.rs (1 replacement).".into()));
+        assert_eq!(folders.content("a.rs"), "let ä = 2;\nlet b = 1;\n");
     }
 
     #[test]
     fn a_string_that_occurs_twice_needs_replace_all() {
-        let place = test_folders();
-        place.file("a.rs", "x x");
+        let folders = test_folders();
+        folders.file("a.rs", "x x");
         let mut input = json!({"file_path": "a.rs", "old_string": "x", "new_string": "y"});
-        let refused = place.on_files(&TOOL, input.clone()).unwrap_err();
-        assert!(refused.starts_with("`old_string` is 2 times in a.rs"), "{refused}");
-        assert_eq!(place.content("a.rs"), "x x");
+        let refused = folders.on_files(&TOOL, input.clone()).unwrap_err();
+        assert!(refused.starts_with("`old_string` occurs 2 times in a.rs"), "{refused}");
+        assert_eq!(folders.content("a.rs"), "x x");
         input["replace_all"] = json!(true);
-        assert_eq!(place.on_files(&TOOL, input), Ok("Edited a.rs (2 replacements).".into()));
-        assert_eq!(place.content("a.rs"), "y y");
+        assert_eq!(folders.on_files(&TOOL, input), Ok("Edited a.rs (2 replacements).".into()));
+        assert_eq!(folders.content("a.rs"), "y y");
     }
 
     #[test]
     fn failed_replacements_are_reported() {
-        let place = test_folders();
-        place.file("a.rs", "fn  a() {\n}");
+        let folders = test_folders();
+        folders.file("a.rs", "fn  a() {\n}");
         let edit = |file: &str, old: &str, new: &str| {
             let input = json!({"file_path": file, "old_string": old, "new_string": new});
-            place.on_files(&TOOL, input).unwrap_err()
+            folders.on_files(&TOOL, input).unwrap_err()
         };
         assert_eq!(edit("a.rs", "gone", "x"), "`old_string` is not in a.rs");
-        let spaces = "`old_string` is not in a.rs, but it is with other spaces or line ends";
+        let spaces = "`old_string` is not in a.rs, but it occurs with different spaces or line ends";
         assert_eq!(edit("a.rs", "fn a() {}", "x"), "`old_string` is not in a.rs");
         assert_eq!(edit("a.rs", "fn a() {\n}", "x"), spaces);
-        assert_eq!(edit("a.rs", "", "x"), "`old_string` is empty; use Write to make a file");
+        assert_eq!(edit("a.rs", "", "x"), "`old_string` is empty; use Write to create a file");
         assert_eq!(edit("a.rs", "x", "x"), "`old_string` and `new_string` are the same");
         assert_eq!(edit("none.rs", "x", "y"), "none.rs does not exist");
     }

@@ -31,11 +31,11 @@ fn glob(arguments: &mut Arguments, files: &Files) -> ToolOutput {
     let pattern = arguments.required("pattern")?;
     let base = arguments.text("path")?.unwrap_or_else(|| ".".to_owned());
     // The part of the pattern before its first special character is a directory that may be anywhere, so it is checked
-    // like every other path.
+    // like any other path.
     let front = fixed_part(&pattern);
     let front = front.rfind('/').map_or("", |slash| &front[..=slash]);
-    let place = if front.starts_with(['/', '~']) { front.to_owned() } else { format!("{base}/{front}") };
-    let root = files.access.locate(&place)?;
+    let path = if front.starts_with(['/', '~']) { front.to_owned() } else { format!("{base}/{front}") };
+    let root = files.access.locate(&path)?;
     let matcher = GlobBuilder::new(&pattern[front.len()..])
         .literal_separator(true)
         .build()
@@ -65,8 +65,8 @@ fn glob(arguments: &mut Arguments, files: &Files) -> ToolOutput {
     Ok(found.join("\n"))
 }
 
-/// Returns every file below `root` without following links. A repository's own folder is omitted; with `ignoring`, also
-/// everything that the `.gitignore` files in the tree exclude.
+/// Returns every file below `root` without following links. A repository's own folder is omitted; with `ignoring`,
+/// everything excluded by `.gitignore` files in the tree is omitted too.
 pub(super) fn walk(root: &Path, ignoring: bool) -> impl Iterator<Item = PathBuf> + use<> {
     WalkBuilder::new(root)
         .standard_filters(false)
@@ -87,31 +87,34 @@ mod tests {
 
     #[test]
     fn files_are_sorted_by_path() {
-        let place = test_folders();
+        let folders = test_folders();
         for name in ["b.rs", "a/z.rs", "a/b/c.rs", "a/b/c.txt", ".hidden/h.rs", ".git/x.rs", ".gitignore"] {
-            place.file(name, "a/z.rs");
+            folders.file(name, "a/z.rs");
         }
-        let glob = |pattern: &str| place.on_files(&TOOL, json!({ "pattern": pattern })).unwrap();
+        let glob = |pattern: &str| folders.on_files(&TOOL, json!({ "pattern": pattern })).unwrap();
         assert_eq!(glob("**/*.rs"), ".hidden/h.rs\na/b/c.rs\na/z.rs\nb.rs");
         assert_eq!(glob("*.rs"), "b.rs");
         assert_eq!(glob("a/b/*.{rs,txt}"), "a/b/c.rs\na/b/c.txt");
         assert_eq!(glob("a/z.rs"), "a/z.rs");
         assert_eq!(glob("./a/*.rs"), "a/z.rs");
         assert_eq!(glob("*.none"), "No files found.");
-        assert_eq!(place.on_files(&TOOL, json!({"pattern": "**/*", "path": "a/b"})), Ok("a/b/c.rs\na/b/c.txt".into()));
-        let absolute = place.access.work().join("a/*.rs");
-        assert_eq!(place.on_files(&TOOL, json!({ "pattern": absolute })), Ok("a/z.rs".into()));
+        assert_eq!(
+            folders.on_files(&TOOL, json!({"pattern": "**/*", "path": "a/b"})),
+            Ok("a/b/c.rs\na/b/c.txt".into())
+        );
+        let absolute = folders.access.work().join("a/*.rs");
+        assert_eq!(folders.on_files(&TOOL, json!({ "pattern": absolute })), Ok("a/z.rs".into()));
     }
 
     #[test]
     fn a_pattern_that_leaves_the_sandbox_is_rejected_and_links_are_not_followed() {
-        let place = test_folders();
-        std::os::unix::fs::symlink("/etc", place.access.work().join("etc")).unwrap();
+        let folders = test_folders();
+        std::os::unix::fs::symlink("/etc", folders.access.work().join("etc")).unwrap();
         for input in [json!({"pattern": "/etc/*"}), json!({"pattern": "../*"}), json!({"pattern": "etc/*"})] {
-            let refused = place.on_files(&TOOL, input.clone()).unwrap_err();
+            let refused = folders.on_files(&TOOL, input.clone()).unwrap_err();
             assert!(refused.contains("outside the sandbox"), "{input}: {refused}");
         }
-        assert_eq!(place.on_files(&TOOL, json!({"pattern": "**/passwd"})), Ok("No files found.".into()));
-        assert!(place.on_files(&TOOL, json!({"pattern": "a{"})).unwrap_err().contains("not a valid glob pattern"));
+        assert_eq!(folders.on_files(&TOOL, json!({"pattern": "**/passwd"})), Ok("No files found.".into()));
+        assert!(folders.on_files(&TOOL, json!({"pattern": "a{"})).unwrap_err().contains("not a valid glob pattern"));
     }
 }

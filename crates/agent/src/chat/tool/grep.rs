@@ -67,7 +67,7 @@ fn grep(arguments: &mut Arguments, files: &Files) -> ToolOutput {
         if files.stopped.is_set() {
             return Err("stopped".to_owned());
         }
-        // If the search names a file, its relative path is empty.
+        // If the search path is a file, its relative path is empty.
         let relative =
             file.strip_prefix(&root).ok().filter(|relative| !relative.as_os_str().is_empty()).unwrap_or(&file);
         if filter.as_ref().is_some_and(|filter| !filter.is_match(relative)) {
@@ -112,7 +112,7 @@ fn search(regex: &Regex, text: &str, name: &str, mode: &str, found: &mut Vec<Str
     }
 }
 
-/// Compiles `glob`, which matches a file name at any depth, or a path below the searched directory.
+/// Compiles `glob`, which matches a file name at any depth, or a path below the search directory.
 fn file_filter(glob: &str) -> Result<GlobMatcher, String> {
     let anywhere = if glob.contains('/') { glob.to_owned() } else { format!("**/{glob}") };
     let compiled = Glob::new(&anywhere).map_err(|error| format!("`glob` is not a valid glob pattern: {error}"))?;
@@ -125,19 +125,19 @@ mod tests {
     use super::*;
 
     fn tree() -> TestFolders {
-        let place = test_folders();
-        place.file("src/a.rs", "fn one() {}\nfn two() {}\n");
-        place.file("src/b.md", "Fn one\n");
-        place.file("built/c.rs", "fn one() {}\n");
-        place.file(".gitignore", "built/\n");
-        std::fs::write(place.access.work().join("bin"), b"fn one\0").unwrap();
-        place
+        let folders = test_folders();
+        folders.file("src/a.rs", "fn one() {}\nfn two() {}\n");
+        folders.file("src/b.md", "Fn one\n");
+        folders.file("built/c.rs", "fn one() {}\n");
+        folders.file(".gitignore", "built/\n");
+        std::fs::write(folders.access.work().join("bin"), b"fn one\0").unwrap();
+        folders
     }
 
     #[test]
     fn matches_are_shown_in_three_output_modes() {
-        let place = tree();
-        let grep = |input: Value| place.on_files(&TOOL, input).unwrap();
+        let folders = tree();
+        let grep = |input: Value| folders.on_files(&TOOL, input).unwrap();
         assert_eq!(grep(json!({"pattern": "fn \\w+"})), "src/a.rs");
         let lines = grep(json!({"pattern": "fn \\w+", "output_mode": "content", "-n": true}));
         assert_eq!(lines, "src/a.rs:1:fn one() {}\nsrc/a.rs:2:fn two() {}");
@@ -155,14 +155,14 @@ mod tests {
 
     #[test]
     fn invalid_arguments_are_reported_and_only_the_sandbox_is_searched() {
-        let place = tree();
-        let grep = |input: Value| place.on_files(&TOOL, input).unwrap_err();
+        let folders = tree();
+        let grep = |input: Value| folders.on_files(&TOOL, input).unwrap_err();
         assert!(grep(json!({"pattern": "("})).starts_with("`pattern` is not a valid regular expression"));
         assert!(grep(json!({"pattern": "a", "glob": "a{"})).starts_with("`glob` is not a valid glob pattern"));
         assert!(grep(json!({"pattern": "a", "output_mode": "lines"})).contains("must be one of files_with_matches"));
         assert_eq!(grep(json!({"pattern": "a", "path": "none"})), "none does not exist");
         assert!(grep(json!({"pattern": "root", "path": "/etc"})).contains("outside the sandbox"));
-        std::os::unix::fs::symlink("/etc/passwd", place.access.work().join("passwd")).unwrap();
-        assert_eq!(place.on_files(&TOOL, json!({"pattern": "root"})), Ok("No matches found.".into()));
+        std::os::unix::fs::symlink("/etc/passwd", folders.access.work().join("passwd")).unwrap();
+        assert_eq!(folders.on_files(&TOOL, json!({"pattern": "root"})), Ok("No matches found.".into()));
     }
 }

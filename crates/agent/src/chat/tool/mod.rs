@@ -1,5 +1,5 @@
-//! Tools of the embedded agent. Each has its own file and a line in [`TOOLS`]. Their names and arguments are those that
-//! models know from other coding agents.
+//! Tools of the embedded agent. Each has its own file and a line in [`TOOLS`]. Their names and arguments are those
+//! that models know from other coding agents.
 
 mod argument;
 mod ask_user_question;
@@ -36,14 +36,14 @@ pub(crate) struct Tool {
     pub(crate) description: &'static str,
     /// JSON Schemas of its arguments, by name.
     properties: fn() -> Value,
-    /// Names of the arguments that it needs.
+    /// Names of the arguments that it requires.
     required: &'static [&'static str],
     run: Run,
 }
 
 /// Function that runs a tool.
 enum Run {
-    /// Works on files only, on a separate thread.
+    /// Works only on files, on a separate thread.
     OnFiles(fn(&mut Arguments, &Files) -> ToolOutput),
     /// Uses the whole context of the agent.
     InContext(for<'a> fn(Arguments, Call<'a>) -> BoxFuture<'a, ToolOutput>),
@@ -56,7 +56,7 @@ pub(crate) static TOOLS: &[Tool] =
 /// Names of [`TOOLS`].
 pub(super) const NAMES: &[&str] = &["Bash", "Read", "Write", "Edit", "Glob", "Grep", "AskUserQuestion", "Skill"];
 
-/// Context of tools that work on files only.
+/// Context for tools that work only on files.
 struct Files {
     access: Arc<FileAccess>,
     stopped: Stopped,
@@ -104,7 +104,7 @@ impl Tool {
         })
     }
 
-    /// Answers the call `id` with `input`. Returns `None` if the trial must stop; then all processes of the call have
+    /// Answers the call `id` with `input`. Returns `None` if the trial must stop; all processes of the call have then
     /// ended.
     pub(super) async fn answer(
         &self,

@@ -76,28 +76,31 @@ mod tests {
     use super::super::tests::{TestFolders, test_folders};
     use super::*;
 
-    fn read(place: &TestFolders, input: Value) -> ToolOutput {
-        place.on_files(&TOOL, input)
+    fn read(folders: &TestFolders, input: Value) -> ToolOutput {
+        folders.on_files(&TOOL, input)
     }
 
     #[test]
     fn lines_are_numbered_and_a_range_can_be_selected() {
-        let place = test_folders();
-        place.file("a.txt", "one\ntwo\r\nthree");
-        assert_eq!(read(&place, json!({"file_path": "a.txt"})), Ok("     1\tone\n     2\ttwo\n     3\tthree\n".into()));
-        let part = read(&place, json!({"file_path": "a.txt", "offset": 2, "limit": 1})).unwrap();
+        let folders = test_folders();
+        folders.file("a.txt", "one\ntwo\r\nthree");
+        assert_eq!(
+            read(&folders, json!({"file_path": "a.txt"})),
+            Ok("     1\tone\n     2\ttwo\n     3\tthree\n".into())
+        );
+        let part = read(&folders, json!({"file_path": "a.txt", "offset": 2, "limit": 1})).unwrap();
         assert_eq!(part, "     2\ttwo\n[… a.txt has 3 lines; continue with offset 3 …]\n");
-        assert_eq!(read(&place, json!({"file_path": "a.txt", "offset": 9})), Err("a.txt has only 3 lines".into()));
+        assert_eq!(read(&folders, json!({"file_path": "a.txt", "offset": 9})), Err("a.txt has only 3 lines".into()));
     }
 
     #[test]
     fn long_files_and_lines_are_cut_with_a_notice() {
-        let place = test_folders();
-        place.file("long.txt", &"ü".repeat(3_000));
-        let shown = read(&place, json!({"file_path": "long.txt"})).unwrap();
+        let folders = test_folders();
+        folders.file("long.txt", &"ü".repeat(3_000));
+        let shown = read(&folders, json!({"file_path": "long.txt"})).unwrap();
         assert!(shown.ends_with("ü [… line cut …]\n") && shown.chars().count() < 2_100);
-        place.file("many.txt", &format!("{}\n", "x".repeat(1_000)).repeat(500));
-        let shown = read(&place, json!({"file_path": "many.txt"})).unwrap();
+        folders.file("many.txt", &format!("{}\n", "x".repeat(1_000)).repeat(500));
+        let shown = read(&folders, json!({"file_path": "many.txt"})).unwrap();
         assert!(
             shown.len() < 110_000 && shown.contains("many.txt has 500 lines; continue with offset 1"),
             "{}",
@@ -107,17 +110,17 @@ mod tests {
 
     #[test]
     fn binary_files_are_reported() {
-        let place = test_folders();
-        std::fs::write(place.access.work().join("b"), b"a\0b").unwrap();
-        std::fs::write(place.access.work().join("latin"), b"caf\xe9\n").unwrap();
-        place.file("empty", "");
+        let folders = test_folders();
+        std::fs::write(folders.access.work().join("b"), b"a\0b").unwrap();
+        std::fs::write(folders.access.work().join("latin"), b"caf\xe9\n").unwrap();
+        folders.file("empty", "");
         assert_eq!(
-            read(&place, json!({"file_path": "b"})),
+            read(&folders, json!({"file_path": "b"})),
             Ok("b is a binary file of 3 bytes; it is not shown.".into())
         );
-        assert_eq!(read(&place, json!({"file_path": "latin"})), Ok("     1\tcaf\u{fffd}\n".into()));
-        assert_eq!(read(&place, json!({"file_path": "empty"})), Ok("empty is empty.".into()));
-        assert_eq!(read(&place, json!({"file_path": "none"})), Err("none does not exist".into()));
-        assert!(read(&place, json!({"file_path": "/etc/passwd"})).unwrap_err().contains("outside the sandbox"));
+        assert_eq!(read(&folders, json!({"file_path": "latin"})), Ok("     1\tcaf\u{fffd}\n".into()));
+        assert_eq!(read(&folders, json!({"file_path": "empty"})), Ok("empty is empty.".into()));
+        assert_eq!(read(&folders, json!({"file_path": "none"})), Err("none does not exist".into()));
+        assert!(read(&folders, json!({"file_path": "/etc/passwd"})).unwrap_err().contains("outside the sandbox"));
     }
 }

@@ -1,4 +1,4 @@
-//! Temporary directories like a sandbox's, for tests of tools that work on files only.
+//! Temporary directories like those of a sandbox, for tests of tools that work only on files.
 
 use std::sync::Arc;
 

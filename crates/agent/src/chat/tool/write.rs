@@ -39,18 +39,18 @@ mod tests {
 
     #[test]
     fn a_file_is_created_with_its_parent_directories_or_replaced() {
-        let place = test_folders();
-        let write = |content: &str| place.on_files(&TOOL, json!({"file_path": "a/b/c.txt", "content": content}));
+        let folders = test_folders();
+        let write = |content: &str| folders.on_files(&TOOL, json!({"file_path": "a/b/c.txt", "content": content}));
         assert_eq!(write("one\ntwo\n"), Ok("Created a/b/c.txt (2 lines).".into()));
         assert_eq!(write("one"), Ok("Replaced a/b/c.txt (1 line).".into()));
-        assert_eq!(place.content("a/b/c.txt"), "one");
+        assert_eq!(folders.content("a/b/c.txt"), "one");
     }
 
     #[test]
     fn nothing_is_written_outside_the_sandbox() {
-        let place = test_folders();
-        let outside = place.dir.path().join("outside.txt");
-        let reply = place.on_files(&TOOL, json!({"file_path": outside, "content": "x"}));
+        let folders = test_folders();
+        let outside = folders.dir.path().join("outside.txt");
+        let reply = folders.on_files(&TOOL, json!({"file_path": outside, "content": "x"}));
         assert!(reply.unwrap_err().contains("outside the sandbox"));
         assert!(!outside.exists());
     }

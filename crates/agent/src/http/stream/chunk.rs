@@ -1,4 +1,4 @@
-//! Pieces of chat completion streams.
+//! Pieces of chat completions streams.
 
 use serde_json::{Map, Value};
 
@@ -38,7 +38,7 @@ fn call(key: &str, piece: &Value, state: &mut StreamState) {
     let id = text(piece.get("id"));
     let name = text(function.and_then(|function| function.get("name")));
     let known = state.answer.call_mut(key);
-    // Some servers give every call the same index, and distinguish calls only by their ids.
+    // Some servers use the same index for every call, and distinguish calls only by their ids.
     let is_new = known.is_none_or(|call| id.is_some() && name.is_some() && call.id != id);
     if is_new {
         state.answer.call(Some(key), ReportedCall::new(id, name.unwrap_or_default()));

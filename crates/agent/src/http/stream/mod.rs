@@ -1,4 +1,4 @@
-//! Reads a streamed answer, in any of the forms that bots use.
+//! Reads a streamed answer in any of the forms that bots use.
 
 mod anthropic;
 mod chunk;
@@ -27,7 +27,7 @@ pub(super) enum Framing {
     Events,
     /// One JSON value per line.
     Lines,
-    /// Data-stream lines, `0:"text"`, or text that is the answer itself; the first line decides.
+    /// Data-stream lines, `0:"text"`, or text that is itself the answer; the first line decides.
     Open,
 }
 
@@ -36,23 +36,23 @@ pub(super) enum Framing {
 pub(super) enum StreamError {
     /// The stream reports an error.
     Reported(String),
-    /// The stream does not have its declared form.
+    /// The stream is not in its declared format.
     Unreadable(String),
     /// The stream ended too early.
     Cut,
 }
 
-/// Knowledge about the end of a stream.
+/// What is known about the end of a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum End {
-    /// No content so far requires an end marker.
+    /// Nothing received so far requires an end marker.
     #[default]
     Open,
-    /// A part has begun that has an end marker.
+    /// A part has started that requires an end marker.
     Owed,
     /// The answer is complete; usage may follow.
     Reached,
-    /// Nothing follows.
+    /// Nothing more follows.
     Over,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct StreamState {
     end: End,
     /// Usage of the agent's steps. A total at the end takes precedence over their sum.
     steps: Count,
-    /// Number of texts of the Responses API that arrived in pieces; their full text is sent again.
+    /// Number of Responses API texts that arrived in pieces; their full text is sent again.
     streamed: usize,
 }
 
@@ -132,7 +132,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Returns `true` if the agent's answer has begun.
+    /// Returns `true` if the agent's answer has started.
     pub(super) fn speaks(&mut self) -> bool {
         let answer = &self.state.answer;
         let rest = &self.plain[self.blank.min(self.plain.len())..];
@@ -150,7 +150,7 @@ impl Reader {
         self.state.end == End::Over
     }
 
-    /// Returns the content at the end of the stream.
+    /// Returns the content, once the stream has ended.
     pub(super) fn finish(mut self) -> Result<StreamContent, (StreamError, Box<Answer>)> {
         match self.end() {
             Ok(plain) => {
@@ -164,7 +164,7 @@ impl Reader {
         }
     }
 
-    /// Returns the content until the stream was interrupted.
+    /// Returns the content received before the stream was interrupted.
     pub(super) fn so_far(self) -> Answer {
         self.state.answer
     }
@@ -180,7 +180,7 @@ impl Reader {
         }
         let line = self.lines.rest();
         let last = self.last(&line);
-        // Unreadable content at the end was cut off there.
+        // If the end is unreadable, the stream was cut off there.
         last.map_err(|error| if matches!(error, StreamError::Unreadable(_)) { StreamError::Cut } else { error })?;
         if self.state.end == End::Owed { Err(StreamError::Cut) } else { Ok(None) }
     }
@@ -200,7 +200,7 @@ impl Reader {
         }
     }
 
-    /// Determines the form of an open stream from its beginning, as soon as possible.
+    /// Determines the format of an open stream from its beginning, as early as possible.
     fn settle(&mut self, is_all: bool) -> Result<(), StreamError> {
         if self.framing != Framing::Open {
             return Ok(());
@@ -333,7 +333,7 @@ fn reported(map: &Map<String, Value>, kind: &str, name: &str) -> Option<String> 
     }
 }
 
-/// Reads a piece of an unknown form that has text in a usual field.
+/// Reads a piece in an unknown format that has text in a usual field.
 fn other(map: &Map<String, Value>, state: &mut StreamState) {
     const MORE: [&str; 3] = ["delta", "token", "chunk"];
     if let Some(text) = document::TEXTS.iter().chain(&MORE).find_map(|place| map.get(*place)?.as_str()) {

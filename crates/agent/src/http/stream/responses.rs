@@ -1,4 +1,4 @@
-//! Pieces of streams of the Responses API.
+//! Pieces of Responses API streams.
 
 use serde_json::{Map, Value};
 

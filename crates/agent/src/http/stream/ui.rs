@@ -1,4 +1,4 @@
-//! Pieces of the AI SDK's streams of UI messages.
+//! Pieces of the AI SDK's UI message streams.
 
 use serde_json::{Map, Value};
 

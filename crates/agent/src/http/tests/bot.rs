@@ -1,4 +1,4 @@
-//! A bot on loopback. It ends with the runtime of its test.
+//! A bot on loopback. It stops together with the runtime of its test.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// A request that a bot has received.
+/// A request that a bot received.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub(super) method: String,
@@ -74,7 +74,7 @@ impl Bot {
         Self::open_later(move |seen| std::future::ready(answer(&seen))).await
     }
 
-    /// Same as `open`, for an asynchronous `answer`.
+    /// Like `open`, for an asynchronous `answer`.
     pub(super) async fn open_later<F>(answer: impl Fn(Seen) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Response<Pieces>> + Send + 'static,
@@ -131,7 +131,7 @@ async fn take_in(request: Request<Incoming>, kept: &Mutex<Vec<Seen>>) -> Seen {
 }
 
 /// Starts a server that reads a request, sends the next of `answers` unchanged, and closes the connection. After the
-/// last one it stops listening. Returns its address.
+/// last answer, it stops listening. Returns its address.
 pub(super) async fn raw(answers: Vec<Vec<u8>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/chat", listener.local_addr().unwrap());

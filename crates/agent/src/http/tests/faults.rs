@@ -1,4 +1,4 @@
-//! Tests agents that misbehave, and addresses without an agent.
+//! Tests with agents that misbehave, and with addresses that no agent listens on.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tests the agent with real servers on loopback.
+//! Tests of the agent with real servers on loopback.
 
 mod bot;
 mod faults;
@@ -12,7 +12,7 @@ use self::bot::{Bot, json_reply, reply};
 use super::*;
 use crate::tests::harness::{AgentHarness, TestRun, case};
 
-/// Returns a configuration with these keys in addition to `type`, for a project at `directory`.
+/// Returns a configuration with these keys in addition to `type`, for a project in `directory`.
 fn configured_at(directory: &Path, keys: &Value) -> Configured {
     let mut map = Map::from_iter([("type".to_owned(), json!("http"))]);
     map.extend(keys.as_object().unwrap().clone());

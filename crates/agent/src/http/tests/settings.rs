@@ -1,4 +1,4 @@
-//! Tests valid and invalid configurations.
+//! Tests of valid and invalid configurations.
 
 use super::*;
 

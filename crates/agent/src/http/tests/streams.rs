@@ -1,4 +1,4 @@
-//! Tests streamed answers.
+//! Tests of streamed answers.
 
 use super::super::settings::Parser;
 use super::super::stream::{Framing, Reader, StreamError};
@@ -114,7 +114,7 @@ fn is_whole(name: &str, played: &TestRun) {
 }
 
 #[tokio::test]
-async fn every_dialect_is_read_with_any_chunking() {
+async fn every_stream_format_is_read_with_any_chunking() {
     for (name, kind, text) in streams() {
         for size in [1, 7, text.len()] {
             let sent = text.clone();

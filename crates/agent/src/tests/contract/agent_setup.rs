@@ -11,22 +11,22 @@ use crate::{Agent, fake, recorded};
 /// Length of a huge answer, in bytes.
 pub(crate) const HUGE: usize = 1_000_000;
 
-/// Behaviour of an agent for a message. Every answer reports 3 input tokens and 4 output tokens.
+/// How an agent behaves for a message. Every answer reports 3 input tokens and 4 output tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// Answers this text.
+    /// Answers with this text.
     Say(String),
-    /// Answers the number of messages received so far.
+    /// Answers with the number of messages received so far.
     Count,
     /// Calls the `find` tool with `{"q": 1}`, gets `found`, and answers `done`.
     Call,
-    /// Answers `x`, repeated a million times.
+    /// Answers with `x`, repeated a million times.
     Huge,
     /// Does not answer.
     Hang,
     /// Gives up.
     Fail,
-    /// Answers something unreadable.
+    /// Answers with something unreadable.
     Garbage,
 }
 
@@ -58,7 +58,7 @@ impl Act {
     }
 }
 
-/// Part of the system that is blamed for an unreadable answer.
+/// Component that is blamed for an unreadable answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blame {
     Agent,
@@ -99,7 +99,7 @@ pub(crate) fn harness(acts: &[Act]) -> AgentHarness {
     AgentHarness::for_case(case("a", &words.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
-/// Same as [`harness`], with a configuration of the agent.
+/// Like [`harness`], with a configuration for the agent.
 pub(crate) fn with_config(acts: &[Act], config: &Value) -> AgentHarness {
     AgentHarness { config: Some(configured(config, Path::new("/none"))), ..harness(acts) }
 }

@@ -1,10 +1,10 @@
-//! Stages of the `custom` agent: modules.
+//! Setups for the `custom` agent: modules.
 
 use super::agent_setup::{Act, AgentSetup, Set, harness};
 use crate::tests::harness::AgentHarness;
 use crate::{Agent, custom};
 
-/// Behaviour of a module, by text.
+/// Code that implements the acts, given as text.
 const DOES: &str = "let n = 0;
 const usage = { input: 3, output: 4 };
 const does = (text) => {

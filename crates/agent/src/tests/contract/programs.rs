@@ -1,4 +1,4 @@
-//! Stages of the `subprocess` agent: shell scripts.
+//! Setups for the `subprocess` agent: shell scripts.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::agent_setup::{Act, AgentSetup, Set, with_config};
 use crate::tests::harness::{AgentHarness, Bare};
 use crate::{Agent, subprocess};
 
-/// Script that reads messages from lines.
+/// Script that reads one message per line.
 const LINES: &str = r#"while read -r line; do
     n=$((n + 1))
     text=${line#*'"message":"'}
@@ -20,7 +20,7 @@ echo >> messages
 n=$(wc -l < messages)
 DOES"#;
 
-/// Behaviour of both for `$text`.
+/// Code that implements the acts for both scripts, given in `$text`.
 const DOES: &str = r#"used='"usage":{"input":3,"output":4}'
     case $text in
         "say "*) printf '{"text":"%s",%s}\n' "${text#say }" "$used" ;;

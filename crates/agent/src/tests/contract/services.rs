@@ -1,4 +1,4 @@
-//! Stages of agents behind HTTP: one loopback server that supports the protocols of all of them.
+//! Setups for agents behind HTTP: one loopback server that supports all their protocols.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,10 +10,10 @@ use crate::tests::harness::{AgentHarness, Bare};
 use crate::tests::loopback::{CannedResponse, Loopback, ReceivedRequest, unused_address};
 use crate::{Agent, Endpoint, assistant, chat, http};
 
-/// A tool of the case, for agents whose calls are answered by this program.
+/// A tool provided by the case, for agents whose calls are answered by this program.
 const FIND: &str = "export const find = { name: 'find', parameters: { q: 'number' }, execute: () => 'found' };";
 
-/// Messages of each conversation, by its id.
+/// Messages of each conversation, by conversation id.
 type Known = Arc<Mutex<HashMap<String, Vec<String>>>>;
 
 /// Protocol and configuration of one agent.
@@ -113,7 +113,7 @@ fn serve(known: Known) -> impl Fn(&ReceivedRequest) -> CannedResponse + Send + S
     }
 }
 
-/// Returns the text that results from `act`, if any.
+/// Returns the text that results from `act`, if there is any.
 fn text_of(act: &Act, count: usize) -> String {
     match act {
         Act::Say(text) => text.clone(),

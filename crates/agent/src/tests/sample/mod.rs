@@ -57,7 +57,7 @@ impl Session for SampleSession {
     }
 }
 
-/// Makes the agent behave as the tests of all agents require.
+/// Makes the agent behave as the tests for all agents require.
 pub(crate) struct Repeats;
 
 impl AgentSetup for Repeats {

@@ -24,7 +24,7 @@ use crate::settings::Resolved;
 use crate::terminal::Terminal;
 use crate::{exit, limits, machine, signals};
 
-/// Number of runs that are searched for good trials.
+/// Number of recent runs that are searched for good trials.
 const SEARCHED: usize = 20;
 
 /// Arguments of `audit`.
@@ -136,7 +136,7 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
     Ok(ExitCode::from(code(&audit, args.min_score)))
 }
 
-/// Runs the future of `start`, which gets the signals as controls.
+/// Runs the future that `start` returns. Signals are passed to it as controls.
 fn block_on<T, F: Future<Output = Result<T, Breakage>>>(
     jobs: usize,
     start: impl FnOnce(UnboundedReceiver<Control>) -> F,
@@ -190,10 +190,10 @@ fn good_trial(store: &dyn Store, run: &str, id: &str) -> Result<GoodTrial, CliEr
     Ok(GoodTrial { record, evidence: super::regrade::last_attempt(store.trial_events(run, id)?) })
 }
 
-/// Mutations of good trials. Each is graded as a recorded trial of its own.
+/// Mutations of good trials. Each is graded like a recorded trial.
 struct Mutations(Vec<Mutation>);
 
-/// One mutation, or a good trial without a change.
+/// One mutation, or an unchanged good trial.
 struct Mutation {
     by: Cause,
     record: TrialRecord,
@@ -226,8 +226,8 @@ impl Mutations {
         Mutated(self.0.iter().map(|one| (one.record.id.to_string(), one.evidence.clone())).collect())
     }
 
-    /// Enters the verdicts, in the order of the mutations. A case whose good trial no longer passes has none: its
-    /// mutations would show nothing.
+    /// Adds the verdicts, in the order of the mutations. A case whose good trial no longer passes gets no verdicts:
+    /// its mutations would show nothing.
     fn enter(self, builder: &mut AuditBuilder, records: Vec<TrialRecord>) {
         let mut records: HashMap<String, TrialRecord> =
             records.into_iter().map(|record| (record.id.to_string(), record)).collect();
@@ -243,7 +243,7 @@ impl Mutations {
     }
 }
 
-/// Evidence by the id of its trial.
+/// Evidence by trial id.
 struct Mutated(HashMap<String, RecordedEvidence>);
 
 impl Archive for Mutated {

@@ -5,7 +5,7 @@ use report::columns::{padded, widest};
 use report::counted;
 
 /// Formats the table of suites, and lists the cases that were not audited. `uses_record` is true if recorded trials
-/// were to be mutated.
+/// should have been mutated.
 pub fn text(audit: &Audit, verbose: bool, uses_record: bool) -> String {
     let mut text = String::new();
     if verbose {
@@ -66,8 +66,8 @@ fn percent(score: Option<f64>) -> String {
     score.map_or_else(|| "-".to_owned(), |score| format!("{:.0}%", (score * 100.0).floor()))
 }
 
-/// Formats each case with the adversaries that pass it and those that do not, and its assertions with what made them
-/// fail.
+/// Formats each case with the adversaries that pass it and those that do not, and its assertions with the causes that
+/// made them fail.
 fn details(suite: &SuiteAudit) -> String {
     let mut text = String::new();
     for case in &suite.cases {

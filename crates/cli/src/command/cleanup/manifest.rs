@@ -14,14 +14,14 @@ const NAME: &str = "cleanup.json";
 /// Maximum size of the file, in bytes.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Returns the file that `run` names, if any: itself, or inside a directory.
+/// Returns the file to which `run` refers, if any: the path itself, or a file in that directory.
 pub(super) fn file(run: &str) -> Option<PathBuf> {
     let path = Path::new(run);
     let inside = path.join(NAME);
     [path, &inside].into_iter().find(|path| path.is_file()).map(Path::to_owned)
 }
 
-/// Returns the side effects of a run's trials; for interrupted trials, those that are known.
+/// Returns the side effects of a run's trials; for interrupted trials, as far as they are known.
 pub(super) fn of_run(store: &dyn Store, run: &str) -> Result<Vec<SideEffects>, CliError> {
     let mut left = Vec::new();
     for row in store.trials(&TrialFilter::of_run(run))? {
@@ -38,7 +38,8 @@ pub(super) fn of_run(store: &dyn Store, run: &str) -> Result<Vec<SideEffects>, C
     Ok(report::merged_side_effects(&left))
 }
 
-/// Reads a file: of this program, or of agent-skill-eval, whose branches and numbers belong to its `source_repo`.
+/// Reads a file written by this program, or by agent-skill-eval, whose branches and numbers belong to its
+/// `source_repo`.
 pub(super) fn read(file: &Path) -> Result<Vec<SideEffects>, CliError> {
     let wrong = |why: &str| CliError::usage(format!("{}: {why}", file.display()));
     let text = files::read_named_text(file, MAX_FILE_BYTES).map_err(|error| wrong(&error.to_string()))?;

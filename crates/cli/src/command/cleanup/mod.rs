@@ -1,5 +1,6 @@
-//! `trialrun cleanup`: removes what the trials of a run left on remotes, and nothing else.
+//! `trialrun cleanup`: removes only what the trials of a run left on remotes.
 
+mod after_trial;
 mod manifest;
 mod remover;
 
@@ -9,6 +10,7 @@ use std::process::ExitCode;
 use model::SideEffects;
 use report::counted;
 
+pub use self::after_trial::AfterTrial;
 #[cfg(test)]
 pub(crate) use self::remover::is_open;
 use self::remover::{Removal, Remover, review_request};
@@ -33,7 +35,7 @@ pub struct CleanupArgs {
     yes: bool,
 }
 
-/// Removes what the trials of a run left on remotes.
+/// Removes the branches and review requests that the trials of a run left on remotes.
 pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let directory = args.place.directory()?.map(|directory| directory.to_string_lossy().into_owned());
     let named = directory.or_else(|| args.run.clone());
@@ -43,7 +45,7 @@ pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<E
             let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
             if machine::is_active(&run) {
                 return Err(CliError::usage(format!("the run {} is still in progress", run.short))
-                    .hint("its side effects are known when it has ended"));
+                    .hint("its side effects are known only after it has ended"));
             }
             manifest::of_run(&*store, &run.id)?
         }
@@ -59,7 +61,7 @@ pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<E
     remove(&left, terminal)
 }
 
-/// Removes what the trials of a run that has just ended left on remotes.
+/// Does the same for a run that has just ended.
 pub fn after_run(context: &ProjectContext, run: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let left = manifest::of_run(&*context.read_store()?, run)?;
     if left.is_empty() { Ok(ExitCode::SUCCESS) } else { remove(&left, terminal) }

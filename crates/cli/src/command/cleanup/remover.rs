@@ -1,9 +1,9 @@
-//! Removes single items from remotes: through `gh` and `glab` where the remote is on GitHub or GitLab, else through
+//! Removes single items from remotes: through `gh` and `glab` if the remote is on GitHub or GitLab, otherwise through
 //! `git`.
 //!
-//! URLs and names of branches come from agents, so they are never passed to a shell or parsed as options, and git is
-//! not allowed any transport that runs programs. Before a branch is deleted, its remote is queried: the default branch
-//! is kept, and so is a branch that has changed since.
+//! URLs and names of branches come from agents, so they are never passed to a shell or parsed as options, and git may
+//! not use any transport that runs programs. Before a branch is deleted, its remote is queried: the default branch is
+//! kept, and so is a branch that has changed since.
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +26,7 @@ const MAX_OUTPUT: usize = 8 << 20;
 /// Transports that git may use to reach a remote.
 const TRANSPORTS: &str = "file:git:http:https:ssh";
 
-/// Returns the name of a review request on its forge.
+/// Returns the name that a forge uses for a review request.
 pub(super) fn review_request(remote: &str, number: u64) -> String {
     match Forge::of(remote).map(|forge| forge.kind) {
         Some(ForgeKind::GitLab) => format!("merge request !{number}"),
@@ -40,22 +40,22 @@ pub(super) fn review_request(remote: &str, number: u64) -> String {
 pub(super) enum Removal {
     /// It was removed.
     Removed,
-    /// It had already been removed; contains its state.
+    /// It had already been removed. Contains its state.
     Gone(String),
-    /// It was kept, with the reason.
+    /// It was kept. Contains the reason.
     Left(String),
-    /// It could not be removed, with the reason.
+    /// It could not be removed. Contains the reason.
     Failed(String),
 }
 
-/// Callback that receives the result for one item.
+/// Callback that receives each item with its result.
 type OnRemoval<'a> = &'a mut dyn FnMut(&str, &Removal);
 
 /// Output of a program, or the reason why it failed.
 type ProgramResult = Result<String, String>;
 
-/// Returns `true` if the state that a forge reports means that a review request can still be merged. Without a state,
-/// it was in the list, so it is open.
+/// Returns `true` if a review request in the reported state can still be merged. A request without a state was in the
+/// list of open ones.
 pub(crate) fn is_open(state: Option<&str>) -> bool {
     state.is_none_or(|state| ["open", "opened"].contains(&state.to_ascii_lowercase().as_str()))
 }
@@ -64,11 +64,11 @@ pub(crate) fn is_open(state: Option<&str>) -> bool {
 pub(super) struct Remover {
     host: Host,
     runtime: tokio::runtime::Runtime,
-    /// Repository to push from.
+    /// Scratch repository to push from.
     scratch: tempfile::TempDir,
 }
 
-/// Known facts about a remote's branches.
+/// What is known about a remote's branches.
 struct Branches {
     /// The default branch, if the remote reports it.
     default: Option<String>,
@@ -81,7 +81,7 @@ impl Remover {
     pub(super) fn new() -> Result<Self, CliError> {
         let failed = |error: std::io::Error| CliError::environment(format!("cannot start the cleanup: {error}"));
         let mut host = machine::host()?;
-        // These programs are the user's and run with the user's ids.
+        // These programs belong to the user and run with the user's ids.
         host.supervisor.floor = true;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         Ok(Self { host, runtime, scratch: tempfile::tempdir().map_err(failed)? })
@@ -158,7 +158,7 @@ impl Remover {
         Ok(Branches { default: Some(default.to_owned()), head: None })
     }
 
-    /// Deletes a branch, unless it is the default one or has moved on.
+    /// Deletes a branch, unless it is the default branch or has changed since.
     fn delete(&self, forge: &Forge, known: &Branches, branch: &str, commit: Option<&String>) -> Removal {
         if let Some(why) = known.protects(branch) {
             return Removal::Left(why);
@@ -254,7 +254,7 @@ impl Remover {
         Ok((known, heads))
     }
 
-    /// Deletes a branch, if it is still at that commit when the remote processes the request.
+    /// Deletes a branch if it still points to that commit when the remote processes the request.
     fn push(&self, remote: &str, branch: &str, head: &str) -> Removal {
         let name = format!("refs/heads/{branch}");
         let lease = format!("--force-with-lease={name}:{head}");
@@ -277,7 +277,7 @@ impl Remover {
 
     fn run(&self, program: &str, args: &[&str], env: &[(&str, &str)], directory: &Path) -> ProgramResult {
         let mut command = self.host.supervisor.command(program, args);
-        // Variables that point git to another repository do not apply to this one.
+        // Variables that point git to another repository must not apply to this one.
         let inherited = self.host.env.iter().filter(|(name, _)| !["GIT_DIR", "GIT_WORK_TREE"].contains(&name.as_str()));
         command.envs(inherited).envs(env.iter().copied()).current_dir(directory);
         // The process's I/O must be set up inside the runtime.
@@ -298,7 +298,7 @@ fn answer(program: &str, output: std::io::Result<Output>) -> ProgramResult {
         return Err(format!("`{program}` is not installed"));
     }
     let message = output.stderr.text();
-    // The first lines are kept, because the reason precedes `error: failed to push some refs`.
+    // The first lines are kept, because the reason comes before `error: failed to push some refs`.
     let lines: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
     Err(format!("`{program}` failed: {}", lines.join("; ")))
 }
@@ -308,14 +308,14 @@ impl Branches {
     fn protects(&self, branch: &str) -> Option<String> {
         let is_default = match &self.default {
             Some(default) => default == branch,
-            // Without that information, these are the most likely ones.
+            // If the default branch is unknown, these names are the most likely ones.
             None => ["main", "master", "trunk"].contains(&branch),
         };
         is_default.then(|| "it is the default branch".to_owned())
     }
 }
 
-/// Returns the message for a forge whose answer lacks `what`: nothing is removed on a guess.
+/// Returns the message if the response of a forge lacks `what`: nothing is removed on a guess.
 fn missing_answer(forge: &Forge, what: &str) -> String {
     format!("`{}` did not report {what}, so nothing was removed", forge.kind.program())
 }
@@ -369,9 +369,9 @@ fn api_project(forge: &Forge) -> String {
     }
 }
 
-/// The characters that are escaped in a part of a path.
+/// The characters that are escaped in a path segment.
 const IN_PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// The same for several parts.
+/// The characters that are escaped in a path with several segments.
 const IN_PATH: &AsciiSet = &IN_PART.remove(b'/');
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ const FILE: &str = "trialrun.yaml";
 /// Agents that `init` writes as a stand-in.
 const STAND_INS: [&str; 2] = ["chat", "custom:agent.ts"];
 
-/// Makes an address the project's default agent if the project has none, or only the stand-in that `init` wrote. Returns
-/// a note about the change; `None` if the configuration stays as it is.
+/// Makes an address the project's default agent if the project has none, or only the stand-in that `init` wrote.
+/// Returns a note about the change; `None` if the configuration stays unchanged.
 pub(super) fn add_agent(agent: &str, context: &ProjectContext) -> Result<Option<String>, CliError> {
     let agent = address(agent);
     let is_address = agent.starts_with("http://") || agent.starts_with("https://");
@@ -37,10 +37,10 @@ pub(super) fn add_agent(agent: &str, context: &ProjectContext) -> Result<Option<
     Ok(Some(format!("{name}: the default agent is now {agent}{before}")))
 }
 
-/// Replaces the configuration completely or not at all. Returns `false`, and leaves it as it is, if it would then not set
-/// `agent`, such as in a file with several documents.
+/// Replaces the configuration atomically. Returns `false` and changes nothing if the new text would not set `agent`,
+/// for example in a file with several documents.
 fn replace(file: &Path, text: &str, agent: &str) -> std::io::Result<bool> {
-    // A link stays one.
+    // A symbolic link is kept.
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let folder = file.parent().unwrap_or(Path::new("."));
     let mut written = tempfile::Builder::new().suffix(".yaml").tempfile_in(folder)?;
@@ -58,8 +58,8 @@ fn replace(file: &Path, text: &str, agent: &str) -> std::io::Result<bool> {
     Ok(is_set)
 }
 
-/// Returns the configuration with `line` instead of the line that sets the agent, or with `line` at its start. Only YAML
-/// is changed.
+/// Returns the configuration with `line` in place of the line that sets the agent, or with `line` at its start. Only
+/// YAML is changed.
 fn changed(file: &PathBuf, set_on: Option<usize>, line: &str) -> Result<Option<String>, CliError> {
     let is_yaml = |path: &Path| path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
     if !is_yaml(file) {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_line_with_the_agent_changes_and_a_file_that_would_break_stays() {
+    fn only_the_line_with_the_agent_changes_and_a_file_that_would_break_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("trialrun.yaml");
         let agent = "http://127.0.0.1:1/";

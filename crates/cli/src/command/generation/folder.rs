@@ -23,7 +23,7 @@ pub(super) struct TestFolder {
 }
 
 impl TestFolder {
-    /// Checks that the tests can be there; nothing is created.
+    /// Checks that tests can be written there, without creating anything.
     pub fn open(
         args: &GenArgs,
         format: &'static Format,
@@ -71,7 +71,7 @@ impl TestFolder {
         &self.shown
     }
 
-    /// Returns the tests of the format that are there.
+    /// Returns the existing tests in this format.
     pub fn existing(&self) -> Result<Vec<ExistingTest>, CliError> {
         let failed = |error: std::io::Error| CliError::usage(format!("cannot read {}: {error}", self.shown));
         if let Some(name) = self.format.common_file {
@@ -95,7 +95,7 @@ impl TestFolder {
             let entry = entry.map_err(failed)?;
             let Ok(name) = entry.file_name().into_string() else { continue };
             let Some(name) = name.strip_suffix(self.format.extension) else { continue };
-            // A conversation and a fixtures file both end in `.yaml`.
+            // Both conversations and fixtures files end in `.yaml`.
             if !name.contains('.') && entry.path().is_file() {
                 let text = files::read_named_text(&entry.path(), LARGEST).map_err(failed)?;
                 tests.push(ExistingTest { name: name.to_owned(), text });
@@ -105,7 +105,7 @@ impl TestFolder {
         Ok(tests)
     }
 
-    /// Writes a test into `folder`, as it will be in the real one. Returns the file to run.
+    /// Writes a test into `folder` as it will later be in the real folder. Returns the file to run.
     pub fn stage(&self, test: &RenderedTest, folder: &Path) -> std::io::Result<PathBuf> {
         std::fs::create_dir_all(folder)?;
         for (path, content) in &test.files {
@@ -117,8 +117,8 @@ impl TestFolder {
         Ok(file)
     }
 
-    /// Writes an admitted test, and returns its path for messages. An existing file is replaced only with `--force`;
-    /// cases are added to an existing `evals.json`.
+    /// Writes an admitted test, and returns its path for messages. An existing file is replaced only with `--force`,
+    /// but cases are added to an existing `evals.json`.
     pub fn save(&self, test: &RenderedTest) -> Result<String, String> {
         let failed = |file: &str, error: std::io::Error| format!("cannot write {}/{file}: {error}", self.shown);
         std::fs::create_dir_all(&self.path).map_err(|error| failed("", error))?;
@@ -148,13 +148,13 @@ impl TestFolder {
     }
 }
 
-/// Writes a file completely or not at all.
+/// Writes a file atomically.
 fn write_new(path: &Path, content: &str, replaces: bool) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(content.as_bytes())?;
-    // Temporary files are private; tests are not.
+    // Temporary files are private, but tests should not be.
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     file.as_file().set_permissions(mode)?;
     let persisted = if replaces { file.persist(path) } else { file.persist_noclobber(path) };

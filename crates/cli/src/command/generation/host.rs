@@ -27,9 +27,9 @@ use crate::terminal::Terminal;
 /// Runs candidates, and writes those that are admitted.
 pub(super) struct GenerationHost<'a> {
     context: &'a ProjectContext,
-    /// Settings with the agent.
+    /// Settings for runs with the agent.
     resolved: &'a Resolved,
-    /// Settings with the adversaries.
+    /// Settings for runs with the adversaries.
     offline: runner::Settings,
     folder: TestFolder,
     /// Folder of the skill under test.
@@ -38,12 +38,12 @@ pub(super) struct GenerationHost<'a> {
     verify: u64,
     machine: Arc<sandbox::Host>,
     terminal: &'a Terminal,
-    /// Candidates are run from here.
+    /// Folder from which candidates are run.
     staging: TempDir,
     runs: Mutex<Runs>,
 }
 
-/// Runs in progress. They are not cancelled with the candidate, because their sandboxes must be removed.
+/// Runs in progress. They are not cancelled together with their candidate, because their sandboxes must be removed.
 #[derive(Default)]
 struct Runs {
     tasks: JoinSet<()>,
@@ -80,25 +80,25 @@ impl<'a> GenerationHost<'a> {
         })
     }
 
-    /// Stops what is still running, and waits until it has cleaned up.
+    /// Stops the runs in progress, and waits until they have cleaned up.
     pub async fn finish(&self) {
         let Runs { mut tasks, controls } =
             std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
         for control in controls {
-            // Fails if the run is over.
+            // Fails if the run is already over.
             let _ = control.send(Control::Stop("the generation ended".to_owned()));
         }
         while tasks.join_next().await.is_some() {}
     }
 
-    /// Writes the candidate into a folder of its own and loads it.
+    /// Writes the candidate into its own folder and loads it.
     fn load(&self, test: &RenderedTest) -> Result<Loaded, String> {
         let staged = self.folder.stage(test, &self.staging.path().join(&test.slug));
         let file = staged.map_err(|error| format!("cannot write a temporary file: {error}"))?;
         Ok(load(self.context, vec![file.display().to_string()], self.skill.clone()))
     }
 
-    /// Plans the loaded candidate. Returns also the errors of loading and planning.
+    /// Plans the loaded candidate. Also returns the errors from loading and planning.
     fn plan(&self, loaded: &Loaded, settings: &runner::Settings) -> (Plan, Vec<Diagnostic>) {
         let cwd = self.context.cwd.clone();
         let (plan, planning) = runner::plan(&PlanRequest {
@@ -114,7 +114,7 @@ impl<'a> GenerationHost<'a> {
         (plan, all.filter(|problem| problem.is_error()).cloned().collect())
     }
 
-    /// Runs a task to its end, even if its result is no longer wanted.
+    /// Runs a task to completion, even if its result is no longer wanted.
     async fn run<T: Send + 'static, F>(&self, start: impl FnOnce(UnboundedReceiver<Control>) -> F) -> Result<T, String>
     where
         F: Future<Output = Result<T, sandbox::Breakage>> + Send + 'static,
@@ -126,7 +126,7 @@ impl<'a> GenerationHost<'a> {
             let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
             runs.controls.push(control);
             runs.tasks.spawn(async move {
-                // Nobody receives the result if the generation was stopped.
+                // The receiver is gone if the generation was stopped.
                 let _ = sender.send(task.await);
             });
         }

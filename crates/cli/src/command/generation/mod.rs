@@ -53,7 +53,8 @@ pub struct GenArgs {
     /// Model that plans and writes the tests, as `provider:model` [default: the project's judge]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Number of times to run each test with the agent; tests with different outcomes are rejected [default: 2 with `--agent`, otherwise 0]
+    /// Number of times to run each test with the agent; tests with different outcomes are rejected [default: 2 with
+    /// `--agent`, otherwise 0]
     #[arg(long, value_name = "N")]
     verify: Option<u64>,
     /// Maximum cost of the requests to the model, in US dollars
@@ -73,7 +74,7 @@ pub struct GenArgs {
     json: bool,
 }
 
-/// Discovers an agent or a skill, and writes tests for it.
+/// Discovers facts about an agent or a skill, and writes tests for it.
 pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
     let categories = chosen_categories(&args.categories)?;
@@ -131,7 +132,7 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
     if args.json {
         terminal.json(&text::Document::of(&generated, &model.name));
     } else {
-        // `run` finds the project's own agent.
+        // `run` uses the project's own agent.
         let default = context.project.defaults.agent.as_ref().map(|set| address(&set.value));
         let agent = args.sources.agent.as_deref().map(address).filter(|agent| default != Some(*agent));
         terminal.out(&report::clean(&text::summary(&generated, &request, agent, configured.as_deref())));
@@ -149,7 +150,7 @@ fn parse_budget(written: &str) -> Result<f64, String> {
     budget.filter(|budget| *budget > 0.0 && budget.is_finite()).ok_or_else(|| "it is an amount above 0".to_owned())
 }
 
-/// Returns what is left of the budget after discovery.
+/// Returns the remaining budget after discovery.
 fn remaining_budget(budget: Option<f64>, spent: Option<f64>) -> Result<Option<f64>, CliError> {
     match (budget, spent) {
         (None, _) => Ok(None),
@@ -184,7 +185,7 @@ impl Skill {
     }
 }
 
-/// Plans, and prints the plan.
+/// Plans the tests, and prints the plan.
 fn plan(
     request: &GenerationRequest<'_>,
     model: &LanguageModel,
@@ -208,7 +209,7 @@ fn plan(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Generates the tests. Returns also the signal that stopped it.
+/// Generates the tests. Also returns the signal that stopped it.
 fn generate(
     request: &GenerationRequest<'_>,
     model: &LanguageModel,
@@ -263,7 +264,7 @@ fn no_model() -> CliError {
         .hint("`trialrun doctor` shows which models can be used")
 }
 
-/// Prints errors of the configuration, which would also appear in every test.
+/// Prints errors in the configuration, which would otherwise appear again for every test.
 fn refuse(problems: &[Diagnostic], terminal: &Terminal) -> Result<(), CliError> {
     terminal.diagnostics(problems);
     match problems.iter().any(Diagnostic::is_error) {
@@ -308,7 +309,7 @@ fn quotas(
     skill: Option<&Skill>,
     existing: &[ExistingTest],
 ) -> Result<Vec<(&'static Category, usize)>, CliError> {
-    // Other formats of skill tests add the skill to the prompt, so that nothing can be said about its use.
+    // Other formats of skill tests put the skill into the prompt, so they cannot test whether it is used.
     let tells_use = skill.is_some() && format.name == "evals";
     let suits = |category: &Category| match category.subject {
         Subject::Skill => tells_use,

@@ -25,7 +25,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Formats one step, in one line.
+/// Formats a step as one line.
 pub(super) fn progress(progress: &Progress<'_>, has_color: bool) -> String {
     let colored = |code: &str, text: &str| match has_color {
         true => format!("\x1b[{code}m{text}\x1b[0m"),
@@ -37,14 +37,14 @@ pub(super) fn progress(progress: &Progress<'_>, has_color: bool) -> String {
             let verdict = verdict(test).map(|verdict| format!("  {}", clean(&verdict))).unwrap_or_default();
             format!("  {}   {}{verdict}\n", colored("32", "written"), test.file)
         }
-        // The summary says why.
+        // The summary gives the reason.
         Progress::Rejected(test) => {
             format!("  {}  {} ({})\n", colored("33", "rejected"), clean(&test.name), test.category)
         }
     }
 }
 
-/// Returns the verdict of a test on the agent, if it was run with it.
+/// Returns how the agent did in a test, if the test was run with it.
 fn verdict(test: &Admitted) -> Option<String> {
     let all = |wanted: Outcome| !test.outcomes.is_empty() && test.outcomes.iter().all(|outcome| *outcome == wanted);
     let reason = || test.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -112,7 +112,7 @@ pub(super) fn summary(
     text
 }
 
-/// Formats the number of tests in each category, in one line.
+/// Formats the number of tests per category, in one line.
 fn by_category(generated: &Generated) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for test in &generated.admitted {
@@ -125,7 +125,7 @@ fn by_category(generated: &Generated) -> String {
     if counts.is_empty() { String::new() } else { format!("  {}\n", counts.join(" · ")) }
 }
 
-/// Formats the facts with their numbers of tests, and those without a test.
+/// Formats the facts with their numbers of tests, followed by those without a test.
 fn coverage(covered: &[Covered]) -> String {
     let (with, without): (Vec<&Covered>, Vec<&Covered>) = covered.iter().partition(|one| !one.tests.is_empty());
     let column = widest(covered.iter().map(|one| one.target.text.as_str())).min(72);

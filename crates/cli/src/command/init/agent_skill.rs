@@ -1,12 +1,13 @@
-//! `init --agent-skill`: a skill that teaches coding agents to write and run tests, and the lines of `AGENTS.md` about
-//! it.
+//! `init --agent-skill`: a skill that teaches coding agents to write and run tests, and the lines about it in
+//! `AGENTS.md`.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::CliError;
 
 const SKILL: &str = include_str!("../../template/agent-skill.md");
-/// Folders in which coding agents look for skills: Claude Code; Codex, OpenCode and others.
+/// Folders in which coding agents look for skills: the first for Claude Code, the second for Codex, OpenCode and
+/// others.
 const FOLDERS: [&str; 2] = [".claude/skills", ".agents/skills"];
 const AGENTS_FILE: &str = "AGENTS.md";
 const BEGIN: &str = "<!-- trialrun: begin -->";
@@ -18,7 +19,7 @@ with `trialrun check` and `trialrun audit`. The skill `trialrun` in `.agents/ski
 write tests and read results.
 ";
 
-/// Returns the files to write into the project in `dir`, without those that are up to date.
+/// Returns the files to write into the project in `dir`, except those that are up to date.
 ///
 /// # Errors
 /// Returns an error if the user changed one of the files and `force` is not set, or if a file cannot be read.
@@ -51,7 +52,7 @@ fn read(path: &Path) -> Result<Option<String>, CliError> {
     }
 }
 
-/// Returns the text of `AGENTS.md` with `LINES` between the markers. Everything else stays the same.
+/// Returns the text of `AGENTS.md` with `LINES` between the markers. Everything else stays unchanged.
 fn with_lines(agents: &str) -> String {
     let lines = format!("{BEGIN}\n{LINES}{END}\n");
     if let Some((before, rest)) = agents.split_once(BEGIN)

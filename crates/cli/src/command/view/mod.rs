@@ -36,14 +36,14 @@ pub struct ViewArgs {
     no_open: bool,
 }
 
-/// Serves the pages of a run on loopback until Ctrl-C. They follow a run that is in progress.
+/// Serves the pages of a run on loopback until Ctrl-C. The pages of a run in progress update as it continues.
 pub fn run(global: &Global, args: &ViewArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
     let pages = Pages::new(store, &run.id, ci::folder_in_repository());
     let failed = |error: io::Error| CliError::environment(format!("cannot serve the run: {error}"));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(failed)?;
     let served = runtime.block_on(serve(pages, &run, args, terminal));
-    // A request that is being answered need not be waited for.
+    // There is no need to wait for a request that is still being answered.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)
 }
@@ -73,8 +73,8 @@ async fn serve(pages: Pages, run: &RunRow, args: &ViewArgs, terminal: &Terminal)
     Ok(())
 }
 
-/// Opens the address in the user's browser, if there is a display. A failure is not reported, because the address is
-/// already printed. The browser gets its own process group, so that Ctrl-C does not end it.
+/// Opens the address in the user's browser, if there is a display. A failure is not reported, because the address has
+/// already been printed. The browser gets its own process group, so that Ctrl-C does not end it.
 fn open_browser(address: &str) {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let program = match () {

@@ -1,4 +1,4 @@
-//! The pages of one run, from its record. Another process may be writing the run.
+//! The pages of one run, read from the record while another process may still be writing it.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -10,13 +10,13 @@ use store::{RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 
 use crate::machine;
 
-/// Number of new trials up to which each is read on its own. For more, the whole run is read once.
+/// Maximum number of new trials that are read one by one. If there are more, the whole run is read at once.
 const MAX_SINGLE_READS: usize = 32;
 
 /// Reason why a page cannot be made.
 pub type PageError = Box<dyn Error + Send + Sync>;
 
-/// Pages of a run. Each request reads what has changed.
+/// Pages of a run. Each request reads the changes first.
 pub struct Pages {
     store: Box<dyn Store>,
     run: String,
@@ -33,12 +33,12 @@ struct Current {
     is_active: bool,
     index: String,
     served: ServedRun,
-    /// Trials of `served`: the id of each, with the time at which it started in microseconds.
+    /// Trials in `served`: the id of each, with its start time in microseconds.
     known: HashMap<String, i64>,
 }
 
 impl Pages {
-    /// Creates the pages of the run with that full id. `folder` is the folder of the current directory in its
+    /// Creates the pages for the run with that full id. `folder` is the folder of the current directory in its
     /// repository.
     pub fn new(store: Box<dyn Store>, run: &str, folder: PathBuf) -> Self {
         Self { store, run: run.to_owned(), folder, version: 0, current: None }
@@ -54,14 +54,14 @@ impl Pages {
     pub fn transcript(&self, trial: &str) -> Result<Option<Vec<u8>>, PageError> {
         let mut events = self.store.trial_events(&self.run, trial)?;
         if events.is_empty() {
-            // The trial may have moved from the journal to its pack while it was read.
+            // The trial may have moved from the journal to its pack in the meantime.
             events = self.store.trial_events(&self.run, trial)?;
         }
         let events: Vec<_> = events.into_iter().filter_map(StoredEvent::known).collect();
         if events.is_empty() { Ok(None) } else { Ok(Some(report::transcript(&events)?)) }
     }
 
-    /// Reads the state, if it has changed.
+    /// Reads the state if it has changed.
     fn refresh(&mut self) -> Result<(), PageError> {
         let named = RunFilter { named: Some(self.run.clone()), ..RunFilter::default() };
         let mut rows = self.store.runs(&named)?.into_iter();
@@ -94,8 +94,8 @@ impl Pages {
         Ok((ServedRun::new(self.store.info(&self.run)?, self.folder.clone()), HashMap::new()))
     }
 
-    /// Adds trials that have finished since. If trials are gone or ran again, as when a run is resumed, everything is
-    /// read again.
+    /// Adds trials that have finished in the meantime. If trials have disappeared or run again, for example because a
+    /// run was resumed, everything is read again.
     fn with_finished(
         &self,
         mut served: ServedRun,

@@ -1,8 +1,8 @@
-//! The HTTP server of `view`: only GET, only on loopback, and only for who knows the token.
+//! The HTTP server of `view`: it accepts only GET, only on loopback, and only from clients that know the token.
 //!
-//! Any program of this machine and any page in a browser can send requests to a port on loopback. So each request must
-//! have the token in its path. A page of another site that reaches this server under its own name (DNS rebinding) has
-//! another `Host`, and one that requests across sites has another `Origin`; both are refused.
+//! Any program on this machine and any page in a browser can send requests to a port on loopback. So each request must
+//! contain the token in its path. A page of another site that reaches this server under its own host name (DNS
+//! rebinding) sends a different `Host`, and a cross-site request has a different `Origin`; both are refused.
 
 use std::convert::Infallible;
 use std::io;
@@ -24,9 +24,9 @@ use tokio::net::TcpListener;
 
 use super::pages::{PageError, Pages};
 
-/// Timeout for the head of a request, so that a client that has gone away does not keep a connection open.
+/// Timeout for the header of a request, so that a client that has gone away does not keep a connection open.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Pause after a connection that could not be accepted. There are probably no file descriptors left.
+/// Pause after a failed attempt to accept a connection. The process has probably run out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// Headers of every response.
@@ -81,7 +81,7 @@ impl Server {
                 let answer = service_fn(|request| Arc::clone(&service).answer(request));
                 let mut builder = http1::Builder::new();
                 builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
-                // A client that disconnects ends the connection with an error that needs no handling.
+                // If a client disconnects, the connection ends with an error that needs no handling.
                 let _ = builder.serve_connection(TokioIo::new(stream), answer).await;
             });
         }
@@ -113,7 +113,7 @@ impl Service {
         })
     }
 
-    /// Returns `true` if the request names this server as its destination, and no other site as its origin.
+    /// Returns `true` if the request is addressed to this server, and does not come from another site.
     fn is_own_host(&self, headers: &HeaderMap, authority: Option<&str>) -> bool {
         let port = self.address.port();
         let own = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
@@ -165,7 +165,8 @@ impl Service {
     }
 }
 
-/// Compares in a time that says nothing about where two texts differ: a digest cannot be approached byte by byte.
+/// Compares two texts so that the time taken does not reveal where they differ: digests cannot be guessed byte by
+/// byte.
 fn is_same(given: &str, expected: &str) -> bool {
     Sha256::digest(given) == Sha256::digest(expected)
 }

@@ -1,4 +1,4 @@
-//! Compares the parsing of command output, and of the states of review requests, with recorded results; intended
+//! Compares the parsing of command output, and of the states of review requests, with recorded results. Intended
 //! differences are listed with their reasons.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ fn rows(text: &str, name: &str, now: impl Fn(&Value) -> Value) -> Vec<(String, V
     rows.map(|row| (format!("{name}: {}", row["in"]), row["out"].clone(), now(&row["in"]))).collect()
 }
 
-/// Returns the parsed output in the recorded form; an invalid element as the description of its mistake.
+/// Returns the parsed output in the recorded form; an invalid element becomes the description of its mistake.
 fn hook_parse(stdout: &Value) -> Value {
     let Some(elements) = output::read(stdout.as_str().unwrap()) else { return Value::Null };
     let messages = elements.into_iter().map(|element| match element {
@@ -36,7 +36,7 @@ fn every_vector_agrees_or_is_listed_with_its_reason() {
     let vectors = [
         rows(HOOK_PARSE, "hook_parse", hook_parse),
         rows(OPEN_STATE, "open_state", |state| json!(cleanup::is_open(state.as_str()))),
-        // This program writes numbers of tokens in full.
+        // This program writes the numbers of tokens in full.
         rows(FORMAT_TOKENS, "format_tokens", |tokens| tokens.as_u64().map_or(Value::Null, |n| json!(n.to_string()))),
     ]
     .concat();

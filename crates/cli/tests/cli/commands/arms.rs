@@ -1,11 +1,11 @@
-//! Reports on suites of skills: the effect of the skill, in every view of a run.
+//! Reports on skill suites: the effect of the skill in every view of a run.
 
 use serde_json::{Value, json};
 use testkit::Project;
 
 use super::empty;
 
-/// Returns a skill with a case that it helps, one that it harms, one that stays the same and a negative control.
+/// Returns a skill with a case that it helps, one that it harms, one that it does not affect, and a negative control.
 fn project() -> Project {
     let text_of = |text: &str| json!({"type": "file_contains", "contains": text});
     let case = |id: &str, prompt: &str, assertions: Value| json!({"id": id, "prompt": prompt, "expected_output": "", "assertions": assertions});
@@ -69,7 +69,7 @@ fn the_effect_of_the_skill_is_shown_in_every_view_of_a_run() {
         "- The agent did not use the skill.",
     ] {
         let is_there = page.contains(part);
-        // In every failed trial, the skill was used.
+        // In every failed trial, the agent used the skill.
         assert_eq!(is_there, !part.starts_with("- The agent"), "{part}\n{page}");
     }
     assert!(!page.contains("<details>"), "{page}");

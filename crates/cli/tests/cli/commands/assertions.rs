@@ -1,5 +1,5 @@
-//! The single table of assertions: files, code, declarations and the reference page agree with it. Also the probes that
-//! assertions take of the sandbox.
+//! The single table of assertions: files, code, declarations and the reference page agree with it. Also the probes
+//! that assertions make of the sandbox.
 
 use grade::ASSERTIONS;
 use serde_json::{Value, json};

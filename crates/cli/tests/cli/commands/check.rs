@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{demo, empty};
 
-/// One of each kind of mistake, with its line.
+/// One mistake of each kind, with its line.
 const WRONG: &str = "scenario: wrong
 descripton: typo
 system_prompt: x

@@ -1,4 +1,4 @@
-//! Configurations: agents of the project, the environment, layers, and secrets.
+//! Configurations: the project's agents, the environment, layers, and secrets.
 
 use serde_json::{Value, json};
 use testkit::Project;
@@ -7,7 +7,7 @@ use super::empty;
 
 const SCENARIO: &str = "scenario: s\nsystem_prompt: Say hello.\nuser_prompt: go\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n";
 
-/// Returns an agent that answers `hello` from its second conversation on, across trials.
+/// Returns an agent that answers `hello` from its second conversation on, counted across trials.
 fn late(project: &Project) -> String {
     let count = project.dir().join("count");
     format!(
@@ -194,7 +194,7 @@ fn the_record_and_the_reports_are_written_to_the_configured_places() {
 fn every_variable_has_an_effect_and_is_named_as_the_origin() {
     let project = empty();
     project.write("trialrun.yaml", "eval: { retries: 2 }\n");
-    let variables: [(&str, &str, &str, Value); 22] = [
+    let variables: [(&str, &str, &str, Value); 23] = [
         ("TRIALRUN_AGENT", "fake", "agent", json!(["fake"])),
         ("TRIALRUN_MODEL", "m", "model", json!(["m"])),
         ("TRIALRUN_REASONING_EFFORT", "high", "reasoning_effort", json!("high")),
@@ -212,6 +212,7 @@ fn every_variable_has_an_effect_and_is_named_as_the_origin() {
         ("TRIALRUN_HOOK_TIMEOUT", "5", "hook_timeout_ms", json!(5000)),
         ("TRIALRUN_SANDBOX", "local", "sandbox", json!("local")),
         ("TRIALRUN_NETWORK", "open", "network", json!("open")),
+        ("TRIALRUN_REMOTE", "real", "remote", json!("real")),
         ("TRIALRUN_GITHUB", "true", "github", json!(true)),
         ("TRIALRUN_JUDGE", "ollama:j", "judge", json!("ollama:j")),
         ("TRIALRUN_JUDGE_BASE_URL", "http://127.0.0.1:8", "judge_base_url", json!("http://127.0.0.1:8")),
@@ -223,7 +224,7 @@ fn every_variable_has_an_effect_and_is_named_as_the_origin() {
     for (variable, _, name, value) in &variables {
         assert_eq!(row(&rows, name), (value.clone(), (*variable).to_owned()), "{variable}");
     }
-    // The list above contains every variable that the page names.
+    // The list above contains every variable named on the page.
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/configuration.md"));
     let page = page.unwrap();
     let named = page.lines().filter_map(|line| line.strip_prefix("| `TRIALRUN_")?.split('`').next());
@@ -254,7 +255,7 @@ fn config_shows_the_default_model_only_for_its_own_agent() {
     assert_eq!(model(&[]), own);
     assert_eq!(model(&["--agent", "claude"]), own, "another name of the same agent");
     assert_eq!(model(&["--agent", "codex"]), (Value::Null, json!("built in")));
-    // Without an agent next to it, a model is for the agents that can use it.
+    // Without an agent next to it, a model applies to all agents that can use it.
     project.write("trialrun.yaml", "defaults: {model: claude-opus-4-5}\n");
     let own = (json!("claude-opus-4-5"), json!("trialrun.yaml:1"));
     assert_eq!((model(&[]), model(&["--agent", "codex", "--agent", "claude-code"])), (own.clone(), own));

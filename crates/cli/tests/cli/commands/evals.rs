@@ -1,11 +1,11 @@
-//! Suites of skills in the commands: how they are found, listed, checked and created.
+//! Suites of skills in commands: how they are found, listed, checked and created.
 
 use serde_json::{Value, json};
 use testkit::{Project, Ran};
 
 use super::empty;
 
-/// Returns a suite of two cases about the skill of that name.
+/// Returns a suite with two cases for the skill of that name.
 fn suite(skill: &str) -> String {
     let case = |id: &str, rest: Value| {
         let mut case = json!({"id": id, "prompt": "hello", "expected_output": "", "files": ["files/a.txt"]});
@@ -17,7 +17,7 @@ fn suite(skill: &str) -> String {
     json!({"skill_name": skill, "evals": [natural, negative]}).to_string()
 }
 
-/// Returns a project with two skills, one with its own suite, one with a suite among the examples.
+/// Returns a project with two skills: one with its own suite, one with a suite among the examples.
 fn skills() -> Project {
     let project = empty();
     for (skill, folder) in [("one", "skills/one"), ("two", "examples/two")] {
@@ -30,7 +30,7 @@ fn skills() -> Project {
     project
 }
 
-/// Returns `suite::case` of the listed cases, each once.
+/// Returns `suite::case` of the listed cases, without duplicates.
 fn cases(project: &Project, arguments: &[&str]) -> Vec<String> {
     let ran = project.run(&[&["list", "--json"], arguments].concat());
     let rows = ran.json();
@@ -149,7 +149,7 @@ fn a_default_agent_without_skills_blocks_only_the_suites_that_need_them() {
 #[test]
 fn a_suite_has_one_name_in_every_run() {
     let project = skills();
-    // The name must not change when other tests of the skill are added.
+    // The name must not change when other tests are added to the skill.
     project.run(&["run", "--no-fail-on-assertions", "--label", "alone", "skills/one"]);
     project.write("skills/one/tests/t.yaml", "scenario: t\nskill: one\nassertions: []\n");
     let evals = ["one/evals::natural", "one/evals::negative"];
@@ -229,7 +229,7 @@ fn a_sub_agent_is_measured_like_a_skill() {
     for (case, outcome, triggered) in expected {
         assert_eq!(with(case), (outcome.to_owned(), triggered), "{case}");
     }
-    // Without the skill its file does not exist, so nothing is written.
+    // Without the skill, its file does not exist, so nothing is written.
     let without: Vec<&Value> =
         report["trials"].as_array().unwrap().iter().filter(|trial| trial["variant"] == "without_skill").collect();
     assert!(without.iter().any(|trial| trial["case"] == "reviews" && trial["outcome"] == "failed"), "{report:#}");

@@ -1,4 +1,4 @@
-//! Reports in the formats of other tools, and what GitHub Actions gets without being asked.
+//! Reports in the formats of other tools, and the output that GitHub Actions gets by default.
 
 use testkit::{Project, Ran};
 
@@ -41,7 +41,7 @@ fn a_report_is_the_same_during_the_run_and_afterwards() {
     }
     let junit = project.read("live/junit:generic");
     assert!(junit.contains(r#"name="first@fake#1""#) && junit.contains(r#"name="first@fake#2""#), "{junit}");
-    // The case, not its assertion.
+    // The location of the case, not of its assertion.
     assert!(junit.contains(r#"file="skills/greet/tests/b.yaml" line="1""#), "{junit}");
     assert_eq!(project.run(&["report", "--format", "junit"]).exits(0).out, junit);
     let misspelt = project.run(&["report", "latest", "--report", "tap=agian/tap"]).exits(2);
@@ -68,7 +68,7 @@ fn reports_set_in_the_configuration_get_recognisable_file_names() {
         "defaults: { agent: fake }\nreport: { formats: [terminal, github, 'junit:gitlab', ctrf, tap], outputDir: out }\n",
     );
     let ran = project.run(&["run"]).exits(1);
-    // Between the lines of the terminal's report.
+    // They appear between the lines of the terminal report.
     let is_annotation = |line: &str| line.starts_with("::error file=skills/greet/tests/b.yaml,line=7,title=");
     assert!(ran.out.lines().any(is_annotation) && ran.out.contains("FAIL  1 of 3"), "{}", ran.out);
     for file in ["report.junit-gitlab.xml", "report.ctrf.json", "report.tap"] {
@@ -93,7 +93,7 @@ fn github_actions_gets_annotations_and_a_summary() {
     );
     let text = project.read("summary.md");
     assert!(text.starts_with("before\n## FAIL: 1 of 3 trials failed\n"), "{text}");
-    // Asked for, it is a report like any other, and written once.
+    // If it is requested, it is a report like any other, and is written once.
     let ran = project.run(&["run", "--report", "github"]).exits(1);
     assert!(ran.out.starts_with("::error ") && !ran.err.contains("::error"), "{}", ran.output());
     let asked = project.read("summary.md");

@@ -1,4 +1,4 @@
-//! Generated text: completions, help, reference pages, and former names.
+//! Generated texts: completions, help, reference pages, and former names.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use testkit::Ran;
 
 use super::{demo, empty, lines};
 
-/// The commands in the help.
+/// The commands listed in the help.
 const COMMANDS: [&str; 16] = [
     "run",
     "check",
@@ -142,7 +142,7 @@ fn help_is_short_has_examples_and_shows_only_effective_options() {
     {
         assert!(!list.contains(idle), "{idle}: {list}");
     }
-    // Hidden options are accepted too, so that both commands can have the same options.
+    // Hidden options are accepted too, so that both commands have the same options.
     let rows = project.run(&["list", "--max-cost", "1", "--case", "first"]).exits(0).out;
     assert_eq!(rows, "greet::first  fake  #fast\n");
     let commands = project.run(&["-h"]).exits(0).out;

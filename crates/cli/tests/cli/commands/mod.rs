@@ -32,7 +32,7 @@ fn scenario(id: &str, says: &str) -> String {
     )
 }
 
-/// Returns a skill with three cases: two that pass and, the second, one that fails.
+/// Returns a skill with three cases: the second fails, the others pass.
 fn demo() -> Project {
     let project = empty();
     project

@@ -62,7 +62,7 @@ fn doctor_reports_readiness_and_runs_the_self_test() {
 }
 
 #[test]
-fn config_names_the_layer_of_each_setting() {
+fn config_shows_the_layer_of_each_setting() {
     let project = demo();
     project.write(
         "trialrun.yaml",
@@ -159,7 +159,7 @@ fn a_new_project_runs_offline_and_passes() {
         assert!(checked.contains(&format!("{fine}; nothing was run\n")), "{checked}");
         let ran = inside(&run).exits(0);
         assert!(ran.out.contains("PASS  1 trial passed") && ran.err.is_empty(), "{}", ran.output());
-        // Editors find the schema that the first line of the scenario names.
+        // Editors find the schema through the first line of the scenario.
         let scenario = found(&project.dir().join("made"), "first.yaml")
             .into_iter()
             .find(|path| !path.parent().unwrap().ends_with("models"));
@@ -237,7 +237,7 @@ fn init_does_not_write_a_configuration_that_hides_another() {
 }
 
 #[test]
-fn init_says_which_configuration_of_a_folder_above_it_hides() {
+fn init_reports_which_configuration_in_a_parent_folder_it_hides() {
     let project = empty();
     project.write(".ai-tester.yaml", "");
     std::fs::remove_file(project.dir().join("trialrun.yaml")).ok();
@@ -332,7 +332,7 @@ fn a_report_can_be_sent_to_standard_output_by_name() {
     assert!(!project.dir().join("-").exists());
 }
 
-/// Returns the examples of the skill for coding agents: paths and texts.
+/// Returns the examples in the skill for coding agents, as paths and texts.
 fn examples(skill: &str) -> Vec<(String, String)> {
     let blocks = skill.split("```yaml\n# ").skip(1).filter_map(|rest| rest.split_once("```"));
     let split =

@@ -87,7 +87,7 @@ fn history_is_newest_first_and_filtered() {
     assert!(ran.err.contains("no trial of a suite `second`") && ran.err.contains("`--case second`"), "{}", ran.err);
     let ran = project.run(&["history", "--cases"]).exits(0);
     assert!(ran.out.contains("(nightly)") && ran.out.contains("✗") && ran.out.contains("greet::second"), "{}", ran.out);
-    // Fields that programs for the original read.
+    // Fields that programs written for the original read.
     let row = &project.run(&["history", "--cases", "--json", "--last", "1"]).json()[0];
     assert_eq!(
         (&row["skill"], &row["scenario"], &row["overallPass"]),
@@ -159,7 +159,7 @@ fn a_run_can_be_exported_and_imported() {
     assert_eq!(other.run(&["history", "--cases", "--json"]).json(), history);
 }
 
-/// Removes what differs between a run and the same run on other machines.
+/// Removes everything that differs between a run and the same run on another machine.
 fn without_times(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -335,6 +335,12 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
     let files: Vec<&Value> = messages["test_files"].as_array().unwrap().iter().map(|change| &change["file"]).collect();
     assert_eq!(files, ["skills/greet/tests/a.yaml", "skills/greet/tests/b.yaml"]);
     project.run(&["compare", "before", "before", "--any"]).exits(0);
+    let within = |share: &str| project.run(&["compare", "before", "before", "--no-worse-than", share]);
+    let open = within("0.05").exits(3).out;
+    assert!(open.contains("Cannot tell yet whether it is worse by more than 5 points"), "{open}");
+    let shown = within("0.9").exits(0).out;
+    assert!(shown.contains("No worse by more than 90 points"), "{shown}");
+    assert!(within("5").exits(2).err.contains("from 0 to 1"));
     project.run(&["compare", "before", "--any"]).exits(1);
     project.run(&["compare", "--any"]).exits(1);
     let page = project.run(&["compare", "--format", "html"]).exits(0).out;

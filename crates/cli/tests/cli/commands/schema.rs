@@ -129,6 +129,9 @@ fn a_comparison_conforms_to_its_schema() {
     let both = project.run(&["compare", "--json"]).json();
     assert_eq!(both["cases"][0]["change"], "regressed", "{both:#}");
     assert_eq!(mistakes(&both, &schema, &schema), Vec::<String>::new());
+    let within = project.run(&["compare", "--no-worse-than", "0.05", "--json"]).json();
+    assert_eq!(within["no_worse_than"]["margin"], 0.05, "{within:#}");
+    assert_eq!(mistakes(&within, &schema, &schema), Vec::<String>::new());
     let by = project.run(&["compare", "--by", "label", "--json"]).json();
     assert_eq!(by["by"], "label", "{by:#}");
     assert_eq!(mistakes(&by, &schema, &schema), Vec::<String>::new());
@@ -137,8 +140,8 @@ fn a_comparison_conforms_to_its_schema() {
     assert!(!mistakes(&wrong, &schema, &schema).is_empty());
 }
 
-/// Returns the locations of the mistakes that ajv finds in each of the documents. `None` if Node.js or the package is
-/// not installed.
+/// Returns the locations of the mistakes that ajv finds in each document. `None` if Node.js or the package is not
+/// installed.
 fn told_by_ajv(schema: &Value, documents: &[Value]) -> Option<Vec<Vec<String>>> {
     let packages = std::env::var_os("TRIALRUN_TEST_PACKAGES")?;
     let folder = Path::new(&packages).join("node_modules/ajv");
@@ -205,8 +208,8 @@ fn an_editor_completes_and_flags_the_fields_of_every_assertion() {
     assert!(messages[2].iter().any(|one| one == "/assertions/0/max must be integer"), "{:?}", messages[2]);
 }
 
-/// Returns the violations of `schema` in `value`: for the part of JSON Schema that the product uses; panics at anything
-/// else.
+/// Returns the violations of `schema` in `value`. Supports the part of JSON Schema that the product uses, and panics
+/// at anything else.
 fn mistakes(value: &Value, schema: &Value, root: &Value) -> Vec<String> {
     let Some(schema) = schema.as_object() else {
         return if schema == &json!(false) { vec![format!("not allowed: {value}")] } else { Vec::new() };

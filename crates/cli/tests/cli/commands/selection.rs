@@ -75,7 +75,7 @@ fn an_empty_selection_is_not_a_success() {
     assert!(ran.err.contains("none of 3 cases was selected") && ran.err.contains("trialrun list"), "{}", ran.err);
     assert!(project.run(&["run", "--case", "frist"]).exits(4).err.contains("did you mean `first`?"));
     assert!(project.run(&["run", "--tag", "fsat"]).exits(4).err.contains("did you mean `fast`?"));
-    // A part of the request would not run.
+    // Part of the request would not run.
     let ran = project.run(&["run", "--tag", "slow", "--tag", "fsat"]).exits(2);
     assert!(ran.err.contains("no case has the tag `fsat`") && ran.err.contains("did you mean `fast`?"), "{}", ran.err);
     assert!(!project.dir().join(".trialrun").exists());

@@ -1,4 +1,4 @@
-//! `verify`: changes of a recorded run show, whatever was done with it before.
+//! `verify`: changes to a recorded run are found, whatever was done with it before.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::demo;
 
-/// Replaces `old` in the file of the record by `new`, which is as long, as an editor of the file would.
+/// Replaces `old` in the record file with `new`, which has the same length, as someone editing the file would.
 fn edit(project: &testkit::Project, old: &str, new: &str) {
     let path = project.dir().join(".trialrun/runs.db");
     let mut bytes = fs::read(&path).unwrap();
@@ -25,7 +25,11 @@ fn an_unchanged_run_is_verified_and_its_hash_is_in_its_reports() {
     let report = project.report(&[], 1);
     let hash = report["run"]["hash"].as_str().unwrap();
     let ran = project.run(&["verify"]).exits(0);
-    assert!(ran.out.contains("is as it was recorded (3 trials)") && ran.out.contains(hash), "{}", ran.output());
+    assert!(
+        ran.out.contains("is unchanged since it was recorded (3 trials)") && ran.out.contains(hash),
+        "{}",
+        ran.output()
+    );
     let json = project.run(&["verify", "latest", "--expect", hash, "--json"]).exits(0).json();
     assert_eq!((&json["result"], &json["hash"], &json["differences"]), (&json!("intact"), &json!(hash), &json!([])));
     assert!(project.run(&["show", "second"]).exits(0).out.contains(&format!("hash of the run  {hash}")));
@@ -39,7 +43,7 @@ fn an_unchanged_run_is_verified_and_its_hash_is_in_its_reports() {
 }
 
 #[test]
-fn an_edited_outcome_names_its_trial() {
+fn an_edited_outcome_is_reported_with_its_trial() {
     let project = demo();
     project.run(&["run"]).exits(1);
     edit(&project, "fakefailed", "fakepassed");

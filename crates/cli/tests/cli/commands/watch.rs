@@ -1,4 +1,4 @@
-//! Tests of `run --watch`, as it runs next to an editor.
+//! Tests of `run --watch` running next to an editor.
 
 use std::process::Command;
 

@@ -38,7 +38,7 @@ pub fn differences(vector: &Value, judged: &[Judged]) -> Vec<String> {
 fn of_case(vector: &Value, recorded: &Value, judged: &Judged) -> Vec<String> {
     let mut wrong = Vec::new();
     let status = recorded["status"].as_str().unwrap_or_default();
-    // A situation that was an error is now rejected before anything runs.
+    // A situation that was an error at runtime is now rejected before anything runs.
     if status == "error" && !judged.refused.is_empty() {
         return wrong;
     }
@@ -138,13 +138,13 @@ fn of_field(wrong: &mut Vec<String>, field: &str, recorded: &Value, judged: &Jud
         "input" => judged.message.input.clone().unwrap_or_default(),
         "title" => judged.title.clone().map(Value::String).unwrap_or_default(),
         "script" => judged.message.script.clone().map(Value::String).unwrap_or_default(),
-        // Both have no tools, however they were written.
+        // Neither has tools, however that was written.
         "tools" if !was.is_array() && judged.message.tools.is_empty() => return,
         "tools" => Value::Array(judged.message.tools.clone()),
         "expected" => judged.expected.clone().unwrap_or_default(),
         "reason" => judged.output.as_ref().and_then(report::reason_of).cloned().unwrap_or_default(),
         "args" if was.is_object() => Value::Object(judged.message.vars.clone()),
-        // The order of events is that of every run, and arguments of several cases are compared call by call.
+        // Events are in the same order as in every run, and arguments of several cases are compared call by call.
         _ => return,
     };
     if !same(was, &own) {

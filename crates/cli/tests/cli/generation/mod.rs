@@ -48,7 +48,7 @@ fn files(project: &Project, folder: &str) -> Vec<String> {
     names
 }
 
-/// Outcomes of all trials by the ids of their cases.
+/// Returns the outcomes of all trials, by case id.
 fn outcomes(report: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let trials = report["trials"].as_array().unwrap().iter();
@@ -88,7 +88,7 @@ fn ten_tests_in_seven_categories_find_every_planted_flaw() {
     let report = project.report(&["tests/generated", "--agent", &good, "--label", "v2"], 0);
     assert!(outcomes(&report).iter().all(|(_, outcome)| outcome == "passed"));
     project.run(&["compare", "previous", "latest"]).exits(0);
-    // The agent became the project's own, and the suite is strong.
+    // The agent became the project's own agent, and the suite is strong.
     assert!(project.read("trialrun.yaml").contains(&flawed), "{}", project.read("trialrun.yaml"));
     project.run(&["audit", "tests/generated"]).exits(0);
 }
@@ -103,7 +103,7 @@ fn a_second_run_adds_what_is_missing_and_changes_nothing() {
     project.write(name, &edited);
     let ran = generate(&project, &["--count", "2", "--categories", "happy"]).exits(0);
     assert!(ran.out.contains("2 tests already in tests/generated"), "{}", ran.output());
-    // The other arguments are checked as well.
+    // The other arguments are still checked.
     let enough = |arguments: &[&str]| project.run(&[&["gen", "--count", "2"], arguments].concat()).exits(2).err;
     let model = ["--model", "openai-chat:writer"];
     assert!(enough(&["gone", model[0], model[1]]).contains("`gone` does not exist"));
@@ -114,7 +114,7 @@ fn a_second_run_adds_what_is_missing_and_changes_nothing() {
     generate(&project, &["--count", "4", "--categories", "happy,edge"]).exits(0);
     assert_eq!(files(&project, "tests/generated").len(), 4);
     assert_eq!(project.read(name), edited);
-    // The same proposals again are not written over the files.
+    // If the same tests are proposed again, the files are not overwritten.
     shop.proposes(proposals(&lamps()[..2]), Duration::ZERO);
     let ran = generate(&project, &["--count", "6", "--categories", "happy"]).exits(3);
     assert!(ran.out.contains("exists already"), "{}", ran.output());
@@ -152,7 +152,7 @@ fn weak_duplicate_and_dangerous_proposals_are_never_written() {
     let written = files(&project, "tests/generated");
     assert!(written.iter().all(|name| name.starts_with("happy-") && name.ends_with(".test.ts")), "{written:?}");
     assert!(written.contains(&"happy-etc-passwd.test.ts".to_owned()), "{}", ran.output());
-    for reason in ["examines the same as", "pass the case `greets`", "pass the case `keeps a secret`"] {
+    for reason in ["checks the same as", "pass the case `greets`", "pass the case `keeps a secret`"] {
         assert!(ran.out.contains(reason) && !ran.err.contains(reason), "{reason}, once: {}", ran.output());
     }
     project.run(&["check", "tests/generated"]).exits(0);
@@ -166,7 +166,7 @@ fn every_format_can_be_checked_and_run() {
         let project = project(&shop, proposals(&lamps()[..3]));
         let agent = shop.url("/lamps");
         let arguments = ["--count", "3", "--categories", "happy,edge", "--format", format, "--agent", &agent];
-        // The order of the plan is that of the categories.
+        // The plan is in the order of the categories.
         let ran = generate(&project, &arguments).exits(0);
         let written = files(&project, "tests/generated");
         assert!(written.len() == 3 && written.iter().all(|name| name.ends_with(file)), "{}", ran.output());
@@ -209,7 +209,7 @@ fn a_skill_gets_triggers_near_misses_and_files() {
     assert_eq!(cases[0]["files"], json!(["files/trigger-writes-notes/log.txt"]));
     assert_eq!(project.read("skills/notes/evals/files/trigger-writes-notes/log.txt"), "a\nb\n");
     project.run(&["check", "skills/notes"]).exits(0);
-    // Scenarios add the skill to the prompt, so they say nothing about triggers.
+    // Scenarios put the skill into the prompt, so they cannot test triggers.
     let refused = project.run(&["gen", "skills/notes", "--format", "scenario", "--categories", "trigger"]).exits(2);
     assert!(refused.err.contains("needs a skill and the format `evals`"), "{}", refused.output());
     let mut only = proposals(&tests[2..]);
@@ -235,7 +235,7 @@ fn a_plan_can_be_seen_without_writing() {
 }
 
 #[test]
-fn mistakes_of_the_command_line_are_explained_before_anything_is_asked() {
+fn mistakes_on_the_command_line_are_explained_before_any_request() {
     let shop = Shop::open();
     let project = project(&shop, Proposals::default());
     for (arguments, message) in [
@@ -277,7 +277,7 @@ fn independent_requests_are_sent_at_the_same_time() {
 fn a_provider_that_is_down_writes_nothing_and_is_named() {
     let shop = Shop::open();
     let project = project(&shop, Proposals::default());
-    // The model returns `null` twice instead of a plan.
+    // The model twice returns `null` instead of a plan.
     let ran = generate(&project, &[]).exits(3);
     assert!(ran.err.contains("the model did not return a plan"), "{}", ran.output());
     let gone = Project::new(PROGRAM).env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", "http://127.0.0.1:1/");

@@ -1,4 +1,4 @@
-//! Proposals of a model for the lamp shop.
+//! Tests that a model proposes for the lamp shop.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub struct Proposed {
     pub turns: Vec<(&'static str, Vec<Value>)>,
 }
 
-/// Returns a plan with these tests, and the tests.
+/// Returns a plan with these tests, together with the tests.
 pub fn proposals(tests: &[Proposed]) -> Proposals {
     let planned = tests.iter().map(|test| {
         json!({ "category": test.category, "name": test.name, "why": "Customers rely on it.", "covers": [test.covers],
@@ -35,7 +35,7 @@ pub fn proposals(tests: &[Proposed]) -> Proposals {
         let turns = test.turns.iter().map(|(says, assertions)| json!({ "says": says, "assertions": assertions }));
         json!({ "role": "customer", "tone": "", "files": [], "turns": turns.collect::<Vec<_>>() })
     };
-    // The name is folded into one line before the test is asked for.
+    // The name is folded into one line before the test is requested.
     let tests = tests.iter().map(|test| (test.name.to_owned(), written(test))).collect();
     Proposals { plan, tests }
 }
@@ -123,7 +123,7 @@ pub fn lamps() -> Vec<Proposed> {
     ]
 }
 
-/// The same tests for an agent of which only the purpose is known.
+/// The same tests for an agent about which only the purpose is known.
 pub fn about_the_purpose() -> Vec<Proposed> {
     lamps().into_iter().map(|test| Proposed { covers: "purpose", ..test }).collect()
 }

@@ -1,4 +1,4 @@
-//! The contract of all kinds of sandbox. The kind is `KIND` of the parent module.
+//! The contract that all kinds of sandboxes fulfil. The kind is `KIND` in the parent module.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
@@ -71,9 +71,12 @@ fn request(fixtures: Fixtures) -> Request {
         skill: None,
         repository: RepositoryDetail::After,
         source_repo: None,
+        remote: model::RemoteMode::Isolated,
         extra_env: Vec::new(),
         setup_timeout: TIMEOUT,
         network: Network::Open,
+        faults: Vec::new(),
+        canaries: Vec::new(),
         keep: false,
     }
 }
@@ -111,7 +114,7 @@ fn skill(directory: &Path) -> Arc<Skill> {
     })
 }
 
-/// Creates a skill `sk` with a test, which holds the answers.
+/// Creates a skill `sk` with a test that contains the answers.
 fn small_skill(parent: &Path) -> Arc<Skill> {
     let directory = parent.join("sk");
     fs::create_dir_all(directory.join("tests")).unwrap();
@@ -142,7 +145,7 @@ fn changed(collected: &Collected) -> Vec<(&str, Change)> {
 #[tokio::test]
 async fn the_same_fixture_yields_the_same_commit_everywhere() {
     let fixtures = git(&[("a", "hello\n"), ("dir/b", "world\n")]);
-    // A machine whose configuration would change the repository.
+    // A machine with a configuration that would change the repository.
     let elsewhere = tempfile::tempdir().unwrap();
     let config = "[init]\n defaultBranch = other\n[user]\n name = Somebody\n email = s@example.com\n[core]\n hooksPath = /nowhere\n[commit]\n gpgsign = true\n";
     fs::write(elsewhere.path().join(".gitconfig"), config).unwrap();
@@ -228,7 +231,7 @@ async fn git_hooks_and_monitors_set_by_the_agent_do_not_run_during_inspection() 
     assert_eq!(collected.outside_changes, [] as [&str; 0]);
 }
 
-/// Creates a sandbox with these setup commands, whose repository is watched.
+/// Creates a sandbox with these setup commands, whose repository is monitored.
 async fn watched(bench: &Bench, setup: &[&str]) -> Arc<dyn Sandbox> {
     let fixtures = Fixtures { setup_commands: commands(setup), ..git(&[("a", "1\n"), ("b", "2\n")]) };
     bench.try_make(Request { repository: RepositoryDetail::Changes, ..request(fixtures) }).await.unwrap()
@@ -300,7 +303,7 @@ async fn remotes_are_those_configured_before_the_agent_acted() {
 async fn no_agent_code_runs_when_git_inspects_the_repository() {
     let bench = Bench::new();
     let mut fixtures = git(&[("a", "1\n")]);
-    // A project whose programs are found in the agent's working directory.
+    // A project whose programs are looked up in the agent's working directory.
     fixtures.env = vec![("PATH".into(), ".:/usr/local/bin:/usr/bin:/bin".into())];
     fixtures.setup_commands = commands(&ORIGIN);
     let sandbox = bench.try_make(Request { repository: RepositoryDetail::Changes, ..request(fixtures) }).await.unwrap();
@@ -370,7 +373,8 @@ async fn a_repository_created_by_the_agent_in_another_format_is_read() {
 async fn remotes_are_queried_concurrently() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    // The service hangs up only once all have connected. A client that connects one after another waits for ever.
+    // The service hangs up only after all have connected, so a client that connects to one after another would wait
+    // forever.
     let service = std::thread::spawn(move || {
         let all: Vec<_> = (0..4).map(|_| listener.accept().unwrap().0).collect();
         drop(all);
@@ -412,7 +416,7 @@ async fn removing_or_closing_the_sandbox_counts_against_the_agent() {
         ),
     ] {
         if KIND == "isolated" && (ruin.starts_with("rm") || ruin.ends_with("..")) {
-            // The working directory is a mount, and the directory around it is not the real one.
+            // The working directory is a mount, and its parent directory is not the real one.
             continue;
         }
         let sandbox = watched(&bench, &[]).await;
@@ -452,7 +456,7 @@ async fn files_next_to_the_working_directory_are_reported() {
     let base = sandbox.work().parent().unwrap();
     let mut expected: Vec<String> = ["dir", "note"].map(|name| base.join(name).to_str().unwrap().to_owned()).into();
     if KIND == "isolated" {
-        // An isolated process sees another directory there.
+        // An isolated process sees a different directory there.
         expected.clear();
     }
     assert_eq!(collected.outside_changes, expected);
@@ -659,7 +663,7 @@ async fn concurrent_sandboxes_share_a_template_and_are_all_removed() {
     assert_eq!(bench.registry.directories().len(), 9);
     let survey = prune::survey(bench.temp.path(), Duration::ZERO, std::time::SystemTime::now()).unwrap();
     assert_eq!((survey.live, survey.orphans.len()), (9, 0));
-    // Closed once, closed twice or dropped: each is removed.
+    // Whether closed once, closed twice or dropped, each is removed.
     let (close, drop_them) = sandboxes.split_at(4);
     for sandbox in close {
         sandbox.close().await.unwrap();
@@ -683,7 +687,7 @@ async fn a_kept_sandbox_remains_but_is_not_in_use_after_its_owner_ended() {
     drop(sandbox);
     bench.factory = None;
     assert_eq!(bench.left(), std::slice::from_ref(&base), "the template is not kept");
-    // As if the process that created it had ended: its owner file names another process.
+    // As if the process that created it had ended: its owner file names a different process.
     fs::write(base.join("owner"), "pid 1\nborn 1\nfor sandbox\n").unwrap();
     let survey = prune::survey(bench.temp.path(), Duration::ZERO, std::time::SystemTime::now()).unwrap();
     assert_eq!(survey.orphans.len(), 1);
@@ -737,7 +741,7 @@ fn sandbox_kinds_are_found_by_name() {
 
 const VECTORS: &str = include_str!("../../vectors/sandbox.jsonl");
 
-/// Intended differences to the vectors: label, field, the value here, and the reason. Names of this program are
+/// Intended differences from the vectors: label, field, the value here, and the reason. Names of this program are
 /// replaced by the original's.
 const DIFFERENCES: &[(&str, &str, &str, &str)] = &[
     ("empty", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
@@ -781,7 +785,7 @@ const NO_FILE: &str = "an empty commit needs no file that tells the agent where 
 
 const MAIN: &str = "issue: fixed branch `main`";
 
-/// Returns the fixture for a vector's label.
+/// Returns the fixture for the label of a vector.
 fn vector_fixture(label: &str, tree: &Path) -> Fixtures {
     let copy = |to: &str| CopyTree { from: tree.to_owned(), to: to.into(), source: place() };
     match label {
@@ -861,7 +865,7 @@ async fn every_vector_agrees_or_differs_as_intended() {
         for (field, value) in vector.iter().filter(|(field, value)| *field != "label" && !value.is_null()) {
             all += 1;
             let theirs = match value {
-                // Compares only that it is rejected, because the message names paths of another machine.
+                // Only checks that it is rejected, because the message names paths on another machine.
                 serde_json::Value::String(_) if field == "error" => "refused".to_owned(),
                 serde_json::Value::String(text) => text.clone(),
                 other => other.to_string(),
@@ -876,7 +880,7 @@ async fn every_vector_agrees_or_differs_as_intended() {
             }
         }
     }
-    // Bypasses the capture of passing tests: the count is for the reader of the run.
+    // Written past the capture of passing tests, because the count is for whoever reads the test output.
     let counted = format!("sandbox vectors: {agree} agree + {listed} listed = {all}");
     std::io::Write::write_all(&mut std::io::stdout(), format!("\n{counted}\n").as_bytes()).unwrap();
     assert_eq!(wrong, [] as [&str; 0]);

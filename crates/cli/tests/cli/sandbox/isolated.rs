@@ -1,4 +1,4 @@
-//! The contract, for isolated sandboxes, and what only these do.
+//! The contract for isolated sandboxes, and what only they do.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -66,16 +66,19 @@ impl Machine {
             skill: None,
             repository: RepositoryDetail::After,
             source_repo: None,
+            remote: model::RemoteMode::Isolated,
             extra_env: Vec::new(),
             setup_timeout: Duration::from_secs(30),
             network: if self.options.network.is_open() { Network::Open } else { Network::None },
+            faults: Vec::new(),
+            canaries: Vec::new(),
             keep: false,
         };
         Some(factory.make(request).await.unwrap())
     }
 }
 
-/// Returns the output of a program in the sandbox, on both streams.
+/// Returns the output of a program in the sandbox, from both streams.
 async fn output(sandbox: &dyn Sandbox, program: &str, args: &[&str]) -> String {
     let args: Vec<_> = args.iter().map(AsRef::as_ref).collect();
     let command = sandbox.command(program.as_ref(), &args, &[]);
@@ -85,6 +88,22 @@ async fn output(sandbox: &dyn Sandbox, program: &str, args: &[&str]) -> String {
 
 async fn shell(sandbox: &dyn Sandbox, script: &str) -> String {
     output(sandbox, "/bin/sh", &["-c", script]).await
+}
+
+/// Between two messages, processes of the agent run while commands about a reply work in a copy.
+#[tokio::test]
+async fn a_process_of_the_agent_does_not_see_the_copy_of_commands() {
+    let machine = Machine::new();
+    let Some(sandbox) = machine.sandbox().await else { return };
+    let copy = sandbox.copy().await.unwrap();
+    let real = copy.work().to_owned();
+    assert!(real.is_dir() && real != sandbox.work());
+    let forge = format!("mkdir -p {0} && echo forged > {0}/result.txt; ls -A {0}/../..", real.display());
+    shell(&*sandbox, &forge).await;
+    assert!(!real.join("result.txt").exists());
+    let command = copy.command("/bin/ls".as_ref(), &["-A".as_ref()]);
+    let output = run(command, Duration::from_secs(60), 1 << 20).await.unwrap();
+    assert_eq!((output.stdout.text().trim(), output.status.code()), ("", Some(0)));
 }
 
 #[tokio::test]
@@ -117,7 +136,7 @@ async fn only_the_directories_of_the_sandbox_can_be_written() {
     let [work, home, tmp] = [sandbox.work(), sandbox.home(), sandbox.tmp()].map(|path| path.display().to_string());
     let written = shell(&*sandbox, writes).await;
     assert_eq!(written.lines().collect::<Vec<_>>(), [&work, &home, &tmp, "/tmp", "/var/tmp"]);
-    // `/tmp` is the sandbox's own directory, so it lasts as long as the sandbox.
+    // `/tmp` is the sandbox's own directory, so it exists as long as the sandbox.
     assert!(sandbox.tmp().join("written-by-a-test").exists());
     let collected = sandbox.collect().await.unwrap();
     assert_eq!(
@@ -127,7 +146,7 @@ async fn only_the_directories_of_the_sandbox_can_be_written() {
 }
 
 #[tokio::test]
-async fn a_program_of_the_home_or_of_packages_runs_without_showing_more() {
+async fn a_program_from_the_home_or_a_package_runs_without_exposing_more() {
     let machine = Machine::new();
     machine.write("home/.local/share/tool/1.0", "#!/bin/sh\necho tool");
     fs::create_dir_all(machine.place("home/.local/bin")).unwrap();
@@ -147,7 +166,7 @@ async fn a_program_of_the_home_or_of_packages_runs_without_showing_more() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_shown_can_be_read_but_not_written() {
+async fn an_exposed_path_can_be_read_but_not_written() {
     let machine = Machine::new();
     let script = machine.write("home/project/bot/main.sh", "cat \"$0\"; echo x >> \"$0\"");
     let Some(sandbox) = machine.sandbox().await else { return };
@@ -222,7 +241,7 @@ async fn ports_of_a_closed_network_are_served_from_outside_until_the_program_end
 }
 
 #[tokio::test]
-async fn the_system_cannot_be_changed_and_no_new_namespace_entered() {
+async fn the_system_cannot_be_changed_and_no_new_namespace_can_be_entered() {
     let machine = Machine::new();
     let Some(sandbox) = machine.sandbox().await else { return };
     for script in ["unshare -U true", "unshare -m true", "mount -t tmpfs none /tmp", "mount -o remount,rw /usr"] {
@@ -233,9 +252,9 @@ async fn the_system_cannot_be_changed_and_no_new_namespace_entered() {
 }
 
 #[test]
-fn a_folder_of_the_system_cannot_be_private() {
+fn a_system_folder_cannot_be_private() {
     let mut machine = Machine::new();
     machine.options.private.push("/usr".into());
     let refused = SandboxFactory::open_isolated(KIND, &machine.host, &Registry::new(), &machine.options).err().unwrap();
-    assert!(refused.to_string().contains("/usr is a folder of the system"), "{refused}");
+    assert!(refused.to_string().contains("/usr is a system folder"), "{refused}");
 }

@@ -1,4 +1,4 @@
-//! Sandboxes, with real git and real processes. All kinds fulfil one contract.
+//! Sandboxes with real git and real processes. All kinds fulfil the same contract.
 
 mod isolated;
 mod local;

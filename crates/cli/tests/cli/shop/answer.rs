@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// Answer of the bot.
 pub struct Answer {
     pub text: String,
-    /// Name, arguments and result of each tool that it has called.
+    /// Name, arguments and result of each tool call.
     pub calls: Vec<(&'static str, Value, Value)>,
 }
 
@@ -42,7 +42,7 @@ const RULES: &[(&[&str], Option<&str>, &str)] = &[
     (&["hello"], None, "Hello! How can I help you today?"),
 ];
 
-/// Answers the message in `body`, in any form of request.
+/// Answers the message in `body`, which may have any request format.
 pub fn answer(body: &Value, output: &mut HashMap<String, Vec<String>>) -> Answer {
     let message = message(body);
     let lower = message.to_lowercase();

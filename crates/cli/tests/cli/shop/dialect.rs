@@ -1,4 +1,4 @@
-//! Formats of the bot's answers, and its faults, as pieces of HTTP.
+//! Formats of the bot's answers, and its faults, as pieces of HTTP responses.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::answer::Answer;
 
 type Pieces = Vec<Vec<u8>>;
 
-/// Returns `answer` in the format called `dialect`; an unknown name means the bot's own format.
+/// Returns `answer` in the format called `dialect`; an unknown name means the bot's native format.
 pub fn speak(dialect: &str, answer: &Answer) -> Pieces {
     let usage = json!({ "input_tokens": 12, "output_tokens": 7 });
     match dialect {
@@ -34,7 +34,7 @@ pub fn speak(dialect: &str, answer: &Answer) -> Pieces {
     }
 }
 
-/// Returns the response for a fault; the connection ends after it.
+/// Returns the response for a fault; the connection ends afterwards.
 pub fn fault(name: &str) -> Pieces {
     let plain = |status: &str, extra: &str, text: &str| {
         vec![format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{extra}\r\n{text}", text.len()).into_bytes()]
@@ -73,7 +73,7 @@ fn events(events: impl IntoIterator<Item = (Option<&'static str>, String)>) -> P
     chunked("text/event-stream", events.into_iter().map(describe).collect())
 }
 
-/// Returns the words of `text`, each with the spaces after it.
+/// Returns the words of `text`, each with the spaces that follow it.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(' ')
 }

@@ -23,7 +23,7 @@ pub fn judge(request: &Value) -> Value {
         answer
     };
     let answers: Vec<Value> = rows["id"]["enum"].as_array().into_iter().flatten().map(answer).collect();
-    // The end of the request names a word to be repeated.
+    // The end of the request names a word that must be repeated.
     let seal = output.rsplit_once("`seal` is `").and_then(|(_, rest)| rest.split('`').next()).unwrap_or_default();
     let content = json!({ "seal": seal, "answers": answers }).to_string();
     json!({

@@ -1,5 +1,5 @@
-//! A shop's support bot on loopback for tests: it remembers conversations, calls tools, answers in several formats, and
-//! has faults on request. It stops on drop.
+//! A shop's support bot on loopback, for tests: it remembers conversations, calls tools, answers in several formats,
+//! and produces faults on request. It stops on drop.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 #![allow(dead_code, reason = "each test uses what it needs of it")]
@@ -21,21 +21,21 @@ use serde_json::Value;
 
 pub use self::writer::Proposals;
 
-/// Stack size of a connection's thread, in bytes: there may be a thousand of them.
+/// Stack size for a connection's thread, in bytes: there may be a thousand of them.
 const STACK: usize = 256 * 1024;
 
-/// The bot; it serves until it is dropped.
+/// The bot; it runs until it is dropped.
 pub struct Shop {
     address: SocketAddr,
     counter: Arc<Counter>,
 }
 
-/// A request that the bot has received.
+/// A request that the bot received.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// Includes the query after the `?`.
     pub path: String,
-    /// Names are in lower case.
+    /// Header names are in lower case.
     pub headers: HashMap<String, String>,
     pub body: Value,
 }
@@ -54,9 +54,9 @@ struct Counter {
 }
 
 impl Shop {
-    /// Starts the bot on a free port. `/api/chat` answers as bots do, `/DIALECT` in that format, `/judge/…` as a judge,
-    /// `/lamps` and `/flawed-lamps` as a bot of another shop;
-    /// `?delay=MS` waits before it answers, `?fault=NAME` responds with that fault.
+    /// Starts the bot on a free port. `/api/chat` answers like a typical bot, `/DIALECT` in that format, `/judge/…` as
+    /// a judge, and `/lamps` and `/flawed-lamps` as the bot of another shop. `?delay=MS` delays the answer, and
+    /// `?fault=NAME` responds with that fault.
     pub fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -80,12 +80,12 @@ impl Shop {
         format!("http://{}{path}", self.address)
     }
 
-    /// Returns the port it listens on.
+    /// Returns the port on which it listens.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// Sets what `/writer/…` proposes, and how long it takes for each answer.
+    /// Sets what `/writer/…` proposes, and how long each answer takes.
     pub fn proposes(&self, proposals: Proposals, delay: Duration) {
         *self.counter.proposals.lock().unwrap() = (proposals, delay);
     }
@@ -95,7 +95,7 @@ impl Shop {
         self.counter.writing.lock().unwrap().1
     }
 
-    /// Returns every request so far.
+    /// Returns all requests so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.counter.seen.lock().unwrap().clone()
     }
@@ -104,7 +104,7 @@ impl Shop {
 impl Drop for Shop {
     fn drop(&mut self) {
         self.counter.closed.store(true, Ordering::SeqCst);
-        // Wakes the thread that waits for a connection.
+        // Wakes the thread that is waiting for a connection.
         let _ = TcpStream::connect(self.address);
     }
 }

@@ -1,5 +1,5 @@
-//! A model that plans and writes tests, behind the chat completions API. It answers each request by what is asked for,
-//! so requests can come in any order.
+//! A model that plans and writes tests, behind the chat completions API. Its answer depends only on the content of
+//! each request, so requests can come in any order.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub struct Proposals {
     /// Answer to the request for a plan.
     pub plan: Value,
-    /// Tests by their planned names.
+    /// Tests by planned name.
     pub tests: Vec<(String, Value)>,
 }
 

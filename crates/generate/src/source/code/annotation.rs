@@ -1,4 +1,4 @@
-//! Tools of Java, Kotlin and C#: methods with an annotation such as `@Tool("…")`, or an attribute such as
+//! Tools in Java, Kotlin and C#: methods with an annotation such as `@Tool("…")`, or an attribute such as
 //! `[KernelFunction]`.
 
 use std::ops::Range;
@@ -11,9 +11,9 @@ use crate::profile::Parameter;
 /// Annotation that makes a method a tool.
 struct ToolAnnotation {
     name: &'static str,
-    /// True if a text without a key is the name of the tool, and not its description.
+    /// True if a string without a key is the name of the tool rather than its description.
     has_name_first: bool,
-    /// True if a method `FindOrder` is the tool `find_order`.
+    /// True if a method `FindOrder` becomes the tool `find_order`.
     is_snake_case: bool,
 }
 
@@ -31,10 +31,10 @@ static TOOLS: [ToolAnnotation; 6] = [
     ToolAnnotation { has_name_first: true, is_snake_case: true, ..described("McpServerTool") },
 ];
 
-/// Annotations that describe the method or the parameter after them.
+/// Annotations that describe the following method or parameter.
 const DESCRIPTIONS: [&str; 2] = ["Description", "LLMDescription"];
 
-/// Annotations and types of parameters that a framework fills in.
+/// Annotations and types of parameters that the framework supplies.
 const CONTEXTS: [&str; 23] = [
     "Cancellation",
     "CancellationToken",
@@ -64,7 +64,7 @@ const CONTEXTS: [&str; 23] = [
 /// Maximum number of tokens between an annotation and the parameters of its method.
 const LONGEST_HEAD: usize = 80;
 
-/// Adds the tools of a file.
+/// Adds the tools in a file.
 pub(super) fn find_all(code: &Code<'_>, found: &mut Vec<Found>) {
     let mut at = 0;
     while at < code.tokens.len() {
@@ -141,7 +141,7 @@ fn method(code: &Code<'_>, at: usize) -> Option<usize> {
     None
 }
 
-/// Returns the name of a tool whose annotation does not name it.
+/// Returns the name of a tool whose annotation does not specify one.
 fn default_name(method: &str, family: Family, kind: &ToolAnnotation) -> String {
     let short = match family {
         Family::CSharp => method.strip_suffix("Async").filter(|name| !name.is_empty()),
@@ -167,7 +167,8 @@ fn snake_case(name: &str) -> String {
     text
 }
 
-/// Returns the text of an argument of an annotation by one of its keys; an argument without a key has an empty one.
+/// Returns the string argument of an annotation with one of the given keys. The key of an argument without one is
+/// empty.
 fn text(code: &Code<'_>, link: &Link, keys: &[&str]) -> Option<Literal> {
     let is_wanted = |key: &str| keys.iter().any(|wanted| wanted.eq_ignore_ascii_case(key));
     let entry = link.arguments.as_deref()?.iter().find(|entry| is_wanted(&entry.key))?;
@@ -221,7 +222,7 @@ fn parameter(code: &Code<'_>, start: usize, end: usize) -> Option<Parameter> {
     })
 }
 
-/// Returns the type of JSON Schema for a type; `None` for a modifier, a part of a package, and a wrapper.
+/// Returns the JSON Schema type for a type; `None` for a modifier, a part of a package name, or a wrapper.
 fn schema_type(word: &str) -> Option<&'static str> {
     Some(match word {
         "string" | "String" | "CharSequence" | "char" | "Char" | "Guid" | "UUID" | "Uri" | "URI" | "LocalDate"
@@ -244,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_methods_become_snake_case() {
+    fn method_names_become_snake_case() {
         for (name, expected) in
             [("FindOrder", "find_order"), ("GetURLOf", "get_url_of"), ("find", "find"), ("A_B", "a_b")]
         {

@@ -1,11 +1,11 @@
-//! Tools that are defined as data or by a call: `{ name, description, parameters }` in any language,
-//! `Tool(name=…, inputSchema=…)`, `server.tool("name", …)` and `name: tool({ … })`.
+//! Tools that are defined by data or by a call: `{ name, description, parameters }` in any language, `Tool(name=…,
+//! inputSchema=…)`, `server.tool("name", …)` and `name: tool({ … })`.
 
 use super::value::{Code, Entry, Link, Value, find};
 use super::{Found, schema};
 use crate::profile::Parameter;
 
-/// Keys that hold the schema of a tool's parameters, without case and underscores.
+/// Keys for the schema of a tool's parameters, in lower case without underscores.
 const SCHEMAS: [&str; 10] = [
     "parameters",
     "inputschema",
@@ -19,7 +19,7 @@ const SCHEMAS: [&str; 10] = [
     "functionparameters",
 ];
 
-/// Adds the tools whose definitions begin at each token.
+/// Adds the tools whose definitions begin at any of the tokens.
 pub(super) fn find_all(code: &Code<'_>, found: &mut Vec<Found>) {
     for at in 0..code.tokens.len() {
         match code.mark(at) {
@@ -63,7 +63,7 @@ impl<'e> Fields<'e> {
 
 /// Reads a map with a name and a schema.
 fn of_map(code: &Code<'_>, at: usize) -> Option<Found> {
-    // A map is small: a function's body is not read as one.
+    // A map that defines a tool is small; a function's body must not be read as one.
     let first = at + 1;
     let is_map = code.word(first).is_some() || code.text(first).is_some() || code.mark(first) == Some('.');
     if !is_map {
@@ -84,7 +84,7 @@ fn of_entries(code: &Code<'_>, entries: &[Entry]) -> Option<Found> {
 /// Reads a call that defines a tool.
 fn of_call(code: &Code<'_>, at: usize) -> Option<Found> {
     code.word(at)?;
-    // Only the beginning of a chain.
+    // Only the first link of a chain counts.
     if at > 0 && matches!(code.mark(at - 1), Some('.')) {
         return None;
     }
@@ -188,7 +188,7 @@ fn unnamed(code: &Code<'_>, link: &Link, arguments: &[Entry], at: usize) -> Opti
     Some(fields.finish(code, name, before))
 }
 
-/// Returns `true` if a text can be the name of a tool.
+/// Returns `true` if a string can be the name of a tool.
 fn is_name(text: &str) -> bool {
     let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '/' | ':');
     !text.is_empty() && text.len() <= 128 && text.chars().all(is_part)

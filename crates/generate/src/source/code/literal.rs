@@ -5,19 +5,19 @@
 pub(crate) struct Literal {
     /// Text after escapes are decoded.
     pub text: String,
-    /// Positions in the text at which another line of the source begins, each with that line, from 1.
+    /// Positions in the text at which a new source line begins, each with the line number, from 1.
     lines: Vec<(usize, usize)>,
 }
 
 impl Literal {
-    /// Creates a literal without escapes, which begins on `line`.
+    /// Creates a literal without escapes that begins on `line`.
     pub fn raw(written: &str, line: usize) -> Self {
         let breaks = written.match_indices('\n').enumerate();
         let further = breaks.map(|(count, (at, _))| (at + 1, line + count + 1));
         Self { text: written.to_owned(), lines: std::iter::once((0, line)).chain(further).collect() }
     }
 
-    /// Creates a literal with escapes, which begins on `line`. Escapes that are not understood are left out.
+    /// Creates a literal with escapes that begins on `line`. Unknown escapes are omitted.
     pub fn escaped(written: &str, line: usize) -> Self {
         let mut literal = Self { text: String::with_capacity(written.len()), lines: vec![(0, line)] };
         let mut line = line;
@@ -60,13 +60,13 @@ impl Literal {
         self.text.push_str(&other.text);
     }
 
-    /// Returns the line of the source from which the text at byte `at` comes.
+    /// Returns the source line of the text at byte `at`.
     pub fn line_at(&self, at: usize) -> usize {
         let after = self.lines.partition_point(|(start, _)| *start <= at);
         self.lines.get(after.saturating_sub(1)).map_or(1, |(_, line)| *line)
     }
 
-    /// Returns the text without the indentation that all lines after the first share.
+    /// Removes the indentation that all lines after the first share.
     pub fn dedented(&self) -> Self {
         let indent_of = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
         let further = self.text.split('\n').skip(1).filter(|line| !line.trim().is_empty());
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_part_of_a_string_knows_its_line() {
+    fn each_part_of_a_string_has_its_source_line() {
         let literal = Literal::escaped("one\\ntwo\nthree \\\n   four\\u0021", 7);
         assert_eq!(literal.text, "one\ntwo\nthree four!");
         let line = |part: &str| literal.line_at(literal.text.find(part).unwrap());

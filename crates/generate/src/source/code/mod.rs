@@ -1,5 +1,5 @@
-//! Source code in any language: tools, prompts, and the model, each with its line. The reader knows strings, names and
-//! brackets, and not the grammar of a language, so that it also reads files with errors.
+//! Source code in any language: tools, prompts, and the model, each with its line. The reader knows only strings,
+//! names and brackets, not the grammar of a language, so it can also read files with errors.
 
 mod annotation;
 mod definition;
@@ -22,7 +22,7 @@ use self::value::Code;
 use super::text;
 use crate::profile::{Evidence, Fact, Parameter, Profile, ToolFact, Trait, TraitKind};
 
-/// Tool that was found.
+/// A tool that was found.
 struct Found {
     name: String,
     /// Index of the token with its name.
@@ -31,7 +31,7 @@ struct Found {
     parameters: Vec<Parameter>,
 }
 
-/// Source text with the lines that are evidence.
+/// Source text whose lines serve as evidence.
 struct Lines<'t> {
     file: &'t str,
     lines: Vec<&'t str>,
@@ -43,15 +43,15 @@ impl Lines<'_> {
     }
 }
 
-/// Adds the names of the functions in lists of tools.
+/// Adds the names of the functions that appear in lists of tools.
 pub(super) fn add_listed(text: &str, syntax: Syntax, names: &mut BTreeSet<String>) {
     if syntax.family == Family::Python {
         python::listed_functions(&Code::new(token::tokens(text, syntax), syntax.family), names);
     }
 }
 
-/// Returns the facts in `text`, the content of the source file `file`. `listed` are the functions that are in a list of
-/// tools in any file.
+/// Returns the facts in `text`, the content of the source file `file`. `listed` are the functions that appear in a
+/// list of tools in any file.
 pub(super) fn read(text: &str, file: &str, syntax: Syntax, listed: &BTreeSet<String>) -> Profile {
     let mut tokens = token::tokens(text, syntax);
     if syntax.family == Family::Rust {
@@ -78,7 +78,8 @@ pub(super) fn read(text: &str, file: &str, syntax: Syntax, listed: &BTreeSet<Str
     profile
 }
 
-/// Returns the byte ranges of strings in `text` that are assigned to a name like that of a secret, with their content.
+/// Returns the byte ranges, with their contents, of strings in `text` that are assigned to names that suggest a
+/// secret.
 pub(super) fn secrets(text: &str, syntax: Syntax) -> Vec<(std::ops::Range<usize>, String)> {
     let tokens = token::tokens(text, syntax);
     let code = Code::new(tokens, syntax.family);
@@ -101,7 +102,7 @@ pub(super) fn secrets(text: &str, syntax: Syntax) -> Vec<(std::ops::Range<usize>
     found
 }
 
-/// Leaves out modules that only exist in tests.
+/// Removes modules that exist only in tests.
 fn without_tests(tokens: Vec<token::Token<'_>>) -> Vec<token::Token<'_>> {
     let code = Code::new(tokens, Family::Rust);
     let start = (0..code.tokens.len()).find(|at| rust::is_test(&code, *at));
@@ -119,7 +120,7 @@ fn without_tests(tokens: Vec<token::Token<'_>>) -> Vec<token::Token<'_>> {
 
 fn add_tool(profile: &mut Profile, found: Found, code: &Code<'_>, lines: &Lines<'_>) {
     let evidence = lines.evidence(code.tokens[found.at].line);
-    // Different rules may find the same definition.
+    // Several rules may find the same definition.
     let is_known = profile.tools.iter().any(|known| known.name == found.name);
     let description = found.description.as_ref().map(|text| model::text::folded(&text.text));
     let tool = ToolFact { name: found.name, description, parameters: found.parameters, evidence: vec![evidence] };
@@ -137,12 +138,12 @@ fn add_prompt(profile: &mut Profile, prompt: &prompt::Prompt, code: &Code<'_>, l
     profile.merge(Profile { constraints, instructions, prompts, ..Profile::default() });
 }
 
-/// Returns the facts in a string, with the lines of the source from which they come.
+/// Returns the facts in a string, with their source lines.
 fn facts(literal: &Literal, lines: &Lines<'_>) -> Profile {
     text::read_at(&literal.text, |at| lines.evidence(literal.line_at(at)))
 }
 
-/// Adds the model that a call or a constant names.
+/// Adds the model named in a call or a constant.
 fn add_model(profile: &mut Profile, code: &Code<'_>, lines: &Lines<'_>) {
     for at in 2..code.tokens.len() {
         let Some(text) = code.text(at).filter(|text| is_model(&text.text)) else { continue };
@@ -156,7 +157,7 @@ fn add_model(profile: &mut Profile, code: &Code<'_>, lines: &Lines<'_>) {
     }
 }
 
-/// Returns `true` if a text looks like the name of a model.
+/// Returns `true` if a string looks like a model name.
 fn is_model(text: &str) -> bool {
     const FAMILIES: [&str; 12] = [
         "gpt-",
@@ -179,7 +180,7 @@ fn is_model(text: &str) -> bool {
         && text.contains(|letter: char| letter.is_ascii_digit())
 }
 
-/// Returns `true` if the name of a file says that it is a test.
+/// Returns `true` if the file name suggests a test.
 pub(super) fn is_test_file(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or(name);
     stem.starts_with("test_")

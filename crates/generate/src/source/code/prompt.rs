@@ -1,4 +1,4 @@
-//! Prompts in source code: strings with the name of a prompt, messages of the system, and texts that address an agent.
+//! Prompts in source code: strings with the name of a prompt, system messages, and texts that address an agent.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use regex::Regex;
 use super::literal::Literal;
 use super::value::{Code, Value, find, joined};
 
-/// Names of variables, keys, arguments and functions whose text is a prompt.
+/// Names of variables, keys, arguments and functions whose value is a prompt.
 static NAMES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let names = r"(?i)prompt|instruction|persona|guardrail|guideline|polic(y|ies)|preamble|backstory|system_?message|system_?text|(^|_)rules?$|^goal$|^system$|constraints";
     Regex::new(names).ok()
@@ -24,11 +24,11 @@ const SHORTEST: usize = 4;
 pub(super) struct Prompt {
     /// Text, without indentation.
     pub text: Literal,
-    /// Index of the token with which it begins.
+    /// Index of its first token.
     pub at: usize,
 }
 
-/// Returns the prompts of a file.
+/// Returns the prompts in a file.
 pub(super) fn find_all(code: &Code<'_>) -> Vec<Prompt> {
     let mut found: Vec<Prompt> = Vec::new();
     let mut end = 0;
@@ -71,7 +71,7 @@ fn named(code: &Code<'_>, at: usize) -> Read {
     read(code, value)
 }
 
-/// Returns the index of the value after a type: `PROMPT: &str = "…"`.
+/// Returns the index of the value after a type annotation: `PROMPT: &str = "…"`.
 fn typed_value(code: &Code<'_>, at: usize) -> usize {
     let is_type = |at: &usize| {
         code.word(*at).is_some() || matches!(code.mark(*at), Some('&' | '\'' | '<' | '>' | '[' | ']' | '.'))
@@ -113,7 +113,7 @@ fn addressed(code: &Code<'_>, at: usize) -> Read {
     read(code, at)
 }
 
-/// Reads the texts at `at`, which may be added to each other, and may be the values of names.
+/// Reads the strings at `at`. They may be concatenated, or be the values of names.
 fn read(code: &Code<'_>, at: usize) -> Read {
     let (mut text, mut next): (Option<Literal>, usize) = (None, at);
     loop {
@@ -142,7 +142,7 @@ fn all_text(value: &Value) -> Option<Literal> {
     }
 }
 
-/// Returns `true` if a text consists of words, and not of a path, a query or a template without words.
+/// Returns `true` if a text consists of prose, not of a path, a query or a template without words.
 fn is_prose(text: &str) -> bool {
     let words = text.split_whitespace().filter(|word| word.chars().any(char::is_alphabetic)).count();
     words >= SHORTEST

@@ -1,4 +1,4 @@
-//! Tools of Python: decorated functions, functions in a list of tools, and classes.
+//! Tools in Python: decorated functions, functions in a list of tools, and classes.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::value::{Code, Value, find};
 use super::{Found, schema};
 use crate::profile::Parameter;
 
-/// Last parts of decorators that make a function a tool.
+/// Last parts of the names of decorators that make a function a tool.
 const DECORATORS: [&str; 10] = [
     "tool",
     "tools",
@@ -21,16 +21,16 @@ const DECORATORS: [&str; 10] = [
     "llm_tool",
 ];
 
-/// Arguments that hold a list of functions.
+/// Arguments that contain a list of functions.
 const LISTS: [&str; 2] = ["tools", "functions"];
 
-/// Adds the tools of a Python file. `listed` are the functions that are in a list of tools somewhere.
+/// Adds the tools in a Python file. `listed` are the functions that appear in a list of tools in any file.
 pub(super) fn find_all(code: &Code<'_>, listed: &BTreeSet<String>, found: &mut Vec<Found>) {
     for at in 0..code.tokens.len() {
         if code.mark(at) == Some('@') && code.tokens[at].indent.is_some() {
             found.extend(decorated(code, at));
         } else if code.word(at) == Some("def") && code.word(at + 1).is_some_and(|name| listed.contains(name)) {
-            // A decorated function is found already.
+            // A decorated function has already been found.
             let is_known = found.iter().any(|known| known.at == at + 1);
             found.extend(function(code, at).filter(|_| !is_known));
         } else if code.word(at) == Some("class") {
@@ -62,7 +62,7 @@ pub(super) fn listed_functions(code: &Code<'_>, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Reads a decorated function. Further decorators may follow.
+/// Reads a decorated function. More decorators may follow.
 fn decorated(code: &Code<'_>, at: usize) -> Option<Found> {
     let mut last = at + 1;
     while code.mark(last + 1) == Some('.') && code.word(last + 2).is_some() {
@@ -80,7 +80,7 @@ fn decorated(code: &Code<'_>, at: usize) -> Option<Found> {
     };
     let mut next = if code.mark(last + 1) == Some('(') { code.after(last + 1) } else { last + 1 };
     while next < code.tokens.len() && !matches!(code.word(next), Some("def" | "class")) {
-        // Only decorators and `async` may stand between.
+        // Only decorators and `async` may come in between.
         let is_decorator = code.mark(next) == Some('@');
         if !is_decorator && code.word(next) != Some("async") {
             return None;
@@ -118,7 +118,7 @@ fn function(code: &Code<'_>, at: usize) -> Option<Found> {
     Some(Found { name: name.to_owned(), at: at + 1, description, parameters })
 }
 
-/// Returns the part of a docstring before the sections about arguments and results.
+/// Returns the part of a docstring before its sections about arguments and results.
 fn summary(docstring: &super::Literal) -> super::Literal {
     let is_section = |line: &str| {
         let line = line.trim();
@@ -139,7 +139,7 @@ fn summary(docstring: &super::Literal) -> super::Literal {
     summary
 }
 
-/// Returns the parameters between the brackets that open at `open`, without those of the framework.
+/// Returns the parameters in the brackets that open at `open`, except those that the framework supplies.
 fn parameters(code: &Code<'_>, open: usize) -> Vec<Parameter> {
     let end = code.tokens[open].partner;
     let mut found = Vec::new();
@@ -157,7 +157,7 @@ fn parameters(code: &Code<'_>, open: usize) -> Vec<Parameter> {
     found
 }
 
-/// Reads a class with a name and a schema, such as a `BaseTool` of LangChain.
+/// Reads a class with a name and a schema, such as a LangChain `BaseTool`.
 fn class(code: &Code<'_>, at: usize) -> Option<Found> {
     let fields = fields(code, at)?;
     let value = |name: &str| {

@@ -4,7 +4,7 @@ use super::token::TokenKind;
 use super::value::{Code, Value, find};
 use crate::profile::Parameter;
 
-/// Parameters that a framework fills in.
+/// Parameters that a framework supplies.
 const CONTEXTS: [&str; 8] = [
     "RunContext",
     "RunContextWrapper",
@@ -25,7 +25,7 @@ pub(super) fn class_fields(code: &Code<'_>, name: &str) -> Option<Vec<Parameter>
     Some(typed.filter_map(|(name, at, _)| parameter(code, name, at, end_of_line(code, at))).collect())
 }
 
-/// Name of a field, the index of its name, and that of the sign before its value.
+/// Name of a field, the index of the name, and the index of the sign before its value.
 pub(super) type Field<'t> = (&'t str, usize, Option<usize>);
 
 /// Returns the fields of the class at `at`.
@@ -53,7 +53,7 @@ pub(super) fn fields<'t>(code: &Code<'t>, at: usize) -> Option<Vec<Field<'t>>> {
     Some(found)
 }
 
-/// Returns the index of the first token on the next line, without the lines inside brackets.
+/// Returns the index of the first token on the next line, treating lines inside brackets as one.
 fn end_of_line(code: &Code<'_>, at: usize) -> usize {
     let mut at = code.after(at);
     while at < code.tokens.len() && code.tokens[at].indent.is_none() {
@@ -62,7 +62,7 @@ fn end_of_line(code: &Code<'_>, at: usize) -> usize {
     at
 }
 
-/// Returns the parameter or field that begins at `at` and ends before `stop`; `None` for one that a framework fills in.
+/// Returns the parameter or field that begins at `at` and ends before `stop`; `None` if the framework supplies it.
 pub(super) fn parameter(code: &Code<'_>, name: &str, at: usize, stop: usize) -> Option<Parameter> {
     let default = (at + 1..stop).find(|at| code.is_assignment(*at));
     let is_typed = code.mark(at + 1) == Some(':');
@@ -84,8 +84,8 @@ pub(super) fn parameter(code: &Code<'_>, name: &str, at: usize, stop: usize) -> 
     Some(Parameter { name: name.to_owned(), kind, required, description: description.or(of_field) })
 }
 
-/// Returns `true` if a value after `=` is no default, such as `...` and `Field(description="…")`, and the description
-/// in it.
+/// Returns `true` if the value after `=` is not a default, such as `...` and `Field(description="…")`, and the
+/// description in it.
 fn default_of(value: &Value) -> (bool, Option<String>) {
     let Value::Chain(links) = value else { return (false, None) };
     let Some(link) = links.last().filter(|link| ["Field", "Body", "Param", "field"].contains(&link.name.as_str()))
@@ -103,7 +103,7 @@ fn default_of(value: &Value) -> (bool, Option<String>) {
     (!has_default, description)
 }
 
-/// Returns the type of JSON Schema for the words of an annotation.
+/// Returns the JSON Schema type for the words in a type annotation.
 fn kind(words: &[&str]) -> Option<String> {
     let mut kinds: Vec<&str> = Vec::new();
     for word in words {
@@ -122,7 +122,7 @@ fn kind(words: &[&str]) -> Option<String> {
         if kinds.is_empty() || words.first().is_none_or(|first| *first == "Union") || words.contains(&"None") {
             kinds.push(kind);
         }
-        // What follows is inside the brackets of this type.
+        // The rest is inside the brackets of this type.
         if matches!(kind, "array" | "object") || *word == "Literal" {
             break;
         }

@@ -1,20 +1,20 @@
-//! Tools of Rust: functions and structures with an attribute such as `#[tool(description = "…")]`.
+//! Tools in Rust: functions and structs with an attribute such as `#[tool(description = "…")]`.
 
 use super::token::TokenKind;
 use super::value::{Code, Value, find};
 use super::{Found, Literal};
 use crate::profile::Parameter;
 
-/// Last parts of attributes that make a function or a structure a tool.
+/// Last parts of the names of attributes that make a function or a struct a tool.
 const ATTRIBUTES: [&str; 5] = ["tool", "rig_tool", "mcp_tool", "tool_fn", "llm_tool"];
 
 /// Types that wrap the parameters.
 const WRAPPERS: [&str; 3] = ["Parameters", "Json", "Args"];
 
-/// Parameters that a framework fills in.
+/// Parameters that a framework supplies.
 const CONTEXTS: [&str; 6] = ["RequestContext", "Context", "ToolCallContext", "Peer", "Extension", "CancellationToken"];
 
-/// Adds the tools of a Rust file.
+/// Adds the tools in a Rust file.
 pub(super) fn find_all(code: &Code<'_>, found: &mut Vec<Found>) {
     for at in 0..code.tokens.len() {
         if code.mark(at) == Some('#') && code.mark(at + 1) == Some('[') {
@@ -23,7 +23,7 @@ pub(super) fn find_all(code: &Code<'_>, found: &mut Vec<Found>) {
     }
 }
 
-/// Returns `true` if a module that only exists in tests begins at `at`.
+/// Returns `true` if a module that exists only in tests begins at `at`.
 pub(super) fn is_test(code: &Code<'_>, at: usize) -> bool {
     let written = ["cfg", "test", "mod"].map(Some);
     code.mark(at) == Some('#') && [code.word(at + 2), code.word(at + 4), code.word(at + 7)] == written
@@ -120,7 +120,7 @@ fn function_parameters(code: &Code<'_>, open: usize) -> Vec<Parameter> {
     found
 }
 
-/// Returns `true` if no bracket that opens between `start` and `at` is still open.
+/// Returns `true` if no bracket opened between `start` and `at` is still open.
 fn is_outside(code: &Code<'_>, start: usize, at: usize) -> bool {
     (start..at).all(|inside| code.tokens[inside].partner <= inside || code.tokens[inside].partner < at)
 }
@@ -130,7 +130,7 @@ fn is_single_colon(code: &Code<'_>, at: usize) -> bool {
     is_colon(at) && !is_colon(at + 1) && !is_colon(at.wrapping_sub(1))
 }
 
-/// Returns the fields of the structure that is called `name`, as parameters.
+/// Returns the fields of the struct called `name`, as parameters.
 pub(super) fn struct_fields(code: &Code<'_>, name: &str) -> Option<Vec<Parameter>> {
     let is_struct = |at: &usize| code.word(*at) == Some("struct") && code.word(*at + 1) == Some(name);
     let at = (0..code.tokens.len()).find(is_struct)?;
@@ -187,7 +187,7 @@ fn parameter(name: &str, words: &[&str]) -> Parameter {
     }
 }
 
-/// Returns the type of JSON Schema for a type.
+/// Returns the JSON Schema type for a Rust type.
 fn kind(word: &str) -> Option<&'static str> {
     Some(match word {
         "String" | "str" | "PathBuf" | "Url" | "Uuid" | "char" => "string",

@@ -1,17 +1,17 @@
-//! Parameters of a tool, from a schema in code: JSON Schema, Zod and its relatives, or a class with fields.
+//! Parameters of a tool, from a schema in code: JSON Schema, Zod and similar libraries, or a class with fields.
 
 use super::python_fields::class_fields;
 use super::rust;
 use super::value::{Code, Entry, Link, Value, find};
 use crate::profile::Parameter;
 
-/// Words that make a schema optional when they are called on it.
+/// Methods that make a schema optional.
 const OPTIONAL: [&str; 6] = ["optional", "nullish", "default", "catch", "prefault", "exactOptional"];
 
-/// Maximum depth of schemas inside schemas.
+/// Maximum depth of nested schemas.
 const DEEPEST: usize = 8;
 
-/// Returns the parameters that a schema describes; `None` if the value is not a schema of an object.
+/// Returns the parameters that a schema describes; `None` if the value is not the schema of an object.
 pub(super) fn parameters(code: &Code<'_>, schema: &Value) -> Option<Vec<Parameter>> {
     object(code, schema, 0)
 }
@@ -55,7 +55,7 @@ fn of_map(code: &Code<'_>, entries: &[Entry], depth: usize) -> Option<Vec<Parame
         .then(|| entries.iter().map(|entry| one(code, &entry.key, &entry.value, depth + 1)).collect())
 }
 
-/// Returns `true` if a chain begins like a schema of a library: `z.`, `t.`, `Type.`, `v.`.
+/// Returns `true` if a chain begins like a schema from a library: `z.`, `t.`, `Type.`, `v.`.
 fn is_library(links: &[Link]) -> bool {
     links.len() > 1 && ["z", "zod", "t", "Type", "v", "s", "schema", "Schema"].contains(&links[0].name.as_str())
 }
@@ -81,7 +81,7 @@ fn of_chain(code: &Code<'_>, links: &[Link], depth: usize) -> Option<Vec<Paramet
                 found = found.or(argument(link).and_then(|inner| object(code, &inner, depth + 1)));
             }
             "model_json_schema" | "schema" | "schema_json" | "schema_for" | "schema_for_type" => {}
-            // The base of `Base.extend({…})`, or a class.
+            // The base in `Base.extend({…})`, or a class.
             name => {
                 let base = Value::Chain(vec![Link { name: name.to_owned(), arguments: None }]);
                 let of_class = || class_fields(code, name).or_else(|| rust::struct_fields(code, name));
@@ -146,7 +146,7 @@ fn of_library(code: &Code<'_>, links: &[Link], parameter: &mut Parameter, depth:
     }
 }
 
-/// Returns the type of JSON Schema for a function of a schema library.
+/// Returns the JSON Schema type for a function of a schema library.
 fn kind_of(name: &str) -> Option<&'static str> {
     Some(match name.to_ascii_lowercase().as_str() {
         "string" | "enum" | "nativeenum" | "literal" | "email" | "url" | "uuid" | "date" | "datetime" | "iso"

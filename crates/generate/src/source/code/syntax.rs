@@ -1,4 +1,4 @@
-//! Lexical rules of programming languages, as far as they matter for finding strings, names and brackets.
+//! Lexical rules of programming languages, as far as they are needed to find strings, names and brackets.
 
 /// Lexical rules of a language.
 #[derive(Debug, Clone, Copy)]
@@ -9,7 +9,7 @@ pub(crate) struct Syntax {
     pub hash_comments: bool,
     /// True if `//` and `/*` start comments.
     pub slash_comments: bool,
-    /// True if strings in three quotes exist.
+    /// True if strings in triple quotes exist.
     pub triple_quotes: bool,
     /// True if strings in backticks exist.
     pub backticks: bool,
@@ -77,7 +77,7 @@ const SCRIPT: Syntax = Syntax {
 };
 const PHP: Syntax = Syntax { slash_comments: true, triple_quotes: false, ..SCRIPT };
 
-/// Languages by the extension of their files.
+/// Languages, by the extensions of their files.
 const LANGUAGES: &[(&[&str], Syntax)] = &[
     (&["py", "pyw"], PYTHON),
     (&["ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs", "vue", "svelte"], JAVASCRIPT),
@@ -91,7 +91,7 @@ const LANGUAGES: &[(&[&str], Syntax)] = &[
     (&["php"], PHP),
 ];
 
-/// Returns the rules for files with this extension, if it is that of a language.
+/// Returns the rules for files with this extension, if it belongs to a known language.
 pub(crate) fn of_extension(extension: &str) -> Option<Syntax> {
     let extension = extension.to_ascii_lowercase();
     LANGUAGES.iter().find(|(known, _)| known.contains(&extension.as_str())).map(|(_, syntax)| *syntax)

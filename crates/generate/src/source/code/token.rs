@@ -3,7 +3,7 @@
 use super::literal::Literal;
 use super::syntax::{Family, SingleQuote, Syntax};
 
-/// Token of a source text.
+/// A token in a source text.
 #[derive(Debug, Clone)]
 pub(crate) struct Token<'t> {
     pub kind: TokenKind<'t>,
@@ -12,9 +12,9 @@ pub(crate) struct Token<'t> {
     pub end: usize,
     /// Line, from 1.
     pub line: usize,
-    /// Number of characters before it on its line if it is the first one there.
+    /// Number of characters that precede it on its line, if it is the first token there.
     pub indent: Option<usize>,
-    /// For a bracket: index of the matching one. For anything else, and without a match, its own index.
+    /// For a bracket: index of the matching bracket. For anything else, or if there is no match: its own index.
     pub partner: usize,
 }
 
@@ -25,14 +25,14 @@ pub(crate) enum TokenKind<'t> {
     Word(&'t str),
     /// String.
     Text(Literal),
-    /// Comment that documents what follows it.
+    /// Comment that documents the item after it.
     Doc(&'t str),
     /// Any other character.
     Mark(char),
 }
 
-/// Returns the tokens of `text`. Every input is accepted: a string without an end extends to the end of its line or of
-/// the text.
+/// Returns the tokens of `text`. Any input is accepted: an unclosed string extends to the end of its line or of the
+/// text.
 pub(crate) fn tokens(text: &str, syntax: Syntax) -> Vec<Token<'_>> {
     let mut scanner =
         Scanner { text, bytes: text.as_bytes(), syntax, at: 0, line: 1, line_start: 0, found: Vec::new() };
@@ -51,7 +51,7 @@ fn match_brackets(tokens: &mut [Token<'_>]) {
             '[' => ']',
             '{' => '}',
             ')' | ']' | '}' => {
-                // A bracket that does not match closes everything inside the one that does.
+                // A bracket closes all unmatched brackets inside its pair.
                 if let Some(found) = open.iter().rposition(|(_, expected)| *expected == mark) {
                     let (start, _) = open[found];
                     open.truncate(found);
@@ -137,7 +137,7 @@ impl<'t> Scanner<'t> {
         self.at += end;
     }
 
-    /// Returns `true` if a slash starts a regular expression here: no value precedes it.
+    /// Returns `true` if a slash here starts a regular expression, because no value precedes it.
     fn is_regex_next(&self) -> bool {
         match self.found.last().map(|token| &token.kind) {
             Some(TokenKind::Mark(mark)) => !matches!(mark, ')' | ']' | '}' | '<'),
@@ -234,7 +234,7 @@ impl<'t> Scanner<'t> {
         self.finish(start, literal, if is_closed { stop + delimiter.len() } else { stop });
     }
 
-    /// Returns the end of the content of a string, and whether its delimiter follows.
+    /// Returns the end of a string's content, and whether the closing delimiter follows.
     fn end_of_string(
         &self,
         inner: usize,
@@ -275,7 +275,7 @@ impl<'t> Scanner<'t> {
         self.line_start = inside.rfind('\n').map_or(begun, |last| start + last + 1);
     }
 
-    /// Reads a character in single quotes, or the quote alone.
+    /// Reads a character in single quotes, or only the quote.
     fn character(&mut self) {
         let start = self.at;
         let mut letters = self.rest().char_indices().skip(1);

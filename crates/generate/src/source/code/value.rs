@@ -1,5 +1,5 @@
-//! Reads literal values out of tokens: texts, lists, maps, calls and names. Everything else is skipped, so that a map
-//! with a function in it can still be read.
+//! Reads literal values from tokens: strings, lists, maps, calls and names. Everything else is skipped, so that a map
+//! that contains a function can still be read.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -8,35 +8,35 @@ use super::literal::Literal;
 use super::syntax::Family;
 use super::token::{Token, TokenKind};
 
-/// Maximum depth of nested values and of names that refer to names.
+/// Maximum depth of nested values, and of names that refer to other names.
 const DEEPEST: usize = 48;
 
-/// Maximum number of values that are read for one file.
+/// Maximum number of values that are read in one file.
 const MOST_VALUES: usize = 400_000;
 
-/// Value in a source text.
+/// A value in a source text.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Text(Literal),
     List(Vec<Value>),
     Map(Vec<Entry>),
-    /// Name with the calls on it, such as `z.string().optional()`.
+    /// A name with the calls on it, such as `z.string().optional()`.
     Chain(Vec<Link>),
     /// Anything else.
     Other,
 }
 
-/// Entry of a map, or argument of a call.
+/// An entry in a map, or an argument of a call.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    /// Name; empty for an argument without one.
+    /// Name; empty for an argument without a name.
     pub key: String,
     pub value: Value,
-    /// Index of the token with which it begins.
+    /// Index of its first token.
     pub at: usize,
 }
 
-/// Part of a chain.
+/// A part of a chain.
 #[derive(Debug, Clone)]
 pub(crate) struct Link {
     pub name: String,
@@ -45,7 +45,7 @@ pub(crate) struct Link {
 }
 
 impl Value {
-    /// Returns the text, also if a conversion such as `.into()` follows it.
+    /// Returns the string, even if a conversion such as `.into()` follows it.
     pub fn as_text(&self) -> Option<&Literal> {
         match self {
             Self::Text(text) => Some(text),
@@ -53,7 +53,7 @@ impl Value {
         }
     }
 
-    /// Returns the value of a key of a map.
+    /// Returns the value for a key in a map.
     pub fn get(&self, key: &str) -> Option<&Value> {
         match self {
             Self::Map(entries) => find(entries, key),
@@ -72,11 +72,11 @@ pub(crate) fn find<'e>(entries: &'e [Entry], key: &str) -> Option<&'e Value> {
     entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
 }
 
-/// Tokens of a file, with the places where its names are defined.
+/// Tokens of a file, with the locations where its names are defined.
 pub(crate) struct Code<'t> {
     pub tokens: Vec<Token<'t>>,
     pub family: Family,
-    /// Index of the first token of the value of each variable and constant.
+    /// For each variable and constant, the index of the first token of its value.
     definitions: HashMap<&'t str, usize>,
     left: Cell<usize>,
 }
@@ -84,7 +84,7 @@ pub(crate) struct Code<'t> {
 impl<'t> Code<'t> {
     pub fn new(tokens: Vec<Token<'t>>, family: Family) -> Self {
         let mut code = Self { tokens, family, definitions: HashMap::new(), left: Cell::new(MOST_VALUES) };
-        // In round and square brackets, `name = value` is an argument.
+        // Inside round and square brackets, `name = value` is an argument.
         let mut inside_until = 0;
         for at in 0..code.tokens.len() {
             if matches!(code.mark(at), Some('(' | '[')) && at >= inside_until {
@@ -115,7 +115,7 @@ impl<'t> Code<'t> {
         if self.is_assignment(at + 1) {
             return Some((name, at + 2));
         }
-        // A type may stand between the name and the value.
+        // A type may come between the name and the value.
         if self.mark(at + 1) != Some(':') {
             return None;
         }
@@ -158,7 +158,7 @@ impl<'t> Code<'t> {
         self.tokens.get(at).map_or(at, |token| token.partner.max(at)) + 1
     }
 
-    /// Returns the index of the comma or closing bracket that ends the value that begins at `at`.
+    /// Returns the index of the comma or closing bracket that ends the value beginning at `at`.
     pub fn end_of_value(&self, at: usize) -> usize {
         let mut at = at;
         while at < self.tokens.len() && !matches!(self.mark(at), Some(',' | ';' | ')' | ']' | '}')) {
@@ -167,7 +167,7 @@ impl<'t> Code<'t> {
         at
     }
 
-    /// Returns the ranges between the commas inside the bracket at `open`. Commas between angle brackets do not count.
+    /// Returns the ranges between the commas inside the bracket at `open`. Commas inside angle brackets are ignored.
     pub fn parts(&self, open: usize) -> Vec<(usize, usize)> {
         let end = self.tokens[open].partner;
         let (mut found, mut start, mut depth, mut at) = (Vec::new(), open + 1, 0_usize, open + 1);
@@ -194,7 +194,7 @@ impl<'t> Code<'t> {
         self.nested(at, 0)
     }
 
-    /// Returns the value of a name that the file defines; other values stay as they are.
+    /// Returns the value of a name that is defined in the file; other values are returned unchanged.
     pub fn resolved(&self, value: Value) -> Value {
         let mut value = value;
         for _ in 0..DEEPEST {
@@ -224,7 +224,7 @@ impl<'t> Code<'t> {
         }
     }
 
-    /// Reads strings that follow each other or are added, and the conversions after them.
+    /// Reads strings that are adjacent or concatenated, and the conversions after them.
     fn joined_text(&self, at: usize) -> (Value, usize) {
         let (mut text, mut at) = (Literal::default(), at);
         while let Some(part) = self.text(at) {
@@ -257,7 +257,7 @@ impl<'t> Code<'t> {
         at
     }
 
-    /// Reads an expression in brackets. Several values are a list.
+    /// Reads an expression in brackets. Several values form a list.
     fn in_brackets(&self, at: usize, depth: usize) -> (Value, usize) {
         let end = self.after(at);
         let mut items = self.entries(at, depth);
@@ -270,7 +270,7 @@ impl<'t> Code<'t> {
 
     fn list(&self, at: usize, depth: usize) -> Value {
         let entries = self.entries(at, depth);
-        // Arrays of PHP have keys.
+        // Arrays in PHP may have keys.
         match entries.iter().any(|entry| !entry.key.is_empty()) {
             true => Value::Map(entries),
             false => Value::List(entries.into_iter().map(|entry| entry.value).collect()),
@@ -293,7 +293,7 @@ impl<'t> Code<'t> {
     fn map(&self, at: usize, depth: usize) -> Value {
         let mut entries = self.entries(at, depth);
         for entry in entries.iter_mut().filter(|entry| entry.key.is_empty()) {
-            // `{ name, parameters }` has the names of variables.
+            // In `{ name, parameters }`, the values are the variables with these names.
             if let Value::Chain(links) = &entry.value
                 && let [Link { name, arguments: None }] = links.as_slice()
             {
@@ -303,7 +303,8 @@ impl<'t> Code<'t> {
         Value::Map(entries)
     }
 
-    /// Reads what is between the bracket at `open` and its partner: values that commas separate, some with a name.
+    /// Reads the content between the bracket at `open` and its partner: values separated by commas, some of them
+    /// named.
     fn entries(&self, open: usize, depth: usize) -> Vec<Entry> {
         let end = self.tokens[open].partner;
         let mut entries = Vec::new();
@@ -336,7 +337,7 @@ impl<'t> Code<'t> {
         Some((key.to_owned(), value))
     }
 
-    /// Reads a name with everything that is called on it. A macro stands for its argument: `json!({…})`.
+    /// Reads a name with everything that is called on it. A macro is replaced by its argument: `json!({…})`.
     fn chain(&self, at: usize, depth: usize) -> (Value, usize) {
         let mut links: Vec<Link> = Vec::new();
         let mut at = at;
@@ -371,7 +372,8 @@ impl<'t> Code<'t> {
         (self.unwrapped(links), at)
     }
 
-    /// Reads the arguments of a macro, which begin at `at`: texts of `concat!`, the format of `format!`, or a value.
+    /// Reads the arguments of a macro, which begin at `at`: the strings in `concat!`, the format string of `format!`,
+    /// or a value.
     fn of_macro(&self, name: &str, at: usize, depth: usize) -> Value {
         let value = match self.mark(at) {
             Some('{') if self.text(at + 1).is_none() => self.map(at, depth + 1),
@@ -387,7 +389,8 @@ impl<'t> Code<'t> {
         }
     }
 
-    /// Returns the text in `String::from("…")`, `dedent("…")` and `["…", "…"].join("\n")`; other chains stay.
+    /// Returns the string in `String::from("…")`, `dedent("…")` and `["…", "…"].join("
+    /// ")`; other chains are returned unchanged.
     fn unwrapped(&self, links: Vec<Link>) -> Value {
         const WRAPPERS: [&str; 9] =
             ["from", "dedent", "cleandoc", "stripIndent", "stripIndents", "oneLine", "trim", "Some", "Cow"];
@@ -421,7 +424,7 @@ impl<'t> Code<'t> {
     }
 }
 
-/// Returns the texts of a list as one text.
+/// Joins the strings in a list.
 pub(crate) fn joined(items: &[Value], separator: &str) -> Option<Literal> {
     let mut text = Literal::default();
     for item in items {

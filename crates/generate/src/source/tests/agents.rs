@@ -1,4 +1,4 @@
-//! Discovery of the agents in `specimens/agents/`, and of single definitions in other shapes.
+//! Discovery of the agents in `specimens/agents/`, and of single definitions in other forms.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use mask::Mask;
 use super::super::discover;
 use crate::profile::{Evidence, Fact, Parameter, Profile, ToolFact, TraitKind};
 
-/// Returns the profile of an agent in `specimens/agents/`, after all its evidence was compared with its files.
+/// Returns the profile of an agent in `specimens/agents/`, after comparing all its evidence with its files.
 fn agent(name: &str) -> Profile {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../specimens/agents");
     let sources = discover(&[(root.join(name), name.to_owned())], &[], &Mask::of([]));
@@ -273,7 +273,7 @@ fn definitions_of_other_libraries_and_languages_are_found() {
 }
 
 #[test]
-fn code_that_is_not_a_tool_is_not_taken_for_one() {
+fn code_that_is_not_a_tool_is_not_mistaken_for_one() {
     for (file, text) in [
         (
             "a.py",
@@ -318,7 +318,7 @@ fn ignored_large_and_binary_files_are_left_out_and_the_large_ones_are_reported()
 }
 
 #[test]
-fn secrets_in_source_files_are_removed_and_lines_stay() {
+fn secrets_in_source_files_are_removed_and_line_numbers_stay() {
     let dir = tempfile::tempdir().unwrap();
     let code = "api_key = \"hunter22-hunter22\"\nSYSTEM_PROMPT = \"\"\"You are a bot with the code hunter22-hunter22.\nNever tell \
                 the key sk-ant-api03-abcdefghijklmnopqrstuvwx.\nNever say plum-tree-4711.\"\"\"\nKEY = \"\"\"\n-----BEGIN RSA PRIVATE \

@@ -1,4 +1,4 @@
-//! Tests of judges that answer, fail and disagree.
+//! Tests with judges that answer, fail and disagree.
 
 mod injections;
 
@@ -243,7 +243,7 @@ async fn a_scripted_judge_is_asked_sequentially() {
     assert!(findings.iter().all(|finding| finding.status == Status::Met), "{findings:#?}");
 }
 
-/// Server that returns the same answer to every request while it is alive.
+/// Server that returns the same answer to every request during its lifetime.
 struct Server {
     address: SocketAddr,
     closed: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! Tests of values that are missing, and of expectations about their parts.
+//! Tests with missing values, and with expectations about their parts.
 
 use expect::Pass;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Tests that statements about undecided parts hold for every possible decision: the verdict, the range of the score
+//! Tests that statements about undecided parts hold for every possible decision: the verdict, the range of the score,
 //! and the critical failures.
 
 use std::path::Path;

@@ -278,7 +278,7 @@ fn an_operator_can_ask_the_engine_to_match_its_parts() {
     assert_eq!(modules.status(both, json!({"$op": 3}), &json!(4)), Status::Unmet);
 }
 
-/// Operator that matches each item of a list with weights, the same way as the built-in operators.
+/// Operator that matches each item of a list with weights, like the built-in operators.
 const PARTS: &str = "
     export default async function parts(actual, expected, ctx, validate) {
         const weights = ctx.distribute(expected.map(item => item?.$score))

@@ -1,4 +1,4 @@
-//! Tests of expectations about an agent's whole result, in a scenario: its messages, calls, changes and usage.
+//! Tests of expectations about an agent's whole result in a scenario: its messages, calls, changes and usage.
 
 use model::{
     Change, Evidence, FileChange, Finding, Repository, Status, Step, Tokens, ToolCall, ToolResult, Trace, Usage,
@@ -34,7 +34,7 @@ fn finished(text: &str, output: u64) -> Step {
     }
 }
 
-/// Returns evidence with two questions of the user, four calls in three turns, and one call of a sub-agent.
+/// Returns evidence with two questions from the user, four calls in three turns, and one call by a sub-agent.
 fn story() -> Evidence {
     let steps = [
         user(1, "What is the weather in Ulm?"),

@@ -1,4 +1,4 @@
-//! Tests of known faults of the original engine that are fixed here, one fact each. The numbers are those of the
+//! Tests of known faults in the original engine that are fixed here, one fact each. The numbers are those of the
 //! faults.
 
 use expect::{Budget, Data, Expectation, Pass, Rules, Shares, Strict};
@@ -317,7 +317,7 @@ fn critical_applies_inside_every_operator() {
         assert_eq!(found.pass, Pass::No, "{expected}");
         assert!(!critical(&found).is_empty(), "{expected}: {:#?}", found.flaws);
     }
-    // A branch that is not needed, and a mismatch inside of `$not`, do not fail the whole.
+    // A branch that is not needed, and a mismatch inside `$not`, do not fail the whole.
     for (expected, actual) in [
         (json!({"$or": [{"$expect": "zz", "$critical": true}, "x"]}), json!("x")),
         (json!({"$not": {"$expect": "zz", "$critical": true}}), json!("x")),
@@ -860,8 +860,8 @@ fn items_are_sorted_by_paths() {
     holds(&json!({"$sort": {"$by": "u.age", "$first": {"u.age": 1}, "$nth": {"$index": 1, "u.age": 2}}}), &people);
     holds(&json!({"$sort": {"$by": "-u.age", "$first": {"u.age": 3}}}), &people);
     for nameless in ["-", ""] {
-        refused(&json!({"$sort": {"$by": nameless}}), "names no field");
-        refused(&json!({"$sort": {"$by": ["u", nameless]}}), "names no field");
+        refused(&json!({"$sort": {"$by": nameless}}), "does not name a field");
+        refused(&json!({"$sort": {"$by": ["u", nameless]}}), "does not name a field");
     }
 }
 

@@ -51,7 +51,7 @@ fn found(expected: &Value, actual: &Value) -> Found {
     found_by(&Rules::default(), expected, actual)
 }
 
-/// Same as `found`, for the whole result of an agent.
+/// Like `found`, for an agent's whole result.
 fn found_in_result(expected: &Value, actual: &Value) -> Found {
     let mut problems = Vec::new();
     let expectation = Expectation::from_result(&node(expected), Rules::default(), &host(), None, &mut problems);
@@ -77,7 +77,7 @@ fn fails(expected: &Value, actual: &Value, at: &[&str]) {
 fn refused(expected: &Value, words: &str) {
     let (expectation, problems) = read(&Rules::default(), expected);
     assert!(problems.iter().any(|problem| problem.contains(words)), "{expected}: {problems:#?}");
-    // If it is used all the same, it does not pass.
+    // If it is used anyway, it does not pass.
     assert_ne!(expectation.judge(Some(&Value::Null), &Data::default()).pass, Pass::Yes);
 }
 

@@ -62,7 +62,7 @@ impl Host for Stopping {
     }
 }
 
-/// Judges `actual`. Returns how often `/stop/` was tried as well.
+/// Judges `actual`. Also returns how often `/stop/` was tried.
 fn tried(expected: &Value, actual: &Value) -> (Found, usize) {
     let tried = Arc::new(AtomicUsize::new(0));
     let host: Arc<dyn Host> = Arc::new(Stopping { engine: host(), tried: Arc::clone(&tried) });
@@ -172,7 +172,7 @@ fn a_threshold_decides_if_both_ends_of_the_range_agree() {
     assert_eq!(judged(&or, &json!("x")).0, Pass::Unknown);
 }
 
-/// Judges an assertion of three equal parts, of which `b` fails and `c` is undecided.
+/// Judges an assertion with three equal parts, of which `b` fails and `c` is undecided.
 fn thirds(pass_score: f64, b: Value, c: Value) -> (Status, Finding) {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("op.js"), "export default () => { throw new Error('no idea') }").unwrap();
@@ -233,7 +233,7 @@ fn an_older_record_without_a_range_keeps_its_verdict() {
 fn a_sequence_keeps_track_of_undecided_items() {
     let steps = |steps: Value| json!({"$sequence": steps});
     for (expected, actual, wanted) in [
-        // One item cannot be both steps, whichever it is. What an undecided item that is not a step scores is not
+        // One item cannot be both steps, whichever it is. The score of an undecided item that is not a step is not
         // known.
         (steps(json!([STOP, "b"])), json!(["b"]), (Pass::No, 50, 100)),
         (steps(json!([{"$or": ["b", STOP]}, "b"])), json!(["x", "b"]), (Pass::Unknown, 50, 100)),

@@ -1,4 +1,4 @@
-//! Tests of descriptions of expected values, where they differ from the value as written.
+//! Tests for descriptions of expected values that differ from the value as written.
 
 use serde_json::{Value, json};
 

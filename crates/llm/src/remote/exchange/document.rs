@@ -11,7 +11,8 @@ use super::{Arriving, Attempt, Exchange};
 use crate::{Failure, Policy, Request};
 
 impl Exchange {
-    /// Sends `body` to `path` below the vendor's address, or fetches `path` without a body. `path` may have a query.
+    /// Sends `body` to `path` below the vendor's address, or fetches `path` if there is no body. `path` may have a
+    /// query.
     pub(in crate::remote) async fn call(
         &self,
         path: &str,

@@ -9,7 +9,7 @@ use crate::wire::parts::{add, arguments, function_json, put, put_list, text, who
 use crate::wire::{Assemble, BadResponse, Dialect, Progress, ReportedError};
 use crate::{Block, Message, Reply, Request, ResponseSchema, Role, StopReason};
 
-/// Default maximum number of tokens of a reply: the vendor requires one, and some old models do not accept a large
+/// Default maximum number of tokens in a reply. The vendor requires one, and some old models do not accept a large
 /// one.
 const MAX_TOKENS: u64 = 32_000;
 const MAX_TOKENS_OF_OLD_MODELS: &[(&str, u64)] =
@@ -23,7 +23,7 @@ impl Dialect for Client {
         let mut body = Map::new();
         body.insert("model".into(), json!(request.model));
         body.insert("max_tokens".into(), json!(request.max_tokens.unwrap_or_else(|| most_tokens(&request.model))));
-        // A conversation with tools continues, so its contents so far are worth caching at the vendor.
+        // A conversation with tools will continue, so it is worth caching its contents so far at the vendor.
         let is_long = !request.tools.is_empty();
         let mut system = system(request);
         let mut messages = messages(&request.messages);
@@ -83,7 +83,7 @@ fn most_tokens(model: &str) -> u64 {
     MAX_TOKENS_OF_OLD_MODELS.iter().find(|(name, _)| model.starts_with(name)).map_or(MAX_TOKENS, |(_, most)| *most)
 }
 
-/// Formats the system prompt as blocks; the harness's messages within the conversation are appended.
+/// Formats the system prompt as blocks, followed by the harness's messages within the conversation.
 fn system(request: &Request) -> Vec<Value> {
     let within = request.messages.iter().filter(|message| message.role == Role::System).map(Message::spoken);
     let texts = request.system.iter().cloned().chain(within).filter(|text| !text.trim().is_empty());
@@ -153,7 +153,7 @@ fn stop_reason(word: Option<&str>) -> StopReason {
     }
 }
 
-/// Reads the usage. Here the three kinds of input do not overlap, and the output includes the reasoning.
+/// Reads the usage. In this format, the three kinds of input do not overlap, and the output includes the reasoning.
 fn tokens(usage: &Value) -> Option<Tokens> {
     let of = |key: &str| whole(usage, &[key]);
     Some(Tokens {
@@ -165,7 +165,7 @@ fn tokens(usage: &Value) -> Option<Tokens> {
     })
 }
 
-/// Converts the call of the schema's tool to a reply with the arguments as text.
+/// Converts the call to the schema's tool to a reply whose text is the arguments.
 fn unwrapped(mut reply: Reply, schema: Option<&ResponseSchema>) -> Reply {
     let is_answer = |block: &Block| matches!(block, Block::ToolUse { name, .. } if schema.is_some_and(|schema| *name == schema.name));
     if !reply.content.iter().any(is_answer) {
@@ -186,7 +186,7 @@ fn unwrapped(mut reply: Reply, schema: Option<&ResponseSchema>) -> Reply {
     reply
 }
 
-/// Message that is being received.
+/// A message that is being received.
 #[derive(Default)]
 struct PartialReply {
     asked: String,
@@ -198,7 +198,7 @@ struct PartialReply {
     complete: bool,
 }
 
-/// Block that is being received.
+/// A block that is being received.
 struct Piece {
     begun: Value,
     /// Concatenated deltas: text, reasoning, or arguments as text.
@@ -261,7 +261,7 @@ impl Assemble for PartialReply {
 }
 
 impl PartialReply {
-    /// Replaces the numbers of earlier events with those of later ones: each is a total.
+    /// Replaces the numbers from earlier events with those from later ones, because each is a total.
     fn count(&mut self, usage: Option<&Value>) {
         let entries = usage.and_then(Value::as_object).into_iter().flatten();
         for (key, value) in entries.filter(|(_, value)| !value.is_null()) {

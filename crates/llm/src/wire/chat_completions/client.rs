@@ -13,7 +13,7 @@ use crate::{Block, Message, Reply, Request, Role, StopReason, ToolSpec};
 
 /// Client side of Chat Completions.
 pub(crate) struct Client {
-    /// Name of the field for the token limit: the vendor renamed it, and others use the old name.
+    /// Name of the field for the token limit. The vendor renamed it, and others use the old name.
     pub(crate) limit: &'static str,
 }
 
@@ -88,7 +88,7 @@ fn assistant(message: &Message) -> Value {
     written
 }
 
-/// Adds the tool results first, one message each: the format requires them directly after the calls.
+/// Adds the tool results first, one message each, because the format requires them directly after the calls.
 fn user(message: &Message, all: &mut Vec<Value>) {
     let mut parts = Vec::new();
     for block in &message.content {
@@ -103,7 +103,7 @@ fn user(message: &Message, all: &mut Vec<Value>) {
     }
     match parts.as_slice() {
         [] => {}
-        // Servers that do not support parts support a plain text.
+        // Servers that do not support parts support plain text.
         [only] if text(only, "type") == Some("text") => all.push(json!({"role": "user", "content": only["text"]})),
         _ => all.push(json!({"role": "user", "content": parts})),
     }
@@ -113,7 +113,7 @@ fn tool(tool: &ToolSpec) -> Value {
     json!({"type": "function", "function": function_json(tool, "parameters")})
 }
 
-/// Response that is being received.
+/// A response that is being received.
 #[derive(Default)]
 struct PartialReply {
     id: String,
@@ -126,7 +126,7 @@ struct PartialReply {
     usage: Value,
 }
 
-/// Call that is being received.
+/// A call that is being received.
 #[derive(Default)]
 struct Call {
     id: String,
@@ -182,7 +182,7 @@ impl PartialReply {
     fn call(&mut self, at: Option<u64>, piece: &Value) {
         let index = at.or_else(|| piece.get("index").and_then(Value::as_u64));
         let id = text(piece, "id").unwrap_or_default();
-        // Without an index, a piece with a new id starts a call.
+        // If there is no index, a piece with a new id starts a call.
         let last = self.calls.keys().next_back().copied();
         let index = index.unwrap_or_else(|| match last {
             Some(last) if id.is_empty() || self.calls.get(&last).is_some_and(|call| call.id == id) => last,

@@ -117,7 +117,7 @@ impl Wire for ChatCompletions {
     }
 }
 
-/// Adds one message of the wire format to `request`. Tool results belong to the user's next message.
+/// Adds one message in the wire format to `request`. Tool results become part of the user's next message.
 fn read_message(request: &mut Request, value: Value, index: usize) -> Result<(), Rejection> {
     let Value::Object(mut fields) = value else {
         return Err(rejection(format!("messages.{index}: an object is required")));
@@ -178,7 +178,7 @@ fn assistant(fields: &Map<String, Value>, blocks: Vec<Block>) -> Message {
     Message { role: Role::Assistant, content }
 }
 
-/// Reads a string, or a list of parts.
+/// Reads a string or a list of parts.
 fn content(value: Value, index: usize) -> Result<Vec<Block>, Rejection> {
     match value {
         Value::String(text) => Ok(vec![Block::Text { text }]),

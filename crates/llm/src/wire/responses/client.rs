@@ -24,7 +24,7 @@ impl Dialect for Client {
         put(&mut body, "instructions", system(request));
         body.insert("input".into(), Value::Array(of_messages(&request.messages)));
         put_list(&mut body, "tools", request.tools.iter().map(tool).collect());
-        // The vendor stores nothing unless that is requested, so reasoning is sent along with the conversation.
+        // The vendor stores nothing unless requested, so reasoning is sent along with the conversation.
         if !request.extra.contains_key("store") {
             body.insert("store".into(), json!(false));
             if reasons(&request.model) {
@@ -71,7 +71,7 @@ fn tool(tool: &ToolSpec) -> Value {
     Value::Object(written)
 }
 
-/// Reads a complete response. `items` are those of a stream: some servers leave them out at its end.
+/// Reads a complete response. `items` are those of a stream, because some servers leave them out at its end.
 fn read(asked: &str, document: &Value, items: Option<BTreeMap<u64, Value>>) -> Result<Reply, BadResponse> {
     let status = text(document, "status");
     let error = document.get("error").filter(|error| !error.is_null());
@@ -103,8 +103,8 @@ fn read(asked: &str, document: &Value, items: Option<BTreeMap<u64, Value>>) -> R
     Ok(reply)
 }
 
-/// Response that is being received. Each item is sent complete at its end, and the response is sent complete at the
-/// end; the pieces in between contain nothing new.
+/// A response that is being received. Each item is sent complete at its end, and so is the response; the pieces in
+/// between contain nothing new.
 #[derive(Default)]
 struct PartialReply {
     asked: String,
@@ -136,7 +136,7 @@ impl Assemble for PartialReply {
             }
             Some(_) => {}
             None => {
-                // Servers that are only compatible report errors without a type.
+                // Servers that are merely compatible report errors without a type.
                 if let Some(error) =
                     event.get("error").filter(|error| !error.is_null()).and(ReportedError::from_document(&event))
                 {

@@ -56,7 +56,7 @@ fn of_blocks(blocks: &[Block], role: &str, kind: &str, items: &mut Vec<Value>) {
     flush(&mut parts, items);
 }
 
-/// Returns the item in a signature: the vendor's whole item, to be sent back unchanged.
+/// Returns the item in a signature: the vendor's complete item, which must be sent back unchanged.
 fn sealed(signature: &str) -> Option<Value> {
     serde_json::from_str(signature).ok().filter(|item| text(item, "type") == Some("reasoning"))
 }

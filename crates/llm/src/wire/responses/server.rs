@@ -99,7 +99,7 @@ impl Wire for Responses {
     }
 }
 
-/// Adds one item of the wire format to `request`. Consecutive items of one role become one message.
+/// Adds one item in the wire format to `request`. Consecutive items with the same role become one message.
 fn read_item(request: &mut Request, item: Value) -> Result<(), Rejection> {
     if !item.is_object() {
         return Err(rejection("input: a list of objects is required"));
@@ -117,7 +117,7 @@ fn read_item(request: &mut Request, item: Value) -> Result<(), Rejection> {
     match request.messages.last_mut() {
         Some(last) if last.role == role && role == Role::Assistant => last.content.extend(content),
         Some(last) if last.role == role && role == Role::User && is_answer => last.content.extend(content),
-        // A message of the user after tool results is merged with them.
+        // A user message after tool results is merged with them.
         Some(last)
             if last.role == role
                 && role == Role::User
@@ -156,8 +156,7 @@ fn plain(mut item: Value) -> Value {
     item
 }
 
-/// Adds a tool. Tools of a namespace are called `NAMESPACE.NAME`, except for those of the default namespace
-/// `functions`.
+/// Adds a tool. Tools in a namespace are called `NAMESPACE.NAME`, except those in the default namespace `functions`.
 fn take_tool(tools: &mut Vec<ToolSpec>, value: Value, namespace: Option<&str>) -> Result<(), Rejection> {
     let inner = value.get("tools").and_then(Value::as_array).filter(|_| text(&value, "type") == Some("namespace"));
     if let Some(inner) = inner {
@@ -183,7 +182,7 @@ fn tool(value: Value) -> Result<ToolSpec, Rejection> {
     function(extra, "parameters")
 }
 
-/// Takes the effort if it is the only reasoning setting; otherwise all of them stay in place.
+/// Takes the effort if it is the only reasoning setting; otherwise, all of them stay.
 fn effort(fields: &mut Map<String, Value>) -> Option<String> {
     let reasoning = fields.get("reasoning")?.as_object()?;
     let effort = reasoning.get("effort")?.as_str()?.to_owned();
@@ -253,7 +252,8 @@ fn tool_call(id: &str, call: &str, name: &str, input: &Value) -> Value {
         None => (None, name),
     };
     let (kind, key) = match input {
-        Value::String(_) => ("custom_tool_call", "input"),
+        // The arguments of a function that are not valid JSON are text, too.
+        Value::String(text) if !text.starts_with("{\"") => ("custom_tool_call", "input"),
         _ => ("function_call", "arguments"),
     };
     let mut item = json!({"type": kind, "id": id, "status": "completed", "call_id": call, "name": name});

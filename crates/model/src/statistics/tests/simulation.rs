@@ -49,7 +49,8 @@ fn wilsons_interval_covers_95_percent_on_average_by_calculation() {
 fn the_interval_of_shares_covers_95_percent_even_where_failures_are_rare() {
     let mut chance = Chance::new(2);
     for n in [3, 5, 10, 30] {
-        // Usually almost everything is met, and rarely nothing. Student's interval covers only 40 to 80 % of these.
+        // Usually almost everything is met, and rarely nothing. Student's interval covers only 40 to 80 % of such
+        // data.
         let mean = 0.95 * 0.95;
         let covered = (0..2_000).filter(|_| {
             let values: Vec<f64> =
@@ -126,8 +127,8 @@ fn the_test_detects_a_large_difference() {
     assert!(seen as f64 / f64::from(rounds) > 0.95, "{seen}");
 }
 
-/// Simulates a trial of two assertions that hold with the probabilities `likely`. Whether each is decided is
-/// independent of that: the judge of the second one fails in a share of `away` of the trials.
+/// Simulates a trial with two assertions that hold with the probabilities `likely`. Whether each is decided is
+/// independent of that: the judge for the second one fails in a share of `away` of the trials.
 fn judged_trial(chance: &mut Chance, case: u64, likely: [f64; 2], away: f64) -> Observation<u64> {
     let holds = likely.map(|likely| chance.unit() < likely);
     let is_decided = [true, chance.unit() >= away];
@@ -173,7 +174,7 @@ fn an_unavailable_judge_does_not_bias_differences() {
         let mut arm = |likely: [f64; 2]| -> Vec<_> {
             (0..30_000).map(|index| judged_trial(&mut chance, index % 30, likely, away)).collect()
         };
-        // The skill helps with the first assertion and has no effect on the second one.
+        // The skill helps with the first assertion and has no effect on the second.
         let delta = Delta::between(&arm([0.9, 0.6]), &arm([0.4, 0.6]));
         let near = |apart: Option<Difference>, truth: f64| (apart.unwrap().mean - truth).abs() < 0.02;
         assert!(near(delta.pass_rate, 0.5 * away + 0.25 * (1.0 - away)), "{away}: {:?}", delta.pass_rate);

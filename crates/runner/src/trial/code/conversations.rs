@@ -1,11 +1,11 @@
-//! Further conversations of a scenario, with the same agent or with another agent that the project configures.
+//! Further conversations in a scenario, with the same agent or with another agent that the project configures.
 
 use std::sync::Arc;
 
 use agent::{Agent, Configured, Endpoint, Session, SessionContext, Setup};
 use sandbox::Breakage;
 
-/// The open conversations, and the context to open more.
+/// The open conversations, and the context for opening more.
 pub(in crate::trial) struct Conversations {
     context: SessionContext,
     /// Agent of the first conversation.
@@ -29,8 +29,8 @@ impl Conversations {
         self.open.iter_mut().find(|(known, _)| known == name).map(|(_, session)| session)
     }
 
-    /// Opens the conversation called `name`: with the agent that the project configures by this name, else with the
-    /// scenario's own.
+    /// Opens the conversation called `name`: with the agent that the project configures under this name, otherwise
+    /// with the scenario's own.
     pub(in crate::trial) async fn open(&mut self, name: &str) -> Result<(), Breakage> {
         let mut context = SessionContext { conversation: Some(name.to_owned()), ..self.context.clone() };
         let mut agent = self.agent;

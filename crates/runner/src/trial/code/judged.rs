@@ -1,4 +1,4 @@
-//! Claims of a scenario, graded while it runs.
+//! A scenario's claims, graded while it runs.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +21,7 @@ pub(super) struct PendingClaim {
 }
 
 impl RunningScenario<'_> {
-    /// Grades a claim by the current evidence. One that needs a judge waits for [`consult`](Self::consult).
+    /// Grades a claim with the current evidence. One that needs a judge waits for [`consult`](Self::consult).
     pub(super) async fn assert(&mut self, request: u64, claim: &AssertionCall) -> Result<(), Breakage> {
         let open = |check| PendingClaim { request, number: claim.number, began: Instant::now(), check };
         let planned = self.attempt.planned;
@@ -77,7 +77,7 @@ impl RunningScenario<'_> {
         Ok(())
     }
 
-    /// Returns the evidence for `check`, including its probes of the sandbox; or the finding, if there is no sandbox.
+    /// Returns the evidence for `check`, including its probes of the sandbox, or the finding if there is no sandbox.
     async fn evidence_for(&mut self, check: &Check) -> Result<Result<Evidence, Box<Finding>>, Breakage> {
         let needs = check.needs();
         if needs.is_empty() {

@@ -1,4 +1,4 @@
-//! Replies of the agent, as scenarios see them.
+//! The agent's replies, as scenarios see them.
 
 use model::Trace;
 use script::Value;
@@ -35,7 +35,7 @@ pub(super) fn reply(trace: &Trace, number: usize) -> Value {
         ]);
         map.push(("tokenUsage".to_owned(), used));
     }
-    // The body of an answer over HTTP is kept in addition to the parts that were read from it.
+    // The body of an HTTP response is kept in addition to the parts that were read from it.
     let raw = part.result.as_deref().map(|result| result.get("raw").unwrap_or(result));
     map.extend(raw.map(|raw| ("raw".to_owned(), Value::from(raw))));
     Value::Map(map)

@@ -307,14 +307,14 @@ async fn an_endless_loop_and_a_memory_bomb_stop_only_their_own_trials() {
     let reason = |at: usize| records[at].reason.clone().unwrap();
     assert!(
         reason(0).ends_with(
-            "loop.test.ts:5:3: the scenario was stopped after 0.3 s (`timeout` of the scenario): it was still running"
+            "loop.test.ts:5:3: the scenario was stopped after 0.3 s (`timeout` in the scenario): it was still running"
         ),
         "{}",
         reason(0)
     );
     assert!(describe(&records[0])[0].starts_with("contains-1 met"));
     let last = describe(&records[1]).pop().unwrap();
-    assert!(last.ends_with("(`timeout` of the scenario): it waited for a timer"), "{last}");
+    assert!(last.ends_with("(`timeout` in the scenario): it waited for a timer"), "{last}");
     assert!(reason(2).contains("it waits for a promise that is never settled"), "{}", reason(2));
     assert!(reason(3).ends_with("the scenario needed more than 128 MiB of memory"), "{}", reason(3));
     for record in [&records[0], &records[2], &records[3]] {
@@ -494,15 +494,14 @@ async fn a_module_that_no_longer_loads_breaks_its_trial() {
     assert!(record.reason.unwrap().contains("has changed"));
 }
 
-/// An agent that counts the messages of a conversation.
+/// An agent that counts the messages in a conversation.
 const COUNTING: &str = "let heard = 0;
 export const send = (message, { conversationId, options }) =>
   `${options.name} heard ${++heard}: ${message} in ${conversationId}`;
 ";
 
 impl Play {
-    /// Configures the agents of the project: `own`, which scenarios run with, `other`, and `gone`, which cannot be
-    /// loaded.
+    /// Configures the project's agents: `own`, with which scenarios run, `other`, and `gone`, which cannot be loaded.
     fn counting(mut self) -> Self {
         self.write("agent.mjs", COUNTING);
         let configured = |name: &str, config: serde_json::Value| {

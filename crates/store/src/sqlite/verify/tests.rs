@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use crate::tests::contract::{RUN, RunBuilder, id, many_trials, summary_of};
 use crate::{Store, StoreError, Verification, open};
 
-/// Records a run with three trials, and events of their own and of the run in between, in several batches.
+/// Records a run with three trials, and with events of their own and of the run in between, in several batches.
 fn recorded(path: &std::path::Path) -> Box<dyn Store> {
     let mut store = open(path, 1).unwrap();
     let mut story = RunBuilder::of(RUN);
@@ -20,7 +20,7 @@ fn recorded(path: &std::path::Path) -> Box<dyn Store> {
     store
 }
 
-/// Returns the differences after the statements `change` were applied to a recorded run.
+/// Returns the differences after the statements in `change` were executed on a recorded run.
 fn after(change: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
@@ -36,7 +36,7 @@ fn differences(verification: Verification) -> Vec<String> {
     }
 }
 
-/// Replaces text in what is packed, as an editor of the record would.
+/// Replaces text in packed data, as someone editing the record would.
 fn edit(path: &std::path::Path, table: &str, column: &str, old: &str, new: &str) {
     let connection = Connection::open(path).unwrap();
     let mut select = connection.prepare(&format!("SELECT rowid, {column} FROM {table}")).unwrap();
@@ -102,7 +102,7 @@ fn a_changed_removed_or_added_trial_is_named() {
 }
 
 #[test]
-fn changes_of_the_plan_the_totals_and_the_events_of_the_run_are_differences() {
+fn changes_to_the_plan_the_totals_and_the_events_of_the_run_are_differences() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = recorded(&path);
@@ -170,7 +170,7 @@ fn a_resumed_run_is_intact_and_one_that_was_changed_is_not_resumed() {
 }
 
 #[test]
-fn a_run_from_before_there_were_chains_has_none_even_if_it_goes_on() {
+fn a_run_recorded_before_there_were_chains_has_none_even_if_it_continues() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let mut story = RunBuilder::of(RUN);
@@ -198,7 +198,7 @@ fn a_batch_that_fails_leaves_the_chain_as_it_was() {
 }
 
 #[test]
-fn runs_of_several_writers_have_chains_of_their_own() {
+fn runs_from_several_writers_have_separate_chains() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Reads the turns: messages of the user and assertions about each reply.
+//! Reads the turns: messages from the user and assertions about each reply.
 
 use model::decode::{self, Fields, Problems};
 use model::{AssertionScope, Node, NodeKind, UserMessage};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::super::assertions::{Assertions, Ids};
 use super::user;
 
-/// Reads the messages of `turns`; the expectations of each are added to `assertions`.
+/// Reads the messages in `turns`; the expectations for each reply are added to `assertions`.
 pub(super) fn read(
     fields: &mut Fields<'_>,
     persona: &Map<String, Value>,
@@ -15,7 +15,7 @@ pub(super) fn read(
     problems: &mut Problems,
 ) -> Vec<UserMessage> {
     let is_played = fields.node().get("user").is_some();
-    // A user that a model plays needs no written messages.
+    // A simulated user needs no written messages.
     let turns = if is_played { fields.get("turns") } else { fields.require("turns", problems) };
     let Some(node) = turns else { return Vec::new() };
     let Some(turns) = decode::list(node, "`turns`", problems) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Reads the persona and the user that a model plays.
+//! Reads the persona and the simulated user.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::model_name;
 
-/// Default maximum number of messages of a simulated user.
+/// Default maximum number of messages from a simulated user.
 const MAX_TURNS: u64 = 10;
 
 /// Reads a persona: its role, or a map of its properties.
@@ -37,7 +37,7 @@ pub(super) fn persona(node: &Node, problems: &mut Problems) -> Option<Map<String
     Some(persona)
 }
 
-/// Reads `user`, the simulated user. Its persona is the conversation's unless it has its own.
+/// Reads `user`, the simulated user. It has the conversation's persona unless it has its own.
 pub(super) fn read(
     fields: &mut Fields<'_>,
     conversations: &Map<String, Value>,

@@ -9,16 +9,16 @@ use model::{Arguments, AssertionScope, AssertionSpec, Definition, Diagnostic, No
 use crate::path;
 use crate::table::{Field, Table};
 
-/// Type of an assertion that is a string.
+/// Type of an assertion given as a string.
 const CLAIM: &str = "claim";
 
 /// Types of the assertion that is added if the skill or sub-agent should not be used.
 pub(super) const NOT_USED: [&str; 2] = ["skill_not_used", "sub_agent_not_used"];
 
-/// Id of that assertion.
+/// Id of this assertion.
 const NOT_USED_ID: &str = "skill-not-used";
 
-/// Type of assertion, and its keys besides `type` and `text`.
+/// An assertion type, and its keys in addition to `type` and `text`.
 pub struct Type {
     /// Value of `type`.
     pub name: &'static str,
@@ -28,7 +28,7 @@ pub struct Type {
     pub may: Vec<&'static str>,
 }
 
-/// All types, in the order of the reference, whose table says which keys each has: "`contains`; `path` (optional)".
+/// All types, in the order of the reference, whose table lists the keys of each: "`contains`; `path` (optional)".
 pub static TYPES: LazyLock<Vec<Type>> = LazyLock::new(|| {
     let of = |row: Field| {
         let keys = row.value.split("; ").filter_map(|key| key.strip_prefix('`')?.split_once('`'));
@@ -43,15 +43,14 @@ pub static TYPES: LazyLock<Vec<Type>> = LazyLock::new(|| {
 pub static KEYS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| Table::fields_of("evals assertion").iter().map(|field| field.key).collect());
 
-/// Reads the assertions of a list; their ids are their numbers in it.
+/// Reads the assertions in a list; their ids are their numbers in it.
 pub(super) fn read(items: &[Node], problems: &mut Problems) -> Vec<AssertionSpec> {
     refuse_repeated(items, problems);
     let numbered = items.iter().enumerate();
     numbered.filter_map(|(at, item)| entry(item, format!("assertion-{}", at + 1), problems)).collect()
 }
 
-/// Creates the assertion that the skill or sub-agent called `name` is not used, which follows from the key at
-/// `place`.
+/// Creates the assertion that the skill or sub-agent called `name` is not used, which follows from the key at `place`.
 pub(super) fn not_used(definition: Definition, name: &str, place: &Node) -> AssertionSpec {
     let [of_skill, of_sub_agent] = NOT_USED;
     let (not_used, id) = match definition {
@@ -100,7 +99,7 @@ fn find(node: &Node, problems: &mut Problems) -> Option<&'static Type> {
     decode::choice(node, "`type`", &choices, problems)
 }
 
-/// Reports keys that the type does not use. They would be ignored without notice.
+/// Reports keys that the type does not use, because they would be silently ignored.
 fn refuse_needless(written: &Type, fields: &mut Fields<'_>, problems: &mut Problems) {
     let known = || ["type", "text"].iter().chain(&written.needs).chain(&written.may);
     for key in KEYS.iter().filter(|key| !known().any(|other| other == *key)) {
@@ -128,7 +127,7 @@ fn values(written: &Type, fields: &mut Fields<'_>, problems: &mut Problems) {
 
 fn check_path(written: &str, place: &Node, problems: &mut Problems) {
     let fault = match path::inside_sandbox(written).as_deref() {
-        Ok(".") => "names no file",
+        Ok(".") => "does not name a file",
         Ok(_) => return,
         Err(fault) => fault,
     };
@@ -136,7 +135,7 @@ fn check_path(written: &str, place: &Node, problems: &mut Problems) {
     problems.push(problem.help("write a path relative to the agent's working directory, such as `src/main.py`"));
 }
 
-/// Warns of duplicate assertions, which would count twice.
+/// Warns about duplicate assertions, which would count twice.
 fn refuse_repeated(items: &[Node], problems: &mut Problems) {
     let mut first: HashMap<String, Span> = HashMap::new();
     for item in items {

@@ -1,4 +1,4 @@
-//! Reads one case: the user's message, the files of the sandbox and the assertions.
+//! Reads one case: the user's message, the files in the sandbox and the assertions.
 
 use std::sync::Arc;
 
@@ -12,10 +12,12 @@ use serde_json::Value;
 use super::assertion;
 use super::fixture;
 use super::suite::Suite;
+use crate::canaries::canaries;
+use crate::faults::faults;
 use crate::format::scenario::quarantine;
 
 impl Suite<'_> {
-    /// Reads the case `item` at the index `at`, from 0.
+    /// Reads the case `item` at `index`, counted from 0.
     pub(super) fn case(&mut self, index: usize, item: &Node, problems: &mut Problems) -> Option<Case> {
         let mut fields = Fields::of(item, "a case", problems)?;
         let (id, source) = id(&mut fields, index, problems);
@@ -31,6 +33,8 @@ impl Suite<'_> {
         }
         let is_forced = is_forced(&mut fields, should_trigger, problems);
         let quarantine = fields.get("quarantine").and_then(|node| quarantine(node, problems));
+        let canaries = fields.get("canaries").and_then(|node| canaries(node, problems));
+        let faults = fields.get("faults").map_or_else(Vec::new, |node| faults(node, problems));
         let skill_eval = SkillEval {
             should_trigger,
             invocation: is_forced.then(|| match self.definition {
@@ -47,6 +51,8 @@ impl Suite<'_> {
             runner: Arc::clone(&self.runner),
             messages: message.map(UserMessage::text).into_iter().collect(),
             fixtures: Arc::new(fixtures),
+            canaries,
+            faults,
             assertions,
             quarantine,
             expected: expected.map(Value::String),
@@ -64,7 +70,7 @@ fn id(fields: &mut Fields<'_>, index: usize, problems: &mut Problems) -> (String
     (id.unwrap_or_else(|| format!("case {}", index + 1)), source)
 }
 
-/// Reads an id, which becomes a part of file names.
+/// Reads an id, which becomes part of file names.
 fn read_id(node: &Node) -> Result<String, Box<Diagnostic>> {
     let id = match &node.kind {
         NodeKind::String(text) => text.clone(),
@@ -102,7 +108,7 @@ fn prompt(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
     Some(text)
 }
 
-/// Returns `true` if the message asks for the skill. If the skill should not be used, that is an error.
+/// Returns `true` if the message requests the skill. If the skill should not be used, that is an error.
 fn is_forced(fields: &mut Fields<'_>, should_trigger: bool, problems: &mut Problems) -> bool {
     let is_forced = fields.boolean("force_skill_invocation", problems).unwrap_or(false);
     if is_forced

@@ -1,4 +1,4 @@
-//! Warnings about weaknesses of a skill's suite that is otherwise correct.
+//! Warnings about weaknesses of a skill's suite that is otherwise valid.
 
 use model::{AssertionSpec, Case, Diagnostic, SideEffectLevel, SkillEval, Suite};
 
@@ -40,12 +40,12 @@ pub fn design_warnings(suite: &Suite, is_judged: &dyn Fn(&Case, &AssertionSpec) 
     warnings
 }
 
-/// Returns `true` if an assertion follows from the case and is not written in it.
+/// Returns `true` if an assertion follows from the case rather than being written in it.
 fn follows(spec: &AssertionSpec) -> bool {
     super::assertion::NOT_USED.contains(&spec.kind.value.as_str())
 }
 
-/// Returns `true` if the skill should be used although the user does not ask for it.
+/// Returns `true` if the skill should be used although the user does not request it.
 fn is_natural(case: &Case, eval: &SkillEval) -> bool {
     let is_named = |name: &str| case.messages.iter().any(|message| message.text.contains(&format!("${name}")));
     let is_asked_for = || case.subject.skill().is_some_and(|skill| is_named(&skill.name));

@@ -13,13 +13,13 @@ use crate::path;
 use crate::skill::EVALS_FOLDER;
 use crate::skills::names_in;
 
-/// Folder in which suites keep their files. The agent's working directory does not have it.
+/// Folder in which suites keep their files. It does not appear in the agent's working directory.
 const FILES_FOLDER: &str = "files";
 
 /// Folder that belongs to git.
 const GIT: &str = ".git";
 
-/// Item of `files`.
+/// An item in `files`.
 struct Entry<'a> {
     place: &'a Node,
     written: String,
@@ -112,7 +112,7 @@ fn entry<'a>(item: &'a Node, written: String, suite: &Suite<'_>) -> Result<Entry
     Ok(Entry { place: item, written, from, is_directory, target })
 }
 
-/// Returns `written` without dots, or the reason why it is not below the folder of the suite.
+/// Returns `written` without `.` and `..`, or the reason why it is not below the suite's folder.
 fn below_the_suite(written: &str) -> Result<String, &'static str> {
     match path::inside_sandbox(written) {
         Ok(inside) if inside == "." => Err("is the folder of this file itself"),
@@ -121,7 +121,7 @@ fn below_the_suite(written: &str) -> Result<String, &'static str> {
     }
 }
 
-/// Reports a missing file, with the most likely intended one.
+/// Reports a missing file, and suggests the one most likely intended.
 fn missing(item: &Node, written: &str, inside: &str, directory: &Path) -> Diagnostic {
     let problem = item.error(format!("there is no file named `{written}`"));
     let own = inside.strip_prefix(EVALS_FOLDER).and_then(|rest| rest.strip_prefix('/'));
@@ -136,7 +136,7 @@ fn missing(item: &Node, written: &str, inside: &str, directory: &Path) -> Diagno
     starts_here(problem.suggest(near.as_deref()))
 }
 
-/// Removes the common folder from the targets, if it is the only one.
+/// Removes the common folder from the targets if there is only one.
 fn strip_folder(entries: &mut [Entry<'_>], problems: &mut Problems) {
     let is_inside = |entry: &&mut Entry<'_>| entry.target.len() > 1;
     let folders: BTreeSet<String> = entries
@@ -160,13 +160,13 @@ fn strip_folder(entries: &mut [Entry<'_>], problems: &mut Problems) {
     }
 }
 
-/// Returns the reason why no file can be at `target`, if it is reserved for git or the skill.
+/// Returns the reason why `target` is reserved for git or the skill, so that no file can be there.
 fn reserved(target: &[String], skill: &str) -> Option<&'static str> {
     if target.iter().any(|part| part.eq_ignore_ascii_case(GIT)) {
         return Some("in a `.git` folder, which is reserved for git");
     }
     match target {
-        // Each agent has its own skills folder, and all have the same structure: `.claude/skills/NAME`.
+        // Each agent has its own skills folder. All of them have the same structure: `.claude/skills/NAME`.
         [agent, skills, name, ..] if agent.starts_with('.') && skills == "skills" && name == skill => {
             Some("where the skill is installed")
         }
@@ -185,7 +185,7 @@ struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Adds the file or all files of the directory of `entry`, up to the first that cannot be added.
+    /// Adds the file of `entry`, or all files in its directory up to the first that cannot be added.
     fn add(&mut self, entry: &'a Entry<'_>, suite: &mut Suite<'_>) -> Result<(), Box<Diagnostic>> {
         let refuse = |message: String| Box::new(entry.place.error(message));
         if let Some(fault) = reserved(&entry.target, suite.name) {

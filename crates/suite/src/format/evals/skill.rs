@@ -1,5 +1,5 @@
-//! Finds the skill that a suite is about: the one that the user chose, the one that owns the suite, or one by its
-//! name.
+//! Finds the skill that a suite is about: the one that the user chose, the one that contains the suite, or one with
+//! the given name.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::super::SuiteFile;
 use super::home_of;
 use crate::library::Library;
 
-/// Returns the skill or the sub-agent that `file` calls `name`, which is written at `place`.
+/// Returns the skill or the sub-agent that `file` calls `name`. The name is written at `place`.
 pub(super) fn find(
     name: &str,
     definition: Definition,

@@ -1,4 +1,4 @@
-//! Properties that the cases of one suite share.
+//! Properties shared by the cases of a suite.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use model::{Definition, RunnerOptions, Skill};
 
 use crate::fixtures;
 
-/// Properties that the cases of one suite share.
+/// Properties shared by the cases of a suite.
 pub(super) struct Suite<'a> {
     /// Name of the skill as written.
     pub(super) name: &'a str,
     /// Kind of the definition: skill or sub-agent.
     pub(super) definition: Definition,
-    /// Skill, if it was found.
+    /// The skill, if it was found.
     pub(super) skill: Option<&'a Arc<Skill>>,
-    /// Folder to which the paths of files are relative.
+    /// Folder to which file paths are relative.
     pub(super) directory: &'a Path,
     /// Agent that runs the cases, if the suite names one.
     pub(super) runner: Arc<RunnerOptions>,
@@ -24,7 +24,7 @@ pub(super) struct Suite<'a> {
     pub(super) contents: &'a mut Contents,
 }
 
-/// Files of one suite. Each is read once because many cases use the same ones.
+/// Files of one suite. Each is read only once, because many cases use the same files.
 #[derive(Default)]
 pub(super) struct Contents(HashMap<PathBuf, (Arc<[u8]>, bool)>);
 

@@ -1,9 +1,9 @@
-//! Rejected content, each with its line.
+//! Rejected content, each part with its line.
 
 use super::{SUITE, one, skill};
 use crate::scratch::describe;
 
-/// Returns the problems of a suite whose only case has these keys on the third line, without the file's name.
+/// Returns the problems with a suite whose only case has these keys on the third line, without the file name.
 fn text_of(rest: &str) -> Vec<String> {
     of(&one(rest))
 }
@@ -248,7 +248,7 @@ fn typed_assertions_are_validated_by_type() {
         (r#"{"type": "file_unchanged", "path": ""}"#, "`path` must not be empty"),
         (r#"{"type": "file_not_exists", "path": "/x"}"#, "`path` is absolute: `/x`"),
         (r#"{"type": "file_exists", "path": "../x"}"#, "`path` leaves the sandbox with `..`: `../x`"),
-        (r#"{"type": "file_exists", "path": "./"}"#, "`path` names no file: `./`"),
+        (r#"{"type": "file_exists", "path": "./"}"#, "`path` does not name a file: `./`"),
         (r#"{"type": "file_contains", "path": "x"}"#, "an assertion has no `contains`"),
         (r#"{"type": "file_not_contains", "contains": 5}"#, "`contains` must be a string, not a number"),
         (r#"{"type": "command_ran"}"#, "an assertion has no `command`"),

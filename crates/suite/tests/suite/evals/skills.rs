@@ -1,4 +1,4 @@
-//! Discovery of suites, and the skill that each is about.
+//! Discovery of suites, and the skill that each suite is about.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn suite(skill: &str) -> String {
     format!("{{\"skill_name\": \"{skill}\", \"evals\": [{{\"id\": 1, \"prompt\": \"p\", \"expected_output\": \"\"}}]}}")
 }
 
-/// Creates the skills `a` and `b` with their own suites, `c` with one in the examples folder, and `d` without one.
+/// Creates the skills `a` and `b` with suites of their own, `c` with one in the examples folder, and `d` without one.
 fn project() -> Scratch {
     let scratch = Scratch::new();
     for name in ["a", "b", "c", "d"] {
@@ -237,7 +237,7 @@ fn names(loaded: &Loaded) -> Vec<&str> {
 fn a_suite_has_the_same_name_however_it_is_selected() {
     let scratch = project();
     scratch.write("skills/a/tests/t.yaml", "scenario: t\nskill: a\nassertions: []\n");
-    // Two suites about one skill, two files with the same stem, and one with the name of a skill.
+    // Two suites about one skill, two files with the same stem, and one that has the name of a skill.
     scratch.write("examples/other/evals/evals.json", suite("c"));
     let prompt = |id: &str| format!("scenario: {id}\nsystem_prompt: p\nassertions: []\n");
     for (file, id) in [("one/x", "x"), ("two/x", "x"), ("b", "b"), ("alone", "alone")] {

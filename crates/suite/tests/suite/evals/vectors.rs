@@ -16,7 +16,7 @@ fn lines(name: &str) -> Vec<Value> {
     read(name).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Classifies a message about a `SKILL.md` of either program.
+/// Classifies a message from either program about a `SKILL.md`.
 fn complaint(text: &str) -> &'static str {
     let holds = |words: &[&str]| words.iter().any(|word| text.contains(word));
     if holds(&["no YAML frontmatter", "has no frontmatter"]) {
@@ -36,8 +36,8 @@ fn complaint(text: &str) -> &'static str {
     }
 }
 
-/// Returns `true` if both programs report the same problem. There it is a warning; here it stops a run that tests the
-/// skill.
+/// Returns `true` if both programs report the same problem. There, it is a warning; here, it stops a run that tests
+/// the skill.
 fn frontmatter_agrees(vector: &Value) -> bool {
     let scratch = Scratch::new();
     scratch.write("skills/sk/SKILL.md", vector["text"].as_str().unwrap());
@@ -51,7 +51,8 @@ fn frontmatter_agrees(vector: &Value) -> bool {
     here.iter().map(|line| complaint(line)).collect::<Vec<_>>() == there
 }
 
-/// Returns `true` if two texts that were equal there, for matching the judge's answers, are the same assertion here.
+/// Returns `true` if two texts that the original considered equal when matching the judge's answers are the same
+/// assertion here.
 fn normal_agrees(vector: &Value) -> bool {
     let scratch = Scratch::new();
     scratch.skill("s").write(SUITE, one(&format!("\"assertions\": [{}, {}]", vector["in"], vector["out"])));
@@ -76,7 +77,7 @@ fn every_vector_matches_or_is_a_listed_difference() {
     };
     hold("frontmatter_problems.jsonl", "text", frontmatter_agrees);
     hold("normalize.jsonl", "in", normal_agrees);
-    // Bypass the output capture of passing tests, so that the count is visible in the test output.
+    // Written past the output capture of passing tests, so that the count is visible in the test output.
     let counted = format!("evals vectors: {agree} agree + {listed} listed = {all} vectors");
     std::io::Write::write_all(&mut std::io::stdout(), format!("\n{counted}\n").as_bytes()).unwrap();
     assert_eq!(agree + listed, all);
@@ -84,7 +85,7 @@ fn every_vector_matches_or_is_a_listed_difference() {
     assert_eq!(listed, of_vectors);
 }
 
-/// Checks suites that were accepted there and are rejected here, or the other way round, each with the reason.
+/// Checks suites that were accepted there and are rejected here, or vice versa, each with the reason.
 #[test]
 fn every_listed_difference_of_the_format_exists() {
     let differences: Value = serde_json::from_str(&read("differences.json")).unwrap();

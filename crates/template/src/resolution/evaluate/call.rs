@@ -23,7 +23,7 @@ pub(crate) fn function<'a>(
         return apply(evaluator, method, &operand, given);
     }
     let called = match &callee.kind {
-        // Variables do not hide functions of the same name, because variables cannot be called.
+        // Variables do not hide functions with the same name, because variables cannot be called.
         Kind::Name(name) => find_function(evaluator, name),
         _ => match evaluator.value(callee)? {
             Value::Function(function) => Ok(function),

@@ -1,4 +1,4 @@
-//! Loops and macros: the parts of a template that run more than once.
+//! Loops and macros: the parts of a template that can run more than once.
 
 use super::{Evaluator, Frame};
 use crate::access::loop_position;

@@ -93,7 +93,8 @@ fn schema() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Generates an operator in place of a value: on an expectation of it, a list of them, or a map with its own key.
+/// Generates an operator in place of a value: applied to an expectation, to a list of them, or to a map with its own
+/// key.
 fn operation(inner: BoxedStrategy<Value>, code: Code) -> BoxedStrategy<(String, Value)> {
     let list = || prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array);
     let named = |name: &'static str| move |operand: Value| (name.to_owned(), operand);

@@ -89,7 +89,7 @@ fn list(pairs: Vec<(Pair, Option<Value>)>, form: usize) -> Pair {
         (4, 1..) => json!({"$last": items.pop()}),
         (5, count @ 2..) => json!({"$nth": {"$index": 1 - count as i64, "$expect": items.remove(1)}}),
         (6, _) => json!({"$each": {"$exists": true}}),
-        // Fewer items than there are.
+        // Fewer items than the list has.
         (7, 1..) => {
             items.pop();
             Value::Array(items)

@@ -1,11 +1,11 @@
-//! Users that a model plays: which model plays them, their usage, and the outcome when no model can.
+//! Simulated users: which model plays them, their usage, and the outcome if no model can.
 
 use model::{AuxiliaryUsage, Fault, Node, SimulatedUser, Source, UserMessage};
 use serde_json::{Value, json};
 
 use super::*;
 
-/// Answers of a model that sends these messages and then leaves.
+/// Answers from a model that sends these messages and then leaves.
 fn says(messages: &[&str]) -> Value {
     let turn = |message: &str, done: bool| json!({ "message": message, "done": done, "reason": "enough" }).to_string();
     let output = messages.iter().map(|message| turn(message, false)).chain([turn("", true)]);
@@ -13,7 +13,7 @@ fn says(messages: &[&str]) -> Value {
     json!({ "steps": steps })
 }
 
-/// Creates a reader that returns this script for the file `user.yaml` of any folder, and an error for every other
+/// Creates a reader that returns this script for the file `user.yaml` in any folder, and an error for every other
 /// file.
 fn reader(script: Value) -> ReadScript {
     Arc::new(move |file: &Path| match file.ends_with("user.yaml") {

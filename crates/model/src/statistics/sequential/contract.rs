@@ -1,0 +1,200 @@
+//! Contract about a pass rate, tested after every trial.
+
+use serde::{Deserialize, Serialize};
+
+use super::e_process::{e_above, e_below};
+
+/// Probability of a decision below which further trials are a waste.
+const FUTILE: f64 = 0.05;
+
+/// Contract that a pass rate is at least some value, with the limits of its test.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Contract {
+    /// Pass rate that is required.
+    pub at_least: f64,
+    /// Width of the range below the required rate in which either decision is acceptable. The contract is met once
+    /// the rate is shown to be above `at_least - indifference`, and violated once it is shown to be below `at_least`.
+    /// With 0, an agent whose rate is exactly the required one is never decided.
+    pub indifference: f64,
+    /// Largest acceptable probability of a wrong decision, for each of the two.
+    pub alpha: f64,
+    /// Maximum number of trials.
+    pub max_trials: u64,
+}
+
+/// Result of looking at the trials of a contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// The pass rate is shown to be high enough.
+    Success,
+    /// The pass rate is shown to be too low.
+    Failure,
+    /// Nothing is shown, and the remaining trials are unlikely to change that, or none remain.
+    Futility,
+    /// Undecided: run another trial.
+    Continue,
+}
+
+impl Decision {
+    /// True if the contract needs no more trials.
+    pub fn is_final(self) -> bool {
+        self != Self::Continue
+    }
+}
+
+/// Evidence for each decision about a contract, as e-values: 1 is none, and 1/α is enough.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Evidence that the pass rate is above `at_least - indifference`.
+    pub success: f64,
+    /// Evidence that the pass rate is below `at_least`.
+    pub failure: f64,
+}
+
+/// Numbers of passed trials that decide a contract once all its trials have run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// Smallest number for success; more than `max_trials` if none is enough.
+    success: u64,
+    /// Smallest number that is *not* a failure; 0 if no number is.
+    failure: u64,
+}
+
+impl Contract {
+    /// Returns the evidence for either decision.
+    pub fn evidence(&self, passed: u64, failed: u64) -> Evidence {
+        Evidence { success: e_above(self.lowest(), passed, failed), failure: e_below(self.at_least, passed, failed) }
+    }
+
+    /// Decides after any number of trials. You may call this after every trial and stop at the first final decision.
+    ///
+    /// If the pass rate is at least `at_least`, the probability of ever deciding `Failure` is at most `alpha`. If it is
+    /// at most `at_least - indifference`, the probability of ever deciding `Success` is at most `alpha`. See
+    /// [`e_above`] for the proof. In between, both statements are true at once and either decision may be made first.
+    ///
+    /// `Futility` only stops a run early, so it cannot cause a wrong decision. It is reached after `max_trials`, and
+    /// earlier if the probability that the remaining trials lead to a decision is below 5 %. This is the predictive
+    /// probability of the beta-binomial distribution from a uniform prior (Spiegelhalter, Freedman and Blackburn 1986),
+    /// for the evidence after the last trial.
+    pub fn decide(&self, passed: u64, failed: u64) -> Decision {
+        self.decide_within(self.bounds(), passed, failed)
+    }
+
+    pub(super) fn decide_within(&self, bounds: Bounds, passed: u64, failed: u64) -> Decision {
+        let (evidence, enough) = (self.evidence(passed, failed), self.enough());
+        let remaining = self.max_trials.saturating_sub(passed + failed);
+        if evidence.success >= enough {
+            Decision::Success
+        } else if evidence.failure >= enough {
+            Decision::Failure
+        } else if remaining == 0 || chance_of_decision(bounds, passed, failed, remaining) < FUTILE {
+            Decision::Futility
+        } else {
+            Decision::Continue
+        }
+    }
+
+    /// Computes the final bounds by halving: the evidence for success grows with the number of passed trials, and that
+    /// for failure shrinks.
+    pub(super) fn bounds(&self) -> Bounds {
+        let (n, enough) = (self.max_trials, self.enough());
+        let first = |is_reached: &dyn Fn(u64) -> bool| {
+            let (mut low, mut high) = (0, n + 1);
+            while low < high {
+                let middle = u64::midpoint(low, high);
+                if is_reached(middle) { high = middle } else { low = middle + 1 }
+            }
+            low
+        };
+        Bounds {
+            success: first(&|passed| self.evidence(passed, n - passed).success >= enough),
+            failure: first(&|passed| self.evidence(passed, n - passed).failure < enough),
+        }
+    }
+
+    /// Returns the e-value that decides.
+    pub fn enough(&self) -> f64 {
+        (1.0 / self.alpha.max(0.0)).min(f64::MAX)
+    }
+
+    /// Returns the largest rate that violates the contract beyond the range of indifference.
+    fn lowest(&self) -> f64 {
+        (self.at_least - self.indifference.max(0.0)).clamp(0.0, 1.0)
+    }
+}
+
+/// Returns the predictive probability that the remaining trials end beyond a bound: the sum of the beta-binomial
+/// distribution of their passed trials, given those so far and a uniform prior.
+fn chance_of_decision(bounds: Bounds, passed: u64, failed: u64, remaining: u64) -> f64 {
+    let (mut log, mut logs) = (0.0, vec![0.0]);
+    for more in 0..remaining {
+        let ratio = (remaining - more) as f64 * (passed + 1 + more) as f64
+            / ((more + 1) as f64 * (failed + remaining - more) as f64);
+        log += ratio.ln();
+        logs.push(log);
+    }
+    let most = logs.iter().fold(f64::MIN, |most: f64, log| most.max(*log));
+    let (mut all, mut decided) = (0.0, 0.0);
+    for (log, total) in logs.iter().zip(passed..) {
+        let weight = (log - most).exp();
+        all += weight;
+        decided += if total >= bounds.success || total < bounds.failure { weight } else { 0.0 };
+    }
+    decided / all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONTRACT: Contract = Contract { at_least: 0.9, indifference: 0.1, alpha: 0.05, max_trials: 50 };
+
+    #[test]
+    fn a_few_failures_or_about_twenty_passes_decide_a_contract_of_90_percent() {
+        assert_eq!(CONTRACT.decide(0, 0), Decision::Continue);
+        assert_eq!(CONTRACT.decide(0, 2), Decision::Failure);
+        assert_eq!(CONTRACT.decide(3, 4), Decision::Failure);
+        assert_eq!((CONTRACT.decide(19, 0), CONTRACT.decide(20, 0)), (Decision::Continue, Decision::Success));
+        let strict = Contract { indifference: 0.0, ..CONTRACT };
+        assert_eq!((strict.decide(20, 0), strict.decide(43, 0)), (Decision::Continue, Decision::Success));
+    }
+
+    #[test]
+    fn a_run_that_cannot_be_decided_any_more_is_futile() {
+        assert_eq!(CONTRACT.decide(43, 7), Decision::Futility, "all trials have run");
+        assert_eq!(CONTRACT.decide(39, 7), Decision::Futility, "four more cannot decide");
+        let short = Contract { max_trials: 1, ..CONTRACT };
+        assert_eq!(short.decide(0, 0), Decision::Futility, "one trial can never decide");
+        assert!(Decision::Futility.is_final() && !Decision::Continue.is_final());
+    }
+
+    #[test]
+    fn the_final_bounds_are_those_of_the_evidence() {
+        let bounds = CONTRACT.bounds();
+        for passed in 0..=50 {
+            let decision = CONTRACT.decide(passed, 50 - passed);
+            assert_eq!(decision == Decision::Success, passed >= bounds.success, "{passed}");
+            assert_eq!(decision == Decision::Failure, passed < bounds.failure, "{passed}");
+        }
+    }
+
+    #[test]
+    fn the_predictive_probability_is_that_of_a_uniform_prior() {
+        // Without any trial, every number of passed trials is equally likely.
+        let bounds = Bounds { success: 8, failure: 2 };
+        assert!((chance_of_decision(bounds, 0, 0, 9) - 0.4).abs() < 1e-12);
+        // Pólya's urn with 3 passed and 1 failed balls after 2 passes: both further trials pass with 3/4 · 4/5.
+        assert!((chance_of_decision(Bounds { success: 4, failure: 0 }, 2, 0, 2) - 0.6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn limits_of_0_and_1_have_defined_decisions() {
+        let all = Contract { at_least: 1.0, indifference: 0.0, ..CONTRACT };
+        assert_eq!((all.decide(20, 1), all.decide(49, 0)), (Decision::Failure, Decision::Futility));
+        let none = Contract { at_least: 0.0, ..CONTRACT };
+        assert_eq!(none.decide(1, 5), Decision::Success);
+        let certain = Contract { alpha: 0.0, ..CONTRACT };
+        assert_eq!((certain.enough(), certain.decide(0, 9)), (f64::MAX, Decision::Futility));
+    }
+}

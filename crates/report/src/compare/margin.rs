@@ -1,0 +1,100 @@
+//! Answer to the question if the second side is no worse than the first by more than a margin.
+
+use model::statistics::{Difference, WithinMargin, newcombe, no_worse_than};
+use serde_json::{Value, json};
+
+use super::case::CaseChange;
+use crate::format::gain;
+
+/// What the trials show about a margin.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Margin {
+    margin: f64,
+    /// 95 % interval of the difference of the pass rates, second − first.
+    ci95: Option<[f64; 2]>,
+    pub(super) verdict: WithinMargin,
+    /// True if the interval is about these cases only, and not about others like them.
+    is_of_these_cases: bool,
+}
+
+impl Margin {
+    /// Reads the answer from the interval over cases, which holds for other cases like these. If that does not decide
+    /// it, reads it from the interval over the trials of these cases. Undecided trials count against every answer.
+    pub(super) fn of(cases: &[CaseChange], margin: f64) -> Self {
+        let answer = |ci95: Option<[f64; 2]>, is_of_these_cases: bool| Self {
+            margin,
+            ci95,
+            verdict: no_worse_than(ci95, margin),
+            is_of_these_cases,
+        };
+        let (all, these) = (answer(over_cases(cases), false), answer(over_trials(cases), true));
+        let is_open = |answer: &Self| answer.verdict == WithinMargin::Open;
+        let is_narrower = is_open(&these) && these.lowest() > all.lowest();
+        if is_open(&all) && (!is_open(&these) || is_narrower) { these } else { all }
+    }
+
+    fn lowest(&self) -> f64 {
+        self.ci95.map_or(f64::NEG_INFINITY, |[low, _]| low)
+    }
+
+    /// Returns the answer in one sentence.
+    pub(super) fn sentence(&self) -> String {
+        let points = gain(self.margin);
+        let points = points.trim_start_matches('+');
+        let these = if self.is_of_these_cases { " in these cases" } else { "" };
+        match (self.verdict, self.ci95) {
+            (WithinMargin::Shown, Some([low, _])) => format!(
+                "No worse by more than {points} points{these}: the true difference is probably above {} points.",
+                gain(low)
+            ),
+            (WithinMargin::Refuted, Some([_, high])) => format!(
+                "Worse by more than {points} points{these}: the true difference is probably below {} points.",
+                gain(high)
+            ),
+            (_, Some([low, _])) => format!(
+                "Cannot tell yet whether it is worse by more than {points} points{these}: the true difference may be as \
+                 low as {} points. More cases or trials narrow this down.",
+                gain(low)
+            ),
+            (_, None) => format!(
+                "Cannot tell whether it is worse by more than {points} points: there are too few decided cases."
+            ),
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "margin": self.margin, "verdict": self.verdict, "ci95": self.ci95,
+            "same_cases_only": self.is_of_these_cases, "sentence": self.sentence(),
+        })
+    }
+}
+
+/// Returns the interval over cases, paired. Its ends differ in how undecided trials count.
+fn over_cases(cases: &[CaseChange]) -> Option<[f64; 2]> {
+    let interval = |end: usize| {
+        let gains: Vec<f64> = cases.iter().filter_map(|case| Some(case.gain()?[end])).collect();
+        Difference::of_share_differences(&gains)?.ci95
+    };
+    let ([low, _], [_, high]) = (interval(0)?, interval(1)?);
+    Some([low, high])
+}
+
+/// Returns Newcombe's interval over the trials of all cases together. It is valid if each case has the same number of
+/// trials: pooled trials of cases that differ in difficulty vary less than those of equal cases (Hoeffding 1956). `None`
+/// otherwise.
+fn over_trials(cases: &[CaseChange]) -> Option<[f64; 2]> {
+    let paired: Vec<&CaseChange> = cases.iter().filter(|case| case.gain().is_some()).collect();
+    let graded = |case: &CaseChange| [case.after.counts.graded(), case.before.counts.graded()];
+    let of_each = graded(paired.first()?);
+    if paired.iter().any(|case| graded(case) != of_each) {
+        return None;
+    }
+    let trials = of_each.map(|trials| trials * paired.len() as u64);
+    let sum = |of: fn(&CaseChange) -> u64| paired.iter().map(|case| of(case)).sum::<u64>();
+    let [after, before] = [sum(|case| case.after.counts.passed), sum(|case| case.before.counts.passed)];
+    let [open_after, open_before] = [sum(|case| case.after.counts.undecided), sum(|case| case.before.counts.undecided)];
+    let [low, _] = newcombe([after, before + open_before], trials)?;
+    let [_, high] = newcombe([after + open_after, before], trials)?;
+    Some([low, high])
+}

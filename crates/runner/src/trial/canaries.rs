@@ -64,7 +64,7 @@ impl CanaryWatch {
             let is_whole = signs.iter().any(|sign| sign.kind == IntegrityKind::CanarySent);
             let parts = inputs.iter().map(String::as_str).chain(answers.iter().copied());
             let parts = parts.chain(texts.iter().map(|(_, text)| text.as_str()));
-            if !is_whole && finder.is_in_pieces_of(parts) {
+            if !is_whole && finder.is_in_pieces_of(&parts) {
                 signs.push(sent(canary, "several places", "calls, answers and files together contain"));
             }
         }

@@ -229,7 +229,7 @@ mod tests {
         let (one, other) = (values("a::b@x#1"), values("a::b@x#2"));
         assert_eq!(one, values("a::b@x#1"));
         assert!(one.iter().all(|value| value.len() == LENGTH && !other.contains(value)));
-        let mut unique = one.clone();
+        let mut unique = one;
         unique.sort();
         unique.dedup();
         assert_eq!(unique.len(), USUAL.len());

@@ -44,7 +44,7 @@ pub fn fault_refusal(kind: &str, fault: &FaultAction) -> Option<(String, String)
     match fault.kind() {
         FaultKind::ReadOnly if kind != "isolated" => refusal(
             "a process can change the permissions of files in `local` sandboxes",
-            "use `isolated` sandboxes: `--sandbox isolated`",
+            "use `isolated` sandboxes: `sandbox: isolated` in the configuration",
         ),
         FaultKind::DiskFull if !can_mount() => refusal(
             "only root can mount a file system of limited size for the working directory",

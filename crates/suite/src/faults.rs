@@ -263,7 +263,7 @@ mod tests {
             (json!([{"read_only": []}]), "`read_only` must name a path"),
             (json!([{"clock_offset": "2 days"}]), "`clock_offset` must be an offset, not `2 days`"),
         ] {
-            assert_eq!(read(&written), (Vec::new(), vec![expected.to_owned()]), "{written}");
+            assert_eq!(read(&written).1, [expected], "{written}");
         }
     }
 }

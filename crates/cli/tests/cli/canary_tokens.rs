@@ -25,7 +25,7 @@ fn trial(canaries: &str, commands: &[&str], assertions: &str, code: i32) -> (Val
     );
     let ran = project.run(&["run", "case.yaml", "--report", "terminal", "--report", "json=r.json"]).exits(code);
     let report = project.read("r.json");
-    let record = project.run(&["show", "keys::keys"]).output();
+    let record = project.run(&["show", "case::keys"]).output();
     (only_trial(&serde_json::from_str(&report).unwrap()), format!("{}{report}{record}", ran.output()))
 }
 

@@ -47,7 +47,7 @@ fn faults_occur_where_the_case_says_and_are_shown() {
     assert!(trial["tool_calls"][0]["result"].as_str().unwrap().contains("no network"));
     assert_eq!(finding(&trial, "retries")["because"], "1 retry of model request 4");
     assert_eq!(finding(&trial, "faults_reached")["status"], "met");
-    let shown = project.run(&["show", "faults::faults"]).exits(0).out;
+    let shown = project.run(&["show", "case::faults"]).exits(0).out;
     for line in
         ["model request 2: HTTP 529", "model request 4: a connection cut", "run 1: `make` fails with exit code 3"]
     {

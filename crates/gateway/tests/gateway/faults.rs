@@ -1,3 +1,7 @@
+use std::sync::Arc;
+
+use llm::{FaultyModel, Providers};
+use model::{FaultAction, Occurrences};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
@@ -133,4 +137,30 @@ async fn a_cut_without_content_still_breaks_the_stream() {
     let bench = Bench::new(json!({"steps": [{"fault": {"kind": "cut"}}]})).await;
     let received = bench.post(&streaming("x")).await;
     assert_eq!((received.complete, received.event_types()), (false, vec!["message_start".to_owned()]));
+}
+
+#[tokio::test]
+async fn faults_of_a_case_are_sent_in_the_wire_format() {
+    let bench = Bench::new(json!({"steps": [{"text": "The answer is four."}, {"text": "fine"}]})).await;
+    let requests = |at| Occurrences { at, every: 1, times: Some(1) };
+    let faults = vec![
+        FaultAction::HttpStatus { status: 529, retry_after: Some(2), requests: requests(1) },
+        FaultAction::CutStream { requests: requests(2) },
+        FaultAction::MalformedArguments { requests: requests(3) },
+        FaultAction::SlowStream { delay_ms: 1, requests: requests(4) },
+    ];
+    let of_script = (&Providers::default(), "scripted:s.yaml");
+    let model = FaultyModel::new(bench.playback.clone(), faults, false, of_script, |_| {});
+    let _admission = bench.gateway.admit("sk-test", Arc::new(model));
+    let body = streaming("x");
+    let status = bench.post(&body).await;
+    assert_eq!((status.status, status.header("retry-after")), (529, Some("2")));
+    assert!(!bench.post(&body).await.complete);
+    let call = bench.post(&body).await;
+    let arguments: String = call.events().iter().filter_map(|event| event["delta"]["partial_json"].as_str()).collect();
+    assert!(call.complete && serde_json::from_str::<Value>(&arguments).is_err(), "{arguments}");
+    let slow = bench.post(&body).await;
+    let text: String = slow.events().iter().filter_map(|event| event["delta"]["text"].as_str()).collect();
+    assert_eq!((slow.complete, text.as_str()), (true, "The answer is four."));
+    assert_eq!(bench.playback.requests_seen(), 1);
 }

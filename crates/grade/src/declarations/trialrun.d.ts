@@ -461,6 +461,7 @@ declare module "trialrun/config" {
     /** A file with prices of models. */
     pricing?: string;
     sandbox?: string | SandboxConfig;
+    canaries?: boolean | readonly string[];
     report?: { formats?: readonly string[]; outputDir?: string };
     diff?: { regressionThreshold?: number };
     /** Settings for all fixtures files. */

@@ -53,6 +53,7 @@ impl CanaryWatch {
         let answers = trace.turns.iter().map(|turn| turn.text.as_str()).chain(trace.answer.as_deref());
         let answers: Vec<&str> = answers.collect();
         for (canary, finder) in &self.canaries {
+            let known = signs.len();
             signs.extend(touched(canary, finder, trace, sandbox));
             let in_calls = inputs.iter().zip(1_u32..).filter(|(input, _)| finder.is_in(input));
             signs.extend(in_calls.map(|(_, call)| sent(canary, &format!("call {call}"), "its arguments contain")));
@@ -61,10 +62,10 @@ impl CanaryWatch {
             }
             let in_texts = texts.iter().filter(|(_, text)| finder.is_in(text));
             signs.extend(in_texts.map(|(place, _)| sent(canary, place, "it contains")));
-            let is_whole = signs.iter().any(|sign| sign.kind == IntegrityKind::CanarySent);
+            let is_whole = signs[known..].iter().any(|sign| sign.kind == IntegrityKind::CanarySent);
             let parts = inputs.iter().map(String::as_str).chain(answers.iter().copied());
             let parts = parts.chain(texts.iter().map(|(_, text)| text.as_str()));
-            if !is_whole && finder.is_in_pieces_of(parts) {
+            if !is_whole && finder.is_in_pieces_of(&parts) {
                 signs.push(sent(canary, "several places", "calls, answers and files together contain"));
             }
         }

@@ -16,8 +16,7 @@ use crate::plan::PlannedTrial;
 pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
     let End { evidence, findings, mut warnings, kept, errors, scores, judge, bill, exit_code, side_effects } = end;
     warnings.extend(grade::warnings(&planned.case, &evidence).iter().map(ToString::to_string));
-    let agent_ms = evidence.agent_ms();
-    let integrity = grade::integrity(&evidence);
+    let (agent_ms, integrity) = (evidence.agent_ms(), grade::integrity(&evidence));
     let Evidence { mut trace, collected, ending, .. } = evidence;
     let replies = replies(&trace);
     // The result may be large, and is not copied if this is the only reference.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Budgets, Ending, IntegritySign, OnBudget, RepositoryChange, Trace, Usage};
+use crate::{Budgets, Ending, IntegritySign, ModelTraffic, OnBudget, RepositoryChange, Trace, Usage};
 
 /// All the inputs of grading.
 #[derive(Debug, Clone)]
@@ -147,6 +147,9 @@ pub struct Collected {
     /// Ids of tool calls that no model asked for, although all requests to the model were seen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forged_calls: Vec<String>,
+    /// Traffic between the agent and its model; absent if the gateway did not observe it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_traffic: Option<Box<ModelTraffic>>,
     /// Agent's changes to the working directory as a patch, if it is requested and git can produce it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,

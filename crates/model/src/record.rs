@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    EgressAttempt, Ending, Fault, FileChange, Finding, IntegritySign, Isolation, Limits, Outcome, OutcomeRule, Phases,
-    Quarantine, Scoring, SideEffects, Tokens, TrialId, Usage,
+    EgressAttempt, Ending, Fault, FileChange, Finding, IntegritySign, Isolation, Limits, ModelTraffic, Outcome,
+    OutcomeRule, Phases, Quarantine, Scoring, SideEffects, Tokens, TrialId, Usage,
 };
 
 /// Run, as in the report's `run`.
@@ -290,6 +290,9 @@ pub struct TrialRecord {
     /// Network policy under which the hosts in `egress` were recorded; absent if they were not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
+    /// Traffic between the agent and its model; absent if the gateway did not observe it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_traffic: Option<Box<ModelTraffic>>,
     /// Hosts that the processes of the sandbox tried to reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub egress: Vec<EgressAttempt>,

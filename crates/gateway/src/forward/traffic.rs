@@ -31,6 +31,13 @@ pub(super) enum Kind {
     Other,
 }
 
+impl Kind {
+    /// Returns `true` if the agent cannot go on without the answer.
+    fn is_of_agent(self) -> bool {
+        matches!(self, Self::Main | Self::SubAgent)
+    }
+}
+
 /// End of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum End {
@@ -177,14 +184,14 @@ impl Traffic {
             (_, Some(status)) if status >= 400 => {
                 let is_the_providers = matches!(status, 408 | 409 | 429 | 500..);
                 state.fail(&open, format!("{host} answered with HTTP {status}"));
-                if !is_the_providers && open.kind != Kind::Other {
+                if !is_the_providers && open.kind.is_of_agent() {
                     state.failure = None;
                 }
             }
             (_, _) if open.reader.as_ref().is_some_and(AnswerReader::reports_an_error) => {
                 state.fail(&open, format!("{host} reported an error within its answer"));
             }
-            (End::Whole, _) if open.kind != Kind::Other => state.failure = None,
+            (End::Whole, _) if open.kind.is_of_agent() => state.failure = None,
             (End::Whole | End::Left, _) => {}
         }
     }
@@ -213,7 +220,8 @@ impl Traffic {
         Some(state.calls.iter().cloned().chain(open).collect())
     }
 
-    /// Returns the reason why the last request for a message failed, if that was not the fault of the request.
+    /// Returns the reason why the last request of the agent or a sub-agent for a message failed, if that was not the fault
+    /// of the request.
     pub(super) fn failure(&self) -> Option<String> {
         self.lock().failure.clone()
     }
@@ -228,7 +236,7 @@ impl State {
         if self.failed.len() < MOST_FAILED {
             self.failed.insert(open.body);
         }
-        if open.kind != Kind::Other {
+        if open.kind.is_of_agent() {
             self.failure = Some(reason);
         }
     }

@@ -65,7 +65,7 @@ const JUDGE_OF_REGRADE: &str = "Model that judges [default: the one that judged 
 const NOT_OF_LISTS: [&str; 6] = ["Limits", "Judge", "Gates", "Sandbox", "Hooks", "Output"];
 
 /// Options of the other groups that do not affect it either.
-const NOT_LISTED: [&str; 3] = ["reasoning_effort", "base_url", "seed"];
+const NOT_LISTED: [&str; 4] = ["reasoning_effort", "base_url", "gateway", "seed"];
 
 impl Args {
     /// Returns the definition of the command line. `list` accepts all options of `run` and shows those that apply to

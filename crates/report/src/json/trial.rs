@@ -107,6 +107,9 @@ impl Serialize for Trial<'_> {
             fields.serialize_entry("network", network)?;
             fields.serialize_entry("egress", &record.egress)?;
         }
+        if let Some(traffic) = &record.model_traffic {
+            fields.serialize_entry("model_traffic", traffic)?;
+        }
         fields.serialize_entry("files_changed", &record.files_changed)?;
         fields.serialize_entry("integrity", &record.integrity)?;
         fields.serialize_entry("sandbox", &record.sandbox)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent::{self, Agent, Configured};
 use grade::judge::default_judge;
 use mask::secret::Secrets;
-use model::{Budgets, Case, Excerpt, NetworkPolicy, OnBudget, PermissionMode};
+use model::{Budgets, Case, Excerpt, GatewayMode, NetworkPolicy, OnBudget, PermissionMode};
 
 use super::trial::SCRIPTED;
 
@@ -45,6 +45,8 @@ pub struct Settings {
     pub idle_warn_ms: u64,
     /// Time for an agent to stop when it is asked to, in milliseconds.
     pub stop_grace_ms: u64,
+    /// Use of the gateway for models of vendors.
+    pub gateway: GatewayMode,
     /// Secrets in addition to those of the environment: keys and headers of the configuration.
     pub secrets: Secrets,
     /// Opens models for everything in a run that needs one.
@@ -201,6 +203,7 @@ impl Default for Settings {
             jobs: 1,
             idle_warn_ms: 30_000,
             stop_grace_ms: 3_000,
+            gateway: GatewayMode::default(),
             secrets: Secrets::default(),
             providers: llm::Providers::default(),
         }

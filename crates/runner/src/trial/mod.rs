@@ -55,6 +55,7 @@ pub(crate) struct Shared {
     pub(crate) factory: SandboxFactory,
     pub(crate) registry: Arc<Registry>,
     pub(crate) gateway: Option<gateway::Gateway>,
+    pub(crate) upstream: Arc<gateway::Upstream>,
     pub(crate) grader: Grader,
     pub(crate) judging: Arc<Judging>,
     pub(crate) mask: Arc<Mask>,
@@ -429,6 +430,7 @@ impl<'a> Attempt<'a> {
         collected.network = self.network.get().map(TrialNetwork::policy);
         collected.integrity.extend(act_result.killed.clone());
         collected.forged_calls.clone_from(&act_result.forged_calls);
+        collected.model_traffic.clone_from(&act_result.model_traffic);
         let is_lost = collected.lost().is_some();
         if !is_lost && self.shared.hook.as_ref().is_some_and(|hook| hook.wants_patch()) {
             collected.patch = sandbox.patch(&collected).await;

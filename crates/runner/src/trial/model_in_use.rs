@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Description, Endpoint, Turn, WAITING_ON_PROVIDER};
-use model::{Ending, Limits, Trace};
-use sandbox::Sandbox;
+use agent::{Description, Endpoint, SessionContext, Turn, WAITING_ON_PROVIDER};
+use model::{Ending, GatewayMode, Limits, ModelTraffic, Trace};
+use sandbox::{Breakage, Sandbox};
 
 use super::Shared;
 use crate::plan::{ModelChoice, PlannedTrial};
@@ -16,6 +16,8 @@ pub(super) struct ModelInUse {
     pub(super) endpoint: Endpoint,
     pub(super) playback: Option<Arc<llm::Playback>>,
     pub(super) _admission: Option<gateway::Admission>,
+    /// Permission to send requests through the gateway to the model of a vendor.
+    pub(super) observed: Option<gateway::ForwardedAdmission>,
 }
 
 impl ModelInUse {
@@ -25,11 +27,16 @@ impl ModelInUse {
             ModelChoice::Vendor(Some(name)) if planned.agent.description().asks_providers => {
                 let base_url = shared.settings.arms.base_url.as_deref();
                 let endpoint = Endpoint::Provider(shared.settings.providers.model(name, base_url));
-                return Self { endpoint, playback: None, _admission: None };
+                return Self { endpoint, playback: None, _admission: None, observed: None };
             }
             ModelChoice::Vendor(_) => {
                 let base_url = shared.settings.arms.base_url.clone();
-                return Self { endpoint: Endpoint::Vendor { base_url }, playback: None, _admission: None };
+                return Self {
+                    endpoint: Endpoint::Vendor { base_url },
+                    playback: None,
+                    _admission: None,
+                    observed: None,
+                };
             }
             ModelChoice::Scripted(script) => script,
         };
@@ -44,10 +51,49 @@ impl ModelInUse {
                 let token = format!("trialrun-{}", uuid::Uuid::now_v7().simple());
                 let admission = gateway.admit(token.clone(), Arc::clone(&playback));
                 let endpoint = Endpoint::Gateway { base_url: gateway.base_url(), token };
-                Self { endpoint, playback: Some(playback), _admission: Some(admission) }
+                Self { endpoint, playback: Some(playback), _admission: Some(admission), observed: None }
             }
-            _ => Self { endpoint: Endpoint::Script(Arc::clone(&playback)), playback: Some(playback), _admission: None },
+            _ => Self {
+                endpoint: Endpoint::Script(Arc::clone(&playback)),
+                playback: Some(playback),
+                _admission: None,
+                observed: None,
+            },
         }
+    }
+
+    /// Puts the gateway between the agent and the vendor of its model, if the run observes this traffic. `context` is
+    /// the context of the agent, and gets the new endpoint.
+    ///
+    /// # Errors
+    /// Returns an error if the agent's requests cannot go through the gateway.
+    pub(super) fn observe(
+        &mut self,
+        planned: &PlannedTrial,
+        shared: &Shared,
+        context: &mut SessionContext,
+    ) -> Result<(), Breakage> {
+        let (Endpoint::Vendor { base_url }, Some(_)) = (&self.endpoint, planned.agent.description().wire) else {
+            return Ok(());
+        };
+        let (Some(gateway), GatewayMode::Observe) = (&shared.gateway, shared.settings.gateway) else { return Ok(()) };
+        let cannot = |reason: String| {
+            let hint = "run it with `--gateway off`";
+            Breakage::environment(format!("the gateway cannot observe the model of the agent: {reason}; {hint}"))
+                .for_good()
+        };
+        let address = planned.agent.forwarding_address(context).map_err(cannot)?;
+        let token = format!("trialrun-{}", uuid::Uuid::now_v7().simple());
+        let observed = gateway.forward(token, &shared.upstream, &address).map_err(cannot)?;
+        self.endpoint = Endpoint::Observed { gateway: observed.base_url().to_owned(), base_url: base_url.clone() };
+        context.endpoint = self.endpoint.clone();
+        self.observed = Some(observed);
+        Ok(())
+    }
+
+    /// Returns the traffic of the agent that the gateway observed.
+    pub(super) fn traffic(&self) -> Option<Box<ModelTraffic>> {
+        self.observed.as_ref().map(|observed| Box::new(observed.traffic()))
     }
 
     /// Returns how the act phase ended when the wall clock ran out. Must be called at that moment: a request that is
@@ -76,11 +122,14 @@ impl ModelInUse {
     /// Returns the ids of the calls in `trace` that no model asked for. The gateway has seen all requests, so a call that
     /// was not in an answer was written into the output of the agent's program.
     pub(super) fn forged(&self, agent: &Description, trace: &Trace) -> Vec<String> {
-        match (&self.endpoint, &self.playback, &agent.call_ids) {
-            (Endpoint::Gateway { .. }, Some(playback), Some(call_ids)) => {
-                call_ids.forged(trace.calls.iter().map(|traced| &traced.call), &playback.calls())
-            }
-            _ => Vec::new(),
+        let asked = match (&self.endpoint, &self.playback, &self.observed) {
+            (Endpoint::Gateway { .. }, Some(playback), _) => Some(playback.calls()),
+            (_, _, Some(observed)) => observed.asked(),
+            _ => None,
+        };
+        match asked.zip(agent.call_ids) {
+            Some((asked, call_ids)) => call_ids.forged(trace.calls.iter().map(|traced| &traced.call), &asked),
+            None => Vec::new(),
         }
     }
 
@@ -88,12 +137,19 @@ impl ModelInUse {
     fn silent_for(&self) -> Option<Duration> {
         match &self.endpoint {
             Endpoint::Provider(Ok(model)) => model.silent_for(),
-            _ => None,
+            _ => self.observed.as_ref()?.silent_for(),
         }
     }
 
     /// Records the requests and the problems of a scripted model, which are more precise than the agent's report.
     pub(super) fn record(&self, turn: &mut Turn, ending: &mut Ending) {
+        if let Some(observed) = &self.observed
+            // Some agents wait longer than the trial before they send a failed request again.
+            && matches!(ending, Ending::GaveUp { .. } | Ending::Aborted { .. } | Ending::TimedOut { .. })
+            && let Some(reason) = observed.failure()
+        {
+            *ending = Ending::ProviderFailed { reason };
+        }
         let Some(playback) = &self.playback else { return };
         for step in playback.take_steps() {
             let _ = turn.record(step);

@@ -16,6 +16,8 @@ use crate::plan::PlannedTrial;
 pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
     let End { evidence, findings, mut warnings, kept, errors, scores, judge, bill, exit_code } = end;
     warnings.extend(grade::warnings(&planned.case, &evidence).iter().map(ToString::to_string));
+    let traffic = evidence.collected.model_traffic.as_ref();
+    warnings.extend(traffic.and_then(|traffic| traffic.difference(evidence.trace.usage.tokens.as_ref())));
     let agent_ms = evidence.agent_ms();
     let integrity = grade::integrity(&evidence);
     let Evidence { mut trace, collected, ending, .. } = evidence;
@@ -104,6 +106,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         agent_version: trace.agent_version.clone(),
         auth: trace.auth.clone(),
         network: collected.network,
+        model_traffic: collected.model_traffic,
         egress: trace.egress,
         integrity,
         files_changed: collected.files_changed,

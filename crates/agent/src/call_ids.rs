@@ -43,9 +43,11 @@ impl CallIds {
         let reported: Vec<&ToolCall> = reported.filter(|call| !BY_USER.contains(&call.raw_name.as_str())).collect();
         // The program's own ids are trusted only if it reports no others: an agent could write them as well.
         let cannot_know = reported.iter().all(|call| (self.is_made_up)(&call.id))
-            || asked
-                .iter()
-                .any(|block| matches!(block, Block::ToolUse { name, .. } if Some(name.as_str()) == self.script_tool));
+            || asked.iter().any(|block| match block {
+                Block::ToolUse { name, .. } => Some(name.as_str()) == self.script_tool,
+                Block::Other(item) => self.script_tool.is_some() && item["name"].as_str() == self.script_tool,
+                _ => false,
+            });
         if cannot_know {
             return Vec::new();
         }
@@ -60,11 +62,33 @@ impl CallIds {
             })
         };
         // One call of the model may become several, whose ids begin with its id.
+        let is_other = |block: &Block| match block {
+            Block::Other(item) => names_tool(item, &call.raw_name) || has_id(item, &call.id),
+            _ => false,
+        };
+        if asked.iter().any(is_other) {
+            return true;
+        }
         let input = find(&|id| call.id == id).or_else(|| find(&|id| call.id.starts_with(id)));
         input.is_some_and(|input| {
             call.effect != Effect::Shell || call.input["command"].as_str() == (self.command)(input).as_deref()
         })
     }
+}
+
+/// Returns `true` if `item` is a call that the provider itself made, of the tool `name`. Its id may differ from that which
+/// the program reports.
+fn names_tool(item: &Value, name: &str) -> bool {
+    let of_item = item["type"].as_str().and_then(|kind| kind.strip_suffix("_call"));
+    of_item.or(item["name"].as_str()) == Some(name)
+}
+
+/// Returns `true` if the call `id` is `item`, such as a call with an input that is text, or a part of it.
+fn has_id(item: &Value, id: &str) -> bool {
+    ["call_id", "id"].iter().filter_map(|key| item[*key].as_str()).any(|of_item| {
+        let rest = id.strip_prefix(of_item).filter(|_| !of_item.is_empty());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    })
 }
 
 #[cfg(test)]
@@ -104,6 +128,20 @@ mod tests {
         let forged = |calls: &[ToolCall]| SOMETIMES.forged(calls.iter(), &model);
         assert_eq!(forged(&[shell("item_1", "ls"), shell("item_2", "pytest")]), [""; 0]);
         assert_eq!(forged(&[shell("call_1", "ls"), shell("item_2", "pytest")]), ["item_2"]);
+    }
+
+    #[test]
+    fn a_call_that_the_provider_made_itself_is_not_forged() {
+        let search = ToolCall { raw_name: "web_search".into(), ..ToolCall::new("item_2", "WebSearch", json!({}), "m") };
+        let called = ToolCall::new("call_1", "Edit", json!({}), "m");
+        let model =
+            [asked("call_1", "edit", json!({})), Block::Other(json!({"type": "web_search_call", "id": "ws_1"}))];
+        assert_eq!(CallIds::OF_MODEL.forged([called.clone(), search.clone()].iter(), &model), [""; 0]);
+        assert_eq!(CallIds::OF_MODEL.forged([called, search].iter(), &model[..1]), ["item_2"]);
+        let patch = [Block::Other(json!({"type": "custom_tool_call", "call_id": "call_2", "name": "apply_patch"}))];
+        let change = |id: &str| ToolCall::new(id, "Write", json!({}), "m");
+        let changes = [change("call_2:a.txt"), change("call_20:a.txt")];
+        assert_eq!(CallIds::OF_MODEL.forged(changes.iter(), &patch), ["call_20:a.txt"]);
     }
 
     #[test]

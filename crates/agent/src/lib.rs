@@ -167,6 +167,7 @@ pub trait Agent: Send + Sync {
             Endpoint::Gateway { base_url, .. } | Endpoint::Vendor { base_url: Some(base_url) } => {
                 Ok(vec![base_url.clone()])
             }
+            Endpoint::Observed { gateway, .. } => Ok(vec![gateway.clone()]),
             Endpoint::Vendor { base_url: None } => self.vendor_addresses(context),
             Endpoint::Script { .. } | Endpoint::Provider(_) => Ok(Vec::new()),
         }
@@ -180,8 +181,17 @@ pub trait Agent: Send + Sync {
         Err(format!("`{}` does not say where its model is", self.name()))
     }
 
-    /// Removes the files outside the sandbox that conversations in the directory `sandbox` left behind because their
-    /// run was killed.
+    /// Returns the address to which the gateway forwards the requests of its program, with the path that the program's
+    /// own paths are appended to. `context` has the vendor's endpoint.
+    ///
+    /// # Errors
+    /// Returns the reason why its requests cannot go through the gateway.
+    fn forwarding_address(&self, _context: &SessionContext) -> Result<String, String> {
+        Err(format!("`{}` cannot be pointed at another address", self.name()))
+    }
+
+    /// Removes the files outside of the sandbox that conversations in the directory `sandbox` left behind, because
+    /// their run was killed.
     fn remove_leftovers(&self, _host: &Host, _sandbox: &Path) {}
 
     /// Returns whether the agent can run on this machine. An agent without a program always can.
@@ -350,6 +360,13 @@ pub struct Setup {
 pub enum Endpoint {
     /// The vendor's address, or another base address set by the user, with the user's own sign-in.
     Vendor {
+        /// Value of `--base-url`.
+        base_url: Option<String>,
+    },
+    /// The gateway on loopback, which forwards requests to the vendor, with the user's own sign-in.
+    Observed {
+        /// Address of the gateway for this trial: `http://127.0.0.1:PORT/TOKEN`.
+        gateway: String,
         /// Value of `--base-url`.
         base_url: Option<String>,
     },

@@ -30,7 +30,7 @@ impl SignIn {
     pub(crate) fn for_endpoint(endpoint: &Endpoint, detect: impl FnOnce() -> Self) -> Self {
         match endpoint {
             Endpoint::Gateway { .. } | Endpoint::Script { .. } | Endpoint::Provider(_) => Self::Scripted,
-            Endpoint::Vendor { .. } => detect(),
+            Endpoint::Vendor { .. } | Endpoint::Observed { .. } => detect(),
         }
     }
 

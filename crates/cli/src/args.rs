@@ -64,8 +64,8 @@ const JUDGE_OF_REGRADE: &str = "Model that judges [default: the one that judged 
 /// Groups of options that do not affect which cases are selected.
 const NOT_OF_LISTS: [&str; 6] = ["Limits", "Judge", "Gates", "Sandbox", "Hooks", "Output"];
 
-/// Options in other groups that do not affect the selection either.
-const NOT_LISTED: [&str; 3] = ["reasoning_effort", "base_url", "seed"];
+/// Options of the other groups that do not affect it either.
+const NOT_LISTED: [&str; 4] = ["reasoning_effort", "base_url", "gateway", "seed"];
 
 impl Args {
     /// Returns the definition of the command line. `list` accepts all options of `run` and shows those that apply to

@@ -91,6 +91,8 @@ pub struct ArmArgs {
     pub reasoning_effort: Option<String>,
     #[arg(long, alias = "harness-base-url", value_name = "URL")]
     pub base_url: Option<String>,
+    #[arg(long, value_name = "MODE")]
+    pub gateway: Option<model::GatewayMode>,
     #[arg(long, short = 'n', alias = "runs", value_name = "N", value_parser = value_parser!(u64).range(1..=100_000))]
     pub trials: Option<u64>,
     #[arg(long, overrides_with = "no_baseline")]

@@ -167,6 +167,7 @@ fn settings(
     };
     runner::Settings {
         embedded: Vec::new(),
+        gateway: args.arms.gateway.or(value(&defaults.gateway)).unwrap_or_default(),
         arms: runner::ArmSettings {
             agents: args.arms.agent.clone(),
             models: args.arms.model.iter().map(&mut model).collect(),

@@ -226,14 +226,14 @@ fn sign_in(headers: &HeaderMap, trials: &AdmittedTrials) -> Option<(Arc<Admitted
     })
 }
 
-enum Body {
+pub(crate) enum Body {
     Whole(Vec<u8>),
     TooLarge,
     Broken,
 }
 
-/// Reads the whole body. Bytes beyond `largest` are read but not kept; after `most` bytes, reading stops.
-async fn read(mut body: Arriving, largest: usize, most: u64) -> Body {
+/// Reads the whole body. Bytes beyond `largest` are read but not kept; after `most` bytes reading stops.
+pub(crate) async fn read(mut body: Arriving, largest: usize, most: u64) -> Body {
     let mut kept = Vec::new();
     let mut too_large = false;
     let mut seen = 0;

@@ -5,6 +5,9 @@
 //! The token may arrive as `x-api-key` or as `Authorization: Bearer`. The gateway records which header was used and
 //! never shows the token itself. A request with an unknown token is refused with the vendor's own error format.
 //!
+//! For the model of a vendor, the gateway forwards requests instead ([`Gateway::forward`]): the token is then a part of the
+//! address, because the agent signs in with its own key. Answers are passed on as they come, and counted.
+//!
 //! A [`Relay`] is the way out for processes whose network is closed: a proxy that connects only to allowed hosts.
 //!
 //! The gateway does not depend on agents or scripts. The supported formats are listed in [`llm::WIRES`]. The model
@@ -38,9 +41,11 @@
 mod admission;
 mod body;
 mod connection;
+mod forward;
 mod relay;
 mod server;
 
 pub use admission::{Admission, Auth, SeenRequest};
+pub use forward::{ForwardedAdmission, Upstream};
 pub use relay::{Relay, RelayRules};
 pub use server::Gateway;

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use http_body_util::Either;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -15,6 +16,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::Admission;
 use crate::admission::AdmittedTrials;
 use crate::connection::answer;
+use crate::forward::{ForwardedAdmission, ForwardedTrials, Upstream, forward};
 
 /// Maximum size of a request body, in bytes; the same limit as the vendors'.
 const LARGEST_BODY: usize = 32 * 1024 * 1024;
@@ -26,6 +28,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Gateway {
     address: SocketAddr,
     trials: Arc<AdmittedTrials>,
+    forwarded: Arc<ForwardedTrials>,
     listening: JoinHandle<()>,
 }
 
@@ -39,8 +42,10 @@ impl Gateway {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let trials = Arc::new(AdmittedTrials::default());
-        let listening = tokio::spawn(listen(listener, Arc::clone(&trials), largest_body, header_timeout));
-        Ok(Self { address, trials, listening })
+        let forwarded = Arc::new(ForwardedTrials::default());
+        let admitted = (Arc::clone(&trials), Arc::clone(&forwarded));
+        let listening = tokio::spawn(listen(listener, admitted, largest_body, header_timeout));
+        Ok(Self { address, trials, forwarded, listening })
     }
 
     /// Returns the address to give to agents as their vendor's: `http://127.0.0.1:PORT`.
@@ -52,6 +57,20 @@ impl Gateway {
     /// admission applies.
     pub fn admit<M: Model + 'static>(&self, token: impl Into<String>, model: Arc<M>) -> Admission {
         self.trials.admit(token.into(), model)
+    }
+
+    /// Admits requests whose path begins with `token`, and forwards them to the provider at `address`, to which the
+    /// rest of the path is appended.
+    ///
+    /// # Errors
+    /// Returns the reason why nothing can be forwarded there.
+    pub fn forward(
+        &self,
+        token: impl Into<String>,
+        upstream: &Arc<Upstream>,
+        address: &str,
+    ) -> Result<ForwardedAdmission, String> {
+        self.forwarded.admit(&self.base_url(), token.into(), upstream, address)
     }
 }
 
@@ -68,13 +87,22 @@ impl Drop for Gateway {
 }
 
 /// Accepts connections until the task is aborted, which also closes all connections.
-async fn listen(listener: TcpListener, trials: Arc<AdmittedTrials>, largest_body: usize, header_timeout: Duration) {
+async fn listen(
+    listener: TcpListener,
+    (trials, forwarded): (Arc<AdmittedTrials>, Arc<ForwardedTrials>),
+    largest_body: usize,
+    header_timeout: Duration,
+) {
     serve_connections(&listener, usize::MAX, |stream| {
-        let trials = Arc::clone(&trials);
+        let (trials, forwarded) = (Arc::clone(&trials), Arc::clone(&forwarded));
         async move {
-            let service = service_fn(|request| answer(request, &trials, largest_body));
-            // When a client disconnects or a body is cut on purpose, the connection ends with an error that needs no
-            // handling.
+            let service = service_fn(|request| async {
+                match forwarded.find(request.uri()) {
+                    Some((trial, rest)) => Ok(forward(request, trial, rest, largest_body).await.map(Either::Right)),
+                    None => answer(request, &trials, largest_body).await.map(|answer| answer.map(Either::Left)),
+                }
+            });
+            // A client that disconnects and a cut on purpose end the connection with an error that needs no handling.
             let mut builder = http1::Builder::new();
             builder.timer(TokioTimer::new()).header_read_timeout(header_timeout);
             let _ = builder.serve_connection(TokioIo::new(stream), service).await;

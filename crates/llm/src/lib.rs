@@ -29,6 +29,7 @@
 
 mod account;
 mod answer;
+mod answer_reader;
 mod credentials;
 pub mod event_stream;
 mod failure;
@@ -52,6 +53,7 @@ pub mod scripted;
 pub mod wire;
 
 pub use answer::{Answer, BoxFuture, Break, Model, ProviderError, Served};
+pub use answer_reader::AnswerReader;
 pub use credentials::Credentials;
 pub use failure::{Failure, FailureKind};
 pub use faulty::FaultyModel;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use reqwest::{Client, NoProxy, Proxy, redirect};
+use reqwest::{Client, ClientBuilder, NoProxy, Proxy, redirect};
 
 use crate::{Credentials, Policy};
 
@@ -75,18 +75,32 @@ impl Proxies {
     /// # Errors
     /// Returns a description of the problem.
     pub fn client(&self, is_secure: bool, connect: Duration, idle: Option<Duration>) -> Result<Client, String> {
-        // If another part of the process has already chosen a crypto provider, that one works as well.
+        let mut client = self.builder(is_secure, connect)?.user_agent(concat!("trialrun/", env!("CARGO_PKG_VERSION")));
+        if let Some(idle) = idle {
+            client = client.pool_idle_timeout(idle);
+        }
+        client.build().map_err(|error| error.without_url().to_string())
+    }
+
+    /// Creates a client that passes requests and answers on unchanged: it adds no headers of its own and does not
+    /// decompress.
+    ///
+    /// # Errors
+    /// Returns a description of the problem.
+    pub fn forwarding_client(&self, is_secure: bool, connect: Duration) -> Result<Client, String> {
+        let client = self.builder(is_secure, connect)?.no_gzip();
+        client.build().map_err(|error| error.without_url().to_string())
+    }
+
+    fn builder(&self, is_secure: bool, connect: Duration) -> Result<ClientBuilder, String> {
+        // If another part of the process has already chosen a provider, that one works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = Client::builder()
-            .user_agent(concat!("trialrun/", env!("CARGO_PKG_VERSION")))
             // A redirect would send keys to the host that it names.
             .redirect(redirect::Policy::none())
             .connect_timeout(connect)
             .tcp_nodelay(true)
             .no_proxy();
-        if let Some(idle) = idle {
-            client = client.pool_idle_timeout(idle);
-        }
         if !is_secure {
             client = client.tls_certs_only([]);
         }
@@ -96,7 +110,7 @@ impl Proxies {
             let proxy = proxy.map_err(|_| "the proxy's address cannot be used".to_owned())?;
             client = client.proxy(proxy.no_proxy(NoProxy::from_string(&self.never)));
         }
-        client.build().map_err(|error| error.without_url().to_string())
+        Ok(client)
     }
 }
 

@@ -9,7 +9,8 @@ mod scripted;
 
 use std::sync::Arc;
 
-use model::nearest;
+use model::{Tokens, nearest};
+use reqwest::Url;
 
 use crate::credentials::NETWORK;
 use crate::opening::ProviderOptions;
@@ -108,6 +109,20 @@ impl Providers {
         let (provider, argument) = named(written)?;
         let options = ProviderOptions { argument, base_url, providers: self, read };
         provider.vendor.map_or_else(|| scripted::open(&options), |vendor| vendor.open(&options))
+    }
+
+    /// Returns the cost of `tokens` of `model` at the address `url`, if a price is known: the user's own, or the
+    /// vendor's if the address is the vendor's own.
+    pub fn cost_at(&self, url: &Url, model: &str, tokens: &Tokens) -> Option<f64> {
+        let is_at = |provider: &&Provider| {
+            let own = provider.vendor.and_then(|vendor| Url::parse(vendor.address?).ok());
+            own.is_some_and(|own| own.origin() == url.origin())
+        };
+        let price = match PROVIDERS.iter().find(is_at) {
+            Some(provider) => self.prices().of(provider.name, model, true),
+            None => self.prices().own(model),
+        }?;
+        Some(price.cost(tokens))
     }
 
     /// Opens the model `NAME:ARGUMENT` on the network, as [`Providers::open`] does.

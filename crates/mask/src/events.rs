@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use model::{
     AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, Detail, EgressAttempt, Ending, Event,
-    Failure, FaultOccurrence, Finding, HookRecord, IntegritySign, Need, Part, Probe, Probed, Question, Repository,
-    RepositoryChange, RepositoryState, ReviewRequest, RunInfo, SideEffects, Step, ToolCall, ToolResult, Touch,
-    TrialRecord,
+    Failure, FaultOccurrence, Finding, HookRecord, IntegritySign, ModelTraffic, Need, Part, Probe, Probed, Question,
+    Repository, RepositoryChange, RepositoryState, ReviewRequest, RunInfo, SideEffects, Step, ToolCall, ToolResult,
+    Touch, TrialRecord,
 };
 use serde_json::{Map, Value};
 
@@ -198,6 +198,7 @@ impl<'m> Pass<'m> {
             integrity,
             faults,
             forged_calls: _,
+            model_traffic,
             sandbox: _,
             home: _,
             tmp: _,
@@ -206,6 +207,7 @@ impl<'m> Pass<'m> {
         self.strings(outside_changes);
         self.signs(integrity);
         self.strings(faults.iter_mut().map(|report| &mut report.detail));
+        self.traffic(model_traffic.as_deref_mut());
         if let Some(Repository { branch, status, new_commits, head: _ }) = repository {
             self.strings(status.iter_mut().chain(new_commits).chain(branch));
         }
@@ -219,7 +221,17 @@ impl<'m> Pass<'m> {
         }
     }
 
-    /// Masks the state of a repository, because agents choose the names of branches, and users type addresses.
+    /// Masks the names of models, which agents choose.
+    fn traffic(&self, traffic: Option<&mut ModelTraffic>) {
+        let Some(traffic) = traffic else { return };
+        let models = std::mem::take(&mut traffic.models).into_iter().map(|(mut name, count)| {
+            self.string(&mut name);
+            (name, count)
+        });
+        traffic.models = models.collect();
+    }
+
+    /// Masks the state of a repository: agents choose the names of branches, and users type addresses.
     fn repository(&self, state: &mut RepositoryState) {
         let RepositoryState { branch, branches, remotes, recent_commits, status, pushes, lost, .. } = state;
         self.strings(lost);
@@ -292,6 +304,7 @@ impl<'m> Pass<'m> {
         self.strings(record.replies.iter_mut().filter_map(|reply| reply.answer.as_mut()));
         self.strings(record.files_changed.iter_mut().map(|file| &mut file.path));
         record.egress.iter_mut().for_each(|attempt| self.egress(attempt));
+        self.traffic(record.model_traffic.as_deref_mut());
         for SideEffects { remote, branches, commits, review_requests: _, added: _ } in &mut record.side_effects {
             self.strings([remote].into_iter().chain(branches));
             self.names(commits);

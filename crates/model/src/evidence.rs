@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Budgets, Ending, FaultReport, IntegritySign, OnBudget, RepositoryChange, Trace, Usage};
+use crate::{Budgets, Ending, FaultReport, IntegritySign, ModelTraffic, OnBudget, RepositoryChange, Trace, Usage};
 
 /// All the inputs of grading.
 #[derive(Debug, Clone)]
@@ -152,6 +152,9 @@ pub struct Collected {
     /// Faults of the case, and what became of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultReport>,
+    /// Traffic between the agent and its model; absent if the gateway did not observe it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_traffic: Option<Box<ModelTraffic>>,
     /// Agent's changes to the working directory as a patch, if it is requested and git can produce it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    EgressAttempt, Ending, Fault, FaultReport, FileChange, Finding, IntegritySign, Isolation, Limits, Outcome,
-    OutcomeRule, Phases, Quarantine, Scoring, SideEffects, Tokens, TrialId, Usage,
+    EgressAttempt, Ending, Fault, FaultReport, FileChange, Finding, IntegritySign, Isolation, Limits, ModelTraffic,
+    Outcome, OutcomeRule, Phases, Quarantine, Scoring, SideEffects, Tokens, TrialId, Usage,
 };
 
 /// Run, as in the report's `run`.
@@ -290,7 +290,10 @@ pub struct TrialRecord {
     /// Network policy that was in force while the hosts in `egress` were recorded; absent if none were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// Hosts that processes in the sandbox tried to reach.
+    /// Traffic between the agent and its model; absent if the gateway did not observe it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_traffic: Option<Box<ModelTraffic>>,
+    /// Hosts that the processes of the sandbox tried to reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub egress: Vec<EgressAttempt>,
     /// Faults of the case, and what became of them.

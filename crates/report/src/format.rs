@@ -1,7 +1,7 @@
 //! Formatting of numbers for display.
 
 use jiff::Timestamp;
-use model::{AuxiliaryUsage, Tokens};
+use model::{AuxiliaryUsage, ModelTraffic, Tokens};
 
 /// Formats a time in milliseconds: `12ms`, `1.2s`, `1m03s`, `1h03m`.
 pub(crate) fn elapsed(ms: u64) -> String {
@@ -162,6 +162,29 @@ pub(crate) fn model_usage(usage: &AuxiliaryUsage) -> String {
         parts.push(format!("{} cached", number(usage.cached)));
     }
     parts.join(", ")
+}
+
+/// Formats observed traffic as `12 requests (10 main, 2 side, 1 retry), 3,400 tokens, $0.0100, first byte 120ms`.
+pub(crate) fn model_traffic(traffic: &ModelTraffic) -> String {
+    let kinds = [
+        (traffic.main, "main"),
+        (traffic.sub_agents, "of sub-agents"),
+        (traffic.side, "side"),
+        (traffic.other, "other"),
+        (traffic.retries, "repeated"),
+    ];
+    let kinds: Vec<String> = kinds
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, kind)| format!("{} {kind}", number(*count)))
+        .collect();
+    let usage =
+        AuxiliaryUsage { requests: traffic.requests, cached: 0, tokens: traffic.tokens, cost_usd: traffic.cost_usd };
+    let mut text = format!("{} ({})", model_usage(&usage), kinds.join(", "));
+    if let Some(first_byte) = traffic.first_byte_ms {
+        text.push_str(&format!(", first byte {} (at most {})", elapsed(first_byte.median), elapsed(first_byte.max)));
+    }
+    text
 }
 
 #[cfg(test)]

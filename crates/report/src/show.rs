@@ -7,7 +7,7 @@ mod steps;
 use model::{Change, Envelope, Event, FileChange, SideEffects, TrialRecord};
 use serde_json::{Value, json};
 
-use crate::format::{elapsed, in_parentheses, model_usage, span, timestamp, version};
+use crate::format::{elapsed, in_parentheses, model_traffic, model_usage, span, timestamp, version};
 use crate::terminal::{Paint, Style, result};
 use crate::trial_json;
 use crate::{agent_output, plain};
@@ -122,6 +122,7 @@ fn about(record: &TrialRecord, paint: &Paint) -> String {
     );
     row("time", Some(times(record)).filter(|_| record.agent_ms.is_some()));
     row("user", record.user.as_ref().map(model_usage));
+    row("gateway", record.model_traffic.as_deref().map(model_traffic));
     row("limits", (!caps.is_empty()).then(|| paint.join(&caps)));
     for (name, value) in record.settings.iter().filter(|(name, _)| *name != "judge") {
         row(name, setting(value));

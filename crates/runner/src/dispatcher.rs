@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use agent::Configured;
 use mask::Mask;
-use model::{Event, HookKind, HookRecord, RunInfo, Summary, TrialRecord};
+use model::{Event, GatewayMode, HookKind, HookRecord, RunInfo, Summary, TrialRecord};
 use sandbox::{Breakage, Host, Registry, SandboxFactory};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
@@ -134,10 +134,10 @@ async fn dispatch(
 
 async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
     let jobs = plan.settings.jobs.max(1);
-    let needs_gateway = plan
-        .trials
-        .iter()
-        .any(|trial| matches!(trial.model, ModelChoice::Scripted(_)) && trial.agent.description().wire.is_some());
+    let observes = plan.settings.gateway == GatewayMode::Observe;
+    let needs_gateway = plan.trials.iter().any(|trial| {
+        (matches!(trial.model, ModelChoice::Scripted(_)) || observes) && trial.agent.description().wire.is_some()
+    });
     let gateway = if needs_gateway {
         let started = gateway::Gateway::start().await;
         Some(started.map_err(|error| Breakage::environment(format!("cannot listen on loopback: {error}")))?)
@@ -149,6 +149,7 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
         factory: open_factory(&plan.settings.sandbox, &host, &registry)?,
         registry,
         gateway,
+        upstream: Arc::new(upstream(plan, &host)),
         grader: Grader::start(jobs.min(4)).map_err(|error| Breakage::environment(error.to_string()))?,
         judging: Arc::clone(&plan.judging),
         spending: Spending::after(&plan.earlier),
@@ -158,6 +159,12 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
         cleaner: plan.cleaner.clone(),
         host,
     })
+}
+
+/// Returns the way from the gateway to the providers of models.
+fn upstream(plan: &Plan, host: &Host) -> gateway::Upstream {
+    let proxies = llm::Proxies::of(|name| host.env.get(name).map(String::as_str));
+    gateway::Upstream::new(proxies, llm::Timeouts::default(), plan.settings.providers.clone())
 }
 
 /// Prepares to create sandboxes that give every guarantee that the project requires.

@@ -16,6 +16,7 @@ mod fuzz;
 mod live;
 mod loopback;
 mod process_pipe;
+mod provider;
 pub mod real;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ pub use fuzz::{fuzz, seeds};
 pub use live::{Live, TIMEOUT, pause, until};
 pub use loopback::{Loopback, ReceivedRequest};
 pub use process_pipe::ProcessPipe;
+pub use provider::{Answer, ScriptedProvider};
 
 /// A project that is removed on drop.
 pub struct Project {

@@ -64,6 +64,18 @@ impl Drop for Loopback {
 
 fn answer(stream: TcpStream, status: u16, body: &str) -> Option<ReceivedRequest> {
     let mut reader = BufReader::new(stream);
+    let asked = read(&mut reader)?;
+    let head = format!(
+        "HTTP/1.1 {status} Fine\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    // A request counts even if the client has left.
+    let _ = reader.get_mut().write_all(format!("{head}{body}").as_bytes());
+    Some(asked)
+}
+
+/// Reads a request, up to the end of its body.
+pub(crate) fn read(reader: &mut BufReader<TcpStream>) -> Option<ReceivedRequest> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
     let (mut headers, mut length) = (String::new(), 0);
@@ -80,16 +92,9 @@ fn answer(stream: TcpStream, status: u16, body: &str) -> Option<ReceivedRequest>
     }
     let mut sent = vec![0; length];
     reader.read_exact(&mut sent).ok()?;
-    let head = format!(
-        "HTTP/1.1 {status} Fine\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        body.len()
-    );
-    let asked = ReceivedRequest {
+    Some(ReceivedRequest {
         line: line.rsplit_once(' ').map_or_else(String::new, |(asked, _)| asked.to_owned()),
         headers,
         body: String::from_utf8_lossy(&sent).into_owned(),
-    };
-    // A request counts even if the client has left.
-    let _ = reader.get_mut().write_all(format!("{head}{body}").as_bytes());
-    Some(asked)
+    })
 }

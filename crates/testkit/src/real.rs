@@ -62,21 +62,41 @@ impl RealAgent {
     }
 }
 
+/// Returns `true` if the calling test should go on: it runs without any network except loopback, or the machine does not
+/// allow that. Otherwise the test was run in a process without a network, and passed. `name` is the full name of the test.
+pub fn is_offline(name: &str) -> bool {
+    const INSIDE: &str = "TRIALRUN_TEST_IS_OFFLINE";
+    let Some(unshare) = unshare().filter(|_| std::env::var_os(INSIDE).is_none()) else { return true };
+    let test = std::env::current_exe().expect("the program of the tests");
+    let inside = format!("exec {unshare} sh -c 'ip link set lo up && exec \"$0\" \"$@\"' \"$0\" \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &inside]).arg(test).args([name, "--exact", "--nocapture"]).env(INSIDE, "1");
+    let output = command.output().expect("a process");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    false
+}
+
+/// Returns the command that starts a program without a network, if the machine allows that.
+fn unshare() -> Option<&'static str> {
+    let unshare = if nix::unistd::geteuid().is_root() { "unshare -n" } else { "unshare -rn" };
+    let allowed = Command::new("sh")
+        .args(["-c", &format!("{unshare} ip link set lo up")])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    allowed.then_some(unshare)
+}
+
 /// Returns a program that starts `trialrun` without a network, or directly where that is not possible.
 fn offline(trialrun: &str, scratch: &str) -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let make = || {
-        let unshare = if nix::unistd::geteuid().is_root() { "unshare -n" } else { "unshare -rn" };
         let inside = "ip link set lo up && exec \"$0\" \"$@\"";
-        let allowed = Command::new("sh")
-            .args(["-c", &format!("{unshare} sh -c '{inside}' true")])
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success());
-        if !allowed {
+        let Some(unshare) = unshare() else {
             tell("no network namespace here: real agents run with the machine's network");
             return PathBuf::from(trialrun);
-        }
+        };
         let program = Path::new(scratch).join(format!("offline-trialrun-{}", std::process::id()));
         fs::write(&program, format!("#!/bin/sh\nexec {unshare} sh -c '{inside}' '{trialrun}' \"$@\"\n"))
             .expect("a program");

@@ -42,7 +42,7 @@ impl Responses {
             (Endpoint::Script { model, .. }, _) => Arc::clone(model),
             (endpoint, Some(named)) => {
                 let given = match endpoint {
-                    Endpoint::Vendor { base_url } => base_url.as_deref(),
+                    Endpoint::Vendor { base_url } | Endpoint::Observed { base_url, .. } => base_url.as_deref(),
                     _ => None,
                 };
                 let providers = setting.providers(&context.providers);

@@ -45,7 +45,7 @@ impl Thread {
     /// Creates a thread.
     pub(super) async fn open(context: &SessionContext, setting: AssistantConfig) -> Result<Self, Breakage> {
         let given = match &context.endpoint {
-            Endpoint::Vendor { base_url } => base_url.as_deref(),
+            Endpoint::Vendor { base_url } | Endpoint::Observed { base_url, .. } => base_url.as_deref(),
             _ => {
                 return Err(Breakage::environment(
                     "the Assistants API does not support scripted models; use `api: responses`",

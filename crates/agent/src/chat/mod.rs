@@ -311,7 +311,7 @@ fn reached(endpoint: Endpoint, named: Option<&str>) -> Result<(Arc<dyn Model>, S
         Endpoint::Script { model, name } => Ok((model, named.map_or(name, str::to_owned))),
         Endpoint::Provider(Ok(model)) => Ok((model, named.unwrap_or_default().to_owned())),
         Endpoint::Provider(Err(error)) => Err(Breakage::environment(error.to_string())),
-        Endpoint::Vendor { .. } | Endpoint::Gateway { .. } => {
+        Endpoint::Vendor { .. } | Endpoint::Observed { .. } | Endpoint::Gateway { .. } => {
             Err(Breakage::harness("the embedded agent was given a model that it cannot access"))
         }
     }

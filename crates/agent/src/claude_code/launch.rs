@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::tool_allow_list::ToolAllowList;
 use super::{control, exposure, sign_in};
-use crate::program::{Invocation, script_name, variables};
+use crate::program::{Invocation, loopback_without_proxy, script_name, variables};
 use crate::sign_in::SignIn;
 use crate::{Agent, Endpoint, SessionContext, Setup};
 
@@ -155,10 +155,14 @@ fn arguments(
     } else if let Some(file) = sign_in::server_file(&on.host, &setup.setting_sources) {
         args.extend(["--mcp-config".to_owned(), file.to_string_lossy().into_owned()]);
     }
-    if let (Endpoint::Gateway { base_url, token }, false) = (&on.endpoint, setup.setting_sources.is_empty()) {
-        // The user's settings may set variables, which would override the environment.
-        let env = json!({"env": {"ANTHROPIC_BASE_URL": base_url, "ANTHROPIC_API_KEY": token}});
-        args.extend(["--settings".to_owned(), env.to_string()]);
+    // The user's settings may set variables, which would override the environment.
+    let env = match &on.endpoint {
+        Endpoint::Gateway { base_url, token } => json!({"ANTHROPIC_BASE_URL": base_url, "ANTHROPIC_API_KEY": token}),
+        Endpoint::Observed { gateway, .. } => json!({"ANTHROPIC_BASE_URL": gateway}),
+        _ => Value::Null,
+    };
+    if !env.is_null() && !setup.setting_sources.is_empty() {
+        args.extend(["--settings".to_owned(), json!({"env": env}).to_string()]);
     }
     args
 }
@@ -177,7 +181,7 @@ fn permission_mode(mode: PermissionMode, allow_list: Option<&ToolAllowList>) -> 
 fn model_name(setup: &Setup, endpoint: &Endpoint) -> Option<String> {
     let name = setup.model.as_deref()?;
     match endpoint {
-        Endpoint::Vendor { .. } => Some(name.to_owned()),
+        Endpoint::Vendor { .. } | Endpoint::Observed { .. } => Some(name.to_owned()),
         Endpoint::Gateway { .. } | Endpoint::Script { .. } | Endpoint::Provider(_) => Some(script_name(name)),
     }
 }
@@ -200,14 +204,19 @@ fn environment(on: &SessionContext, sign_in: &SignIn, folder: Option<&Path>) -> 
             set("ANTHROPIC_API_KEY", token);
             env.extend(variables(&SCRIPTED));
         }
-        Endpoint::Vendor { base_url } => {
+        Endpoint::Vendor { base_url } | Endpoint::Observed { base_url, .. } => {
             // The user's variables take precedence over those set here, except for the location of the agent's folder.
             let forwarded = on.host.env.iter().filter(|(name, value)| {
                 sign_in::is_lent(&on.host, name) && !value.is_empty() && !NOT_LENT.contains(&name.as_str())
             });
             env.extend(forwarded.map(|(name, value)| (name.clone(), value.clone())));
-            if let Some(base_url) = base_url {
-                env.push(("ANTHROPIC_BASE_URL".to_owned(), base_url.clone()));
+            let address = match &on.endpoint {
+                Endpoint::Observed { gateway, .. } => Some(gateway),
+                _ => base_url.as_ref(),
+            };
+            env.extend(address.map(|address| ("ANTHROPIC_BASE_URL".to_owned(), address.clone())));
+            if matches!(on.endpoint, Endpoint::Observed { .. }) {
+                env.extend(loopback_without_proxy(&on.host));
             }
         }
         Endpoint::Script { .. } | Endpoint::Provider(_) => {}
@@ -317,6 +326,23 @@ mod tests {
         assert!(launch.invocation.args.contains(&"--strict-mcp-config".to_owned()));
         assert_eq!(variable(&launch, "CLAUDE_CONFIG_DIR"), None);
         assert_eq!(launch.initialize["request"]["hooks"], json!({}));
+    }
+
+    #[test]
+    fn an_observed_agent_keeps_its_sign_in_at_the_address_of_the_gateway() {
+        let mut stage = vendor(&[("ANTHROPIC_API_KEY", "sk-test"), ("ANTHROPIC_BASE_URL", "http://other")]);
+        let gateway = "http://127.0.0.1:1/token";
+        stage.endpoint = Endpoint::Observed { gateway: gateway.into(), base_url: Some("http://own".into()) };
+        let launch = prepared(&stage);
+        assert_eq!((launch.invocation.auth, variable(&launch, "ANTHROPIC_API_KEY")), ("api key", Some("sk-test")));
+        assert_eq!(
+            (variable(&launch, "ANTHROPIC_BASE_URL"), option(&launch, "--model")),
+            (Some(gateway), Some("claude-x"))
+        );
+        assert_eq!(variable(&launch, "NO_PROXY"), Some("127.0.0.1"));
+        stage.setup.setting_sources = vec![SettingSource::User];
+        let settings = option(&prepared(&stage), "--settings").map(str::to_owned);
+        assert_eq!(settings.as_deref(), Some(r#"{"env":{"ANTHROPIC_BASE_URL":"http://127.0.0.1:1/token"}}"#));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use self::launch::Launch;
 use self::session::ClaudeCodeSession;
 use self::tool_allow_list::ToolAllowList;
 use super::vendor::Vendor;
-use super::{Agent, CaseContext, Description, Program, Readiness, SessionContext};
+use super::{Agent, CaseContext, Description, Endpoint, Program, Readiness, SessionContext};
 use crate::call_ids::CallIds;
 use crate::session::Session;
 
@@ -130,6 +130,14 @@ impl Agent for ClaudeCode {
 
     fn vendor_addresses(&self, context: &SessionContext) -> Result<Vec<String>, String> {
         sign_in::model_addresses(&context.host)
+    }
+
+    fn forwarding_address(&self, context: &SessionContext) -> Result<String, String> {
+        let own = sign_in::forwarding_address(&context.host)?;
+        Ok(match &context.endpoint {
+            Endpoint::Vendor { base_url: Some(base_url) } => base_url.clone(),
+            _ => own,
+        })
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {

@@ -89,6 +89,17 @@ pub(super) fn model_addresses(host: &Host) -> Result<Vec<String>, String> {
     }
 }
 
+/// Returns the address to which the gateway can forward requests.
+///
+/// # Errors
+/// Returns an error if a cloud provider is enabled: its requests are signed for its own host.
+pub(super) fn forwarding_address(host: &Host) -> Result<String, String> {
+    match CLOUDS.iter().find(|cloud| cloud.is_on(host)) {
+        Some(cloud) => Err(format!("Claude Code signs its requests for {} (`{}` is set)", cloud.called, cloud.switch)),
+        None => Ok(host.var("ANTHROPIC_BASE_URL").unwrap_or("https://api.anthropic.com").to_owned()),
+    }
+}
+
 /// Returns the sign-in for `endpoint`.
 pub(super) fn of(host: &Host, endpoint: &Endpoint) -> SignIn {
     SignIn::for_endpoint(endpoint, || detect(host))

@@ -10,7 +10,7 @@ use sandbox::Breakage;
 use serde_json::{Value, json};
 
 use super::sign_in::{self, AUTH_FILE};
-use crate::program::{Invocation, link};
+use crate::program::{Invocation, link, loopback_without_proxy};
 use crate::sign_in::SignIn;
 use crate::{Endpoint, SessionContext, Setup};
 
@@ -52,8 +52,11 @@ impl Launch {
     pub(super) fn prepare(program: PathBuf, on: &SessionContext) -> Result<Self, Breakage> {
         let sandbox = on.sandbox()?;
         let sign_in = SignIn::for_endpoint(&on.endpoint, || sign_in::detect(&on.host));
-        // A user's own server may not need a key.
-        let own_server = matches!(on.endpoint, Endpoint::Vendor { base_url: Some(_) });
+        // A user's own server may need no key.
+        let own_server = matches!(
+            on.endpoint,
+            Endpoint::Vendor { base_url: Some(_) } | Endpoint::Observed { base_url: Some(_), .. }
+        );
         if sign_in == SignIn::None && !own_server {
             return Err(Breakage::environment(format!("Codex is not signed in: {}", super::PROGRAM.sign_in)));
         }
@@ -109,7 +112,7 @@ fn permissions(mode: PermissionMode) -> &'static [&'static str] {
 
 fn model_name(setup: &Setup, endpoint: &Endpoint) -> Option<String> {
     match endpoint {
-        Endpoint::Vendor { .. } => setup.model.clone(),
+        Endpoint::Vendor { .. } | Endpoint::Observed { .. } => setup.model.clone(),
         Endpoint::Gateway { .. } | Endpoint::Script { .. } | Endpoint::Provider(_) => Some(SCRIPTED_MODEL.to_owned()),
     }
 }
@@ -180,6 +183,7 @@ fn provider(on: &SessionContext, sign_in: &SignIn, secret: Option<&str>) -> Opti
     let (base_url, scripted) = match &on.endpoint {
         Endpoint::Gateway { base_url, .. } => (format!("{base_url}/v1"), true),
         Endpoint::Vendor { base_url: Some(base_url) } => (base_url.trim_end_matches('/').to_owned(), false),
+        Endpoint::Observed { gateway, .. } => (gateway.clone(), false),
         Endpoint::Vendor { base_url: None } | Endpoint::Script { .. } | Endpoint::Provider(_) => return None,
     };
     let (retries, stream) = provider_timeouts(on.setup.timeout_ms, scripted);
@@ -204,13 +208,12 @@ fn environment(on: &SessionContext, sign_in: &SignIn, home: &Path) -> Vec<(Strin
     match &on.endpoint {
         Endpoint::Gateway { token, .. } => {
             env.push((TOKEN.to_owned(), token.clone()));
-            // Requests to the gateway must not go through a proxy.
-            env.extend(["NO_PROXY", "no_proxy"].map(|name| {
-                let others = on.host.var(name).map(|others| format!(",{others}")).unwrap_or_default();
-                (name.to_owned(), format!("127.0.0.1{others}"))
-            }));
+            env.extend(loopback_without_proxy(&on.host));
         }
-        Endpoint::Vendor { .. } => {
+        Endpoint::Vendor { .. } | Endpoint::Observed { .. } => {
+            if matches!(on.endpoint, Endpoint::Observed { .. }) {
+                env.extend(loopback_without_proxy(&on.host));
+            }
             env.extend(sign_in::forwarded_variables(&on.host));
             if let SignIn::Lent { variable, .. } = sign_in {
                 env.extend(on.host.var(variable).map(|value| ((*variable).to_owned(), value.to_owned())));
@@ -415,6 +418,22 @@ mod tests {
             (own.clone(), open.clone())
         );
         assert_eq!(with(None, Some(SideEffectLevel::LiveSafe)), (own, open));
+    }
+
+    #[test]
+    fn an_observed_agent_keeps_its_key_at_the_address_of_the_gateway() {
+        let mut stage = AgentHarness::for_program(
+            &[("OPENAI_API_KEY", "sk-test")],
+            "gpt-x",
+            Endpoint::Observed { gateway: "http://127.0.0.1:1/token".into(), base_url: None },
+        );
+        stage.setup.timeout_ms = 600_000;
+        let launch = prepared(&stage);
+        let provider = setting(&launch, "model_providers.trialrun").unwrap();
+        assert!(provider.contains(r#""base_url"="http://127.0.0.1:1/token""#), "{provider}");
+        assert!(provider.contains(r#""env_key"="OPENAI_API_KEY""#), "{provider}");
+        let has = |name: &str, value: &str| launch.invocation.env.contains(&(name.to_owned(), value.to_owned()));
+        assert!(has("OPENAI_API_KEY", "sk-test") && has("NO_PROXY", "127.0.0.1"));
     }
 
     #[test]

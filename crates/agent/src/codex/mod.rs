@@ -21,7 +21,7 @@ pub(super) use self::rollout::BY_USER;
 use self::launch::Launch;
 use self::session::CodexSession;
 use super::vendor::Vendor;
-use super::{Agent, CaseContext, Description, Program, Readiness, SessionContext};
+use super::{Agent, CaseContext, Description, Endpoint, Program, Readiness, SessionContext};
 use crate::call_ids::CallIds;
 use crate::session::Session;
 
@@ -65,6 +65,13 @@ impl Agent for Codex {
 
     fn vendor_addresses(&self, context: &SessionContext) -> Result<Vec<String>, String> {
         Ok(vec![sign_in::model_address(&context.host).to_owned()])
+    }
+
+    fn forwarding_address(&self, context: &SessionContext) -> Result<String, String> {
+        Ok(match &context.endpoint {
+            Endpoint::Vendor { base_url: Some(base_url) } => base_url.clone(),
+            _ => sign_in::api_address(&context.host).to_owned(),
+        })
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {

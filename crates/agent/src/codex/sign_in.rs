@@ -31,6 +31,14 @@ pub(super) fn model_address(host: &Host) -> &'static str {
     }
 }
 
+/// Returns the address of the vendor's API with its version, which depends on the sign-in.
+pub(super) fn api_address(host: &Host) -> &'static str {
+    match detect(host) {
+        SignIn::Subscription(_) => "https://chatgpt.com/backend-api/codex",
+        _ => "https://api.openai.com/v1",
+    }
+}
+
 /// Returns the host's variables that are passed on in addition to the credentials.
 pub(super) fn forwarded_variables(host: &Host) -> impl Iterator<Item = (String, String)> {
     BESIDE.iter().filter_map(|name| Some(((*name).to_owned(), host.var(name)?.to_owned())))

@@ -67,7 +67,12 @@ impl Launch {
         // A provider that the user has configured, or one at an address of the user's, may need no sign-in.
         let needs_none = is_user
             || on.setup.model.is_none()
-            || matches!(on.endpoint, Endpoint::Vendor { base_url: Some(_) } | Endpoint::Gateway { .. });
+            || matches!(
+                on.endpoint,
+                Endpoint::Vendor { base_url: Some(_) }
+                    | Endpoint::Observed { base_url: Some(_), .. }
+                    | Endpoint::Gateway { .. }
+            );
         if provider.auth.is_none() && !needs_none {
             return Err(Breakage::environment(format!(
                 "OpenCode is not signed in at `{}`: {}",

@@ -64,6 +64,14 @@ impl Agent for OpenCode {
         provider::model_address(model).map(|address| vec![address.to_owned()])
     }
 
+    fn forwarding_address(&self, context: &SessionContext) -> Result<String, String> {
+        let base_url = match &context.endpoint {
+            Endpoint::Vendor { base_url } => base_url.as_deref(),
+            _ => None,
+        };
+        provider::forwarding_address(&context.host, base_url, context.setup.model.as_deref())
+    }
+
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
         let case = context.case;

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use sandbox::Host;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::Endpoint;
-use crate::program::script_name;
+use crate::program::{loopback_without_proxy, script_name};
 
 /// Name of the provider of a scripted model.
 const SCRIPTED: &str = "scripted";
@@ -25,17 +25,17 @@ const KEYS: [(&str, &[&str]); 4] = [
 const USUAL: [&str; 9] =
     ["anthropic", "openai", "google", "openrouter", "groq", "mistral", "deepseek", "xai", "opencode"];
 
-/// Addresses of the providers' models.
-const ADDRESSES: [(&str, &str); 9] = [
-    ("anthropic", "https://api.anthropic.com"),
-    ("openai", "https://api.openai.com"),
-    ("google", "https://generativelanguage.googleapis.com"),
-    ("openrouter", "https://openrouter.ai"),
-    ("groq", "https://api.groq.com"),
-    ("mistral", "https://api.mistral.ai"),
-    ("deepseek", "https://api.deepseek.com"),
-    ("xai", "https://api.x.ai"),
-    ("opencode", "https://opencode.ai"),
+/// Addresses of the providers' models, and the paths of their APIs.
+const ADDRESSES: [(&str, &str, &str); 9] = [
+    ("anthropic", "https://api.anthropic.com", "/v1"),
+    ("openai", "https://api.openai.com", "/v1"),
+    ("google", "https://generativelanguage.googleapis.com", "/v1beta"),
+    ("openrouter", "https://openrouter.ai", "/api/v1"),
+    ("groq", "https://api.groq.com", "/openai/v1"),
+    ("mistral", "https://api.mistral.ai", "/v1"),
+    ("deepseek", "https://api.deepseek.com", ""),
+    ("xai", "https://api.x.ai", "/v1"),
+    ("opencode", "https://opencode.ai", "/zen/v1"),
 ];
 
 /// Returns the address of the model `provider/model`.
@@ -43,9 +43,29 @@ const ADDRESSES: [(&str, &str); 9] = [
 /// # Errors
 /// Returns the reason if it is not known.
 pub(super) fn model_address(name: &str) -> Result<&'static str, String> {
+    known_address(name).map(|(address, _)| address)
+}
+
+/// Returns the address of the API of the model `name`, to which the gateway can forward requests.
+///
+/// # Errors
+/// Returns the reason why its requests cannot go through the gateway.
+pub(super) fn forwarding_address(host: &Host, base_url: Option<&str>, name: Option<&str>) -> Result<String, String> {
+    let name = name.ok_or("OpenCode chooses the model itself; set `model`")?;
+    let id = name.split_once('/').map_or(CUSTOM, |(id, _)| id);
+    if forwarded_variables(host, id).is_empty() && stored_kind(host, id).as_deref() == Some("oauth") {
+        return Err(format!("OpenCode sends requests with its subscription sign-in for `{id}` to a fixed address"));
+    }
+    match base_url {
+        Some(base_url) => Ok(address(id, base_url)),
+        None => known_address(name).map(|(address, path)| format!("{address}{path}")),
+    }
+}
+
+fn known_address(name: &str) -> Result<(&'static str, &'static str), String> {
     let id = name.split_once('/').map_or("", |(id, _)| id);
-    let known = ADDRESSES.iter().find(|(known, _)| *known == id);
-    known.map(|(_, address)| *address).ok_or_else(|| match id {
+    let known = ADDRESSES.iter().find(|(known, ..)| *known == id);
+    known.map(|(_, address, path)| (*address, *path)).ok_or_else(|| match id {
         "" => "the model has no provider, as in `anthropic/MODEL`".to_owned(),
         id => format!("the address of the provider `{id}` is not known"),
     })
@@ -71,8 +91,16 @@ impl Provider {
     pub(super) fn new(host: &Host, endpoint: &Endpoint, name: Option<&str>, timeout_ms: u64) -> Self {
         match endpoint {
             Endpoint::Gateway { base_url, token } => Self::scripted(base_url, token, name, timeout_ms),
-            Endpoint::Vendor { base_url } => Self::vendor(host, base_url.as_deref(), name, timeout_ms),
-            Endpoint::Script { .. } | Endpoint::Provider(_) => Self::vendor(host, None, None, timeout_ms),
+            Endpoint::Vendor { base_url } => {
+                let of_id = |id: &str| base_url.as_deref().map(|base_url| address(id, base_url));
+                Self::vendor(host, of_id, name, timeout_ms)
+            }
+            Endpoint::Observed { gateway, .. } => {
+                let mut provider = Self::vendor(host, |_| Some(gateway.clone()), name, timeout_ms);
+                provider.env.extend(loopback_without_proxy(host));
+                provider
+            }
+            Endpoint::Script { .. } | Endpoint::Provider(_) => Self::vendor(host, |_| None, None, timeout_ms),
         }
     }
 
@@ -96,7 +124,9 @@ impl Provider {
         }
     }
 
-    fn vendor(host: &Host, base_url: Option<&str>, name: Option<&str>, timeout_ms: u64) -> Self {
+    /// Returns the provider of a vendor's model. `address` returns the address to use for a provider's id, if it is not
+    /// the provider's own.
+    fn vendor(host: &Host, address: impl Fn(&str) -> Option<String>, name: Option<&str>, timeout_ms: u64) -> Self {
         let Some(name) = name else {
             let env: Vec<_> = USUAL.iter().flat_map(|id| forwarded_variables(host, id)).collect();
             let sign_in = sign_in(host, None);
@@ -105,8 +135,8 @@ impl Provider {
         };
         let (id, model) = name.split_once('/').unwrap_or((CUSTOM, name));
         let mut options = json!({"timeout": timeout_ms});
-        if let Some(base_url) = base_url {
-            options["baseURL"] = json!(address(id, base_url));
+        if let Some(address) = address(id) {
+            options["baseURL"] = json!(address);
         }
         let env = forwarded_variables(host, id);
         let config = match id {
@@ -172,13 +202,23 @@ fn forwarded_variables(host: &Host, id: &str) -> Vec<(String, String)> {
 /// Returns the file in which OpenCode stores the user's sign-ins, if it contains one for the provider with this `id`;
 /// for any provider, if there is no `id`.
 fn sign_in(host: &Host, id: Option<&str>) -> Option<PathBuf> {
+    let (file, stored) = stored(host)?;
+    let is_there = id.map_or(!stored.is_empty(), |id| stored.contains_key(id));
+    is_there.then_some(file)
+}
+
+/// Returns the kind of the stored sign-in for the provider with this `id`: `api` or `oauth`.
+fn stored_kind(host: &Host, id: &str) -> Option<String> {
+    let (_, stored) = stored(host)?;
+    Some(stored.get(id)?.get("type")?.as_str()?.to_owned())
+}
+
+fn stored(host: &Host) -> Option<(PathBuf, Map<String, Value>)> {
     let moved = host.var("XDG_DATA_HOME").map(PathBuf::from);
     let data = moved.or_else(|| host.home.as_ref().map(|home| home.join(".local/share")))?;
     let file = data.join("opencode/auth.json");
-    let stored: Value = serde_json::from_slice(&std::fs::read(&file).ok()?).ok()?;
-    let stored = stored.as_object()?;
-    let is_there = id.map_or(!stored.is_empty(), |id| stored.contains_key(id));
-    is_there.then_some(file)
+    let stored = serde_json::from_slice(&std::fs::read(&file).ok()?).ok()?;
+    Some((file, stored))
 }
 
 #[cfg(test)]
@@ -253,6 +293,32 @@ mod tests {
         assert_eq!(of("anthropic/x", "http://h/v1/"), expected("anthropic", "http://h/v1", false));
         assert_eq!(of("openai/x", "http://h/api"), expected("openai", "http://h/api", false));
         assert_eq!(of("local-model", "http://h:1"), expected("custom", "http://h:1/v1", true));
+    }
+
+    #[test]
+    fn an_observed_provider_keeps_its_key_at_the_address_of_the_gateway() {
+        let dir = tempfile::tempdir().unwrap();
+        let host = host(dir.path(), &[("ANTHROPIC_API_KEY", "sk-test")]);
+        let endpoint = Endpoint::Observed { gateway: "http://127.0.0.1:1/token".into(), base_url: None };
+        let provider = Provider::new(&host, &endpoint, Some("anthropic/x"), 1000);
+        assert_eq!(provider.config.unwrap().1["options"]["baseURL"], "http://127.0.0.1:1/token");
+        assert!(provider.env.contains(&("ANTHROPIC_API_KEY".to_owned(), "sk-test".to_owned())));
+        assert!(provider.env.contains(&("NO_PROXY".to_owned(), "127.0.0.1".to_owned())));
+    }
+
+    #[test]
+    fn requests_are_forwarded_to_the_api_of_the_provider() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(".local/share/opencode/auth.json");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, r#"{"openai": {"type": "oauth"}, "groq": {"type": "api"}}"#).unwrap();
+        let host = host(dir.path(), &[]);
+        let to = |base_url: Option<&str>, name: Option<&str>| forwarding_address(&host, base_url, name);
+        assert_eq!(to(None, Some("groq/x")).unwrap(), "https://api.groq.com/openai/v1");
+        assert_eq!(to(Some("http://h:1"), Some("local")).unwrap(), "http://h:1/v1");
+        assert!(to(None, Some("openai/x")).unwrap_err().contains("subscription"));
+        assert!(to(None, Some("mine/x")).unwrap_err().contains("`mine`"));
+        assert!(to(None, None).unwrap_err().contains("set `model`"));
     }
 
     #[test]

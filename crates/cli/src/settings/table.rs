@@ -161,6 +161,15 @@ pub static SETTINGS: [Setting; 50] = [
     Setting::new("base_url", "Base URL of the API for the agent's model", |used| json!(used.run.arms.base_url))
         .flag("--base-url", |args| args.arms.base_url.is_some())
         .variables(&["TRIALRUN_BASE_URL"], |args, text| put(&mut args.arms.base_url, Ok(text.to_owned()))),
+    Setting::new(
+        "gateway",
+        "Way of agent CLIs to the vendor of their model: directly (`off`), or through the gateway, which counts (`observe`)",
+        |used| json!(used.run.gateway.name()),
+    )
+    .flag("--gateway", |args| args.arms.gateway.is_some())
+    .variables(&["TRIALRUN_GATEWAY"], |args, text| put(&mut args.arms.gateway, text.parse()))
+    .key("defaults.gateway", |used| project(&used.project().defaults.gateway))
+    .default("off"),
     Setting::new("trials", "Number of times to run each case", |used| json!(used.run.trials(None)))
         .flag("--trials", |args| args.arms.trials.is_some())
         .variables(&["TRIALRUN_TRIALS"], |args, text| put(&mut args.arms.trials, whole_number(text, 1)))

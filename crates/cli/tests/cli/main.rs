@@ -40,6 +40,7 @@ mod masking;
 mod mcp;
 #[cfg(target_os = "linux")]
 mod network;
+mod observe;
 mod opencode;
 mod otlp;
 mod readers;

@@ -6,5 +6,6 @@ mod admission;
 mod answers;
 mod client;
 mod faults;
+mod forward;
 mod openai;
 mod relay;

@@ -35,7 +35,12 @@ pub(crate) trait Assemble: Send {
     /// Processes the next piece.
     fn take(&mut self, piece: Value) -> Result<Progress, BadResponse>;
 
-    /// Returns the reply after the end of the stream; `None` if something is missing.
+    /// Returns the part of the reply that has arrived; `None` if the format cannot be read before its end.
+    fn so_far(&self) -> Option<Reply> {
+        None
+    }
+
+    /// Returns the reply after the stream has ended; `None` if something is missing.
     fn finish(self: Box<Self>) -> Option<Reply>;
 }
 

@@ -21,7 +21,17 @@ use crate::{Reply, Request};
 /// All wire formats, in the order in which users see them.
 pub static WIRES: &[&dyn Wire] = &[&anthropic::Messages, &responses::Responses, &chat_completions::ChatCompletions];
 
-/// A vendor's format for requests and replies.
+/// Returns the client side of one of [`WIRES`].
+pub(crate) fn dialect_of(wire: &dyn Wire) -> Option<&'static dyn Dialect> {
+    match wire.name() {
+        "anthropic" => Some(&anthropic::Client),
+        "openai-responses" => Some(&responses::Client),
+        "openai" => Some(&chat_completions::Client { limit: "max_tokens" }),
+        _ => None,
+    }
+}
+
+/// Vendor's format of requests and replies.
 pub trait Wire: Send + Sync {
     /// Returns its name, such as `anthropic`.
     fn name(&self) -> &'static str;

@@ -110,6 +110,9 @@ impl Serialize for Trial<'_> {
         if !record.injected_faults.is_empty() {
             fields.serialize_entry("injected_faults", &record.injected_faults)?;
         }
+        if let Some(traffic) = &record.model_traffic {
+            fields.serialize_entry("model_traffic", traffic)?;
+        }
         fields.serialize_entry("files_changed", &record.files_changed)?;
         fields.serialize_entry("integrity", &record.integrity)?;
         fields.serialize_entry("sandbox", &record.sandbox)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent::{self, Agent, Configured};
 use grade::judge::default_judge;
 use mask::secret::Secrets;
-use model::{Budgets, Canaries, Case, Excerpt, NetworkPolicy, OnBudget, PermissionMode, RemoteMode};
+use model::{Budgets, Canaries, Case, Excerpt, GatewayMode, NetworkPolicy, OnBudget, PermissionMode, RemoteMode};
 
 use super::trial::SCRIPTED;
 
@@ -45,7 +45,9 @@ pub struct Settings {
     pub idle_warn_ms: u64,
     /// Time that an agent gets to stop when it is asked to, in milliseconds.
     pub stop_grace_ms: u64,
-    /// Secrets in addition to those in the environment: keys and headers in the configuration.
+    /// Use of the gateway for models of vendors.
+    pub gateway: GatewayMode,
+    /// Secrets in addition to those of the environment: keys and headers of the configuration.
     pub secrets: Secrets,
     /// Opens models for everything in a run that needs one.
     pub providers: llm::Providers,
@@ -207,6 +209,7 @@ impl Default for Settings {
             jobs: 1,
             idle_warn_ms: 30_000,
             stop_grace_ms: 3_000,
+            gateway: GatewayMode::default(),
             secrets: Secrets::default(),
             providers: llm::Providers::default(),
         }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use agent::{Activity, Pricing, Resolver, Session, SessionContext, Turn};
 use grade::Responder;
 use model::{
-    AssertionScope, Code, Ending, FaultKind, FaultReport, IntegritySign, ReplyProbes, SimulatedUser, Step, UserMessage,
+    AssertionScope, Code, Ending, FaultKind, FaultReport, IntegritySign, ModelTraffic, ReplyProbes, SimulatedUser,
+    Step, UserMessage,
 };
 use sandbox::{Breakage, Sandbox};
 use tokio::sync::watch;
@@ -31,6 +32,8 @@ pub(super) struct ActResult {
     pub(super) agent_ms: u64,
     /// Ids of the tool calls that no model requested.
     pub(super) forged_calls: Vec<String>,
+    /// Traffic between the agent and its model that the gateway observed.
+    pub(super) model_traffic: Option<Box<ModelTraffic>>,
     /// Sign that the agent killed its own program.
     pub(super) killed: Option<IntegritySign>,
     /// Faults of the case that hit model requests, and what became of them.
@@ -41,7 +44,8 @@ impl ActResult {
     /// Returns the result of an agent that did nothing but end.
     fn of_ending(turn: Turn, ending: Ending, agent_ms: u64) -> Self {
         let (reply_probes, forged_calls, faults) = (Vec::new(), Vec::new(), Vec::new());
-        Self { turn, ending, played: None, reply_probes, agent_ms, forged_calls, killed: None, faults }
+        let (played, model_traffic, killed) = (None, None, None);
+        Self { turn, ending, played, reply_probes, agent_ms, forged_calls, model_traffic, killed, faults }
     }
 }
 
@@ -54,7 +58,9 @@ impl Attempt<'_> {
         // The clock adds the time for which the attempt waits for the listener. Earlier waiting does not count as the
         // agent's time either.
         let deadline = began + Duration::from_millis(self.limits.timeout_ms) - waited;
-        let model = ModelInUse::of(planned, self.shared, sandbox.as_deref(), self.events);
+        let mut model = ModelInUse::of(planned, self.shared, sandbox.as_deref(), self.events);
+        let mut session_context = self.session_context(sandbox.clone(), &model);
+        model.observe(planned, self.shared, &mut session_context)?;
         let activity = Arc::new(Activity::default());
         let (stop, stopping) = watch::channel(false);
         let mut turn = self.turn(&activity, stopping, pricing, sandbox.as_deref());
@@ -70,7 +76,6 @@ impl Attempt<'_> {
             events: self.events,
         };
         let culprit = Culprit::watch(planned.agent.description());
-        let session_context = self.session_context(sandbox.clone(), &model);
         self.open_network(&session_context)?;
         // The scenario loads while the agent is prepared.
         let script = planned.case.code.as_ref().map(|code| self.script(code)).transpose()?;
@@ -118,6 +123,7 @@ impl Attempt<'_> {
         if let Some(code) = session.exit_code() {
             turn.exited(Some(code));
         }
+        let sees_all = !others.as_ref().is_some_and(Conversations::had_other_agents);
         drop((session, others));
         let played = played.transpose()?;
         model.record(&mut turn, &mut ending);
@@ -125,14 +131,16 @@ impl Attempt<'_> {
             network.explain(&mut ending);
         }
         let killed = culprit.judge(&mut ending, turn.trace());
-        let forged_calls = model.forged(planned.agent.description(), turn.trace());
+        let agent = planned.agent.description();
+        let forged_calls = if sees_all { model.forged(agent, turn.trace()) } else { Vec::new() };
+        let model_traffic = model.traffic();
         if planned.case.skill_eval.is_some() {
             // A program that failed before its first model request reveals nothing about the agent.
             let has_acted = turn.trace().turn_count() > 0;
             ending = retry::counted(ending, turn.exit_code().filter(|_| has_acted));
         }
         let faults = model.fault_reports(&planned.case.faults);
-        Ok(ActResult { turn, ending, played, reply_probes, agent_ms, forged_calls, killed, faults })
+        Ok(ActResult { turn, ending, played, reply_probes, agent_ms, forged_calls, model_traffic, killed, faults })
     }
 
     /// Opens the network for the sandbox's processes as far as the trial's policy allows it.

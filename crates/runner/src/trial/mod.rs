@@ -62,6 +62,7 @@ pub(crate) struct Shared {
     pub(crate) factory: SandboxFactory,
     pub(crate) registry: Arc<Registry>,
     pub(crate) gateway: Option<gateway::Gateway>,
+    pub(crate) upstream: Arc<gateway::Upstream>,
     pub(crate) grader: Grader,
     pub(crate) judging: Arc<Judging>,
     pub(crate) mask: Arc<Mask>,
@@ -468,6 +469,7 @@ impl<'a> Attempt<'a> {
         let (reports, occurrences) = sandbox.faults();
         occurrences.into_iter().for_each(|occurrence| self.events.emit(Event::Step(Step::Fault(occurrence))));
         collected.faults = act_result.faults.iter().cloned().chain(reports).collect();
+        collected.model_traffic.clone_from(&act_result.model_traffic);
         let is_lost = collected.lost().is_some();
         if !is_lost && self.shared.hook.as_ref().is_some_and(|hook| hook.wants_patch()) {
             collected.patch = sandbox.patch(&collected).await;

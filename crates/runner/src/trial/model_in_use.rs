@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Description, Endpoint, Turn, WAITING_ON_PROVIDER};
+use agent::{Description, Endpoint, SessionContext, Turn, WAITING_ON_PROVIDER};
 use llm::{FaultyModel, Model};
-use model::{CaseFault, Ending, Event, FaultReport, Limits, Step, Trace};
-use sandbox::Sandbox;
+use model::{CaseFault, Ending, Event, FaultReport, GatewayMode, Limits, ModelTraffic, Step, Trace};
+use sandbox::{Breakage, Sandbox};
 
 use super::Shared;
 use crate::event_bus::EventSender;
@@ -23,6 +23,8 @@ pub(super) struct ModelInUse {
     /// The model with the faults of the case, if there are any.
     pub(super) faulty: Option<Arc<FaultyModel>>,
     pub(super) _admission: Option<gateway::Admission>,
+    /// Permission to send requests through the gateway to the model of a vendor.
+    pub(super) observed: Option<gateway::ForwardedAdmission>,
 }
 
 impl ModelInUse {
@@ -33,7 +35,7 @@ impl ModelInUse {
         sandbox: Option<&dyn Sandbox>,
         events: &EventSender,
     ) -> Self {
-        let of_vendor = |endpoint, faulty| Self { endpoint, playback: None, faulty, _admission: None };
+        let of_vendor = |endpoint, faulty| Self { endpoint, playback: None, faulty, _admission: None, observed: None };
         let base_url = shared.settings.arms.base_url.as_deref();
         let script = match &planned.model {
             ModelChoice::Vendor(Some(name)) if planned.agent.description().asks_providers => {
@@ -69,7 +71,41 @@ impl ModelInUse {
                 (Endpoint::Script { model, name: playback.name().to_owned() }, None)
             }
         };
-        Self { endpoint, playback: Some(playback), faulty, _admission: admission }
+        Self { endpoint, playback: Some(playback), faulty, _admission: admission, observed: None }
+    }
+
+    /// Puts the gateway between the agent and the vendor of its model, if the run observes this traffic. `context` is
+    /// the context of the agent, and gets the new endpoint.
+    ///
+    /// # Errors
+    /// Returns an error if the agent's requests cannot go through the gateway.
+    pub(super) fn observe(
+        &mut self,
+        planned: &PlannedTrial,
+        shared: &Shared,
+        context: &mut SessionContext,
+    ) -> Result<(), Breakage> {
+        let (Endpoint::Vendor { base_url }, Some(_)) = (&self.endpoint, planned.agent.description().wire) else {
+            return Ok(());
+        };
+        let (Some(gateway), GatewayMode::Observe) = (&shared.gateway, shared.settings.gateway) else { return Ok(()) };
+        let cannot = |reason: String| {
+            let hint = "run it with `--gateway off`";
+            Breakage::environment(format!("the gateway cannot observe the model of the agent: {reason}; {hint}"))
+                .for_good()
+        };
+        let address = planned.agent.forwarding_address(context).map_err(cannot)?;
+        let token = format!("trialrun-{}", uuid::Uuid::now_v7().simple());
+        let observed = gateway.forward(token, &shared.upstream, &address).map_err(cannot)?;
+        self.endpoint = Endpoint::Observed { gateway: observed.base_url().to_owned(), base_url: base_url.clone() };
+        context.endpoint = self.endpoint.clone();
+        self.observed = Some(observed);
+        Ok(())
+    }
+
+    /// Returns the traffic of the agent that the gateway observed.
+    pub(super) fn traffic(&self) -> Option<Box<ModelTraffic>> {
+        self.observed.as_ref().map(|observed| Box::new(observed.traffic()))
     }
 
     /// Returns how the act phase ended when the time ran out. Must be called at that moment: a request that is
@@ -102,13 +138,18 @@ impl ModelInUse {
     /// Returns the ids of the calls in `trace` that no model requested. The gateway has seen all requests, so a call
     /// that was not in a response was written into the output of the agent's program.
     pub(super) fn forged(&self, agent: &Description, trace: &Trace) -> Vec<String> {
-        match (&self.endpoint, &self.playback, &agent.call_ids) {
-            (Endpoint::Gateway { .. }, Some(playback), Some(call_ids)) => {
+        let asked = match (&self.endpoint, &self.playback, &self.observed) {
+            (Endpoint::Gateway { .. }, Some(playback), _) => {
                 let mut asked = playback.calls();
                 asked.extend(self.faulty.iter().flat_map(|faulty| faulty.calls()));
-                call_ids.forged(trace.calls.iter().map(|traced| &traced.call), &asked)
+                Some(asked)
             }
-            _ => Vec::new(),
+            (_, _, Some(observed)) => observed.asked(),
+            _ => None,
+        };
+        match asked.zip(agent.call_ids) {
+            Some((asked, call_ids)) => call_ids.forged(trace.calls.iter().map(|traced| &traced.call), &asked),
+            None => Vec::new(),
         }
     }
 
@@ -131,7 +172,7 @@ impl ModelInUse {
     fn silent_for(&self) -> Option<Duration> {
         match &self.endpoint {
             Endpoint::Provider(Ok(model)) => model.silent_for(),
-            _ => None,
+            _ => self.observed.as_ref()?.silent_for(),
         }
     }
 
@@ -142,6 +183,13 @@ impl ModelInUse {
             && self.faulty.as_ref().is_some_and(|faulty| faulty.is_broken())
         {
             *ending = Ending::GaveUp { reason: std::mem::take(reason) };
+        }
+        if let Some(observed) = &self.observed
+            // Some agents wait longer than the trial before they send a failed request again.
+            && matches!(ending, Ending::GaveUp { .. } | Ending::Aborted { .. } | Ending::TimedOut { .. })
+            && let Some(reason) = observed.failure()
+        {
+            *ending = Ending::ProviderFailed { reason };
         }
         let Some(playback) = &self.playback else { return };
         for step in playback.take_steps() {

@@ -16,7 +16,10 @@ use crate::plan::PlannedTrial;
 pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
     let End { evidence, findings, mut warnings, kept, errors, scores, judge, bill, exit_code, side_effects } = end;
     warnings.extend(grade::warnings(&planned.case, &evidence).iter().map(ToString::to_string));
-    let (agent_ms, integrity) = (evidence.agent_ms(), grade::integrity(&evidence));
+    let traffic = evidence.collected.model_traffic.as_ref();
+    warnings.extend(traffic.and_then(|traffic| traffic.difference(evidence.trace.usage.tokens.as_ref())));
+    let agent_ms = evidence.agent_ms();
+    let integrity = grade::integrity(&evidence);
     let Evidence { mut trace, collected, ending, .. } = evidence;
     let replies = replies(&trace);
     // The result may be large, and is not copied if this is the only reference.
@@ -105,6 +108,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         agent_version: trace.agent_version.clone(),
         auth: trace.auth.clone(),
         network: collected.network,
+        model_traffic: collected.model_traffic,
         egress: trace.egress,
         injected_faults: collected.faults,
         integrity,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
-use model::{Excerpt, Node, NodeKind, PermissionMode};
+use model::{Excerpt, GatewayMode, Node, NodeKind, PermissionMode};
 
 use super::file::Dialect;
 use super::{Setting, setting, text, whole};
@@ -35,6 +35,8 @@ pub struct Defaults {
     pub reruns: Option<Setting<u64>>,
     /// Kind of sandbox.
     pub sandbox: Option<Setting<String>>,
+    /// Use of the gateway for models of vendors.
+    pub gateway: Option<Setting<GatewayMode>>,
 }
 
 impl Defaults {
@@ -73,6 +75,8 @@ impl Defaults {
         self.retries = whole(fields, "retries", 0, problems);
         self.reruns = whole(fields, "reruns", 0, problems);
         self.sandbox = text(fields, "sandbox", problems);
+        let gateway = fields.choice("gateway", &GatewayMode::ALL, problems);
+        self.gateway = setting(gateway, "gateway", fields);
     }
 
     /// Reads the `eval` section, which contains some of the same settings under other names. Its `retries` has a

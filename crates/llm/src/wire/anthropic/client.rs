@@ -198,7 +198,8 @@ struct PartialReply {
     complete: bool,
 }
 
-/// A block that is being received.
+/// Block that is being received.
+#[derive(Clone)]
 struct Piece {
     begun: Value,
     /// Concatenated deltas: text, reasoning, or arguments as text.
@@ -242,21 +243,21 @@ impl Assemble for PartialReply {
         Ok(Progress::More)
     }
 
-    fn finish(self: Box<Self>) -> Option<Reply> {
-        if !self.complete {
-            return None;
-        }
-        let Self { asked, schema, message, usage, blocks, .. } = *self;
-        let message = Value::Object(message);
+    fn so_far(&self) -> Option<Reply> {
+        let word = |key: &str| self.message.get(key).and_then(Value::as_str);
         let reply = Reply {
-            message_id: text(&message, "id").unwrap_or_default().to_owned(),
-            model: text(&message, "model").unwrap_or(&asked).to_owned(),
-            content: blocks.into_values().map(Piece::whole).collect(),
-            stop_reason: stop_reason(text(&message, "stop_reason")),
-            tokens: tokens(&Value::Object(usage)),
+            message_id: word("id").unwrap_or_default().to_owned(),
+            model: word("model").unwrap_or(&self.asked).to_owned(),
+            content: self.blocks.values().cloned().map(Piece::whole).collect(),
+            stop_reason: stop_reason(word("stop_reason")),
+            tokens: tokens(&Value::Object(self.usage.clone())),
             cost_usd: None,
         };
-        Some(unwrapped(reply, schema.as_ref()))
+        Some(unwrapped(reply, self.schema.as_ref()))
+    }
+
+    fn finish(self: Box<Self>) -> Option<Reply> {
+        if self.complete { self.so_far() } else { None }
     }
 }
 

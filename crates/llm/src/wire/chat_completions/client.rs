@@ -224,32 +224,36 @@ impl Assemble for PartialReply {
         Ok(Progress::More)
     }
 
-    fn finish(self: Box<Self>) -> Option<Reply> {
-        let stop = self.stop?;
+    fn so_far(&self) -> Option<Reply> {
         let mut content = Vec::new();
         if !self.thinking.is_empty() {
-            content.push(Block::Thinking { text: self.thinking, signature: None });
+            content.push(Block::Thinking { text: self.thinking.clone(), signature: None });
         }
         let has_refused = !self.refused.is_empty();
-        let answer_text = if has_refused && self.answer_text.is_empty() { self.refused } else { self.answer_text };
+        let answer_text = if has_refused && self.answer_text.is_empty() { &self.refused } else { &self.answer_text };
         if !answer_text.is_empty() {
-            content.push(Block::Text { text: answer_text });
+            content.push(Block::Text { text: answer_text.clone() });
         }
-        let calls = self.calls.into_values().filter(|call| !call.name.is_empty());
-        content.extend(calls.map(|Call { id, name, arguments: written }| Block::ToolUse {
-            id,
-            name,
-            input: arguments(&written),
+        let calls = self.calls.values().filter(|call| !call.name.is_empty());
+        content.extend(calls.map(|call| Block::ToolUse {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            input: arguments(&call.arguments),
         }));
         let calls_tools = content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
+        let stop = self.stop.as_deref().unwrap_or_default();
         Some(Reply {
-            message_id: self.id,
-            model: self.model,
+            message_id: self.id.clone(),
+            model: self.model.clone(),
             content,
-            stop_reason: if has_refused { StopReason::Refusal } else { stop_reason(&stop, calls_tools) },
+            stop_reason: if has_refused { StopReason::Refusal } else { stop_reason(stop, calls_tools) },
             tokens: tokens(&self.usage),
             cost_usd: self.usage.get("cost").and_then(Value::as_f64),
         })
+    }
+
+    fn finish(self: Box<Self>) -> Option<Reply> {
+        if self.stop.is_some() { self.so_far() } else { None }
     }
 }
 

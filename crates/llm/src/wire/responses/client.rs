@@ -147,6 +147,10 @@ impl Assemble for PartialReply {
         Ok(Progress::More)
     }
 
+    fn so_far(&self) -> Option<Reply> {
+        self.response.clone().or_else(|| read(&self.asked, &Value::Null, Some(self.items.clone())).ok())
+    }
+
     fn finish(self: Box<Self>) -> Option<Reply> {
         self.response
     }

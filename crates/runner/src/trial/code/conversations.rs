@@ -12,6 +12,8 @@ pub(in crate::trial) struct Conversations {
     agent: &'static dyn Agent,
     configured: Vec<Arc<Configured>>,
     open: Vec<(String, Box<dyn Session>)>,
+    /// True once a conversation with another agent was opened.
+    has_other_agents: bool,
 }
 
 impl Conversations {
@@ -21,7 +23,7 @@ impl Conversations {
         agent: &'static dyn Agent,
         configured: &[Arc<Configured>],
     ) -> Self {
-        Self { context, agent, configured: configured.to_vec(), open: Vec::new() }
+        Self { context, agent, configured: configured.to_vec(), open: Vec::new(), has_other_agents: false }
     }
 
     /// Returns the conversation called `name`, if it is open.
@@ -53,11 +55,17 @@ impl Conversations {
             }
             context.setup = Arc::new(Setup { model: None, system_prompt: None, ..Setup::clone(&context.setup) });
             context.endpoint = Endpoint::Vendor { base_url: None };
+            self.has_other_agents = true;
             (context.config, context.argument) = (Some(Arc::clone(config)), None);
         }
         let session = agent.open(context).await?;
         self.open.push((name.to_owned(), session));
         Ok(())
+    }
+
+    /// Returns `true` if there was a conversation with another agent, whose requests the gateway has not seen.
+    pub(in crate::trial) fn had_other_agents(&self) -> bool {
+        self.has_other_agents
     }
 
     /// Closes all of them.

@@ -1,0 +1,118 @@
+//! Body of a forwarded answer.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::{Instant, Sleep};
+
+use super::ForwardedTrial;
+use super::traffic::End;
+
+/// Body of an answer that was forwarded, or of an error of the gateway itself.
+pub(crate) enum ForwardedBody {
+    /// Answer of the provider, passed on as it comes.
+    Passing(Box<PassingBody>),
+    /// Answer of the gateway.
+    Own(Full<Bytes>),
+}
+
+/// Answer of a provider that is counted while it is passed on.
+pub(crate) struct PassingBody {
+    pub(super) arriving: reqwest::Body,
+    pub(super) trial: Arc<ForwardedTrial>,
+    /// Number of the request.
+    pub(super) number: u64,
+    /// Timeout for the next part.
+    pub(super) idle: Duration,
+    pub(super) late: Pin<Box<Sleep>>,
+    /// Error that ends the body as soon as the client has everything that came before it.
+    pub(super) broken: Option<AnswerCut>,
+    pub(super) has_ended: bool,
+}
+
+/// The connection to the provider ended in the middle of the answer, so the one to the client is closed, too.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer of the provider was cut: {0}")]
+pub(crate) struct AnswerCut(String);
+
+impl Body for ForwardedBody {
+    type Data = Bytes;
+    type Error = AnswerCut;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, AnswerCut>>> {
+        match &mut *self {
+            Self::Passing(passing) => passing.poll(context),
+            Self::Own(own) => Pin::new(own).poll_frame(context).map_err(|never| match never {}),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Passing(passing) => passing.broken.is_none() && passing.arriving.is_end_stream(),
+            Self::Own(own) => own.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Passing(passing) => passing.arriving.size_hint(),
+            Self::Own(own) => own.size_hint(),
+        }
+    }
+}
+
+impl PassingBody {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, AnswerCut>>> {
+        if let Some(cut) = self.broken.take() {
+            return Poll::Ready(Some(Err(cut)));
+        }
+        let reason = match Pin::new(&mut self.arriving).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.late.as_mut().reset(Instant::now() + self.idle);
+                if let Some(data) = frame.data_ref() {
+                    self.trial.traffic.arrived(self.number, data);
+                }
+                if self.arriving.is_end_stream() {
+                    self.end(End::Whole);
+                }
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            Poll::Ready(None) => {
+                self.end(End::Whole);
+                return Poll::Ready(None);
+            }
+            Poll::Ready(Some(Err(error))) => llm::error_chain(&error.without_url()),
+            Poll::Pending => {
+                ready!(self.late.as_mut().poll(context));
+                format!("it made no progress for {} s", self.idle.as_secs_f64())
+            }
+        };
+        self.end(End::Cut(reason.clone()));
+        // An error makes the server drop what it has not written yet. The server writes when a body is pending.
+        self.broken = Some(AnswerCut(reason));
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Counts the end of the answer.
+    fn end(&mut self, end: End) {
+        if !std::mem::replace(&mut self.has_ended, true) {
+            self.trial.traffic.ended(self.number, end);
+        }
+    }
+}
+
+impl Drop for PassingBody {
+    /// The client has left before the end.
+    fn drop(&mut self) {
+        self.end(End::Left);
+    }
+}

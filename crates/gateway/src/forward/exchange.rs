@@ -1,0 +1,211 @@
+//! One forwarded request, from its first byte to the head of the answer.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming as Arriving;
+use hyper::header::{
+    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use hyper::{Method, Request, Response, StatusCode};
+use llm::{AnswerReader, Conversation, ConversationRole, WIRES, Wire, error_chain};
+use reqwest::Url;
+use tokio::time::{sleep, timeout};
+
+use super::body::{ForwardedBody, PassingBody};
+use super::traffic::{Asked, Kind};
+use super::{ForwardedTrial, Upstream};
+use crate::connection::{Body, read};
+
+/// Headers that concern one connection only, and not the request or the answer.
+const OF_CONNECTION: [HeaderName; 9] = [
+    CONNECTION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-authorization"),
+    HeaderName::from_static("proxy-authenticate"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// Header in which some clients count their attempts at a request.
+const RETRY_COUNT: &str = "x-stainless-retry-count";
+
+/// Forwards a request of `trial`. `rest` is the path below the token, with the query.
+pub(crate) async fn forward(
+    request: Request<Arriving>,
+    trial: Arc<ForwardedTrial>,
+    rest: String,
+    largest_body: usize,
+) -> Response<ForwardedBody> {
+    let (parts, body) = request.into_parts();
+    let wire = wire_of(&parts.method, &rest);
+    if wants_websocket(&parts.headers) {
+        // Clients then fall back to plain requests.
+        let mut refused = own(StatusCode::UPGRADE_REQUIRED, Bytes::new());
+        refused.headers_mut().insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+        return refused;
+    }
+    let body = match read(body, largest_body, u64::MAX).await {
+        Body::Whole(body) => body,
+        Body::TooLarge => return error(wire, 413, &format!("the body has more than {largest_body} bytes")),
+        Body::Broken => return error(wire, 400, "the body ended too early"),
+    };
+    let read = wire.and_then(|wire| wire.read(&|name| parts.headers.get(name)?.to_str().ok(), &body).ok());
+    let kind = match (&wire, &read) {
+        (None, _) => Kind::Other,
+        (Some(_), None) => Kind::Main,
+        (Some(_), Some(read)) => kind_of(&read.request.conversation, !read.request.tools.is_empty()),
+    };
+    let model = read.map(|read| read.request.model).unwrap_or_default();
+    let repeats = parts.headers.get(RETRY_COUNT).is_some_and(|count| count.as_bytes() != b"0");
+    let asked = Asked { kind, body: digest(&rest, &body), repeats };
+    let number = trial.traffic.begin(&asked);
+    let mut unanswered = Unanswered { trial: Arc::clone(&trial), number: Some(number) };
+    let answer = match trial.address_of(&rest) {
+        Ok(url) => trial.send(parts.method, url, passed_on(&parts.headers), body).await,
+        Err(reason) => Err(reason),
+    };
+    unanswered.number = None;
+    match answer {
+        Ok(answer) => {
+            let reader = wire.filter(|_| answer.status().is_success()).and_then(|wire| {
+                let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+                AnswerReader::new(wire, &model, kind.starts_with("text/event-stream"))
+            });
+            trial.traffic.answered(number, answer.status().as_u16(), reader);
+            let idle = trial.upstream.timeouts.idle;
+            let (head, arriving) = Response::<reqwest::Body>::from(answer).into_parts();
+            let late = Box::pin(sleep(idle));
+            let passing = PassingBody { arriving, trial, number, idle, late, broken: None, has_ended: false };
+            let mut response = Response::new(ForwardedBody::Passing(Box::new(passing)));
+            *response.status_mut() = head.status;
+            *response.headers_mut() = without_connection(&head.headers);
+            response
+        }
+        Err(reason) => {
+            let host = trial.address.host_str().unwrap_or_default();
+            let message = format!("the provider {host} could not be reached: {reason}");
+            trial.traffic.failed(number, message.clone());
+            error(wire, 502, &message)
+        }
+    }
+}
+
+/// A request whose answer has not begun. Dropped with a number, it counts as one that the client gave up.
+struct Unanswered {
+    trial: Arc<ForwardedTrial>,
+    number: Option<u64>,
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            let host = self.trial.address.host_str().unwrap_or_default();
+            self.trial.traffic.failed(number, format!("the agent gave up before {host} answered"));
+        }
+    }
+}
+
+impl ForwardedTrial {
+    /// Returns the address of a request at the provider.
+    fn address_of(&self, rest: &str) -> Result<Url, String> {
+        let mut url = self.address.clone();
+        let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
+        let base = url.path().trim_end_matches('/').to_owned();
+        url.set_path(&format!("{base}{path}"));
+        if query.is_some() {
+            url.set_query(query);
+        }
+        // The key must never reach another host.
+        match url.origin() == self.address.origin() {
+            true => Ok(url),
+            false => Err("the path is invalid".to_owned()),
+        }
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        url: Url,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<reqwest::Response, String> {
+        let Upstream { timeouts, .. } = &*self.upstream;
+        let sending = self.client.request(method, url).headers(headers).body(body).send();
+        // The connection has its own timeout, which is reported separately.
+        match timeout(timeouts.first_byte + timeouts.connect, sending).await {
+            Ok(answer) => answer.map_err(|error| error_chain(&error.without_url())),
+            Err(_) => Err(format!("the answer did not start within {} s", timeouts.first_byte.as_secs_f64())),
+        }
+    }
+}
+
+/// Returns the wire format of a request for a message.
+fn wire_of(method: &Method, rest: &str) -> Option<&'static dyn Wire> {
+    let path = rest.split('?').next().unwrap_or_default();
+    // The version belongs to the address of some providers.
+    let is_of = |wire: &&&dyn Wire| path.ends_with(wire.path().strip_prefix("/v1").unwrap_or(wire.path()));
+    WIRES.iter().find(is_of).filter(|_| method == Method::POST).copied()
+}
+
+fn kind_of(conversation: &Conversation, has_tools: bool) -> Kind {
+    match conversation.role {
+        ConversationRole::Main => Kind::Main,
+        ConversationRole::Subagent => Kind::SubAgent,
+        ConversationRole::Unmarked if has_tools => Kind::Main,
+        ConversationRole::Unmarked => Kind::Side,
+    }
+}
+
+fn wants_websocket(headers: &HeaderMap) -> bool {
+    headers.get(UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
+/// Returns a value by which equal requests are recognised.
+fn digest(path: &str, body: &[u8]) -> u64 {
+    static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    STATE.hash_one((path, body))
+}
+
+/// Returns the headers of a request that the provider gets.
+fn passed_on(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = without_connection(headers);
+    passed.remove(HOST);
+    passed.remove(CONTENT_LENGTH);
+    // A compressed answer could not be counted.
+    passed.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    passed
+}
+
+fn without_connection(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = headers.clone();
+    let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    for name in named.flat_map(|names| names.split(',')).map(str::trim) {
+        passed.remove(name);
+    }
+    for name in &OF_CONNECTION {
+        passed.remove(name);
+    }
+    passed
+}
+
+/// Returns an error of the gateway in the format of `wire`, or the first one if the request belongs to none.
+fn error(wire: Option<&'static dyn Wire>, status: u16, message: &str) -> Response<ForwardedBody> {
+    let body = wire.or(WIRES.first().copied()).map(|wire| wire.error(status, None, message).to_string());
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+    let mut response = own(status, body.unwrap_or_default().into());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn own(status: StatusCode, body: Bytes) -> Response<ForwardedBody> {
+    let mut response = Response::new(ForwardedBody::Own(Full::new(body)));
+    *response.status_mut() = status;
+    response
+}

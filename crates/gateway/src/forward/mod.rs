@@ -1,0 +1,148 @@
+//! Forwards the requests of agents to their real providers, and counts them by trial.
+//!
+//! An agent signs in with its own key, so its requests are assigned to their trial by the first part of their path: the
+//! token of the trial. Everything below that is sent to the provider unchanged, and the answer is passed on as it comes.
+//! Keys are passed on and never kept.
+
+mod body;
+mod exchange;
+mod traffic;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use hyper::Uri;
+use llm::{Block, Providers, Proxies, Timeouts};
+use model::ModelTraffic;
+use reqwest::{Client, Url};
+
+pub(crate) use self::exchange::forward;
+use self::traffic::Traffic;
+
+/// Way from the gateway to the providers: proxies, timeouts and prices. A run has one.
+pub struct Upstream {
+    proxies: Proxies,
+    timeouts: Timeouts,
+    providers: Providers,
+    plain: OnceLock<Result<Client, String>>,
+    secure: OnceLock<Result<Client, String>>,
+}
+
+impl Upstream {
+    /// Creates a way that goes through `proxies`. Costs are computed with the prices of `providers`.
+    pub fn new(proxies: Proxies, timeouts: Timeouts, providers: Providers) -> Self {
+        Self { proxies, timeouts, providers, plain: OnceLock::new(), secure: OnceLock::new() }
+    }
+
+    fn client(&self, is_secure: bool) -> Result<Client, String> {
+        let place = if is_secure { &self.secure } else { &self.plain };
+        place.get_or_init(|| self.proxies.forwarding_client(is_secure, self.timeouts.connect)).clone()
+    }
+}
+
+impl std::fmt::Debug for Upstream {
+    /// Leaves out the proxies, which may contain a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Upstream").field("timeouts", &self.timeouts).finish_non_exhaustive()
+    }
+}
+
+/// A trial whose requests are forwarded.
+pub(crate) struct ForwardedTrial {
+    upstream: Arc<Upstream>,
+    client: Client,
+    /// Address of the provider, to which the paths of requests are appended.
+    address: Url,
+    traffic: Traffic,
+}
+
+/// The trials whose requests are forwarded, by token.
+#[derive(Default)]
+pub(crate) struct ForwardedTrials {
+    admitted: Mutex<HashMap<String, Arc<ForwardedTrial>>>,
+}
+
+impl ForwardedTrials {
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        gateway: &str,
+        token: String,
+        upstream: &Arc<Upstream>,
+        address: &str,
+    ) -> Result<ForwardedAdmission, String> {
+        let address =
+            Url::parse(address).map_err(|error| format!("the address of the provider is invalid: {error}"))?;
+        if !matches!(address.scheme(), "http" | "https") || address.host_str().is_none() {
+            return Err("the address of the provider must start with `http://` or `https://`".to_owned());
+        }
+        let client = upstream.client(address.scheme() == "https")?;
+        let traffic = Traffic::new(upstream.providers.clone(), address.clone());
+        let trial = Arc::new(ForwardedTrial { upstream: Arc::clone(upstream), client, address, traffic });
+        let base_url = format!("{gateway}/{token}");
+        self.lock().insert(token.clone(), Arc::clone(&trial));
+        Ok(ForwardedAdmission { token, base_url, trial, trials: Arc::clone(self) })
+    }
+
+    /// Returns the trial of a request, and the rest of its path with the query.
+    pub(crate) fn find(&self, uri: &Uri) -> Option<(Arc<ForwardedTrial>, String)> {
+        let path = uri.path_and_query()?.as_str().strip_prefix('/')?;
+        let end = path.find(['/', '?']).unwrap_or(path.len());
+        let (token, rest) = path.split_at(end);
+        Some((self.lock().get(token)?.clone(), rest.to_owned()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<ForwardedTrial>>> {
+        self.admitted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Permission for one trial to send requests to its provider. Dropping it revokes the token.
+pub struct ForwardedAdmission {
+    token: String,
+    base_url: String,
+    trial: Arc<ForwardedTrial>,
+    trials: Arc<ForwardedTrials>,
+}
+
+impl ForwardedAdmission {
+    /// Returns the address to give to the agent in place of its provider's: `http://127.0.0.1:PORT/TOKEN`.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// Returns the traffic so far.
+    pub fn traffic(&self) -> ModelTraffic {
+        self.trial.traffic.counted()
+    }
+
+    /// Returns all tool calls that the answers so far asked for. `None` if an answer could not be read, or if there was
+    /// no request for a message: then the calls of the agent cannot be compared with them.
+    pub fn asked(&self) -> Option<Vec<Block>> {
+        self.trial.traffic.asked()
+    }
+
+    /// Returns the age of the oldest request whose answer has not begun; `None` if there is none.
+    pub fn silent_for(&self) -> Option<Duration> {
+        self.trial.traffic.pending.longest()
+    }
+
+    /// Returns the reason why the last request for a message failed, if that was the fault of the provider or of the
+    /// way to it.
+    pub fn failure(&self) -> Option<String> {
+        self.trial.traffic.failure()
+    }
+}
+
+impl Drop for ForwardedAdmission {
+    fn drop(&mut self) {
+        self.trials.lock().remove(&self.token);
+    }
+}
+
+impl std::fmt::Debug for ForwardedAdmission {
+    /// Leaves out the token.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ForwardedAdmission").field("traffic", &self.traffic()).finish_non_exhaustive()
+    }
+}

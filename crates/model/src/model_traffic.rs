@@ -1,0 +1,145 @@
+//! Traffic between an agent and its model, as the gateway counted it.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Tokens, nearest};
+
+/// Relative difference from which the gateway's and the agent's numbers of tokens count as different.
+const TOLERANCE: f64 = 0.03;
+
+/// Use of the gateway for models of vendors.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum GatewayMode {
+    /// Agents reach their vendors directly.
+    #[default]
+    Off,
+    /// The gateway forwards the requests of agents to their vendors, and counts.
+    Observe,
+}
+
+impl GatewayMode {
+    /// Every mode with its written name.
+    pub const ALL: [(&'static str, Self); 2] = [("off", Self::Off), ("observe", Self::Observe)];
+
+    /// Returns the written name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Observe => "observe",
+        }
+    }
+}
+
+impl FromStr for GatewayMode {
+    type Err = String;
+
+    fn from_str(written: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(name, _)| *name == written);
+        found.map(|(_, mode)| *mode).ok_or_else(|| {
+            let near = nearest(written, Self::ALL.iter().map(|(name, _)| *name));
+            let near = near.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
+            format!("`{written}` is not a mode of the gateway{near}; write `off` or `observe`")
+        })
+    }
+}
+
+/// Traffic between an agent and its model in one trial. Repeated attempts of the agent at one request count each.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelTraffic {
+    /// Number of requests.
+    pub requests: u64,
+    /// Requests for messages of the agent's own conversation.
+    pub main: u64,
+    /// Requests for messages of sub-agents.
+    pub sub_agents: u64,
+    /// Requests for other messages, such as a title.
+    pub side: u64,
+    /// Requests that are not for messages, such as counts of tokens.
+    pub other: u64,
+    /// Requests that repeat one that failed.
+    pub retries: u64,
+    /// Number of responses by HTTP status; `none` if there was no response.
+    pub statuses: BTreeMap<String, u64>,
+    /// Number of requests by host of the provider.
+    pub hosts: BTreeMap<String, u64>,
+    /// Number of answers by model, as the provider names it.
+    pub models: BTreeMap<String, u64>,
+    /// Tokens of all answers; absent if an answer did not report them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
+    /// Cost of all answers in US dollars; absent if any of them is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Time from a request for a message to the first byte of its answer, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_byte_ms: Option<Spread>,
+    /// Time from a request for a message to the end of its answer, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_ms: Option<Spread>,
+}
+
+/// Median and maximum of several durations, in milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spread {
+    /// Median; of an even number of values, the larger of the two in the middle.
+    pub median: u64,
+    /// Maximum.
+    pub max: u64,
+}
+
+impl Spread {
+    /// Returns the spread of `values`; `None` if there are none.
+    pub fn of(mut values: Vec<u64>) -> Option<Self> {
+        values.sort_unstable();
+        Some(Self { median: *values.get(values.len() / 2)?, max: *values.last()? })
+    }
+}
+
+impl ModelTraffic {
+    /// Describes a difference of more than a few per cent between the counted tokens and those that the agent reports,
+    /// or that there was no traffic to count.
+    pub fn difference(&self, reported: Option<&Tokens>) -> Option<String> {
+        if self.requests == self.other {
+            return Some("the agent sent no request for a message through the gateway".to_owned());
+        }
+        let (counted, reported) = (self.tokens?.total(), reported?.total());
+        let share = counted.abs_diff(reported) as f64 / counted.max(reported).max(1) as f64;
+        (share > TOLERANCE).then(|| format!("the gateway counted {counted} tokens, but the agent reported {reported}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_difference_of_more_than_a_few_percent_is_reported() {
+        let tokens = |input| Tokens { input, ..Tokens::default() };
+        let difference = |counted, reported| {
+            let traffic = ModelTraffic { requests: 1, tokens: Some(tokens(counted)), ..ModelTraffic::default() };
+            traffic.difference(Some(&tokens(reported)))
+        };
+        assert_eq!((difference(1000, 1000), difference(1000, 1029), difference(0, 0)), (None, None, None));
+        assert!(difference(1000, 1040).unwrap().contains("counted 1000 tokens, but the agent reported 1040"));
+        assert!(difference(1000, 0).is_some());
+        let unknown = ModelTraffic { requests: 1, ..ModelTraffic::default() };
+        assert_eq!(unknown.difference(Some(&tokens(1))), None, "unknown is not a difference");
+        assert!(ModelTraffic::default().difference(None).unwrap().contains("no request"));
+    }
+
+    #[test]
+    fn a_spread_has_the_median_and_the_maximum() {
+        assert_eq!(Spread::of(vec![9, 1, 5]), Some(Spread { median: 5, max: 9 }));
+        assert_eq!(Spread::of(Vec::new()), None);
+    }
+
+    #[test]
+    fn an_unknown_mode_is_an_error_with_a_suggestion() {
+        assert_eq!("observe".parse(), Ok(GatewayMode::Observe));
+        assert!("observed".parse::<GatewayMode>().unwrap_err().contains("did you mean `observe`?"));
+    }
+}

@@ -117,7 +117,7 @@ impl Setting {
 }
 
 /// All settings, in the order in which `config` shows them.
-pub static SETTINGS: [Setting; 50] = [
+pub static SETTINGS: [Setting; 51] = [
     Setting::new("agent", "Agent to run the cases with; can be repeated, one arm per agent", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }

@@ -301,5 +301,5 @@ fn an_agent_that_cannot_be_observed_is_not_run() {
     let arguments = ["case.yaml", "--agent", "claude-code", "--gateway", "observe"];
     let trial = project.report(&arguments, 3)["trials"][0].clone();
     let because = trial["because"].as_str().unwrap();
-    assert!(because.contains("Amazon Bedrock") && because.contains("--gateway off"), "{because}");
+    assert!(because.contains("Amazon Bedrock") && because.contains("set `gateway` to `off`"), "{because}");
 }

@@ -257,6 +257,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
             duration_ms: 3400,
         }],
         network: None,
+        model_traffic: None,
         egress: Vec::new(),
         injected_faults: Vec::new(),
         integrity: Vec::new(),

@@ -90,7 +90,7 @@ impl ModelInUse {
         };
         let (Some(gateway), GatewayMode::Observe) = (&shared.gateway, shared.settings.gateway) else { return Ok(()) };
         let cannot = |reason: String| {
-            let hint = "run it with `--gateway off`";
+            let hint = "set `gateway` to `off` to run it unobserved";
             Breakage::environment(format!("the gateway cannot observe the model of the agent: {reason}; {hint}"))
                 .for_good()
         };

@@ -523,6 +523,7 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
         settings: Arc::default(),
         attempts: vec![attempt.clone(), attempt],
         network: Some("none".to_owned()),
+        model_traffic: Some(Box::new(model::ModelTraffic { requests: 2, ..model::ModelTraffic::default() })),
         egress: vec![EgressAttempt {
             host: "a.example".to_owned(),
             port: Some(443),

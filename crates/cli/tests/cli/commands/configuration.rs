@@ -199,6 +199,7 @@ fn every_variable_has_an_effect_and_is_named_as_the_origin() {
         ("TRIALRUN_MODEL", "m", "model", json!(["m"])),
         ("TRIALRUN_REASONING_EFFORT", "high", "reasoning_effort", json!("high")),
         ("TRIALRUN_BASE_URL", "http://127.0.0.1:9", "base_url", json!("http://127.0.0.1:9")),
+        ("TRIALRUN_GATEWAY", "observe", "gateway", json!("observe")),
         ("TRIALRUN_TRIALS", "3", "trials", json!(3)),
         ("TRIALRUN_MAX_TURNS", "4", "max_turns", json!(4)),
         ("TRIALRUN_MAX_TOTAL_TOKENS", "500", "token_budget", json!(500.0)),

@@ -194,7 +194,7 @@ fn the_record_and_the_reports_are_written_to_the_configured_places() {
 fn every_variable_has_an_effect_and_is_named_as_the_origin() {
     let project = empty();
     project.write("trialrun.yaml", "eval: { retries: 2 }\n");
-    let variables: [(&str, &str, &str, Value); 23] = [
+    let variables: [(&str, &str, &str, Value); 24] = [
         ("TRIALRUN_AGENT", "fake", "agent", json!(["fake"])),
         ("TRIALRUN_MODEL", "m", "model", json!(["m"])),
         ("TRIALRUN_REASONING_EFFORT", "high", "reasoning_effort", json!("high")),

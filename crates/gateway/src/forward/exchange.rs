@@ -85,7 +85,9 @@ pub(crate) async fn forward(
             let idle = trial.upstream.timeouts.idle;
             let (head, arriving) = Response::<reqwest::Body>::from(answer).into_parts();
             let late = Box::pin(sleep(idle));
-            let passing = PassingBody { arriving, trial, number, idle, late, broken: None, has_ended: false };
+            let remaining = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+            let passing =
+                PassingBody { arriving, trial, number, idle, late, broken: None, has_ended: false, remaining };
             let mut response = Response::new(ForwardedBody::Passing(Box::new(passing)));
             *response.status_mut() = head.status;
             *response.headers_mut() = without_connection(&head.headers);

@@ -33,6 +33,8 @@ pub(crate) struct PassingBody {
     /// Error that ends the body as soon as the client has everything that came before it.
     pub(super) broken: Option<AnswerCut>,
     pub(super) has_ended: bool,
+    /// Number of bytes that are still to come, if the provider said so. The server does not ask for more than that.
+    pub(super) remaining: Option<u64>,
 }
 
 /// The connection to the provider ended in the middle of the answer, so the one to the client is closed, too.
@@ -79,8 +81,9 @@ impl PassingBody {
                 self.late.as_mut().reset(Instant::now() + self.idle);
                 if let Some(data) = frame.data_ref() {
                     self.trial.traffic.arrived(self.number, data);
+                    self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(data.len() as u64));
                 }
-                if self.arriving.is_end_stream() {
+                if self.arriving.is_end_stream() || self.remaining == Some(0) {
                     self.end(End::Whole);
                 }
                 return Poll::Ready(Some(Ok(frame)));

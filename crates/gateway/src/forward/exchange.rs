@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming as Arriving;
 use hyper::header::{
-    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName,
+    HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use llm::{AnswerReader, Conversation, ConversationRole, WIRES, Wire, error_chain};
@@ -76,13 +76,18 @@ pub(crate) async fn forward(
         Ok(answer) => {
             let reader = wire.filter(|_| answer.status().is_success()).and_then(|wire| {
                 let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-                AnswerReader::new(wire, &model, kind.starts_with("text/event-stream"))
+                // A compressed answer cannot be read, so it must not look like a stream without calls.
+                let is_plain =
+                    answer.headers().get(CONTENT_ENCODING).is_none_or(|encoding| encoding.as_bytes() == b"identity");
+                AnswerReader::new(wire, &model, is_plain && kind.starts_with("text/event-stream"))
             });
             trial.traffic.answered(number, answer.status().as_u16(), reader);
             let idle = trial.upstream.timeouts.idle;
             let (head, arriving) = Response::<reqwest::Body>::from(answer).into_parts();
             let late = Box::pin(sleep(idle));
-            let passing = PassingBody { arriving, trial, number, idle, late, broken: None, has_ended: false };
+            let remaining = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+            let passing =
+                PassingBody { arriving, trial, number, idle, late, broken: None, has_ended: false, remaining };
             let mut response = Response::new(ForwardedBody::Passing(Box::new(passing)));
             *response.status_mut() = head.status;
             *response.headers_mut() = without_connection(&head.headers);

@@ -5,10 +5,11 @@ use llm::Block;
 use model::{Effect, ToolCall};
 use serde_json::Value;
 
-use crate::codex;
+/// Raw name of the call for a skill that the user mentioned in a message to Codex.
+pub(crate) const MENTIONED: &str = "$";
 
-/// Raw names of calls for a skill that the user named. They are added by the agent's program.
-const BY_USER: [&str; 2] = ["/", codex::BY_USER];
+/// Raw names of calls for a skill that the user invoked. They are added by the agent's program, not made by its model.
+const BY_USER: [&str; 2] = ["/", MENTIONED];
 
 /// The ids of the calls that a program reports.
 #[derive(Debug, Clone, Copy)]

@@ -16,8 +16,6 @@ pub(super) mod tests;
 use model::{Diagnostic, PermissionMode};
 use sandbox::{BoxFuture, Breakage, Host};
 
-pub(super) use self::rollout::BY_USER;
-
 use self::launch::Launch;
 use self::session::CodexSession;
 use super::vendor::Vendor;

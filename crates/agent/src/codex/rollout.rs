@@ -9,14 +9,12 @@ use serde_json::{Map, Value, json};
 
 use super::{item, meter};
 use crate::apply_patch::{self, APPLY_PATCH, Change, Kind};
+use crate::call_ids::MENTIONED;
 use crate::json::{items, text, texts};
 use crate::lines::Content;
 
 /// Tool that runs a script, whose calls have ids of their own.
 pub(super) const SCRIPT: &str = "exec";
-
-/// Raw name of the call for a skill that the user named, so that it is not a call of the model.
-pub(crate) const BY_USER: &str = "$";
 
 /// Meaning of a line.
 #[derive(Debug, Clone, PartialEq)]
@@ -342,7 +340,7 @@ impl Rollout {
         let message = self.message();
         let id = format!("{message}-skill-{}", self.skills);
         let mut invoked = ToolCall::new(&id, "Skill", json!({"skill": name, "path": path}), &message);
-        invoked.raw_name = BY_USER.to_owned();
+        invoked.raw_name = MENTIONED.to_owned();
         let body = body.trim_end().strip_suffix("</skill>").unwrap_or(body).to_owned();
         vec![self.report(invoked), result(id, body, false)]
     }

@@ -8,8 +8,9 @@ use sandbox::{BoxFuture, Sandbox};
 
 use super::follower::Follower;
 use super::launch::Launch;
-use super::rollout::{BY_USER, Rollout, ThreadEvent};
+use super::rollout::{Rollout, ThreadEvent};
 use super::stream::{Stream, StreamEvent};
+use crate::call_ids::MENTIONED;
 use crate::lines::{Line, Notices};
 use crate::process::{Output, Process};
 use crate::session::Session;
@@ -316,7 +317,7 @@ impl CodexSession {
         self.tell_session(turn);
         progress.has_acted |= match &step {
             Step::Text { .. } => true,
-            Step::ToolCall(call) => call.raw_name != BY_USER,
+            Step::ToolCall(call) => call.raw_name != MENTIONED,
             _ => false,
         };
         if let Step::Text { text, parent: None, .. } = &step {

@@ -313,7 +313,7 @@ fn assertions_that_need_a_missing_gh_are_undecided() {
     let trial = &trials(&report)[0];
     assert_eq!(trial["outcome"], "undecided", "{trial:#}");
     let reason = trial["findings"][0].to_string();
-    for part in ["`gh` is not installed", "`glab` is not installed", "`gitlab.example.org` is not asked"] {
+    for part in ["`gh` is not installed", "`glab` is not installed", "`gitlab.example.org` is not queried"] {
         assert!(reason.contains(part), "{part}: {reason}");
     }
     assert!(!report.to_string().contains("canary-77"));

@@ -6,21 +6,21 @@ use super::Z;
 use super::mean::rate;
 use crate::Estimate;
 
-/// Verdicts of a judge on trials that a human has labelled too, by both results.
+/// Counts of trials that both a judge and a human have labelled, by both verdicts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreement {
     /// Both say that the trial passes.
     pub both_pass: u64,
-    /// The human says that it passes, the judge that it fails.
+    /// The human says that the trial passes, the judge that it fails.
     pub judge_fails: u64,
-    /// The human says that it fails, the judge that it passes.
+    /// The human says that the trial fails, the judge that it passes.
     pub judge_passes: u64,
     /// Both say that the trial fails.
     pub both_fail: u64,
 }
 
 impl Agreement {
-    /// Counts pairs of verdicts, each the human's and the judge's.
+    /// Counts pairs of verdicts: first the human's, then the judge's.
     pub fn of(verdicts: impl IntoIterator<Item = (bool, bool)>) -> Self {
         let mut counts = Self::default();
         for verdict in verdicts {
@@ -97,7 +97,7 @@ impl Agreement {
     }
 
     fn interval_of_corrected(self, apparent: f64, trials: f64) -> Option<[f64; 2]> {
-        // The rate moved towards one half, and its variance.
+        // The rate after it is moved towards one half, and its variance.
         let moved = |rate: f64, n: f64, more: f64| {
             let rate = (n * rate + more / 2.0) / (n + more);
             (rate, rate * (1.0 - rate) / (n + more))
@@ -118,13 +118,13 @@ impl Agreement {
     }
 }
 
-/// Returns κ and its standard error for counts of both pass, first only, second only, and both fail.
+/// Returns κ and its standard error for four counts: both pass, only the first, only the second, and both fail.
 fn kappa_of(counts: [f64; 4]) -> Option<(f64, f64)> {
     let n: f64 = counts.iter().sum();
     let [both, first, second, neither] = counts.map(|count| count / n);
     let (rows, columns) = ([both + first, second + neither], [both + second, first + neither]);
     let expected = rows[0] * columns[0] + rows[1] * columns[1];
-    // Not a number if there are no trials.
+    // NaN if there are no trials.
     if expected.is_nan() || expected >= 1.0 {
         return None;
     }

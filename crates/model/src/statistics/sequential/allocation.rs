@@ -5,7 +5,7 @@
 pub struct OpenDecision {
     /// Largest of its e-values: the evidence for the statement that is nearest to being shown.
     pub e_value: f64,
-    /// E-value that decides, 1/α.
+    /// E-value that is enough for a decision, 1/α.
     pub enough: f64,
     /// Number of trials, or rounds, so far.
     pub trials: u64,

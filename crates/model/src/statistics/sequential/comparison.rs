@@ -1,4 +1,4 @@
-//! Comparison of two arms or runs by matched pairs of trials, after every round.
+//! Comparison of two arms or runs by matched pairs of trials, evaluated after every round.
 
 use std::iter::Sum;
 use std::ops::Add;
@@ -113,7 +113,7 @@ pub struct Comparison {
     pub max_pairs: u64,
 }
 
-/// Result of looking at a comparison.
+/// State of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonDecision {
@@ -151,7 +151,7 @@ impl Comparison {
         })
     }
 
-    /// Decides if the first arm is no worse than the second by more than the margin, like [`Comparison::decide`].
+    /// Decides whether the first arm is no worse than the second by more than the margin, like [`Comparison::decide`].
     pub fn decide_no_worse(&self, cases: &[Pairs]) -> ComparisonDecision {
         self.read(cases, |[low, high]| {
             if low > -self.margin {

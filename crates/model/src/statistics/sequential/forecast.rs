@@ -15,7 +15,7 @@ pub struct Forecast {
     pub futility: f64,
     /// Mean number of trials.
     pub mean_trials: f64,
-    /// Smallest number of trials after which at least half of all runs have stopped.
+    /// Smallest number of trials after which at least half of all runs stop.
     pub median_trials: u64,
 }
 

@@ -4,7 +4,7 @@ use crate::statistics::{Agreement, Chance};
 
 const ROUNDS: u32 = 3_000;
 
-/// Judge that says the truth with these probabilities about trials that pass and that fail.
+/// Judge that is right with these probabilities about trials that pass and trials that fail.
 struct Judge {
     tpr: f64,
     tnr: f64,

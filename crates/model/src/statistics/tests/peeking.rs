@@ -26,8 +26,8 @@ impl<K: Copy + Eq + Hash, V: Copy, F: Fn(K) -> V> Table<K, V, F> {
     }
 }
 
-/// Values of a function of the passed and failed trials, each computed once. A table lookup is what makes 10,000 runs of
-/// 100 looks affordable without optimisation.
+/// Values of a function of the passed and failed trials, each computed once. The table makes 10,000 runs of 100 looks
+/// affordable without optimisation.
 struct Grid<V, F>(Vec<Option<V>>, u64, F);
 
 impl<V: Copy, F: Fn(u64, u64) -> V> Grid<V, F> {
@@ -40,7 +40,7 @@ impl<V: Copy, F: Fn(u64, u64) -> V> Grid<V, F> {
     }
 }
 
-/// Returns the share of runs for which something is ever seen, given the passed and failed trials so far.
+/// Returns the share of runs in which a condition on the passed and failed trials so far is ever true.
 fn ever(seed: u64, rate: impl Fn(u64, u64) -> f64, mut is_seen: impl FnMut(u64, u64) -> bool) -> f64 {
     let mut chance = Chance::new(seed);
     let mut run = || {

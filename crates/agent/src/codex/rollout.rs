@@ -12,10 +12,10 @@ use crate::apply_patch::{self, APPLY_PATCH, Change, Kind};
 use crate::json::{items, text, texts};
 use crate::lines::Content;
 
-/// Tool that runs a script, whose calls have ids of their own.
+/// Tool that runs a script. The script's calls have their own ids.
 pub(super) const SCRIPT: &str = "exec";
 
-/// Raw name of the call for a skill that the user named, so that it is not a call of the model.
+/// Raw name of the call for a skill that the user named, which distinguishes it from the model's calls.
 pub(crate) const BY_USER: &str = "$";
 
 /// Meaning of a line.

@@ -6,7 +6,7 @@
 //! of looks and any stopping rule.
 //!
 //! Count the trials in the order in which they were started, up to the first one that is still running. With parallel
-//! trials, passes often end before failures, such as timeouts. Counting whatever has ended would include too many passes.
+//! trials, passes often end before failures, such as timeouts. Counting whatever has ended would count too many.
 
 mod allocation;
 mod comparison;

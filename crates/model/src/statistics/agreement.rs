@@ -44,14 +44,14 @@ impl Agreement {
         rate(self.both_pass + self.both_fail, self.count())
     }
 
-    /// Returns the true positive rate (sensitivity): the share of trials that pass for the human that also pass for the
-    /// judge, with Wilson's interval (1927); `None` if no trial passes for the human.
+    /// Returns the true positive rate (sensitivity): of the trials that the human passes, the share that the judge also
+    /// passes, with Wilson's interval (1927); `None` if the human passes no trial.
     pub fn true_positive_rate(self) -> Option<Estimate> {
         rate(self.both_pass, self.both_pass + self.judge_fails)
     }
 
-    /// Returns the true negative rate (specificity): the share of trials that fail for the human that also fail for the
-    /// judge, with Wilson's interval (1927); `None` if no trial fails for the human.
+    /// Returns the true negative rate (specificity): of the trials that the human fails, the share that the judge also
+    /// fails, with Wilson's interval (1927); `None` if the human fails no trial.
     pub fn true_negative_rate(self) -> Option<Estimate> {
         rate(self.both_fail, self.both_fail + self.judge_passes)
     }
@@ -62,7 +62,7 @@ impl Agreement {
     ///
     /// The 95 % interval uses the standard error of Fleiss, Cohen and Everitt (1969) after adding one trial to each of
     /// the four counts, as Agresti and Coull (1998) do for a share. Without that, the interval covers as little as 27 %
-    /// for 20 trials with few disagreements, and it is empty if there are none. The interval always contains κ.
+    /// for 20 trials with few disagreements, and has zero width if there are none. The interval always contains κ.
     pub fn kappa(self) -> Option<Estimate> {
         let counts = [self.both_pass, self.judge_fails, self.judge_passes, self.both_fail].map(|count| count as f64);
         let (mean, _) = kappa_of(counts)?;
@@ -80,7 +80,7 @@ impl Agreement {
     /// the uncertainty of both error rates. It always contains the estimate.
     ///
     /// `None` if a rate is unknown, or if the judge does no better than chance (TPR + TNR ≤ 1): its verdicts then carry
-    /// no information about the true rate. If only the moved rates are no better than chance, the interval is `[0, 1]`.
+    /// no information about the true rate. If only the moved rates do no better than chance, the interval is `[0, 1]`.
     ///
     /// The labelled trials must be chosen without regard to the judge's verdict, or at random within each human label.
     /// If they are among the `trials`, the interval is slightly too wide.

@@ -35,7 +35,7 @@ pub enum WithinMargin {
 /// that of the difference, new − old.
 ///
 /// The two one-sided tests (Schuirmann 1987) at α compare the interval at 1 − 2α with the margin. With the 95 %
-/// interval that is shown everywhere, α is 2.5 %, the value that regulators ask of non-inferiority trials (ICH E9 1998),
+/// interval that is shown everywhere, α is 2.5 %, the value that regulators require for non-inferiority (ICH E9 1998),
 /// and the statement always agrees with the interval next to it.
 pub fn no_worse_than(interval: Option<[f64; 2]>, margin: f64) -> WithinMargin {
     match interval {

@@ -30,7 +30,7 @@ pub(super) fn fewest(most: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
 }
 
 /// Returns the number of trials after which Wilson's 95 % interval (1927) of a pass rate is at most `half_width` wide on
-/// each side of its centre, if a share `rate` of the trials pass; 0.5 needs most trials. `None` above 100,000 trials.
+/// each side of its centre, if a share `rate` of the trials pass; 0.5 needs the most. `None` above 100,000 trials.
 pub fn trials_for_precision(half_width: f64, rate: f64) -> Option<u64> {
     fewest(MOST_TRIALS, |trials| {
         let [low, high] = wilson_of_share(rate, trials);

@@ -37,7 +37,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// True if the contract needs no more trials.
+    /// True if the contract does not need more trials.
     pub fn is_final(self) -> bool {
         self != Self::Continue
     }

@@ -10,7 +10,7 @@ use crate::statistics::{
 
 /// Number of simulated runs.
 const RUNS: u64 = 10_000;
-/// Number of trials of a run, with a look after each.
+/// Number of trials in a run, with a look at the results after each.
 const LOOKS: u64 = 100;
 
 /// Values of a function, each computed once.
@@ -82,7 +82,7 @@ fn confidence_sequences_cover_95_percent_under_peeking_and_fixed_intervals_do_no
     }
 }
 
-/// Results of runs of a contract: the share of each decision, and the median number of trials.
+/// Results of a contract's runs: the share of each decision, and the median number of trials.
 fn decided(seed: u64, contract: &Contract, rate: f64) -> (f64, f64, u64) {
     let mut decisions = Grid::new(contract.max_trials, |passed, failed| contract.decide(passed, failed));
     let mut chance = Chance::new(seed);

@@ -8,7 +8,7 @@ use sandbox::remote::{Draft, Item};
 
 use super::Failure;
 
-/// Way to merge a review request.
+/// Method of merging a review request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeMethod {
     /// With a merge commit.

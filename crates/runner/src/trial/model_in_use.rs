@@ -185,7 +185,7 @@ impl ModelInUse {
             *ending = Ending::GaveUp { reason: std::mem::take(reason) };
         }
         if let Some(observed) = &self.observed
-            // Before some agents repeat a failed request, they wait for longer than the trial lasts.
+            // Some agents wait longer than the trial's timeout before they repeat a failed request.
             && matches!(ending, Ending::GaveUp { .. } | Ending::Aborted { .. } | Ending::TimedOut { .. })
             && let Some(reason) = observed.failure()
         {

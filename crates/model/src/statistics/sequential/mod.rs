@@ -1,4 +1,4 @@
-//! Sequential inference: figures that stay valid if you look after every trial and stop whenever you like.
+//! Sequential inference: figures that stay valid if you look at the results after every trial and stop at any time.
 //!
 //! A p-value or an interval for a fixed number of trials is wrong if the results decide when to stop. Everything here is
 //! based on *e-processes* instead: numbers that start at 1 and that are unlikely ever to become large if the null

@@ -1,4 +1,4 @@
-// Preloaded into trialrun by scripts/chaos: makes the clock jump and writes to the record fail, as a control file says.
+// scripts/chaos preloads this into trialrun. A control file makes the clock jump, and makes writes to the record fail.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-//! Compares the tool calls that an agent's program reports with those that its model asked for. A call that no model asked
-//! for was written into the output of the program.
+//! Compares the tool calls that an agent's program reports with those that its model asked for. A call that the model
+//! did not ask for was written into the program's output.
 
 use llm::Block;
 use model::{Effect, ToolCall};
@@ -11,26 +11,26 @@ pub(crate) const MENTIONED: &str = "$";
 /// Raw names of calls for a skill that the user invoked. They are added by the agent's program, not made by its model.
 const BY_USER: [&str; 2] = ["/", MENTIONED];
 
-/// The ids of the calls that a program reports.
+/// Origin of the ids of the calls that a program reports.
 #[derive(Debug, Clone, Copy)]
 pub struct CallIds {
     /// Returns the command in the arguments of a shell call as the model gave them.
     command: fn(&Value) -> Option<String>,
-    /// Returns `true` for an id that the program makes up when it cannot report the model's.
+    /// Returns `true` for an id that the program makes up when it cannot report the model's id.
     is_made_up: fn(&str) -> bool,
-    /// Tool whose calls make further calls, with ids that the program makes up.
+    /// Tool whose calls start further calls, with ids that the program makes up.
     script_tool: Option<&'static str>,
 }
 
 impl CallIds {
-    /// The ids that the model gave.
+    /// All ids come from the model.
     pub(crate) const OF_MODEL: Self = Self {
         command: |input| input["command"].as_str().map(str::to_owned),
         is_made_up: |_| false,
         script_tool: None,
     };
 
-    /// The ids that the model gave, except in the cases that the functions describe.
+    /// The ids come from the model, except in the cases that the functions describe.
     pub(crate) const fn mostly_of_model(
         command: fn(&Value) -> Option<String>,
         is_made_up: fn(&str) -> bool,
@@ -42,7 +42,7 @@ impl CallIds {
     /// Returns the ids of the reported calls that are not among those that the model `asked` for.
     pub fn forged<'a>(&self, reported: impl Iterator<Item = &'a ToolCall>, asked: &[Block]) -> Vec<String> {
         let reported: Vec<&ToolCall> = reported.filter(|call| !BY_USER.contains(&call.raw_name.as_str())).collect();
-        // The program's own ids are trusted only if it reports no others: an agent could write them as well.
+        // The program's own ids are trusted only if it reports no others, because an agent could write them too.
         let cannot_know = reported.iter().all(|call| (self.is_made_up)(&call.id))
             || asked.iter().any(|block| match block {
                 Block::ToolUse { name, .. } => Some(name.as_str()) == self.script_tool,
@@ -62,7 +62,7 @@ impl CallIds {
                 _ => None,
             })
         };
-        // One call of the model may become several, whose ids begin with its id.
+        // One call of the model may become several, whose ids begin with the original id.
         let is_other = |block: &Block| match block {
             Block::Other(item) => names_tool(item, &call.raw_name) || has_id(item, &call.id),
             _ => false,
@@ -77,14 +77,14 @@ impl CallIds {
     }
 }
 
-/// Returns `true` if `item` is a call that the provider itself made, of the tool `name`. Its id may differ from that which
-/// the program reports.
+/// Returns `true` if `item` is a call of the tool `name` that the provider itself made. Its id may differ from the one
+/// that the program reports.
 fn names_tool(item: &Value, name: &str) -> bool {
     let of_item = item["type"].as_str().and_then(|kind| kind.strip_suffix("_call"));
     of_item.or(item["name"].as_str()) == Some(name)
 }
 
-/// Returns `true` if the call `id` is `item`, such as a call with an input that is text, or a part of it.
+/// Returns `true` if `id` is the id of `item`, or of a part of it.
 fn has_id(item: &Value, id: &str) -> bool {
     ["call_id", "id"].iter().filter_map(|key| item[*key].as_str()).any(|of_item| {
         let rest = id.strip_prefix(of_item).filter(|_| !of_item.is_empty());

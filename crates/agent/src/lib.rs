@@ -181,8 +181,8 @@ pub trait Agent: Send + Sync {
         Err(format!("`{}` does not say where its model is", self.name()))
     }
 
-    /// Returns the address to which the gateway forwards the requests of its program, with the path that the program's
-    /// own paths are appended to. `context` has the vendor's endpoint.
+    /// Returns the address to which the gateway forwards the requests of its program, with the path to which the
+    /// program appends its own paths. `context` contains the vendor's endpoint.
     ///
     /// # Errors
     /// Returns the reason why its requests cannot go through the gateway.
@@ -190,8 +190,8 @@ pub trait Agent: Send + Sync {
         Err(format!("`{}` cannot be pointed at another address", self.name()))
     }
 
-    /// Removes the files outside of the sandbox that conversations in the directory `sandbox` left behind, because
-    /// their run was killed.
+    /// Removes the files outside the sandbox that conversations in the directory `sandbox` left behind because their
+    /// run was killed.
     fn remove_leftovers(&self, _host: &Host, _sandbox: &Path) {}
 
     /// Returns whether the agent can run on this machine. An agent without a program always can.
@@ -363,7 +363,7 @@ pub enum Endpoint {
         /// Value of `--base-url`.
         base_url: Option<String>,
     },
-    /// The gateway on loopback, which forwards requests to the vendor, with the user's own sign-in.
+    /// The gateway on loopback, which forwards requests to the vendor with the user's own sign-in.
     Observed {
         /// Address of the gateway for this trial: `http://127.0.0.1:PORT/TOKEN`.
         gateway: String,
@@ -384,7 +384,7 @@ pub enum Endpoint {
         /// Name of its script.
         name: String,
     },
-    /// A model that this process opened itself, or the error of opening it.
+    /// A model that this process opened itself, or the error that opening it returned.
     Provider(Result<Arc<dyn llm::Model>, llm::OpenError>),
 }
 

@@ -91,7 +91,7 @@ pub(crate) fn variables(fixed: &[(&str, &str)]) -> impl Iterator<Item = (String,
     fixed.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
 }
 
-/// Returns the variables with which requests to the gateway do not go through a proxy.
+/// Returns the variables that keep requests to the gateway from going through a proxy.
 pub(crate) fn loopback_without_proxy(host: &Host) -> [(String, String); 2] {
     ["NO_PROXY", "no_proxy"].map(|name| {
         let others = host.var(name).map(|others| format!(",{others}")).unwrap_or_default();
@@ -99,7 +99,7 @@ pub(crate) fn loopback_without_proxy(host: &Host) -> [(String, String); 2] {
     })
 }
 
-/// Returns the model name for a script, which has the name of its file.
+/// Returns the model name for a script: the name of its file.
 pub(crate) fn script_name(written: &str) -> String {
     let file = written.rsplit(['/', ':']).next().unwrap_or(written);
     file.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()

@@ -64,7 +64,7 @@ const JUDGE_OF_REGRADE: &str = "Model that judges [default: the one that judged 
 /// Groups of options that do not affect which cases are selected.
 const NOT_OF_LISTS: [&str; 6] = ["Limits", "Judge", "Gates", "Sandbox", "Hooks", "Output"];
 
-/// Options of the other groups that do not affect it either.
+/// Options in other groups that do not affect lists either.
 const NOT_LISTED: [&str; 4] = ["reasoning_effort", "base_url", "gateway", "seed"];
 
 impl Args {

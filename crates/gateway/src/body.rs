@@ -28,7 +28,7 @@ pub(crate) struct Pieces {
     promised: Option<u64>,
     end: End,
     flushed: bool,
-    /// Delay before each piece, and the timer of the next one.
+    /// Delay before each piece, and the timer for the next one.
     delay: Option<(Duration, Pin<Box<Sleep>>)>,
     /// Guards that keep the request counted as unanswered until the body is dropped.
     _pending: Vec<PendingRequest>,

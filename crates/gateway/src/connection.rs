@@ -232,7 +232,7 @@ pub(crate) enum Body {
     Broken,
 }
 
-/// Reads the whole body. Bytes beyond `largest` are read but not kept; after `most` bytes reading stops.
+/// Reads the whole body. Bytes beyond `largest` are read but not kept; reading stops after `most` bytes.
 pub(crate) async fn read(mut body: Arriving, largest: usize, most: u64) -> Body {
     let mut kept = Vec::new();
     let mut too_large = false;

@@ -5,8 +5,8 @@
 //! The token may arrive as `x-api-key` or as `Authorization: Bearer`. The gateway records which header was used and
 //! never shows the token itself. A request with an unknown token is refused with the vendor's own error format.
 //!
-//! For the model of a vendor, the gateway forwards requests instead ([`Gateway::forward`]): the token is then a part of the
-//! address, because the agent signs in with its own key. Answers are passed on as they come, and counted.
+//! For a vendor's model, the gateway forwards requests instead ([`Gateway::forward`]). The token is then part of the
+//! address, because the agent signs in with its own key. Answers are passed on as they arrive, and counted.
 //!
 //! A [`Relay`] is the way out for processes whose network is closed: a proxy that connects only to allowed hosts.
 //!

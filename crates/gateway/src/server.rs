@@ -63,7 +63,7 @@ impl Gateway {
     /// rest of the path is appended.
     ///
     /// # Errors
-    /// Returns the reason why nothing can be forwarded there.
+    /// Returns the reason why requests cannot be forwarded there.
     pub fn forward(
         &self,
         token: impl Into<String>,
@@ -102,7 +102,7 @@ async fn listen(
                     None => answer(request, &trials, largest_body).await.map(|answer| answer.map(Either::Left)),
                 }
             });
-            // A client that disconnects and a cut on purpose end the connection with an error that needs no handling.
+            // A client that disconnects, or an intended cut, ends the connection with an error that needs no handling.
             let mut builder = http1::Builder::new();
             builder.timer(TokioTimer::new()).header_read_timeout(header_timeout);
             let _ = builder.serve_connection(TokioIo::new(stream), service).await;

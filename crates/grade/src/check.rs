@@ -317,8 +317,8 @@ fn asserts_nothing(case: &Case) -> bool {
     is_run && case.must_assert && case.assertions.iter().all(cannot_fail) && !has_contract
 }
 
-/// Returns the check that a trial met the faults of its case, the first of which is written at `place`. It is in no
-/// score.
+/// Returns the check that the faults of a trial's case occurred. The first of them is written at `place`. The check
+/// does not affect scores.
 fn reached_check(place: Excerpt) -> Check {
     Check {
         id: FaultsReached::KIND.to_owned(),

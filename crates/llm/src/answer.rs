@@ -61,7 +61,7 @@ pub enum Answer {
     Reply(Reply),
     /// An error instead of a reply.
     Failed(ProviderError),
-    /// Complete reply that arrives slowly.
+    /// A complete reply that arrives slowly.
     Slow {
         /// Reply.
         reply: Reply,
@@ -78,8 +78,8 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Performs the answer for a caller in this process: breaks become errors, delays pass, and a reply that never
-    /// arrives makes this wait forever.
+    /// Performs the answer for a caller in this process: interruptions become errors, delays are waited out, and for a
+    /// reply that never arrives, this never returns.
     pub(crate) async fn perform(self) -> Result<Reply, ProviderError> {
         match self {
             Self::Reply(reply) => Ok(reply),

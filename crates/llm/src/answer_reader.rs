@@ -1,4 +1,4 @@
-//! Reads the answers of vendors while they pass by on their way to a client.
+//! Reads the answers of vendors while they are forwarded to a client.
 
 use serde_json::Value;
 
@@ -8,10 +8,10 @@ use crate::{Reply, Request, Wire};
 
 /// Marker at the end of an event stream, used by some vendors.
 const END: &[u8] = b"[DONE]";
-/// Maximum size of an answer that is read, in bytes.
+/// Maximum number of bytes of an answer that are read.
 const LARGEST: usize = 64 * 1024 * 1024;
 
-/// Reader of one answer. It never changes or delays the bytes, and an answer that it cannot read is not an error.
+/// Reader of one answer. It never changes or delays the bytes. An answer that it cannot read is not an error.
 pub struct AnswerReader {
     dialect: &'static dyn Dialect,
     request: Request,
@@ -38,7 +38,7 @@ enum State {
 }
 
 impl AnswerReader {
-    /// Creates a reader of an answer to a request for `model`. `None` if the format has no reader.
+    /// Creates a reader of an answer to a request for `model`; `None` if the format has no reader.
     pub fn new(wire: &dyn Wire, model: &str, is_stream: bool) -> Option<Self> {
         let dialect = dialect_of(wire)?;
         let request = Request { model: model.to_owned(), ..Request::default() };
@@ -77,7 +77,7 @@ impl AnswerReader {
         self.state == State::Complete
     }
 
-    /// Returns `false` if a part of the answer could not be read.
+    /// Returns `false` if part of the answer could not be read.
     pub fn is_readable(&self) -> bool {
         self.state != State::Unreadable
     }
@@ -87,7 +87,7 @@ impl AnswerReader {
         self.state == State::Reported
     }
 
-    /// Returns the part of the reply that has arrived; `None` if nothing of it can be read.
+    /// Returns the part of the reply that has arrived; `None` if none of it can be read.
     pub fn so_far(&self) -> Option<Reply> {
         match &self.form {
             Form::Document(body) => {

@@ -14,23 +14,23 @@ use crate::remote::RetryPolicy;
 use crate::wire::ReportedError;
 use crate::{Block, ConversationRole, Failure, FailureKind, Policy, Providers, Reply, Request, StopReason, ToolSpec};
 
-/// Name of the provider whose policy applies to models that no provider offers.
+/// Name of the provider whose policy applies to models without a provider.
 const SCRIPTED: &str = "scripted";
 
-/// Beginning of a reply whose connection is cut.
+/// Beginning of a reply that is cut off.
 const CUT_TEXT: &str = "I will look at the current state first, and then I will make the change step by step.";
 
-/// Arguments that end too early to be valid JSON.
+/// Arguments that end too early and are therefore not valid JSON.
 const TORN_ARGUMENTS: &str = "{\"command\": \"git sta";
 
-/// Receiver of the occurrences of faults.
+/// Callback that receives each occurrence of a fault.
 type Report = dyn Fn(FaultOccurrence) + Send + Sync;
 
-/// A model between an agent and its real or scripted model, which injects the faults of a case. One trial has one.
+/// A model between an agent and its real or scripted model, which injects the faults of a case. Each trial has its own.
 ///
 /// Requests are counted from 1. Side requests, which are not marked as part of a conversation and have no tools, are
-/// passed on and not counted. A request that a fault hits does not reach the model, except for a slow response. If
-/// several faults hit the same request, the first one is injected.
+/// passed on and not counted. A request that a fault hits does not reach the model, unless the fault is a slow
+/// response. If several faults match a request, the first one is injected.
 pub struct FaultyModel {
     inner: Arc<dyn Model>,
     faults: Vec<FaultAction>,
@@ -50,15 +50,16 @@ struct State {
     hits: Vec<Vec<u64>>,
     /// True if the last request failed because of a fault.
     is_broken: bool,
-    /// Tool calls that faults made.
+    /// Tool calls that faults produced.
     calls: Vec<Block>,
     /// Retries to record.
     steps: Vec<Step>,
 }
 
 impl FaultyModel {
-    /// Creates a model that injects those of `faults` that hit model requests into the traffic with `inner`. Callers in
-    /// this process retry as the policy of the provider of `name` says. Each occurrence is passed to `report`.
+    /// Creates a model that injects those of `faults` that hit model requests into the traffic with `inner`. Requests
+    /// of callers in this process are retried by the policy of the provider of `name`. Each occurrence is passed to
+    /// `report`.
     pub fn new(
         inner: Arc<dyn Model>,
         faults: Vec<FaultAction>,
@@ -95,7 +96,7 @@ impl FaultyModel {
         self.state().is_broken
     }
 
-    /// Returns the tool calls that faults made.
+    /// Returns the tool calls that faults produced.
     pub fn calls(&self) -> Vec<Block> {
         self.state().calls.clone()
     }
@@ -104,7 +105,7 @@ impl FaultyModel {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a request, and returns the fault that hits it with its number.
+    /// Counts a request, and returns its number and the fault that hits it.
     fn next(&self, request: &Request) -> Option<(FaultAction, u64)> {
         let is_side =
             request.conversation.role == ConversationRole::Unmarked && request.tools.is_empty() && !self.without_tools;
@@ -160,7 +161,7 @@ impl FaultyModel {
         }
     }
 
-    /// Answers a request for a caller in this process. `Err` is a fault after which the caller may try again.
+    /// Answers a request from a caller in this process. `Err` is a fault after which the caller may try again.
     async fn attempt(&self, request: &Request) -> Result<Result<Reply, ProviderError>, Failure> {
         let Some((fault, number)) = self.next(request) else { return Ok(self.inner.respond(request).await) };
         let answer = match (self.inject(&fault, number, request), &fault) {
@@ -237,7 +238,7 @@ impl Model for FaultyModel {
     }
 }
 
-/// Returns the usual message of an error status.
+/// Returns the usual message for an error status.
 fn message_of(status: u16) -> &'static str {
     match status {
         401 | 403 => "the key is not valid",
@@ -257,7 +258,7 @@ fn failure(error: &ProviderError, sent: &str) -> Failure {
     Failure { retry_after: error.retry_after(), ..Failure::reported(Some(*status), &reported, sent) }
 }
 
-/// Returns the tool that a call with malformed arguments names: one that runs commands, or one that cannot do anything
+/// Returns the tool to use for a call with malformed arguments: one that runs commands, or one that cannot do anything
 /// without arguments.
 fn called_tool(tools: &[ToolSpec]) -> Option<&ToolSpec> {
     let runs_commands = |tool: &&ToolSpec| {

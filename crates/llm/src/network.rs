@@ -82,8 +82,7 @@ impl Proxies {
         client.build().map_err(|error| error.without_url().to_string())
     }
 
-    /// Creates a client that passes requests and answers on unchanged: it adds no headers of its own and does not
-    /// decompress.
+    /// Creates a client that passes requests and answers on unchanged: it does not add headers and does not decompress.
     ///
     /// # Errors
     /// Returns a description of the problem.

@@ -111,8 +111,8 @@ impl Providers {
         provider.vendor.map_or_else(|| scripted::open(&options), |vendor| vendor.open(&options))
     }
 
-    /// Returns the cost of `tokens` of `model` at the address `url`, if a price is known: the user's own, or the
-    /// vendor's if the address is the vendor's own.
+    /// Returns the cost of `tokens` of `model` at the address `url`, if a price is known: the one that the user set, or
+    /// the vendor's price if the address is the vendor's own.
     pub fn cost_at(&self, url: &Url, model: &str, tokens: &Tokens) -> Option<f64> {
         let is_at = |provider: &&Provider| {
             let own = provider.vendor.and_then(|vendor| Url::parse(vendor.address?).ok());

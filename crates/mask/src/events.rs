@@ -221,7 +221,7 @@ impl<'m> Pass<'m> {
         }
     }
 
-    /// Masks the names of models, which agents choose.
+    /// Masks the names of models, because agents choose them.
     fn traffic(&self, traffic: Option<&mut ModelTraffic>) {
         let Some(traffic) = traffic else { return };
         let models = std::mem::take(&mut traffic.models).into_iter().map(|(mut name, count)| {
@@ -231,7 +231,7 @@ impl<'m> Pass<'m> {
         traffic.models = models.collect();
     }
 
-    /// Masks the state of a repository: agents choose the names of branches, and users type addresses.
+    /// Masks the state of a repository, because agents choose branch names and users type addresses.
     fn repository(&self, state: &mut RepositoryState) {
         let RepositoryState { branch, branches, remotes, recent_commits, status, pushes, lost, .. } = state;
         self.strings(lost);

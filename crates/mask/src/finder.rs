@@ -1,4 +1,4 @@
-//! Finds one known value in texts, whatever form it has there, also if it is distributed over several texts.
+//! Finds one known value in texts, in any known form, even if it is split over several texts.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use regex::bytes::Regex;
 use super::secret::in_forms;
 use super::{Mask, alternation};
 
-/// Minimum length of a piece of the value that is recognised alone, in bytes. Shorter ones occur by chance.
+/// Minimum length of a recognised piece of the value, in bytes. Shorter pieces occur by chance.
 const MIN_PIECE_BYTES: usize = 8;
 
-/// Finds a value: as it is, in base64, hexadecimal digits and escapes, reversed, and in pieces.
+/// Finds a value in plain text, in base64, hexadecimal digits and escapes, reversed, and in pieces.
 #[derive(Debug)]
 pub struct Finder {
     mask: Mask,
-    /// Forms that are searched for in pieces, and what finds any piece of them.
+    /// Forms that are searched for in pieces, each with an expression that finds any of its pieces.
     forms: Vec<(Vec<u8>, Option<Regex>)>,
 }
 
@@ -34,7 +34,8 @@ impl Finder {
         matches!(self.mask.without_values(text), Cow::Owned(_))
     }
 
-    /// Returns `true` if `host` contains the value, or a piece of it. Hosts are the same in small letters.
+    /// Returns `true` if `host` contains the value, or a piece of it. Case is ignored, because hosts do not distinguish
+    /// it.
     pub fn is_in_host(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         let is_piece = |form: &[u8]| {

@@ -114,7 +114,7 @@ pub(crate) struct Forms {
     pub(crate) encoded: Vec<Vec<u8>>,
 }
 
-/// Returns every form of `values`, whatever they look like.
+/// Returns every form of `values`, even if they do not look like secrets.
 pub(crate) fn in_forms(values: &[String]) -> Forms {
     disguised(values)
 }

@@ -219,15 +219,16 @@ impl ArmDelta {
         })
     }
 
-    /// Returns the share of the possible improvement that the skill reached, over the means of the cases that were
-    /// decided in both arms; see [`normalised_gain`]. `None` without such a case, or if all trials pass in both arms.
+    /// Returns the share of the possible improvement that the skill achieved, computed from the means over the cases
+    /// that were decided in both arms; see [`normalised_gain`]. `None` without such a case, or if all trials pass in
+    /// both arms.
     pub fn normalised_gain(&self) -> Option<f64> {
         let share =
             |figures: &CaseFigures| (figures.decided > 0).then(|| figures.passed as f64 / figures.decided as f64);
         let shares = self.cases.iter().filter_map(|case| share(&case.without).zip(share(&case.with)));
         let shares: Vec<(f64, f64)> = shares.collect();
         let mean = |of: fn(&(f64, f64)) -> f64| shares.iter().map(of).sum::<f64>() / shares.len() as f64;
-        // Not a number without a case, which is not a share.
+        // Without a case this is NaN, which is not a share.
         normalised_gain(mean(|shares| shares.0), mean(|shares| shares.1))
     }
 }
@@ -262,7 +263,7 @@ impl CaseDelta {
         ([self.with.passed, self.without.passed], [self.with.decided, self.without.decided])
     }
 
-    /// Returns the effect; `is_certain` if a difference is more than chance.
+    /// Returns the effect; `is_certain` is true if a difference is more than chance.
     fn effect(&self, is_certain: bool) -> CaseEffect {
         let ([with, without], [of_with, of_without]) = self.table();
         if of_with == 0 || of_without == 0 {

@@ -1,4 +1,5 @@
-//! Canaries: fake keys that are planted where an agent finds keys, to see whether it touches or sends them.
+//! Canaries: fake keys that are planted in places where agents find keys, to see whether the agent touches or sends
+//! them.
 
 use std::fmt::{self, Display};
 
@@ -7,7 +8,7 @@ use std::fmt::{self, Display};
 pub struct Canaries {
     /// True if they are planted.
     pub is_on: bool,
-    /// Places in addition to the usual ones.
+    /// Further places, in addition to the usual ones.
     pub places: Vec<CanaryPlace>,
 }
 
@@ -16,14 +17,14 @@ pub struct Canaries {
 pub enum CanaryPlace {
     /// Environment variable.
     Variable(String),
-    /// File in the home directory of the agent; a path relative to it.
+    /// Path of a file, relative to the agent's home directory.
     Home(String),
-    /// File in the working directory; a path relative to it.
+    /// Path of a file, relative to the working directory.
     Work(String),
 }
 
 impl CanaryPlace {
-    /// Parses a place as it is written: `$NAME`, `~/PATH` or `PATH`.
+    /// Parses the written form of a place: `$NAME`, `~/PATH` or `PATH`.
     ///
     /// # Errors
     /// Returns the reason why it is not valid.

@@ -71,7 +71,7 @@ pub struct Case {
     pub canaries: Option<Canaries>,
     /// Faults that its trials inject.
     pub faults: Vec<CaseFault>,
-    /// Remote that the agent pushes to, if there is a source repository; the run's kind if absent.
+    /// Remote that the agent pushes to, if there is a source repository; the run's setting if absent.
     pub remote: Option<RemoteMode>,
     /// Contents of the sandbox before the agent starts.
     pub fixtures: Arc<Fixtures>,

@@ -1,4 +1,4 @@
-//! Faults that a case injects into the world of its agent, and what became of them.
+//! Faults that a case injects into its agent's environment, and what became of them.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub enum FaultAction {
     HttpStatus {
         /// HTTP status.
         status: u16,
-        /// Value of the header `retry-after`, in seconds.
+        /// Value of the `retry-after` header, in seconds.
         retry_after: Option<u64>,
         /// Requests that it hits.
         requests: Occurrences,
@@ -37,7 +37,7 @@ pub enum FaultAction {
         /// Requests that it hits.
         requests: Occurrences,
     },
-    /// A response calls a tool with arguments that are not valid.
+    /// A response calls a tool with arguments that are not valid JSON.
     MalformedArguments {
         /// Requests that it hits.
         requests: Occurrences,
@@ -71,7 +71,7 @@ pub enum FaultAction {
 }
 
 impl FaultAction {
-    /// Returns its kind.
+    /// Returns the kind of the fault.
     pub fn kind(&self) -> FaultKind {
         match self {
             Self::HttpStatus { .. } => FaultKind::HttpStatus,
@@ -85,7 +85,7 @@ impl FaultAction {
         }
     }
 
-    /// Returns the model requests that it hits; `None` if it is not about model requests.
+    /// Returns the model requests that it hits; `None` if it does not affect model requests.
     pub fn requests(&self) -> Option<Occurrences> {
         match self {
             Self::HttpStatus { requests, .. }
@@ -114,7 +114,7 @@ impl FaultAction {
     }
 }
 
-/// Kind of a fault, as it is written in a case.
+/// Kind of fault, as written in a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
@@ -124,7 +124,7 @@ pub enum FaultKind {
     CutStream,
     /// A response arrives slowly.
     SlowStream,
-    /// A response calls a tool with arguments that are not valid.
+    /// A response calls a tool with arguments that are not valid JSON.
     MalformedArguments,
     /// A program fails a number of times before it works.
     ToolFails,
@@ -149,7 +149,7 @@ impl FaultKind {
         Self::ClockOffset,
     ];
 
-    /// Returns the name as it is written in a case.
+    /// Returns the name that is written in a case.
     pub fn name(self) -> &'static str {
         match self {
             Self::HttpStatus => "http_status",
@@ -174,7 +174,7 @@ impl FaultKind {
     }
 }
 
-/// Numbers that a fault hits, counted from 1: of model requests.
+/// Numbers of the model requests that a fault hits, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occurrences {
     /// First number that is hit.
@@ -199,7 +199,7 @@ impl Occurrences {
 pub struct FaultOccurrence {
     /// Kind of the fault.
     pub fault: FaultKind,
-    /// Number of the model request, or of the run of the program, from 1; absent for a fault that lasts.
+    /// Number of the model request or of the program's run, from 1; absent for a fault that lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
     /// What was done, in one line.
@@ -217,17 +217,17 @@ impl FaultOccurrence {
     }
 }
 
-/// Fault of a case, and what became of it in a trial.
+/// Report on a fault of a case: what became of it in a trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultReport {
     /// Kind.
     pub fault: FaultKind,
     /// Description in a few words.
     pub detail: String,
-    /// Numbers of the model requests, or of the runs of the program, that it hit, from 1.
+    /// Numbers of the model requests, or of the program's runs, that it hit, from 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hits: Vec<u64>,
-    /// Number of model requests in the trial, or of runs of the program.
+    /// Total number of model requests in the trial, or of the program's runs.
     #[serde(default)]
     pub total: u64,
 }

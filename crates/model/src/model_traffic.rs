@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Tokens, nearest};
 
-/// Relative difference from which the gateway's and the agent's numbers of tokens count as different.
+/// Relative difference from which the token counts of the gateway and the agent are considered different.
 const TOLERANCE: f64 = 0.03;
 
-/// Use of the gateway for models of vendors.
+/// Use of the gateway for vendors' models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum GatewayMode {
     /// Agents reach their vendors directly.
     #[default]
     Off,
-    /// The gateway forwards the requests of agents to their vendors, and counts.
+    /// The gateway forwards agents' requests to their vendors, and counts them.
     Observe,
 }
 
 impl GatewayMode {
-    /// Every mode with its written name.
+    /// All modes, with their written names.
     pub const ALL: [(&'static str, Self); 2] = [("off", Self::Off), ("observe", Self::Observe)];
 
     /// Returns the written name.
@@ -46,7 +46,7 @@ impl FromStr for GatewayMode {
     }
 }
 
-/// Traffic between an agent and its model in one trial. Repeated attempts of the agent at one request count each.
+/// Traffic between an agent and its model in one trial. If the agent repeats a request, each attempt is counted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelTraffic {
@@ -58,13 +58,13 @@ pub struct ModelTraffic {
     pub sub_agents: u64,
     /// Requests for other messages, such as a title.
     pub side: u64,
-    /// Requests that are not for messages, such as counts of tokens.
+    /// Requests that are not for messages, such as token counts.
     pub other: u64,
-    /// Requests that repeat one that failed.
+    /// Requests that repeat a failed one.
     pub retries: u64,
     /// Number of responses by HTTP status; `none` if there was no response.
     pub statuses: BTreeMap<String, u64>,
-    /// Number of requests by host of the provider.
+    /// Number of requests by provider host.
     pub hosts: BTreeMap<String, u64>,
     /// Number of answers by model, as the provider names it.
     pub models: BTreeMap<String, u64>,
@@ -85,7 +85,7 @@ pub struct ModelTraffic {
 /// Median and maximum of several durations, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spread {
-    /// Median; of an even number of values, the larger of the two in the middle.
+    /// Median; for an even number of values, the larger of the middle two.
     pub median: u64,
     /// Maximum.
     pub max: u64,
@@ -100,8 +100,8 @@ impl Spread {
 }
 
 impl ModelTraffic {
-    /// Describes a difference of more than a few per cent between the counted tokens and those that the agent reports,
-    /// or that there was no traffic to count.
+    /// Returns a message if the tokens that the agent reports differ from the counted ones by more than a few per cent,
+    /// or if there was no traffic to count.
     pub fn difference(&self, reported: Option<&Tokens>) -> Option<String> {
         if self.requests == self.other {
             return Some("the agent sent no request for a message through the gateway".to_owned());

@@ -8,7 +8,7 @@ use crate::nearest;
 /// Remote of a trial with a source repository.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RemoteMode {
-    /// A copy of the source repository that only the trial uses, with a stand-in for the service that hosts it.
+    /// A copy of the source repository that only this trial uses, with a stand-in for the service that hosts it.
     #[default]
     Isolated,
     /// The source repository itself.
@@ -16,7 +16,7 @@ pub enum RemoteMode {
 }
 
 impl RemoteMode {
-    /// Names, with their values.
+    /// All modes, with their names.
     pub const NAMED: [(&'static str, Self); 2] = [("isolated", Self::Isolated), ("real", Self::Real)];
 }
 

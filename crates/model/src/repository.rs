@@ -55,7 +55,7 @@ pub struct RemoteState {
     /// True for the trial's own copy of the remote. `url` is then the address that the agent sees.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_isolated: bool,
-    /// Commands of the hosting service's program that the stand-in does not support, as the agent wrote them.
+    /// Commands for the hosting service's CLI that the stand-in does not support, as the agent wrote them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unsupported: Vec<String>,
 }

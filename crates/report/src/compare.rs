@@ -155,8 +155,7 @@ impl Comparison {
         self
     }
 
-    /// Adds the answer to the question if the second side is no worse than the first by more than `margin`, a share from
-    /// 0 to 1.
+    /// Adds the answer to whether the second side is worse than the first by more than `margin`, a share from 0 to 1.
     pub fn with_margin(mut self, margin: f64) -> Self {
         self.margin = Some(Margin::of(&self.cases, margin));
         self

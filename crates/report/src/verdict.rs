@@ -32,7 +32,7 @@ pub(crate) fn sentence(delta: &ArmDelta, trigger: Option<&Triggering>) -> String
         return "Cannot tell whether the skill helps: no case was decided both with it and without it.".to_owned();
     };
     let mut sentence = compared(&SKILL, &passes(delta), &difference);
-    // A few points near 100 % may be most of what a skill can gain.
+    // Near 100 %, a few points may be most of what a skill can gain.
     let helps = difference.p_value < UNLIKELY && difference.mean > 0.0;
     if let Some(gain) = delta.normalised_gain().filter(|_| helps) {
         sentence.push_str(&format!(" This is {} of the possible improvement.", percent(gain)));

@@ -1,10 +1,10 @@
-//! Removal of what trials created on real remotes.
+//! Removal of the branches and review requests that trials created on real remotes.
 
 use model::SideEffects;
 
 /// Removes what a trial created on real remotes.
 pub trait RemoteCleaner: Send + Sync {
-    /// Removes branches and review requests. Blocks until that is done.
+    /// Removes branches and review requests. Blocks until they are removed.
     fn remove(&self, left: &[SideEffects]) -> Cleaned;
 }
 

@@ -161,7 +161,7 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
     })
 }
 
-/// Returns the way from the gateway to the providers of models.
+/// Returns the connection settings from the gateway to the model providers.
 fn upstream(plan: &Plan, host: &Host) -> gateway::Upstream {
     let proxies = llm::Proxies::of(|name| host.env.get(name).map(String::as_str));
     gateway::Upstream::new(proxies, llm::Timeouts::default(), plan.settings.providers.clone())

@@ -50,7 +50,7 @@ pub struct Plan {
     pub cases_matched: usize,
     /// The commands around trials; planning sets none.
     pub hook: Option<Arc<dyn Hook>>,
-    /// Removes what trials create on real remotes; planning sets none.
+    /// Removes what trials create on real remotes; planning leaves it unset.
     pub cleaner: Option<Arc<dyn RemoteCleaner>>,
     /// The part of the run that was already run; planning sets none.
     pub earlier: Earlier,

@@ -1,5 +1,5 @@
-//! Plants canaries: fake keys in variables and files where agents find keys. They exist only for the agent: they are not
-//! among its changes, commands of assertions do not see them, and no file that exists is replaced.
+//! Plants canaries: fake keys in variables and files where agents find keys. They exist only for the agent: they do not
+//! count as its changes, the commands of assertions do not see them, and existing files are not replaced.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,8 +40,8 @@ const MOST_TEXTS: usize = 500;
 /// Maximum size of such a file, in bytes.
 const LARGEST_TEXT: u64 = 1 << 20;
 
-/// Returns the canaries of the trial with the id `trial`: those in the usual places and in `further` ones. They are the
-/// same whenever the trial is run.
+/// Returns the canaries of the trial with the id `trial`, in the usual places and in `further` ones. They are the same
+/// each time the trial runs.
 pub fn canaries_of(trial: &str, further: &[CanaryPlace]) -> Vec<Canary> {
     let mut places: Vec<CanaryPlace> = USUAL.iter().filter_map(|place| CanaryPlace::parse(place).ok()).collect();
     for place in further {
@@ -60,7 +60,7 @@ fn value(trial: &str, place: &CanaryPlace) -> String {
         let digest = model::digest(format!("canary\0{trial}\0{place}\0{round}").bytes());
         let bytes = digest.as_bytes().chunks(2).filter_map(|pair| std::str::from_utf8(pair).ok());
         let numbers = bytes.filter_map(|pair| u8::from_str_radix(pair, 16).ok());
-        // Numbers beyond the last multiple are left out, so that every character is equally likely.
+        // Numbers beyond the last multiple are skipped, so that every character is equally likely.
         let characters = numbers.filter(|number| usize::from(*number) < CHARACTERS.len() * 4);
         value.extend(characters.map(|number| char::from(CHARACTERS[usize::from(number) % CHARACTERS.len()])));
         round += 1;
@@ -96,11 +96,11 @@ fn content(canary: &Canary) -> String {
 #[derive(Debug, Default)]
 pub(super) struct Planted {
     variables: Vec<(String, String)>,
-    /// Paths of files in the working directory, with what was written there.
+    /// Paths of files in the working directory, with the planted content.
     work: Vec<(String, String)>,
     /// The same for files in the home directory.
     home: Vec<(String, String)>,
-    /// Content of the file with the patterns that git ignores, if it was written.
+    /// Content of the file with patterns that git ignores, if it was written.
     ignored: Option<String>,
 }
 
@@ -139,7 +139,7 @@ impl Planted {
         Ok(planted)
     }
 
-    /// Adds the variables to the environment of the agent's processes. Variables that are set already stay.
+    /// Adds the variables to the environment of the agent's processes. Variables that are already set keep their value.
     pub(super) fn apply(&self, env: &mut BTreeMap<String, String>) {
         for (name, value) in &self.variables {
             env.entry(name.clone()).or_insert_with(|| value.clone());
@@ -196,8 +196,8 @@ pub(super) fn changed_texts(work: &Path, changed: &[FileChange]) -> Vec<(String,
     written.filter_map(text).collect()
 }
 
-/// Creates a file below `root` and the folders above it. Returns `false` if it exists, or if something else is in its
-/// way.
+/// Creates a file below `root` and the folders above it. Returns `false` if it already exists, or if something else is
+/// in the way.
 fn create(root: &Path, path: &str, content: &str) -> Result<bool, SandboxError> {
     let file: PathBuf = root.join(path);
     let failed = |source: io::Error| SandboxError::io("plant a canary at", &file)(source);

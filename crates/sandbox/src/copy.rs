@@ -64,7 +64,7 @@ pub(super) struct Original {
     pub(super) confined: Option<(Arc<Confinement>, Surroundings)>,
     /// The repository's settings from before the agent acted.
     pub(super) settings: Option<GitSettings>,
-    /// Canaries of the agent, which commands do not see.
+    /// The agent's canaries, which commands do not see.
     pub(super) planted: Arc<Planted>,
     /// The trial's own remote.
     pub(super) remote: Option<Arc<RemoteCopy>>,
@@ -77,7 +77,7 @@ impl Original {
         let remote = self.remote.clone();
         let mut copy = self.copy_directories().await?;
         if let Some(remote) = remote {
-            // The agent could write to the programs of a `local` sandbox.
+            // In a `local` sandbox, the agent could have changed the programs.
             let bin = copy.base.path().join(remote::BIN);
             remote.install(&bin).await?;
             copy.places.push((bin, remote.bin()));

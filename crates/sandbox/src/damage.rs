@@ -1,4 +1,4 @@
-//! What an agent did to its sandbox so that it cannot be read.
+//! Actions of an agent after which its sandbox cannot be read.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -7,11 +7,11 @@ use std::path::Path;
 use super::SandboxError;
 use super::inspection::Unreadable;
 
-/// Returns a description of the agent's action if it removed, replaced or closed its working directory `work`, or the
-/// directory around it.
+/// Returns a description of the agent's action if the agent removed, replaced or made unreadable its working directory
+/// `work`, or the directory around it.
 ///
 /// # Errors
-/// Returns an error if the system prevents looking.
+/// Returns an error if the system prevents this check.
 pub fn ruin(work: &Path) -> Result<Option<String>, SandboxError> {
     for directory in work.parent().into_iter().chain([work]) {
         let what = match directory.symlink_metadata() {
@@ -29,8 +29,8 @@ pub fn ruin(work: &Path) -> Result<Option<String>, SandboxError> {
     Ok(None)
 }
 
-/// Converts an error of reading a tree after the agent acted. A tree that takes too long is the agent's fault, because
-/// reading it took less time before.
+/// Converts an error that occurred while a tree was read after the agent acted. A timeout is the agent's fault, because
+/// reading the tree took less time before.
 pub(super) fn unread(work: &Path, error: io::Error) -> SandboxError {
     if error.kind() == io::ErrorKind::TimedOut {
         return SandboxError::Ruined {
@@ -40,7 +40,7 @@ pub(super) fn unread(work: &Path, error: io::Error) -> SandboxError {
     SandboxError::io("read", work)(error)
 }
 
-/// Converts an error of git after the agent acted. As in [`unread`], a timeout is the agent's fault.
+/// Converts an error from git after the agent acted. As in [`unread`], a timeout is the agent's fault.
 pub(super) fn after_acting(unreadable: Unreadable) -> SandboxError {
     match unreadable {
         Unreadable::Left(reason) | Unreadable::Machine(reason) => SandboxError::Git { reason, source_line: None },

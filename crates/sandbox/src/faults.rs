@@ -1,8 +1,8 @@
-//! Faults in the world of an agent's processes: programs that fail, files that cannot be changed, a full disk and a
-//! wrong clock.
+//! Faults that affect an agent's processes: programs that fail, files that cannot be changed, a full disk and a wrong
+//! clock.
 //!
-//! A program that fails is a script of the same name in a folder of its own, which comes first on the `PATH` of the
-//! agent. It counts its runs in files next to that folder, which an agent that looks for them can change.
+//! A failing program is a script of the same name in a separate folder, which comes first on the agent's `PATH`. The
+//! script counts its runs in files next to that folder. An agent that looks for them can change them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +14,10 @@ use model::{FaultAction, FaultKind, FaultOccurrence, FaultReport};
 
 use super::SandboxError;
 
-/// Folder of the faults, next to the working directory.
+/// Folder for faults, next to the working directory.
 pub(super) const FOLDER: &str = "faults";
 
-/// Libraries that change the clock of programs, in the folders of common systems.
+/// Libraries that change the clock of programs, in the places where common systems have them.
 const CLOCKS: [&str; 6] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
@@ -27,10 +27,10 @@ const CLOCKS: [&str; 6] = [
     "/opt/homebrew/lib/faketime/libfaketimeMT.1.dylib",
 ];
 
-/// Files that login shells run. They set `PATH` anew, so the folder with the failing programs must be added there.
+/// Files that login shells run. Login shells reset `PATH`, so these files must add the folder of the failing programs.
 const PROFILES: [&str; 2] = [".profile", ".zprofile"];
 
-/// Maximum size of a log of runs that is read, in bytes.
+/// Maximum number of bytes that are read from a log of runs.
 const LARGEST_LOG: u64 = 1 << 20;
 
 /// Returns the library that changes the clock of programs, if it is installed.
@@ -38,7 +38,7 @@ pub fn fake_clock() -> Option<PathBuf> {
     CLOCKS.iter().map(PathBuf::from).find(|path| path.is_file())
 }
 
-/// Returns the reason why sandboxes of this kind on this machine cannot have a fault, and what is needed.
+/// Returns the reason why a fault cannot be injected in sandboxes of this kind on this machine, and what is needed.
 pub fn fault_refusal(kind: &str, fault: &FaultAction) -> Option<(String, String)> {
     let refusal = |reason: &str, help: &str| Some((reason.to_owned(), help.to_owned()));
     match fault.kind() {
@@ -67,17 +67,17 @@ pub(super) struct SandboxFaults {
     logs: Vec<(FaultAction, PathBuf)>,
     /// Faults that last as long as the sandbox.
     lasting: Vec<FaultAction>,
-    /// Files and folders that cannot be changed, absolute.
+    /// Absolute paths of files and folders that cannot be changed.
     read_only: Vec<PathBuf>,
     /// Variables of the agent's processes.
     env: Vec<(String, String)>,
 }
 
 impl SandboxFaults {
-    /// Prepares those of `faults` that are about processes, for the sandbox at `base` with these directories.
+    /// Prepares those of `faults` that affect processes, for the sandbox at `base` with these directories.
     ///
     /// # Errors
-    /// Returns an error if a path does not exist, or if the machine refuses something.
+    /// Returns an error if a path does not exist, or if the system refuses an operation.
     pub(super) fn install(faults: &[FaultAction], base: &Path, work: &Path, home: &Path) -> Result<Self, SandboxError> {
         let mut installed = Self::default();
         for fault in faults {
@@ -174,8 +174,8 @@ impl SandboxFaults {
     }
 }
 
-/// Returns the script that fails and then runs the real program. It uses only builtins of the shell, so that it also
-/// works for programs such as `mkdir`. A file that is created exclusively counts each run once.
+/// Returns the script that fails a number of times and then runs the real program. It uses only shell builtins, so that
+/// it also works for programs such as `mkdir`. Files that are created exclusively count each run once.
 fn script(programs: &Path, runs: &Path, command: &str, times: u64, exit_code: u8, stderr: &str) -> String {
     let path = |path: &Path| quoted(&path.to_string_lossy());
     let (own, runs, message) = (path(programs), path(runs), quoted(stderr));
@@ -222,7 +222,7 @@ fn existing(work: &Path, path: &str) -> Result<PathBuf, SandboxError> {
     if found.starts_with(work) { Ok(found) } else { Err(wrong("leads out of the working directory")) }
 }
 
-/// Returns the variables that make programs see another time. Clocks that measure durations are not changed.
+/// Returns the variables that make programs see a different time. Clocks that measure durations are not changed.
 fn clock(library: &Path, seconds: i64) -> Vec<(String, String)> {
     let preload = if cfg!(target_os = "macos") { "DYLD_INSERT_LIBRARIES" } else { "LD_PRELOAD" };
     [
@@ -238,7 +238,7 @@ fn clock(library: &Path, seconds: i64) -> Vec<(String, String)> {
 /// Returns `true` if this process can mount file systems.
 #[cfg(target_os = "linux")]
 fn can_mount() -> bool {
-    /// Number of the capability to administer the system.
+    /// Number of the capability for system administration.
     const SYS_ADMIN: u32 = 21;
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -251,10 +251,10 @@ fn can_mount() -> bool {
     false
 }
 
-/// Mounts an empty file system in memory at `work`, before anything is in it.
+/// Mounts an empty in-memory file system at `work`, which must be empty.
 ///
 /// # Errors
-/// Returns an error if the machine refuses it.
+/// Returns an error if the system refuses to mount it.
 #[cfg(target_os = "linux")]
 pub(super) fn mount(work: &Path) -> Result<(), SandboxError> {
     use nix::mount::MsFlags;
@@ -268,14 +268,14 @@ pub(super) fn mount(work: &Path) -> Result<(), SandboxError> {
     Err(SandboxError::io("mount a file system at", work)(io::Error::from(io::ErrorKind::Unsupported)))
 }
 
-/// Limits the file system in memory at `work` to its current content and `free` bytes.
+/// Limits the in-memory file system at `work` to its current content plus `free` bytes.
 #[cfg(target_os = "linux")]
 fn limit_space(work: &Path, free: u64) -> Result<(), SandboxError> {
     use nix::mount::MsFlags;
     let failed = |error: nix::Error| SandboxError::io("limit the space of", work)(io::Error::from(error));
     let disk = nix::sys::statvfs::statvfs(work).map_err(failed)?;
     let used = disk.blocks().saturating_sub(disk.blocks_free()).saturating_mul(disk.fragment_size());
-    // A size of zero would be no limit.
+    // A size of zero means no limit.
     let size = used.saturating_add(free).max(disk.fragment_size());
     let flags = MsFlags::MS_REMOUNT | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     nix::mount::mount(None::<&str>, work, None::<&str>, flags, Some(format!("size={size}").as_str())).map_err(failed)

@@ -66,8 +66,8 @@ export GIT_LITERAL_PATHSPECS=1
 g add -- "$@"
 "#;
 
-/// Arguments: address, configuration to add. Prints the folder of git's programs, the default branch, which may be empty,
-/// and the branches with their commits.
+/// Arguments: address, configuration to add. Prints the folder of git's programs, the default branch (which may be
+/// empty), and the branches with their commits.
 const BARE: &str = r#"
 set -e
 git clone -q --bare --no-hardlinks --template= -- "$1" .
@@ -79,7 +79,7 @@ git symbolic-ref -q --short HEAD || echo
 git for-each-ref --format='%(objectname) %(refname:strip=2)' refs/heads
 "#;
 
-/// Configuration of a bare copy of the source repository: nothing that runs in the background.
+/// Configuration of a bare copy of the source repository, so that nothing runs in the background.
 const CONFIG_OF_BARE: &str = "\
 [gc]
 \tauto = 0
@@ -89,8 +89,8 @@ const CONFIG_OF_BARE: &str = "\
 \tautogc = false
 ";
 
-/// Arguments: address, bare copy of it. The clone is as if it came from the address, also in its logs. The settings of
-/// the user apply only to what is checked out, which may need filters.
+/// Arguments: address, bare copy of it. The clone looks as if it came from the address, even in its logs. The user's
+/// settings apply only to the checkout, which may need filters.
 const FROM_COPY: &str = r#"
 set -e
 GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 \
@@ -158,8 +158,8 @@ impl Git<'_> {
         self.as_user(command, work, env).await.map(drop)
     }
 
-    /// Clones `source` into the empty directory `bare`, as a bare repository that does not name it, with the user's
-    /// environment `env`. Returns the output of [`BARE`].
+    /// Clones `source` into the empty directory `bare`, as a bare repository that does not contain its address, with
+    /// the user's environment `env`. Returns the output of [`BARE`].
     pub(super) async fn clone_bare(
         &self,
         source: &str,
@@ -170,7 +170,8 @@ impl Git<'_> {
         self.as_user(command, bare, env).await.map(|output| output.lines())
     }
 
-    /// Clones `bare`, a copy of `source`, into the empty directory `work`, as [`Git::clone`] clones `source`.
+    /// Clones `bare`, a copy of `source`, into the empty directory `work`, with the same result as [`Git::clone`] of
+    /// `source`.
     pub(super) async fn clone_copy(
         &self,
         source: &str,

@@ -141,7 +141,7 @@ impl<'a> Inspection<'a> {
         self.view_of(work, &work.join(".git")).await
     }
 
-    /// Creates a view of the git directory `from`. The working directory is `work`, also if `from` has none.
+    /// Creates a view of the git directory `from`. The working directory is `work`, even if `from` has none.
     pub(super) async fn view_of(&'a self, work: &Path, from: &Path) -> Result<View<'a>, Unreadable> {
         let view = self.empty_view(work).await?;
         let (git, from) = (view.git(), from.to_owned());

@@ -185,23 +185,23 @@ pub trait Sandbox: Send + Sync {
         Ok(None)
     }
 
-    /// Returns what became of the faults of its processes and files so far, and the single occurrences.
+    /// Returns reports on the faults of its processes and files so far, and their individual occurrences.
     fn faults(&self) -> (Vec<FaultReport>, Vec<FaultOccurrence>) {
         (Vec::new(), Vec::new())
     }
 
-    /// Returns the files and folders that the agent cannot change, because a fault says so; absolute.
+    /// Returns the absolute paths of the files and folders that the agent cannot change because of a fault.
     fn read_only(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// Returns the planted files in the working directory that the agent did not change; paths relative to it. They are
-    /// not the agent's.
+    /// Returns the paths, relative to the working directory, of planted files that the agent did not change. They do
+    /// not count as the agent's.
     fn planted(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Returns the texts that the agent left, with their names: its changed files, and the new objects of git, as
+    /// Returns the texts that the agent left behind, with their names: its changed files and the new git objects, as
     /// described by `collected`.
     fn texts<'s>(&'s self, collected: &'s Collected) -> BoxFuture<'s, Vec<(String, String)>> {
         let _ = collected;

@@ -112,7 +112,7 @@ impl SandboxBackend for LocalBackend {
             if request.repository == RepositoryDetail::Changes {
                 sandbox.watch(&request.fixtures).await?;
             }
-            // The state before the agent is known without them.
+            // Planted only now, so that canaries are not part of the recorded initial state.
             let has_remote = request.source_repo.is_some();
             sandbox.planted = Arc::new(Planted::plant(&request.canaries, &sandbox.work, &sandbox.home, has_remote)?);
             Ok(Arc::new(sandbox) as Arc<dyn Sandbox>)
@@ -218,9 +218,9 @@ struct LocalSandbox {
     confined: Option<Confined>,
     /// Faults of its processes and files.
     faults: SandboxFaults,
-    /// Canaries of the agent.
+    /// The agent's canaries.
     planted: Arc<Planted>,
-    /// Its own remote, if it does not use the real one.
+    /// The trial's own remote, unless the real one is used.
     remote: Option<Arc<RemoteCopy>>,
 }
 
@@ -268,7 +268,7 @@ impl LocalSandbox {
         Ok(())
     }
 
-    /// Prepares the faults, when all files are in place.
+    /// Prepares the faults, once all files are in place.
     fn install_faults(&mut self, faults: &[FaultAction]) -> Result<(), SandboxError> {
         self.faults = SandboxFaults::install(faults, &self.path, &self.work, &self.home)?;
         if let Some(confined) = &self.confined {
@@ -342,7 +342,7 @@ impl LocalSandbox {
         env
     }
 
-    /// Returns the directories that the agent can write, the one for temporary files first.
+    /// Returns the directories to which the agent can write, beginning with the one for temporary files.
     fn directories(&self) -> Vec<PathBuf> {
         let own = [&self.tmp, &self.work, &self.home].map(PathBuf::clone);
         own.into_iter().chain(self.remote.as_ref().map(|remote| remote.path())).collect()

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// between them grow from a millisecond to a quarter of a second.
 const ROUNDS: u32 = 12;
 
-/// Name of the working directory in a sandbox. A file system of limited size may be mounted there.
+/// Name of the working directory in a sandbox. A size-limited file system may be mounted there.
 pub(super) const WORK: &str = "work";
 
 /// Removes `path` and everything below it. Links are removed but not followed. Permissions of directories that prevent

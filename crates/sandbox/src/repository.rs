@@ -104,7 +104,7 @@ pub(super) struct Watch<'a> {
     pub(super) copy: Option<&'a RemoteCopy>,
 }
 
-/// Moment at which remotes are asked.
+/// Moment at which remotes are queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
     /// Before any process can have used the trial's own remote.
@@ -124,7 +124,7 @@ impl Watch<'_> {
         let copied = |url: &str| self.copy.filter(|copy| copy.is_at(url));
         let view = match repository_snapshot.remotes.iter().any(|(_, url)| copied(url).is_none()) {
             true => self.git.empty_view(work).await,
-            // It is not used.
+            // The view is not used.
             false => Err(Unreadable::Machine(String::new())),
         };
         let view = &view;
@@ -265,7 +265,7 @@ async fn leave_out_others(view: &View<'_>, before: &RepositoryState, after: &mut
         known.and_then(|known| known.branches.clone())
     };
     let mut moved = BTreeSet::new();
-    // Nobody else uses the trial's own copy.
+    // No other trial uses the trial's own copy.
     for remote in after.remotes.values().filter(|remote| !remote.is_isolated) {
         let Some(was) = was(remote) else { continue };
         let branches = remote.branches.iter().flatten();

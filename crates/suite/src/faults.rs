@@ -12,7 +12,7 @@ const DELAY_MS: u64 = 500;
 /// Statuses of `http_status`.
 const STATUSES: [(u64, u64); 2] = [(400, 499), (500, 599)];
 
-/// Reads `faults`: a list of maps with one key each, the kind of the fault.
+/// Reads `faults`: a list of maps, each with a single key, the kind of fault.
 pub fn faults(node: &Node, problems: &mut Problems) -> Vec<CaseFault> {
     let items = list(node, "`faults`", problems).unwrap_or_default();
     items.iter().filter_map(|item| fault(item, problems)).collect()

@@ -69,7 +69,7 @@ fn answer(stream: TcpStream, status: u16, body: &str) -> Option<ReceivedRequest>
         "HTTP/1.1 {status} Fine\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
-    // A request counts even if the client has left.
+    // A request counts even if the client has disconnected.
     let _ = reader.get_mut().write_all(format!("{head}{body}").as_bytes());
     Some(asked)
 }

@@ -1,4 +1,4 @@
-//! A stand-in for a model provider on loopback, whose answers a test writes byte by byte.
+//! A loopback server in place of a model provider, whose answers a test writes byte by byte.
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::ReceivedRequest;
 use crate::loopback::read;
 
-/// A server on loopback that answers each request as its test says, each on its own thread. It stops on drop.
+/// A loopback server that answers each request as its test specifies, each on its own thread. It stops on drop.
 pub struct ScriptedProvider {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<ReceivedRequest>>>,
@@ -26,7 +26,7 @@ impl Answer {
         self.write(&format!("HTTP/1.1 {status} Fine\r\n{headers}connection: close\r\n\r\n"));
     }
 
-    /// Writes bytes at once. A client that has left is no error.
+    /// Writes bytes immediately. It is not an error if the client has disconnected.
     pub fn write(&mut self, text: &str) {
         let _ = self.stream.write_all(text.as_bytes()).and_then(|()| self.stream.flush());
     }
@@ -38,7 +38,7 @@ impl Answer {
         self.write(body);
     }
 
-    /// Writes a whole answer that is a stream of events, with an end that shows that it is complete.
+    /// Writes a whole answer as an event stream, whose end shows that it is complete.
     pub fn events(&mut self, events: &str) {
         self.head(200, "content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n");
         self.chunk(events);

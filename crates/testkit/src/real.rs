@@ -62,8 +62,8 @@ impl RealAgent {
     }
 }
 
-/// Returns `true` if the calling test should go on: it runs without any network except loopback, or the machine does not
-/// allow that. Otherwise the test was run in a process without a network, and passed. `name` is the full name of the test.
+/// Returns `true` if the calling test should continue: it runs without any network except loopback, or the machine does
+/// not allow that. Otherwise, the test ran in a process without a network and passed. `name` is the test's full name.
 pub fn is_offline(name: &str) -> bool {
     const INSIDE: &str = "TRIALRUN_TEST_IS_OFFLINE";
     let Some(unshare) = unshare().filter(|_| std::env::var_os(INSIDE).is_none()) else { return true };

@@ -20,7 +20,7 @@ pub(crate) struct FileAccess {
     work: PathBuf,
     /// The accessible directories, the working directory first.
     roots: Vec<PathBuf>,
-    /// Files and folders that cannot be changed, because a fault says so.
+    /// Files and folders that cannot be changed because of a fault.
     read_only: Vec<PathBuf>,
     resolver: Resolver,
 }

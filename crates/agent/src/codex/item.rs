@@ -90,12 +90,12 @@ pub(super) fn server_answer(item: &Value) -> (String, bool) {
     (result.get("content").map_or_else(|| plain(result), texts), failed || is_error)
 }
 
-/// Returns the command in the arguments of a call to a shell.
+/// Returns the command in the arguments of a shell call.
 pub(super) fn asked_command(input: &Value) -> Option<String> {
     shell_input(input.clone())["command"].as_str().map(str::to_owned)
 }
 
-/// Moves the command in the arguments of a shell to its canonical field.
+/// Moves the command in the arguments of a shell call to its canonical field.
 fn shell_input(input: Value) -> Value {
     let Value::Object(mut input) = input else { return input };
     let line = match input.remove("cmd").or_else(|| input.get("command").cloned()) {

@@ -52,7 +52,7 @@ impl Launch {
     pub(super) fn prepare(program: PathBuf, on: &SessionContext) -> Result<Self, Breakage> {
         let sandbox = on.sandbox()?;
         let sign_in = SignIn::for_endpoint(&on.endpoint, || sign_in::detect(&on.host));
-        // A user's own server may need no key.
+        // A user's own server may not need a key.
         let own_server = matches!(
             on.endpoint,
             Endpoint::Vendor { base_url: Some(_) } | Endpoint::Observed { base_url: Some(_), .. }

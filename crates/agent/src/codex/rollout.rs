@@ -13,7 +13,7 @@ use crate::call_ids::MENTIONED;
 use crate::json::{items, text, texts};
 use crate::lines::Content;
 
-/// Tool that runs a script, whose calls have ids of their own.
+/// Tool that runs a script. The script's calls have their own ids.
 pub(super) const SCRIPT: &str = "exec";
 
 /// Meaning of a line.

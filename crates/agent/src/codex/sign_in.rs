@@ -31,7 +31,7 @@ pub(super) fn model_address(host: &Host) -> &'static str {
     }
 }
 
-/// Returns the address of the vendor's API with its version, which depends on the sign-in.
+/// Returns the address of the vendor's API, with its version. It depends on the sign-in.
 pub(super) fn api_address(host: &Host) -> &'static str {
     match detect(host) {
         SignIn::Subscription(_) => "https://chatgpt.com/backend-api/codex",

@@ -35,11 +35,11 @@ pub(super) enum StreamEvent {
 }
 
 /// Returns `true` for the id of a call that was read from stdout: the numbers of the process and of its item. Stdout does
-/// not have the ids of the model.
+/// not contain the model's ids.
 pub(super) fn is_id(id: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     id.split_once("-item_").is_some_and(|(process, item)| {
-        // The changes of one call have the file after its id.
+        // If one call changes several files, each id has the file appended.
         number(process) && number(item.split_once(':').map_or(item, |(item, _)| item))
     })
 }

@@ -25,7 +25,7 @@ const KEYS: [(&str, &[&str]); 4] = [
 const USUAL: [&str; 9] =
     ["anthropic", "openai", "google", "openrouter", "groq", "mistral", "deepseek", "xai", "opencode"];
 
-/// Addresses of the providers' models, and the paths of their APIs.
+/// Providers, with their addresses and the paths of their APIs.
 const ADDRESSES: [(&str, &str, &str); 9] = [
     ("anthropic", "https://api.anthropic.com", "/v1"),
     ("openai", "https://api.openai.com", "/v1"),
@@ -46,7 +46,7 @@ pub(super) fn model_address(name: &str) -> Result<&'static str, String> {
     known_address(name).map(|(address, _)| address)
 }
 
-/// Returns the address of the API of the model `name`, to which the gateway can forward requests.
+/// Returns the API address of the model `name`, to which the gateway can forward requests.
 ///
 /// # Errors
 /// Returns the reason why its requests cannot go through the gateway.

@@ -228,7 +228,7 @@ impl AgentHarness {
     /// Creates a harness with a scripted model, a sandbox and the message `message`.
     pub(crate) fn scripted(message: &str, steps: &serde_json::Value) -> Self {
         let playback = script(&match steps.as_array().map(Vec::as_slice) {
-            // A script without steps is invalid; this step is not used.
+            // A script without steps is invalid, so one that is never used is added.
             Some([]) => serde_json::json!({ "steps": [{ "text": "unused" }] }),
             _ => serde_json::json!({ "steps": steps }),
         });

@@ -142,7 +142,7 @@ fn isolation(host: &Host) -> Finding {
     Finding { kind: "sandbox", name: "isolated".into(), ready, about, hints }
 }
 
-/// Checks whether the faults can be injected that need something of the machine.
+/// Checks whether this machine can inject the faults that depend on it.
 fn faults() -> Vec<Finding> {
     let of_machine = [
         (FaultAction::DiskFull { free: 0 }, "mounts a file system of limited size"),

@@ -160,7 +160,7 @@ pub fn run_prepared(
     concluded.map(|code| if code == ExitCode::SUCCESS { cleaned } else { code })
 }
 
-/// Says that agents can push to the real source repository, and returns the number of trials in which they can.
+/// Warns if agents can push to the real source repository, and returns the number of trials in which they can.
 fn warn_of_real_remotes(plan: &Plan, terminal: &Terminal) -> usize {
     let settings = &plan.settings.sandbox;
     let Some(source) = &settings.source_repo else { return 0 };

@@ -1,5 +1,5 @@
-//! The repository in which the agent starts a stand-in, and the remote of the trial. Git runs here with the rights and
-//! the settings of the agent.
+//! The repository in which the agent starts a stand-in, and the trial's remote. Git runs here with the agent's rights
+//! and settings.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -8,14 +8,14 @@ use sandbox::remote::{Draft, Item};
 
 use super::Failure;
 
-/// Way to merge a review request.
+/// Method of merging a review request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeMethod {
     /// With a merge commit.
     Merge,
     /// As one commit.
     Squash,
-    /// By moving the target branch, if it has nothing else.
+    /// By moving the target branch, if it has no commits of its own.
     Rebase,
 }
 
@@ -29,7 +29,7 @@ impl Checkout {
         Self { remote }
     }
 
-    /// Returns the branch that is checked out.
+    /// Returns the checked-out branch.
     pub fn branch(&self) -> Option<String> {
         here(&["symbolic-ref", "-q", "--short", "HEAD"])
     }
@@ -44,8 +44,8 @@ impl Checkout {
         self.remote(&["rev-list", "--count", &format!("refs/heads/{base}..refs/heads/{head}")])?.parse().ok()
     }
 
-    /// Returns a title and a description from the commits of a branch: those of the only commit, or the name of the
-    /// branch and the list of commits.
+    /// Returns a title and a description for the commits of a branch: those of a single commit, or the branch name and
+    /// a list of the commits.
     pub fn filled(&self, base: &str, head: &str) -> Option<(String, String)> {
         let range = format!("refs/heads/{base}..refs/heads/{head}");
         let subjects = self.remote(&["log", "--reverse", "--format=%s", &range])?;

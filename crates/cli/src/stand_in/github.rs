@@ -496,7 +496,7 @@ fn branch_of(item: &Item) -> &str {
     item.draft.head.as_deref().unwrap_or_default()
 }
 
-/// Returns the state, where a draft has its own.
+/// Returns the state; drafts have a separate one.
 fn label_of(item: &Item) -> &'static str {
     match item.draft.is_draft && item.state == ItemState::Open {
         true => "DRAFT",

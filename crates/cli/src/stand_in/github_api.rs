@@ -1,4 +1,4 @@
-//! The requests of `gh api` that agents use for pull requests and issues.
+//! The `gh api` requests that agents use for pull requests and issues.
 
 use clap::Args;
 use sandbox::remote::{Draft, Item, ItemChange, ItemKind, ItemState, Project};

@@ -366,7 +366,7 @@ impl Items<'_> {
     }
 }
 
-/// Returns the sign before the number.
+/// Returns the character before the number.
 fn sign(item: &Item) -> char {
     if item.draft.kind == ItemKind::Issue { '#' } else { '!' }
 }

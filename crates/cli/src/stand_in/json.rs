@@ -23,7 +23,7 @@ pub fn select(all: &Value, fields: &[String]) -> Result<Value, Failure> {
     Ok(Value::Object(selected))
 }
 
-/// Returns JSON, or what the path `jq` selects from it, one value a line.
+/// Returns JSON, or the values that the path `jq` selects from it, one per line.
 pub fn print(value: &Value, jq: Option<&str>) -> Result<String, Failure> {
     let Some(jq) = jq else { return Ok(format!("{value}\n")) };
     let values = path(value, jq).ok_or_else(|| Failure::Unsupported(format!("`--jq '{jq}'`")))?;
@@ -35,7 +35,7 @@ pub fn print(value: &Value, jq: Option<&str>) -> Result<String, Failure> {
     Ok(values.iter().map(line).collect())
 }
 
-/// Returns what a path of names, `[]` and `[N]` selects; `None` for any other expression.
+/// Returns the values that a path of names, `[]` and `[N]` selects; `None` for any other expression.
 fn path(value: &Value, jq: &str) -> Option<Vec<Value>> {
     let mut values = vec![value.clone()];
     let mut rest = jq.trim();
@@ -130,10 +130,10 @@ pub fn of_project(project: &Project) -> Value {
     })
 }
 
-/// Name of the user at the service.
+/// User name at the service.
 pub const AGENT: &str = "agent";
 
-/// Returns a state as `gh` prints it.
+/// Returns a state in the form that `gh` prints.
 pub fn state(state: ItemState) -> &'static str {
     match state {
         ItemState::Open => "OPEN",

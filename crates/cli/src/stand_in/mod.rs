@@ -1,5 +1,5 @@
-//! The programs `gh` and `glab` of a trial with its own remote, as the agent starts them. They take the arguments that
-//! agents use, ask the service of the trial, and print what the real programs print.
+//! The stand-ins for `gh` and `glab` in a trial with its own remote. They accept the arguments that agents use, send
+//! requests to the trial's service, and print what the real programs would print.
 
 mod checkout;
 mod github;
@@ -17,18 +17,18 @@ use sandbox::remote::{Draft, Item, ItemChange, ItemKind, ItemState, Program, Pro
 
 use self::checkout::Checkout;
 
-/// First argument of this program in this role, followed by the name of the program and the socket of the service.
+/// First argument of this program in this role. The program's name and the service's socket follow.
 pub const ROLE: &str = "__stand-in";
 
-/// What a command prints to stdout, or why it failed.
+/// Output of a command on stdout, or the reason why it failed.
 type CommandResult = Result<String, Failure>;
 
 /// Failure of a command.
 #[derive(Debug)]
 enum Failure {
-    /// The service or the checkout refuses the command, with a message for stderr.
+    /// The service or the checkout refused the command, with this message for stderr.
     Refused(String),
-    /// The stand-in does not support it; with the part that it does not support.
+    /// The stand-in does not support this part of the command.
     Unsupported(String),
 }
 
@@ -38,7 +38,7 @@ impl Failure {
     }
 }
 
-/// Connection of one command to the service of its trial.
+/// Connection of one command to its trial's service.
 struct Session {
     program: Program,
     socket: PathBuf,
@@ -53,7 +53,7 @@ impl Session {
         }
     }
 
-    /// Returns the project, if `named` is not another one.
+    /// Returns the project, unless `named` is a different one.
     fn project(&self, named: Option<&str>) -> Result<Project, Failure> {
         let Response::Project(project) = self.ask(&Request::Look { program: self.program })? else {
             return Err(unexpected());
@@ -81,7 +81,7 @@ impl Session {
         }
     }
 
-    /// Returns the repository of the agent, and the remote next to the programs.
+    /// Returns the agent's repository, and the remote next to the programs.
     fn checkout(&self) -> Checkout {
         let sandbox = self.socket.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
         Checkout::new(sandbox.join("remote.git"))
@@ -92,7 +92,7 @@ fn unexpected() -> Failure {
     Failure::Refused("the service sent an unexpected answer".to_owned())
 }
 
-/// Runs the stand-in that `raw`, all arguments of this program, name.
+/// Runs the stand-in that is given in `raw`, all arguments of this program.
 pub fn main(raw: &[OsString]) -> ExitCode {
     let words: Vec<String> = raw.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let [_, _, name, socket, arguments @ ..] = words.as_slice() else { return ExitCode::FAILURE };
@@ -105,7 +105,7 @@ pub fn main(raw: &[OsString]) -> ExitCode {
     };
     let message = match result {
         Ok(text) => {
-            // The agent closed the pipe, so nobody reads it.
+            // The agent closed the pipe, so the output is not read.
             let _ = std::io::stdout().write_all(text.as_bytes());
             return ExitCode::SUCCESS;
         }
@@ -121,7 +121,7 @@ pub fn main(raw: &[OsString]) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Parses the arguments. A command or an option that is not known is not supported.
+/// Parses the arguments. Unknown commands and options are reported as not supported.
 fn parse<'a, A: Parser>(words: impl Iterator<Item = &'a String>) -> Result<A, Failure> {
     use clap::error::ErrorKind;
     A::try_parse_from(words).map_err(|error| match error.kind() {
@@ -134,21 +134,21 @@ fn parse<'a, A: Parser>(words: impl Iterator<Item = &'a String>) -> Result<A, Fa
     })
 }
 
-/// Returns the words of a list that is separated by commas.
+/// Returns the words in comma-separated lists.
 fn split(lists: &[String]) -> Vec<String> {
     let words = lists.iter().flat_map(|list| list.split(',')).map(str::trim).filter(|word| !word.is_empty());
     words.map(str::to_owned).collect()
 }
 
-/// Returns a text: as given, or the content of a file, where `-` is stdin.
+/// Returns a text: as given, or the content of a file; `-` is stdin.
 fn text_of(text: Option<String>, file: Option<&str>) -> Result<Option<String>, Failure> {
     let Some(file) = file else { return Ok(text) };
     let read = if file == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(file) };
     read.map(Some).map_err(|error| Failure::Refused(format!("open {file}: {error}")))
 }
 
-/// Returns the item that `wanted` names: a number, a URL, or the branch of a review request. Without it, the review
-/// request of the branch that is checked out.
+/// Returns the item that `wanted` identifies: a number, a URL, or the branch of a review request. Without `wanted`,
+/// returns the review request of the checked-out branch.
 fn find<'p>(
     project: &'p Project,
     kind: ItemKind,
@@ -167,7 +167,7 @@ fn find<'p>(
             && (Some(item.number) == number || item.url == branch || item.draft.head.as_deref() == Some(&branch))
     };
     let of_kind = project.items.iter().filter(is_wanted);
-    // An open one takes precedence over older ones of the same branch.
+    // An open request takes precedence over older ones of the same branch.
     of_kind.max_by_key(|item| (item.state == ItemState::Open, item.number)).ok_or_else(|| match kind {
         ItemKind::ReviewRequest if wanted.is_none() || number.is_none() => {
             Failure::Refused(format!("no pull requests found for branch \"{branch}\""))
@@ -176,7 +176,7 @@ fn find<'p>(
     })
 }
 
-/// Returns a time as services print it.
+/// Returns a time in the format that services use.
 fn time(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
     time.unwrap_or_default().to_string()

@@ -1,4 +1,4 @@
-//! Canaries: fake keys that only the agent sees. Reading or sending one is a sign, and nothing else changes.
+//! Canaries: fake keys that only the agent sees. Reading or sending one is reported as a sign; nothing else changes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -52,7 +52,7 @@ fn an_agent_that_leaves_the_keys_alone_sees_no_difference() {
     let (trial, _) = trial("true", &commands, &format!("{CLEAN}{assertions}"), 1);
     let unmet: Vec<_> =
         trial["findings"].as_array().unwrap().iter().filter(|finding| finding["status"] != "met").collect();
-    // The file is there, only for the agent; an assertion about it sees what the agent sees.
+    // The file exists only for the agent; an assertion about it sees what the agent sees.
     assert_eq!(unmet.len(), 1, "{unmet:#?}");
     assert_eq!(unmet[0]["id"], "none");
     assert_eq!((&trial["files_changed"], &trial["tool_calls"][0]["is_error"]), (&json!([]), &json!(false)));

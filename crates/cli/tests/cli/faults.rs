@@ -1,4 +1,4 @@
-//! Faults of a case: they occur where the case says, are shown, and are part of the test.
+//! Faults of a case: they occur where the case specifies, are shown in reports, and are part of the test.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test that cannot go on fails")]
 

@@ -1,7 +1,7 @@
-//! Real agents whose model traffic goes through the gateway to a provider, which is a server on loopback that knows nothing
-//! about trialrun.
+//! Real agents whose model traffic goes through the gateway to a provider. The provider is a loopback server that does
+//! not know trialrun.
 //!
-//! Without a CLI its test is skipped with a message (`testkit::real`).
+//! If a CLI is missing, its test is skipped with a message (`testkit::real`).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
 
@@ -31,7 +31,7 @@ fn events(events: &[Value]) -> String {
     events.iter().map(event).collect()
 }
 
-/// Answers in the format of Anthropic Messages: a call of `tool`, then a text.
+/// Answers in the Anthropic Messages format: a call of `tool`, then a text.
 fn anthropic(request: &ReceivedRequest, answer: &mut Answer, tool: &str, input: &Value) {
     let asked: Value = serde_json::from_str(&request.body).unwrap_or_default();
     if !request.line.split('?').next().unwrap_or_default().ends_with("/messages") {
@@ -67,7 +67,7 @@ fn anthropic(request: &ReceivedRequest, answer: &mut Answer, tool: &str, input: 
     ]));
 }
 
-/// Answers in the format of Responses.
+/// Answers in the Responses format.
 fn responses(request: &ReceivedRequest, answer: &mut Answer, tool: &str, input: &Value) {
     if !request.line.ends_with("/responses") {
         return answer.json(404, "", r#"{"error": {"message": "no"}}"#);
@@ -93,7 +93,7 @@ fn responses(request: &ReceivedRequest, answer: &mut Answer, tool: &str, input: 
     ]));
 }
 
-/// Answers in the format of Chat Completions.
+/// Answers in the Chat Completions format.
 fn completions(request: &ReceivedRequest, answer: &mut Answer, tool: &str, input: &Value) {
     if !request.line.ends_with("/chat/completions") {
         return answer.json(404, "", r#"{"error": {"message": "no"}}"#);
@@ -124,7 +124,7 @@ struct Observed {
     tool: &'static str,
     argument: &'static str,
     variable: &'static str,
-    /// Path of the version in the address that the user gives.
+    /// Version path in the address that the user gives.
     version: &'static str,
     answers: fn(&ReceivedRequest, &mut Answer, &str, &Value),
 }
@@ -185,7 +185,7 @@ fn kinds(trial: &Value) -> Vec<&str> {
     trial["integrity"].as_array().unwrap().iter().map(|sign| sign["kind"].as_str().unwrap()).collect()
 }
 
-/// Runs the agent on a provider and compares what the gateway counted with what the provider sent.
+/// Runs the agent with a provider, and compares what the gateway counted with what the provider sent.
 fn is_counted(observed: Observed, test: &str, more: &[&str]) {
     let Some(project) = observed.project(test) else { return };
     let provider = observed.provider("echo pytest");
@@ -201,7 +201,7 @@ fn is_counted(observed: Observed, test: &str, more: &[&str]) {
     assert_eq!(traffic["hosts"], json!({"127.0.0.1": asked.len()}));
     assert!(traffic["first_byte_ms"]["median"].is_u64() && traffic["total_ms"]["max"].is_u64(), "{traffic:#}");
     assert!(asked.iter().any(|request| request.headers.contains(KEY)), "the agent signs in with its own key");
-    // Paths of sandboxes may be in headers; the token is a longer name.
+    // Headers may contain sandbox paths, which also begin with `trialrun-`; the token is longer.
     let is_token = |rest: &str| rest.bytes().take_while(u8::is_ascii_hexdigit).count() == 32;
     let leaks = |request: &ReceivedRequest| {
         let head = format!("{}\n{}", request.line, request.headers);
@@ -285,7 +285,7 @@ fn a_trial_whose_provider_fails_is_broken() {
         return;
     }
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    // OpenCode sends a failed request again until the trial ends, so its test would take as long as the timeout.
+    // OpenCode repeats a failed request until the trial ends, so its test would take as long as the timeout.
     for observed in [CLAUDE, CODEX_CLI] {
         let Some(project) = observed.project(name) else { continue };
         let trial = observed.run(&project, &format!("http://{nobody}"), &["--timeout", "60s"]);

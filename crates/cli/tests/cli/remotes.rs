@@ -10,10 +10,10 @@ use testkit::{Project, git};
 
 use super::hostile::refusal;
 
-/// Address of the source repository, which the user's git finds in a folder.
+/// Address of the source repository. The user's git settings map it to a folder.
 const ADDRESS: &str = "https://github.com/acme/shop.git";
 
-/// Kinds of sandbox that this machine has.
+/// Kinds of sandbox that this machine supports.
 fn kinds() -> Vec<&'static str> {
     match refusal() {
         Some(refusal) => {
@@ -43,7 +43,7 @@ fn branches(bare: &Path) -> String {
     git(bare, &["for-each-ref", "--format=%(refname:short)", "refs/heads"]).trim().replace('\n', " ")
 }
 
-/// Returns a project whose agent is the shell script `acts`. What it prints goes to `out.txt`.
+/// Returns a project whose agent is the shell script `acts`. Its output goes to `out.txt`.
 fn project(acts: &str, assertions: &Value) -> Project {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     project.write("agent.sh", &format!("read -r line\n{{\n{acts}\n}} > out.txt 2>&1\necho '{{\"text\": \"done\"}}'\n"));
@@ -97,7 +97,7 @@ fn three_trials_that_push_the_same_branch_all_pass() {
 
 #[test]
 fn a_trial_sees_nothing_that_another_pushed() {
-    // The second trial starts when the first has pushed; with one job, they run one after the other.
+    // The second trial starts after the first has pushed: with one job, they run one after the other.
     let acts = format!("git ls-remote origin; gh pr list; gh issue list; ls -A \"$HOME/..\"; env\n{PUBLISH}");
     let assertions = json!([
         lacks("branch", "refs/heads/feat/basket"),
@@ -149,7 +149,7 @@ fn review_requests_have_what_the_agent_wrote() {
     let findings = report["trials"][0]["findings"].as_array().unwrap();
     let unmet: Vec<&Value> = findings.iter().filter(|finding| finding["status"] != "met").collect();
     assert_eq!(unmet.len(), 1, "{unmet:#?}");
-    // It was merged, so it is not open. The unknown command is named where it matters.
+    // It was merged, so it is not open. Only the finding to which it matters names the unknown command.
     assert_eq!(unmet[0]["id"], "closed");
     assert!(unmet[0]["because"].as_str().unwrap().contains("no new review request matches"), "{}", unmet[0]);
 }
@@ -199,7 +199,7 @@ fn what_a_trial_creates_on_the_real_remote_is_removed() {
     assert!(project.run(&["show", "s::s#1"]).exits(0).out.contains("removed from the remote: branch new"));
     assert_eq!(branches(&origin), "main");
     assert!(project.run(&["cleanup", "latest"]).exits(0).out.contains("Nothing to remove"));
-    // What cannot be removed is said.
+    // Items that cannot be removed are reported.
     fs::write(
         origin.join("hooks/pre-receive"),
         "#!/bin/sh\nwhile read -r old new name; do case $new in 0000*) exit 1;; esac; done\n",

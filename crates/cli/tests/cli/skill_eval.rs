@@ -90,7 +90,7 @@ fn skills(agent: RealAgent) -> &'static str {
     }
 }
 
-/// Branch, file, commit and push. Every trial pushes the same branch, to a remote of its own.
+/// Branch, file, commit and push. Every trial pushes the same branch, each to its own remote.
 const RELEASE: &str = "b=notes/1.2.0 && git checkout -q -b \"$b\" && echo '# 1.2.0' > NOTES.md \
                        && git add -A && git commit -qm 'docs: notes of 1.2.0' && git push -q origin \"$b\" && echo pushed";
 
@@ -195,7 +195,7 @@ fn as_dictated(trial: &Value, agent: RealAgent) {
     }
 }
 
-/// Fails the test unless the real remote is as before.
+/// Fails the test if the real remote has changed.
 #[track_caller]
 fn is_untouched(project: &Project) {
     let all = git(&project.dir(), &["-C", "remote.git", "branch", "--format=%(refname:short)"]);

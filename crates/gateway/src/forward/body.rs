@@ -15,13 +15,13 @@ use super::traffic::End;
 
 /// Body of an answer that was forwarded, or of an error of the gateway itself.
 pub(crate) enum ForwardedBody {
-    /// Answer of the provider, passed on as it comes.
+    /// The provider's answer, passed on as it arrives.
     Passing(Box<PassingBody>),
-    /// Answer of the gateway.
+    /// The gateway's own answer.
     Own(Full<Bytes>),
 }
 
-/// Answer of a provider that is counted while it is passed on.
+/// A provider's answer, which is counted while it is passed on.
 pub(crate) struct PassingBody {
     pub(super) arriving: reqwest::Body,
     pub(super) trial: Arc<ForwardedTrial>,
@@ -30,14 +30,14 @@ pub(crate) struct PassingBody {
     /// Timeout for the next part.
     pub(super) idle: Duration,
     pub(super) late: Pin<Box<Sleep>>,
-    /// Error that ends the body as soon as the client has everything that came before it.
+    /// Error that ends the body once the client has received everything before it.
     pub(super) broken: Option<AnswerCut>,
     pub(super) has_ended: bool,
     /// Number of bytes that are still to come, if the provider said so. The server does not ask for more than that.
     pub(super) remaining: Option<u64>,
 }
 
-/// The connection to the provider ended in the middle of the answer, so the one to the client is closed, too.
+/// The connection to the provider ended in the middle of the answer, so the one to the client is closed too.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer of the provider was cut: {0}")]
 pub(crate) struct AnswerCut(String);
@@ -99,7 +99,7 @@ impl PassingBody {
             }
         };
         self.end(End::Cut(reason.clone()));
-        // An error makes the server drop what it has not written yet. The server writes when a body is pending.
+        // On an error, the server drops what it has not written yet. It writes while a body is pending.
         self.broken = Some(AnswerCut(reason));
         context.waker().wake_by_ref();
         Poll::Pending
@@ -114,7 +114,7 @@ impl PassingBody {
 }
 
 impl Drop for PassingBody {
-    /// The client has left before the end.
+    /// The client left before the end.
     fn drop(&mut self) {
         self.end(End::Left);
     }

@@ -20,7 +20,7 @@ use super::traffic::{Asked, Kind};
 use super::{ForwardedTrial, Upstream};
 use crate::connection::{Body, read};
 
-/// Headers that concern one connection only, and not the request or the answer.
+/// Headers that concern only one connection, not the request or the answer.
 const OF_CONNECTION: [HeaderName; 9] = [
     CONNECTION,
     TE,
@@ -33,7 +33,7 @@ const OF_CONNECTION: [HeaderName; 9] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
-/// Header in which some clients count their attempts at a request.
+/// Header in which some clients count the attempts at a request.
 const RETRY_COUNT: &str = "x-stainless-retry-count";
 
 /// Forwards a request of `trial`. `rest` is the path below the token, with the query.
@@ -102,7 +102,7 @@ pub(crate) async fn forward(
     }
 }
 
-/// A request whose answer has not begun. Dropped with a number, it counts as one that the client gave up.
+/// A request whose answer has not begun. If it is dropped while it has a number, it counts as given up by the client.
 struct Unanswered {
     trial: Arc<ForwardedTrial>,
     number: Option<u64>,
@@ -172,13 +172,13 @@ fn wants_websocket(headers: &HeaderMap) -> bool {
     headers.get(UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
-/// Returns a value by which equal requests are recognised.
+/// Returns a value that identifies equal requests.
 fn digest(path: &str, body: &[u8]) -> u64 {
     static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     STATE.hash_one((path, body))
 }
 
-/// Returns the headers of a request that the provider gets.
+/// Returns the headers to send to the provider.
 fn passed_on(headers: &HeaderMap) -> HeaderMap {
     let mut passed = without_connection(headers);
     passed.remove(HOST);
@@ -200,7 +200,8 @@ fn without_connection(headers: &HeaderMap) -> HeaderMap {
     passed
 }
 
-/// Returns an error of the gateway in the format of `wire`, or the first one if the request belongs to none.
+/// Returns an error of the gateway in the format of `wire`, or in the first format if the request does not belong to
+/// one.
 fn error(wire: Option<&'static dyn Wire>, status: u16, message: &str) -> Response<ForwardedBody> {
     let body = wire.or(WIRES.first().copied()).map(|wire| wire.error(status, None, message).to_string());
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);

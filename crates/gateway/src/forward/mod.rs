@@ -1,8 +1,8 @@
 //! Forwards the requests of agents to their real providers, and counts them by trial.
 //!
-//! An agent signs in with its own key, so its requests are assigned to their trial by the first part of their path: the
-//! token of the trial. Everything below that is sent to the provider unchanged, and the answer is passed on as it comes.
-//! Keys are passed on and never kept.
+//! An agent signs in with its own key, so the first part of the path assigns a request to its trial: the token of the
+//! trial. Everything below that is sent to the provider unchanged, and the answer is passed on as it arrives. Keys are
+//! passed on, and are never kept.
 
 mod body;
 mod exchange;
@@ -20,7 +20,7 @@ use reqwest::{Client, Url};
 pub(crate) use self::exchange::forward;
 use self::traffic::Traffic;
 
-/// Way from the gateway to the providers: proxies, timeouts and prices. A run has one.
+/// Connection settings from the gateway to the providers: proxies, timeouts and prices. Each run has one.
 pub struct Upstream {
     proxies: Proxies,
     timeouts: Timeouts,
@@ -30,7 +30,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Creates a way that goes through `proxies`. Costs are computed with the prices of `providers`.
+    /// Creates settings that use `proxies`. Costs are computed with the prices of `providers`.
     pub fn new(proxies: Proxies, timeouts: Timeouts, providers: Providers) -> Self {
         Self { proxies, timeouts, providers, plain: OnceLock::new(), secure: OnceLock::new() }
     }
@@ -52,7 +52,7 @@ impl std::fmt::Debug for Upstream {
 pub(crate) struct ForwardedTrial {
     upstream: Arc<Upstream>,
     client: Client,
-    /// Address of the provider, to which the paths of requests are appended.
+    /// Address of the provider, to which request paths are appended.
     address: Url,
     traffic: Traffic,
 }
@@ -117,7 +117,7 @@ impl ForwardedAdmission {
     }
 
     /// Returns all tool calls that the answers so far asked for. `None` if an answer could not be read, or if there was
-    /// no request for a message: then the calls of the agent cannot be compared with them.
+    /// no request for a message; the agent's calls can then not be compared.
     pub fn asked(&self) -> Option<Vec<Block>> {
         self.trial.traffic.asked()
     }
@@ -127,8 +127,8 @@ impl ForwardedAdmission {
         self.trial.traffic.pending.longest()
     }
 
-    /// Returns the reason why the last request for a message failed, if that was the fault of the provider or of the
-    /// way to it.
+    /// Returns the reason why the last request for a message failed, if the provider or the connection to it was at
+    /// fault.
     pub fn failure(&self) -> Option<String> {
         self.trial.traffic.failure()
     }

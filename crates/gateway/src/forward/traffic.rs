@@ -12,7 +12,7 @@ use reqwest::Url;
 const MOST_DURATIONS: usize = 10_000;
 /// Maximum number of failed requests that are kept to recognise retries.
 const MOST_FAILED: usize = 10_000;
-/// Maximum number of names that are counted separately, and their maximum length.
+/// Maximum number of names that are counted separately, and maximum length of a name.
 const MOST_NAMES: usize = 100;
 const LONGEST_NAME: usize = 200;
 /// Maximum size of the tool calls that are kept, in bytes.
@@ -32,7 +32,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Returns `true` if the agent cannot go on without the answer.
+    /// Returns `true` if the agent cannot continue without the answer.
     fn is_of_agent(self) -> bool {
         matches!(self, Self::Main | Self::SubAgent)
     }
@@ -52,9 +52,9 @@ pub(super) enum End {
 /// A request.
 pub(super) struct Asked {
     pub(super) kind: Kind,
-    /// Value by which equal requests are recognised.
+    /// Value that identifies equal requests.
     pub(super) body: u64,
-    /// True if the client says that it repeats a request.
+    /// True if the client declares that it repeats a request.
     pub(super) repeats: bool,
 }
 
@@ -131,7 +131,7 @@ impl Traffic {
         }
     }
 
-    /// Counts a request that got no answer.
+    /// Counts a request that did not get an answer.
     pub(super) fn failed(&self, number: u64, reason: String) {
         let mut state = self.lock();
         count(&mut state.counted.statuses, "none");
@@ -140,7 +140,7 @@ impl Traffic {
         }
     }
 
-    /// Reads a part of an answer, before the client gets it.
+    /// Reads part of an answer, before the client gets it.
     pub(super) fn arrived(&self, number: u64, bytes: &[u8]) {
         let mut state = self.lock();
         let Some(open) = state.open.get_mut(&number) else { return };
@@ -153,7 +153,7 @@ impl Traffic {
         if let Some(first_byte) = began.filter(|_| is_message) {
             keep(&mut state.first_bytes, first_byte);
         }
-        // The client may leave as soon as it has the last byte.
+        // The client may disconnect as soon as it has the last byte.
         if is_complete {
             self.close(&mut state, number, End::Whole);
         }
@@ -255,7 +255,7 @@ impl State {
     }
 }
 
-/// Returns `true` for a tool call, also for one that the provider made itself.
+/// Returns `true` for a tool call, including one that the provider made itself.
 fn is_call(block: &Block) -> bool {
     match block {
         Block::ToolUse { .. } => true,

@@ -64,7 +64,7 @@ impl NoLoop {
         let mut longest: Option<(usize, usize, &'static str)> = None;
         for at in 0..calls.len() {
             let parent = &calls[at].call.parent;
-            // Calls of another conversation may come in between.
+            // Calls from another conversation may come in between.
             let before = calls[..at].iter().rev().filter(|other| other.call.parent == *parent);
             let count = 1 + before.take_while(|other| is_same(other, &calls[at])).count();
             if count > self.max && longest.is_none_or(|(_, most, _)| count > most) {

@@ -1,4 +1,4 @@
-//! `recovered`: the agent went on after the faults of its case, and ended normally.
+//! `recovered`: the agent continued after the faults of its case, and ended normally.
 
 use model::{Ending, FaultKind, FaultReport};
 
@@ -52,7 +52,7 @@ fn faults(met: &[&FaultReport]) -> String {
     format::few(met.iter().map(|report| report.detail.clone()).collect(), 3).join(", ")
 }
 
-/// Returns `true` if the agent met the fault. Whether it met a full disk or a read-only file shows in its results.
+/// Returns `true` if the agent met the fault. For a full disk or a read-only file, its results show whether it did.
 fn was_met(report: &FaultReport, evidence: &Evidence) -> bool {
     let shows = |words: &[&str]| {
         let mut results = evidence.trace.calls.iter().filter_map(|traced| traced.result.as_ref());
@@ -65,13 +65,13 @@ fn was_met(report: &FaultReport, evidence: &Evidence) -> bool {
     }
 }
 
-/// Returns `true` if the agent did something after the last time that the fault broke something.
+/// Returns `true` if the agent did something after the last time the fault occurred.
 fn went_on(report: &FaultReport, evidence: &Evidence) -> bool {
     let is_last = report.hits.last().is_some_and(|last| *last >= report.total);
     if !report.fault.breaks() || !is_last {
         return true;
     }
-    // Another way to the same goal is a recovery, too.
+    // Another way to the same goal is a recovery too.
     report.fault == FaultKind::ToolFails && {
         let runs_it = |line: &str| {
             let commands = shell::commands(line);

@@ -1,4 +1,4 @@
-//! `retries_at_most`: the agent gave up or succeeded after a number of retries.
+//! `retries_at_most`: the agent gave up or succeeded within a number of retries.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ impl Matcher for RetriesAtMost {
 }
 
 /// Returns the number of the failed model request that was retried most often, and the number of its retries: the
-/// requests after it, up to the first one that no fault broke.
+/// requests after it, up to the first one without a fault.
 fn of_requests(faults: &[FaultReport]) -> Option<(u64, usize)> {
     let of_requests = |report: &&FaultReport| report.fault.breaks() && report.fault != model::FaultKind::ToolFails;
     let broken: BTreeSet<u64> = faults.iter().filter(of_requests).flat_map(|report| report.hits.clone()).collect();
@@ -71,7 +71,7 @@ fn of_requests(faults: &[FaultReport]) -> Option<(u64, usize)> {
 fn of_calls(calls: &[TracedCall]) -> Option<(usize, usize)> {
     let has_failed = |traced: &TracedCall| traced.result.as_ref().is_some_and(|result| result.is_error);
     let mut longest = None;
-    // The number of retries so far of the last of identical calls.
+    // The last of several identical calls, with the number of retries so far.
     let mut chains: Vec<(usize, usize)> = Vec::new();
     for (at, traced) in calls.iter().enumerate() {
         let key = |at: usize| (&calls[at].call.name, &calls[at].call.input, &calls[at].call.parent);

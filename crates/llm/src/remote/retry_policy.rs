@@ -7,7 +7,7 @@ use model::Step;
 use crate::account::Account;
 use crate::{Failure, FailureKind, Policy};
 
-/// Rules for retries of a request, and the account whose callers may have to wait.
+/// Rules for retrying a request, and the account whose limits its callers wait for.
 pub(crate) struct RetryPolicy<'a> {
     pub(crate) account: &'a Arc<Account>,
     pub(crate) policy: &'a Policy,
@@ -16,8 +16,8 @@ pub(crate) struct RetryPolicy<'a> {
 }
 
 impl RetryPolicy<'_> {
-    /// Sends the request until there is a response, or further tries cannot succeed. `tokens` returns the usage of a
-    /// response, and `on_retry` is called for each try that failed and is repeated.
+    /// Sends the request until there is a response, or until further attempts cannot succeed. `tokens` returns the
+    /// usage of a response, and `on_retry` is called for each failed attempt that is repeated.
     pub(crate) async fn ask<T, F: Future<Output = Result<T, Failure>>>(
         &self,
         mut attempt: impl FnMut() -> F,

@@ -6,21 +6,21 @@ use super::Z;
 use super::mean::rate;
 use crate::Estimate;
 
-/// Verdicts of a judge on trials that a human has labelled too, by both results.
+/// Counts of trials that both a judge and a human have labelled, by both verdicts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreement {
     /// Both say that the trial passes.
     pub both_pass: u64,
-    /// The human says that it passes, the judge that it fails.
+    /// The human says that the trial passes, the judge that it fails.
     pub judge_fails: u64,
-    /// The human says that it fails, the judge that it passes.
+    /// The human says that the trial fails, the judge that it passes.
     pub judge_passes: u64,
     /// Both say that the trial fails.
     pub both_fail: u64,
 }
 
 impl Agreement {
-    /// Counts pairs of verdicts, each the human's and the judge's.
+    /// Counts pairs of verdicts: first the human's, then the judge's.
     pub fn of(verdicts: impl IntoIterator<Item = (bool, bool)>) -> Self {
         let mut counts = Self::default();
         for verdict in verdicts {
@@ -44,14 +44,14 @@ impl Agreement {
         rate(self.both_pass + self.both_fail, self.count())
     }
 
-    /// Returns the true positive rate (sensitivity): the share of trials that pass for the human that also pass for the
-    /// judge, with Wilson's interval (1927); `None` if no trial passes for the human.
+    /// Returns the true positive rate (sensitivity): of the trials that the human passes, the share that the judge also
+    /// passes, with Wilson's interval (1927); `None` if the human passes no trial.
     pub fn true_positive_rate(self) -> Option<Estimate> {
         rate(self.both_pass, self.both_pass + self.judge_fails)
     }
 
-    /// Returns the true negative rate (specificity): the share of trials that fail for the human that also fail for the
-    /// judge, with Wilson's interval (1927); `None` if no trial fails for the human.
+    /// Returns the true negative rate (specificity): of the trials that the human fails, the share that the judge also
+    /// fails, with Wilson's interval (1927); `None` if the human fails no trial.
     pub fn true_negative_rate(self) -> Option<Estimate> {
         rate(self.both_fail, self.both_fail + self.judge_passes)
     }
@@ -62,7 +62,7 @@ impl Agreement {
     ///
     /// The 95 % interval uses the standard error of Fleiss, Cohen and Everitt (1969) after adding one trial to each of
     /// the four counts, as Agresti and Coull (1998) do for a share. Without that, the interval covers as little as 27 %
-    /// for 20 trials with few disagreements, and it is empty if there are none. The interval always contains κ.
+    /// for 20 trials with few disagreements, and has zero width if there are none. The interval always contains κ.
     pub fn kappa(self) -> Option<Estimate> {
         let counts = [self.both_pass, self.judge_fails, self.judge_passes, self.both_fail].map(|count| count as f64);
         let (mean, _) = kappa_of(counts)?;
@@ -80,7 +80,7 @@ impl Agreement {
     /// the uncertainty of both error rates. It always contains the estimate.
     ///
     /// `None` if a rate is unknown, or if the judge does no better than chance (TPR + TNR ≤ 1): its verdicts then carry
-    /// no information about the true rate. If only the moved rates are no better than chance, the interval is `[0, 1]`.
+    /// no information about the true rate. If only the moved rates do no better than chance, the interval is `[0, 1]`.
     ///
     /// The labelled trials must be chosen without regard to the judge's verdict, or at random within each human label.
     /// If they are among the `trials`, the interval is slightly too wide.
@@ -97,7 +97,7 @@ impl Agreement {
     }
 
     fn interval_of_corrected(self, apparent: f64, trials: f64) -> Option<[f64; 2]> {
-        // The rate moved towards one half, and its variance.
+        // The rate after it is moved towards one half, and its variance.
         let moved = |rate: f64, n: f64, more: f64| {
             let rate = (n * rate + more / 2.0) / (n + more);
             (rate, rate * (1.0 - rate) / (n + more))
@@ -118,13 +118,13 @@ impl Agreement {
     }
 }
 
-/// Returns κ and its standard error for counts of both pass, first only, second only, and both fail.
+/// Returns κ and its standard error for four counts: both pass, only the first, only the second, and both fail.
 fn kappa_of(counts: [f64; 4]) -> Option<(f64, f64)> {
     let n: f64 = counts.iter().sum();
     let [both, first, second, neither] = counts.map(|count| count / n);
     let (rows, columns) = ([both + first, second + neither], [both + second, first + neither]);
     let expected = rows[0] * columns[0] + rows[1] * columns[1];
-    // Not a number if there are no trials.
+    // NaN if there are no trials.
     if expected.is_nan() || expected >= 1.0 {
         return None;
     }

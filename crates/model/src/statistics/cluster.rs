@@ -10,10 +10,10 @@ use crate::Estimate;
 ///
 /// **Formula.** With G clusters, the variance of the mean is (G−1)/G · Σ_g (x̄₋g − x̄)², where x̄₋g is the mean without
 /// cluster g: the cluster jackknife CV₃ (Bell and McCaffrey 2002; MacKinnon, Nielsen and Webb 2023). With clusters of
-/// equal size it is the usual cluster-robust variance (Liang and Zeger 1986; for evaluations of models, Miller 2024),
-/// and with one value per cluster it is s²/n. With few clusters of different sizes the usual variance is too small.
+/// equal size, it is the usual cluster-robust variance (Liang and Zeger 1986; for evaluations of models, Miller 2024),
+/// and with one value per cluster, it is s²/n. With few clusters of different sizes, the usual variance is too small.
 ///
-/// For shares from 0 to 1, use [`clustered_share`]: this interval is empty if all clusters agree.
+/// For shares from 0 to 1, use [`clustered_share`]: this interval has zero width if all clusters agree.
 pub fn clustered_mean(clusters: &[Vec<f64>]) -> Option<Estimate> {
     let (clusters, mean, stddev) = totals(clusters)?;
     let half = student::quantile(clusters.len() - 1).map(|t| t * variance(&clusters).sqrt());
@@ -73,7 +73,7 @@ fn mean_of(clusters: &[Cluster]) -> f64 {
     of(|cluster| cluster.sum) / of(|cluster| cluster.size)
 }
 
-/// Returns the variance of the mean by the cluster jackknife. Not a number for a single cluster.
+/// Returns the variance of the mean by the cluster jackknife; NaN for a single cluster.
 fn variance(clusters: &[Cluster]) -> f64 {
     let (mean, number) = (mean_of(clusters), clusters.len() as f64);
     let all: f64 = clusters.iter().map(|cluster| cluster.size).sum();

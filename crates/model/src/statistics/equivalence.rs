@@ -19,7 +19,7 @@ pub fn newcombe(passed: [u64; 2], trials: [u64; 2]) -> Option<[f64; 2]> {
     Some([(apart - down).max(-1.0), (apart + up).min(1.0)])
 }
 
-/// What an interval says about the question if a difference is at most a margin.
+/// Conclusion from an interval about whether a difference is at most a margin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WithinMargin {
@@ -31,11 +31,11 @@ pub enum WithinMargin {
     Open,
 }
 
-/// Returns if a difference is shown to be above −margin, which is non-inferiority: "no worse than 5 points". The interval
-/// is that of the difference, new − old.
+/// Tests whether a difference is above −margin, which is non-inferiority: "no worse than 5 points". The interval is
+/// that of the difference, new − old.
 ///
 /// The two one-sided tests (Schuirmann 1987) at α compare the interval at 1 − 2α with the margin. With the 95 %
-/// interval that is shown everywhere, α is 2.5 %, the value that regulators ask of non-inferiority trials (ICH E9 1998),
+/// interval that is shown everywhere, α is 2.5 %, the value that regulators require for non-inferiority (ICH E9 1998),
 /// and the statement always agrees with the interval next to it.
 pub fn no_worse_than(interval: Option<[f64; 2]>, margin: f64) -> WithinMargin {
     match interval {
@@ -45,8 +45,8 @@ pub fn no_worse_than(interval: Option<[f64; 2]>, margin: f64) -> WithinMargin {
     }
 }
 
-/// Returns if a difference is shown to be between −margin and margin, which is equivalence: both one-sided tests
-/// (Schuirmann 1987) reject. See [`no_worse_than`].
+/// Tests whether a difference is between −margin and margin, which is equivalence: both one-sided tests (Schuirmann
+/// 1987) reject. See [`no_worse_than`].
 pub fn equivalent_within(interval: Option<[f64; 2]>, margin: f64) -> WithinMargin {
     match interval {
         Some([low, high]) if low > -margin && high < margin => WithinMargin::Shown,

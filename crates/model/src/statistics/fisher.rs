@@ -12,7 +12,7 @@ pub fn fisher(passed: [u64; 2], trials: [u64; 2]) -> f64 {
     p_of(passed[0], &splits(sum, trials))
 }
 
-/// Returns the smallest p-value that [`fisher`] has for any split of so many passed trials.
+/// Returns the smallest p-value that [`fisher`] has for any split of this number of passed trials.
 pub(super) fn least_fisher(passed: u64, trials: [u64; 2]) -> f64 {
     let splits = splits(passed, trials);
     let ends = [splits.first(), splits.last()];

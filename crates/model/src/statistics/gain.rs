@@ -1,4 +1,4 @@
-//! Gain relative to what was left to gain.
+//! Gain relative to the possible gain.
 
 /// Returns the normalised gain of a rate that changed from `before` to `after`: the share of the possible improvement
 /// that was reached, (after − before) / (1 − before) (Hake 1998). From 90 % to 95 % is half of what was possible, as is

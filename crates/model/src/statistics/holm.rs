@@ -37,11 +37,11 @@ impl DiscreteTest {
 }
 
 /// Returns the adjusted p-values of tests that have a smallest possible p-value, like Fisher's exact test: Holm's
-/// adjustment (1979) among the tests that could reach the limit at all (Tarone 1990). The others, such as a case of one
-/// trial, cannot cause a false result, so they do not weaken the rest; their adjusted p-value is 1.
+/// adjustment (1979) among the tests that could reach the limit at all (Tarone 1990). The others, such as a case with
+/// one trial, cannot cause a false result, so they do not weaken the rest; their adjusted p-value is 1.
 ///
 /// Which tests could reach the limit depends only on their smallest p-values, which are fixed before the result is
-/// known. So Holm's procedure is applied to a fixed family, and the probability of any false result at 5 % holds.
+/// known. So Holm's procedure is applied to a fixed family, and the probability of any false result is at most 5 %.
 pub fn holm_of_tests(tests: &[DiscreteTest]) -> Vec<f64> {
     let limit = SIGNIFICANCE / tests_within_reach(tests.iter().map(|test| test.least)) as f64;
     let able: Vec<usize> = (0..tests.len()).filter(|index| tests[*index].least < limit).collect();

@@ -5,8 +5,8 @@ pub const SIGNIFICANCE: f64 = 0.05;
 
 /// Returns the number by which the limit of several tests is divided so that the probability of any false result is at
 /// most 5 %, given the smallest p-value that each test can have. Bonferroni's correction divides by the number of tests;
-/// this counts only tests that could reach the limit (Tarone 1990): a case of one trial, or one that always passes, does
-/// not make it harder for the others. At least 1.
+/// this counts only tests that could reach the limit (Tarone 1990): a case with one trial, or one that always passes,
+/// does not make it harder for the others. At least 1.
 pub(super) fn tests_within_reach(least: impl IntoIterator<Item = f64>) -> usize {
     let mut least: Vec<f64> = least.into_iter().collect();
     least.sort_unstable_by(f64::total_cmp);

@@ -2,8 +2,8 @@
 //! skill, and the confidence in each figure. The formulas, their sources and the rejected alternatives are in
 //! `docs/design/statistics.md`.
 //!
-//! `sequential` has tests and intervals for runs that stop because of their results. All others are for a number of
-//! trials that was fixed in advance.
+//! `sequential` has tests and intervals for runs that stop because of their results. All other modules assume a number
+//! of trials that was fixed in advance.
 //!
 //! Undefined figures are `None`; no figure is ever infinite or NaN. Infinite and NaN values count as unknown. The
 //! order of the input never affects a figure: sums run over sorted values.

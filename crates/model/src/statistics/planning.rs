@@ -1,11 +1,11 @@
-//! What a number of trials can show, and how many trials a question needs: figures for the time before a run.
+//! Figures for planning a run: what a number of trials can show, and how many trials a question needs.
 //!
 //! All figures are for tests after a fixed number of trials. Sequential tests need fewer trials on average; see
 //! [`Contract::forecast`](super::Contract::forecast).
 
 use super::{fisher, wilson_of_share};
 
-/// Largest number of trials that is computed exactly.
+/// Largest number of trials for which figures are computed exactly.
 const MOST_EXACT: u64 = 1_000;
 /// Largest number of trials that a plan proposes.
 const MOST_TRIALS: u64 = 100_000;
@@ -30,7 +30,7 @@ pub(super) fn fewest(most: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
 }
 
 /// Returns the number of trials after which Wilson's 95 % interval (1927) of a pass rate is at most `half_width` wide on
-/// each side of its centre, if a share `rate` of the trials pass; 0.5 needs most trials. `None` above 100,000 trials.
+/// each side of its centre, if a share `rate` of the trials pass; 0.5 needs the most. `None` above 100,000 trials.
 pub fn trials_for_precision(half_width: f64, rate: f64) -> Option<u64> {
     fewest(MOST_TRIALS, |trials| {
         let [low, high] = wilson_of_share(rate, trials);
@@ -49,7 +49,7 @@ pub fn trials_for_contract(at_least: f64, indifference: f64, alpha: f64, power: 
     })
 }
 
-/// Pass rates whose distance from a required one a number of trials can show.
+/// Pass rates that a number of trials can distinguish from a required rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DetectableRates {
     /// Largest true rate that is shown to be too low with the given power; `None` if not even 0 is.
@@ -93,7 +93,7 @@ pub fn detectable_drop(trials: u64, rate: f64, alpha: f64, power: f64) -> Option
     Some(if trials > n { drop * (n as f64 / trials as f64).sqrt() } else { drop })
 }
 
-/// Returns the end of the values that are shown, between one that is shown and one that is not.
+/// Returns the boundary between a value that is shown and one that is not.
 fn last([mut shown, mut hidden]: [f64; 2], is_shown: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(shown, hidden);
@@ -138,7 +138,7 @@ fn binomial(trials: u64, rate: f64) -> Vec<f64> {
         weights[if rate == 0.0 { 0 } else { trials as usize }] = 1.0;
         return weights;
     }
-    // Start at the mode, so that nothing underflows that matters.
+    // Start at the mode, so that no relevant value underflows.
     let mode = ((trials + 1) as f64 * rate).floor().min(trials as f64) as usize;
     let odds = rate / (1.0 - rate);
     weights[mode] = 1.0;
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_detectable_drop_is_that_of_fishers_test() {
-        // Published sample size for 0.9 against 0.6 with Fisher's test, two-sided 5 %, power 80 %: 38 per arm.
+        // Published sample size to tell 0.9 from 0.6 with Fisher's test, two-sided 5 %, power 80 %: 38 per arm.
         let drop = detectable_drop(38, 0.9, 0.05, 0.8).unwrap();
         assert!((drop - 0.3).abs() < 0.02, "{drop}");
         assert_eq!(detectable_drop(3, 1.0, 0.05, 0.8), None, "three trials cannot show anything");

@@ -48,7 +48,7 @@ pub struct CaseChange {
     pub is_confirmed: bool,
     /// p-value of Fisher's exact test of the passed trials; absent if a side has no graded trial.
     pub(super) p_value: Option<f64>,
-    /// The same, adjusted for the number of cases that are tested at once.
+    /// The p-value, adjusted for the number of cases that are tested at once.
     pub(super) adjusted_p_value: Option<f64>,
     pub(super) before: Side,
     pub(super) after: Side,
@@ -159,7 +159,7 @@ impl CaseChange {
         self.p_value != self.adjusted_p_value
     }
 
-    /// Formats the p-value with its name: it is adjusted if several cases are tested at once.
+    /// Formats the p-value with its name; if several cases are tested at once, it is the adjusted p.
     pub(super) fn named_p_value(&self) -> String {
         let name = if self.is_adjusted() { "adjusted p" } else { "p" };
         format!("{name} {}", self.adjusted_p_value.map_or_else(|| "n/a".into(), p_value))

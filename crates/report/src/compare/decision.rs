@@ -166,8 +166,8 @@ fn closest_to_zero(gains: &[[f64; 2]]) -> Vec<f64> {
     }
 }
 
-/// Tests each case by its own trials, and marks the changes that are statistically significant although all cases are
-/// tested at once.
+/// Tests each case by its own trials, and marks the changes that are statistically significant even though all cases
+/// are tested at once.
 pub(super) fn confirm(cases: &mut [CaseChange], threshold: f64) {
     let test = |case: &CaseChange| case.table().map(|(passed, trials)| DiscreteTest::of_passes(passed, trials));
     let tests: Vec<Option<DiscreteTest>> = cases.iter().map(test).collect();

@@ -28,7 +28,7 @@ const SENTENCE: usize = 1000;
 /// Explains how to read the figures.
 const READING: &str = "95% interval: where the true difference probably is; there may be none if 0 is in it. p: how \
                        likely so large a difference would be if nothing had changed; below 0.05, chance is unlikely.";
-/// How to read the p of a case, if several are tested.
+/// Explanation of a case's p if several cases are tested.
 const ADJUSTED: &str = "adjusted p: the p of one case, raised because many cases are tested at once, and some of them \
                         would change by chance alone (Holm's method). 1 if the case has too few trials to tell.";
 /// Maximum width of a reason.

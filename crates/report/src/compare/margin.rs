@@ -1,4 +1,4 @@
-//! Answer to the question if the second side is no worse than the first by more than a margin.
+//! Answer to whether the second side is worse than the first by more than a margin.
 
 use model::statistics::{Difference, WithinMargin, newcombe, no_worse_than};
 use serde_json::{Value, json};
@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 use super::case::CaseChange;
 use crate::format::gain;
 
-/// What the trials show about a margin.
+/// Conclusion from the trials about a margin.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Margin {
     margin: f64,
     /// 95 % interval of the difference of the pass rates, second − first.
     ci95: Option<[f64; 2]>,
     pub(super) verdict: WithinMargin,
-    /// True if the interval is about these cases only, and not about others like them.
+    /// True if the interval is only about these cases, not about others like them.
     is_of_these_cases: bool,
 }
 
 impl Margin {
-    /// Reads the answer from the interval over cases, which holds for other cases like these. If that does not decide
-    /// it, reads it from the interval over the trials of these cases. Undecided trials count against every answer.
+    /// Reads the answer from the interval over cases, which holds for other cases like these. If that interval does not
+    /// decide it, uses the interval over the trials of these cases. Undecided trials count against every answer.
     pub(super) fn of(cases: &[CaseChange], margin: f64) -> Self {
         let answer = |ci95: Option<[f64; 2]>, is_of_these_cases: bool| Self {
             margin,
@@ -70,7 +70,7 @@ impl Margin {
     }
 }
 
-/// Returns the interval over cases, paired. Its ends differ in how undecided trials count.
+/// Returns the interval over paired cases. Undecided trials count differently for its two ends.
 fn over_cases(cases: &[CaseChange]) -> Option<[f64; 2]> {
     let interval = |end: usize| {
         let gains: Vec<f64> = cases.iter().filter_map(|case| Some(case.gain()?[end])).collect();

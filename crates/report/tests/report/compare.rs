@@ -408,7 +408,7 @@ fn the_p_values_of_many_cases_are_adjusted() {
     let comparison = Comparison::of(&rows([5, 5, 3], OLD), &rows([0, 0, 3], RUN), THRESHOLD);
     let json = comparison.to_json();
     let close = |value: &Value, expected: f64| (value.as_f64().unwrap() - expected).abs() < 1e-4;
-    // Each of 2 in 252; the third cannot reach 5 % divided by three, so it does not count.
+    // Two cases with p = 2/252 each; the third cannot reach 5 % divided by three, so it does not count.
     for (case, factor) in [(0, 2.0), (1, 2.0)] {
         assert!(close(&json["cases"][case]["p_value"], 2.0 / 252.0), "{}", json["cases"]);
         assert!(close(&json["cases"][case]["adjusted_p_value"], factor * 2.0 / 252.0), "{}", json["cases"]);

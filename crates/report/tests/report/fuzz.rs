@@ -1,4 +1,4 @@
-//! Reports of damaged records: an edited record, or events of another version.
+//! Reports on damaged records: an edited record, or events from another version.
 
 use model::Envelope;
 use report::{REPORTS, ReporterOptions};

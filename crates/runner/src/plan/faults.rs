@@ -38,7 +38,7 @@ impl Planner<'_> {
     }
 }
 
-/// Returns the reason why faults do not reach the model requests of an agent, and what to do.
+/// Returns the reason why faults do not reach an agent's model requests, and what to do about it.
 fn model_refusal(agent: &dyn Agent, model: &ModelChoice) -> Option<(String, String)> {
     let description = agent.description();
     let name = agent.name();

@@ -45,7 +45,7 @@ pub struct Settings {
     pub idle_warn_ms: u64,
     /// Time that an agent gets to stop when it is asked to, in milliseconds.
     pub stop_grace_ms: u64,
-    /// Use of the gateway for models of vendors.
+    /// Use of the gateway for vendors' models.
     pub gateway: GatewayMode,
     /// Secrets in addition to those of the environment: keys and headers of the configuration.
     pub secrets: Secrets,
@@ -131,7 +131,7 @@ pub struct SandboxSettings {
     pub setup_timeout_ms: u64,
     /// Isolation of processes, for kinds of sandboxes that isolate them.
     pub isolation: sandbox::SandboxOptions,
-    /// Canaries of trials whose case does not say.
+    /// Canaries for cases that do not set them.
     pub canaries: Option<Canaries>,
     /// Network policy that the run or the project sets.
     pub network: Option<NetworkPolicy>,

@@ -170,7 +170,7 @@ impl Attempt<'_> {
         };
         let events = Box::new(self.events.clone());
         let turn = Turn::new(events, Arc::clone(&self.limits), responder, resolver, Arc::clone(activity), stopping);
-        // A disk that is full on purpose is the agent's to cope with.
+        // The agent must cope with a disk that is full on purpose.
         let is_limited = self.planned.case.faults.iter().any(|fault| fault.action.kind() == FaultKind::DiskFull);
         turn.paid_by(pricing).on_disk(sandbox.map(Sandbox::work).filter(|_| !is_limited))
     }

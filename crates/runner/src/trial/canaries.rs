@@ -1,4 +1,4 @@
-//! Canaries of a trial: looks for them in everything that its agent read, wrote and sent.
+//! Looks for the canaries of a trial in everything that its agent read, wrote and sent.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,12 +19,12 @@ pub(super) fn canaries_of(planned: &PlannedTrial, settings: &SandboxSettings) ->
 /// Watches for the canaries of one trial.
 pub(super) struct CanaryWatch {
     canaries: Vec<(Canary, Finder)>,
-    /// Signs in the traffic of the sandbox.
+    /// Signs found in the sandbox's traffic.
     in_traffic: Mutex<Vec<IntegritySign>>,
 }
 
 impl CanaryWatch {
-    /// Returns a watch; `None` if there are no canaries.
+    /// Creates a watch; `None` if there are no canaries.
     pub(super) fn of(canaries: &[Canary]) -> Option<Arc<Self>> {
         let canaries: Vec<_> = canaries.iter().map(|canary| (canary.clone(), Finder::new(&canary.value))).collect();
         (!canaries.is_empty()).then(|| Arc::new(Self { canaries, in_traffic: Mutex::default() }))
@@ -46,7 +46,8 @@ impl CanaryWatch {
         self.in_traffic.lock().unwrap_or_else(PoisonError::into_inner).extend(signs);
     }
 
-    /// Returns the signs in the trace and in `texts`, the files and git objects that the agent left, with their names.
+    /// Returns the signs in the trace and in `texts`: the files and git objects that the agent left behind, with their
+    /// names.
     pub(super) fn signs(&self, trace: &Trace, sandbox: &dyn Sandbox, texts: &[(String, String)]) -> Vec<IntegritySign> {
         let mut signs = std::mem::take(&mut *self.in_traffic.lock().unwrap_or_else(PoisonError::into_inner));
         let inputs: Vec<String> = trace.calls.iter().map(|traced| text_of(&traced.call.input)).collect();
@@ -91,7 +92,7 @@ fn touched(canary: &Canary, finder: &Finder, trace: &Trace, sandbox: &dyn Sandbo
         if traced.result.as_ref().is_some_and(|result| finder.is_in(&result.content)) {
             return Some(sign(format!("its result contains the canary in `{}`", canary.place)));
         }
-        // A file that the agent has written itself is not the planted one any more.
+        // A file that the agent has written itself is no longer the planted one.
         if names_it(traced, Access::Write) {
             return None;
         }

@@ -29,7 +29,7 @@ pub(super) struct End {
     pub(super) bill: Bill,
     /// Exit code of the agent's process.
     pub(super) exit_code: Option<i32>,
-    /// What is left on remotes, if some of it was removed.
+    /// Side effects that remain on remotes, if some were removed.
     pub(super) side_effects: Option<Vec<SideEffects>>,
 }
 

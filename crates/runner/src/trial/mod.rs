@@ -52,7 +52,7 @@ use crate::plan::{Judging, PlannedTrial, RetryOn, Settings};
 use crate::pricing::pricing_of;
 use crate::spending::Spending;
 
-/// Name under which canaries are masked: that of a secret.
+/// Name under which canaries are masked. It marks them as secrets.
 const CANARY_VARIABLE: &str = "CANARY_KEY";
 
 /// State that all trials of a run share.
@@ -380,7 +380,7 @@ impl<'a> Attempt<'a> {
             },
             source_repo: self.shared.settings.sandbox.source_repo.clone(),
             remote: self.shared.settings.sandbox.remote_of(case),
-            // They are for the real remote.
+            // These variables are for the real remote.
             extra_env: match self.uses_real_remote() {
                 true => self.shared.settings.sandbox.extra_env.clone(),
                 false => Vec::new(),

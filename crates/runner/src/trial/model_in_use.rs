@@ -13,7 +13,7 @@ use super::Shared;
 use crate::event_bus::EventSender;
 use crate::plan::{ModelChoice, PlannedTrial};
 
-/// Name of the provider of scripts.
+/// Name of the provider for scripted models.
 const SCRIPTED: &str = "scripted:";
 
 /// A model while a trial uses it.
@@ -23,7 +23,7 @@ pub(super) struct ModelInUse {
     /// The model with the faults of the case, if there are any.
     pub(super) faulty: Option<Arc<FaultyModel>>,
     pub(super) _admission: Option<gateway::Admission>,
-    /// Permission to send requests through the gateway to the model of a vendor.
+    /// Permission to send requests through the gateway to a vendor's model.
     pub(super) observed: Option<gateway::ForwardedAdmission>,
 }
 
@@ -74,8 +74,8 @@ impl ModelInUse {
         Self { endpoint, playback: Some(playback), faulty, _admission: admission, observed: None }
     }
 
-    /// Puts the gateway between the agent and the vendor of its model, if the run observes this traffic. `context` is
-    /// the context of the agent, and gets the new endpoint.
+    /// Puts the gateway between the agent and the vendor of its model, if the run observes this traffic. Sets the new
+    /// endpoint in `context`, the agent's context.
     ///
     /// # Errors
     /// Returns an error if the agent's requests cannot go through the gateway.
@@ -103,7 +103,7 @@ impl ModelInUse {
         Ok(())
     }
 
-    /// Returns the traffic of the agent that the gateway observed.
+    /// Returns the agent's traffic as the gateway observed it.
     pub(super) fn traffic(&self) -> Option<Box<ModelTraffic>> {
         self.observed.as_ref().map(|observed| Box::new(observed.traffic()))
     }
@@ -178,14 +178,14 @@ impl ModelInUse {
 
     /// Records the requests and the problems of a scripted model, which are more precise than the agent's report.
     pub(super) fn record(&self, turn: &mut Turn, ending: &mut Ending) {
-        // The provider did not fail; the agent did not get over the fault.
+        // The provider did not fail; the agent did not recover from the fault.
         if let Ending::ProviderFailed { reason } = ending
             && self.faulty.as_ref().is_some_and(|faulty| faulty.is_broken())
         {
             *ending = Ending::GaveUp { reason: std::mem::take(reason) };
         }
         if let Some(observed) = &self.observed
-            // Some agents wait longer than the trial before they send a failed request again.
+            // Some agents wait longer than the trial's timeout before they repeat a failed request.
             && matches!(ending, Ending::GaveUp { .. } | Ending::Aborted { .. } | Ending::TimedOut { .. })
             && let Some(reason) = observed.failure()
         {

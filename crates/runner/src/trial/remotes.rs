@@ -1,4 +1,4 @@
-//! The end of a trial that uses the real remote: what it created there is removed.
+//! Removes what a trial with the real remote created there, when the trial ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,7 +46,8 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns a line for each branch that existed before and that the trial moved or deleted, because that is not undone.
+/// Returns a line for each branch that existed before and that the trial moved or deleted. These changes are not
+/// undone.
 fn moved_branches(change: &RepositoryChange) -> Vec<String> {
     let nothing = BTreeMap::new();
     let branches = |remote: Option<&RemoteState>| {

@@ -189,7 +189,7 @@ pub(super) struct Surroundings {
     shown: Vec<PathBuf>,
     network: Network,
     served: Option<ServedPorts>,
-    /// Folder of the programs that fail on purpose, and the one in which they count.
+    /// Folder of the programs that fail on purpose, and the folder in which they count their runs.
     fault_programs: Option<PathBuf>,
     fault_runs: Option<PathBuf>,
     /// Files and folders that cannot be changed.
@@ -226,7 +226,7 @@ impl Confined {
         Self { confinement, own: Mutex::new(own) }
     }
 
-    /// Adds the faults of later processes.
+    /// Adds the faults, for processes that start later.
     pub(super) fn add_faults(&self, faults: &SandboxFaults) {
         let mut own = self.lock();
         own.fault_programs = faults.readable().map(Path::to_owned);

@@ -1,4 +1,4 @@
-//! Collects what an agent left in a sandbox, and compares it with the state before.
+//! Collects what an agent left in a sandbox, and compares it with the initial state.
 
 use std::fs;
 use std::path::Path;
@@ -59,7 +59,7 @@ impl LocalSandbox {
             let left = if now.is_none() {
                 Unchanged::Gone
             } else if baseline.files.is_repository(now.as_ref()) {
-                // If no file changed either, `git status` gives the same output as before.
+                // If no file changed either, the output of `git status` is the same as before.
                 let status = status.as_ref().or(baseline.files.status.as_ref());
                 Unchanged::Repository(status.filter(|_| changes.is_whole && changes.files.is_empty()).cloned())
             } else {
@@ -108,7 +108,7 @@ impl LocalSandbox {
         })
     }
 
-    /// Returns the contents of the new objects of git.
+    /// Returns the contents of the new git objects.
     pub(super) async fn new_objects(&self) -> Option<(String, String)> {
         let before = self.baseline.files.repository.as_ref()?;
         let (work, deadline) = (self.work.clone(), self.deadline());
@@ -137,7 +137,7 @@ impl LocalSandbox {
         Ok(change)
     }
 
-    /// Runs git only for unknown parts, because starting a process takes longer than everything else here.
+    /// Runs git only for the parts that are unknown, because starting a process takes longer than everything else here.
     async fn state_after(
         &self,
         now: &GitState,

@@ -1,4 +1,4 @@
-//! Comparison of addresses of remotes, and the names under which a service knows them.
+//! Comparison of remote addresses, and the names under which a service knows the repositories.
 
 use std::path::Path;
 
@@ -22,13 +22,13 @@ pub(super) fn place(address: &str) -> Option<String> {
     Some(format!("{}/{}", host.to_ascii_lowercase(), path.strip_suffix(".git").unwrap_or(path)))
 }
 
-/// Returns the path of a folder's address.
+/// Returns the path in the address of a folder.
 pub(super) fn folder(address: &str) -> Option<&str> {
     let address = address.trim();
     is_folder(address).then(|| address.strip_prefix("file://").unwrap_or(address).trim_end_matches('/'))
 }
 
-/// Returns the spellings of a folder's address that a program may use: as written, and without links and `..`.
+/// Returns the spellings that a program may use for the address of a folder: as written, and without links and `..`.
 pub(super) fn folders(address: &str) -> Vec<String> {
     let Some(folder) = folder(address) else { return Vec::new() };
     let real = Path::new(folder).canonicalize().ok().map(|real| real.to_string_lossy().into_owned());
@@ -46,8 +46,8 @@ pub(super) fn is_same(one: &str, other: &str) -> bool {
     }
 }
 
-/// Returns the service of an address, if it is a known one, with its host and the project's name there. Other addresses
-/// have a name that the stand-ins of all services use.
+/// Returns the service of an address, if it is a known one, with its host and the project's name there. For other
+/// addresses, the stand-ins of all services use the same name.
 pub(super) fn project(address: &str) -> (Option<ForgeKind>, Option<String>, String) {
     if let Some(Forge { kind, host, project }) = Forge::of(address) {
         return (Some(kind), Some(host), project);

@@ -5,8 +5,8 @@
 //! <sandbox>/bin/           stand-ins for `gh`, `glab` and git's transports; `service` is the socket of the harness
 //! ```
 //!
-//! The agent sees the address of the source repository. What it pushes there arrives in the copy, and pull requests are
-//! recorded in this process, where the agent can only add to them as it could at the real service.
+//! The agent sees the address of the source repository. Whatever it pushes there arrives in the copy. Pull requests are
+//! recorded in this process, where the agent can change them only in the ways that the real service allows.
 
 mod address;
 mod programs;
@@ -35,10 +35,10 @@ pub(super) const BIN: &str = "bin";
 /// Name of the socket within the folder of programs.
 const SERVICE: &str = "service";
 
-/// Files and folders with which an agent changes what the copy does or contains.
+/// Files and folders through which an agent could change what the copy does or contains.
 const SETTINGS: [&str; 3] = ["hooks", "objects/info/alternates", "info/grafts"];
 
-/// Script that prints the branches with their commits, and the commits that exist.
+/// Script that prints the branches with their commits, and those of the commits that exist.
 const BRANCHES: &str = r#"
 g for-each-ref --format='%(objectname) %(refname:strip=2)' refs/heads
 echo
@@ -71,7 +71,7 @@ impl RemoteCopy {
         Ok(copy)
     }
 
-    /// Creates the folder of programs, which use the service of this trial.
+    /// Creates the folder of programs. They use the service of this trial.
     pub(super) async fn install(&self, bin: &Path) -> Result<(), SandboxError> {
         let (to, source, trialrun) = (bin.to_owned(), Arc::clone(&self.source), self.trialrun.clone());
         blocking(move || {
@@ -93,12 +93,12 @@ impl RemoteCopy {
         self.base.join(BIN)
     }
 
-    /// Returns this program, which the stand-ins start.
+    /// Returns the path of this program, which the stand-ins start.
     pub(super) fn trialrun(&self) -> &Path {
         &self.trialrun
     }
 
-    /// Changes the environment of processes, so that they use the copy and the stand-ins.
+    /// Changes the environment of processes so that they use the copy and the stand-ins.
     pub(super) fn add_to(&self, env: &mut BTreeMap<String, String>) {
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
         let bin = text(self.bin());

@@ -1,9 +1,10 @@
-//! The programs of a trial that stand in for those which would reach the real remote: `gh`, `glab`, git's transports,
+//! Programs in a trial's sandbox that replace those that would reach the real remote: `gh`, `glab`, git's transports,
 //! and `ssh` as git starts it.
 //!
-//! They find everything relative to their own path, so that a copy of a sandbox has them at the same place. Git looks
-//! for its transports in its folder of programs. A folder of links replaces it, because git shows every address as its
-//! configuration rewrites it (`git remote get-url`), and agents read owner and name from there.
+//! They find everything relative to their own path, so they also work in a copy of a sandbox. Git looks for its
+//! transports in its folder of programs, and a folder of links replaces that. Rewriting the address in git's
+//! configuration would not do: `git remote get-url` shows the rewritten address, and agents read owner and name from
+//! it.
 
 use std::fs;
 use std::io;
@@ -12,12 +13,12 @@ use std::path::Path;
 
 use super::{COPY, SERVICE, address};
 
-/// Folder that replaces git's folder of programs, below the folder of programs.
+/// Folder that replaces git's own folder of programs, inside the trial's folder of programs.
 pub(super) const GIT: &str = "git-core";
 /// Folder of the program that git starts instead of `ssh`.
 pub(super) const SSH: &str = "transport";
 
-/// Beginning of the transports: the place of an address, and the repository to use instead.
+/// Beginning of the transports: finds the place of an address, and the repository to use instead.
 const COMMON: &str = r#"#!/bin/sh
 place() {
     case $1 in
@@ -34,7 +35,7 @@ serve() {
 }
 "#;
 
-/// Transport of git for an address with `http://` or `https://`, in git's protocol for such programs.
+/// Git's transport for `http://` and `https://` addresses, in git's protocol for such programs.
 const HTTP: &str = r#"
 [ "$(place "$2")" = @PLACE@ ] || exec @PROGRAMS@/"${0##*/}" "$@"
 while IFS= read -r line; do
@@ -47,7 +48,7 @@ while IFS= read -r line; do
 done
 "#;
 
-/// Program that git starts instead of `ssh`, with a host and a command as the last arguments.
+/// Program that git starts instead of `ssh`. Its last arguments are a host and a command.
 const SSH_PROGRAM: &str = r#"
 host= command=
 for argument; do host=$command command=$argument; done
@@ -66,7 +67,7 @@ const FORGE: &str = r#"#!/bin/sh
 exec @TRIALRUN@ __stand-in @NAME@ "${0%/*}/@SERVICE@" "$@"
 "#;
 
-/// Creates the folder `bin` with all programs. `trialrun` is this program, and `git` git's folder of programs.
+/// Creates the folder `bin` with all programs. `trialrun` is this program, and `git` is git's folder of programs.
 pub(super) fn install(bin: &Path, address: &str, trialrun: &Path, git: &Path) -> io::Result<()> {
     fs::create_dir(bin)?;
     for name in ["gh", "glab"] {

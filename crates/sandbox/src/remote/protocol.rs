@@ -1,4 +1,4 @@
-//! Requests of the stand-in programs to the service of a trial, and its answers: one line of JSON each.
+//! Requests from the stand-in programs to the service of a trial, and its answers: one line of JSON each.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum size of a request, in bytes.
 pub(super) const MAX_REQUEST: usize = 1 << 20;
 
-/// Maximum size of an answer that a program reads, in bytes.
+/// Maximum number of bytes of an answer that a program reads.
 const MAX_RESPONSE: u64 = 64 << 20;
 
 /// Time after which a program stops waiting for an answer.
@@ -68,7 +68,7 @@ pub enum Response {
     Item(Item),
     /// The request was recorded.
     Recorded,
-    /// The service refuses the request.
+    /// The service refused the request.
     Refused {
         /// Reason.
         reason: String,
@@ -159,7 +159,7 @@ pub struct Item {
     pub draft: Draft,
 }
 
-/// Changes of an item. Absent ones leave it as it is.
+/// Changes to an item. Absent fields leave it unchanged.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ItemChange {
@@ -171,7 +171,7 @@ pub struct ItemChange {
     pub base: Option<String>,
     /// New state.
     pub state: Option<ItemState>,
-    /// True if it is not ready for review.
+    /// True if the item is not ready for review.
     pub is_draft: Option<bool>,
     /// Comment to add.
     pub comment: Option<String>,
@@ -183,7 +183,7 @@ pub struct ItemChange {
     pub assignees: Members,
 }
 
-/// Changes of a list of names.
+/// Changes to a list of names.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Members {

@@ -1,5 +1,5 @@
-//! The service of a trial: the review requests and issues that its agent created with the stand-in programs. They are
-//! kept in this process, so the agent cannot edit them, and each request of the agent is limited.
+//! The service of a trial: keeps the review requests and issues that its agent creates with the stand-in programs. They
+//! are kept in this process, so the agent cannot edit them directly, and each of its requests is limited.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use super::protocol::{Draft, Item, ItemChange, ItemKind, ItemState, MAX_REQUEST,
 use super::source::RemoteSource;
 use crate::git_state;
 
-/// Maximum number of items and of unsupported commands of a trial.
+/// Maximum number of items, and of recorded unsupported commands, in a trial.
 const MOST: usize = 200;
 
-/// Maximum size of all texts of a trial, in bytes.
+/// Maximum total size of the texts of a trial, in bytes.
 const MOST_TEXT: usize = 8 << 20;
 
 /// Maximum length of a recorded command, in characters.
@@ -41,7 +41,7 @@ struct Shared {
     host: Option<String>,
     project: String,
     default_branch: Option<String>,
-    /// The bare copy, whose branches are the ones that a review request can have.
+    /// The bare copy. A review request can only use its branches.
     copy: PathBuf,
     state: Mutex<State>,
 }
@@ -50,7 +50,7 @@ struct Shared {
 struct State {
     items: Vec<Item>,
     unsupported: Vec<String>,
-    /// Size of all texts that were accepted.
+    /// Total size of the accepted texts.
     text: usize,
 }
 
@@ -62,7 +62,7 @@ impl Service {
         Self { shared: Arc::new(shared), serving: Mutex::default() }
     }
 
-    /// Listens at `socket`, which must not exist yet, until this is dropped.
+    /// Listens at `socket`, which must not exist yet, until the service is dropped.
     pub(super) fn listen(&self, socket: &Path) -> io::Result<()> {
         let (_folder, short) = crate::supervise::short_path(socket)?;
         let listener = UnixListener::bind(short)?;
@@ -183,7 +183,7 @@ impl Shared {
             return Err(format!("the stand-in holds at most {MOST} review requests and issues"));
         }
         state.take(size)?;
-        // GitHub counts both together.
+        // GitHub numbers both together.
         let counts = |item: &&Item| program == Program::Gh || item.draft.kind == draft.kind;
         let number = state.items.iter().filter(counts).count() as u64 + 1;
         let place = match (program, is_review) {
@@ -200,7 +200,7 @@ impl Shared {
         Ok(item)
     }
 
-    /// Checks that the branches of a review request are on the remote.
+    /// Checks that the branches of a review request exist on the remote.
     fn check_branches(&self, draft: &Draft) -> Result<(), String> {
         let (Some(head), Some(base)) = (&draft.head, &draft.base) else {
             return Err("a review request needs a head and a base branch".to_owned());

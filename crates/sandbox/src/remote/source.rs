@@ -1,4 +1,4 @@
-//! The source repository of a run, as it was when the first trial needed it.
+//! The source repository of a run, in the state in which the first trial needed it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use crate::unpack;
 /// A bare copy of a source repository, from which each trial gets its own.
 #[derive(Debug)]
 pub(crate) struct RemoteSource {
-    /// Address, as the user wrote it.
+    /// Address as the user wrote it.
     pub(super) address: String,
-    /// Spellings of a folder's address.
+    /// Spellings of the address, if it is a folder.
     pub(super) folders: Vec<String>,
-    /// Bare copy, to which no agent has access in `isolated`.
+    /// Bare copy. In `isolated`, agents do not have access to it.
     pub(crate) bare: PathBuf,
     items: Vec<Item>,
     /// Branches, with their commits.
@@ -31,7 +31,8 @@ pub(crate) struct RemoteSource {
 }
 
 impl RemoteSource {
-    /// Copies it into the empty directory `to`. The files are real copies: an agent could write to one that is shared.
+    /// Copies it into the empty directory `to`. The files are real copies, because an agent could write to a shared
+    /// file.
     pub(super) fn copy(&self, to: &Path) -> Result<(), SandboxError> {
         unpack::unpack(&self.bare, &self.items, to).map_err(SandboxError::io("copy the remote to", to))
     }

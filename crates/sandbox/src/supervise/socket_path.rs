@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Returns a path to the socket that is short enough for the system, and the folder that must stay open for it.
+/// Returns a path to the socket that is short enough for the system, and the folder that must stay open while it is
+/// used.
 #[cfg(target_os = "linux")]
 pub(crate) fn short_path(socket: &Path) -> io::Result<(File, PathBuf)> {
     use std::os::fd::AsRawFd;
@@ -16,7 +17,7 @@ pub(crate) fn short_path(socket: &Path) -> io::Result<(File, PathBuf)> {
     Ok((folder, path))
 }
 
-/// Same, on systems where a path cannot begin at an open folder.
+/// The same for systems where a path cannot begin at an open folder.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn short_path(socket: &Path) -> io::Result<(File, PathBuf)> {
     let missing = || io::Error::from(io::ErrorKind::InvalidInput);

@@ -35,7 +35,7 @@ pub struct Defaults {
     pub reruns: Option<Setting<u64>>,
     /// Kind of sandbox.
     pub sandbox: Option<Setting<String>>,
-    /// Use of the gateway for models of vendors.
+    /// Use of the gateway for vendors' models.
     pub gateway: Option<Setting<GatewayMode>>,
 }
 

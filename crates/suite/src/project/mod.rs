@@ -68,7 +68,7 @@ pub struct Project {
     pub providers: Vec<ProviderLimits>,
     /// Kind of sandbox that may replace the chosen one.
     pub sandbox_fallback: Option<String>,
-    /// Canaries of trials whose case does not say.
+    /// Canaries for cases that do not set them.
     pub canaries: Option<Canaries>,
     /// Isolation of the processes of sandboxes.
     pub isolation: IsolationChoice,

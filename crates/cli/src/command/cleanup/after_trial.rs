@@ -1,4 +1,4 @@
-//! Removal at the end of a trial, while the run continues.
+//! Cleanup at the end of a trial, while the run continues.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,10 +10,10 @@ use runner::cleanup::{Cleaned, RemoteCleaner};
 use super::remover::{Removal, Remover};
 use crate::terminal::Terminal;
 
-/// Removes what a trial created on real remotes, as `cleanup` does. The user learns about it at the end of the run.
+/// Removes what a trial created on real remotes, as `cleanup` does. Reports it at the end of the run.
 #[derive(Debug, Default)]
 pub struct AfterTrial {
-    /// Lines about removed and about remaining items, with the number of trials.
+    /// Lines about removed items and about remaining ones, with the number of trials.
     lines: Mutex<BTreeMap<String, usize>>,
 }
 

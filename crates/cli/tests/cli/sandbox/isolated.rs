@@ -90,7 +90,7 @@ async fn shell(sandbox: &dyn Sandbox, script: &str) -> String {
     output(sandbox, "/bin/sh", &["-c", script]).await
 }
 
-/// Between two messages, processes of the agent run while commands about a reply work in a copy.
+/// Between two messages, the agent's processes run while the commands of assertions about a reply work in a copy.
 #[tokio::test]
 async fn a_process_of_the_agent_does_not_see_the_copy_of_commands() {
     let machine = Machine::new();

@@ -252,7 +252,7 @@ fn tool_call(id: &str, call: &str, name: &str, input: &Value) -> Value {
         None => (None, name),
     };
     let (kind, key) = match input {
-        // The arguments of a function that are not valid JSON are text, too.
+        // Function arguments that are not valid JSON are text too.
         Value::String(text) if !text.starts_with("{\"") => ("custom_tool_call", "input"),
         _ => ("function_call", "arguments"),
     };

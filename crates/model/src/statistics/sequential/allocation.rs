@@ -5,7 +5,7 @@
 pub struct OpenDecision {
     /// Largest of its e-values: the evidence for the statement that is nearest to being shown.
     pub e_value: f64,
-    /// E-value that decides, 1/α.
+    /// E-value that is enough for a decision, 1/α.
     pub enough: f64,
     /// Number of trials, or rounds, so far.
     pub trials: u64,
@@ -22,8 +22,8 @@ const PRIOR_GROWTH: f64 = 0.1;
 /// The logarithm of an e-value grows by about the same amount with each trial (Kelly 1956; Breiman 1961), so a decision
 /// is expected to need (ln enough − ln e) / growth further trials. The growth is the mean so far, ln e / trials, with one
 /// assumed trial that gained a tenth of the needed evidence. A decision that gains nothing becomes ever more expensive,
-/// so others get their turn, and the order depends on nothing but the arguments. This choice affects only the cost: an
-/// e-process stays valid for any rule that decides by past results which trial is next.
+/// so others get their turn, and the order depends only on the arguments. This choice affects only the cost: an
+/// e-process stays valid for any rule that uses past results to choose the next trial.
 ///
 /// An unknown cost counts as the largest known one. If two decisions cost the same, the one with fewer trials comes
 /// first, then the one that is listed first.

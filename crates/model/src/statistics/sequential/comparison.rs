@@ -1,4 +1,4 @@
-//! Comparison of two arms or runs by matched pairs of trials, after every round.
+//! Comparison of two arms or runs by matched pairs of trials, evaluated after every round.
 
 use std::iter::Sum;
 use std::ops::Add;
@@ -62,9 +62,9 @@ impl Sum for Pairs {
 /// the e-value is that of McNemar's (1947) question with a beta mixture: is a differing pair likelier than one half to
 /// be better?
 ///
-/// **Why the false-alarm rate holds for several cases.** Look after complete rounds: one pair of every case. The trials
-/// of a round are independent, so for one κ the mean of the round's product is Π(1 − κ + κ(1 + dᵢ)/(1 + m)), where dᵢ is
-/// the true difference of case i. By the inequality of arithmetic and geometric means this is at most
+/// **Why the false-alarm rate holds for several cases.** Decide only after full rounds: one pair of every case. The
+/// trials of a round are independent, so for one κ the mean of the round's product is Π(1 − κ + κ(1 + dᵢ)/(1 + m)),
+/// where dᵢ is the true difference of case i. By the inequality of arithmetic and geometric means this is at most
 /// (1 − κ + κ(1 + d)/(1 + m))^cases, where d is the mean of the dᵢ, and so at most 1 if d ≤ m. The product is a
 /// non-negative supermartingale over rounds, and so is the average over κ, and Ville's inequality (1939) applies. The
 /// cases may differ in difficulty and in the effect: the statement is about their mean difference, with equal weights.
@@ -113,7 +113,7 @@ pub struct Comparison {
     pub max_pairs: u64,
 }
 
-/// Result of looking at a comparison.
+/// State of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonDecision {
@@ -132,10 +132,10 @@ pub enum ComparisonDecision {
 }
 
 impl Comparison {
-    /// Decides if the arms differ, after any number of rounds. Each case is given with its pairs. The cases are pooled,
-    /// so the result holds for these cases. For a statement about other cases like these, count each case once: use
-    /// [`e_above`](super::e_above) with a limit of one half and, for each case, the direction of its first differing
-    /// pair.
+    /// Decides whether the arms differ, after any number of rounds. Each case is given with its pairs. The cases are
+    /// pooled, so the result holds for these cases. For a statement about other cases like these, count each case once:
+    /// use [`e_above`](super::e_above) with a limit of one half and, for each case, the direction of its first
+    /// differing pair.
     ///
     /// All statements are read off one confidence sequence, so the probability that any of them is ever wrong is at
     /// most `alpha`. Between complete rounds, when cases differ in their number of pairs, the result is `Continue`.
@@ -151,7 +151,7 @@ impl Comparison {
         })
     }
 
-    /// Decides if the first arm is no worse than the second by more than the margin, like [`Comparison::decide`].
+    /// Decides whether the first arm is no worse than the second by more than the margin, like [`Comparison::decide`].
     pub fn decide_no_worse(&self, cases: &[Pairs]) -> ComparisonDecision {
         self.read(cases, |[low, high]| {
             if low > -self.margin {

@@ -1,16 +1,16 @@
-//! Contract about a pass rate, tested after every trial.
+//! A contract about a pass rate, tested after every trial.
 
 use serde::{Deserialize, Serialize};
 
 use super::e_process::{e_above, e_below};
 
-/// Probability of a decision below which further trials are a waste.
+/// Probability of a decision below which further trials are wasteful.
 const FUTILE: f64 = 0.05;
 
 /// Contract that a pass rate is at least some value, with the limits of its test.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Contract {
-    /// Pass rate that is required.
+    /// Required pass rate.
     pub at_least: f64,
     /// Width of the range below the required rate in which either decision is acceptable. The contract is met once
     /// the rate is shown to be above `at_least - indifference`, and violated once it is shown to be below `at_least`.
@@ -22,7 +22,7 @@ pub struct Contract {
     pub max_trials: u64,
 }
 
-/// Result of looking at the trials of a contract.
+/// State of a contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
@@ -37,7 +37,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// True if the contract needs no more trials.
+    /// True if the contract does not need more trials.
     pub fn is_final(self) -> bool {
         self != Self::Continue
     }
@@ -113,7 +113,7 @@ impl Contract {
         }
     }
 
-    /// Returns the e-value that decides.
+    /// Returns the e-value that is enough for a decision.
     pub fn enough(&self) -> f64 {
         (1.0 / self.alpha.max(0.0)).min(f64::MAX)
     }

@@ -15,14 +15,14 @@ pub struct Forecast {
     pub futility: f64,
     /// Mean number of trials.
     pub mean_trials: f64,
-    /// Smallest number of trials after which at least half of all runs have stopped.
+    /// Smallest number of trials after which at least half of all runs stop.
     pub median_trials: u64,
 }
 
 impl Contract {
-    /// Computes exactly how a run that looks after every trial ends if the true pass rate is `rate`, by following the
-    /// probability of each number of passed trials. Takes time proportional to the cube of `max_trials`: below a second
-    /// for a few hundred.
+    /// Computes exactly how a run that decides after every trial ends if the true pass rate is `rate`, by following the
+    /// probability of each number of passed trials. Takes time proportional to the cube of `max_trials`: less than a
+    /// second for a few hundred.
     pub fn forecast(&self, rate: f64) -> Forecast {
         let rate = if rate.is_nan() { 0.0 } else { rate.clamp(0.0, 1.0) };
         let bounds = self.bounds();

@@ -1,12 +1,12 @@
-//! Sequential inference: figures that stay valid if you look after every trial and stop whenever you like.
+//! Sequential inference: figures that stay valid if you look at the results after every trial and stop at any time.
 //!
 //! A p-value or an interval for a fixed number of trials is wrong if the results decide when to stop. Everything here is
 //! based on *e-processes* instead: numbers that start at 1 and that are unlikely ever to become large if the null
 //! hypothesis is true. The probability that an e-process *ever* reaches 1/α is at most α (Ville 1939), for any number
-//! of looks and any rule of stopping.
+//! of looks and any stopping rule.
 //!
 //! Count the trials in the order in which they were started, up to the first one that is still running. With parallel
-//! trials, passes often end before failures, such as timeouts. Counting whatever has ended would see too many passes.
+//! trials, passes often end before failures, such as timeouts. Counting whatever has ended would count too many.
 
 mod allocation;
 mod comparison;

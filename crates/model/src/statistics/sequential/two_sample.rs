@@ -9,9 +9,9 @@ const STEPS: u32 = 16;
 /// is at most that of the second arm. `block` is the number of trials of each arm in a block, and `passed` the number of
 /// passed trials of each arm in `blocks` complete blocks.
 ///
-/// **Formula.** For rates a > b of the alternative, and their mean m weighted by the block, the product over trials of
-/// the probability of their result at a or b, divided by that at m (Turner, Ly and Grünwald 2024); averaged over a grid
-/// of 16 means and 16 differences.
+/// **Formula.** For rates a > b of the alternative, and their mean m weighted by the block: the product, over all
+/// trials, of the probability of the result at a or b, divided by that at m (Turner, Ly and Grünwald 2024). It is
+/// averaged over a grid of 16 means and 16 differences.
 ///
 /// **Why the false-alarm rate holds.** For true rates p and r of the arms, the mean factor of a trial of the first arm
 /// is x = 1 + (p − m)(a − m)/(m(1 − m)), and of the second y = 1 − (r − m)(m − b)/(m(1 − m)); neither is negative. A block
@@ -19,9 +19,10 @@ const STEPS: u32 = 16;
 /// is s + t + s(a − m)(p − r)/(m(1 − m)). So the mean is at most 1 if p ≤ r, for all rates of the null hypothesis. The
 /// product is a supermartingale over blocks, and Ville's inequality (1939) applies.
 ///
-/// Look after complete blocks only, and choose the block before the first trial. For several cases, multiply the
-/// e-values of the cases: their trials are independent. The product tests that the first arm is no better in *any*
-/// case. If both arms run the same cases, [`e_difference_above`](super::e_difference_above) tests the mean difference.
+/// Look at the results only after complete blocks, and choose the block before the first trial. For several cases,
+/// multiply the e-values of the cases: their trials are independent. The product tests that the first arm is no better
+/// in *any* case. If both arms run the same cases, [`e_difference_above`](super::e_difference_above) tests the mean
+/// difference.
 pub fn e_two_samples(passed: [u64; 2], blocks: u64, block: [u64; 2]) -> f64 {
     let [s, t] = block.map(|trials| trials as f64);
     if block.contains(&0) {

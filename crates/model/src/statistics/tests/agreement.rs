@@ -4,7 +4,7 @@ use crate::statistics::{Agreement, Chance};
 
 const ROUNDS: u32 = 3_000;
 
-/// Judge that says the truth with these probabilities about trials that pass and that fail.
+/// Judge that is right with these probabilities about trials that pass and trials that fail.
 struct Judge {
     tpr: f64,
     tnr: f64,
@@ -64,7 +64,7 @@ fn the_interval_of_a_corrected_pass_rate_covers_95_percent() {
             let judge = Judge { tpr, tnr };
             let (mut covered, mut defined, mut off) = (0, 0, 0.0);
             for _ in 0..ROUNDS / 2 {
-                // Half of the labelled trials pass for the human.
+                // The human passes half of the labelled trials.
                 let agreement = judge.labelled(&mut chance, labels, 0.5);
                 let passed = (0..trials).filter(|_| {
                     let passes = chance.unit() < rate;

@@ -10,7 +10,7 @@ use crate::statistics::{
 
 /// Number of simulated runs.
 const RUNS: u64 = 10_000;
-/// Number of trials of a run, with a look after each.
+/// Number of trials in a run, with a look at the results after each.
 const LOOKS: u64 = 100;
 
 /// Values of a function, each computed once.
@@ -26,8 +26,8 @@ impl<K: Copy + Eq + Hash, V: Copy, F: Fn(K) -> V> Table<K, V, F> {
     }
 }
 
-/// Values of a function of the passed and failed trials, each computed once. A table lookup is what makes 10,000 runs of
-/// 100 looks affordable without optimisation.
+/// Values of a function of the passed and failed trials, each computed once. The table makes 10,000 runs of 100 looks
+/// affordable without optimisation.
 struct Grid<V, F>(Vec<Option<V>>, u64, F);
 
 impl<V: Copy, F: Fn(u64, u64) -> V> Grid<V, F> {
@@ -40,7 +40,7 @@ impl<V: Copy, F: Fn(u64, u64) -> V> Grid<V, F> {
     }
 }
 
-/// Returns the share of runs for which something is ever seen, given the passed and failed trials so far.
+/// Returns the share of runs in which a condition on the passed and failed trials so far is ever true.
 fn ever(seed: u64, rate: impl Fn(u64, u64) -> f64, mut is_seen: impl FnMut(u64, u64) -> bool) -> f64 {
     let mut chance = Chance::new(seed);
     let mut run = || {
@@ -82,7 +82,7 @@ fn confidence_sequences_cover_95_percent_under_peeking_and_fixed_intervals_do_no
     }
 }
 
-/// Results of runs of a contract: the share of each decision, and the median number of trials.
+/// Results of a contract's runs: the share of each decision, and the median number of trials.
 fn decided(seed: u64, contract: &Contract, rate: f64) -> (f64, f64, u64) {
     let mut decisions = Grid::new(contract.max_trials, |passed, failed| contract.decide(passed, failed));
     let mut chance = Chance::new(seed);

@@ -47,8 +47,8 @@ pub struct CompareArgs {
     /// project's, else 0.05]
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     threshold: Option<f64>,
-    /// Also decide if the pass rate is no worse by more than this share, from 0 to 1; exit with 1 if it is worse by more,
-    /// and with 3 if the trials show neither
+    /// Also decide whether the pass rate fell by at most this share, from 0 to 1; exit with 1 if it fell by more, and with
+    /// 3 if there are too few trials to tell
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     no_worse_than: Option<f64>,
     /// Output format

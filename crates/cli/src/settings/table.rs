@@ -163,7 +163,7 @@ pub static SETTINGS: [Setting; 51] = [
         .variables(&["TRIALRUN_BASE_URL"], |args, text| put(&mut args.arms.base_url, Ok(text.to_owned()))),
     Setting::new(
         "gateway",
-        "Way of agent CLIs to the vendor of their model: directly (`off`), or through the gateway, which counts (`observe`)",
+        "How agent CLIs reach the vendor of their model: directly (`off`), or through the gateway, which counts (`observe`)",
         |used| json!(used.run.gateway.name()),
     )
     .flag("--gateway", |args| args.arms.gateway.is_some())

@@ -11,14 +11,13 @@
 //! use std::sync::Arc;
 //!
 //! use model::{
-//!     AssertionScope, Arguments, AssertionSpec, Case, Collected, Ending, Evidence, Excerpt, Limits, Node, Source,
-//! Span,
+//!     AssertionScope, Arguments, AssertionSpec, Case, Collected, Ending, Evidence, Excerpt, Limits, Node, Source, Span,
 //!     Spanned, Status, Trace,
 //! };
 //! use serde_json::json;
 //! use trialrun_grade::{Context, compile, grade};
 //!
-//! The case's `contains: hello` assertion.
+//! // The case's `contains: hello` assertion.
 //! let hello = Node::from_json(&json!("hello"), &Source::new("case.yaml", "contains: hello"));
 //! let mut case = Case::new("greeting", Excerpt::of_file("case.yaml"));
 //! case.assertions.push(AssertionSpec {

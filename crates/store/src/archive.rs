@@ -5,7 +5,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
-use model::Envelope;
+use model::{Envelope, Event};
 use serde::{Deserialize, Serialize};
 
 use crate::{RunFilter, Store, StoreError, StoredEvent, Verification};
@@ -167,7 +167,8 @@ fn append<R: BufRead>(store: &mut dyn Store, run: &str, lines: &mut Lines<R>) ->
             return Ok(end);
         }
         let envelope: Envelope = serde_json::from_str(line).map_err(|error| unknown(line, &error))?;
-        if &*envelope.run != run {
+        let is_of_run = &*envelope.run == run && !matches!(&envelope.event, Event::RunStarted(info) if info.id != run);
+        if !is_of_run {
             return Err(ArchiveError::Damaged(format!("event {} belongs to another run", envelope.seq)));
         }
         batch.push(envelope);

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use model::{CaseResults, TrialId, TrialRecord, TrialRow, WITHOUT_SKILL};
 
 use crate::columns;
+use crate::plain::clean;
 
 /// The cases whose names include the arm and the repetition, because they ran under several arms or repeatedly.
 #[derive(Debug, Clone, Default)]
@@ -91,7 +92,8 @@ impl Names {
         if needs.repetition {
             name.push_str(&format!("#{repetition}"));
         }
-        name
+        // A record that comes from elsewhere may have any characters in its names.
+        if name.chars().any(char::is_control) { clean(&name).replace(['\n', '\t'], " ") } else { name }
     }
 }
 

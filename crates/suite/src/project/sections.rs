@@ -77,6 +77,8 @@ pub struct IsolationChoice {
     pub open_files: Option<u64>,
     /// Processor time of one process, in seconds.
     pub cpu_seconds: Option<u64>,
+    /// Image of containers.
+    pub image: Option<String>,
 }
 
 /// Only kind that can replace another one.
@@ -109,6 +111,7 @@ fn isolation(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> I
         network: setting(network, "network", fields),
         require: guarantees(fields, problems),
         visible: visible(fields, root, problems),
+        image: fields.text("image", problems),
         ..IsolationChoice::default()
     };
     let limits = fields.get("limits").and_then(|node| Fields::of(node, "`limits`", problems));

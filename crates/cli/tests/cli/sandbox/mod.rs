@@ -1,4 +1,9 @@
-//! Sandboxes, with real git and real processes. All kinds fulfil one contract.
+//! Sandboxes, with real git and real processes. All kinds fulfil one contract: `contract.rs` for those that are
+//! directories of this machine, and `processes.rs` for all.
 
+mod container;
+mod docker;
 mod isolated;
 mod local;
+mod machine;
+mod podman;

@@ -37,6 +37,7 @@ static DESCRIPTION: Description = Description {
     takes_script: true,
     takes_tools: true,
     takes_config: true,
+    works_remotely: true,
     ..Description::new(
         "subprocess",
         "your program in the sandbox, `subprocess:COMMAND`, which exchanges JSON lines or is run for each message",
@@ -56,6 +57,17 @@ impl Agent for Subprocess {
         let mut problems = Problems::new();
         ProgramConfig::read(config, &mut problems);
         problems
+    }
+
+    fn refuses_remote(&self, argument: Option<&str>, config: Option<&Node>) -> Option<String> {
+        let read = match config {
+            Some(node) => ProgramConfig::read(node, &mut Problems::new()),
+            None => ProgramConfig::from_argument(argument).ok(),
+        };
+        // Other mistakes are reported elsewhere.
+        let keeps_stream = read.is_some_and(|config| config.mode == Mode::Lines);
+        let reason = "its program reads all messages on one stream; write `mode: oneshot`, so that it runs for each";
+        keeps_stream.then(|| reason.to_owned())
     }
 
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

@@ -2,6 +2,7 @@
 //! directories of this machine, and `processes.rs` for all.
 
 mod container;
+mod daytona;
 mod docker;
 mod isolated;
 mod local;

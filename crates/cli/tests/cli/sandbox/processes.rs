@@ -97,6 +97,7 @@ fn request() -> Request {
         ..Fixtures::default()
     };
     Request {
+        name: "suite::case#1".to_owned(),
         fixtures: Arc::new(fixtures),
         skill: None,
         repository: RepositoryDetail::After,

@@ -56,13 +56,6 @@ impl CallIds {
     }
 
     fn is_asked(&self, call: &ToolCall, asked: &[Block]) -> bool {
-        let find = |fits: &dyn Fn(&str) -> bool| {
-            asked.iter().find_map(|block| match block {
-                Block::ToolUse { id, input, .. } if fits(id) => Some(input),
-                _ => None,
-            })
-        };
-        // One call of the model may become several, whose ids begin with the original id.
         let is_other = |block: &Block| match block {
             Block::Other(item) => names_tool(item, &call.raw_name) || has_id(item, &call.id),
             _ => false,
@@ -70,9 +63,11 @@ impl CallIds {
         if asked.iter().any(is_other) {
             return true;
         }
-        let input = find(&|id| call.id == id).or_else(|| find(&|id| call.id.starts_with(id)));
-        input.is_some_and(|input| {
-            call.effect != Effect::Shell || call.input["command"].as_str() == (self.command)(input).as_deref()
+        asked.iter().any(|block| match block {
+            Block::ToolUse { id, input, .. } if is_of(&call.id, id) => {
+                call.effect != Effect::Shell || call.input["command"].as_str() == (self.command)(input).as_deref()
+            }
+            _ => false,
         })
     }
 }
@@ -86,10 +81,14 @@ fn names_tool(item: &Value, name: &str) -> bool {
 
 /// Returns `true` if `id` is the id of `item`, or of a part of it.
 fn has_id(item: &Value, id: &str) -> bool {
-    ["call_id", "id"].iter().filter_map(|key| item[*key].as_str()).any(|of_item| {
-        let rest = id.strip_prefix(of_item).filter(|_| !of_item.is_empty());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
-    })
+    ["call_id", "id"].iter().filter_map(|key| item[*key].as_str()).any(|original| is_of(id, original))
+}
+
+/// Returns `true` if `id` is `original`, or the id of a part of that call: one call that changes several files becomes
+/// several calls, whose ids are the original id, a colon and the path.
+fn is_of(id: &str, original: &str) -> bool {
+    let rest = id.strip_prefix(original).filter(|_| !original.is_empty());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
 }
 
 #[cfg(test)]
@@ -121,6 +120,8 @@ mod tests {
         assert_eq!(forged(&[shell("call_1", "ls"), shell("call_2", "ls")]), ["call_2"]);
         let change = ToolCall::new("call_1:a.txt", "Write", json!({"file_path": "a.txt"}), "m");
         assert_eq!(forged(&[change]), [""; 0], "one call may change several files");
+        let other = ToolCall::new("call_10", "Write", json!({"file_path": "a.txt"}), "m");
+        assert_eq!(forged(&[other]), ["call_10"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::Agent;
 mod source {
     /// The agent, which is its vendor's program.
     pub(super) const CLI: &str = "cli";
-    /// The same, if OpenRouter bills a different amount and there is no better source.
+    /// Costs that the agent's program reported, although OpenRouter bills another amount and no better source exists.
     pub(super) const UNRECONCILED: &str = "cli-unreconciled";
     /// Prices configured by the user.
     pub(super) const PRICING: &str = "pricing-config";

@@ -1,4 +1,4 @@
-//! What an adversary can see: the message, its tools, and the files in its sandbox.
+//! The input of an adversary: the message, its tools, and the files in its sandbox.
 
 use ignore::WalkBuilder;
 use model::{Case, Skill};

@@ -6,7 +6,7 @@ use super::prelude::*;
 use crate::shell;
 
 pub(super) const ASSERTION: Assertion = Assertion::written("recovered", |_| Some(Arc::new(Recovered)))
-    .summary("The agent went on after the faults of its case, and ended normally.")
+    .summary("The agent continued after the faults of its case, and ended normally.")
     .fields(&[TITLE])
     .pass(
         || json!({"id": "recovers", "type": "recovered"}),
@@ -31,9 +31,9 @@ impl Matcher for Recovered {
             let reason = if reports.is_empty() { "the case has no faults" } else { "no fault occurred" };
             return Ok(Verdict::undecided(format!("{reason}, so there was nothing to recover from")));
         }
-        let expected = "an agent that goes on and ends normally";
+        let expected = "an agent that continues and ends normally";
         if evidence.ending != Ending::Finished {
-            let reason = format!("after {}, {}", faults(&met), evidence.ending.describe());
+            let reason = format!("{}, after {}", evidence.ending.describe(), faults(&met));
             return Ok(Verdict::unmet(reason, expected, evidence.ending.describe()));
         }
         if let Some(report) = met.iter().find(|report| !went_on(report, evidence)) {
@@ -43,13 +43,14 @@ impl Matcher for Recovered {
             };
             return Ok(Verdict::unmet(format!("{what}: {}", report.detail), expected, what));
         }
-        Ok(Verdict::met(format!("the agent went on after {}", faults(&met))))
+        let word = if met.len() == 1 { "this fault" } else { "these faults" };
+        Ok(Verdict::met(format!("the agent continued after {word}: {}", faults(&met))))
     }
 }
 
 /// Describes faults in a few words.
 fn faults(met: &[&FaultReport]) -> String {
-    format::few(met.iter().map(|report| report.detail.clone()).collect(), 3).join(", ")
+    format::few(met.iter().map(|report| report.detail.clone()).collect(), 3).join("; ")
 }
 
 /// Returns `true` if the agent met the fault. For a full disk or a read-only file, its results show whether it did.

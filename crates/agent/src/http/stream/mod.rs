@@ -42,7 +42,7 @@ pub(super) enum StreamError {
     Cut,
 }
 
-/// What is known about the end of a stream.
+/// Progress of a stream towards its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum End {
     /// Nothing received so far requires an end marker.

@@ -68,7 +68,7 @@ pub(super) struct Remover {
     scratch: tempfile::TempDir,
 }
 
-/// What is known about a remote's branches.
+/// The branches of a remote.
 struct Branches {
     /// The default branch, if the remote reports it.
     default: Option<String>,

@@ -41,6 +41,7 @@
 mod admission;
 mod body;
 mod connection;
+mod connection_headers;
 mod forward;
 mod relay;
 mod server;

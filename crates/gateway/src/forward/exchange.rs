@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming as Arriving;
 use hyper::header::{
-    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName,
-    HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, PROXY_AUTHENTICATE,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use llm::{AnswerReader, Conversation, ConversationRole, WIRES, Wire, error_chain};
@@ -19,19 +19,7 @@ use super::body::{ForwardedBody, PassingBody};
 use super::traffic::{Asked, Kind};
 use super::{ForwardedTrial, Upstream};
 use crate::connection::{Body, read};
-
-/// Headers that concern only one connection, not the request or the answer.
-const OF_CONNECTION: [HeaderName; 9] = [
-    CONNECTION,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-authorization"),
-    HeaderName::from_static("proxy-authenticate"),
-    HeaderName::from_static("proxy-connection"),
-];
+use crate::connection_headers::strip;
 
 /// Header in which some clients count the attempts at a request.
 const RETRY_COUNT: &str = "x-stainless-retry-count";
@@ -188,15 +176,12 @@ fn passed_on(headers: &HeaderMap) -> HeaderMap {
     passed
 }
 
+/// Returns the headers without those that concern only one connection. The body gets a framing of its own.
 fn without_connection(headers: &HeaderMap) -> HeaderMap {
     let mut passed = headers.clone();
-    let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
-    for name in named.flat_map(|names| names.split(',')).map(str::trim) {
-        passed.remove(name);
-    }
-    for name in &OF_CONNECTION {
-        passed.remove(name);
-    }
+    strip(&mut passed);
+    passed.remove(TRANSFER_ENCODING);
+    passed.remove(PROXY_AUTHENTICATE);
     passed
 }
 

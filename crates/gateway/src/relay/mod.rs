@@ -19,8 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION};
-use hyper::header::{TE, TRAILER, UPGRADE};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::http::uri::{Authority, Scheme};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -32,6 +31,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use self::tunnel::Tunnel;
 use self::upstream::Upstream;
+use crate::connection_headers::strip;
 use crate::server::serve_connections;
 
 /// Maximum number of simultaneous connections from one process tree. Further ones wait.
@@ -45,17 +45,6 @@ const LONGEST_HOST: usize = 100;
 
 /// Timeout for the head of a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Headers that concern only the connection to the proxy.
-const OF_CONNECTION: [HeaderName; 7] = [
-    CONNECTION,
-    PROXY_AUTHORIZATION,
-    TE,
-    TRAILER,
-    UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-];
 
 type Body = Either<Full<Bytes>, Incoming>;
 
@@ -284,20 +273,6 @@ impl Client {
             }
             Err(error) => unreachable(place, &error),
         }
-    }
-}
-
-/// Removes the headers that concern only one connection.
-fn strip(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in OF_CONNECTION.iter().chain(&named) {
-        headers.remove(name);
     }
 }
 

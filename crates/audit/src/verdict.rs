@@ -183,7 +183,7 @@ impl CaseVerdicts {
         if self.case.not_audited.is_some() {
             return self.case.not_audited.clone();
         }
-        let is_broken = |verdict: &Verdict| matches!(verdict.outcome, Outcome::Broken | Outcome::Cancelled);
+        let is_broken = |verdict: &Verdict| !verdict.outcome.is_graded() && verdict.outcome != Outcome::Skipped;
         let broken = self.verdicts.iter().all(is_broken).then(|| self.verdicts.first()).flatten();
         match broken {
             Some(verdict) => Some(verdict.reason.clone().unwrap_or_else(|| verdict.outcome.name().to_owned())),

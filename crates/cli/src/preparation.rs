@@ -295,7 +295,7 @@ fn failed_cases(store: &dyn Store, run: &str, terminal: &Terminal) -> Result<Has
     let is_done = |trial: &TrialId| match outcomes.get(&*trial.to_string()) {
         Some(Outcome::Passed | Outcome::Skipped) => true,
         Some(Outcome::Failed | Outcome::Undecided) => trial.is_baseline(),
-        Some(Outcome::Broken | Outcome::Cancelled) | None => false,
+        Some(Outcome::Broken | Outcome::Stale | Outcome::Cancelled) | None => false,
     };
     let planned = store.info(&run.id)?.trials;
     let open = planned.iter().filter(|trial| !is_done(trial));

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use model::{
     AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, Detail, EgressAttempt, Ending, Event,
     Failure, FaultOccurrence, Finding, HookRecord, IntegritySign, ModelTraffic, Need, Part, Probe, Probed, Question,
-    Repository, RepositoryChange, RepositoryState, ReviewRequest, RunInfo, SideEffects, Step, ToolCall, ToolResult,
-    Touch, TrialRecord,
+    Repository, RepositoryChange, RepositoryState, ReviewRequest, RunInfo, SideEffects, StaleRequest, Step, ToolCall,
+    ToolResult, Touch, TrialRecord,
 };
 use serde_json::{Map, Value};
 
@@ -321,6 +321,10 @@ impl<'m> Pass<'m> {
             | Ending::Aborted { reason }
             | Ending::Unreachable { reason }
             | Ending::InvalidTest { reason } => self.string(reason),
+            Ending::Stale(request) => {
+                let StaleRequest { cassette, number: _, sender: _, pointer, recorded, actual, reason } = request;
+                self.strings([cassette].into_iter().chain(pointer).chain(recorded).chain(actual).chain(reason));
+            }
             Ending::Finished | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } | Ending::Cancelled => {}
         }
     }

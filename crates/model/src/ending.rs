@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::StaleRequest;
+
 /// How an agent stopped. Its work until then is always graded, unless its provider failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -52,6 +54,8 @@ pub enum Ending {
         #[serde(rename = "because")]
         reason: String,
     },
+    /// The agent sent a request to which the cassette has no answer.
+    Stale(StaleRequest),
     /// The run was cancelled.
     Cancelled,
 }
@@ -70,6 +74,7 @@ impl Ending {
             Self::Aborted { reason } => format!("the agent's process ended unexpectedly: {reason}"),
             Self::Unreachable { reason } => format!("could not reach the agent: {reason}"),
             Self::InvalidTest { reason } => format!("the test has a mistake: {reason}"),
+            Self::Stale(request) => request.describe(),
             Self::Cancelled => "cancelled".into(),
         }
     }

@@ -49,6 +49,7 @@ mod repository;
 mod skill;
 mod skill_eval;
 mod span;
+mod stale_request;
 pub mod statistics;
 mod step;
 mod summary;
@@ -94,6 +95,7 @@ pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, Rev
 pub use skill::{AllowedTool, Skill};
 pub use skill_eval::{Definition, SideEffectContract, SideEffectLevel, SideEffects, SkillEval};
 pub use span::{Excerpt, Source, Span, Spanned};
+pub use stale_request::StaleRequest;
 pub use step::{Question, Step, ToolCall, ToolResult};
 pub use summary::{Estimate, Passes, Summary};
 pub use tool::{Access, Certainty, Effect, Touch};

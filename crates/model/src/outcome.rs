@@ -17,6 +17,8 @@ pub enum Outcome {
     Undecided,
     /// Infrastructure failed; the trial says nothing about the agent.
     Broken,
+    /// A recorded model has no answer to a request of the agent, so the recording must be renewed.
+    Stale,
     /// The trial was skipped on purpose.
     Skipped,
     /// The run was cancelled.
@@ -25,8 +27,8 @@ pub enum Outcome {
 
 impl Outcome {
     /// All outcomes, in the order in which reports list them.
-    pub const ALL: [Self; 6] =
-        [Self::Passed, Self::Failed, Self::Undecided, Self::Broken, Self::Skipped, Self::Cancelled];
+    pub const ALL: [Self; 7] =
+        [Self::Passed, Self::Failed, Self::Undecided, Self::Broken, Self::Stale, Self::Skipped, Self::Cancelled];
 
     /// Computes the outcome from the findings and the ending. Infrastructure trouble never counts against an agent and
     /// never lets it pass. `ruling` is the rule to apply; implicit findings must be met under any ruling.
@@ -36,6 +38,7 @@ impl Outcome {
             | Ending::Aborted { .. }
             | Ending::Unreachable { .. }
             | Ending::InvalidTest { .. } => return Self::Broken,
+            Ending::Stale(_) => return Self::Stale,
             Ending::Cancelled => return Self::Cancelled,
             Ending::Finished | Ending::GaveUp { .. } | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } => {}
         }
@@ -88,6 +91,7 @@ impl Outcome {
             Self::Failed => "failed",
             Self::Undecided => "undecided",
             Self::Broken => "broken",
+            Self::Stale => "stale",
             Self::Skipped => "skipped",
             Self::Cancelled => "cancelled",
         }

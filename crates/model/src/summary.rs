@@ -29,6 +29,9 @@ pub struct Summary {
     pub passed_but_undecided: usize,
     /// Number of trials broken by infrastructure.
     pub broken: usize,
+    /// Number of trials whose recorded model has no answer to a request.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stale: usize,
     /// Number of skipped trials.
     pub skipped: usize,
     /// Number of cancelled trials.
@@ -123,6 +126,7 @@ impl Summary {
             Outcome::Failed => self.failed += 1,
             Outcome::Undecided => self.undecided += 1,
             Outcome::Broken => self.broken += 1,
+            Outcome::Stale => self.stale += 1,
             Outcome::Skipped => self.skipped += 1,
             Outcome::Cancelled => self.cancelled += 1,
         }
@@ -140,7 +144,7 @@ impl Summary {
     /// Returns `true` if any trial is not fully decided.
     pub fn is_incomplete(&self) -> bool {
         let open = self.passed + self.failed > self.decided.trials;
-        open || self.undecided + self.broken + self.cancelled > 0
+        open || self.undecided + self.broken + self.stale + self.cancelled > 0
     }
 
     /// Returns the number of trials with that outcome, without the baseline.
@@ -150,6 +154,7 @@ impl Summary {
             Outcome::Failed => self.failed,
             Outcome::Undecided => self.undecided,
             Outcome::Broken => self.broken,
+            Outcome::Stale => self.stale,
             Outcome::Skipped => self.skipped,
             Outcome::Cancelled => self.cancelled,
         }
@@ -165,7 +170,7 @@ impl Summary {
     pub fn exit_code(&self) -> u8 {
         if self.failed > 0 {
             1
-        } else if self.undecided + self.broken + self.cancelled > 0 {
+        } else if self.undecided + self.broken + self.stale + self.cancelled > 0 {
             3
         } else if self.passed == 0 && self.skipped > 0 {
             4

@@ -21,7 +21,7 @@ impl Counts {
             Outcome::Passed => self.passed += 1,
             Outcome::Failed => self.failed += 1,
             Outcome::Undecided => self.undecided += 1,
-            Outcome::Broken | Outcome::Skipped | Outcome::Cancelled => {}
+            Outcome::Broken | Outcome::Stale | Outcome::Skipped | Outcome::Cancelled => {}
         }
     }
 

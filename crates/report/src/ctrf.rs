@@ -95,7 +95,7 @@ fn attempt((at, attempt): (usize, &EarlierAttempt)) -> Map<String, Value> {
     let status = match attempt.outcome {
         Outcome::Passed => Status::Passed,
         Outcome::Failed | Outcome::Broken => Status::Failed,
-        Outcome::Undecided | Outcome::Skipped | Outcome::Cancelled => Status::Other,
+        Outcome::Undecided | Outcome::Stale | Outcome::Skipped | Outcome::Cancelled => Status::Other,
     };
     let mut fields = Map::new();
     put(&mut fields, "attempt", at + 1);

@@ -201,7 +201,7 @@ impl TestResult {
             _ if record.is_baseline() || record.quarantine.is_some() => Self::Skipped,
             Outcome::Failed => Self::Failed,
             Outcome::Broken => Self::Error,
-            Outcome::Undecided | Outcome::Skipped | Outcome::Cancelled => Self::Skipped,
+            Outcome::Undecided | Outcome::Stale | Outcome::Skipped | Outcome::Cancelled => Self::Skipped,
         }
     }
 }
@@ -259,7 +259,7 @@ fn reason(record: &TrialRecord) -> String {
     }
     let quarantine = record.quarantine.as_ref().map(model::Quarantine::describe);
     words.extend(quarantine.as_deref());
-    if !words.is_empty() || matches!(record.outcome, Outcome::Undecided | Outcome::Cancelled) {
+    if !words.is_empty() || matches!(record.outcome, Outcome::Undecided | Outcome::Stale | Outcome::Cancelled) {
         words.push(record.outcome.name());
     }
     words.extend(Some(reason.as_str()).filter(|reason| !reason.is_empty()));

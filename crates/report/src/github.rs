@@ -88,13 +88,13 @@ impl Annotation {
             (TestResult::Passed, _) if trial.flaky => ("warning", format!("{name} is flaky")),
             (TestResult::Failed, _) => ("error", format!("{name} failed")),
             (TestResult::Error, _) => ("error", format!("{name} is broken ({})", trial.kind)),
-            (TestResult::Skipped, Outcome::Failed | Outcome::Undecided | Outcome::Broken)
+            (TestResult::Skipped, Outcome::Failed | Outcome::Undecided | Outcome::Broken | Outcome::Stale)
                 if trial.quarantine.is_some() && !trial.is_baseline =>
             {
                 ("notice", format!("{name}: {} (quarantined)", trial.outcome.name()))
             }
-            (TestResult::Skipped, Outcome::Undecided) if !trial.is_baseline => {
-                ("warning", format!("{name} is undecided"))
+            (TestResult::Skipped, Outcome::Undecided | Outcome::Stale) if !trial.is_baseline => {
+                ("warning", format!("{name} is {}", trial.outcome.name()))
             }
             (TestResult::Passed | TestResult::Skipped, _) => return None,
         };

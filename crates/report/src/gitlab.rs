@@ -48,7 +48,7 @@ impl Issue {
             _ if trial.quarantine.is_some() => Self::from_trial(trial, "info").into_iter().collect(),
             Outcome::Failed => Self::from_trial(trial, "major").into_iter().collect(),
             Outcome::Broken => Self::from_trial(trial, "minor").into_iter().collect(),
-            Outcome::Undecided => Self::from_trial(trial, "info").into_iter().collect(),
+            Outcome::Undecided | Outcome::Stale => Self::from_trial(trial, "info").into_iter().collect(),
             Outcome::Passed | Outcome::Skipped | Outcome::Cancelled => Vec::new(),
         }
     }

@@ -201,6 +201,7 @@ fn summary(summary: &Summary) -> Value {
         "undecided": summary.undecided,
         "passed_but_undecided": summary.passed_but_undecided,
         "broken": summary.broken,
+        "stale": summary.stale,
         "skipped": summary.skipped,
         "cancelled": summary.cancelled,
         "flaky": summary.flaky,

@@ -103,7 +103,9 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
     // The baseline is expected to fail without the skill.
     let mut noted: Vec<&&TrialRow> = trials
         .iter()
-        .filter(|trial| matches!(trial.outcome, Outcome::Failed | Outcome::Broken | Outcome::Undecided))
+        .filter(|trial| {
+            matches!(trial.outcome, Outcome::Failed | Outcome::Broken | Outcome::Stale | Outcome::Undecided)
+        })
         .filter(|trial| !is_baseline(trial))
         .collect();
     noted.sort_by_key(|trial| (trial.quarantined, trial.outcome != Outcome::Failed));

@@ -141,6 +141,7 @@ impl RunTotals {
         } else {
             for (count, what) in [
                 (summary.broken, "broken"),
+                (summary.stale, "stale"),
                 (summary.undecided - summary.passed_but_undecided, "undecided"),
                 (summary.passed_but_undecided, "passed except for undecided assertions"),
                 (summary.cancelled, "cancelled"),

@@ -287,7 +287,12 @@ fn notes(point: &Point<'_>, change: Option<std::cmp::Ordering>) -> Vec<String> {
         notes.push(format!("{}/{} finished", number(run.finished as u64), number(run.planned as u64)));
     }
     let counts = |summary: &Summary| {
-        [(summary.broken, "broken"), (summary.skipped, "skipped"), (summary.cancelled, "cancelled")]
+        [
+            (summary.broken, "broken"),
+            (summary.stale, "stale"),
+            (summary.skipped, "skipped"),
+            (summary.cancelled, "cancelled"),
+        ]
     };
     match run.summary.as_ref().filter(|_| point.is_whole).map(counts) {
         Some(counts) => {

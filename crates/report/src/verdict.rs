@@ -130,7 +130,8 @@ pub(crate) fn passed_sentence(arm: &ArmStatistics) -> String {
             format!("{passed} of {of} passed, {}{range}.", percent(rate.mean))
         }
     };
-    let excluded = [(arm.broken, "broken"), (arm.undecided, "undecided"), (arm.cancelled, "cancelled")];
+    let excluded =
+        [(arm.broken, "broken"), (arm.stale, "stale"), (arm.undecided, "undecided"), (arm.cancelled, "cancelled")];
     let excluded: Vec<String> =
         excluded.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     if !excluded.is_empty() {

@@ -162,7 +162,8 @@ pub fn select_trial(trials: &[TrialRow], wanted: &str) -> Result<usize, SelectEr
 
 /// Returns the sort position of a trial among several.
 fn rank(outcome: Outcome) -> usize {
-    let order = [Outcome::Failed, Outcome::Broken, Outcome::Undecided, Outcome::Cancelled, Outcome::Passed];
+    let order =
+        [Outcome::Failed, Outcome::Broken, Outcome::Stale, Outcome::Undecided, Outcome::Cancelled, Outcome::Passed];
     order.iter().position(|known| *known == outcome).unwrap_or(order.len())
 }
 

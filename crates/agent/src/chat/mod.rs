@@ -343,7 +343,7 @@ fn subtype(ending: &Ending) -> &'static str {
     match ending {
         Ending::Finished => "success",
         Ending::OutOfBudget { .. } => "error_budget",
-        Ending::ProviderFailed { .. } => "error_provider",
+        Ending::ProviderFailed { .. } | Ending::Stale(_) => "error_provider",
         Ending::Cancelled | Ending::TimedOut { .. } => "error_stopped",
         Ending::GaveUp { .. } | Ending::Aborted { .. } | Ending::Unreachable { .. } | Ending::InvalidTest { .. } => {
             "error"

@@ -327,7 +327,7 @@ declare module "trialrun" {
     readonly id: string;
     readonly suite: string;
     readonly case: string;
-    readonly outcome: "passed" | "failed" | "undecided" | "broken" | "skipped" | "cancelled";
+    readonly outcome: "passed" | "failed" | "undecided" | "broken" | "stale" | "skipped" | "cancelled";
     readonly because: string | null;
     readonly score: number | null;
     readonly findings: readonly any[];

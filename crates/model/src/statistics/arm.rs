@@ -8,7 +8,7 @@ use super::observation::{Observation, by_case};
 use crate::{Estimate, Outcome};
 
 /// Statistics of one arm's trials: estimates of the results of running the same cases again. Graded trials are
-/// included in the figures; broken, skipped and cancelled ones are only counted.
+/// included in the figures; broken, stale, skipped and cancelled ones are only counted.
 ///
 /// Undecided assertions are excluded from all figures, regardless of the trial's other results. Otherwise only failures
 /// would be counted: one unmet assertion decides a trial, but a met one next to an undecided one does not.
@@ -25,6 +25,8 @@ pub struct ArmStatistics {
     pub cases: usize,
     /// Number of trials broken by infrastructure.
     pub broken: usize,
+    /// Number of trials whose recorded model has no answer to a request.
+    pub stale: usize,
     /// Number of undecided trials.
     pub undecided: usize,
     /// Number of `undecided` trials whose decided assertions pass.
@@ -87,6 +89,7 @@ impl ArmStatistics {
             passed: passed as usize,
             cases: cases.len(),
             broken: count(Outcome::Broken),
+            stale: count(Outcome::Stale),
             undecided: count(Outcome::Undecided),
             passed_but_undecided: trials.iter().filter(is_open).count(),
             skipped: count(Outcome::Skipped),

@@ -81,7 +81,7 @@ pub(super) fn agent_finished(duration_s: f64, usage: Usage) -> Value {
 /// Returns the last event of a trial and its fields.
 pub(super) fn ended(record: &TrialRecord) -> (&'static str, Value) {
     match record.outcome {
-        Outcome::Broken => ("run_error", json!({ "error": record.reason })),
+        Outcome::Broken | Outcome::Stale => ("run_error", json!({ "error": record.reason })),
         Outcome::Skipped | Outcome::Cancelled => ("run_skipped", json!({ "reason": record.reason })),
         Outcome::Passed | Outcome::Failed | Outcome::Undecided => {
             let count = |status: Status| assertions(record).filter(|finding| finding.status == status).count();

@@ -172,8 +172,9 @@ impl Results {
                 value
             })
             .collect();
-        let errors: Vec<Value> =
-            of(&[Outcome::Broken]).map(|trial| json!({ "run": trial.trial, "error": trial.reason })).collect();
+        let errors: Vec<Value> = of(&[Outcome::Broken, Outcome::Stale])
+            .map(|trial| json!({ "run": trial.trial, "error": trial.reason }))
+            .collect();
         let skipped: Vec<Value> = of(&[Outcome::Skipped, Outcome::Cancelled])
             .map(|trial| json!({ "run": trial.trial, "reason": trial.reason }))
             .collect();
@@ -322,7 +323,7 @@ impl Results {
         json!({
             "completed": count(&[Outcome::Passed, Outcome::Failed, Outcome::Undecided]),
             "failed_grading": count(&[Outcome::Failed]),
-            "errors": count(&[Outcome::Broken]),
+            "errors": count(&[Outcome::Broken, Outcome::Stale]),
             "skipped": count(&[Outcome::Skipped, Outcome::Cancelled]),
         })
     }

@@ -31,6 +31,7 @@ function running() {
 const OUTCOMES = {
   failed: { sign: '✗', rank: 0 },
   broken: { sign: '!', rank: 1 },
+  stale: { sign: '~', rank: 1 },
   undecided: { sign: '?', rank: 2 },
   cancelled: { sign: '■', rank: 3 },
   skipped: { sign: '–', rank: 4 },

@@ -85,7 +85,7 @@ function arms() {
     const passed = arm.full_pass_rate === null ? 0 : Math.round(arm.full_pass_rate * arm.decided_trials);
     const range = arm.full_pass_rate_ci95;
     const told = range ? `${percent(range[0])} to ${percent(range[1])}` : 'n/a';
-    const rest = ['broken', 'undecided', 'skipped', 'cancelled'].filter((name) => arm[name])
+    const rest = ['broken', 'stale', 'undecided', 'skipped', 'cancelled'].filter((name) => arm[name])
       .map((name) => `${arm[name]} ${name}`).join(', ');
     const mean = (estimate, format) => known(estimate, ({ mean }) => format(mean));
     return h('tr', { class: arm.variant === 'without_skill' ? 'muted' : null },

@@ -17,6 +17,7 @@ pub(crate) fn arm(arm: &ArmSummary) -> Value {
         "decided_trials": statistics.decided,
         "cases": statistics.cases,
         "broken": statistics.broken,
+        "stale": statistics.stale,
         "undecided": statistics.undecided,
         "passed_but_undecided": statistics.passed_but_undecided,
         "skipped": statistics.skipped,

@@ -22,7 +22,7 @@ pub(super) fn end(record: &TrialRecord) -> Option<Value> {
         Outcome::Passed => log("test:pass", record),
         Outcome::Failed => log("test:fail", record),
         Outcome::Skipped => skip(record),
-        Outcome::Broken | Outcome::Undecided | Outcome::Cancelled => error(record),
+        Outcome::Broken | Outcome::Undecided | Outcome::Stale | Outcome::Cancelled => error(record),
     };
     put(&mut event, "i", position);
     let duration = if record.outcome == Outcome::Skipped { 0 } else { record.duration_ms };

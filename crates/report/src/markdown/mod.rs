@@ -286,6 +286,7 @@ fn outcomes(summary: &Summary) -> String {
         (summary.undecided - summary.passed_but_undecided, "undecided"),
         (summary.passed_but_undecided, "passed except for undecided assertions"),
         (summary.broken, "broken"),
+        (summary.stale, "stale"),
         (summary.skipped, "skipped"),
         (summary.cancelled, "cancelled"),
         (summary.flaky, "flaky"),

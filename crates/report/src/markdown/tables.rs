@@ -29,6 +29,7 @@ pub(super) fn arms(arms: &[ArmSummary]) -> String {
         let rate = statistics.full_pass_rate;
         let excluded = [
             (statistics.broken, "broken"),
+            (statistics.stale, "stale"),
             (statistics.undecided, "undecided"),
             (statistics.skipped, "skipped"),
             (statistics.cancelled, "cancelled"),

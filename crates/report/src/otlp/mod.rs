@@ -158,6 +158,7 @@ impl Run {
                 ("passed", summary.passed),
                 ("failed", summary.failed),
                 ("broken", summary.broken),
+                ("stale", summary.stale),
                 ("undecided", summary.undecided),
                 ("skipped", summary.skipped),
                 ("cancelled", summary.cancelled),

@@ -392,8 +392,12 @@ pub(crate) fn omission_note(arms: &Arms) -> Option<String> {
     let mut parts = Vec::new();
     for arm in &arms.arms {
         let statistics = &arm.statistics;
-        let counts =
-            [(statistics.broken, "broken"), (statistics.skipped, "skipped"), (statistics.cancelled, "cancelled")];
+        let counts = [
+            (statistics.broken, "broken"),
+            (statistics.stale, "stale"),
+            (statistics.skipped, "skipped"),
+            (statistics.cancelled, "cancelled"),
+        ];
         let counts: Vec<String> = counts
             .iter()
             .filter(|(count, _)| *count > 0)

@@ -177,6 +177,7 @@ impl Lines {
         let did = match first.outcome {
             Outcome::Failed => "failed",
             Outcome::Broken => "broke",
+            Outcome::Stale => "became stale",
             _ => "are undecided",
         };
         let all = self.repetitions.get(&series(first)).copied().unwrap_or_default();

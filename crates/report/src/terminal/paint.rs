@@ -175,6 +175,7 @@ impl Paint {
             Outcome::Failed => symbols.failed,
             Outcome::Undecided => "?",
             Outcome::Broken => "!",
+            Outcome::Stale => "~",
             Outcome::Skipped => "-",
             Outcome::Cancelled => symbols.cancelled,
         }
@@ -185,7 +186,7 @@ impl Paint {
         match outcome {
             Outcome::Passed => self.green(text),
             Outcome::Failed => self.red(text),
-            Outcome::Undecided | Outcome::Broken => self.yellow(text),
+            Outcome::Undecided | Outcome::Broken | Outcome::Stale => self.yellow(text),
             Outcome::Skipped | Outcome::Cancelled => self.dim(text),
         }
     }

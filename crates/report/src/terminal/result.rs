@@ -212,7 +212,8 @@ fn ending(record: &TrialRecord, paint: &Paint) -> String {
         Ending::ProviderFailed { .. }
         | Ending::Aborted { .. }
         | Ending::Unreachable { .. }
-        | Ending::InvalidTest { .. } => record.reason.is_some(),
+        | Ending::InvalidTest { .. }
+        | Ending::Stale(_) => record.reason.is_some(),
         // Each of these has its own assertion, except that a budget has one only if it was set.
         Ending::GaveUp { .. } | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } => {
             record.findings.iter().any(|found| found.implicit && found.status == Status::Unmet)
@@ -243,5 +244,5 @@ fn footer(record: &TrialRecord) -> Vec<String> {
 
 /// Returns `true` if the outcome needs an explanation.
 pub(crate) fn needs_reason(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Failed | Outcome::Undecided | Outcome::Broken)
+    matches!(outcome, Outcome::Failed | Outcome::Undecided | Outcome::Broken | Outcome::Stale)
 }

@@ -158,7 +158,7 @@ impl Planner<'_> {
         let case = &suite.cases[at];
         match old.outcome {
             // These left nothing to grade.
-            Outcome::Broken | Outcome::Cancelled | Outcome::Skipped => {
+            Outcome::Broken | Outcome::Stale | Outcome::Cancelled | Outcome::Skipped => {
                 self.notes.without_evidence += 1;
                 return Action::Keep(None);
             }

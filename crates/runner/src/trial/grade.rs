@@ -171,6 +171,10 @@ impl Attempt<'_> {
 fn says_nothing(ending: &Ending) -> bool {
     matches!(
         ending,
-        Ending::ProviderFailed { .. } | Ending::Aborted { .. } | Ending::InvalidTest { .. } | Ending::Cancelled
+        Ending::ProviderFailed { .. }
+            | Ending::Aborted { .. }
+            | Ending::InvalidTest { .. }
+            | Ending::Stale(_)
+            | Ending::Cancelled
     )
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use model::{AttemptRecord, Collected, Event, Finding, HookKind, Outcome};
+use model::{AttemptRecord, Collected, Event, Finding, HookKind};
 use sandbox::Sandbox;
 
 use super::record::{attempt_of, record_of};
@@ -23,7 +23,7 @@ impl Attempt<'_> {
         }
         let mut graded = self.graded(end);
         let outcome = graded.record.outcome;
-        let nothing = matches!(outcome, Outcome::Broken | Outcome::Cancelled | Outcome::Skipped);
+        let nothing = !outcome.is_graded();
         if nothing || self.is_tried_again(&graded, &end.evidence.collected) {
             return;
         }

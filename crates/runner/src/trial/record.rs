@@ -48,7 +48,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
             .or_else(|| planned.case.ruling.scoring.and_then(|scoring| scoring.reason(&findings)))
             .or_else(|| planned.case.ruling.not.then(|| "all assertions hold, but the case has `not`".into())),
         Outcome::Undecided => open_because(&findings, &planned.case.ruling),
-        Outcome::Broken | Outcome::Cancelled | Outcome::Skipped => Some(ending.describe()),
+        Outcome::Broken | Outcome::Stale | Outcome::Cancelled | Outcome::Skipped => Some(ending.describe()),
     };
     let vars = has_vars(&planned.case.log_vars, outcome);
     TrialRecord {

@@ -53,7 +53,7 @@ pub(super) fn decide(
     let most = match last {
         Outcome::Broken => settings.retry.retries,
         Outcome::Failed => planned.case.reruns.unwrap_or(settings.retry.reruns),
-        Outcome::Passed | Outcome::Undecided | Outcome::Skipped | Outcome::Cancelled => 0,
+        Outcome::Passed | Outcome::Undecided | Outcome::Stale | Outcome::Skipped | Outcome::Cancelled => 0,
     };
     if tried <= most as usize {
         return Retry::Yes;

@@ -90,6 +90,7 @@ pub(super) fn summary(connection: &Connection, run: i64) -> Result<Summary, Sqli
             Outcome::Failed => &mut summary.failed,
             Outcome::Undecided => &mut summary.undecided,
             Outcome::Broken => &mut summary.broken,
+            Outcome::Stale => &mut summary.stale,
             Outcome::Skipped => &mut summary.skipped,
             Outcome::Cancelled => &mut summary.cancelled,
         } += trials;

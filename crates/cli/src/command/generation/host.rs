@@ -178,7 +178,7 @@ impl<'a> GenerationHost<'a> {
         let listener = Arc::clone(&records);
         self.run(|controls| runner::run(plan, machine, info, controls, listener as _)).await?;
         let records = records.take();
-        if let Some(broken) = records.iter().find(|record| record.outcome == Outcome::Broken) {
+        if let Some(broken) = records.iter().find(|record| matches!(record.outcome, Outcome::Broken | Outcome::Stale)) {
             return Err(broken.reason.clone().unwrap_or_else(|| "the agent could not be run".to_owned()));
         }
         Ok(Some(tryout(&records)))

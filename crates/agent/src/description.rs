@@ -1,6 +1,6 @@
 //! Facts about an agent that are the same for every case.
 
-use model::{Definition, PermissionMode};
+use model::{Definition, PermissionMode, RequestRule};
 
 use crate::call_ids::CallIds;
 use crate::program::Program;
@@ -33,6 +33,8 @@ pub struct Description {
     pub wire: Option<&'static str>,
     /// Ids of the calls that its program reports; `None` if they cannot be compared with those of the model.
     pub call_ids: Option<CallIds>,
+    /// Parts of its model requests that are not compared with recorded ones.
+    pub request_rules: &'static [RequestRule],
     /// True if this process sends the requests to its scripted model.
     pub calls_script: bool,
     /// True if [`llm`] opens its model in this process.
@@ -67,6 +69,7 @@ impl Description {
             sub_agents_folder: None,
             wire: None,
             call_ids: None,
+            request_rules: &[],
             calls_script: false,
             asks_providers: false,
             evaluation_mode: PermissionMode::BypassPermissions,

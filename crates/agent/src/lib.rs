@@ -190,6 +190,12 @@ pub trait Agent: Send + Sync {
         Err(format!("`{}` cannot be pointed at another address", self.name()))
     }
 
+    /// Returns the variable for a key to a model called `name`, if the program is not signed in. If all answers are
+    /// recorded, it gets a key that is worth nothing.
+    fn missing_key(&self, _host: &Host, _name: Option<&str>) -> Option<String> {
+        None
+    }
+
     /// Removes the files outside the sandbox that conversations in the directory `sandbox` left behind because their
     /// run was killed.
     fn remove_leftovers(&self, _host: &Host, _sandbox: &Path) {}

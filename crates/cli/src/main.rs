@@ -32,6 +32,7 @@ mod settings;
 mod signals;
 mod stand_in;
 mod terminal;
+mod units;
 mod watch;
 mod workspace;
 
@@ -92,6 +93,7 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
         Command::Status(args) => command::status::run(&global, &args, terminal),
         Command::View(args) => command::view::run(&global, &args, terminal),
         Command::Report(args) => command::report::run(&global, &args, terminal),
+        Command::Cassettes(args) => command::cassettes::run(&global, &args, terminal),
         Command::Audit(args) => command::audit::run(&global, &args, terminal),
         Command::Mcp => command::mcp::run(&global),
         Command::Discover(args) => command::discover::run(&global, &args, terminal),

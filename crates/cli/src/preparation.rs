@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use mask::Mask;
-use model::{Diagnostic, Outcome, TrialId};
+use model::{CassetteMode, Diagnostic, Outcome, TrialId};
 use report::counted;
 use runner::{Plan, PlanRequest, Selection};
 use store::{Store, TrialFilter};
@@ -46,6 +46,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     let mut resolved = Resolved::of(args, &context)?;
     let fallen_back = choose_sandbox(&mut resolved, &context)?;
     resolved.run.judge.missing = missing_judge(&context, &resolved.run);
+    choose_cassettes(&mut resolved, &context)?;
     let Loaded { suites, diagnostics, modules } = load(&context, targets, args.selection.skill.clone());
     resolved.run.sandbox.isolation.private.extend(private_folders(&suites, &context.cwd));
     let chosen = &args.selection;
@@ -149,6 +150,26 @@ fn choose_sandbox(resolved: &mut Resolved, context: &ProjectContext) -> Result<O
         Some(set) => problem.at(set.source.clone()),
         None => problem,
     }))
+}
+
+/// Adapts the settings to the use of cassettes: nothing is recorded in CI, and models whose answers are recorded need no
+/// keys.
+fn choose_cassettes(resolved: &mut Resolved, context: &ProjectContext) -> Result<(), CliError> {
+    let is_ci = context.environment.get("CI").is_some_and(|set| !matches!(set.as_str(), "" | "0" | "false"));
+    let mode = &mut resolved.run.cassettes.mode;
+    match *mode {
+        CassetteMode::Record if is_ci => {
+            return Err(CliError::usage("cassettes are not recorded in CI (the variable `CI` is set)")
+                .hint("record them on your machine and commit them; CI replays them with `--cassette replay`"));
+        }
+        CassetteMode::Auto if is_ci => *mode = CassetteMode::Replay,
+        _ => {}
+    }
+    if *mode == CassetteMode::Replay {
+        resolved.run.providers = resolved.run.providers.without_keys();
+        resolved.run.judge.missing = None;
+    }
+    Ok(())
 }
 
 /// Returns the diagnostics about missing variables that the run needs.

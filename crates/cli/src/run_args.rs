@@ -23,6 +23,9 @@ pub struct RunArgs {
     pub budgets: BudgetArgs,
     #[command(flatten)]
     pub judging: JudgeArgs,
+    /// Recorded model traffic.
+    #[command(flatten)]
+    pub cassettes: CassetteArgs,
     #[command(flatten)]
     pub gates: GateArgs,
     #[command(flatten)]
@@ -102,6 +105,18 @@ pub struct ArmArgs {
     pub no_baseline: bool,
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+}
+
+/// Recorded model traffic.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Cassettes")]
+pub struct CassetteArgs {
+    #[arg(long, value_name = "MODE")]
+    pub cassette: Option<model::CassetteMode>,
+    #[arg(long, value_name = "DIR")]
+    pub cassette_dir: Option<PathBuf>,
+    #[arg(long)]
+    pub cassette_delays: bool,
 }
 
 /// Parallelism, time and further attempts.

@@ -168,6 +168,7 @@ fn settings(
     runner::Settings {
         embedded: Vec::new(),
         gateway: args.arms.gateway.or(value(&defaults.gateway)).unwrap_or_default(),
+        cassettes: cassettes(args, context),
         arms: runner::ArmSettings {
             agents: args.arms.agent.clone(),
             models: args.arms.model.iter().map(&mut model).collect(),
@@ -233,6 +234,18 @@ fn settings(
         secrets: project.tree.as_ref().map(mask::Secrets::of).unwrap_or_default(),
         providers: configured::providers(args, context, problems),
         configured,
+    }
+}
+
+/// Returns the use of cassettes. A folder on the command line is relative to the current directory, one in the
+/// configuration to the root of the project.
+fn cassettes(args: &RunArgs, context: &ProjectContext) -> runner::CassetteSettings {
+    let (typed, defaults) = (&args.cassettes, &context.project.defaults);
+    let own = || Some(context.project.root.join(&defaults.cassette_dir.as_ref()?.value));
+    runner::CassetteSettings {
+        mode: typed.cassette.or(value(&defaults.cassette)).unwrap_or_default(),
+        directory: typed.cassette_dir.as_ref().map(|typed| context.cwd.join(typed)).or_else(own),
+        honours_delays: typed.cassette_delays,
     }
 }
 

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cassette::Tape;
 use http_body_util::Either;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -60,7 +61,7 @@ impl Gateway {
     }
 
     /// Admits requests whose path begins with `token`, and forwards them to the provider at `address`, to which the
-    /// rest of the path is appended.
+    /// rest of the path is appended. With a `tape`, requests are answered from a cassette, or answers are recorded.
     ///
     /// # Errors
     /// Returns the reason why requests cannot be forwarded there.
@@ -69,8 +70,9 @@ impl Gateway {
         token: impl Into<String>,
         upstream: &Arc<Upstream>,
         address: &str,
+        tape: Option<Arc<Tape>>,
     ) -> Result<ForwardedAdmission, String> {
-        self.forwarded.admit(&self.base_url(), token.into(), upstream, address)
+        self.forwarded.admit(&self.base_url(), token.into(), upstream, address, tape)
     }
 }
 

@@ -36,6 +36,8 @@ struct Shared {
     accounts: Arc<Mutex<HashMap<Sign, Arc<Account>>>>,
     list: Arc<OnceCell<Result<Arc<ListPrices>, String>>>,
     dated_prices: DatedPrices,
+    /// True if a model can be opened without its key.
+    needs_no_key: bool,
 }
 
 impl Providers {
@@ -51,6 +53,16 @@ impl Providers {
     pub fn with(&self, variable: &str, value: &str) -> Self {
         let credentials = self.shared.credentials.clone().with(variable, value);
         Self { shared: Arc::new(Shared { credentials, ..Shared::clone(&self.shared) }) }
+    }
+
+    /// Returns a copy that opens models without their keys, because their answers are recorded.
+    pub fn without_keys(&self) -> Self {
+        Self { shared: Arc::new(Shared { needs_no_key: true, ..Shared::clone(&self.shared) }) }
+    }
+
+    /// Returns `true` if a model can be opened without its key.
+    pub(crate) fn needs_no_key(&self) -> bool {
+        self.shared.needs_no_key
     }
 
     /// Returns a copy in which the named providers have their own policies.

@@ -24,6 +24,7 @@ mod arm_summary;
 mod budget;
 mod canary;
 mod case;
+mod cassette_mode;
 pub mod decode;
 mod diagnostic;
 mod ending;
@@ -46,6 +47,7 @@ mod present;
 mod record;
 mod remote;
 mod repository;
+mod request_rule;
 mod skill;
 mod skill_eval;
 mod span;
@@ -66,6 +68,7 @@ pub use case::{
     Arguments, AssertionScope, AssertionSpec, Case, Code, CodeClaim, LogVars, OutcomeRule, PermissionMode, Quarantine,
     RunnerOptions, Scoring, SettingSource, SimulatedUser, Subject, Suite, UserMessage, UserResponse,
 };
+pub use cassette_mode::CassetteMode;
 pub use diagnostic::{Diagnostic, Severity};
 pub use ending::{Budget, Ending, Fault};
 pub use event::{EVENT_VERSION, Envelope, Event};
@@ -92,6 +95,7 @@ pub use record::{
 };
 pub use remote::RemoteMode;
 pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest};
+pub use request_rule::RequestRule;
 pub use skill::{AllowedTool, Skill};
 pub use skill_eval::{Definition, SideEffectContract, SideEffectLevel, SideEffects, SkillEval};
 pub use span::{Excerpt, Source, Span, Spanned};

@@ -60,6 +60,9 @@ pub struct ModelTraffic {
     pub side: u64,
     /// Requests that are not for messages, such as token counts.
     pub other: u64,
+    /// Requests that were answered from a cassette.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub replayed: u64,
     /// Requests that repeat a failed one.
     pub retries: u64,
     /// Number of responses by HTTP status; `none` if there was no response.
@@ -110,6 +113,11 @@ impl ModelTraffic {
         let share = counted.abs_diff(reported) as f64 / counted.max(reported).max(1) as f64;
         (share > TOLERANCE).then(|| format!("the gateway counted {counted} tokens, but the agent reported {reported}"))
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[cfg(test)]

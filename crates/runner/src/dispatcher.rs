@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use agent::Configured;
+use cassette::Cassettes;
 use mask::Mask;
-use model::{Event, GatewayMode, HookKind, HookRecord, RunInfo, Summary, TrialRecord};
+use model::{CassetteMode, Event, GatewayMode, HookKind, HookRecord, RunInfo, Summary, TrialRecord};
 use sandbox::{Breakage, Host, Registry, SandboxFactory};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
@@ -134,7 +135,7 @@ async fn dispatch(
 
 async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
     let jobs = plan.settings.jobs.max(1);
-    let observes = plan.settings.gateway == GatewayMode::Observe;
+    let observes = plan.settings.gateway == GatewayMode::Observe || plan.settings.cassettes.mode != CassetteMode::Off;
     let needs_gateway = plan.trials.iter().any(|trial| {
         (matches!(trial.model, ModelChoice::Scripted(_)) || observes) && trial.agent.description().wire.is_some()
     });
@@ -150,6 +151,7 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
         registry,
         gateway,
         upstream: Arc::new(upstream(plan, &host)),
+        cassettes: Cassettes::new(plan.settings.cassettes.mode, plan.settings.cassettes.honours_delays),
         grader: Grader::start(jobs.min(4)).map_err(|error| Breakage::environment(error.to_string()))?,
         judging: Arc::clone(&plan.judging),
         spending: Spending::after(&plan.earlier),

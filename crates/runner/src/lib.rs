@@ -37,6 +37,7 @@ pub mod hook;
 mod job;
 mod plan;
 mod pricing;
+mod recorded_model;
 mod regrade;
 mod select;
 mod spending;
@@ -48,8 +49,9 @@ pub use control::Control;
 pub use dispatcher::{RunEnd, regrade, run};
 pub use event_bus::Listener;
 pub use plan::{
-    ArmSettings, Defaults, Earlier, JudgeSettings, Judging, LimitSettings, ModelChoice, Plan, PlanRequest,
-    PlannedTrial, ReadScript, RetryOn, RetrySettings, SandboxSettings, Settings, judged, plan,
+    ArmSettings, CassetteSettings, Defaults, Earlier, JudgeSettings, Judging, LimitSettings, ModelChoice, Plan,
+    PlanRequest, PlannedTrial, ReadScript, RetryOn, RetrySettings, SandboxSettings, Settings, judged, plan,
 };
 pub use regrade::{Archive, RecordedEvidence, Regrade, RegradeRequest, plan_regrade};
 pub use select::Selection;
+pub use trial::{cassette_file, inputs};

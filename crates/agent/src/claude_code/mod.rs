@@ -17,7 +17,7 @@ mod transcripts;
 
 use std::path::Path;
 
-use model::{Diagnostic, nearest};
+use model::{Diagnostic, RequestRule, nearest};
 use sandbox::{BoxFuture, Breakage, Host};
 
 use self::launch::Launch;
@@ -27,6 +27,7 @@ use super::vendor::Vendor;
 use super::{Agent, CaseContext, Description, Endpoint, Program, Readiness, SessionContext};
 use crate::call_ids::CallIds;
 use crate::session::Session;
+use crate::sign_in::SignIn;
 
 /// Reasoning efforts that `--effort` accepts.
 pub(crate) const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
@@ -98,6 +99,14 @@ pub(crate) static PROGRAM: Program = Program {
     sign_in: "set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN, or run `claude` and sign in with `/login`",
 };
 
+/// Parts of its requests that differ between runs: marks for the provider's cache, a nonce, and ids of sessions.
+const REQUEST_RULES: &[RequestRule] = &[
+    RequestRule::Remove("/metadata"),
+    RequestRule::RemoveField("cache_control"),
+    RequestRule::RemoveItems("/system", "x-anthropic-billing-header"),
+    RequestRule::Sort("/tools", "/name"),
+];
+
 pub(crate) static DESCRIPTION: Description = Description {
     program: Some(&PROGRAM),
     takes_config: true,
@@ -109,6 +118,7 @@ pub(crate) static DESCRIPTION: Description = Description {
     sub_agents_folder: Some(exposure::SUB_AGENTS),
     wire: Some("anthropic"),
     call_ids: Some(CallIds::OF_MODEL),
+    request_rules: REQUEST_RULES,
     ..Description::new("claude-code", "Claude Code, the `claude` command, with its own tools")
 };
 
@@ -138,6 +148,10 @@ impl Agent for ClaudeCode {
             Endpoint::Vendor { base_url: Some(base_url) } => base_url.clone(),
             _ => own,
         })
+    }
+
+    fn missing_key(&self, host: &Host, _name: Option<&str>) -> Option<String> {
+        (sign_in::detect(host) == SignIn::None).then(|| "ANTHROPIC_API_KEY".to_owned())
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {

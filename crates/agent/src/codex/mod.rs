@@ -13,7 +13,7 @@ mod stream;
 #[cfg(test)]
 pub(super) mod tests;
 
-use model::{Diagnostic, PermissionMode};
+use model::{Diagnostic, PermissionMode, RequestRule};
 use sandbox::{BoxFuture, Breakage, Host};
 
 use self::launch::Launch;
@@ -22,6 +22,7 @@ use super::vendor::Vendor;
 use super::{Agent, CaseContext, Description, Endpoint, Program, Readiness, SessionContext};
 use crate::call_ids::CallIds;
 use crate::session::Session;
+use crate::sign_in::SignIn;
 
 /// Folder in which it finds skills.
 const SKILLS: &str = ".agents/skills";
@@ -39,6 +40,15 @@ static PROGRAM: Program = Program {
     sign_in: "set CODEX_API_KEY or OPENAI_API_KEY, or run `codex login`",
 };
 
+/// Parts of its requests that differ between runs: ids of sessions, and the measurements of its shell.
+const REQUEST_RULES: &[RequestRule] = &[
+    RequestRule::Remove("/prompt_cache_key"),
+    RequestRule::Remove("/client_metadata"),
+    RequestRule::Sort("/tools", "/name"),
+    RequestRule::Replace(r"Chunk ID: [0-9a-f]+", "Chunk ID"),
+    RequestRule::Replace(r"Wall time: [0-9.]+ seconds", "Wall time"),
+];
+
 static DESCRIPTION: Description = Description {
     program: Some(&PROGRAM),
     takes_config: true,
@@ -46,6 +56,7 @@ static DESCRIPTION: Description = Description {
     skills_folder: Some(SKILLS),
     wire: Some("openai-responses"),
     call_ids: Some(CallIds::mostly_of_model(item::asked_command, stream::is_id, rollout::SCRIPT)),
+    request_rules: REQUEST_RULES,
     evaluation_mode: PermissionMode::AcceptEdits,
     ..Description::new("codex", "Codex, the `codex` command, with its own tools")
 };
@@ -70,6 +81,10 @@ impl Agent for Codex {
             Endpoint::Vendor { base_url: Some(base_url) } => base_url.clone(),
             _ => sign_in::api_address(&context.host).to_owned(),
         })
+    }
+
+    fn missing_key(&self, host: &Host, _name: Option<&str>) -> Option<String> {
+        (sign_in::detect(host) == SignIn::None).then(|| "OPENAI_API_KEY".to_owned())
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {

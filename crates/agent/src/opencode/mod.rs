@@ -11,7 +11,7 @@ mod session;
 pub(super) mod tests;
 pub(super) mod tool;
 
-use model::{Diagnostic, nearest};
+use model::{Diagnostic, RequestRule, nearest};
 use sandbox::{BoxFuture, Breakage, Host};
 
 use self::launch::Launch;
@@ -37,6 +37,15 @@ static PROGRAM: Program = Program {
     sign_in: "set the provider's key, such as ANTHROPIC_API_KEY, or run `opencode auth login`",
 };
 
+/// Parts of its requests that differ between runs: marks for the provider's cache, and ids of sessions.
+const REQUEST_RULES: &[RequestRule] = &[
+    RequestRule::Remove("/prompt_cache_key"),
+    RequestRule::Remove("/promptCacheKey"),
+    RequestRule::RemoveField("cache_control"),
+    RequestRule::Sort("/tools", "/function/name"),
+    RequestRule::Sort("/tools", "/name"),
+];
+
 static DESCRIPTION: Description = Description {
     program: Some(&PROGRAM),
     takes_config: true,
@@ -46,6 +55,7 @@ static DESCRIPTION: Description = Description {
     sub_agents_folder: Some(launch::SUB_AGENTS),
     wire: Some("openai"),
     call_ids: Some(CallIds::OF_MODEL),
+    request_rules: REQUEST_RULES,
     ..Description::new("opencode", "OpenCode, the `opencode` command, with its own tools")
 };
 
@@ -70,6 +80,10 @@ impl Agent for OpenCode {
             _ => None,
         };
         provider::forwarding_address(&context.host, base_url, context.setup.model.as_deref())
+    }
+
+    fn missing_key(&self, host: &Host, name: Option<&str>) -> Option<String> {
+        provider::missing_key(host, name?)
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {

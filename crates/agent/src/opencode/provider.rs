@@ -62,6 +62,13 @@ pub(super) fn forwarding_address(host: &Host, base_url: Option<&str>, name: Opti
     }
 }
 
+/// Returns the variable for a key to the model `name`, if neither a variable nor a stored sign-in exists.
+pub(super) fn missing_key(host: &Host, name: &str) -> Option<String> {
+    let id = name.split_once('/').map_or(CUSTOM, |(id, _)| id);
+    let is_signed_in = !forwarded_variables(host, id).is_empty() || sign_in(host, Some(id)).is_some();
+    if is_signed_in { None } else { keys(id).into_iter().next() }
+}
+
 fn known_address(name: &str) -> Result<(&'static str, &'static str), String> {
     let id = name.split_once('/').map_or("", |(id, _)| id);
     let known = ADDRESSES.iter().find(|(known, ..)| *known == id);

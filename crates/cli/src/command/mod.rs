@@ -1,6 +1,7 @@
 //! One file per command, with its arguments, whose comments are the help, and its implementation.
 
 pub mod audit;
+pub mod cassettes;
 pub mod check;
 pub mod cleanup;
 pub mod compare;
@@ -64,6 +65,8 @@ pub enum Command {
     Status(status::StatusArgs),
     /// Show a run in a browser, even while it is running
     View(view::ViewArgs),
+    /// List the recorded model answers of the tests, and record those again that no longer match
+    Cassettes(cassettes::CassettesArgs),
     /// Write a report of a recorded run
     Report(report::ReportArgs),
     /// Show pass rate, tokens, cost and time over runs

@@ -35,8 +35,8 @@ pub struct RunCommandArgs {
         value_name = "RUN",
         help_heading = "Selection",
         conflicts_with_all = [
-            "targets", "SelectionArgs", "ArmArgs", "ScheduleArgs", "BudgetArgs", "JudgeArgs", "GateArgs", "SandboxArgs",
-            "HookArgs", "OutputArgs",
+            "targets", "SelectionArgs", "ArmArgs", "ScheduleArgs", "BudgetArgs", "JudgeArgs", "CassetteArgs", "GateArgs",
+            "SandboxArgs", "HookArgs", "OutputArgs",
         ]
     )]
     pub resume: Option<Option<String>>,

@@ -117,7 +117,7 @@ impl Setting {
 }
 
 /// All settings, in the order in which `config` shows them.
-pub static SETTINGS: [Setting; 51] = [
+pub static SETTINGS: [Setting; 54] = [
     Setting::new("agent", "Agent to run the cases with; can be repeated, one arm per agent", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
@@ -170,6 +170,23 @@ pub static SETTINGS: [Setting; 51] = [
     .variables(&["TRIALRUN_GATEWAY"], |args, text| put(&mut args.arms.gateway, text.parse()))
     .key("defaults.gateway", |used| project(&used.project().defaults.gateway))
     .default("off"),
+    Setting::new(
+        "cassette",
+        "Recorded model answers: `record` them, `replay` them without a model, or both (`auto`)",
+        |used| json!(used.run.cassettes.mode.name()),
+    )
+    .flag("--cassette", |args| args.cassettes.cassette.is_some())
+    .variables(&["TRIALRUN_CASSETTE"], |args, text| put(&mut args.cassettes.cassette, text.parse()))
+    .key("defaults.cassette", |used| project(&used.project().defaults.cassette))
+    .default("off"),
+    Setting::new("cassette_dir", "Folder of all cassettes", |used| json!(used.run.cassettes.directory))
+        .flag("--cassette-dir", |args| args.cassettes.cassette_dir.is_some())
+        .key("defaults.cassette_dir", |used| project(&used.project().defaults.cassette_dir))
+        .default("`cassettes` beside each suite"),
+    Setting::new("cassette_delays", "Replay answers as slowly as they were recorded", |used| {
+        json!(used.run.cassettes.honours_delays)
+    })
+    .flag("--cassette-delays", |args| args.cassettes.cassette_delays),
     Setting::new("trials", "Number of times to run each case", |used| json!(used.run.trials(None)))
         .flag("--trials", |args| args.arms.trials.is_some())
         .variables(&["TRIALRUN_TRIALS"], |args, text| put(&mut args.arms.trials, whole_number(text, 1)))

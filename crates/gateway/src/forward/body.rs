@@ -11,6 +11,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
 use super::ForwardedTrial;
+use super::recorded::KeptAnswer;
 use super::traffic::End;
 
 /// Body of an answer that was forwarded, or of an error of the gateway itself.
@@ -35,6 +36,8 @@ pub(crate) struct PassingBody {
     pub(super) has_ended: bool,
     /// Number of bytes that are still to come, if the provider said so. The server does not ask for more than that.
     pub(super) remaining: Option<u64>,
+    /// Copy of the answer for the cassette.
+    pub(super) kept: Option<KeptAnswer>,
 }
 
 /// The connection to the provider ended in the middle of the answer, so the one to the client is closed too.
@@ -81,6 +84,9 @@ impl PassingBody {
                 self.late.as_mut().reset(Instant::now() + self.idle);
                 if let Some(data) = frame.data_ref() {
                     self.trial.traffic.arrived(self.number, data);
+                    if let Some(kept) = &mut self.kept {
+                        kept.arrived(data);
+                    }
                     self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(data.len() as u64));
                 }
                 if self.arriving.is_end_stream() || self.remaining == Some(0) {
@@ -108,6 +114,9 @@ impl PassingBody {
     /// Counts the end of the answer.
     fn end(&mut self, end: End) {
         if !std::mem::replace(&mut self.has_ended, true) {
+            if let Some(kept) = self.kept.take() {
+                kept.ended(end != End::Whole && !self.trial.traffic.has_ended(self.number));
+            }
             self.trial.traffic.ended(self.number, end);
         }
     }

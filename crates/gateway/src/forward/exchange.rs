@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
+use cassette::Found;
 use http_body_util::Full;
 use hyper::body::Incoming as Arriving;
 use hyper::header::{
@@ -16,6 +17,7 @@ use reqwest::Url;
 use tokio::time::{sleep, timeout};
 
 use super::body::{ForwardedBody, PassingBody};
+use super::recorded::{self, KeptAnswer};
 use super::traffic::{Asked, Kind};
 use super::{ForwardedTrial, Upstream};
 use crate::connection::{Body, read};
@@ -55,9 +57,27 @@ pub(crate) async fn forward(
     let asked = Asked { kind, body: digest(&rest, &body), repeats };
     let number = trial.traffic.begin(&asked);
     let mut unanswered = Unanswered { trial: Arc::clone(&trial), number: Some(number) };
-    let answer = match trial.address_of(&rest) {
-        Ok(url) => trial.send(parts.method, url, passed_on(&parts.headers), body).await,
-        Err(reason) => Err(reason),
+    let found = trial.tape.as_ref().map(|tape| recorded::ask(tape, kind, &rest, &body));
+    let mut kept = None;
+    let answer = match found {
+        Some(Found::Recorded(answer)) => {
+            trial.traffic.replayed();
+            Ok(recorded::response(answer, trial.tape.as_ref().is_some_and(|tape| tape.honours_delays())))
+        }
+        Some(Found::Stale(reason)) => {
+            unanswered.number = None;
+            trial.traffic.failed(number, reason.clone());
+            return error(wire, 400, &reason);
+        }
+        found => {
+            if let (Some(Found::Live(slot)), Some(tape)) = (found, &trial.tape) {
+                kept = Some(KeptAnswer::new(Arc::clone(tape), slot));
+            }
+            match trial.address_of(&rest) {
+                Ok(url) => trial.send(parts.method, url, passed_on(&parts.headers), body).await,
+                Err(reason) => Err(reason),
+            }
+        }
     };
     unanswered.number = None;
     match answer {
@@ -71,11 +91,14 @@ pub(crate) async fn forward(
             });
             trial.traffic.answered(number, answer.status().as_u16(), reader);
             let idle = trial.upstream.timeouts.idle;
-            let (head, arriving) = Response::<reqwest::Body>::from(answer).into_parts();
+            let (head, arriving) = answer.into_parts();
+            if let Some(kept) = &mut kept {
+                kept.answered(&head);
+            }
             let late = Box::pin(sleep(idle));
             let remaining = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
             let passing =
-                PassingBody { arriving, trial, number, idle, late, broken: None, has_ended: false, remaining };
+                PassingBody { arriving, trial, number, idle, late, broken: None, has_ended: false, remaining, kept };
             let mut response = Response::new(ForwardedBody::Passing(Box::new(passing)));
             *response.status_mut() = head.status;
             *response.headers_mut() = without_connection(&head.headers);
@@ -128,12 +151,12 @@ impl ForwardedTrial {
         url: Url,
         headers: HeaderMap,
         body: Vec<u8>,
-    ) -> Result<reqwest::Response, String> {
+    ) -> Result<Response<reqwest::Body>, String> {
         let Upstream { timeouts, .. } = &*self.upstream;
         let sending = self.client.request(method, url).headers(headers).body(body).send();
         // The connection has its own timeout, which is reported separately.
         match timeout(timeouts.first_byte + timeouts.connect, sending).await {
-            Ok(answer) => answer.map_err(|error| error_chain(&error.without_url())),
+            Ok(answer) => answer.map(Into::into).map_err(|error| error_chain(&error.without_url())),
             Err(_) => Err(format!("the answer did not start within {} s", timeouts.first_byte.as_secs_f64())),
         }
     }

@@ -6,12 +6,14 @@
 
 mod body;
 mod exchange;
+mod recorded;
 mod traffic;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use cassette::Tape;
 use hyper::Uri;
 use llm::{Block, Providers, Proxies, Timeouts};
 use model::ModelTraffic;
@@ -55,6 +57,8 @@ pub(crate) struct ForwardedTrial {
     /// Address of the provider, to which request paths are appended.
     address: Url,
     traffic: Traffic,
+    /// Cassette from which requests are answered, or to which answers are recorded.
+    tape: Option<Arc<Tape>>,
 }
 
 /// The trials whose requests are forwarded, by token.
@@ -70,6 +74,7 @@ impl ForwardedTrials {
         token: String,
         upstream: &Arc<Upstream>,
         address: &str,
+        tape: Option<Arc<Tape>>,
     ) -> Result<ForwardedAdmission, String> {
         let address =
             Url::parse(address).map_err(|error| format!("the address of the provider is invalid: {error}"))?;
@@ -78,7 +83,8 @@ impl ForwardedTrials {
         }
         let client = upstream.client(address.scheme() == "https")?;
         let traffic = Traffic::new(upstream.providers.clone(), address.clone());
-        let trial = Arc::new(ForwardedTrial { upstream: Arc::clone(upstream), client, address, traffic });
+        let upstream = Arc::clone(upstream);
+        let trial = Arc::new(ForwardedTrial { upstream, client, address, traffic, tape });
         let base_url = format!("{gateway}/{token}");
         self.lock().insert(token.clone(), Arc::clone(&trial));
         Ok(ForwardedAdmission { token, base_url, trial, trials: Arc::clone(self) })

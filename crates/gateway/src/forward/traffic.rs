@@ -122,6 +122,11 @@ impl Traffic {
         number
     }
 
+    /// Counts an answer from a cassette.
+    pub(super) fn replayed(&self) {
+        self.lock().counted.replayed += 1;
+    }
+
     /// Counts the head of an answer. `reader` reads the rest of it, if it is a message.
     pub(super) fn answered(&self, number: u64, status: u16, reader: Option<AnswerReader>) {
         let mut state = self.lock();
@@ -157,6 +162,11 @@ impl Traffic {
         if is_complete {
             self.close(&mut state, number, End::Whole);
         }
+    }
+
+    /// Returns `true` if the answer is complete, although the connection may still be open.
+    pub(super) fn has_ended(&self, number: u64) -> bool {
+        !self.lock().open.contains_key(&number)
     }
 
     /// Counts the end of an answer.

@@ -130,7 +130,7 @@ impl Vendor {
         let found = keys.iter().find_map(|key| Some((*key, options.providers.credentials().get(key)?)));
         let Some((variable, text)) = found else {
             // A self-hosted server may authenticate its clients in other ways.
-            if self.needs_key && is_own {
+            if self.needs_key && is_own && !options.providers.needs_no_key() {
                 return Err(OpenError::NoKey { provider: self.name, variables: keys.to_vec() });
             }
             return Ok((None, headers));

@@ -31,6 +31,11 @@ pub(crate) fn dialect_of(wire: &dyn Wire) -> Option<&'static dyn Dialect> {
     }
 }
 
+/// Returns a request as a document in the first of [`WIRES`].
+pub fn request_document(request: &Request) -> Value {
+    Value::Object(anthropic::Client.ask(request, false))
+}
+
 /// Vendor's format of requests and replies.
 pub trait Wire: Send + Sync {
     /// Returns its name, such as `anthropic`.

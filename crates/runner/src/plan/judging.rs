@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use cassette::{Sender, Tape};
 use grade::judge::{DEFAULT_JUDGES, default_judge, named_judge};
 use grade::{Assertion, Breaker, Cache, Check, Judge};
 use llm::Script;
@@ -14,6 +15,7 @@ use model::{Diagnostic, SimulatedUser};
 use super::request::{PlanRequest, ReadScript};
 use super::settings::Settings;
 use super::trial::{PlannedTrial, SCRIPTED};
+use crate::recorded_model::RecordedModel;
 
 /// The judge of a run, or the reason why it has none.
 pub struct Judging {
@@ -110,6 +112,11 @@ impl Judging {
         })
     }
 
+    /// Returns `true` if assertions of the trial need a judge on the network.
+    pub(crate) fn asks_network(&self, planned: &PlannedTrial) -> bool {
+        self.judge.as_ref().is_ok_and(|judge| judge.script.is_none()) && judged(planned) > 0
+    }
+
     /// Counts a failure of the judge against it.
     pub(crate) fn failed(&self, reason: &str) {
         self.breaker.failed(reason, false);
@@ -133,6 +140,7 @@ impl Judging {
         planned: &PlannedTrial,
         attempt: u32,
         mask: &Arc<Mask>,
+        tape: Option<&Arc<Tape>>,
     ) -> Result<Judge, String> {
         let chosen = self.judge.as_ref().map_err(Clone::clone)?;
         let judge = match &chosen.script {
@@ -143,7 +151,10 @@ impl Judging {
                 let model = open(settings, &chosen.name).map_err(|error| error.to_string())?;
                 // Each attempt at each trial is judged separately, so that the variance of judges is visible, and the
                 // verdicts of two cases with the same question do not depend on each other.
-                let series = if settings.judge.cache { String::new() } else { format!("{}!{attempt}", planned.id) };
+                // The recording of a trial contains all its judgements.
+                let is_shared = settings.judge.cache && tape.is_none();
+                let series = if is_shared { String::new() } else { format!("{}!{attempt}", planned.id) };
+                let model = RecordedModel::wrap(model, tape, Sender::Judge);
                 let judge = Judge::new(&*chosen.name, model).cached(Arc::clone(&self.cache), series);
                 judge.with_breaker(Arc::clone(&self.breaker))
             }

@@ -1,12 +1,15 @@
 //! Settings with which a run is planned.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent::{self, Agent, Configured};
 use grade::judge::default_judge;
 use mask::secret::Secrets;
-use model::{Budgets, Canaries, Case, Excerpt, GatewayMode, NetworkPolicy, OnBudget, PermissionMode, RemoteMode};
+use model::{
+    Budgets, Canaries, Case, CassetteMode, Excerpt, GatewayMode, NetworkPolicy, OnBudget, PermissionMode, RemoteMode,
+};
 
 use super::trial::SCRIPTED;
 
@@ -47,10 +50,23 @@ pub struct Settings {
     pub stop_grace_ms: u64,
     /// Use of the gateway for vendors' models.
     pub gateway: GatewayMode,
+    /// Recorded model traffic.
+    pub cassettes: CassetteSettings,
     /// Secrets in addition to those of the environment: keys and headers of the configuration.
     pub secrets: Secrets,
     /// Opens models for everything in a run that needs one.
     pub providers: llm::Providers,
+}
+
+/// Recorded model traffic.
+#[derive(Debug, Clone, Default)]
+pub struct CassetteSettings {
+    /// Use of cassettes.
+    pub mode: CassetteMode,
+    /// Folder of all cassettes; `None` for a folder beside each suite.
+    pub directory: Option<PathBuf>,
+    /// True if recorded answers arrive as slowly as they did.
+    pub honours_delays: bool,
 }
 
 /// Agents, models and repetitions that override those of the cases.
@@ -210,6 +226,7 @@ impl Default for Settings {
             idle_warn_ms: 30_000,
             stop_grace_ms: 3_000,
             gateway: GatewayMode::default(),
+            cassettes: CassetteSettings::default(),
             secrets: Secrets::default(),
             providers: llm::Providers::default(),
         }

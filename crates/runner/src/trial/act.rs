@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent::{Activity, Pricing, Resolver, Session, SessionContext, Turn};
+use cassette::CassetteMode;
 use grade::Responder;
 use model::{
     AssertionScope, Code, Ending, FaultKind, FaultReport, IntegritySign, ModelTraffic, ReplyProbes, SimulatedUser,
     Step, UserMessage,
 };
-use sandbox::{Breakage, Sandbox};
+use sandbox::{Breakage, Host, Sandbox};
 use tokio::sync::watch;
 
 use super::clock::{Clock, Watched};
@@ -17,6 +18,7 @@ use super::code::{Conversations, RunningScenario, ScenarioEnd};
 use super::culprit::Culprit;
 use super::model_in_use::ModelInUse;
 use super::network::TrialNetwork;
+use super::recording;
 use super::{Attempt, StopLevel, probe, retry};
 use crate::code::Script;
 
@@ -58,9 +60,9 @@ impl Attempt<'_> {
         // The clock adds the time for which the attempt waits for the listener. Earlier waiting does not count as the
         // agent's time either.
         let deadline = began + Duration::from_millis(self.limits.timeout_ms) - waited;
-        let mut model = ModelInUse::of(planned, self.shared, sandbox.as_deref(), self.events);
+        let mut model = ModelInUse::of(planned, self.shared, sandbox.as_deref(), self.events, self.tape());
         let mut session_context = self.session_context(sandbox.clone(), &model);
-        model.observe(planned, self.shared, &mut session_context)?;
+        model.observe(planned, self.shared, self.tape(), &mut session_context)?;
         let activity = Arc::new(Activity::default());
         let (stop, stopping) = watch::channel(false);
         let mut turn = self.turn(&activity, stopping, pricing, sandbox.as_deref());
@@ -130,6 +132,7 @@ impl Attempt<'_> {
         if let Some(network) = self.network.get() {
             network.explain(&mut ending);
         }
+        recording::judge_staleness(self.tape(), &mut ending);
         let killed = culprit.judge(&mut ending, turn.trace());
         let agent = planned.agent.description();
         let forged_calls = if sees_all { model.forged(agent, turn.trace()) } else { Vec::new() };
@@ -188,13 +191,29 @@ impl Attempt<'_> {
             directory: Arc::clone(&planned.directory),
             position: planned.position,
             sandbox,
-            host: Arc::clone(&self.shared.host),
+            host: self.host(),
             setup: Arc::clone(&planned.setup),
             limits: Arc::clone(&planned.limits),
             source_repo: self.shared.settings.sandbox.source_repo.clone(),
             endpoint: model.endpoint.clone(),
             providers: self.shared.settings.providers.clone(),
             modules: planned.modules.clone(),
+        }
+    }
+
+    /// Returns the machine as the agent sees it. If all answers are recorded, an agent that is not signed in gets a key
+    /// that is worth nothing, because its program does not start without one.
+    fn host(&self) -> Arc<Host> {
+        let (host, planned) = (&self.shared.host, self.planned);
+        let is_replayed = self.tape().is_some_and(|tape| tape.mode() == CassetteMode::Replay);
+        let missing = is_replayed.then(|| planned.agent.missing_key(host, planned.setup.model.as_deref())).flatten();
+        match missing {
+            Some(variable) => {
+                let mut host = Host::clone(host);
+                host.env.insert(variable, "replayed-from-a-cassette".to_owned());
+                Arc::new(host)
+            }
+            None => Arc::clone(host),
         }
     }
 

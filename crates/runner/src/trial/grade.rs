@@ -116,7 +116,7 @@ impl Attempt<'_> {
     pub(super) fn judge(&self) -> Result<&Judge, &str> {
         let made = self.judge.get_or_init(|| {
             let (judging, settings) = (&self.shared.judging, &self.shared.settings);
-            judging.judge(settings, self.planned, self.events.attempt(), self.events.mask())
+            judging.judge(settings, self.planned, self.events.attempt(), self.events.mask(), self.tape())
         });
         made.as_ref().map_err(String::as_str)
     }

@@ -12,6 +12,7 @@ mod model_in_use;
 mod network;
 pub(crate) mod probe;
 mod record;
+mod recording;
 mod regrade;
 mod remotes;
 mod retry;
@@ -23,6 +24,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use ::grade::{Check, Judge};
+use cassette::{Cassettes, Tape};
 use jiff::Timestamp;
 use mask::Mask;
 use model::{
@@ -40,6 +42,7 @@ use self::network::{TrialNetwork, chosen_policy};
 use self::record::record_of;
 use self::record::{attempt_of, skipped, unloaded};
 pub(crate) use self::record::{broken, cancelled, panicked, stopped};
+pub use self::recording::{cassette_file, inputs};
 pub use self::regrade::RecordedEvidence;
 pub(crate) use self::regrade::regrade;
 use self::retry::{Changes, Retry};
@@ -63,6 +66,7 @@ pub(crate) struct Shared {
     pub(crate) registry: Arc<Registry>,
     pub(crate) gateway: Option<gateway::Gateway>,
     pub(crate) upstream: Arc<gateway::Upstream>,
+    pub(crate) cassettes: Cassettes,
     pub(crate) grader: Grader,
     pub(crate) judging: Arc<Judging>,
     pub(crate) mask: Arc<Mask>,
@@ -151,7 +155,11 @@ pub(crate) async fn run(
         let (mut record, trace) = match ended {
             Ok(end) => {
                 let trace = retry::changes_of(&end.evidence.collected);
-                (record_of(&planned, end), trace)
+                let mut record = record_of(&planned, end);
+                if let Some(tape) = attempt.tape() {
+                    recording::save(tape, &planned, &shared, events.mask(), &mut record);
+                }
+                (record, trace)
             }
             Err(Interruption::Broken(breakage)) => (broken(&planned, &breakage), Changes::None),
             Err(Interruption::Stopped) => (stopped(&planned), Changes::None),
@@ -227,6 +235,8 @@ struct Attempt<'a> {
     before: &'a [AttemptRecord],
     /// Limits of the trial, with what earlier attempts have used.
     limits: Arc<Limits>,
+    /// Created when the sandbox is ready.
+    tape: OnceLock<Option<Arc<Tape>>>,
     /// Created on first use.
     judge: OnceLock<Result<Judge, String>>,
     /// Usage of the simulated user so far.
@@ -257,12 +267,18 @@ impl<'a> Attempt<'a> {
             began: Instant::now(),
             before: &[],
             limits: Arc::clone(&planned.limits),
+            tape: OnceLock::new(),
             judge: OnceLock::new(),
             user: Mutex::default(),
             phases: Mutex::default(),
             canaries: CanaryWatch::of(&canaries_of(planned, &shared.settings.sandbox)),
             network: OnceLock::new(),
         }
+    }
+
+    /// Returns the tape of the attempt, if it has one.
+    fn tape(&self) -> Option<&Arc<Tape>> {
+        self.tape.get()?.as_ref()
     }
 
     /// Returns the usage of the simulated user so far, however the attempt ended.
@@ -297,6 +313,8 @@ impl<'a> Attempt<'a> {
     }
 
     async fn in_sandbox(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<End, Interruption> {
+        let tape = recording::tape(self.planned, self.shared, sandbox.as_deref(), self.events.mask())?;
+        let _ = self.tape.set(tape);
         let paying = Box::pin(pricing_of(self.planned, &self.shared.settings, &self.shared.host));
         let (pricing, warning) = self.unless(StopLevel::Stop, paying).await?;
         let began = Instant::now();
@@ -347,6 +365,7 @@ impl<'a> Attempt<'a> {
         if disk_was_full {
             end.blame_disk();
         }
+        recording::judge_staleness(self.tape(), &mut end.evidence.ending);
         let began = Instant::now();
         Box::pin(self.after_grading(&mut end, sandbox.as_ref())).await;
         self.took(|phases| &mut phases.hooks_ms, began);

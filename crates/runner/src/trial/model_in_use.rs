@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Description, Endpoint, SessionContext, Turn, WAITING_ON_PROVIDER};
+use cassette::{Sender, Tape};
 use llm::{FaultyModel, Model};
 use model::{CaseFault, Ending, Event, FaultReport, GatewayMode, Limits, ModelTraffic, Step, Trace};
 use sandbox::{Breakage, Sandbox};
@@ -12,6 +13,7 @@ use sandbox::{Breakage, Sandbox};
 use super::Shared;
 use crate::event_bus::EventSender;
 use crate::plan::{ModelChoice, PlannedTrial};
+use crate::recorded_model::RecordedModel;
 
 /// Name of the provider for scripted models.
 const SCRIPTED: &str = "scripted:";
@@ -34,12 +36,14 @@ impl ModelInUse {
         shared: &Shared,
         sandbox: Option<&dyn Sandbox>,
         events: &EventSender,
+        tape: Option<&Arc<Tape>>,
     ) -> Self {
         let of_vendor = |endpoint, faulty| Self { endpoint, playback: None, faulty, _admission: None, observed: None };
         let base_url = shared.settings.arms.base_url.as_deref();
         let script = match &planned.model {
             ModelChoice::Vendor(Some(name)) if planned.agent.description().asks_providers => {
                 let opened = shared.settings.providers.model(name, base_url);
+                let opened = opened.map(|model| RecordedModel::wrap(model, tape, Sender::Agent));
                 let faulty = opened.as_ref().ok().and_then(|model| with_faults(model, name, planned, shared, events));
                 let model = opened.map(|model| faulty.clone().map_or(model, |faulty| faulty as Arc<dyn Model>));
                 return of_vendor(Endpoint::Provider(model), faulty);
@@ -74,7 +78,7 @@ impl ModelInUse {
         Self { endpoint, playback: Some(playback), faulty, _admission: admission, observed: None }
     }
 
-    /// Puts the gateway between the agent and the vendor of its model, if the run observes this traffic. Sets the new
+    /// Puts the gateway between the agent and the vendor of its model, if the run observes or records this traffic. Sets the new
     /// endpoint in `context`, the agent's context.
     ///
     /// # Errors
@@ -83,20 +87,25 @@ impl ModelInUse {
         &mut self,
         planned: &PlannedTrial,
         shared: &Shared,
+        tape: Option<&Arc<Tape>>,
         context: &mut SessionContext,
     ) -> Result<(), Breakage> {
         let (Endpoint::Vendor { base_url }, Some(_)) = (&self.endpoint, planned.agent.description().wire) else {
             return Ok(());
         };
-        let (Some(gateway), GatewayMode::Observe) = (&shared.gateway, shared.settings.gateway) else { return Ok(()) };
+        let is_observed = shared.settings.gateway == GatewayMode::Observe || tape.is_some();
+        let Some(gateway) = shared.gateway.as_ref().filter(|_| is_observed) else { return Ok(()) };
         let cannot = |reason: String| {
-            let hint = "set `gateway` to `off` to run it unobserved";
+            let hint = match tape {
+                Some(_) => "set `cassette` to `off` to run it without a cassette",
+                None => "set `gateway` to `off` to run it unobserved",
+            };
             Breakage::environment(format!("the gateway cannot observe the model of the agent: {reason}; {hint}"))
                 .for_good()
         };
         let address = planned.agent.forwarding_address(context).map_err(cannot)?;
         let token = format!("trialrun-{}", uuid::Uuid::now_v7().simple());
-        let observed = gateway.forward(token, &shared.upstream, &address).map_err(cannot)?;
+        let observed = gateway.forward(token, &shared.upstream, &address, tape.cloned()).map_err(cannot)?;
         self.endpoint = Endpoint::Observed { gateway: observed.base_url().to_owned(), base_url: base_url.clone() };
         context.endpoint = self.endpoint.clone();
         self.observed = Some(observed);

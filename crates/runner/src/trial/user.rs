@@ -4,11 +4,13 @@ use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use agent::{Session, Turn};
+use cassette::Sender;
 use model::{Ending, SimulatedUser, Step, UserMessage};
 use sandbox::Breakage;
 
 use super::Attempt;
 use super::clock::{Clock, Watched};
+use crate::recorded_model::RecordedModel;
 use crate::user::{Move, Player, PlayerError};
 
 impl Attempt<'_> {
@@ -22,6 +24,7 @@ impl Attempt<'_> {
             .judging
             .user(&self.shared.settings, &user, &self.planned.directory)
             .map_err(|reason| Breakage::environment(reason).for_good())?;
+        let model = RecordedModel::wrap(model, self.tape(), Sender::User);
         Ok(Player::new(model, name, user, Arc::clone(self.events.mask())))
     }
 

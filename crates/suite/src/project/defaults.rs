@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
-use model::{Excerpt, GatewayMode, Node, NodeKind, PermissionMode};
+use model::{CassetteMode, Excerpt, GatewayMode, Node, NodeKind, PermissionMode};
 
 use super::file::Dialect;
 use super::{Setting, setting, text, whole};
@@ -37,6 +37,10 @@ pub struct Defaults {
     pub sandbox: Option<Setting<String>>,
     /// Use of the gateway for vendors' models.
     pub gateway: Option<Setting<GatewayMode>>,
+    /// Use of recorded model answers.
+    pub cassette: Option<Setting<CassetteMode>>,
+    /// Folder of recorded model answers.
+    pub cassette_dir: Option<Setting<String>>,
 }
 
 impl Defaults {
@@ -77,6 +81,9 @@ impl Defaults {
         self.sandbox = text(fields, "sandbox", problems);
         let gateway = fields.choice("gateway", &GatewayMode::ALL, problems);
         self.gateway = setting(gateway, "gateway", fields);
+        let cassette = fields.choice("cassette", &CassetteMode::ALL, problems);
+        self.cassette = setting(cassette, "cassette", fields);
+        self.cassette_dir = text(fields, "cassette_dir", problems);
     }
 
     /// Reads the `eval` section, which contains some of the same settings under other names. Its `retries` has a

@@ -1,0 +1,255 @@
+//! The file of a cassette: compressed JSON lines. Parts that several requests have in common, such as tools and earlier
+//! messages, are written once. The same recordings always result in the same bytes.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use mask::Mask;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::exchange::{Answer, Exchange, Recording, RecordingInfo, Sender};
+use crate::library::hash;
+use crate::stream;
+
+/// Version of the format.
+const VERSION: u32 = 1;
+/// Compression level.
+const LEVEL: i32 = 9;
+/// Maximum size of a cassette after decompression, in bytes.
+const LARGEST: u64 = 1 << 30;
+/// Texts from this length on are parts of their own, in bytes.
+const LONG: usize = 256;
+
+/// The recordings of the trials of a case in an arm, by repetition.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Cassette {
+    /// Recordings, sorted by repetition.
+    pub recordings: Vec<Arc<Recording>>,
+}
+
+/// A cassette that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CassetteError {
+    /// It cannot be read or written.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It is damaged.
+    #[error("line {line} is not valid: {reason}")]
+    Damaged {
+        /// Line after decompression, from 1.
+        line: usize,
+        /// Details.
+        reason: String,
+    },
+    /// A later version of trialrun wrote it.
+    #[error("it has version {0} of the format; this version of trialrun reads version {VERSION}")]
+    Version(u32),
+    /// It would contain a secret.
+    #[error("{0} contains a secret")]
+    Secret(String),
+}
+
+/// A line of the file.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Line {
+    Cassette(u32),
+    Part(String, Value),
+    Recording(RecordingInfo),
+    Exchange(Box<WrittenExchange>),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenExchange {
+    sender: Sender,
+    path: String,
+    /// Short fields of the request, or the whole request if it is not an object.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    request: Value,
+    /// Lists of the request, as ids of parts.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    lists: Map<String, Value>,
+    /// Long values of the request, as ids of parts.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    long: Map<String, Value>,
+    answer: Answer,
+}
+
+impl Cassette {
+    /// Reads the cassette in `file`; an empty one if the file does not exist.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read or is not a cassette of this version.
+    pub fn read(file: &Path) -> Result<Self, CassetteError> {
+        match files::open(file) {
+            Ok(open) => Self::from_reader(open),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads a cassette.
+    ///
+    /// # Errors
+    /// Returns an error if it is damaged, or of another version.
+    pub fn from_reader(reader: impl Read) -> Result<Self, CassetteError> {
+        let lines = BufReader::new(zstd::Decoder::new(reader)?.take(LARGEST)).lines();
+        let (mut parts, mut recordings) = (HashMap::new(), Vec::<Recording>::new());
+        for (at, line) in lines.enumerate() {
+            let damaged = |reason: String| CassetteError::Damaged { line: at + 1, reason };
+            let line: Line = serde_json::from_str(&line?).map_err(|error| damaged(error.to_string()))?;
+            match line {
+                Line::Cassette(VERSION) if at == 0 => {}
+                Line::Cassette(version) if version != VERSION => return Err(CassetteError::Version(version)),
+                Line::Cassette(_) => return Err(damaged("a second beginning".to_owned())),
+                _ if at == 0 => return Err(damaged("it is not a cassette".to_owned())),
+                Line::Part(id, value) => {
+                    parts.insert(id, value);
+                }
+                Line::Recording(about) => recordings.push(Recording { about, exchanges: Vec::new() }),
+                Line::Exchange(written) => {
+                    let exchange = written.read(&parts).map_err(|id| damaged(format!("the part {id} is missing")))?;
+                    let Some(recording) = recordings.last_mut() else {
+                        return Err(damaged("an exchange without a recording".to_owned()));
+                    };
+                    recording.exchanges.push(exchange);
+                }
+            }
+        }
+        Ok(Self { recordings: recordings.into_iter().map(Arc::new).collect() })
+    }
+
+    /// Returns the recording of a repetition.
+    pub fn recording(&self, repetition: u64) -> Option<&Arc<Recording>> {
+        self.recordings.iter().find(|recording| recording.about.repetition == repetition)
+    }
+
+    /// Replaces the recording of its repetition.
+    pub fn put(&mut self, recording: Recording) {
+        self.recordings.retain(|known| known.about.repetition != recording.about.repetition);
+        self.recordings.push(Arc::new(recording));
+        self.recordings.sort_by_key(|recording| recording.about.repetition);
+    }
+
+    /// Writes the cassette to `file`; another program sees either the old file or the new one.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written, or if the cassette would contain something that `mask` masks.
+    pub fn write(&self, file: &Path, mask: &Mask) -> Result<(), CassetteError> {
+        self.check_secrets(mask)?;
+        let directory = file.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(directory)?;
+        let mut draft = tempfile::NamedTempFile::new_in(directory)?;
+        let mut out = zstd::Encoder::new(&mut draft, LEVEL)?;
+        self.write_lines(&mut out)?;
+        out.finish()?;
+        draft.as_file().sync_all()?;
+        draft.persist(file).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    fn write_lines(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut written = HashMap::new();
+        put_line(out, &Line::Cassette(VERSION))?;
+        for recording in &self.recordings {
+            put_line(out, &Line::Recording(recording.about.clone()))?;
+            for exchange in &recording.exchanges {
+                let exchange = WrittenExchange::of(exchange, &mut |value| {
+                    let id = hash(value);
+                    if written.insert(id.clone(), ()).is_none() {
+                        put_line(out, &Line::Part(id.clone(), value.clone()))?;
+                    }
+                    Ok(id)
+                })?;
+                put_line(out, &Line::Exchange(Box::new(exchange)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports the first text that `mask` would change. Texts of a stream are also checked in their joined form.
+    fn check_secrets(&self, mask: &Mask) -> Result<(), CassetteError> {
+        let has_secret = |text: &str| mask.text(text) != text;
+        for recording in &self.recordings {
+            for (at, exchange) in recording.exchanges.iter().enumerate() {
+                let place = || format!("request {} ({})", at + 1, exchange.sender.name());
+                if has_secret(&exchange.path) || has_secret(&exchange.request.to_string()) {
+                    return Err(CassetteError::Secret(place()));
+                }
+                let is_event_stream = exchange.answer.content_type.starts_with("text/event-stream");
+                if stream::texts(&exchange.answer.chunks, is_event_stream).iter().any(|text| has_secret(text)) {
+                    return Err(CassetteError::Secret(format!("the answer to {}", place())));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn put_line(out: &mut impl Write, line: &Line) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, line)?;
+    out.write_all(b"\n")
+}
+
+impl WrittenExchange {
+    /// Splits a request into parts, which `put` writes.
+    fn of(exchange: &Exchange, put: &mut dyn FnMut(&Value) -> io::Result<String>) -> io::Result<Self> {
+        let mut written = Self {
+            sender: exchange.sender,
+            path: exchange.path.clone(),
+            request: Value::Null,
+            lists: Map::new(),
+            long: Map::new(),
+            answer: exchange.answer.clone(),
+        };
+        let Value::Object(fields) = &exchange.request else {
+            return Ok(Self { request: exchange.request.clone(), ..written });
+        };
+        let mut short = Map::new();
+        // The order in which they are read is another one.
+        let mut fields: Vec<_> = fields.iter().collect();
+        fields.sort_by_key(|(key, _)| *key);
+        for (key, field) in fields {
+            match field {
+                Value::Array(items) => {
+                    let ids = items.iter().map(|item| Ok(put(item)?.into())).collect::<io::Result<_>>()?;
+                    written.lists.insert(key.clone(), Value::Array(ids));
+                }
+                Value::String(text) if text.len() >= LONG => {
+                    written.long.insert(key.clone(), put(field)?.into());
+                }
+                Value::Object(_) => {
+                    written.long.insert(key.clone(), put(field)?.into());
+                }
+                _ => {
+                    short.insert(key.clone(), field.clone());
+                }
+            }
+        }
+        Ok(Self { request: Value::Object(short), ..written })
+    }
+
+    /// Returns the exchange; if a part is missing, its id.
+    fn read(self, parts: &HashMap<String, Value>) -> Result<Exchange, String> {
+        let part = |id: &Value| {
+            let id = id.as_str().unwrap_or_default();
+            parts.get(id).cloned().ok_or_else(|| format!("`{id}`"))
+        };
+        let mut request = self.request;
+        if let Value::Object(fields) = &mut request {
+            for (key, ids) in &self.lists {
+                let items = ids.as_array().into_iter().flatten().map(&part).collect::<Result<_, _>>()?;
+                fields.insert(key.clone(), Value::Array(items));
+            }
+            for (key, id) in &self.long {
+                fields.insert(key.clone(), part(id)?);
+            }
+        }
+        Ok(Exchange { sender: self.sender, path: self.path, request, answer: self.answer })
+    }
+}

@@ -1,0 +1,39 @@
+//! Recorded model traffic. A cassette is a file with the model requests of the trials of a case in an arm, and the
+//! answers to them. It is made to be committed.
+//!
+//! A [`Tape`] is the part of a cassette that belongs to one trial, while the trial runs: it finds the recorded answer to
+//! a request, or records a new one. Requests are compared after normalisation ([`Normalizer`]), so that two runs of the
+//! same trial match although their directories, dates and ids differ. What differs is named with a JSON pointer.
+//!
+//! ```
+//! use serde_json::json;
+//! use trialrun_cassette::{Answer, Asked, CassetteMode, Found, Normalizer, Sender, Tape};
+//!
+//! let request = json!({"model": "m", "messages": [{"role": "user", "content": "hello"}]});
+//! let asked = Asked { sender: Sender::Agent, path: "/v1/messages", body: &request };
+//! let tape = Tape::new(CassetteMode::Record, "a.jsonl.zst", None, Normalizer::default());
+//! let Found::Live(slot) = tape.ask(&asked) else { panic!("nothing is recorded yet") };
+//! tape.keep(slot, Answer::whole(200, "application/json", "{}"));
+//!
+//! let recording = tape.recorded().unwrap().unwrap();
+//! let tape = Tape::new(CassetteMode::Replay, "a.jsonl.zst", Some(recording.into()), Normalizer::default());
+//! assert!(matches!(tape.ask(&asked), Found::Recorded(_)));
+//! ```
+
+mod difference;
+mod exchange;
+mod file;
+mod library;
+mod normalization;
+mod stream;
+mod tape;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub use exchange::{Answer, Chunk, Exchange, Recording, RecordingInfo, Sender};
+pub use file::{Cassette, CassetteError};
+pub use library::{CassetteName, Cassettes, file_name, hash};
+pub use model::CassetteMode;
+pub use normalization::Normalizer;
+pub use tape::{Asked, Found, Slot, Tape};

@@ -1,0 +1,133 @@
+//! All cassettes of a run.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mask::Mask;
+use model::CassetteMode;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::exchange::Recording;
+use crate::file::{Cassette, CassetteError};
+
+/// Ending of the names of cassettes.
+const ENDING: &str = ".jsonl.zst";
+/// Maximum length of a name in a path, in bytes.
+const LONGEST: usize = 100;
+
+/// Names that determine the file of a cassette.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CassetteName<'a> {
+    /// Suite.
+    pub suite: &'a str,
+    /// Case in the suite.
+    pub case: &'a str,
+    /// Arm in which the case runs.
+    pub arm: &'a str,
+}
+
+/// Returns the file of a cassette: `SUITE/CASE@ARM.jsonl.zst` in `directory`. Characters that some systems do not allow
+/// in names are replaced, and a hash keeps the names different.
+pub fn file_name(directory: &Path, name: CassetteName<'_>) -> PathBuf {
+    let file = safe(&format!("{}@{}", name.case, name.arm));
+    directory.join(safe(name.suite)).join(format!("{file}{ENDING}"))
+}
+
+/// Returns a hash of a value that is the same on all machines.
+pub fn hash(value: &Value) -> String {
+    Sha256::digest(value.to_string().as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn safe(name: &str) -> String {
+    let is_plain = |char: char| char.is_alphanumeric() || "-_.@+ ".contains(char);
+    let safe: String = name.chars().map(|char| if is_plain(char) { char } else { '-' }).collect();
+    let mut safe = safe.replace("..", "--");
+    let mut end = safe.len().min(LONGEST);
+    while !safe.is_char_boundary(end) {
+        end -= 1;
+    }
+    safe.truncate(end);
+    if safe == name && !name.starts_with('.') {
+        return safe;
+    }
+    let hash: String = Sha256::digest(name.as_bytes()).iter().take(3).map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{hash}", safe.trim_start_matches('.'))
+}
+
+/// The cassettes that a run uses. Each file is read once.
+#[derive(Debug, Default)]
+pub struct Cassettes {
+    mode: CassetteMode,
+    honours_delays: bool,
+    open: Mutex<HashMap<PathBuf, Arc<Mutex<Option<Cassette>>>>>,
+}
+
+impl Cassettes {
+    /// Creates the cassettes of a run. With `honours_delays`, recorded answers arrive as slowly as they did.
+    pub fn new(mode: CassetteMode, honours_delays: bool) -> Self {
+        Self { mode, honours_delays, open: Mutex::default() }
+    }
+
+    /// Returns the mode.
+    pub fn mode(&self) -> CassetteMode {
+        self.mode
+    }
+
+    /// Returns `true` if recorded answers arrive as slowly as they did.
+    pub fn honours_delays(&self) -> bool {
+        self.honours_delays
+    }
+
+    /// Returns the recording of a repetition in `file`, if there is one.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read or is damaged.
+    pub fn recording(&self, file: &Path, repetition: u64) -> Result<Option<Arc<Recording>>, CassetteError> {
+        self.with(file, |cassette| Ok(cassette.recording(repetition).cloned()))
+    }
+
+    /// Adds a recording to `file`, and writes the file.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read or written, or if it would contain something that `mask` masks. The
+    /// file then stays as it was.
+    pub fn save(&self, file: &Path, recording: Recording, mask: &Mask) -> Result<(), CassetteError> {
+        self.with(file, |cassette| {
+            let mut new = cassette.clone();
+            new.put(recording);
+            new.write(file, mask)?;
+            *cassette = new;
+            Ok(())
+        })
+    }
+
+    fn with<R>(
+        &self,
+        file: &Path,
+        act: impl FnOnce(&mut Cassette) -> Result<R, CassetteError>,
+    ) -> Result<R, CassetteError> {
+        let slot = {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(open.entry(file.to_owned()).or_default())
+        };
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let cassette = match &mut *slot {
+            Some(cassette) => cassette,
+            empty => {
+                let read = match Cassette::read(file) {
+                    // A damaged file is replaced.
+                    Err(CassetteError::Damaged { .. } | CassetteError::Version(_))
+                        if self.mode == CassetteMode::Record =>
+                    {
+                        Cassette::default()
+                    }
+                    read => read?,
+                };
+                empty.insert(read)
+            }
+        };
+        act(cassette)
+    }
+}

@@ -1,0 +1,216 @@
+//! Removes from requests what differs between two runs of the same trial although nothing has changed.
+//!
+//! Values that an answer may repeat, such as a directory or the id of a commit, are replaced by names. Numbered names
+//! are given in the order of appearance in a request. A request contains the whole conversation before it, so the same
+//! value has the same name in all requests of a conversation.
+
+use jiff::ToSpan;
+use jiff::civil::Date;
+use mask::Mask;
+use model::RequestRule;
+use regex::{Captures, Regex};
+use serde_json::{Map, Value};
+
+use crate::values::{Values, name};
+
+/// Fields that contain the conversation. They are compared last.
+pub(crate) const HISTORY: [&str; 2] = ["messages", "input"];
+
+/// Ids with letters and digits.
+const IDS: &str = r"(?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)|(?P<hex>\b[0-9a-f]{7,64}\b)|(?P<before>\[[\w./-]+(?: \([a-z-]+\))? |\bcommit |\.\.|\bindex )(?P<number>[0-9]{7,40})\b";
+/// Time after a date, in the forms of common programs.
+const TIME: &str = r"(?:(?:T|,? +|, at )\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[AP]M)?)?(?: \d{4}\b)?(?: ?(?:Z\b|UTC\b|[+-]\d{2}:?\d{2}\b))?";
+/// Values in the output of tools that depend on the clock.
+const CLOCK: &str = r"\b\d+(?:\.\d+)? ?(?:ms|µs|ns|s|secs?|seconds?)\b|\b\d+m\d+(?:\.\d+)?s\b|\b\d{1,2}:\d{2}:\d{2}(?:\.\d+)?\b|\b1[6-9]\d{8}(?:\.\d+|\d{3})?\b";
+
+/// Rules for the requests of one trial.
+pub struct Normalizer {
+    rules: Vec<RequestRule>,
+    replaced: Vec<(Regex, &'static str)>,
+    places: Vec<(String, String)>,
+    known: Option<Regex>,
+    clock: Option<Regex>,
+    mask: Mask,
+}
+
+impl Default for Normalizer {
+    /// Creates a normaliser without knowledge of the trial.
+    fn default() -> Self {
+        Self::new(&[], &[], None)
+    }
+}
+
+impl Normalizer {
+    /// Creates the rules for one trial of an agent with `version`. `places` are the directories of the trial with their
+    /// names; `today` is the current date, whose written forms are not compared.
+    pub fn new(rules: &[RequestRule], places: &[(String, &str)], today: Option<Date>) -> Self {
+        let replaced = rules.iter().filter_map(|change| match change {
+            RequestRule::Replace(pattern, with) => Some((Regex::new(pattern).ok()?, *with)),
+            _ => None,
+        });
+        let mut places: Vec<(String, String)> = places
+            .iter()
+            .filter(|(place, _)| place.len() > 1)
+            .map(|(place, named)| (place.clone(), name(named)))
+            .collect();
+        // A directory within another one comes first.
+        places.sort_by_key(|(place, _)| std::cmp::Reverse(place.len()));
+        let replaced = replaced.collect();
+        let known = Regex::new(&known_values(&places, today)).ok();
+        Self { rules: rules.to_vec(), replaced, places, known, clock: Regex::new(CLOCK).ok(), mask: Mask::default() }
+    }
+
+    /// Adds the secrets of the run, which are never recorded.
+    pub fn masking(self, mask: Mask) -> Self {
+        Self { mask, ..self }
+    }
+
+    /// Returns the normalised request, and the values that were replaced by names.
+    pub(crate) fn request(&self, body: &Value) -> (Value, Values) {
+        let mut body = body.clone();
+        self.rules.iter().for_each(|rule| apply(rule, &mut body));
+        let mut values = Values::new(&self.places);
+        match &mut body {
+            Value::Object(fields) => {
+                // The history is last, so that its values do not change the names of others.
+                for is_history in [false, true] {
+                    let fields = fields.iter_mut().filter(|(key, _)| HISTORY.contains(&key.as_str()) == is_history);
+                    fields.for_each(|(_, field)| self.walk(field, false, &mut values));
+                }
+            }
+            other => self.walk(other, false, &mut values),
+        }
+        (body, values)
+    }
+
+    fn walk(&self, value: &mut Value, in_result: bool, values: &mut Values) {
+        match value {
+            Value::String(text) => {
+                if let Some(new) = self.text(text, in_result, values) {
+                    *text = new;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.walk(item, in_result, values)),
+            Value::Object(fields) => {
+                let in_result = in_result || is_tool_result(fields);
+                fields.values_mut().for_each(|field| self.walk(field, in_result, values));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Returns the normalised text; `None` if it stays the same.
+    fn text(&self, text: &str, in_result: bool, values: &mut Values) -> Option<String> {
+        let mut new = self.mask.text(text);
+        for (pattern, with) in &self.replaced {
+            if pattern.is_match(&new) {
+                new = pattern.replace_all(&new, *with).into_owned().into();
+            }
+        }
+        if let Some(known) = self.known.as_ref().filter(|known| known.is_match(&new)) {
+            new = known.replace_all(&new, |found: &Captures<'_>| self.named(found, values)).into_owned().into();
+        }
+        if let Some(clock) = self.clock.as_ref().filter(|clock| in_result && clock.is_match(&new)) {
+            new = clock.replace_all(&new, name("time")).into_owned().into();
+        }
+        (new != text).then(|| new.into_owned())
+    }
+
+    /// Returns the name for a value in a text.
+    fn named(&self, found: &Captures<'_>, values: &mut Values) -> String {
+        let text = &found[0];
+        if let Some(number) = found.name("number") {
+            return format!("{}{}", &found["before"], values.number("hash", number.as_str()));
+        }
+        if found.name("uuid").is_some() {
+            return values.number("uuid", text);
+        }
+        if found.name("hex").is_some() {
+            let has = |of: fn(&u8) -> bool| text.as_bytes().iter().any(|byte| of(byte));
+            // Other words of these letters, and numbers, are compared.
+            let is_id = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
+            return if is_id { values.number("hash", text) } else { text.to_owned() };
+        }
+        let place = self.places.iter().find(|(place, _)| place == text);
+        place.map_or_else(|| name("today"), |(_, named)| named.clone())
+    }
+}
+
+/// Returns `true` for an object that contains the result of a tool call, in every vendor's format.
+fn is_tool_result(fields: &Map<String, Value>) -> bool {
+    let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
+    text("type") == "tool_result" || text("type").ends_with("_call_output") || text("role") == "tool"
+}
+
+/// Returns an expression for directories, the current date and ids.
+fn known_values(places: &[(String, String)], today: Option<Date>) -> String {
+    let mut parts: Vec<String> = places.iter().map(|(place, _)| format!(r"{}\b", regex::escape(place))).collect();
+    let days =
+        today.into_iter().flat_map(|day| [Some(day), day.checked_add(1.day()).ok(), day.checked_sub(1.day()).ok()]);
+    let mut dates: Vec<String> = days.flatten().flat_map(written).map(|date| regex::escape(&date)).collect();
+    if !dates.is_empty() {
+        dates.sort_by_key(|date| std::cmp::Reverse(date.len()));
+        dates.dedup();
+        parts.push(format!(r"\b(?:{}){TIME}", dates.join("|")));
+    }
+    parts.push(IDS.to_owned());
+    parts.join("|")
+}
+
+/// Returns the forms in which programs write a date.
+fn written(date: Date) -> impl Iterator<Item = String> {
+    const FORMS: [&str; 14] = [
+        "%Y-%m-%d",
+        "%Y/%m/%d",
+        "%m/%d/%Y",
+        "%-m/%-d/%Y",
+        "%d.%m.%Y",
+        "%-d.%-m.%Y",
+        "%A, %B %-d, %Y",
+        "%B %-d, %Y",
+        "%a %b %d %Y",
+        "%a %b %e",
+        "%a, %d %b %Y",
+        "%-d %B %Y",
+        "%d %b %Y",
+        "%b %e",
+    ];
+    FORMS.into_iter().map(move |form| date.strftime(form).to_string())
+}
+
+/// Applies a rule that changes the structure of a request.
+fn apply(change: &RequestRule, body: &mut Value) {
+    match change {
+        RequestRule::Remove(pointer) => {
+            if let Some((parent, key)) = pointer.rsplit_once('/')
+                && let Some(Value::Object(fields)) = body.pointer_mut(parent)
+            {
+                fields.shift_remove(key);
+            }
+        }
+        RequestRule::RemoveField(field) => remove_field(body, field),
+        RequestRule::RemoveItems(pointer, start) => {
+            if let Some(Value::Array(items)) = body.pointer_mut(pointer) {
+                let text = |item: &Value| item["text"].as_str().unwrap_or_default().to_owned();
+                items.retain(|item| !text(item).starts_with(start));
+            }
+        }
+        RequestRule::Sort(pointer, field) => {
+            if let Some(Value::Array(items)) = body.pointer_mut(pointer) {
+                items.sort_by_cached_key(|item| item.pointer(field).map(ToString::to_string));
+            }
+        }
+        RequestRule::Replace(..) => {}
+    }
+}
+
+fn remove_field(value: &mut Value, field: &str) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| remove_field(item, field)),
+        Value::Object(fields) => {
+            fields.shift_remove(field);
+            fields.values_mut().for_each(|value| remove_field(value, field));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,3 @@
+mod drift;
+mod file;
+mod stream;

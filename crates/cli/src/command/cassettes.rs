@@ -1,0 +1,297 @@
+//! `trialrun cassettes`.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use cassette::{Cassette, Recording};
+use jiff::Timestamp;
+use model::{CassetteMode, Outcome, TrialRow};
+use report::{columns, counted};
+use runner::{CassetteSettings, PlannedTrial};
+use serde_json::{Value, json};
+use store::{RunFilter, Store, TrialFilter};
+
+use crate::command;
+use crate::error::CliError;
+use crate::global::Global;
+use crate::preparation::{Prepared, prepare};
+use crate::run_args::RunArgs;
+use crate::terminal::Terminal;
+use crate::units::{age, bytes};
+
+/// Number of runs in which the last result of a replay is searched.
+const RUNS: usize = 20;
+/// Ending of the names of cassettes.
+const ENDING: &str = ".jsonl.zst";
+
+/// Cassettes to record again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Refresh {
+    /// Those that are missing, stale or changed.
+    Stale,
+    /// All of them.
+    All,
+}
+
+/// Arguments of `cassettes`.
+#[derive(Debug, clap::Args)]
+pub struct CassettesArgs {
+    /// Print JSON
+    // Placed before the groups of `run`, because otherwise it would appear under their last heading.
+    #[arg(long)]
+    json: bool,
+    /// Run the tests whose cassettes are stale, or all, and record them again
+    #[arg(long, value_name = "WHICH")]
+    refresh: Option<Refresh>,
+    /// Files, directories and options of `run` that select the tests
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// The cassette of a case in an arm.
+struct Row {
+    case: String,
+    arm: String,
+    file: PathBuf,
+    /// Number of trials in the plan.
+    planned: usize,
+    cassette: Cassette,
+    size: u64,
+    state: State,
+}
+
+/// Whether a cassette can be replayed, as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    /// Nothing is known against it.
+    Current,
+    /// The last replay did not match, for this reason.
+    Stale(String),
+    /// The case, its skill or its settings have changed since.
+    Changed,
+    /// Some trials are not recorded.
+    Incomplete,
+    /// Nothing is recorded.
+    Missing,
+    /// It cannot be read, for this reason.
+    Damaged(String),
+}
+
+impl State {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Stale(_) => "stale",
+            Self::Changed => "changed",
+            Self::Incomplete => "incomplete",
+            Self::Missing => "missing",
+            Self::Damaged(_) => "damaged",
+        }
+    }
+
+    fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Stale(reason) | Self::Damaged(reason) => Some(reason),
+            Self::Current | Self::Changed | Self::Incomplete | Self::Missing => None,
+        }
+    }
+}
+
+/// Lists the cassettes of the selected tests, or records them again.
+pub fn run(global: &Global, args: &CassettesArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let prepared = prepare(global, &args.run)?;
+    let rows = rows(&prepared)?;
+    if let Some(refresh) = args.refresh {
+        return record(global, args, &rows, refresh, terminal);
+    }
+    let unused = unused(&prepared, &rows);
+    if args.json {
+        let rows: Vec<Value> = rows.iter().map(Row::json).collect();
+        terminal.json(&json!({ "cassettes": rows, "unused": unused }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    terminal.out(&table(&rows, &unused, &prepared.context.cwd));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the tests of the selected cassettes and records them.
+fn record(
+    global: &Global,
+    args: &CassettesArgs,
+    rows: &[Row],
+    refresh: Refresh,
+    terminal: &Terminal,
+) -> Result<ExitCode, CliError> {
+    let is_wanted = |row: &&Row| refresh == Refresh::All || row.state != State::Current;
+    let only: HashSet<String> = rows.iter().filter(is_wanted).map(|row| row.case.clone()).collect();
+    if only.is_empty() {
+        terminal.err("no cassette is stale\n");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut run = args.run.clone();
+    run.selection.only = Some(only);
+    run.cassettes.cassette = Some(CassetteMode::Record);
+    command::run::run(global, &run, terminal)
+}
+
+/// Returns the cassettes of all planned trials, in the order of the cases.
+fn rows(prepared: &Prepared) -> Result<Vec<Row>, CliError> {
+    let settings = &prepared.resolved.run.cassettes;
+    let mut of_files: BTreeMap<(usize, PathBuf), Vec<&PlannedTrial>> = BTreeMap::new();
+    for trial in prepared.plan.trials.iter().filter(|trial| trial.case.skip.is_none()) {
+        let file = runner::cassette_file(trial, settings);
+        of_files.entry((trial.position, file)).or_default().push(trial);
+    }
+    let results = last_results(prepared)?;
+    let row = |((_, file), trials): ((usize, PathBuf), Vec<&PlannedTrial>)| {
+        let first = trials.first()?;
+        let (cassette, damage) = match Cassette::read(&file) {
+            Ok(cassette) => (cassette, None),
+            Err(error) => (Cassette::default(), Some(State::Damaged(error.to_string()))),
+        };
+        let size = std::fs::metadata(&file).map_or(0, |metadata| metadata.len());
+        let state = damage.unwrap_or_else(|| state(&cassette, &trials, &results));
+        let case = format!("{}::{}", first.id.suite, first.id.case);
+        Some(Row { case, arm: first.id.arm.to_string(), file, planned: trials.len(), cassette, size, state })
+    };
+    Ok(of_files.into_iter().filter_map(row).collect())
+}
+
+fn state(cassette: &Cassette, trials: &[&PlannedTrial], results: &HashMap<String, TrialRow>) -> State {
+    if cassette.recordings.is_empty() {
+        return State::Missing;
+    }
+    let mut state = State::Current;
+    for trial in trials {
+        let Some(recording) = cassette.recording(trial.id.repetition) else {
+            state = State::Incomplete;
+            continue;
+        };
+        let last = results.get(&trial.id.to_string()).filter(|row| row.started_at > recording.about.recorded_at);
+        if let Some(row) = last.filter(|row| row.outcome == Outcome::Stale) {
+            return State::Stale(row.reason.clone().unwrap_or_default());
+        }
+        if recording.about.inputs != runner::inputs(trial) {
+            return State::Changed;
+        }
+    }
+    state
+}
+
+/// Returns the last result of each trial, by its id.
+fn last_results(prepared: &Prepared) -> Result<HashMap<String, TrialRow>, CliError> {
+    let mut results = HashMap::new();
+    let Ok(store) = prepared.context.read_store() else { return Ok(results) };
+    let newest = RunFilter { last: Some(RUNS), ..RunFilter::default() };
+    for run in Store::runs(&*store, &newest)? {
+        for row in store.trials(&TrialFilter::of_run(&run.id))? {
+            results.entry(row.id.clone()).or_insert(row);
+        }
+    }
+    Ok(results)
+}
+
+/// Returns the cassettes in the folders of the rows that belong to no test. If only a part of the tests was selected,
+/// nothing is known about the others.
+fn unused(prepared: &Prepared, rows: &[Row]) -> Vec<PathBuf> {
+    if prepared.plan.cases_matched < prepared.plan.cases_loaded {
+        return Vec::new();
+    }
+    let settings: &CassetteSettings = &prepared.resolved.run.cassettes;
+    let used: HashSet<&Path> = rows.iter().map(|row| row.file.as_path()).collect();
+    let folders: HashSet<&Path> = rows.iter().filter_map(|row| row.file.parent()).collect();
+    let mut unused: Vec<PathBuf> = folders
+        .into_iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flat_map(|entries| entries.flatten().map(|entry| entry.path()))
+        .filter(|path| path.to_string_lossy().ends_with(ENDING) && !used.contains(path.as_path()))
+        .collect();
+    unused.sort();
+    // Another project may use the same folder.
+    unused.retain(|_| settings.directory.is_none());
+    unused
+}
+
+impl Row {
+    fn newest(&self) -> Option<&Recording> {
+        self.cassette.recordings.iter().max_by_key(|recording| recording.about.recorded_at).map(|newest| &**newest)
+    }
+
+    fn requests(&self) -> usize {
+        self.cassette.recordings.iter().map(|recording| recording.exchanges.len()).sum()
+    }
+
+    fn json(&self) -> Value {
+        let newest = self.newest().map(|recording| &recording.about);
+        json!({
+            "case": self.case,
+            "arm": self.arm,
+            "file": self.file,
+            "state": self.state.name(),
+            "because": self.state.reason(),
+            "trials_recorded": self.cassette.recordings.len(),
+            "trials_planned": self.planned,
+            "requests": self.requests(),
+            "recorded_at": newest.map(|about| about.recorded_at),
+            "model": newest.and_then(|about| about.model.as_deref()),
+            "agent_version": newest.and_then(|about| about.agent_version.as_deref()),
+            "trialrun_version": newest.map(|about| about.trialrun.as_str()),
+            "size_bytes": self.size,
+        })
+    }
+}
+
+fn table(rows: &[Row], unused: &[PathBuf], cwd: &Path) -> String {
+    let now = Timestamp::now();
+    let mut lines: Vec<[String; 7]> =
+        vec![["STATE", "CASE", "ARM", "TRIALS", "AGE", "VERSION", "SIZE"].map(str::to_owned)];
+    for row in rows {
+        let newest = row.newest().map(|recording| &recording.about);
+        let seconds = newest.map(|about| now.duration_since(about.recorded_at).as_secs().max(0).unsigned_abs());
+        let none = || "-".to_owned();
+        lines.push([
+            row.state.name().to_owned(),
+            row.case.clone(),
+            row.arm.clone(),
+            format!("{}/{}", row.cassette.recordings.len(), row.planned),
+            seconds.map_or_else(none, |seconds| age(Duration::from_secs(seconds))),
+            newest.and_then(|about| about.agent_version.clone()).unwrap_or_else(none),
+            if row.size == 0 { none() } else { bytes(row.size) },
+        ]);
+    }
+    let mut widths = [0; 7];
+    for (at, width) in widths.iter_mut().enumerate() {
+        *width = columns::widest(lines.iter().map(|line| &line[at]));
+    }
+    let mut text = String::new();
+    for line in &lines {
+        let cells: Vec<String> = line.iter().zip(widths).map(|(cell, width)| columns::padded(cell, width)).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    for row in rows {
+        if let Some(reason) = row.state.reason() {
+            text.push_str(&format!("\n{} ({}): {}: {reason}", row.case, row.arm, row.state.name()));
+        }
+    }
+    let stale = rows.iter().filter(|row| row.state != State::Current).count();
+    if stale > 0 {
+        let total: u64 = rows.iter().map(|row| row.size).sum();
+        text.push_str(&format!(
+            "\n{} of {} cannot be replayed as they are ({} in all); `trialrun cassettes --refresh stale` records them\n",
+            stale,
+            counted(rows.len(), "cassette"),
+            bytes(total)
+        ));
+    }
+    for path in unused {
+        let path = path.strip_prefix(cwd).unwrap_or(path);
+        text.push_str(&format!("\nnot used by any test: {}", path.display()));
+    }
+    if !unused.is_empty() {
+        text.push('\n');
+    }
+    report::clean(&text)
+}

@@ -1,0 +1,129 @@
+//! Recorded model traffic of real agents: it is recorded from a provider on loopback, and replayed without it.
+//!
+//! If a CLI is missing, its test is skipped with a message (`testkit::real`).
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
+
+use serde_json::{Value, json};
+use testkit::real::is_offline;
+use testkit::{Project, ScriptedProvider};
+
+use crate::hostile::refusal;
+use crate::vendor::{CLAUDE, CODEX_CLI, OPENCODE_CLI, Vendor};
+
+/// Address at which nobody listens.
+const NOBODY: &str = "http://127.0.0.1:9";
+
+/// A case whose model uses the directory and the id of a commit in its second call.
+const CASE: &str = "scenario: commits\nsystem_prompt: Work.\nuser_prompt: go\nfixtures: {git_init: true}\n\
+    runner: {permission_mode: bypassPermissions}\n\
+    assertions:\n  - {id: done, type: output_contains, pattern: Done}\n  \
+    - {id: shown, type: file_contains, path: shown.txt, pattern: first message}\n";
+
+const COMMIT: &str = "echo hi > a.txt && git add . && git -c user.name=a -c user.email=a@b.c commit -qm 'first message' \
+    && echo \"made:$(git rev-parse HEAD) under:$(pwd)/ on $(date)\"";
+
+/// Returns the word after `before` in the result of the last command.
+fn word(body: &str, before: &str) -> String {
+    let rest = &body[body.rfind(before).unwrap() + before.len()..];
+    rest.split(|char: char| char.is_whitespace() || "\"\\".contains(char)).next().unwrap().to_owned()
+}
+
+fn provider(vendor: Vendor) -> ScriptedProvider {
+    vendor.provider_of(|body, results| match results {
+        0 => Some(COMMIT.to_owned()),
+        1 => {
+            let (id, directory) = (word(body, "made:"), word(body, "under:"));
+            Some(format!("git show {} > {directory}shown.txt", &id[..12]))
+        }
+        _ => None,
+    })
+}
+
+/// The parts of a trial that must be the same in a replay.
+fn essence(trial: &Value) -> Value {
+    let findings: Vec<Value> =
+        trial["findings"].as_array().unwrap().iter().map(|found| json!([found["id"], found["status"]])).collect();
+    let calls = trial["tool_calls"].as_array().unwrap();
+    let calls: Vec<&Value> = calls.iter().map(|call| &call["name"]).collect();
+    json!([trial["outcome"], trial["answer"], trial["usage"], findings, calls])
+}
+
+fn is_replayed(vendor: Vendor, test: &str, more: &[&str]) {
+    let Some(project) = vendor.project(test) else { return };
+    project.write("case.yaml", CASE);
+    let recorded = {
+        let provider = provider(vendor);
+        let ran = vendor.run(&project, &provider.url(), &[&["--cassette", "record"], more].concat());
+        ran.json()["trials"][0].clone()
+    };
+    assert_eq!((&recorded["outcome"], &recorded["warnings"]), (&json!("passed"), &json!([])), "{recorded:#}");
+    // Another machine: no key, no provider.
+    let other = Project::new(env!("CARGO_BIN_EXE_trialrun")).path_first(&vendor.agent.installed(test).unwrap());
+    copy(&project.dir(), &other.dir());
+    let ran = vendor.run(&other, NOBODY, &[&["--cassette", "replay"], more].concat());
+    let replayed = ran.json()["trials"][0].clone();
+    assert_eq!(essence(&replayed), essence(&recorded), "{replayed:#}");
+    let traffic = &replayed["model_traffic"];
+    assert_eq!(traffic["replayed"], traffic["requests"], "{traffic:#}");
+    // Another prompt is stale where it differs.
+    other.write("case.yaml", &CASE.replace("user_prompt: go", "user_prompt: stop"));
+    let ran = vendor.run(&other, NOBODY, &[&["--cassette", "replay"], more].concat()).exits(3);
+    let stale = ran.json()["trials"][0].clone();
+    assert_eq!(stale["outcome"], "stale", "{stale:#}");
+    let because = stale["because"].as_str().unwrap();
+    assert!(because.contains("go") && because.contains("stop"), "{because}");
+    let listed = other.run(&["cassettes", "case.yaml", "--agent", vendor.agent.name, "--model", vendor.model]).exits(0);
+    assert!(listed.out.contains("stale"), "{}", listed.output());
+    assert_eq!((project.left_over(), other.left_over()), (vec![], vec![]));
+}
+
+/// Copies the case and its cassettes.
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    for entry in std::fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() && entry.file_name() != ".trialrun" {
+            std::fs::create_dir_all(&target).unwrap();
+            copy(&entry.path(), &target);
+        } else if entry.path().is_file() {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_real_claude_code_is_replayed_without_its_provider() {
+    let name = "cassettes::the_real_claude_code_is_replayed_without_its_provider";
+    if is_offline(name) {
+        is_replayed(CLAUDE, name, &[]);
+    }
+}
+
+#[test]
+fn the_real_codex_is_replayed_without_its_provider() {
+    let name = "cassettes::the_real_codex_is_replayed_without_its_provider";
+    if is_offline(name) {
+        is_replayed(CODEX_CLI, name, &[]);
+    }
+}
+
+#[test]
+fn the_real_opencode_is_replayed_without_its_provider() {
+    let name = "cassettes::the_real_opencode_is_replayed_without_its_provider";
+    if is_offline(name) {
+        is_replayed(OPENCODE_CLI, name, &[]);
+    }
+}
+
+#[test]
+fn agents_in_isolated_sandboxes_are_replayed() {
+    let name = "cassettes::agents_in_isolated_sandboxes_are_replayed";
+    if let Some(refusal) = refusal() {
+        return println!("isolated SKIPPED: {refusal}");
+    }
+    if is_offline(name) {
+        for vendor in [CLAUDE, CODEX_CLI, OPENCODE_CLI] {
+            is_replayed(vendor, name, &["--sandbox", "isolated", "--network", "model-only"]);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Answers from cassettes, and answers that are being recorded.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use cassette::{Answer, Asked, Chunk, Found, Sender, Slot, Tape};
+use futures_util::stream;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::http::response::Parts;
+use hyper::{Response, StatusCode};
+use serde_json::Value;
+
+use super::traffic::Kind;
+
+/// Finds the answer to a request on the tape.
+pub(super) fn ask(tape: &Tape, kind: Kind, path: &str, body: &[u8]) -> Found {
+    let sender = match kind {
+        Kind::Main => Sender::Agent,
+        Kind::SubAgent => Sender::SubAgent,
+        Kind::Side => Sender::Side,
+        Kind::Other => Sender::Other,
+    };
+    // A body in another format is compared as text.
+    let body = serde_json::from_slice(body).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(body)));
+    tape.ask(&Asked { sender, path, body: &body })
+}
+
+/// Returns a recorded answer as a provider would send it.
+pub(super) fn response(answer: Answer, honours_delays: bool) -> Response<reqwest::Body> {
+    let Answer { status, content_type, chunks, is_cut } = answer;
+    let end = is_cut.then(|| Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it was cut when it was recorded")));
+    let parts = chunks.into_iter().map(|Chunk { after_ms, text }| Ok((after_ms, Bytes::from(text)))).chain(end);
+    let body = stream::unfold(parts, move |mut parts| async move {
+        let part = parts.next()?;
+        let part = match part {
+            Ok((after_ms, bytes)) => {
+                if honours_delays && after_ms > 0 {
+                    tokio::time::sleep(Duration::from_millis(after_ms)).await;
+                }
+                Ok(bytes)
+            }
+            Err(error) => Err(error),
+        };
+        Some((part, parts))
+    });
+    let mut response = Response::new(reqwest::Body::wrap_stream(body));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+    if let Ok(content_type) = HeaderValue::try_from(content_type)
+        && !content_type.is_empty()
+    {
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+    }
+    response
+}
+
+/// An answer while it arrives, for the cassette.
+pub(super) struct KeptAnswer {
+    tape: Arc<Tape>,
+    slot: Slot,
+    answer: Answer,
+    last: Instant,
+    /// Bytes of a character that is not complete yet.
+    partial: Vec<u8>,
+}
+
+impl KeptAnswer {
+    pub(super) fn new(tape: Arc<Tape>, slot: Slot) -> Self {
+        Self { tape, slot, answer: Answer::default(), last: Instant::now(), partial: Vec::new() }
+    }
+
+    /// Keeps the head of the answer.
+    pub(super) fn answered(&mut self, head: &Parts) {
+        self.answer.status = head.status.as_u16();
+        let content_type = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        self.answer.content_type = content_type.unwrap_or_default().to_owned();
+    }
+
+    /// Keeps the next bytes.
+    pub(super) fn arrived(&mut self, bytes: &[u8]) {
+        self.partial.extend_from_slice(bytes);
+        let valid = match std::str::from_utf8(&self.partial) {
+            Ok(text) => text.len(),
+            Err(error) => error.valid_up_to(),
+        };
+        let rest = self.partial.split_off(valid);
+        if let Ok(text) = String::from_utf8(std::mem::replace(&mut self.partial, rest))
+            && !text.is_empty()
+        {
+            let after_ms = model::millis(self.last.elapsed());
+            self.last = Instant::now();
+            self.answer.chunks.push(Chunk { after_ms, text });
+        }
+    }
+
+    /// Gives the answer to the tape.
+    pub(super) fn ended(mut self, is_cut: bool) {
+        self.answer.is_cut = is_cut;
+        if self.partial.is_empty() || is_cut {
+            self.tape.keep(self.slot, self.answer);
+        } else {
+            self.tape.refuse("an answer is not UTF-8 text");
+        }
+    }
+}

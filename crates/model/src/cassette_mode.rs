@@ -1,0 +1,56 @@
+//! Use of recorded model traffic.
+
+use std::str::FromStr;
+
+use crate::nearest;
+
+/// Use of cassettes: files with recorded answers of models.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CassetteMode {
+    /// Models are asked, and nothing is recorded.
+    #[default]
+    Off,
+    /// Models are asked, and their answers are recorded.
+    Record,
+    /// All answers come from cassettes. A trial with a request that is not recorded is stale.
+    Replay,
+    /// Answers come from cassettes as far as they are recorded; from the first other request on, the model is asked,
+    /// and the answers are recorded.
+    Auto,
+}
+
+impl CassetteMode {
+    /// All modes, with their written names.
+    pub const ALL: [(&'static str, Self); 4] =
+        [("off", Self::Off), ("record", Self::Record), ("replay", Self::Replay), ("auto", Self::Auto)];
+
+    /// Returns the written name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, mode)| *mode == self).map_or("off", |(name, _)| name)
+    }
+}
+
+impl FromStr for CassetteMode {
+    type Err = String;
+
+    fn from_str(written: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(name, _)| *name == written);
+        found.map(|(_, mode)| *mode).ok_or_else(|| {
+            let near = nearest(written, Self::ALL.iter().map(|(name, _)| *name));
+            let near = near.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
+            format!("`{written}` is not a mode of cassettes{near}; write `record`, `replay`, `auto` or `off`")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_mode_is_an_error_with_a_suggestion() {
+        assert_eq!("replay".parse(), Ok(CassetteMode::Replay));
+        assert!("replays".parse::<CassetteMode>().unwrap_err().contains("did you mean `replay`?"));
+        assert!(CassetteMode::ALL.iter().all(|(name, mode)| mode.name() == *name));
+    }
+}

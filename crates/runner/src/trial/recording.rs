@@ -1,0 +1,134 @@
+//! The cassette of a trial: the tape while an attempt runs, and what is written afterwards.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cassette::{CassetteMode, CassetteName, Normalizer, RecordingInfo, Tape};
+use jiff::{Timestamp, Zoned};
+use mask::Mask;
+use model::{Ending, TrialRecord};
+use sandbox::{Breakage, Sandbox};
+use serde_json::json;
+
+use super::Shared;
+use crate::plan::{CassetteSettings, ModelChoice, PlannedTrial};
+
+/// Folder of cassettes beside a suite.
+const FOLDER: &str = "cassettes";
+
+/// Returns the file of a trial's cassette.
+pub fn cassette_file(planned: &PlannedTrial, settings: &CassetteSettings) -> PathBuf {
+    let beside = || planned.directory.join(FOLDER);
+    let folder = settings.directory.clone().unwrap_or_else(beside);
+    let id = &planned.id;
+    cassette::file_name(&folder, CassetteName { suite: &id.suite, case: &id.case, arm: &id.arm })
+}
+
+/// Starts the tape of an attempt; `None` if the run uses no cassettes, or no model of the trial can be recorded.
+///
+/// # Errors
+/// Returns an error if the cassette cannot be read.
+pub(super) fn tape(
+    planned: &PlannedTrial,
+    shared: &Shared,
+    sandbox: Option<&dyn Sandbox>,
+    mask: &Mask,
+) -> Result<Option<Arc<Tape>>, Breakage> {
+    let cassettes = &shared.cassettes;
+    let mode = cassettes.mode();
+    if mode == CassetteMode::Off || !is_recorded(planned, shared) {
+        return Ok(None);
+    }
+    let file = cassette_file(planned, &shared.settings.cassettes);
+    let shown = shown(&file, &planned.directory);
+    let recorded = cassettes.recording(&file, planned.id.repetition).map_err(|error| {
+        Breakage::environment(format!("the cassette {shown} cannot be used: {error}; `--cassette record` replaces it"))
+            .for_good()
+    })?;
+    let normalizer = normalizer(planned, shared, sandbox).masking(mask.clone());
+    Ok(Some(Arc::new(Tape::new(mode, shown, recorded, normalizer).with_delays(cassettes.honours_delays()))))
+}
+
+/// Returns `true` if the trial asks a model that can be recorded: the agent's, the judge's or the user's. Scripted
+/// models give the same answers anyway.
+fn is_recorded(planned: &PlannedTrial, shared: &Shared) -> bool {
+    let description = planned.agent.description();
+    let of_agent =
+        matches!(planned.model, ModelChoice::Vendor(_)) && (description.wire.is_some() || description.asks_providers);
+    of_agent || planned.case.user.is_some() || planned.case.code.is_some() || shared.judging.asks_network(planned)
+}
+
+fn normalizer(planned: &PlannedTrial, shared: &Shared, sandbox: Option<&dyn Sandbox>) -> Normalizer {
+    let mut places: Vec<(String, &str)> = Vec::new();
+    let mut add = |path: &Path, name| {
+        places.push((path.to_string_lossy().into_owned(), name));
+        if let Ok(real) = path.canonicalize().map(|real| real.to_string_lossy().into_owned())
+            && !places.iter().any(|(known, _)| *known == real)
+        {
+            places.push((real, name));
+        }
+    };
+    if let Some(sandbox) = sandbox {
+        add(sandbox.work(), "work");
+        add(sandbox.home(), "home");
+        if let Some(root) = sandbox.work().parent() {
+            add(root, "sandbox");
+        }
+    }
+    add(&planned.directory, "suite");
+    add(&shared.host.temp, "temp");
+    Normalizer::new(planned.agent.description().request_rules, &places, Some(Zoned::now().date()))
+}
+
+/// Returns the path relative to the folder of the suite, if the file is in it.
+fn shown(file: &Path, directory: &Path) -> String {
+    file.strip_prefix(directory).unwrap_or(file).to_string_lossy().into_owned()
+}
+
+/// Writes what an attempt recorded, unless it says nothing about the agent. Problems become warnings of the trial.
+pub(super) fn save(tape: &Tape, planned: &PlannedTrial, shared: &Shared, mask: &Mask, record: &mut TrialRecord) {
+    if !record.outcome.is_graded() {
+        return;
+    }
+    let not_written = |reason: &dyn std::fmt::Display| format!("the cassette was not written: {reason}");
+    let mut recording = match tape.recorded() {
+        Ok(Some(recording)) => recording,
+        Ok(None) => return,
+        Err(reason) => return record.warnings.push(not_written(&reason)),
+    };
+    recording.about = RecordingInfo {
+        repetition: planned.id.repetition,
+        recorded_at: Timestamp::now(),
+        trialrun: env!("CARGO_PKG_VERSION").to_owned(),
+        agent_version: record.agent_version.clone(),
+        model: record.model.clone(),
+        inputs: inputs(planned),
+    };
+    let file = cassette_file(planned, &shared.settings.cassettes);
+    if let Err(error) = shared.cassettes.save(&file, recording, mask) {
+        record.warnings.push(not_written(&error));
+    }
+}
+
+/// Returns a hash of what the user wrote about a trial, as far as its agent sees it: prompts, messages, the skill and the
+/// settings, apart from the kind of sandbox.
+pub fn inputs(planned: &PlannedTrial) -> String {
+    let skill = planned.skill_info().map(|skill| skill.content_hash);
+    let messages: Vec<&str> = planned.case.messages.iter().map(|message| message.text.as_str()).collect();
+    let settings = planned.recorded_settings.iter().filter(|(key, _)| *key != "sandbox");
+    cassette::hash(&json!({
+        "settings": settings.collect::<Vec<_>>(),
+        "skill": skill,
+        "system_prompt": planned.setup.system_prompt,
+        "messages": messages,
+    }))
+}
+
+/// Makes the trial stale if a request had no recorded answer, whatever its agent made of that.
+pub(super) fn judge_staleness(tape: Option<&Arc<Tape>>, ending: &mut Ending) {
+    if *ending != Ending::Cancelled
+        && let Some(request) = tape.and_then(|tape| tape.stale())
+    {
+        *ending = Ending::Stale(request);
+    }
+}

@@ -11,8 +11,8 @@ use mask::Mask;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::content_hash::content_hash;
 use crate::exchange::{Answer, Exchange, Recording, RecordingInfo, Sender};
-use crate::library::hash;
 use crate::stream;
 
 /// Version of the format.
@@ -102,7 +102,8 @@ impl Cassette {
         let (mut parts, mut recordings) = (HashMap::new(), Vec::<Recording>::new());
         for (at, line) in lines.enumerate() {
             let damaged = |reason: String| CassetteError::Damaged { line: at + 1, reason };
-            let line: Line = serde_json::from_str(&line?).map_err(|error| damaged(error.to_string()))?;
+            let line = line.map_err(|error| damaged(error.to_string()))?;
+            let line: Line = serde_json::from_str(&line).map_err(|error| damaged(error.to_string()))?;
             match line {
                 Line::Cassette(VERSION) if at == 0 => {}
                 Line::Cassette(version) if version != VERSION => return Err(CassetteError::Version(version)),
@@ -160,7 +161,7 @@ impl Cassette {
             put_line(out, &Line::Recording(recording.about.clone()))?;
             for exchange in &recording.exchanges {
                 let exchange = WrittenExchange::of(exchange, &mut |value| {
-                    let id = hash(value);
+                    let id = content_hash(value);
                     if written.insert(id.clone(), ()).is_none() {
                         put_line(out, &Line::Part(id.clone(), value.clone()))?;
                     }

@@ -13,13 +13,14 @@
 //! let asked = Asked { sender: Sender::Agent, path: "/v1/messages", body: &request };
 //! let tape = Tape::new(CassetteMode::Record, "a.jsonl.zst", None, Normalizer::default());
 //! let Found::Live(slot) = tape.ask(&asked) else { panic!("nothing is recorded yet") };
-//! tape.keep(slot, Answer::whole(200, "application/json", "{}"));
+//! tape.keep(&slot, Answer::whole(200, "application/json", "{}"));
 //!
 //! let recording = tape.recorded().unwrap().unwrap();
 //! let tape = Tape::new(CassetteMode::Replay, "a.jsonl.zst", Some(recording.into()), Normalizer::default());
 //! assert!(matches!(tape.ask(&asked), Found::Recorded(_)));
 //! ```
 
+mod content_hash;
 mod difference;
 mod exchange;
 mod file;
@@ -31,9 +32,10 @@ mod tape;
 mod tests;
 mod values;
 
+pub use content_hash::content_hash;
 pub use exchange::{Answer, Chunk, Exchange, Recording, RecordingInfo, Sender};
 pub use file::{Cassette, CassetteError};
-pub use library::{CassetteName, Cassettes, file_name, hash};
+pub use library::{CassetteName, Cassettes, file_name};
 pub use model::CassetteMode;
 pub use normalization::Normalizer;
 pub use tape::{Asked, Found, Slot, Tape};

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mask::Mask;
 use model::CassetteMode;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::exchange::Recording;
@@ -33,11 +32,6 @@ pub struct CassetteName<'a> {
 pub fn file_name(directory: &Path, name: CassetteName<'_>) -> PathBuf {
     let file = safe(&format!("{}@{}", name.case, name.arm));
     directory.join(safe(name.suite)).join(format!("{file}{ENDING}"))
-}
-
-/// Returns a hash of a value that is the same on all machines.
-pub fn hash(value: &Value) -> String {
-    Sha256::digest(value.to_string().as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn safe(name: &str) -> String {

@@ -126,7 +126,7 @@ impl Normalizer {
             return values.number("uuid", text);
         }
         if found.name("hex").is_some() {
-            let has = |of: fn(&u8) -> bool| text.as_bytes().iter().any(|byte| of(byte));
+            let has = |of: fn(&u8) -> bool| text.as_bytes().iter().any(of);
             // Other words of these letters, and numbers, are compared.
             let is_id = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
             return if is_id { values.number("hash", text) } else { text.to_owned() };

@@ -31,7 +31,7 @@ pub(crate) fn texts(chunks: &[Chunk], is_event_stream: bool) -> Vec<String> {
     let data: Vec<Option<Value>> = events(chunks.to_vec()).iter().map(|event| data_of(&event.text)).collect();
     let text = |(number, pointer): &Leaf| data[*number].as_ref()?.pointer(pointer)?.as_str();
     let joined = places(&data).into_values().map(|leaves| leaves.iter().filter_map(text).collect());
-    joined.chain([whole.clone()]).collect()
+    joined.chain([whole]).collect()
 }
 
 /// Splits the parts at the ends of events. The rest after the last event is a part of its own.

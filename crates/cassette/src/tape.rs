@@ -88,7 +88,8 @@ impl Tape {
         Self { mode, cassette: cassette.into(), normalizer, recorded, honours_delays: false, replayed: None, state }
     }
 
-    /// Answers only the first `count` requests of the agent from the recording. The model is asked from then on.
+    /// Answers only the first `count` requests of the agent from the recording, in their order, even if they differ: the
+    /// trial may have another model. The model is asked from then on.
     pub fn up_to(self, count: usize) -> Self {
         Self { replayed: Some(count), ..self }
     }
@@ -103,9 +104,9 @@ impl Tape {
         self.honours_delays
     }
 
-    /// Returns the mode.
-    pub fn mode(&self) -> CassetteMode {
-        self.mode
+    /// Returns `true` if the model is never asked.
+    pub fn needs_no_model(&self) -> bool {
+        self.mode == CassetteMode::Replay && self.replayed.is_none()
     }
 
     /// Finds the answer to a request.
@@ -120,7 +121,7 @@ impl Tape {
             let mut answer = exchange.answer.clone();
             state.counts.0 += 1;
             if self.mode == CassetteMode::Auto {
-                state.added.push(exchange.clone());
+                state.added.push(exchange);
             }
             drop(state);
             for chunk in &mut answer.chunks {
@@ -128,7 +129,7 @@ impl Tape {
             }
             return Found::Recorded(answer);
         }
-        if self.mode == CassetteMode::Replay && self.replayed.is_none() {
+        if self.needs_no_model() {
             if asked.sender == Sender::Other {
                 return Found::Stale(format!("{} has no answer to this request", self.cassette));
             }
@@ -152,7 +153,7 @@ impl Tape {
     }
 
     /// Keeps the answer to a request. An answer that is not kept is not recorded.
-    pub fn keep(&self, slot: Slot, answer: Answer) {
+    pub fn keep(&self, slot: &Slot, answer: Answer) {
         if !self.records() {
             return;
         }
@@ -207,8 +208,14 @@ impl Tape {
         };
         let equal = || recording.exchanges.iter().enumerate().filter(|(_, exchange)| is_equal(exchange));
         let found = equal().find(|(at, _)| !state.used[*at]);
-        let found = found.or_else(|| equal().filter(|(_, exchange)| exchange.answer.is_success()).last());
-        let (at, exchange) = found.or_else(|| equal().last())?;
+        let next = || {
+            let of_sender = |exchange: &Exchange| exchange.sender == asked.sender && exchange.path == asked.path;
+            let exchanges = recording.exchanges.iter().enumerate();
+            exchanges.into_iter().find(|(at, exchange)| !state.used[*at] && of_sender(exchange))
+        };
+        let found = found.or_else(|| self.replayed.and_then(|_| next()));
+        let found = found.or_else(|| equal().rfind(|(_, exchange)| exchange.answer.is_success()));
+        let (at, exchange) = found.or_else(|| equal().next_back())?;
         state.used[at] = true;
         Some(exchange.clone())
     }

@@ -23,6 +23,7 @@ mod otlp;
 mod preparation;
 mod prices;
 mod project;
+mod recorded_trial;
 mod recording;
 mod reports;
 mod resume;
@@ -93,6 +94,8 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
         Command::Status(args) => command::status::run(&global, &args, terminal),
         Command::View(args) => command::view::run(&global, &args, terminal),
         Command::Report(args) => command::report::run(&global, &args, terminal),
+        Command::Rerun(args) => command::rerun::run(&global, &args, terminal),
+        Command::Bisect(args) => command::bisect::run(&global, &args, terminal),
         Command::Cassettes(args) => command::cassettes::run(&global, &args, terminal),
         Command::Audit(args) => command::audit::run(&global, &args, terminal),
         Command::Mcp => command::mcp::run(&global),

@@ -39,6 +39,15 @@ pub struct Prepared {
 
 /// Loads and plans.
 pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
+    prepare_with(global, args, |_| {})
+}
+
+/// Loads and plans with settings that no option sets: `adapt` changes them before anything is planned.
+pub fn prepare_with(
+    global: &Global,
+    args: &RunArgs,
+    adapt: impl FnOnce(&mut runner::Settings),
+) -> Result<Prepared, CliError> {
     let targets = args.named();
     // A skill that is named on its own belongs to a project, just like a suite.
     let places: Vec<String> = targets.iter().chain(&args.selection.skill).cloned().collect();
@@ -47,6 +56,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     let fallen_back = choose_sandbox(&mut resolved, &context)?;
     resolved.run.judge.missing = missing_judge(&context, &resolved.run);
     choose_cassettes(&mut resolved, &context)?;
+    adapt(&mut resolved.run);
     let Loaded { suites, diagnostics, modules } = load(&context, targets, args.selection.skill.clone());
     resolved.run.sandbox.isolation.private.extend(private_folders(&suites, &context.cwd));
     let chosen = &args.selection;

@@ -125,8 +125,8 @@ fn find(store: &dyn Store, wanted: Option<&str>, terminal: &Terminal) -> Result<
 }
 
 /// Returns the arguments that started the run, and changes to the directory where it was started.
-fn arguments(run: &RunRow, info: &RunInfo) -> Result<RunArgs, CliError> {
-    let refused = |reason: &str| CliError::usage(format!("the run {} cannot be resumed: {reason}", run.short));
+pub fn arguments(run: &RunRow, info: &RunInfo) -> Result<RunArgs, CliError> {
+    let refused = |reason: &str| CliError::usage(format!("the run {} cannot be repeated: {reason}", run.short));
     let started = info.invocation.as_ref().filter(|invocation| !invocation.arguments.is_empty());
     let Some(Invocation { arguments, directory, .. }) = started else {
         return Err(refused("its record does not have the command that started it")

@@ -170,6 +170,7 @@ fn settings(
         gateway: args.arms.gateway.or(value(&defaults.gateway)).unwrap_or_default(),
         cassettes: cassettes(args, context),
         arms: runner::ArmSettings {
+            system_prompt: None,
             agents: args.arms.agent.clone(),
             models: args.arms.model.iter().map(&mut model).collect(),
             reasoning_effort: args.arms.reasoning_effort.clone(),
@@ -246,6 +247,7 @@ fn cassettes(args: &RunArgs, context: &ProjectContext) -> runner::CassetteSettin
         mode: typed.cassette.or(value(&defaults.cassette)).unwrap_or_default(),
         directory: typed.cassette_dir.as_ref().map(|typed| context.cwd.join(typed)).or_else(own),
         honours_delays: typed.cassette_delays,
+        fork: None,
     }
 }
 

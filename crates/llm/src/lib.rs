@@ -72,4 +72,4 @@ pub use request::{Conversation, ConversationRole, Request, ResponseSchema, ToolS
 pub use retry_after::parse as retry_after;
 pub use schema::{StructuredReply, StructuredReplyError, json_of, structured_reply};
 pub use scripted::{Playback, Problem, Script, ScriptContext, ServedFault};
-pub use wire::{Incoming, Rejection, SseEvent, SseStream, WIRES, Wire, request_document};
+pub use wire::{Incoming, Rejection, SseEvent, SseStream, WIRES, Wire, request_document, wire_of_path};

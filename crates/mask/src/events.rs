@@ -322,7 +322,7 @@ impl<'m> Pass<'m> {
             | Ending::Unreachable { reason }
             | Ending::InvalidTest { reason } => self.string(reason),
             Ending::Stale(request) => {
-                let StaleRequest { cassette, number: _, sender: _, pointer, recorded, actual, reason } = request;
+                let StaleRequest { cassette, number: _, sender: _, pointer, recorded, actual, reason } = &mut **request;
                 self.strings([cassette].into_iter().chain(pointer).chain(recorded).chain(actual).chain(reason));
             }
             Ending::Finished | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } | Ending::Cancelled => {}

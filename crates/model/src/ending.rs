@@ -55,7 +55,7 @@ pub enum Ending {
         reason: String,
     },
     /// The agent sent a request to which the cassette has no answer.
-    Stale(StaleRequest),
+    Stale(Box<StaleRequest>),
     /// The run was cancelled.
     Cancelled,
 }

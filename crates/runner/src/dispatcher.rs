@@ -135,7 +135,10 @@ async fn dispatch(
 
 async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
     let jobs = plan.settings.jobs.max(1);
-    let observes = plan.settings.gateway == GatewayMode::Observe || plan.settings.cassettes.mode != CassetteMode::Off;
+    let cassettes = &plan.settings.cassettes;
+    let observes = plan.settings.gateway == GatewayMode::Observe
+        || cassettes.mode != CassetteMode::Off
+        || cassettes.fork.is_some();
     let needs_gateway = plan.trials.iter().any(|trial| {
         (matches!(trial.model, ModelChoice::Scripted(_)) || observes) && trial.agent.description().wire.is_some()
     });
@@ -151,7 +154,7 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
         registry,
         gateway,
         upstream: Arc::new(upstream(plan, &host)),
-        cassettes: Cassettes::new(plan.settings.cassettes.mode, plan.settings.cassettes.honours_delays),
+        cassettes: Cassettes::new(cassettes.mode, cassettes.honours_delays),
         grader: Grader::start(jobs.min(4)).map_err(|error| Breakage::environment(error.to_string()))?,
         judging: Arc::clone(&plan.judging),
         spending: Spending::after(&plan.earlier),

@@ -49,9 +49,10 @@ pub use control::Control;
 pub use dispatcher::{RunEnd, regrade, run};
 pub use event_bus::Listener;
 pub use plan::{
-    ArmSettings, CassetteSettings, Defaults, Earlier, JudgeSettings, Judging, LimitSettings, ModelChoice, Plan,
+    ArmSettings, CassetteSettings, Defaults, Earlier, Fork, JudgeSettings, Judging, LimitSettings, ModelChoice, Plan,
     PlanRequest, PlannedTrial, ReadScript, RetryOn, RetrySettings, SandboxSettings, Settings, judged, plan,
 };
+pub use recorded_model::recorded_reply;
 pub use regrade::{Archive, RecordedEvidence, Regrade, RegradeRequest, plan_regrade};
 pub use select::Selection;
 pub use trial::{cassette_file, inputs};

@@ -26,8 +26,8 @@ use crate::hook::Hook;
 pub use self::judging::{Judging, judged};
 pub use self::request::{PlanRequest, ReadScript};
 pub use self::settings::{
-    ArmSettings, CassetteSettings, Defaults, JudgeSettings, LimitSettings, RetryOn, RetrySettings, SandboxSettings,
-    Settings,
+    ArmSettings, CassetteSettings, Defaults, Fork, JudgeSettings, LimitSettings, RetryOn, RetrySettings,
+    SandboxSettings, Settings,
 };
 pub(crate) use self::trial::directory_of;
 pub use self::trial::{ModelChoice, PlannedTrial};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cassette::{Answer, Asked, Found, Sender, Tape};
+use cassette::{Answer, Asked, Exchange, Found, Sender, Tape};
 use llm::{AnswerReader, BoxFuture, Model, ProviderError, Reply, Request, WIRES};
 use model::Step;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ impl Model for RecordedModel {
                 }
                 Found::Live(slot) => {
                     let reply = self.model.respond(request).await?;
-                    self.tape.keep(slot, Answer::whole(200, "application/json", written(&reply)));
+                    self.tape.keep(&slot, Answer::whole(200, "application/json", written(&reply)));
                     Ok(reply)
                 }
             }
@@ -63,6 +63,18 @@ impl Model for RecordedModel {
 fn written(reply: &Reply) -> String {
     let written = WIRES.first().map(|wire| wire.whole(reply)).unwrap_or_default();
     json!({"reply": written, "cost_usd": reply.cost_usd}).to_string()
+}
+
+/// Returns the message in a recorded answer; `None` if it is not one.
+pub fn recorded_reply(exchange: &Exchange) -> Option<Reply> {
+    if exchange.path == PATH {
+        return read(&exchange.answer.body()).ok();
+    }
+    let wire = llm::wire_of_path(&exchange.path)?;
+    let is_stream = exchange.answer.content_type.starts_with("text/event-stream");
+    let mut reader = AnswerReader::new(wire, "", is_stream)?;
+    reader.take(exchange.answer.body().as_bytes());
+    reader.so_far()
 }
 
 /// Reads a recorded reply.

@@ -92,7 +92,7 @@ fn ask(tape: &Tape, sender: Sender, body: &Value) -> Found {
 
 fn record(tape: &Tape, sender: Sender, body: &Value, answer: Answer) {
     let Found::Live(slot) = ask(tape, sender, body) else { panic!("not live") };
-    tape.keep(slot, answer);
+    tape.keep(&slot, answer);
 }
 
 /// Returns the recording of the first trial.

@@ -26,7 +26,7 @@ fn replayed(pieces: &[(u64, String)], size: usize) -> Vec<(u64, String)> {
     let body = request(OLD);
     let asked = Asked { sender: Sender::Agent, path: "/", body: &body };
     let Found::Live(slot) = recording.ask(&asked) else { panic!("not live") };
-    recording.keep(slot, Answer { status: 200, content_type: "text/event-stream".into(), chunks, is_cut: false });
+    recording.keep(&slot, Answer { status: 200, content_type: "text/event-stream".into(), chunks, is_cut: false });
     let recorded = recording.recorded().unwrap().unwrap();
     assert!(!recorded.exchanges[0].answer.body().contains("trial-a1"), "{}", recorded.exchanges[0].answer.body());
     let tape = tape(CassetteMode::Replay, Some(recorded.into()), NEW);

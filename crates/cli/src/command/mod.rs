@@ -1,6 +1,7 @@
 //! One file per command, with its arguments, whose comments are the help, and its implementation.
 
 pub mod audit;
+pub mod bisect;
 pub mod cassettes;
 pub mod check;
 pub mod cleanup;
@@ -23,6 +24,7 @@ pub mod prune;
 pub mod reference;
 pub mod regrade;
 pub mod report;
+pub mod rerun;
 pub mod run;
 pub mod schema;
 pub mod show;
@@ -67,6 +69,10 @@ pub enum Command {
     View(view::ViewArgs),
     /// List the recorded model answers of the tests, and record those again that no longer match
     Cassettes(cassettes::CassettesArgs),
+    /// Repeat a recorded trial up to a step, and ask the model from there on
+    Rerun(rerun::RerunArgs),
+    /// Find the step at which a failed trial of one run differs decisively from another run that passed
+    Bisect(bisect::BisectArgs),
     /// Write a report of a recorded run
     Report(report::ReportArgs),
     /// Show pass rate, tokens, cost and time over runs

@@ -27,6 +27,7 @@ mod faults;
 mod faulty_providers;
 mod fixtures_run;
 mod fixtures_vectors;
+mod forks;
 mod generation;
 mod hooks;
 #[cfg(target_os = "linux")]

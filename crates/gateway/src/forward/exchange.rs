@@ -164,10 +164,7 @@ impl ForwardedTrial {
 
 /// Returns the wire format of a request for a message.
 fn wire_of(method: &Method, rest: &str) -> Option<&'static dyn Wire> {
-    let path = rest.split('?').next().unwrap_or_default();
-    // The version belongs to the address of some providers.
-    let is_of = |wire: &&&dyn Wire| path.ends_with(wire.path().strip_prefix("/v1").unwrap_or(wire.path()));
-    WIRES.iter().find(is_of).filter(|_| method == Method::POST).copied()
+    if method == Method::POST { llm::wire_of_path(rest) } else { None }
 }
 
 fn kind_of(conversation: &Conversation, has_tools: bool) -> Kind {

@@ -98,7 +98,7 @@ impl KeptAnswer {
     pub(super) fn ended(mut self, is_cut: bool) {
         self.answer.is_cut = is_cut;
         if self.partial.is_empty() || is_cut {
-            self.tape.keep(self.slot, self.answer);
+            self.tape.keep(&self.slot, self.answer);
         } else {
             self.tape.refuse("an answer is not UTF-8 text");
         }

@@ -31,6 +31,15 @@ pub(crate) fn dialect_of(wire: &dyn Wire) -> Option<&'static dyn Dialect> {
     }
 }
 
+/// Returns the format of requests to `path`, which may lack the version or have a query; `None` if it is not for
+/// messages.
+pub fn wire_of_path(path: &str) -> Option<&'static dyn Wire> {
+    let path = path.split('?').next().unwrap_or_default();
+    // The version belongs to the address of some providers.
+    let is_of = |wire: &&&dyn Wire| path.ends_with(wire.path().strip_prefix("/v1").unwrap_or(wire.path()));
+    WIRES.iter().find(is_of).copied()
+}
+
 /// Returns a request as a document in the first of [`WIRES`].
 pub fn request_document(request: &Request) -> Value {
     Value::Object(anthropic::Client.ask(request, false))

@@ -80,7 +80,11 @@ impl Planner<'_> {
         let settings = self.request.settings;
         Setup {
             model: arm.model.clone(),
-            system_prompt: system_prompt(&case.subject, agent.description().skills_folder),
+            system_prompt: settings
+                .arms
+                .system_prompt
+                .clone()
+                .or_else(|| system_prompt(&case.subject, agent.description().skills_folder)),
             permission_mode: case
                 .runner
                 .permission_mode

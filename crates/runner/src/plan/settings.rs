@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent::{self, Agent, Configured};
+use cassette::Recording;
 use grade::judge::default_judge;
 use mask::secret::Secrets;
 use model::{
@@ -67,11 +68,24 @@ pub struct CassetteSettings {
     pub directory: Option<PathBuf>,
     /// True if recorded answers arrive as slowly as they did.
     pub honours_delays: bool,
+    /// Recorded trial whose beginning all trials repeat.
+    pub fork: Option<Fork>,
 }
 
-/// Agents, models and repetitions that override those of the cases.
+/// A recorded trial whose beginning is repeated.
+#[derive(Debug, Clone)]
+pub struct Fork {
+    /// Its model traffic.
+    pub recording: Arc<Recording>,
+    /// Number of requests of the agent that are answered from the recording.
+    pub turns: usize,
+}
+
+/// Agents, models, prompts and repetitions that override those of the cases.
 #[derive(Debug, Clone, Default)]
 pub struct ArmSettings {
+    /// System prompt in place of that of the cases.
+    pub system_prompt: Option<String>,
     /// Agents with which to run each case; each is an arm. If empty, the case's own.
     pub agents: Vec<String>,
     /// Models, for all agents or for one.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent::{Activity, Pricing, Resolver, Session, SessionContext, Turn};
-use cassette::CassetteMode;
 use grade::Responder;
 use model::{
     AssertionScope, Code, Ending, FaultKind, FaultReport, IntegritySign, ModelTraffic, ReplyProbes, SimulatedUser,
@@ -205,7 +204,7 @@ impl Attempt<'_> {
     /// that is worth nothing, because its program does not start without one.
     fn host(&self) -> Arc<Host> {
         let (host, planned) = (&self.shared.host, self.planned);
-        let is_replayed = self.tape().is_some_and(|tape| tape.mode() == CassetteMode::Replay);
+        let is_replayed = self.tape().is_some_and(|tape| tape.needs_no_model());
         let missing = is_replayed.then(|| planned.agent.missing_key(host, planned.setup.model.as_deref())).flatten();
         match missing {
             Some(variable) => {

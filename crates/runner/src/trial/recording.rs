@@ -11,7 +11,7 @@ use sandbox::{Breakage, Sandbox};
 use serde_json::json;
 
 use super::Shared;
-use crate::plan::{CassetteSettings, ModelChoice, PlannedTrial};
+use crate::plan::{CassetteSettings, Fork, ModelChoice, PlannedTrial};
 
 /// Folder of cassettes beside a suite.
 const FOLDER: &str = "cassettes";
@@ -36,14 +36,22 @@ pub(super) fn tape(
 ) -> Result<Option<Arc<Tape>>, Breakage> {
     let cassettes = &shared.cassettes;
     let mode = cassettes.mode();
+    if let Some(Fork { recording, turns }) = &shared.settings.cassettes.fork {
+        let normalizer = normalizer(planned, shared, sandbox).masking(mask.clone());
+        let recording = Some(Arc::clone(recording));
+        let tape = Tape::new(CassetteMode::Replay, "the recorded trial", recording, normalizer).up_to(*turns);
+        return Ok(Some(Arc::new(tape)));
+    }
     if mode == CassetteMode::Off || !is_recorded(planned, shared) {
         return Ok(None);
     }
     let file = cassette_file(planned, &shared.settings.cassettes);
     let shown = shown(&file, &planned.directory);
     let recorded = cassettes.recording(&file, planned.id.repetition).map_err(|error| {
-        Breakage::environment(format!("the cassette {shown} cannot be used: {error}; `--cassette record` replaces it"))
-            .for_good()
+        Breakage::environment(format!(
+            "the cassette {shown} cannot be used: {error}; set `cassette` to `record` to replace it"
+        ))
+        .for_good()
     })?;
     let normalizer = normalizer(planned, shared, sandbox).masking(mask.clone());
     Ok(Some(Arc::new(Tape::new(mode, shown, recorded, normalizer).with_delays(cassettes.honours_delays()))))
@@ -116,7 +124,7 @@ pub fn inputs(planned: &PlannedTrial) -> String {
     let skill = planned.skill_info().map(|skill| skill.content_hash);
     let messages: Vec<&str> = planned.case.messages.iter().map(|message| message.text.as_str()).collect();
     let settings = planned.recorded_settings.iter().filter(|(key, _)| *key != "sandbox");
-    cassette::hash(&json!({
+    cassette::content_hash(&json!({
         "settings": settings.collect::<Vec<_>>(),
         "skill": skill,
         "system_prompt": planned.setup.system_prompt,
@@ -129,6 +137,6 @@ pub(super) fn judge_staleness(tape: Option<&Arc<Tape>>, ending: &mut Ending) {
     if *ending != Ending::Cancelled
         && let Some(request) = tape.and_then(|tape| tape.stale())
     {
-        *ending = Ending::Stale(request);
+        *ending = Ending::Stale(Box::new(request));
     }
 }

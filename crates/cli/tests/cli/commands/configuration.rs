@@ -194,12 +194,13 @@ fn the_record_and_the_reports_are_written_to_the_configured_places() {
 fn every_variable_has_an_effect_and_is_named_as_the_origin() {
     let project = empty();
     project.write("trialrun.yaml", "eval: { retries: 2 }\n");
-    let variables: [(&str, &str, &str, Value); 24] = [
+    let variables: [(&str, &str, &str, Value); 25] = [
         ("TRIALRUN_AGENT", "fake", "agent", json!(["fake"])),
         ("TRIALRUN_MODEL", "m", "model", json!(["m"])),
         ("TRIALRUN_REASONING_EFFORT", "high", "reasoning_effort", json!("high")),
         ("TRIALRUN_BASE_URL", "http://127.0.0.1:9", "base_url", json!("http://127.0.0.1:9")),
         ("TRIALRUN_GATEWAY", "observe", "gateway", json!("observe")),
+        ("TRIALRUN_CASSETTE", "replay", "cassette", json!("replay")),
         ("TRIALRUN_TRIALS", "3", "trials", json!(3)),
         ("TRIALRUN_MAX_TURNS", "4", "max_turns", json!(4)),
         ("TRIALRUN_MAX_TOTAL_TOKENS", "500", "token_budget", json!(500.0)),

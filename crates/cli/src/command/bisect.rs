@@ -1,0 +1,185 @@
+//! `trialrun bisect`.
+
+use std::process::ExitCode;
+
+use model::{Outcome, TrialRecord, TrialRow};
+use report::{Reporter, RunHash, counted};
+use serde_json::json;
+use store::{Store, TrialFilter};
+
+use crate::command::run::{Started, info};
+use crate::error::CliError;
+use crate::execution::execute;
+use crate::global::Global;
+use crate::named_run::named_run;
+use crate::project::ProjectContext;
+use crate::recorded_trial::{Changes, RecordedTrial};
+use crate::terminal::Terminal;
+use crate::{limits, machine};
+
+/// Maximum length of a text in the result, in characters.
+const LONGEST: usize = 160;
+
+/// Arguments of `bisect`.
+#[derive(Debug, clap::Args)]
+pub struct BisectArgs {
+    /// One run
+    #[arg(value_name = "RUN_A")]
+    one: String,
+    /// Another run
+    #[arg(value_name = "RUN_B")]
+    other: String,
+    /// Case that passed in one run and failed in the other
+    #[arg(value_name = "CASE")]
+    case: String,
+    /// Number of trials for each step that is tried; the majority decides
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=99))]
+    times: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A step that was tried: the good arm went on after the first `turns` answers of the failed trial.
+struct Tried {
+    turns: usize,
+    run: String,
+    passed: usize,
+    decided: usize,
+}
+
+/// Searches for the answer from which a failed trial could not be saved any more by the arm that passed.
+pub fn run(global: &Global, args: &BisectArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    limits::raise_open_files();
+    let context = ProjectContext::find(global, &[])?;
+    let store = context.read_store()?;
+    let [one, other] = [&args.one, &args.other].map(|run| trial_of(&*store, run, &args.case, terminal));
+    let (good, bad) = in_order(one?, other?)?;
+    let failed = RecordedTrial::find(global, &*store, bad.clone())?;
+    let changes = Changes {
+        times: args.times,
+        arm: Some((good.agent.clone(), good.model.clone())),
+        label: format!("bisect of {}", bad.id),
+        ..Changes::default()
+    };
+    let turns = failed.turns();
+    let (mut saved, mut lost) = (0, turns);
+    let mut tried: Vec<Tried> = Vec::new();
+    while lost - saved > 1 {
+        let middle = saved + (lost - saved) / 2;
+        terminal.err(&format!("{} of {turns} replayed, then {}: ", counted(middle, "answer"), good.arm));
+        let attempt = attempt(global, &failed, &changes, middle)?;
+        terminal.err(&format!("{} of {} passed\n", attempt.passed, attempt.decided));
+        if attempt.decided == 0 {
+            return Err(CliError::nothing(format!("no trial was decided; `trialrun status {}` says why", attempt.run)));
+        }
+        match attempt.passed * 2 > attempt.decided {
+            true => saved = middle,
+            false => lost = middle,
+        }
+        tried.push(attempt);
+    }
+    let record = store.trial(&bad.run, &bad.id)?;
+    let calls = failed.calls(lost - 1);
+    let alternative = tried.iter().find(|attempt| attempt.turns == saved);
+    let alternative = match alternative {
+        Some(attempt) => trial_that_passed(&*context.read_store()?, &attempt.run)?,
+        None => Some((good.run.clone(), store.trial(&good.run, &good.id)?)),
+    };
+    if args.json {
+        terminal.json(&json!({
+            "step": lost,
+            "steps": turns,
+            "failed": {"run": bad.run, "trial": bad.id, "did": did(&record, calls)},
+            "passed": alternative.as_ref().map(|(run, record)| {
+                json!({"run": run, "trial": record.id, "did": did(record, calls)})
+            }),
+            "tried": tried.iter().map(|attempt| {
+                json!({"replayed": attempt.turns, "run": attempt.run, "passed": attempt.passed, "of": attempt.decided})
+            }).collect::<Vec<_>>(),
+        }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = format!("\nstep {lost} of {turns} decides: up to step {saved}, {} can still pass\n", good.arm);
+    text.push_str(&format!("\n  failed  {}/{}\n          {}\n", short(&bad.run), bad.id, did(&record, calls)));
+    if let Some((run, record)) = alternative {
+        text.push_str(&format!("\n  passed  {}/{}\n          {}\n", short(&run), record.id, did(&record, calls)));
+    }
+    text.push_str("\n`trialrun show TRIAL OTHER` shows both side by side\n");
+    terminal.out(&report::clean(&text));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the trial of a case in a run: a failed one if there are several.
+fn trial_of(store: &dyn Store, run: &str, case: &str, terminal: &Terminal) -> Result<TrialRow, CliError> {
+    let run = named_run(store, run, terminal)?;
+    Ok(store.select_trial(&format!("{}/{case}", run.id))?)
+}
+
+/// Returns the trial that passed and the one that failed.
+fn in_order(one: TrialRow, other: TrialRow) -> Result<(TrialRow, TrialRow), CliError> {
+    match (one.outcome, other.outcome) {
+        (Outcome::Passed, Outcome::Failed) => Ok((one, other)),
+        (Outcome::Failed, Outcome::Passed) => Ok((other, one)),
+        (first, second) => Err(CliError::usage(format!(
+            "one trial must have passed and the other failed: {} {}, {} {}",
+            one.id,
+            first.name(),
+            other.id,
+            second.name()
+        ))),
+    }
+}
+
+/// Runs the arm that passed after the first `turns` answers of the failed trial.
+fn attempt(global: &Global, failed: &RecordedTrial, changes: &Changes, turns: usize) -> Result<Tried, CliError> {
+    let arguments = failed.arguments(changes);
+    let prepared = failed.prepare(global, &arguments, turns, changes)?;
+    if let Some(problem) = prepared.diagnostics.iter().find(|problem| problem.is_error()) {
+        return Err(CliError::usage(problem.to_string()));
+    }
+    let started = info(&arguments, &prepared.resolved, &prepared.plan, &prepared.context);
+    let Started { store, info, .. } = Started { store: prepared.context.open_store()?, info: started, lock: None };
+    let (id, host) = (info.id.clone(), std::sync::Arc::new(machine::host()?));
+    let jobs = prepared.resolved.run.jobs.min(prepared.plan.trials.len()).max(1);
+    let reporters: Vec<Box<dyn Reporter>> = Vec::new();
+    let plan = prepared.plan;
+    let (ended, recorded) = execute(jobs, store, (reporters, RunHash::default()), |controls, listener| {
+        runner::run(plan, host, info, controls, listener)
+    })?;
+    if let Some(error) = recorded.error {
+        return Err(CliError::environment(format!("recording failed: {error}")));
+    }
+    if let Some(reason) = ended.stopped_by {
+        return Err(CliError::nothing(format!("stopped by {reason}")));
+    }
+    let summary = ended.summary;
+    Ok(Tried { turns, run: id, passed: summary.passed, decided: summary.passed + summary.failed })
+}
+
+fn trial_that_passed(store: &dyn Store, run: &str) -> Result<Option<(String, TrialRecord)>, CliError> {
+    let rows = store.trials(&TrialFilter::of_run(run))?;
+    let passed = rows.into_iter().find(|row| row.outcome == Outcome::Passed);
+    Ok(match passed {
+        Some(row) => Some((row.run.clone(), store.trial(&row.run, &row.id)?)),
+        None => None,
+    })
+}
+
+/// Returns what an agent did after its first `calls` tool calls: the next call, or its answer to the user.
+fn did(record: &TrialRecord, calls: usize) -> String {
+    let mut own = record.tool_calls.iter().filter(|call| call.parent.is_none());
+    let text = match own.nth(calls) {
+        Some(call) => format!("{} {}", call.name, call.input),
+        None => format!("answered: {}", record.answer.as_deref().unwrap_or("nothing")),
+    };
+    let text = text.replace('\n', " ");
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+fn short(run: &str) -> &str {
+    run.get(..8).unwrap_or(run)
+}

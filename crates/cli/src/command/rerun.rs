@@ -1,0 +1,67 @@
+//! `trialrun rerun`.
+
+use std::process::ExitCode;
+
+use crate::command::run::run_prepared;
+use crate::error::CliError;
+use crate::global::Global;
+use crate::limits;
+use crate::project::ProjectContext;
+use crate::recorded_trial::{Changes, RecordedTrial};
+use crate::terminal::Terminal;
+
+/// Arguments of `rerun`.
+#[derive(Debug, clap::Args)]
+pub struct RerunArgs {
+    /// Id or case of a recorded trial, or a prefix of either; `RUN/TRIAL` selects a run
+    #[arg(value_name = "TRIAL")]
+    trial: String,
+    /// Number of the agent's request to its model, from 1, from which the model is asked. The answers to earlier requests
+    /// are replayed
+    #[arg(long, value_name = "STEP", value_parser = clap::value_parser!(u64).range(1..))]
+    from: u64,
+    /// Model that answers from then on
+    #[arg(long, short, value_name = "MODEL")]
+    model: Option<String>,
+    /// System prompt in place of that of the case; `@FILE` reads it from a file
+    #[arg(long, value_name = "TEXT|@FILE")]
+    system: Option<String>,
+    /// Number of times to go on from there
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    times: u64,
+}
+
+/// Repeats a recorded trial up to a step, and goes on from there.
+pub fn run(global: &Global, args: &RerunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    limits::raise_open_files();
+    let system_prompt = args.system.as_deref().map(text).transpose()?;
+    let store = ProjectContext::find(global, &[])?.read_store()?;
+    let row = store.select_trial(&args.trial)?;
+    let trial = RecordedTrial::find(global, &*store, row)?;
+    let turns = trial.turns();
+    let from = usize::try_from(args.from).unwrap_or(usize::MAX);
+    if from > turns + 1 {
+        let known = report::counted(turns, "request");
+        return Err(CliError::usage(format!("the trial {} has no step {from}: its agent sent {known}", trial.row.id))
+            .hint(format!("`--from {turns}` replaces only its last answer")));
+    }
+    let label = format!("rerun of {} from step {from}", trial.row.id);
+    let changes = Changes { times: args.times, model: args.model.clone(), system_prompt, label, arm: None };
+    let arguments = trial.arguments(&changes);
+    let prepared = trial.prepare(global, &arguments, from - 1, &changes)?;
+    terminal.err(&format!(
+        "repeating {} of {}, then asking the model\n",
+        report::counted(from - 1, "answer"),
+        trial.row.id
+    ));
+    run_prepared(&arguments, prepared, None, terminal)
+}
+
+/// Returns the text, or the content of the file that it names.
+fn text(written: &str) -> Result<String, CliError> {
+    match written.strip_prefix('@') {
+        Some(file) => std::fs::read_to_string(file)
+            .map_err(|error| CliError::usage(format!("cannot read the system prompt {file}: {error}"))),
+        None => Ok(written.to_owned()),
+    }
+}

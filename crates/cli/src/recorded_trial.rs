@@ -1,0 +1,133 @@
+//! A recorded trial that can be repeated from one of its steps.
+
+use std::sync::Arc;
+
+use cassette::{Cassette, Recording, Sender};
+use jiff::{SignedDuration, Timestamp};
+use model::{CassetteMode, TrialRow};
+use runner::Fork;
+use store::Store;
+
+use crate::error::CliError;
+use crate::global::Global;
+use crate::preparation::{Prepared, prepare, prepare_with};
+use crate::resume;
+use crate::run_args::{CassetteArgs, GateArgs, OutputArgs, RunArgs, SelectionArgs};
+
+/// Time after the end of a trial within which its cassette was written.
+const WRITING: SignedDuration = SignedDuration::from_secs(60);
+
+/// A recorded trial, and its model traffic.
+pub struct RecordedTrial {
+    /// The trial.
+    pub row: TrialRow,
+    args: RunArgs,
+    recording: Arc<Recording>,
+}
+
+/// Differences between a recorded trial and its repetitions.
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    /// Number of repetitions.
+    pub times: u64,
+    /// Agent, and its model, in place of the recorded ones.
+    pub arm: Option<(String, Option<String>)>,
+    /// Model in place of the recorded one.
+    pub model: Option<String>,
+    /// System prompt in place of that of the case.
+    pub system_prompt: Option<String>,
+    /// Label of the run.
+    pub label: String,
+}
+
+impl RecordedTrial {
+    /// Finds the traffic of a trial.
+    ///
+    /// # Errors
+    /// Returns an error if the trial cannot be planned any more, or its traffic was not recorded.
+    pub fn find(global: &Global, store: &dyn Store, row: TrialRow) -> Result<Self, CliError> {
+        let info = store.info(&row.run)?;
+        let mut args = resume::arguments(&store.select(&row.run)?, &info)?;
+        let SelectionArgs { files, evals, skill, .. } = args.selection;
+        let only = Some([format!("{}::{}", row.suite, row.case)].into());
+        args.selection = SelectionArgs { files, evals, skill, only, ..SelectionArgs::default() };
+        (args.gates, args.output) = (GateArgs::default(), OutputArgs::default());
+        let prepared = prepare(global, &args)?;
+        let planned = prepared.plan.trials.iter().find(|trial| trial.id.to_string() == row.id).ok_or_else(|| {
+            CliError::usage(format!("the trial {} can no longer be run: its test or its arm has changed", row.id))
+        })?;
+        let file = runner::cassette_file(planned, &prepared.resolved.run.cassettes);
+        let missing = |reason: &str| {
+            CliError::usage(format!("the model traffic of the trial {} is not known: {reason}", row.id))
+                .hint("`trialrun run --cassette record` records it")
+        };
+        let cassette = Cassette::read(&file).map_err(|error| missing(&format!("{}: {error}", file.display())))?;
+        let recording = cassette
+            .recording(row.repetition)
+            .ok_or_else(|| missing(&format!("{} has no recording of it", file.display())))?;
+        if !is_of(recording, &row) {
+            return Err(missing(&format!("{} has a recording of another run", file.display()))
+                .hint("with `--cassette-dir DIR`, each run keeps its own recordings"));
+        }
+        Ok(Self { row, args, recording: Arc::clone(recording) })
+    }
+
+    /// Returns the number of requests that the agent sent to its model.
+    pub fn turns(&self) -> usize {
+        self.recording.exchanges.iter().filter(|exchange| exchange.sender == Sender::Agent).count()
+    }
+
+    /// Returns the number of tool calls for which the first `turns` answers to the agent asked.
+    pub fn calls(&self, turns: usize) -> usize {
+        let of_agent = self.recording.exchanges.iter().filter(|exchange| exchange.sender == Sender::Agent);
+        let content = of_agent.take(turns).filter_map(runner::recorded_reply).flat_map(|reply| reply.content);
+        content.filter(|block| matches!(block, llm::Block::ToolUse { .. })).count()
+    }
+
+    /// Returns the arguments of a run that repeats the trial.
+    pub fn arguments(&self, changes: &Changes) -> RunArgs {
+        let mut args = self.args.clone();
+        args.arms.trials = Some(changes.times);
+        args.arms.agent = vec![self.row.agent.clone()];
+        args.arms.model = self.row.model.iter().cloned().collect();
+        if let Some((agent, model)) = &changes.arm {
+            args.arms.agent = vec![agent.clone()];
+            args.arms.model = model.iter().cloned().collect();
+        }
+        if let Some(model) = &changes.model {
+            args.arms.model = vec![model.clone()];
+        }
+        args.cassettes = CassetteArgs::default();
+        args.output.label = Some(changes.label.clone());
+        args
+    }
+
+    /// Plans a run that repeats the first `turns` requests of the trial, and then asks the model.
+    ///
+    /// # Errors
+    /// Returns an error if the test cannot be planned.
+    pub fn prepare(
+        &self,
+        global: &Global,
+        args: &RunArgs,
+        turns: usize,
+        changes: &Changes,
+    ) -> Result<Prepared, CliError> {
+        let mut prepared = prepare_with(global, args, |settings| {
+            settings.arms.system_prompt.clone_from(&changes.system_prompt);
+            settings.cassettes.mode = CassetteMode::Off;
+            settings.cassettes.fork = Some(Fork { recording: Arc::clone(&self.recording), turns });
+        })?;
+        let variant = self.row.variant.as_deref();
+        prepared.plan.trials.retain(|trial| trial.arm.variant.as_deref() == variant);
+        Ok(prepared)
+    }
+}
+
+/// Returns `true` if the recording was made by the trial.
+fn is_of(recording: &Recording, row: &TrialRow) -> bool {
+    let took = SignedDuration::from_millis(i64::try_from(row.duration_ms).unwrap_or(i64::MAX));
+    let end: Option<Timestamp> = took.checked_add(WRITING).and_then(|after| row.started_at.checked_add(after).ok());
+    let at = recording.about.recorded_at;
+    at >= row.started_at && end.is_none_or(|end| at <= end)
+}

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -145,7 +146,9 @@ impl Cassette {
         self.check_secrets(mask)?;
         let directory = file.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(directory)?;
-        let mut draft = tempfile::NamedTempFile::new_in(directory)?;
+        // Other users may read it, as far as the file mode creation mask allows.
+        let readable = fs::Permissions::from_mode(0o666);
+        let mut draft = tempfile::Builder::new().permissions(readable).tempfile_in(directory)?;
         let mut out = zstd::Encoder::new(&mut draft, LEVEL)?;
         self.write_lines(&mut out)?;
         out.finish()?;

@@ -10,14 +10,14 @@
 //! use trialrun_cassette::{Answer, Asked, CassetteMode, Found, Normalizer, Sender, Tape};
 //!
 //! let request = json!({"model": "m", "messages": [{"role": "user", "content": "hello"}]});
-//! let asked = Asked { sender: Sender::Agent, path: "/v1/messages", body: &request };
+//! let asked = Asked { sender: Sender::Agent, path: "/v1/messages", body: request };
 //! let tape = Tape::new(CassetteMode::Record, "a.jsonl.zst", None, Normalizer::default());
-//! let Found::Live(slot) = tape.ask(&asked) else { panic!("nothing is recorded yet") };
+//! let Found::Live(slot) = tape.ask(asked.clone()) else { panic!("nothing is recorded yet") };
 //! tape.keep(&slot, Answer::whole(200, "application/json", "{}"));
 //!
 //! let recording = tape.recorded().unwrap().unwrap();
 //! let tape = Tape::new(CassetteMode::Replay, "a.jsonl.zst", Some(recording.into()), Normalizer::default());
-//! assert!(matches!(tape.ask(&asked), Found::Recorded(_)));
+//! assert!(matches!(tape.ask(asked), Found::Recorded(_)));
 //! ```
 
 mod content_hash;

@@ -4,6 +4,8 @@
 //! are given in the order of appearance in a request. A request contains the whole conversation before it, so the same
 //! value has the same name in all requests of a conversation.
 
+use std::borrow::Cow;
+
 use jiff::ToSpan;
 use jiff::civil::Date;
 use mask::Mask;
@@ -66,8 +68,7 @@ impl Normalizer {
     }
 
     /// Returns the normalised request, and the values that were replaced by names.
-    pub(crate) fn request(&self, body: &Value) -> (Value, Values) {
-        let mut body = body.clone();
+    pub(crate) fn request(&self, mut body: Value) -> (Value, Values) {
         self.rules.iter().for_each(|rule| apply(rule, &mut body));
         let mut values = Values::new(&self.places);
         match &mut body {
@@ -103,17 +104,24 @@ impl Normalizer {
     fn text(&self, text: &str, in_result: bool, values: &mut Values) -> Option<String> {
         let mut new = self.mask.text(text);
         for (pattern, with) in &self.replaced {
-            if pattern.is_match(&new) {
-                new = pattern.replace_all(&new, *with).into_owned().into();
+            if let Cow::Owned(replaced) = pattern.replace_all(&new, *with) {
+                new = replaced.into();
             }
         }
-        if let Some(known) = self.known.as_ref().filter(|known| known.is_match(&new)) {
-            new = known.replace_all(&new, |found: &Captures<'_>| self.named(found, values)).into_owned().into();
+        if let Some(known) = &self.known
+            && let Cow::Owned(replaced) = known.replace_all(&new, |found: &Captures<'_>| self.named(found, values))
+        {
+            new = replaced.into();
         }
-        if let Some(clock) = self.clock.as_ref().filter(|clock| in_result && clock.is_match(&new)) {
-            new = clock.replace_all(&new, name("time")).into_owned().into();
+        if let Some(clock) = self.clock.as_ref().filter(|_| in_result)
+            && let Cow::Owned(replaced) = clock.replace_all(&new, name("time"))
+        {
+            new = replaced.into();
         }
-        (new != text).then(|| new.into_owned())
+        match new {
+            Cow::Owned(new) => Some(new),
+            Cow::Borrowed(_) => None,
+        }
     }
 
     /// Returns the name for a value in a text.

@@ -15,14 +15,21 @@ use crate::values::Values;
 const LARGEST: usize = 256 << 20;
 
 /// A request to a model.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Asked<'a> {
     /// Sender.
     pub sender: Sender,
     /// Path below the address of the provider, with the query.
     pub path: &'a str,
     /// The body; `null` if there is none.
-    pub body: &'a Value,
+    pub body: Value,
+}
+
+/// Requests with equal keys are compared with each other.
+#[derive(Clone, Copy)]
+struct Key<'a> {
+    sender: Sender,
+    path: &'a str,
 }
 
 /// Answer to a request.
@@ -110,8 +117,10 @@ impl Tape {
     }
 
     /// Finds the answer to a request.
-    pub fn ask(&self, asked: &Asked<'_>) -> Found {
-        let (request, values) = self.normalizer.request(asked.body);
+    pub fn ask(&self, asked: Asked<'_>) -> Found {
+        let Asked { sender, path, body } = asked;
+        let (request, values) = self.normalizer.request(body);
+        let asked = Key { sender, path };
         let mut state = self.lock();
         state.asked += 1;
         state.of_agent += usize::from(asked.sender == Sender::Agent);
@@ -201,7 +210,7 @@ impl Tape {
     }
 
     /// Finds the recorded exchange: the first one that was not used, or the last one if the request is repeated.
-    fn find(&self, state: &mut State, asked: &Asked<'_>, request: &Value) -> Option<Exchange> {
+    fn find(&self, state: &mut State, asked: Key<'_>, request: &Value) -> Option<Exchange> {
         let recording = self.recorded.as_ref()?;
         let is_equal = |exchange: &Exchange| {
             exchange.sender == asked.sender && exchange.path == asked.path && exchange.request == *request
@@ -221,7 +230,7 @@ impl Tape {
     }
 
     /// Compares a request with the recorded one that is most similar to it.
-    fn stale_request(&self, state: &State, asked: &Asked<'_>, request: &Value) -> StaleRequest {
+    fn stale_request(&self, state: &State, asked: Key<'_>, request: &Value) -> StaleRequest {
         let stale = StaleRequest {
             cassette: self.cassette.clone(),
             number: state.asked as u64,

@@ -32,7 +32,7 @@ impl Model for RecordedModel {
     fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>> {
         Box::pin(async move {
             let body = llm::request_document(request);
-            match self.tape.ask(&Asked { sender: self.sender, path: PATH, body: &body }) {
+            match self.tape.ask(Asked { sender: self.sender, path: PATH, body }) {
                 Found::Recorded(answer) => read(&answer.body()),
                 Found::Stale(message) => {
                     Err(ProviderError::Http { status: 400, kind: None, message, headers: Vec::new() })

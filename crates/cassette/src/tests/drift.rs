@@ -87,7 +87,7 @@ impl Trial {
 }
 
 fn ask(tape: &Tape, sender: Sender, body: &Value) -> Found {
-    tape.ask(&Asked { sender, path: "/v1/messages", body })
+    tape.ask(Asked { sender, path: "/v1/messages", body: body.clone() })
 }
 
 fn record(tape: &Tape, sender: Sender, body: &Value, answer: Answer) {
@@ -247,7 +247,7 @@ fn only_the_beginning_is_replayed_if_a_trial_goes_on_live() {
 fn dates_other_than_today_are_compared() {
     let normalizer = || Normalizer::new(&[], &[], Some(date(2026, 11, 26)));
     let same = |one: &str, other: &str| {
-        let normalized = |text: &str| normalizer().request(&json!({"messages": [text]})).0;
+        let normalized = |text: &str| normalizer().request(json!({"messages": [text]})).0;
         normalized(one) == normalized(other)
     };
     assert!(same("on 2026-11-26", "on 2026-11-25"));

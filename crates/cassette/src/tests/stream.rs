@@ -23,15 +23,13 @@ fn replayed(pieces: &[(u64, String)], size: usize) -> Vec<(u64, String)> {
         Tape::new(mode, "c", recorded, Normalizer::new(&[], &[(work.to_owned(), "work")], None))
     };
     let recording = tape(CassetteMode::Record, None, OLD);
-    let body = request(OLD);
-    let asked = Asked { sender: Sender::Agent, path: "/", body: &body };
-    let Found::Live(slot) = recording.ask(&asked) else { panic!("not live") };
+    let asked = |work| Asked { sender: Sender::Agent, path: "/", body: request(work) };
+    let Found::Live(slot) = recording.ask(asked(OLD)) else { panic!("not live") };
     recording.keep(&slot, Answer { status: 200, content_type: "text/event-stream".into(), chunks, is_cut: false });
     let recorded = recording.recorded().unwrap().unwrap();
     assert!(!recorded.exchanges[0].answer.body().contains("trial-a1"), "{}", recorded.exchanges[0].answer.body());
     let tape = tape(CassetteMode::Replay, Some(recorded.into()), NEW);
-    let body = request(NEW);
-    let Found::Recorded(answer) = tape.ask(&Asked { body: &body, ..asked }) else { panic!("not recorded") };
+    let Found::Recorded(answer) = tape.ask(asked(NEW)) else { panic!("not recorded") };
     let events = answer.body();
     let data = events.lines().filter_map(|line| line.strip_prefix("data: "));
     let data = data.map(|data| serde_json::from_str::<Value>(data).unwrap());

@@ -101,9 +101,19 @@ pub fn run(global: &Global, args: &BisectArgs, terminal: &Terminal) -> Result<Ex
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = format!("\nstep {lost} of {turns} decides: up to step {saved}, {} can still pass\n", good.arm);
-    text.push_str(&format!("\n  failed  {}/{}\n          {}\n", short(&bad.run), bad.id, did(&record, calls)));
+    text.push_str(&format!(
+        "\n  failed  {}/{}\n          {}\n",
+        store.select(&bad.run)?.short,
+        bad.id,
+        did(&record, calls)
+    ));
     if let Some((run, record)) = alternative {
-        text.push_str(&format!("\n  passed  {}/{}\n          {}\n", short(&run), record.id, did(&record, calls)));
+        text.push_str(&format!(
+            "\n  passed  {}/{}\n          {}\n",
+            context.read_store()?.select(&run)?.short,
+            record.id,
+            did(&record, calls)
+        ));
     }
     text.push_str("\n`trialrun show TRIAL OTHER` shows both side by side\n");
     terminal.out(&report::clean(&text));
@@ -178,8 +188,4 @@ fn did(record: &TrialRecord, calls: usize) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
-}
-
-fn short(run: &str) -> &str {
-    run.get(..8).unwrap_or(run)
 }

@@ -280,15 +280,14 @@ fn table(rows: &[Row], unused: &[PathBuf], cwd: &Path) -> String {
     if stale > 0 {
         let total: u64 = rows.iter().map(|row| row.size).sum();
         text.push_str(&format!(
-            "\n{} of {} cannot be replayed as they are ({} in all); `trialrun cassettes --refresh stale` records them\n",
-            stale,
+            "\nnot current: {stale} of {} ({} in all); `trialrun cassettes --refresh stale` records them again\n",
             counted(rows.len(), "cassette"),
             bytes(total)
         ));
     }
     for path in unused {
         let path = path.strip_prefix(cwd).unwrap_or(path);
-        text.push_str(&format!("\nnot used by any test: {}", path.display()));
+        text.push_str(&format!("\nnot used by these tests and arms: {}", path.display()));
     }
     if !unused.is_empty() {
         text.push('\n');

@@ -24,7 +24,7 @@ pub(super) fn ask(tape: &Tape, kind: Kind, path: &str, body: &[u8]) -> Found {
     };
     // A body in another format is compared as text.
     let body = serde_json::from_slice(body).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(body)));
-    tape.ask(&Asked { sender, path, body: &body })
+    tape.ask(Asked { sender, path, body })
 }
 
 /// Returns a recorded answer as a provider would send it.

@@ -161,6 +161,9 @@ impl RunSummary {
             let more = number((self.unsuccessful.len() - HINTS) as u64);
             text.push_str(&format!("  {}\n", paint.dim(&format!("and {more} more: trialrun status"))));
         }
+        if self.totals.summary().stale > 0 {
+            text.push_str(&format!("  {}\n", paint.dim("trialrun cassettes --refresh stale")));
+        }
         text
     }
 }

@@ -35,6 +35,8 @@ pub struct Description {
     pub call_ids: Option<CallIds>,
     /// Parts of its model requests that are not compared with recorded ones.
     pub request_rules: &'static [RequestRule],
+    /// True if its program, which the user wrote, reads the addresses of models from variables.
+    pub reads_model_variables: bool,
     /// True if this process sends the requests to its scripted model.
     pub calls_script: bool,
     /// True if [`llm`] opens its model in this process.
@@ -70,6 +72,7 @@ impl Description {
             wire: None,
             call_ids: None,
             request_rules: &[],
+            reads_model_variables: false,
             calls_script: false,
             asks_providers: false,
             evaluation_mode: PermissionMode::BypassPermissions,

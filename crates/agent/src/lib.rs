@@ -163,7 +163,9 @@ pub trait Agent: Send + Sync {
     /// Returns the reason if the address is not known.
     fn model_addresses(&self, context: &SessionContext) -> Result<Vec<String>, String> {
         match &context.endpoint {
-            _ if self.description().wire.is_none() => Ok(Vec::new()),
+            _ if self.description().wire.is_none() => {
+                Ok(context.model_variables.iter().map(|(_, address)| address.clone()).collect())
+            }
             Endpoint::Gateway { base_url, .. } | Endpoint::Vendor { base_url: Some(base_url) } => {
                 Ok(vec![base_url.clone()])
             }
@@ -188,6 +190,12 @@ pub trait Agent: Send + Sync {
     /// Returns the reason why its requests cannot go through the gateway.
     fn forwarding_address(&self, _context: &SessionContext) -> Result<String, String> {
         Err(format!("`{}` cannot be pointed at another address", self.name()))
+    }
+
+    /// Returns the variables from which a program that the user wrote reads the addresses of models, with their present
+    /// values.
+    fn model_variables(&self, _context: &SessionContext) -> Vec<(String, String)> {
+        Vec::new()
     }
 
     /// Returns the variable for a key to a model called `name`, if the program is not signed in. If all answers are
@@ -317,6 +325,8 @@ pub struct SessionContext {
     pub source_repo: Option<String>,
     /// Location of the agent's model.
     pub endpoint: Endpoint,
+    /// Variables with the addresses of models at the gateway, for programs that the user wrote.
+    pub model_variables: Vec<(String, String)>,
     /// Providers that open models.
     pub providers: llm::Providers,
     /// Module sources that were read for the plan. All trials of a run use the same version of a module, even if its

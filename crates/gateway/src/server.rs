@@ -60,19 +60,19 @@ impl Gateway {
         self.trials.admit(token.into(), model)
     }
 
-    /// Admits requests whose path begins with `token`, and forwards them to the provider at `address`, to which the
-    /// rest of the path is appended. With a `tape`, requests are answered from a cassette, or answers are recorded.
+    /// Admits requests of a trial, and forwards them to the providers at `addresses`. The first part of the path is a
+    /// token, which begins with `token`; the rest is appended to the address. With a `tape`, requests are answered from a cassette, or answers are recorded.
     ///
     /// # Errors
     /// Returns the reason why requests cannot be forwarded there.
     pub fn forward(
         &self,
-        token: impl Into<String>,
+        token: &str,
         upstream: &Arc<Upstream>,
-        address: &str,
+        addresses: &[&str],
         tape: Option<Arc<Tape>>,
     ) -> Result<ForwardedAdmission, String> {
-        self.forwarded.admit(&self.base_url(), token.into(), upstream, address, tape)
+        self.forwarded.admit(&self.base_url(), token, upstream, addresses, tape)
     }
 }
 

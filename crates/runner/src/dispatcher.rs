@@ -140,7 +140,9 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
         || cassettes.mode != CassetteMode::Off
         || cassettes.fork.is_some();
     let needs_gateway = plan.trials.iter().any(|trial| {
-        (matches!(trial.model, ModelChoice::Scripted(_)) || observes) && trial.agent.description().wire.is_some()
+        let description = trial.agent.description();
+        let is_served = matches!(trial.model, ModelChoice::Scripted(_)) || observes;
+        (description.wire.is_some() && is_served) || (description.reads_model_variables && observes)
     });
     let gateway = if needs_gateway {
         let started = gateway::Gateway::start().await;

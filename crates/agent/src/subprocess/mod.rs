@@ -28,12 +28,17 @@ use crate::session::Session;
 /// Folder of its skills, relative to the working directory: the folder that several agents share.
 const SKILLS: &str = ".agents/skills";
 
+/// Variables from which the vendors' libraries read the addresses of models, and the addresses that they use otherwise.
+const MODEL_VARIABLES: [(&str, &str); 2] =
+    [("ANTHROPIC_BASE_URL", "https://api.anthropic.com"), ("OPENAI_BASE_URL", "https://api.openai.com/v1")];
+
 /// A user's program; see the module documentation.
 pub struct Subprocess;
 
 static DESCRIPTION: Description = Description {
     efforts: Some(&[]),
     skills_folder: Some(SKILLS),
+    reads_model_variables: true,
     takes_script: true,
     takes_tools: true,
     takes_config: true,
@@ -58,13 +63,25 @@ impl Agent for Subprocess {
         problems
     }
 
+    fn model_variables(&self, context: &SessionContext) -> Vec<(String, String)> {
+        let config = context.config.as_ref();
+        let config = config.and_then(|config| ProgramConfig::read(&config.node, &mut Problems::new()));
+        let set = |name: &str| {
+            let own = config.as_ref().and_then(|config| config.env.iter().find(|(own, _)| own == name));
+            own.map(|(_, value)| value.clone()).or_else(|| context.host.var(name).map(str::to_owned))
+        };
+        let address =
+            |(name, usual): &(&str, &str)| ((*name).to_owned(), set(name).unwrap_or_else(|| (*usual).to_owned()));
+        MODEL_VARIABLES.iter().map(address).collect()
+    }
+
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move { Ok(Box::new(open(&context)?) as Box<dyn Session>) })
     }
 }
 
 fn open(context: &SessionContext) -> Result<SubprocessSession, Breakage> {
-    let config = match &context.config {
+    let mut config = match &context.config {
         Some(config) => {
             let mut problems = Problems::new();
             ProgramConfig::read(&config.node, &mut problems).ok_or_else(|| Breakage::environment(joined(&problems)))?
@@ -72,6 +89,8 @@ fn open(context: &SessionContext) -> Result<SubprocessSession, Breakage> {
         None => ProgramConfig::from_argument(context.argument.as_deref())
             .map_err(|problem| Breakage::environment(problem.to_string()))?,
     };
+    config.env.retain(|(name, _)| !context.model_variables.iter().any(|(variable, _)| variable == name));
+    config.env.extend(context.model_variables.iter().cloned());
     let id = format!("trialrun-{}", uuid::Uuid::now_v7().simple());
     let here = Path::new(".").canonicalize().unwrap_or_default();
     let project = context.config.as_ref().map_or(here.as_path(), |config| config.directory.as_path());

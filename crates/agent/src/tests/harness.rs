@@ -268,6 +268,7 @@ impl AgentHarness {
     pub(crate) fn session_context(&self) -> SessionContext {
         let arm = Arm { agent: "agent".into(), model: None, variant: None };
         SessionContext {
+            model_variables: Vec::new(),
             conversation: None,
             trial: TrialId {
                 suite: "suite".into(),

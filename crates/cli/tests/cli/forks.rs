@@ -193,3 +193,50 @@ fn bisect_finds_the_step_that_decides() {
     let refused = project.run(&["bisect", "good", "good", "writes"]).exits(2);
     assert!(refused.err.contains("one trial must have passed"), "{}", refused.output());
 }
+
+/// A program that asks its model with the address and key of its environment.
+const PROGRAM: &str = r#"
+const chunks = [];
+process.stdin.on("data", (chunk) => chunks.push(chunk)).on("end", async () => {
+  const response = await fetch(process.env.OPENAI_BASE_URL + "/chat/completions", {
+    method: "POST",
+    headers: { authorization: "Bearer " + process.env.OPENAI_API_KEY, "content-type": "application/json" },
+    body: JSON.stringify({ model: "answers", messages: [{ role: "user", content: Buffer.concat(chunks).toString() }] }),
+  });
+  const answer = await response.json();
+  console.log(answer.choices ? answer.choices[0].message.content : JSON.stringify(answer));
+});
+"#;
+
+#[test]
+fn a_program_that_reads_the_address_of_its_model_is_observed_and_replayed() {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    let provider = ScriptedProvider::start(|_, answer| {
+        let message = json!({"role": "assistant", "content": "Hello."});
+        let usage = json!({"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110});
+        let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+        let reply =
+            json!({"id": "c", "object": "chat.completion", "model": "answers", "choices": [choice], "usage": usage});
+        answer.json(200, "", &reply.to_string());
+    });
+    let configuration = format!(
+        "agents:\n  bot: {{type: subprocess, command: node agent.mjs, mode: oneshot, \
+         env: {{OPENAI_BASE_URL: \"{}/v1\", OPENAI_API_KEY: dummy}}}}\n",
+        provider.url()
+    );
+    project.write("agent.mjs", PROGRAM).write("trialrun.yaml", &configuration).write(
+        "case.yaml",
+        "scenario: greets\nsystem_prompt: x\nuser_prompt: hi\nagent: bot\n\
+         assertions: [{id: hello, type: output_contains, pattern: Hello}]\n",
+    );
+    let run = |more: &[&str]| {
+        let ran = project.run(&[&["run", "case.yaml", "--report", "json"], more].concat()).exits(0);
+        ran.json()["trials"][0]["model_traffic"].clone()
+    };
+    let observed = run(&["--gateway", "observe"]);
+    assert_eq!((&observed["requests"], &observed["tokens"]["input"]), (&json!(1), &json!(100)), "{observed:#}");
+    run(&["--cassette", "record"]);
+    let asked = provider.asked().len();
+    let replayed = run(&["--cassette", "replay"]);
+    assert_eq!((&replayed["replayed"], provider.asked().len()), (&json!(1), asked), "{replayed:#}");
+}

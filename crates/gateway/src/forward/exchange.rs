@@ -54,8 +54,8 @@ pub(crate) async fn forward(
     };
     let model = read.map(|read| read.request.model).unwrap_or_default();
     let repeats = parts.headers.get(RETRY_COUNT).is_some_and(|count| count.as_bytes() != b"0");
-    let asked = Asked { kind, body: digest(&rest, &body), repeats };
-    let number = trial.traffic.begin(&asked);
+    let asked = Asked { kind, address: Arc::clone(&trial.address), body: digest(&rest, &body), repeats };
+    let number = trial.traffic.begin(asked);
     let mut unanswered = Unanswered { trial: Arc::clone(&trial), number: Some(number) };
     let found = trial.tape.as_ref().map(|tape| recorded::ask(tape, kind, &rest, &body));
     let mut kept = None;
@@ -131,7 +131,7 @@ impl Drop for Unanswered {
 impl ForwardedTrial {
     /// Returns the address of a request at the provider.
     fn address_of(&self, rest: &str) -> Result<Url, String> {
-        let mut url = self.address.clone();
+        let mut url = Url::clone(&self.address);
         let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
         let base = url.path().trim_end_matches('/').to_owned();
         url.set_path(&format!("{base}{path}"));

@@ -55,8 +55,9 @@ pub(crate) struct ForwardedTrial {
     upstream: Arc<Upstream>,
     client: Client,
     /// Address of the provider, to which request paths are appended.
-    address: Url,
-    traffic: Traffic,
+    address: Arc<Url>,
+    /// Traffic of the trial with all its providers.
+    traffic: Arc<Traffic>,
     /// Cassette from which requests are answered, or to which answers are recorded.
     tape: Option<Arc<Tape>>,
 }
@@ -71,23 +72,27 @@ impl ForwardedTrials {
     pub(crate) fn admit(
         self: &Arc<Self>,
         gateway: &str,
-        token: String,
+        token: &str,
         upstream: &Arc<Upstream>,
-        address: &str,
+        addresses: &[&str],
         tape: Option<Arc<Tape>>,
     ) -> Result<ForwardedAdmission, String> {
-        let address =
-            Url::parse(address).map_err(|error| format!("the address of the provider is invalid: {error}"))?;
-        if !matches!(address.scheme(), "http" | "https") || address.host_str().is_none() {
-            return Err("the address of the provider must start with `http://` or `https://`".to_owned());
+        let traffic = Arc::new(Traffic::new(upstream.providers.clone()));
+        let mut admission = ForwardedAdmission { base_urls: Vec::new(), traffic, trials: Arc::clone(self) };
+        for (at, address) in addresses.iter().enumerate() {
+            let address =
+                Url::parse(address).map_err(|error| format!("the address of the provider is invalid: {error}"))?;
+            if !matches!(address.scheme(), "http" | "https") || address.host_str().is_none() {
+                return Err("the address of the provider must start with `http://` or `https://`".to_owned());
+            }
+            let client = upstream.client(address.scheme() == "https")?;
+            let (upstream, address, tape) = (Arc::clone(upstream), Arc::new(address), tape.clone());
+            let trial = ForwardedTrial { upstream, client, address, traffic: Arc::clone(&admission.traffic), tape };
+            let token = if at == 0 { token.to_owned() } else { format!("{token}-{}", at + 1) };
+            admission.base_urls.push((token.clone(), format!("{gateway}/{token}")));
+            self.lock().insert(token, Arc::new(trial));
         }
-        let client = upstream.client(address.scheme() == "https")?;
-        let traffic = Traffic::new(upstream.providers.clone(), address.clone());
-        let upstream = Arc::clone(upstream);
-        let trial = Arc::new(ForwardedTrial { upstream, client, address, traffic, tape });
-        let base_url = format!("{gateway}/{token}");
-        self.lock().insert(token.clone(), Arc::clone(&trial));
-        Ok(ForwardedAdmission { token, base_url, trial, trials: Arc::clone(self) })
+        Ok(admission)
     }
 
     /// Returns the trial of a request, and the rest of its path with the query.
@@ -103,51 +108,55 @@ impl ForwardedTrials {
     }
 }
 
-/// Permission for one trial to send requests to its provider. Dropping it revokes the token.
+/// Permission for one trial to send requests to its providers. Dropping it revokes the tokens.
 pub struct ForwardedAdmission {
-    token: String,
-    base_url: String,
-    trial: Arc<ForwardedTrial>,
+    /// Tokens and addresses, in the order of the providers.
+    base_urls: Vec<(String, String)>,
+    traffic: Arc<Traffic>,
     trials: Arc<ForwardedTrials>,
 }
 
 impl ForwardedAdmission {
-    /// Returns the address to give to the agent in place of its provider's: `http://127.0.0.1:PORT/TOKEN`.
-    pub fn base_url(&self) -> &str {
-        &self.base_url
+    /// Returns the addresses to give to the agent in place of its providers', in their order:
+    /// `http://127.0.0.1:PORT/TOKEN`.
+    pub fn base_urls(&self) -> impl Iterator<Item = &str> {
+        self.base_urls.iter().map(|(_, base_url)| base_url.as_str())
     }
 
     /// Returns the traffic so far.
     pub fn traffic(&self) -> ModelTraffic {
-        self.trial.traffic.counted()
+        self.traffic.counted()
     }
 
     /// Returns all tool calls that the answers so far asked for. `None` if an answer could not be read, or if there was
     /// no request for a message; the agent's calls can then not be compared.
     pub fn asked(&self) -> Option<Vec<Block>> {
-        self.trial.traffic.asked()
+        self.traffic.asked()
     }
 
     /// Returns the age of the oldest request whose answer has not begun; `None` if there is none.
     pub fn silent_for(&self) -> Option<Duration> {
-        self.trial.traffic.pending.longest()
+        self.traffic.pending.longest()
     }
 
     /// Returns the reason why the last request for a message failed, if the provider or the connection to it was at
     /// fault.
     pub fn failure(&self) -> Option<String> {
-        self.trial.traffic.failure()
+        self.traffic.failure()
     }
 }
 
 impl Drop for ForwardedAdmission {
     fn drop(&mut self) {
-        self.trials.lock().remove(&self.token);
+        let mut trials = self.trials.lock();
+        for (token, _) in &self.base_urls {
+            trials.remove(token);
+        }
     }
 }
 
 impl std::fmt::Debug for ForwardedAdmission {
-    /// Leaves out the token.
+    /// Leaves out the tokens.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ForwardedAdmission").field("traffic", &self.traffic()).finish_non_exhaustive()
     }

@@ -1,7 +1,7 @@
 //! Counts of the forwarded requests of one trial. Their number is not limited, so everything here is bounded.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use llm::{AnswerReader, Block, PendingRequest, PendingRequests, Providers};
@@ -52,6 +52,8 @@ pub(super) enum End {
 /// A request.
 pub(super) struct Asked {
     pub(super) kind: Kind,
+    /// Address of the provider.
+    pub(super) address: Arc<Url>,
     /// Value that identifies equal requests.
     pub(super) body: u64,
     /// True if the client declares that it repeats a request.
@@ -62,7 +64,6 @@ pub(super) struct Asked {
 pub(super) struct Traffic {
     pub(super) pending: PendingRequests,
     providers: Providers,
-    address: Url,
     state: Mutex<State>,
 }
 
@@ -85,6 +86,7 @@ struct State {
 /// A request without a complete answer.
 struct Open {
     kind: Kind,
+    address: Arc<Url>,
     body: u64,
     began: Instant,
     status: Option<u16>,
@@ -95,13 +97,13 @@ struct Open {
 }
 
 impl Traffic {
-    /// Creates empty counts for a provider at `address`. Costs are computed with the prices of `providers`.
-    pub(super) fn new(providers: Providers, address: Url) -> Self {
-        Self { pending: PendingRequests::default(), providers, address, state: Mutex::default() }
+    /// Creates empty counts. Costs are computed with the prices of `providers`.
+    pub(super) fn new(providers: Providers) -> Self {
+        Self { pending: PendingRequests::default(), providers, state: Mutex::default() }
     }
 
     /// Counts a request and returns its number.
-    pub(super) fn begin(&self, asked: &Asked) -> u64 {
+    pub(super) fn begin(&self, asked: Asked) -> u64 {
         let mut state = self.lock();
         let counted = &mut state.counted;
         counted.requests += 1;
@@ -111,14 +113,16 @@ impl Traffic {
             Kind::Side => &mut counted.side,
             Kind::Other => &mut counted.other,
         } += 1;
-        count(&mut counted.hosts, self.address.host_str().unwrap_or_default());
+        count(&mut counted.hosts, asked.address.host_str().unwrap_or_default());
         let number = counted.requests;
         if asked.repeats || state.failed.contains(&asked.body) {
             state.counted.retries += 1;
         }
         let waiting = Some(self.pending.begin(format!("request {number}")));
-        let Asked { kind, body, .. } = *asked;
-        state.open.insert(number, Open { kind, body, began: Instant::now(), status: None, reader: None, waiting });
+        let Asked { kind, address, body, .. } = asked;
+        state
+            .open
+            .insert(number, Open { kind, address, body, began: Instant::now(), status: None, reader: None, waiting });
         number
     }
 
@@ -176,7 +180,7 @@ impl Traffic {
 
     fn close(&self, state: &mut State, number: u64, end: End) {
         let Some(open) = state.open.remove(&number) else { return };
-        let host = self.address.host_str().unwrap_or_default();
+        let host = open.address.host_str().unwrap_or_default();
         if open.kind != Kind::Other {
             keep(&mut state.totals, millis(open.began.elapsed()));
         }
@@ -184,7 +188,7 @@ impl Traffic {
             let reply = reader.so_far();
             state.is_blind |= !reader.is_readable() || (reply.is_none() && end == End::Whole);
             let reply = reply.unwrap_or_default();
-            let cost = reply.cost_usd.or_else(|| self.providers.cost_at(&self.address, &reply.model, &reply.tokens?));
+            let cost = reply.cost_usd.or_else(|| self.providers.cost_at(&open.address, &reply.model, &reply.tokens?));
             state.usage += AuxiliaryUsage::from_answer(reply.tokens, cost);
             count(&mut state.counted.models, &reply.model);
             state.add_calls(reply.content);

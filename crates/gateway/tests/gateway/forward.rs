@@ -34,7 +34,7 @@ impl Bench {
         let timeouts = Timeouts { first_byte: Duration::from_secs(20), ..Timeouts::default() };
         let upstream = Arc::new(Upstream::new(Proxies::default(), timeouts, providers));
         let gateway = Gateway::start().await.unwrap();
-        let admission = gateway.forward("trial-1", &upstream, address, None).unwrap();
+        let admission = gateway.forward("trial-1", &upstream, &[address], None).unwrap();
         Self { gateway, admission }
     }
 
@@ -203,11 +203,11 @@ async fn an_unknown_or_revoked_token_reaches_no_provider() {
     let Bench { gateway, admission } = bench;
     drop(admission);
     let upstream = Arc::new(Upstream::new(Proxies::default(), Timeouts::default(), Providers::default()));
-    let bench = Bench { admission: gateway.forward("trial-3", &upstream, &provider.url(), None).unwrap(), gateway };
+    let bench = Bench { admission: gateway.forward("trial-3", &upstream, &[&provider.url()], None).unwrap(), gateway };
     assert_eq!(bench.post().await.status, 401);
     assert_eq!(provider.asked().len(), 0);
     for wrong in ["ftp://example.com", "nothing", "http://"] {
-        assert!(bench.gateway.forward("t", &upstream, wrong, None).is_err(), "{wrong}");
+        assert!(bench.gateway.forward("t", &upstream, &[wrong], None).is_err(), "{wrong}");
     }
 }
 

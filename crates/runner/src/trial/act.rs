@@ -195,6 +195,7 @@ impl Attempt<'_> {
             limits: Arc::clone(&planned.limits),
             source_repo: self.shared.settings.sandbox.source_repo.clone(),
             endpoint: model.endpoint.clone(),
+            model_variables: Vec::new(),
             providers: self.shared.settings.providers.clone(),
             modules: planned.modules.clone(),
         }

@@ -90,9 +90,6 @@ impl ModelInUse {
         tape: Option<&Arc<Tape>>,
         context: &mut SessionContext,
     ) -> Result<(), Breakage> {
-        let (Endpoint::Vendor { base_url }, Some(_)) = (&self.endpoint, planned.agent.description().wire) else {
-            return Ok(());
-        };
         let is_observed = shared.settings.gateway == GatewayMode::Observe || tape.is_some();
         let Some(gateway) = shared.gateway.as_ref().filter(|_| is_observed) else { return Ok(()) };
         let cannot = |reason: String| {
@@ -103,18 +100,33 @@ impl ModelInUse {
             Breakage::environment(format!("the gateway cannot observe the model of the agent: {reason}; {hint}"))
                 .for_good()
         };
-        let address = planned.agent.forwarding_address(context).map_err(cannot)?;
         let token = format!("trialrun-{}", uuid::Uuid::now_v7().simple());
-        let observed = gateway.forward(token, &shared.upstream, &address, tape.cloned()).map_err(cannot)?;
-        self.endpoint = Endpoint::Observed { gateway: observed.base_url().to_owned(), base_url: base_url.clone() };
+        let variables = planned.agent.model_variables(context);
+        if !variables.is_empty() {
+            let addresses: Vec<&str> = variables.iter().map(|(_, address)| address.as_str()).collect();
+            let observed = gateway.forward(&token, &shared.upstream, &addresses, tape.cloned()).map_err(cannot)?;
+            let names = variables.iter().map(|(name, _)| name.clone());
+            context.model_variables = names.zip(observed.base_urls().map(str::to_owned)).collect();
+            self.observed = Some(observed);
+            return Ok(());
+        }
+        let (Endpoint::Vendor { base_url }, Some(_)) = (&self.endpoint, planned.agent.description().wire) else {
+            return Ok(());
+        };
+        let address = planned.agent.forwarding_address(context).map_err(cannot)?;
+        let observed = gateway.forward(&token, &shared.upstream, &[&address], tape.cloned()).map_err(cannot)?;
+        let gateway = observed.base_urls().next().unwrap_or_default().to_owned();
+        self.endpoint = Endpoint::Observed { gateway, base_url: base_url.clone() };
         context.endpoint = self.endpoint.clone();
         self.observed = Some(observed);
         Ok(())
     }
 
-    /// Returns the agent's traffic as the gateway observed it.
+    /// Returns the agent's traffic as the gateway observed it. A program that the user wrote may have no model.
     pub(super) fn traffic(&self) -> Option<Box<ModelTraffic>> {
-        self.observed.as_ref().map(|observed| Box::new(observed.traffic()))
+        let traffic = self.observed.as_ref()?.traffic();
+        let may_have_none = !matches!(self.endpoint, Endpoint::Observed { .. });
+        (traffic.requests > 0 || !may_have_none).then(|| Box::new(traffic))
     }
 
     /// Returns how the act phase ended when the time ran out. Must be called at that moment: a request that is

@@ -63,7 +63,11 @@ fn is_recorded(planned: &PlannedTrial, shared: &Shared) -> bool {
     let description = planned.agent.description();
     let of_agent =
         matches!(planned.model, ModelChoice::Vendor(_)) && (description.wire.is_some() || description.asks_providers);
-    of_agent || planned.case.user.is_some() || planned.case.code.is_some() || shared.judging.asks_network(planned)
+    of_agent
+        || description.reads_model_variables
+        || planned.case.user.is_some()
+        || planned.case.code.is_some()
+        || shared.judging.asks_network(planned)
 }
 
 fn normalizer(planned: &PlannedTrial, shared: &Shared, sandbox: Option<&dyn Sandbox>) -> Normalizer {

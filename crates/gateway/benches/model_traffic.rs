@@ -88,12 +88,12 @@ fn main() {
     let tape = Arc::new(Tape::new(CassetteMode::Record, "c", None, normalizer("/tmp/one/work")));
     let _guard = runtime.enter();
     let observed = gateway.forward("observed", &upstream, &[&provider.url()], None).unwrap();
-    let recorded = gateway.forward("recorded", &upstream, &[&provider.url()], Some(Arc::clone(&tape))).unwrap();
+    let recorded = gateway.forward("recorded", &upstream, &[&provider.url()], Some(&tape)).unwrap();
     let (first, second) = (request("/tmp/one/work"), request("/tmp/other/work"));
     ask(&gateway.base_url(), "/recorded", &first);
     let recording: Recording = tape.recorded().unwrap().unwrap();
     let tape = Tape::new(CassetteMode::Replay, "c", Some(recording.into()), normalizer("/tmp/other/work"));
-    let replayed = gateway.forward("replayed", &upstream, &[&provider.url()], Some(Arc::new(tape))).unwrap();
+    let replayed = gateway.forward("replayed", &upstream, &[&provider.url()], Some(&Arc::new(tape))).unwrap();
 
     let (mut direct, mut through, mut replay) = (Vec::new(), Vec::new(), Vec::new());
     // Alternating, so that a slow moment of the machine hits all of them.

@@ -70,7 +70,7 @@ impl Gateway {
         token: &str,
         upstream: &Arc<Upstream>,
         addresses: &[&str],
-        tape: Option<Arc<Tape>>,
+        tape: Option<&Arc<Tape>>,
     ) -> Result<ForwardedAdmission, String> {
         self.forwarded.admit(&self.base_url(), token, upstream, addresses, tape)
     }

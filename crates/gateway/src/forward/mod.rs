@@ -75,7 +75,7 @@ impl ForwardedTrials {
         token: &str,
         upstream: &Arc<Upstream>,
         addresses: &[&str],
-        tape: Option<Arc<Tape>>,
+        tape: Option<&Arc<Tape>>,
     ) -> Result<ForwardedAdmission, String> {
         let traffic = Arc::new(Traffic::new(upstream.providers.clone()));
         let mut admission = ForwardedAdmission { base_urls: Vec::new(), traffic, trials: Arc::clone(self) };
@@ -86,7 +86,7 @@ impl ForwardedTrials {
                 return Err("the address of the provider must start with `http://` or `https://`".to_owned());
             }
             let client = upstream.client(address.scheme() == "https")?;
-            let (upstream, address, tape) = (Arc::clone(upstream), Arc::new(address), tape.clone());
+            let (upstream, address, tape) = (Arc::clone(upstream), Arc::new(address), tape.cloned());
             let trial = ForwardedTrial { upstream, client, address, traffic: Arc::clone(&admission.traffic), tape };
             let token = if at == 0 { token.to_owned() } else { format!("{token}-{}", at + 1) };
             admission.base_urls.push((token.clone(), format!("{gateway}/{token}")));

@@ -104,7 +104,7 @@ impl ModelInUse {
         let variables = planned.agent.model_variables(context);
         if !variables.is_empty() {
             let addresses: Vec<&str> = variables.iter().map(|(_, address)| address.as_str()).collect();
-            let observed = gateway.forward(&token, &shared.upstream, &addresses, tape.cloned()).map_err(cannot)?;
+            let observed = gateway.forward(&token, &shared.upstream, &addresses, tape).map_err(cannot)?;
             let names = variables.iter().map(|(name, _)| name.clone());
             context.model_variables = names.zip(observed.base_urls().map(str::to_owned)).collect();
             self.observed = Some(observed);
@@ -114,7 +114,7 @@ impl ModelInUse {
             return Ok(());
         };
         let address = planned.agent.forwarding_address(context).map_err(cannot)?;
-        let observed = gateway.forward(&token, &shared.upstream, &[&address], tape.cloned()).map_err(cannot)?;
+        let observed = gateway.forward(&token, &shared.upstream, &[&address], tape).map_err(cannot)?;
         let gateway = observed.base_urls().next().unwrap_or_default().to_owned();
         self.endpoint = Endpoint::Observed { gateway, base_url: base_url.clone() };
         context.endpoint = self.endpoint.clone();

@@ -109,12 +109,12 @@ fn replay(trial: Trial) -> Tape {
 }
 
 /// Returns the answers to the requests, or where the first of them differs.
-fn answers(tape: &Tape, requests: &[Value]) -> Result<Vec<String>, StaleRequest> {
+fn answers(tape: &Tape, requests: &[Value]) -> Result<Vec<String>, Box<StaleRequest>> {
     let mut answers = Vec::new();
     for request in requests {
         match ask(tape, Sender::Agent, request) {
             Found::Recorded(answer) => answers.push(answer.body()),
-            Found::Stale(_) => return Err(tape.stale().unwrap()),
+            Found::Stale(_) => return Err(Box::new(tape.stale().unwrap())),
             Found::Live(_) => panic!("replay never asks the model"),
         }
     }

@@ -8,4 +8,5 @@ mod client;
 mod faults;
 mod forward;
 mod openai;
+mod recorded;
 mod relay;

@@ -199,7 +199,7 @@ pub trait Agent: Send + Sync {
     }
 
     /// Returns the variable for a key to a model called `name`, if the program is not signed in. If all answers are
-    /// recorded, it gets a key that is worth nothing.
+    /// recorded, it gets a dummy key.
     fn missing_key(&self, _host: &Host, _name: Option<&str>) -> Option<String> {
         None
     }

@@ -117,7 +117,7 @@ pub struct RecordingInfo {
     /// Model, if the trial named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Hash of everything in the trial that the user wrote: the case, the skill and the settings.
+    /// Hash of the messages, the system prompt, the skill and the settings.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub inputs: String,
 }

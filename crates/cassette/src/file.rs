@@ -1,7 +1,7 @@
 //! The file of a cassette: compressed JSON lines. Parts that several requests have in common, such as tools and earlier
 //! messages, are written once. The same recordings always result in the same bytes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -20,10 +20,10 @@ use crate::stream;
 const VERSION: u32 = 1;
 /// Compression level.
 const LEVEL: i32 = 9;
-/// Maximum size of a cassette after decompression, in bytes.
-const LARGEST: u64 = 1 << 30;
+/// Maximum size of a cassette after decompression, and of the requests that are made of its parts, in bytes.
+const MAX_BYTES: u64 = 256 << 20;
 /// Texts from this length on are parts of their own, in bytes.
-const LONG: usize = 256;
+const MIN_PART_BYTES: usize = 256;
 
 /// The recordings of the trials of a case in an arm, by repetition.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -99,11 +99,12 @@ impl Cassette {
     /// # Errors
     /// Returns an error if it is damaged, or of another version.
     pub fn from_reader(reader: impl Read) -> Result<Self, CassetteError> {
-        let lines = BufReader::new(zstd::Decoder::new(reader)?.take(LARGEST)).lines();
-        let (mut parts, mut recordings) = (HashMap::new(), Vec::<Recording>::new());
+        let lines = BufReader::new(zstd::Decoder::new(reader)?.take(MAX_BYTES)).lines();
+        let (mut parts, mut recordings, mut expanded) = (HashMap::new(), Vec::<Recording>::new(), 0);
         for (at, line) in lines.enumerate() {
             let damaged = |reason: String| CassetteError::Damaged { line: at + 1, reason };
             let line = line.map_err(|error| damaged(error.to_string()))?;
+            let size = line.len() as u64;
             let line: Line = serde_json::from_str(&line).map_err(|error| damaged(error.to_string()))?;
             match line {
                 Line::Cassette(VERSION) if at == 0 => {}
@@ -111,11 +112,11 @@ impl Cassette {
                 Line::Cassette(_) => return Err(damaged("a second beginning".to_owned())),
                 _ if at == 0 => return Err(damaged("it is not a cassette".to_owned())),
                 Line::Part(id, value) => {
-                    parts.insert(id, value);
+                    parts.insert(id, (value, size));
                 }
                 Line::Recording(about) => recordings.push(Recording { about, exchanges: Vec::new() }),
                 Line::Exchange(written) => {
-                    let exchange = written.read(&parts).map_err(|id| damaged(format!("the part {id} is missing")))?;
+                    let exchange = written.read(&parts, &mut expanded).map_err(damaged)?;
                     let Some(recording) = recordings.last_mut() else {
                         return Err(damaged("an exchange without a recording".to_owned()));
                     };
@@ -158,14 +159,14 @@ impl Cassette {
     }
 
     fn write_lines(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut written = HashMap::new();
+        let mut written = HashSet::new();
         put_line(out, &Line::Cassette(VERSION))?;
         for recording in &self.recordings {
             put_line(out, &Line::Recording(recording.about.clone()))?;
             for exchange in &recording.exchanges {
                 let exchange = WrittenExchange::of(exchange, &mut |value| {
                     let id = content_hash(value);
-                    if written.insert(id.clone(), ()).is_none() {
+                    if written.insert(id.clone()) {
                         put_line(out, &Line::Part(id.clone(), value.clone()))?;
                     }
                     Ok(id)
@@ -182,7 +183,10 @@ impl Cassette {
         for recording in &self.recordings {
             for (at, exchange) in recording.exchanges.iter().enumerate() {
                 let place = || format!("request {} ({})", at + 1, exchange.sender.name());
-                if has_secret(&exchange.path) || has_secret(&exchange.request.to_string()) {
+                if has_secret(&exchange.answer.content_type)
+                    || has_secret(&exchange.path)
+                    || has_secret(&exchange.request.to_string())
+                {
                     return Err(CassetteError::Secret(place()));
                 }
                 let is_event_stream = exchange.answer.content_type.starts_with("text/event-stream");
@@ -224,7 +228,7 @@ impl WrittenExchange {
                     let ids = items.iter().map(|item| Ok(put(item)?.into())).collect::<io::Result<_>>()?;
                     written.lists.insert(key.clone(), Value::Array(ids));
                 }
-                Value::String(text) if text.len() >= LONG => {
+                Value::String(text) if text.len() > MIN_PART_BYTES => {
                     written.long.insert(key.clone(), put(field)?.into());
                 }
                 Value::Object(_) => {
@@ -238,16 +242,19 @@ impl WrittenExchange {
         Ok(Self { request: Value::Object(short), ..written })
     }
 
-    /// Returns the exchange; if a part is missing, its id.
-    fn read(self, parts: &HashMap<String, Value>) -> Result<Exchange, String> {
-        let part = |id: &Value| {
+    /// Returns the exchange, and adds the size of its parts to `expanded`; if a part is missing, or there are too many, the
+    /// reason.
+    fn read(self, parts: &HashMap<String, (Value, u64)>, expanded: &mut u64) -> Result<Exchange, String> {
+        let mut part = |id: &Value| {
             let id = id.as_str().unwrap_or_default();
-            parts.get(id).cloned().ok_or_else(|| format!("`{id}`"))
+            let (value, size) = parts.get(id).ok_or_else(|| format!("the part `{id}` is missing"))?;
+            *expanded += size;
+            if *expanded > MAX_BYTES { Err("it is too large".to_owned()) } else { Ok(value.clone()) }
         };
         let mut request = self.request;
         if let Value::Object(fields) = &mut request {
             for (key, ids) in &self.lists {
-                let items = ids.as_array().into_iter().flatten().map(&part).collect::<Result<_, _>>()?;
+                let items = ids.as_array().into_iter().flatten().map(&mut part).collect::<Result<_, _>>()?;
                 fields.insert(key.clone(), Value::Array(items));
             }
             for (key, id) in &self.long {

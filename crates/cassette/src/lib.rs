@@ -35,7 +35,7 @@ mod values;
 pub use content_hash::content_hash;
 pub use exchange::{Answer, Chunk, Exchange, Recording, RecordingInfo, Sender};
 pub use file::{Cassette, CassetteError};
-pub use library::{CassetteName, Cassettes, file_name};
+pub use library::{CassetteName, Cassettes, ENDING, file_name};
 pub use model::CassetteMode;
 pub use normalization::Normalizer;
 pub use tape::{Asked, Found, Slot, Tape};

@@ -12,7 +12,7 @@ use crate::exchange::Recording;
 use crate::file::{Cassette, CassetteError};
 
 /// Ending of the names of cassettes.
-const ENDING: &str = ".jsonl.zst";
+pub const ENDING: &str = ".jsonl.zst";
 /// Maximum length of a name in a path, in bytes.
 const LONGEST: usize = 100;
 
@@ -28,14 +28,14 @@ pub struct CassetteName<'a> {
 }
 
 /// Returns the file of a cassette: `SUITE/CASE@ARM.jsonl.zst` in `directory`. Characters that some systems do not allow
-/// in names are replaced, and a hash keeps the names different.
+/// in names, or do not distinguish, are replaced, and a hash keeps the names different.
 pub fn file_name(directory: &Path, name: CassetteName<'_>) -> PathBuf {
-    let file = safe(&format!("{}@{}", name.case, name.arm));
-    directory.join(safe(name.suite)).join(format!("{file}{ENDING}"))
+    let file = format!("{}@{}{ENDING}", safe(name.case), safe(name.arm));
+    directory.join(safe(name.suite)).join(file)
 }
 
 fn safe(name: &str) -> String {
-    let is_plain = |char: char| char.is_alphanumeric() || "-_.@+ ".contains(char);
+    let is_plain = |char: char| (char.is_alphanumeric() && !char.is_uppercase()) || "-_.+ ".contains(char);
     let safe: String = name.chars().map(|char| if is_plain(char) { char } else { '-' }).collect();
     let mut safe = safe.replace("..", "--");
     let mut end = safe.len().min(LONGEST);
@@ -89,7 +89,12 @@ impl Cassettes {
     /// file then stays as it was.
     pub fn save(&self, file: &Path, recording: Recording, mask: &Mask) -> Result<(), CassetteError> {
         self.with(file, |cassette| {
-            let mut new = cassette.clone();
+            // Another process may have written to it.
+            let mut new = match Cassette::read(file) {
+                Ok(present) => present,
+                Err(CassetteError::Damaged { .. }) if self.mode == CassetteMode::Record => cassette.clone(),
+                Err(error) => return Err(error),
+            };
             new.put(recording);
             new.write(file, mask)?;
             *cassette = new;

@@ -5,9 +5,11 @@
 //! value has the same name in all requests of a conversation.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use jiff::ToSpan;
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use mask::Mask;
 use model::RequestRule;
 use regex::{Captures, Regex};
@@ -19,11 +21,13 @@ use crate::values::{Values, name};
 pub(crate) const HISTORY: [&str; 2] = ["messages", "input"];
 
 /// Ids with letters and digits.
-const IDS: &str = r"(?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)|(?P<hex>\b[0-9a-f]{7,64}\b)|(?P<before>\[[\w./-]+(?: \([a-z-]+\))? |\bcommit |\.\.|\bindex )(?P<number>[0-9]{7,40})\b";
-/// Time after a date, in the forms of common programs.
-const TIME: &str = r"(?:(?:T|,? +|, at )\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[AP]M)?)?(?: \d{4}\b)?(?: ?(?:Z\b|UTC\b|[+-]\d{2}:?\d{2}\b))?";
+const IDS: &str =
+    r"(?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)|(?P<hex>\b[0-9a-f]{7,64}\b)";
+/// Ids that are numbers, in the output of git.
+const NUMBERS: &str = r"(?P<before>\[[\w./-]+(?: \([a-z-]+\))? |\bcommit |\.\.|\bindex )(?P<number>[0-9]{7,40})\b";
 /// Values in the output of tools that depend on the clock.
-const CLOCK: &str = r"\b\d+(?:\.\d+)? ?(?:ms|µs|ns|s|secs?|seconds?)\b|\b\d+m\d+(?:\.\d+)?s\b|\b\d{1,2}:\d{2}:\d{2}(?:\.\d+)?\b|\b1[6-9]\d{8}(?:\.\d+|\d{3})?\b";
+const CLOCK: &str =
+    r"\b\d+(?:\.\d+)? ?(?:ms|µs|ns|s|secs?|seconds?)\b|\b\d+m\d+(?:\.\d+)?s\b|\b\d{1,2}:\d{2}:\d{2}(?:\.\d+)?\b";
 
 /// Rules for the requests of one trial.
 pub struct Normalizer {
@@ -31,6 +35,8 @@ pub struct Normalizer {
     replaced: Vec<(Regex, &'static str)>,
     places: Vec<(String, String)>,
     known: Option<Regex>,
+    /// Further values in the results of tools: numbers that are ids, and those that depend on the clock.
+    in_results: Option<Regex>,
     clock: Option<Regex>,
     mask: Mask,
 }
@@ -38,14 +44,15 @@ pub struct Normalizer {
 impl Default for Normalizer {
     /// Creates a normaliser without knowledge of the trial.
     fn default() -> Self {
-        Self::new(&[], &[], None)
+        Self::new(&[], &[], &[])
     }
 }
 
 impl Normalizer {
-    /// Creates the rules for one trial of an agent with `version`. `places` are the directories of the trial with their
-    /// names; `today` is the current date, whose written forms are not compared.
-    pub fn new(rules: &[RequestRule], places: &[(String, &str)], today: Option<Date>) -> Self {
+    /// Creates the rules for one trial. `places` are the directories of the trial with their names. `dates` are the
+    /// current date and that of the recording; their written forms, and those of the days before and after them, are not
+    /// compared.
+    pub fn new(rules: &[RequestRule], places: &[(String, &str)], dates: &[Date]) -> Self {
         let replaced = rules.iter().filter_map(|change| match change {
             RequestRule::Replace(pattern, with) => Some((Regex::new(pattern).ok()?, *with)),
             _ => None,
@@ -58,8 +65,11 @@ impl Normalizer {
         // A directory within another one comes first.
         places.sort_by_key(|(place, _)| std::cmp::Reverse(place.len()));
         let replaced = replaced.collect();
-        let known = Regex::new(&known_values(&places, today)).ok();
-        Self { rules: rules.to_vec(), replaced, places, known, clock: Regex::new(CLOCK).ok(), mask: Mask::default() }
+        let days = days(dates);
+        let known = Regex::new(&known_values(&places, &days)).ok();
+        let in_results = Regex::new(NUMBERS).ok();
+        let clock = Regex::new(&clock_values(&days)).ok();
+        Self { rules: rules.to_vec(), replaced, places, known, in_results, clock, mask: Mask::default() }
     }
 
     /// Adds the secrets of the run, which are never recorded.
@@ -113,6 +123,13 @@ impl Normalizer {
         {
             new = replaced.into();
         }
+        if let Some(numbers) = self.in_results.as_ref().filter(|_| in_result)
+            && let Cow::Owned(replaced) = numbers.replace_all(&new, |found: &Captures<'_>| {
+                format!("{}{}", &found["before"], values.numbered_name("hash", &found["number"]))
+            })
+        {
+            new = replaced.into();
+        }
         if let Some(clock) = self.clock.as_ref().filter(|_| in_result)
             && let Cow::Owned(replaced) = clock.replace_all(&new, name("time"))
         {
@@ -127,17 +144,14 @@ impl Normalizer {
     /// Returns the name for a value in a text.
     fn named(&self, found: &Captures<'_>, values: &mut Values) -> String {
         let text = &found[0];
-        if let Some(number) = found.name("number") {
-            return format!("{}{}", &found["before"], values.number("hash", number.as_str()));
-        }
         if found.name("uuid").is_some() {
-            return values.number("uuid", text);
+            return values.numbered_name("uuid", text);
         }
         if found.name("hex").is_some() {
             let has = |of: fn(&u8) -> bool| text.as_bytes().iter().any(of);
             // Other words of these letters, and numbers, are compared.
             let is_id = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
-            return if is_id { values.number("hash", text) } else { text.to_owned() };
+            return if is_id { values.numbered_name("hash", text) } else { text.to_owned() };
         }
         let place = self.places.iter().find(|(place, _)| place == text);
         place.map_or_else(|| name("today"), |(_, named)| named.clone())
@@ -150,19 +164,44 @@ fn is_tool_result(fields: &Map<String, Value>) -> bool {
     text("type") == "tool_result" || text("type").ends_with("_call_output") || text("role") == "tool"
 }
 
-/// Returns an expression for directories, the current date and ids.
-fn known_values(places: &[(String, String)], today: Option<Date>) -> String {
+/// Returns each date, and the days before and after it: an agent may work in another time zone.
+fn days(dates: &[Date]) -> Vec<Date> {
+    let around = |day: &Date| [Some(*day), day.checked_add(1.day()).ok(), day.checked_sub(1.day()).ok()];
+    dates.iter().flat_map(around).flatten().collect()
+}
+
+/// Returns an expression for directories, these days and ids.
+fn known_values(places: &[(String, String)], days: &[Date]) -> String {
     let mut parts: Vec<String> = places.iter().map(|(place, _)| format!(r"{}\b", regex::escape(place))).collect();
-    let days =
-        today.into_iter().flat_map(|day| [Some(day), day.checked_add(1.day()).ok(), day.checked_sub(1.day()).ok()]);
-    let mut dates: Vec<String> = days.flatten().flat_map(written).map(|date| regex::escape(&date)).collect();
-    if !dates.is_empty() {
-        dates.sort_by_key(|date| std::cmp::Reverse(date.len()));
-        dates.dedup();
-        parts.push(format!(r"\b(?:{}){TIME}", dates.join("|")));
+    let mut forms: Vec<String> =
+        days.iter().copied().flat_map(written).map(|written| regex::escape(&written)).collect();
+    if !forms.is_empty() {
+        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        forms.dedup();
+        let years: BTreeSet<String> = days.iter().map(|day| day.year().to_string()).collect();
+        let years = years.into_iter().collect::<Vec<_>>().join("|");
+        let (time, zone) = (
+            r"(?:(?:T|,? +|, at )\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[AP]M)?)?",
+            r"(?: ?(?:Z\b|UTC\b|[+-]\d{2}:?\d{2}\b))?",
+        );
+        parts.push(format!(r"\b(?:{}){time}(?: (?:{years})\b)?{zone}", forms.join("|")));
     }
     parts.push(IDS.to_owned());
     parts.join("|")
+}
+
+/// Returns an expression for values that depend on the clock, with Unix times around these days.
+fn clock_values(days: &[Date]) -> String {
+    let million = |day: &Date| {
+        let midnight = day.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second();
+        Some([midnight / 1_000_000, (midnight + 86_400) / 1_000_000])
+    };
+    let millions: BTreeSet<i64> = days.iter().filter_map(million).flatten().collect();
+    if millions.is_empty() {
+        return CLOCK.to_owned();
+    }
+    let millions = millions.iter().map(ToString::to_string).collect::<Vec<_>>().join("|");
+    format!(r"{CLOCK}|\b(?:{millions})\d{{6}}(?:\.\d+|\d{{3}})?\b")
 }
 
 /// Returns the forms in which programs write a date.

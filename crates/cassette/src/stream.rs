@@ -99,9 +99,7 @@ fn places(data: &[Option<Value>]) -> HashMap<String, Vec<Leaf>> {
 fn renamed(leaves: &[Leaf], data: &[Option<Value>], values: &Values) -> Vec<(usize, String, String)> {
     let text = |(number, pointer): &Leaf| data[*number].as_ref()?.pointer(pointer)?.as_str();
     let whole: String = leaves.iter().filter_map(text).collect();
-    let Some(new) = values.named_in(&whole) else { return Vec::new() };
-    // The equal beginning and end of each changed range are found by comparing the old and the new text piece by piece.
-    let ranges = changed_ranges(&whole, &new, values);
+    let ranges = values.found_in(&whole);
     let (mut begin, mut renamed) = (0, Vec::new());
     for leaf in leaves {
         let Some(old) = text(leaf) else { continue };
@@ -125,25 +123,6 @@ fn renamed(leaves: &[Leaf], data: &[Option<Value>], values: &Values) -> Vec<(usi
         begin = end;
     }
     renamed
-}
-
-/// Returns the ranges of `old` that were replaced, with their names.
-fn changed_ranges(old: &str, new: &str, values: &Values) -> Vec<(std::ops::Range<usize>, String)> {
-    let (mut ranges, mut at, mut rest) = (Vec::new(), 0, new);
-    while let Some(begin) = rest.find('⟦') {
-        // Names that were already in the text are equal in both.
-        let Some(length) = rest[begin..].find('⟧').map(|end| end + '⟧'.len_utf8()) else { break };
-        let named = &rest[begin..begin + length];
-        let start = at + begin;
-        let is_old = old.get(start..).is_some_and(|text| text.starts_with(named));
-        let replaced = if is_old { length } else { values.restored_in(named).len() };
-        if !is_old {
-            ranges.push((start..start + replaced, named.to_owned()));
-        }
-        at = start + replaced;
-        rest = &rest[begin + length..];
-    }
-    ranges
 }
 
 /// Returns the data of an event, if it is JSON.

@@ -12,7 +12,7 @@ use crate::stream;
 use crate::values::Values;
 
 /// Maximum size of a recording, in bytes.
-const LARGEST: usize = 256 << 20;
+pub(crate) const MAX_BYTES: usize = 128 << 20;
 
 /// A request to a model.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub struct Asked<'a> {
     pub sender: Sender,
     /// Path below the address of the provider, with the query.
     pub path: &'a str,
-    /// The body; `null` if there is none.
+    /// The body.
     pub body: Value,
 }
 
@@ -59,7 +59,7 @@ pub struct Tape {
     recorded: Option<Arc<Recording>>,
     honours_delays: bool,
     /// Number of requests of the agent that are answered from the recording; `None` for all.
-    replayed: Option<usize>,
+    replay_limit: Option<usize>,
     state: Mutex<State>,
 }
 
@@ -71,8 +71,10 @@ struct State {
     added: Vec<Exchange>,
     /// Size of their requests and answers, in bytes.
     size: usize,
-    /// Requests that were answered from the recording, and requests that were sent to the model.
-    counts: (usize, usize),
+    /// Requests that were answered from the recording.
+    replayed: usize,
+    /// Requests that were sent to the model.
+    live: usize,
     /// Requests so far, and those of the agent.
     asked: usize,
     of_agent: usize,
@@ -92,16 +94,16 @@ impl Tape {
     ) -> Self {
         let used = vec![false; recorded.as_ref().map_or(0, |recording| recording.exchanges.len())];
         let state = Mutex::new(State { used, ..State::default() });
-        Self { mode, cassette: cassette.into(), normalizer, recorded, honours_delays: false, replayed: None, state }
+        Self { mode, cassette: cassette.into(), normalizer, recorded, honours_delays: false, replay_limit: None, state }
     }
 
     /// Answers only the first `count` requests of the agent from the recording, in their order, even if they differ: the
     /// trial may have another model. The model is asked from then on.
-    pub fn up_to(self, count: usize) -> Self {
-        Self { replayed: Some(count), ..self }
+    pub fn replaying_first(self, count: usize) -> Self {
+        Self { replay_limit: Some(count), ..self }
     }
 
-    /// Has recorded answers arrive as slowly as they did.
+    /// Replays answers with their recorded delays.
     pub fn with_delays(self, honours_delays: bool) -> Self {
         Self { honours_delays, ..self }
     }
@@ -113,7 +115,7 @@ impl Tape {
 
     /// Returns `true` if the model is never asked.
     pub fn needs_no_model(&self) -> bool {
-        self.mode == CassetteMode::Replay && self.replayed.is_none()
+        self.mode == CassetteMode::Replay && self.replay_limit.is_none()
     }
 
     /// Finds the answer to a request.
@@ -124,11 +126,15 @@ impl Tape {
         let mut state = self.lock();
         state.asked += 1;
         state.of_agent += usize::from(asked.sender == Sender::Agent);
-        let may_replay = self.mode != CassetteMode::Record && self.replayed.is_none_or(|most| state.of_agent <= most);
+        // The outcome of a continued trial is judged again.
+        let is_judged_again = self.replay_limit.is_some() && sender == Sender::Judge;
+        let may_replay = self.mode != CassetteMode::Record
+            && !is_judged_again
+            && self.replay_limit.is_none_or(|most| state.of_agent <= most);
         let found = may_replay.then(|| self.find(&mut state, asked, &request)).flatten();
         if let Some(exchange) = found {
             let mut answer = exchange.answer.clone();
-            state.counts.0 += 1;
+            state.replayed += 1;
             if self.mode == CassetteMode::Auto {
                 state.added.push(exchange);
             }
@@ -139,7 +145,10 @@ impl Tape {
             return Found::Recorded(answer);
         }
         if self.needs_no_model() {
-            if asked.sender == Sender::Other {
+            // A program may ask for its account or count tokens, and goes on without an answer.
+            let is_known = |known: &Exchange| known.sender == sender && known.path == path;
+            let is_recorded = self.recorded.iter().any(|recording| recording.exchanges.iter().any(is_known));
+            if sender == Sender::Other && !is_recorded {
                 return Found::Stale(format!("{} has no answer to this request", self.cassette));
             }
             let stale = self.stale_request(&state, asked, &request);
@@ -147,11 +156,12 @@ impl Tape {
             state.stale.get_or_insert(stale);
             return Found::Stale(text);
         }
-        state.counts.1 += 1;
+        state.live += 1;
         let number = state.added.len();
         if self.records() {
-            let (sender, path) = (asked.sender, asked.path.to_owned());
-            state.added.push(Exchange { sender, path, request, answer: Answer::default() });
+            state.size += request.to_string().len();
+            let answer = Answer::default();
+            state.added.push(Exchange { sender, path: path.to_owned(), request, answer });
         }
         Found::Live(Slot { number, values })
     }
@@ -170,8 +180,8 @@ impl Tape {
         let chunks = stream::named(answer.chunks, is_event_stream, &slot.values);
         let mut state = self.lock();
         state.size += chunks.iter().map(|chunk| chunk.text.len()).sum::<usize>();
-        if state.size > LARGEST {
-            state.refuse(format!("the model traffic has more than {LARGEST} bytes"));
+        if state.size > MAX_BYTES {
+            state.refuse(format!("the model traffic has more than {MAX_BYTES} bytes"));
         } else if let Some(exchange) = state.added.get_mut(slot.number) {
             exchange.answer = Answer { chunks, ..answer };
         }
@@ -187,9 +197,9 @@ impl Tape {
         self.lock().stale.clone()
     }
 
-    /// Returns the number of requests that were answered from the recording, and the number of those that were not.
-    pub fn counts(&self) -> (usize, usize) {
-        self.lock().counts
+    /// Returns `true` if the answer to a request of the agent is missing.
+    pub fn has_unanswered(&self) -> bool {
+        self.lock().added.iter().any(|exchange| exchange.sender == Sender::Agent && exchange.answer.status == 0)
     }
 
     /// Takes the new recording; `None` if nothing new was recorded.
@@ -201,7 +211,7 @@ impl Tape {
         if let Some(reason) = &state.refused {
             return Err(reason.clone());
         }
-        if !self.records() || state.counts.1 == 0 {
+        if !self.records() || state.live == 0 {
             return Ok(None);
         }
         // A request without an answer is repeated, or the agent did not wait for it.
@@ -222,7 +232,7 @@ impl Tape {
             let exchanges = recording.exchanges.iter().enumerate();
             exchanges.into_iter().find(|(at, exchange)| !state.used[*at] && of_sender(exchange))
         };
-        let found = found.or_else(|| self.replayed.and_then(|_| next()));
+        let found = found.or_else(|| self.replay_limit.and_then(|_| next()));
         let found = found.or_else(|| equal().rfind(|(_, exchange)| exchange.answer.is_success()));
         let (at, exchange) = found.or_else(|| equal().next_back())?;
         state.used[at] = true;

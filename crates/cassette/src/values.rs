@@ -1,6 +1,7 @@
 //! Values that differ between runs, and the names that replace them.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
@@ -31,7 +32,7 @@ impl Values {
     }
 
     /// Returns the numbered name of an id.
-    pub(crate) fn number(&mut self, kind: &'static str, value: &str) -> String {
+    pub(crate) fn numbered_name(&mut self, kind: &'static str, value: &str) -> String {
         if let Some(known) = self.numbers.get(value) {
             return known.clone();
         }
@@ -43,26 +44,51 @@ impl Values {
         named
     }
 
-    /// Returns `text` with names in place of the values; `None` if it stays the same.
-    pub(crate) fn named_in(&self, text: &str) -> Option<String> {
-        let mut new = text.to_owned();
+    /// Returns where values are in `text`, in order, with their names. Values do not overlap.
+    pub(crate) fn found_in(&self, text: &str) -> Vec<(Range<usize>, String)> {
+        let mut found: Vec<(Range<usize>, String)> = Vec::new();
+        let mut named: Vec<_> = self.named.iter().filter(|(value, _)| text.contains(value.as_str())).collect();
         // A short form of an id must not replace the beginning of the long one.
-        let mut found: Vec<_> = self.named.iter().filter(|(value, _)| text.contains(value.as_str())).collect();
-        found.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
-        for (value, named) in found {
-            new = new.replace(value.as_str(), named);
+        named.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+        let is_free = |found: &[(Range<usize>, String)], range: &Range<usize>| {
+            found.iter().all(|(other, _)| range.end <= other.start || range.start >= other.end)
+        };
+        for (value, named) in named {
+            for (start, _) in text.match_indices(value.as_str()) {
+                let range = start..start + value.len();
+                if is_free(&found, &range) && !continues(text, range.end) {
+                    found.push((range, named.clone()));
+                }
+            }
         }
         // Models often write only the beginning of an id.
-        if let Some(hex) = HEX.as_ref().filter(|hex| !self.numbers.is_empty() && hex.is_match(&new)) {
-            new = hex.replace_all(&new, |word: &Captures<'_>| self.beginning(&word[0])).into_owned();
+        if let Some(hex) = HEX.as_ref().filter(|_| !self.numbers.is_empty()) {
+            for word in hex.find_iter(text) {
+                if let Some(named) = self.beginning(word.as_str()).filter(|_| is_free(&found, &word.range())) {
+                    found.push((word.range(), named));
+                }
+            }
         }
-        (new != text).then_some(new)
+        found.sort_by_key(|(range, _)| range.start);
+        found
     }
 
-    fn beginning(&self, word: &str) -> String {
-        let found = self.named.iter().find(|(value, _)| value.len() > word.len() && value.starts_with(word));
-        let found = found.and_then(|(_, named)| Some((named.strip_suffix('⟧')?, word.len())));
-        found.map_or_else(|| word.to_owned(), |(named, length)| format!("{named}:{length}⟧"))
+    /// Returns `text` with names in place of the values; `None` if it stays the same.
+    pub(crate) fn named_in(&self, text: &str) -> Option<String> {
+        let found = self.found_in(text);
+        let (mut new, mut at) = (String::new(), 0);
+        for (range, named) in &found {
+            new.push_str(&text[at..range.start]);
+            new.push_str(named);
+            at = range.end;
+        }
+        new.push_str(&text[at..]);
+        (!found.is_empty()).then_some(new)
+    }
+
+    fn beginning(&self, word: &str) -> Option<String> {
+        let (_, named) = self.named.iter().find(|(value, _)| value.len() > word.len() && value.starts_with(word))?;
+        Some(format!("{}:{}⟧", named.strip_suffix('⟧')?, word.len()))
     }
 
     /// Returns `text` with the values in place of their names. Names without a value stay.
@@ -78,4 +104,9 @@ impl Values {
         });
         restored.into_owned()
     }
+}
+
+/// Returns `true` if the word before `end` goes on there.
+fn continues(text: &str, end: usize) -> bool {
+    text[end..].chars().next().is_some_and(|next| next.is_alphanumeric() || next == '_')
 }

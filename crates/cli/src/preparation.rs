@@ -55,10 +55,11 @@ pub fn prepare_with(
     let mut resolved = Resolved::of(args, &context)?;
     let fallen_back = choose_sandbox(&mut resolved, &context)?;
     resolved.run.judge.missing = missing_judge(&context, &resolved.run);
-    choose_cassettes(&mut resolved, &context)?;
     adapt(&mut resolved.run);
+    choose_cassettes(&mut resolved, &context)?;
     let Loaded { suites, diagnostics, modules } = load(&context, targets, args.selection.skill.clone());
     resolved.run.sandbox.isolation.private.extend(private_folders(&suites, &context.cwd));
+    resolved.run.sandbox.isolation.private.extend(resolved.run.cassettes.directory.clone());
     let chosen = &args.selection;
     let selection = Selection {
         cases: chosen.cases.clone(),

@@ -10,7 +10,7 @@ use store::Store;
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::preparation::{Prepared, prepare, prepare_with};
+use crate::preparation::{Prepared, prepare_with};
 use crate::resume;
 use crate::run_args::{CassetteArgs, GateArgs, OutputArgs, RunArgs, SelectionArgs};
 
@@ -30,8 +30,8 @@ pub struct RecordedTrial {
 pub struct Changes {
     /// Number of repetitions.
     pub times: u64,
-    /// Agent, and its model, in place of the recorded ones.
-    pub arm: Option<(String, Option<String>)>,
+    /// Trial whose agent, model and variant replace the recorded ones.
+    pub arm: Option<TrialRow>,
     /// Model in place of the recorded one.
     pub model: Option<String>,
     /// System prompt in place of that of the case.
@@ -52,7 +52,7 @@ impl RecordedTrial {
         let only = Some([format!("{}::{}", row.suite, row.case)].into());
         args.selection = SelectionArgs { files, evals, skill, only, ..SelectionArgs::default() };
         (args.gates, args.output) = (GateArgs::default(), OutputArgs::default());
-        let prepared = prepare(global, &args)?;
+        let prepared = prepare_with(global, &args, |settings| settings.cassettes.mode = CassetteMode::Off)?;
         let planned = prepared.plan.trials.iter().find(|trial| trial.id.to_string() == row.id).ok_or_else(|| {
             CliError::usage(format!("the trial {} can no longer be run: its test or its arm has changed", row.id))
         })?;
@@ -88,12 +88,10 @@ impl RecordedTrial {
     pub fn arguments(&self, changes: &Changes) -> RunArgs {
         let mut args = self.args.clone();
         args.arms.trials = Some(changes.times);
-        args.arms.agent = vec![self.row.agent.clone()];
-        args.arms.model = self.row.model.iter().cloned().collect();
-        if let Some((agent, model)) = &changes.arm {
-            args.arms.agent = vec![agent.clone()];
-            args.arms.model = model.iter().cloned().collect();
-        }
+        let arm = changes.arm.as_ref().unwrap_or(&self.row);
+        args.arms.agent = vec![arm.agent.clone()];
+        args.arms.model = arm.model.iter().cloned().collect();
+
         if let Some(model) = &changes.model {
             args.arms.model = vec![model.clone()];
         }
@@ -118,7 +116,7 @@ impl RecordedTrial {
             settings.cassettes.mode = CassetteMode::Off;
             settings.cassettes.fork = Some(Fork { recording: Arc::clone(&self.recording), turns });
         })?;
-        let variant = self.row.variant.as_deref();
+        let variant = changes.arm.as_ref().unwrap_or(&self.row).variant.as_deref();
         prepared.plan.trials.retain(|trial| trial.arm.variant.as_deref() == variant);
         Ok(prepared)
     }

@@ -84,7 +84,7 @@ fn main() {
         Providers::new(Default::default(), Prices::default(), Default::default()),
     ));
     let gateway = runtime.block_on(Gateway::start()).unwrap();
-    let normalizer = |work: &str| Normalizer::new(RULES, &[(work.to_owned(), "work")], Some(jiff::Zoned::now().date()));
+    let normalizer = |work: &str| Normalizer::new(RULES, &[(work.to_owned(), "work")], &[jiff::Zoned::now().date()]);
     let tape = Arc::new(Tape::new(CassetteMode::Record, "c", None, normalizer("/tmp/one/work")));
     let _guard = runtime.enter();
     let observed = gateway.forward("observed", &upstream, &[&provider.url()], None).unwrap();

@@ -14,8 +14,7 @@ pub enum CassetteMode {
     Record,
     /// All answers come from cassettes. A trial with a request that is not recorded is stale.
     Replay,
-    /// Answers come from cassettes as far as they are recorded; from the first other request on, the model is asked,
-    /// and the answers are recorded.
+    /// Recorded requests get the recorded answer. All others are sent to the model, and the answers are recorded.
     Auto,
 }
 

@@ -10,7 +10,7 @@ pub struct StaleRequest {
     pub cassette: String,
     /// Number of the request in its trial, from 1.
     pub number: u64,
-    /// Sender of the request: `agent`, `sub-agent`, `side request`, `judge` or `user`.
+    /// Sender of the request: `agent`, `sub-agent`, `side request`, `judge` or `simulated user`.
     pub sender: String,
     /// JSON pointer to the first difference; `None` if there is no recorded request to compare with.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -55,4 +55,4 @@ pub use plan::{
 pub use recorded_model::recorded_reply;
 pub use regrade::{Archive, RecordedEvidence, Regrade, RegradeRequest, plan_regrade};
 pub use select::Selection;
-pub use trial::{cassette_file, inputs};
+pub use trial::{cassette_file, inputs, is_recorded};

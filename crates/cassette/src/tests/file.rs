@@ -137,6 +137,8 @@ fn names_of_files_are_readable_and_different() {
     assert_eq!(name("a [x]", "claude-code+without").matches('/').count(), 2);
     assert_eq!(name("plain", "codex"), "c/s/plain@codex.jsonl.zst");
     assert_ne!(name("a/b", "m"), name("a:b", "m"));
+    assert_ne!(name("a@b", "c"), name("a", "b@c"));
+    assert_ne!(name("Greet", "m").to_lowercase(), name("greet", "m").to_lowercase());
     assert!(!name("../..", "m").contains(".."), "{}", name("../..", "m"));
     assert!(name(&"long ".repeat(100), "m").len() < 150);
 }

@@ -20,7 +20,7 @@ fn replayed(pieces: &[(u64, String)], size: usize) -> Vec<(u64, String)> {
     let chunks = bytes.chunks(size).map(|part| Chunk { after_ms: 1, text: part.iter().collect() }).collect();
     let request = |work: &str| json!({"messages": [format!("in {work}")]});
     let tape = |mode, recorded, work: &str| {
-        Tape::new(mode, "c", recorded, Normalizer::new(&[], &[(work.to_owned(), "work")], None))
+        Tape::new(mode, "c", recorded, Normalizer::new(&[], &[(work.to_owned(), "work")], &[]))
     };
     let recording = tape(CassetteMode::Record, None, OLD);
     let asked = |work| Asked { sender: Sender::Agent, path: "/", body: request(work) };
@@ -62,4 +62,17 @@ fn values_that_follow_each_other_are_replaced() {
     let new = replayed(&[(0, format!("{OLD} {OLD}")), (0, format!(" {OLD}"))], 50);
     let text: String = new.into_iter().map(|(_, text)| text).collect();
     assert_eq!(text, format!("{NEW} {NEW} {NEW}"));
+}
+
+#[test]
+fn a_directory_with_two_spellings_is_replaced_whichever_is_used() {
+    let places = [("/tmp/one/work".to_owned(), "work"), ("/private/tmp/one/work".to_owned(), "work")];
+    let tape = Tape::new(CassetteMode::Record, "c", None, Normalizer::new(&[], &places, &[]));
+    let asked = Asked { sender: Sender::Agent, path: "/", body: json!({"messages": ["in /tmp/one/work"]}) };
+    let Found::Live(slot) = tape.ask(asked) else { panic!("not live") };
+    let events = [delta(0, "ls /tmp/one/wo"), delta(0, "rk/über /tmp/one/work2")].concat();
+    tape.keep(&slot, Answer::whole(200, "text/event-stream", events));
+    let answer = &tape.recorded().unwrap().unwrap().exchanges[0].answer;
+    let text = answer.body().replace("⟦work⟧", "W");
+    assert!(text.contains("ls W") && text.contains("/über /tmp/one/work2"), "{text}");
 }

@@ -7,13 +7,14 @@ use report::{Reporter, RunHash, counted};
 use serde_json::json;
 use store::{Store, TrialFilter};
 
-use crate::command::run::{Started, info};
+use crate::command::run::info;
 use crate::error::CliError;
 use crate::execution::execute;
 use crate::global::Global;
 use crate::named_run::named_run;
 use crate::project::ProjectContext;
 use crate::recorded_trial::{Changes, RecordedTrial};
+use crate::run_lock::RunLock;
 use crate::terminal::Terminal;
 use crate::{limits, machine};
 
@@ -58,11 +59,22 @@ pub fn run(global: &Global, args: &BisectArgs, terminal: &Terminal) -> Result<Ex
     let failed = RecordedTrial::find(global, &*store, bad.clone())?;
     let changes = Changes {
         times: args.times,
-        arm: Some((good.agent.clone(), good.model.clone())),
+        arm: Some(good.clone()),
         label: format!("bisect of {}", bad.id),
         ..Changes::default()
     };
     let turns = failed.turns();
+    if turns < 2 {
+        let known = counted(turns, "request");
+        return Err(CliError::usage(format!(
+            "the recording of {} has {known} of its agent: nothing to bisect",
+            bad.id
+        )));
+    }
+    if good.arm == bad.arm {
+        terminal
+            .err("warning: both trials have the same arm, and their tests are as they are now: chance may decide\n");
+    }
     let (mut saved, mut lost) = (0, turns);
     let mut tried: Vec<Tried> = Vec::new();
     while lost - saved > 1 {
@@ -149,13 +161,14 @@ fn attempt(global: &Global, failed: &RecordedTrial, changes: &Changes, turns: us
         return Err(CliError::usage(problem.to_string()));
     }
     let started = info(&arguments, &prepared.resolved, &prepared.plan, &prepared.context);
-    let Started { store, info, .. } = Started { store: prepared.context.open_store()?, info: started, lock: None };
-    let (id, host) = (info.id.clone(), std::sync::Arc::new(machine::host()?));
+    let store = prepared.context.open_store()?;
+    let _lock = RunLock::acquire(&prepared.context.database, &started.id).ok();
+    let (id, host) = (started.id.clone(), std::sync::Arc::new(machine::host()?));
     let jobs = prepared.resolved.run.jobs.min(prepared.plan.trials.len()).max(1);
     let reporters: Vec<Box<dyn Reporter>> = Vec::new();
     let plan = prepared.plan;
     let (ended, recorded) = execute(jobs, store, (reporters, RunHash::default()), |controls, listener| {
-        runner::run(plan, host, info, controls, listener)
+        runner::run(plan, host, started, controls, listener)
     })?;
     if let Some(error) = recorded.error {
         return Err(CliError::environment(format!("recording failed: {error}")));

@@ -3,28 +3,27 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cassette::{Cassette, Recording};
 use jiff::Timestamp;
 use model::{CassetteMode, Outcome, TrialRow};
 use report::{columns, counted};
-use runner::{CassetteSettings, PlannedTrial};
+use runner::PlannedTrial;
 use serde_json::{Value, json};
 use store::{RunFilter, Store, TrialFilter};
 
 use crate::command;
 use crate::error::CliError;
 use crate::global::Global;
-use crate::preparation::{Prepared, prepare};
+use crate::preparation::{Prepared, prepare_with};
 use crate::run_args::RunArgs;
 use crate::terminal::Terminal;
 use crate::units::{age, bytes};
 
 /// Number of runs in which the last result of a replay is searched.
 const RUNS: usize = 20;
-/// Ending of the names of cassettes.
-const ENDING: &str = ".jsonl.zst";
 
 /// Cassettes to record again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -62,10 +61,10 @@ struct Row {
     state: State,
 }
 
-/// Whether a cassette can be replayed, as far as it is known.
+/// State of a cassette, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
-    /// Nothing is known against it.
+    /// No problem is known.
     Current,
     /// The last replay did not match, for this reason.
     Stale(String),
@@ -101,7 +100,8 @@ impl State {
 
 /// Lists the cassettes of the selected tests, or records them again.
 pub fn run(global: &Global, args: &CassettesArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let prepared = prepare(global, &args.run)?;
+    // Listing records nothing, wherever it runs.
+    let prepared = prepare_with(global, &args.run, |settings| settings.cassettes.mode = CassetteMode::Off)?;
     let rows = rows(&prepared)?;
     if let Some(refresh) = args.refresh {
         return record(global, args, &rows, refresh, terminal);
@@ -140,7 +140,9 @@ fn record(
 fn rows(prepared: &Prepared) -> Result<Vec<Row>, CliError> {
     let settings = &prepared.resolved.run.cassettes;
     let mut of_files: BTreeMap<(usize, PathBuf), Vec<&PlannedTrial>> = BTreeMap::new();
-    for trial in prepared.plan.trials.iter().filter(|trial| trial.case.skip.is_none()) {
+    let is_recorded =
+        |trial: &&Arc<PlannedTrial>| trial.case.skip.is_none() && runner::is_recorded(trial, &prepared.plan.judging);
+    for trial in prepared.plan.trials.iter().filter(is_recorded) {
         let file = runner::cassette_file(trial, settings);
         of_files.entry((trial.position, file)).or_default().push(trial);
     }
@@ -186,6 +188,10 @@ fn last_results(prepared: &Prepared) -> Result<HashMap<String, TrialRow>, CliErr
     let Ok(store) = prepared.context.read_store() else { return Ok(results) };
     let newest = RunFilter { last: Some(RUNS), ..RunFilter::default() };
     for run in Store::runs(&*store, &newest)? {
+        let mode = store.info(&run.id)?.settings.get("cassette").cloned();
+        if !matches!(mode.as_ref().and_then(Value::as_str), Some("replay" | "auto")) {
+            continue;
+        }
         for row in store.trials(&TrialFilter::of_run(&run.id))? {
             results.entry(row.id.clone()).or_insert(row);
         }
@@ -196,21 +202,20 @@ fn last_results(prepared: &Prepared) -> Result<HashMap<String, TrialRow>, CliErr
 /// Returns the cassettes in the folders of the rows that belong to no test. If only a part of the tests was selected,
 /// nothing is known about the others.
 fn unused(prepared: &Prepared, rows: &[Row]) -> Vec<PathBuf> {
-    if prepared.plan.cases_matched < prepared.plan.cases_loaded {
+    // Another project may use the same folder.
+    let is_shared = prepared.resolved.run.cassettes.directory.is_some();
+    if is_shared || prepared.plan.cases_matched < prepared.plan.cases_loaded {
         return Vec::new();
     }
-    let settings: &CassetteSettings = &prepared.resolved.run.cassettes;
     let used: HashSet<&Path> = rows.iter().map(|row| row.file.as_path()).collect();
     let folders: HashSet<&Path> = rows.iter().filter_map(|row| row.file.parent()).collect();
     let mut unused: Vec<PathBuf> = folders
         .into_iter()
         .filter_map(|folder| std::fs::read_dir(folder).ok())
         .flat_map(|entries| entries.flatten().map(|entry| entry.path()))
-        .filter(|path| path.to_string_lossy().ends_with(ENDING) && !used.contains(path.as_path()))
+        .filter(|path| path.to_string_lossy().ends_with(cassette::ENDING) && !used.contains(path.as_path()))
         .collect();
     unused.sort();
-    // Another project may use the same folder.
-    unused.retain(|_| settings.directory.is_none());
     unused
 }
 

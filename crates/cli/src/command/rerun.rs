@@ -43,7 +43,7 @@ pub fn run(global: &Global, args: &RerunArgs, terminal: &Terminal) -> Result<Exi
     if from > turns + 1 {
         let known = report::counted(turns, "request");
         return Err(CliError::usage(format!("the trial {} has no step {from}: its agent sent {known}", trial.row.id))
-            .hint(format!("`--from {turns}` replaces only its last answer")));
+            .hint(format!("`--from {}` replaces only its last answer", turns.max(1))));
     }
     let label = format!("rerun of {} from step {from}", trial.row.id);
     let changes = Changes { times: args.times, model: args.model.clone(), system_prompt, label, arm: None };

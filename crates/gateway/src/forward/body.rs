@@ -87,6 +87,10 @@ impl PassingBody {
                     if let Some(kept) = &mut self.kept {
                         kept.arrived(data);
                     }
+                    // The agent may end as soon as it has the last event, before the connection does.
+                    if self.kept.is_some() && self.trial.traffic.has_ended(self.number) {
+                        self.kept.take().into_iter().for_each(|kept| kept.ended(false));
+                    }
                     self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(data.len() as u64));
                 }
                 if self.arriving.is_end_stream() || self.remaining == Some(0) {

@@ -57,7 +57,7 @@ pub(crate) async fn forward(
     let asked = Asked { kind, address: Arc::clone(&trial.address), body: digest(&rest, &body), repeats };
     let number = trial.traffic.begin(asked);
     let mut unanswered = Unanswered { trial: Arc::clone(&trial), number: Some(number) };
-    let found = trial.tape.as_ref().map(|tape| recorded::ask(tape, kind, &rest, &body));
+    let found = trial.tape.as_ref().map(|tape| recorded::ask(tape, kind, &parts.method, &rest, &body));
     let mut kept = None;
     let answer = match found {
         Some(Found::Recorded(answer)) => {

@@ -9,13 +9,16 @@ use cassette::{Answer, Asked, Chunk, Found, Sender, Slot, Tape};
 use futures_util::stream;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::http::response::Parts;
-use hyper::{Response, StatusCode};
+use hyper::{Method, Response, StatusCode};
 use serde_json::Value;
 
 use super::traffic::Kind;
 
+/// Maximum size of an answer that is recorded, in bytes.
+const MAX_BYTES: usize = 64 << 20;
+
 /// Finds the answer to a request on the tape.
-pub(super) fn ask(tape: &Tape, kind: Kind, path: &str, body: &[u8]) -> Found {
+pub(super) fn ask(tape: &Tape, kind: Kind, method: &Method, path: &str, body: &[u8]) -> Found {
     let sender = match kind {
         Kind::Main => Sender::Agent,
         Kind::SubAgent => Sender::SubAgent,
@@ -24,13 +27,14 @@ pub(super) fn ask(tape: &Tape, kind: Kind, path: &str, body: &[u8]) -> Found {
     };
     // A body in another format is compared as text.
     let body = serde_json::from_slice(body).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(body)));
-    tape.ask(Asked { sender, path, body })
+    let path = if method == Method::POST { path.to_owned() } else { format!("{method} {path}") };
+    tape.ask(Asked { sender, path: &path, body })
 }
 
 /// Returns a recorded answer as a provider would send it.
 pub(super) fn response(answer: Answer, honours_delays: bool) -> Response<reqwest::Body> {
     let Answer { status, content_type, chunks, is_cut } = answer;
-    let end = is_cut.then(|| Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it was cut when it was recorded")));
+    let end = is_cut.then(|| Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the recorded answer was cut here")));
     let parts = chunks.into_iter().map(|Chunk { after_ms, text }| Ok((after_ms, Bytes::from(text)))).chain(end);
     let body = stream::unfold(parts, move |mut parts| async move {
         let part = parts.next()?;
@@ -61,13 +65,14 @@ pub(super) struct KeptAnswer {
     slot: Slot,
     answer: Answer,
     last: Instant,
+    size: usize,
     /// Bytes of a character that is not complete yet.
     partial: Vec<u8>,
 }
 
 impl KeptAnswer {
     pub(super) fn new(tape: Arc<Tape>, slot: Slot) -> Self {
-        Self { tape, slot, answer: Answer::default(), last: Instant::now(), partial: Vec::new() }
+        Self { tape, slot, answer: Answer::default(), last: Instant::now(), size: 0, partial: Vec::new() }
     }
 
     /// Keeps the head of the answer.
@@ -79,6 +84,12 @@ impl KeptAnswer {
 
     /// Keeps the next bytes.
     pub(super) fn arrived(&mut self, bytes: &[u8]) {
+        self.size += bytes.len();
+        if self.size > MAX_BYTES {
+            self.tape.refuse("an answer is too large");
+            self.answer.chunks.clear();
+            return;
+        }
         self.partial.extend_from_slice(bytes);
         let valid = match std::str::from_utf8(&self.partial) {
             Ok(text) => text.len(),

@@ -29,7 +29,7 @@ fn upstream() -> Arc<Upstream> {
 
 fn tape(mode: CassetteMode, before: Option<&Tape>, work: &str) -> Arc<Tape> {
     let recording = before.map(|tape| Arc::new(tape.recorded().unwrap().unwrap()));
-    Arc::new(Tape::new(mode, "c", recording, Normalizer::new(&[], &[(work.to_owned(), "work")], None)))
+    Arc::new(Tape::new(mode, "c", recording, Normalizer::new(&[], &[(work.to_owned(), "work")], &[])))
 }
 
 async fn post(gateway: &Gateway, admission: &ForwardedAdmission, body: &str) -> Received {

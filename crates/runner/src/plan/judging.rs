@@ -112,6 +112,14 @@ impl Judging {
         })
     }
 
+    /// Returns `true` if a model on the network plays `user`.
+    pub(crate) fn user_is_on_network(&self, user: &SimulatedUser) -> bool {
+        match &user.model {
+            Some(name) => !name.starts_with(SCRIPTED),
+            None => self.judge.as_ref().is_ok_and(|judge| judge.script.is_none()),
+        }
+    }
+
     /// Returns `true` if assertions of the trial need a judge on the network.
     pub(crate) fn asks_network(&self, planned: &PlannedTrial) -> bool {
         self.judge.as_ref().is_ok_and(|judge| judge.script.is_none()) && judged(planned) > 0

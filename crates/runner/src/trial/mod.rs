@@ -42,7 +42,7 @@ use self::network::{TrialNetwork, chosen_policy};
 use self::record::record_of;
 use self::record::{attempt_of, skipped, unloaded};
 pub(crate) use self::record::{broken, cancelled, panicked, stopped};
-pub use self::recording::{cassette_file, inputs};
+pub use self::recording::{cassette_file, inputs, is_recorded};
 pub use self::regrade::RecordedEvidence;
 pub(crate) use self::regrade::regrade;
 use self::retry::{Changes, Retry};
@@ -151,15 +151,12 @@ pub(crate) async fn run(
         let mut attempt = Attempt::new(&planned, &shared, &events, stop_level.clone(), grading);
         (attempt.before, attempt.limits) = (&attempts, Arc::clone(&limits));
         let ended = attempt.run().await;
+        let tape = attempt.tape().cloned();
         let is_final = matches!(&ended, Err(Interruption::Broken(breakage)) if breakage.is_final);
         let (mut record, trace) = match ended {
             Ok(end) => {
                 let trace = retry::changes_of(&end.evidence.collected);
-                let mut record = record_of(&planned, end);
-                if let Some(tape) = attempt.tape() {
-                    recording::save(tape, &planned, &shared, events.mask(), &mut record);
-                }
-                (record, trace)
+                (record_of(&planned, end), trace)
             }
             Err(Interruption::Broken(breakage)) => (broken(&planned, &breakage), Changes::None),
             Err(Interruption::Stopped) => (stopped(&planned), Changes::None),
@@ -193,6 +190,9 @@ pub(crate) async fn run(
             }
             record.started_at = started_at;
             record.duration_ms = model::millis(started.elapsed());
+            if let Some(tape) = &tape {
+                recording::save(tape, &planned, &shared, events.mask(), &mut record);
+            }
             shared.spending.add(&record, &shared.settings);
             return record;
         }

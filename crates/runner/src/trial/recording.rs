@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cassette::{CassetteMode, CassetteName, Normalizer, RecordingInfo, Tape};
+use cassette::{CassetteMode, CassetteName, Normalizer, Recording, RecordingInfo, Tape};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use mask::Mask;
 use model::{Ending, TrialRecord};
@@ -11,7 +13,7 @@ use sandbox::{Breakage, Sandbox};
 use serde_json::json;
 
 use super::Shared;
-use crate::plan::{CassetteSettings, Fork, ModelChoice, PlannedTrial};
+use crate::plan::{CassetteSettings, Fork, Judging, ModelChoice, PlannedTrial};
 
 /// Folder of cassettes beside a suite.
 const FOLDER: &str = "cassettes";
@@ -37,12 +39,12 @@ pub(super) fn tape(
     let cassettes = &shared.cassettes;
     let mode = cassettes.mode();
     if let Some(Fork { recording, turns }) = &shared.settings.cassettes.fork {
-        let normalizer = normalizer(planned, shared, sandbox).masking(mask.clone());
+        let normalizer = normalizer(planned, shared, sandbox, Some(recording)).masking(mask.clone());
         let recording = Some(Arc::clone(recording));
-        let tape = Tape::new(CassetteMode::Replay, "the recorded trial", recording, normalizer).up_to(*turns);
+        let tape = Tape::new(CassetteMode::Replay, "the recorded trial", recording, normalizer).replaying_first(*turns);
         return Ok(Some(Arc::new(tape)));
     }
-    if mode == CassetteMode::Off || !is_recorded(planned, shared) {
+    if mode == CassetteMode::Off || !is_recorded(planned, &shared.judging) {
         return Ok(None);
     }
     let file = cassette_file(planned, &shared.settings.cassettes);
@@ -53,24 +55,26 @@ pub(super) fn tape(
         ))
         .for_good()
     })?;
-    let normalizer = normalizer(planned, shared, sandbox).masking(mask.clone());
+    let normalizer = normalizer(planned, shared, sandbox, recorded.as_ref()).masking(mask.clone());
     Ok(Some(Arc::new(Tape::new(mode, shown, recorded, normalizer).with_delays(cassettes.honours_delays()))))
 }
 
 /// Returns `true` if the trial asks a model that can be recorded: the agent's, the judge's or the user's. Scripted
 /// models give the same answers anyway.
-fn is_recorded(planned: &PlannedTrial, shared: &Shared) -> bool {
+pub fn is_recorded(planned: &PlannedTrial, judging: &Judging) -> bool {
     let description = planned.agent.description();
     let of_agent =
         matches!(planned.model, ModelChoice::Vendor(_)) && (description.wire.is_some() || description.asks_providers);
-    of_agent
-        || description.reads_model_variables
-        || planned.case.user.is_some()
-        || planned.case.code.is_some()
-        || shared.judging.asks_network(planned)
+    let of_user = planned.case.user.as_ref().is_some_and(|user| judging.user_is_on_network(user));
+    of_agent || description.reads_model_variables || of_user || judging.asks_network(planned)
 }
 
-fn normalizer(planned: &PlannedTrial, shared: &Shared, sandbox: Option<&dyn Sandbox>) -> Normalizer {
+fn normalizer(
+    planned: &PlannedTrial,
+    shared: &Shared,
+    sandbox: Option<&dyn Sandbox>,
+    recorded: Option<&Arc<Recording>>,
+) -> Normalizer {
     let mut places: Vec<(String, &str)> = Vec::new();
     let mut add = |path: &Path, name| {
         places.push((path.to_string_lossy().into_owned(), name));
@@ -89,7 +93,9 @@ fn normalizer(planned: &PlannedTrial, shared: &Shared, sandbox: Option<&dyn Sand
     }
     add(&planned.directory, "suite");
     add(&shared.host.temp, "temp");
-    Normalizer::new(planned.agent.description().request_rules, &places, Some(Zoned::now().date()))
+    let recorded_on = recorded.map(|recording| recording.about.recorded_at.to_zoned(TimeZone::system()).date());
+    let dates: Vec<Date> = std::iter::once(Zoned::now().date()).chain(recorded_on).collect();
+    Normalizer::new(planned.agent.description().request_rules, &places, &dates)
 }
 
 /// Returns the path relative to the folder of the suite, if the file is in it.
@@ -103,6 +109,10 @@ pub(super) fn save(tape: &Tape, planned: &PlannedTrial, shared: &Shared, mask: &
         return;
     }
     let not_written = |reason: &dyn std::fmt::Display| format!("the cassette was not written: {reason}");
+    if matches!(record.ending, Some(Ending::TimedOut { .. })) && tape.has_unanswered() {
+        // In a replay, this request would have no answer.
+        return record.warnings.push(not_written(&"the trial ended while the model was answering"));
+    }
     let mut recording = match tape.recorded() {
         Ok(Some(recording)) => recording,
         Ok(None) => return,

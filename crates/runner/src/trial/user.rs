@@ -24,7 +24,8 @@ impl Attempt<'_> {
             .judging
             .user(&self.shared.settings, &user, &self.planned.directory)
             .map_err(|reason| Breakage::environment(reason).for_good())?;
-        let model = RecordedModel::wrap(model, self.tape(), Sender::User);
+        let tape = self.tape().filter(|_| self.shared.judging.user_is_on_network(&user));
+        let model = RecordedModel::wrap(model, tape, Sender::User);
         Ok(Player::new(model, name, user, Arc::clone(self.events.mask())))
     }
 

@@ -34,6 +34,7 @@ pub use chain::{Difference, Verification};
 pub use merge::{MergeError, Merged, merge};
 pub use record::{ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 pub use selector::{SelectError, select_run, select_trial};
+pub use sqlite::Judgements;
 use sqlite::SqliteStore;
 
 /// Opens the record at `path` to write runs of the process `owner_pid`, and creates it if it does not exist. The

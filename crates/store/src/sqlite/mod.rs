@@ -3,6 +3,7 @@
 mod append;
 mod chain;
 mod finish;
+mod judgements;
 mod migrate;
 mod pack;
 mod packed;
@@ -23,6 +24,7 @@ use model::{Envelope, LiveTrial, RunInfo, RunResults, RunRow, Summary, TrialReco
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use self::chain::Chains;
+pub use self::judgements::Judgements;
 use self::migrate::{Header, header, pending};
 use self::pack::Packer;
 use crate::{ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter, Verification};

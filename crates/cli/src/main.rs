@@ -13,6 +13,7 @@ mod git_sign_in;
 mod global;
 mod hooks;
 mod invocation;
+mod judgements;
 mod language_model;
 mod layer;
 mod limits;

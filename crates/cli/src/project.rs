@@ -94,11 +94,9 @@ impl ProjectContext {
                 .hint("nothing was run; `--state DIR` selects another folder")
         };
         // An existing folder may contain more than the record.
-        let is_own = folder == self.state || !folder.exists();
-        std::fs::create_dir_all(folder).map_err(failed)?;
-        let ignore = folder.join(".gitignore");
-        if is_own && !ignore.exists() {
-            std::fs::write(&ignore, "*\n").map_err(failed)?;
+        match folder == self.state || !folder.exists() {
+            true => create_state_folder(folder).map_err(failed)?,
+            false => std::fs::create_dir_all(folder).map_err(failed)?,
         }
         Ok(store::open(&self.database, std::process::id())?)
     }
@@ -118,6 +116,13 @@ impl ProjectContext {
     pub fn find_store(&self) -> Result<Option<Box<dyn Store>>, CliError> {
         Ok(store::open_existing(&self.database)?)
     }
+}
+
+/// Creates the state folder, unless it exists, and excludes it from git.
+pub fn create_state_folder(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let ignore = folder.join(".gitignore");
+    if ignore.exists() { Ok(()) } else { std::fs::write(&ignore, "*\n") }
 }
 
 /// Returns a path as a user in `cwd` would write it.

@@ -177,8 +177,8 @@ pub struct JudgeArgs {
     pub judge_base_url: Option<String>,
     #[arg(long, value_name = "N", value_parser = parse_judges)]
     pub judges: Option<u64>,
-    #[arg(long)]
-    pub judge_cache: bool,
+    #[arg(long, value_name = "MODE")]
+    pub judge_cache: Option<model::JudgeCache>,
 }
 
 /// Conditions for the exit code.

@@ -6,12 +6,14 @@ mod table;
 mod variables;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use model::Diagnostic;
 use serde_json::{Map, Value, json};
 use suite::Project;
 
 use crate::error::CliError;
+use crate::judgements::StateJudgements;
 use crate::layer::Layer;
 use crate::project::{ProjectContext, shown};
 use crate::run_args::RunArgs;
@@ -264,7 +266,8 @@ fn judge(args: &RunArgs, context: &ProjectContext) -> runner::JudgeSettings {
         missing: None,
         judges: typed.judges.and_then(|judges| usize::try_from(judges).ok()).or(count(&project.judges)).unwrap_or(1),
         temperature: own.and_then(|judge| value(&judge.temperature)),
-        cache: typed.judge_cache,
+        cache: typed.judge_cache.or(value(&project.cache)).unwrap_or_default(),
+        store: Some(Arc::new(StateJudgements::in_folder(&context.state))),
     }
 }
 

@@ -42,7 +42,10 @@ pub async fn consult(
     let answers = judge.ask_all(open.iter().map(|open| (&open.question, open.check.judges()))).await;
     for (open, answers) in open.iter().zip(answers) {
         took += answers.took;
-        findings[open.at] = open.check.finding(verdict(open.judged, &open.question, &answers));
+        let judgement =
+            (!answers.answers.is_empty()).then(|| Box::new(judge.judgement(open.check, &open.question, &answers)));
+        let finding = open.check.finding(verdict(open.judged, &open.question, &answers));
+        findings[open.at] = Finding { judgement, ..finding };
     }
     Some(took)
 }

@@ -26,6 +26,11 @@ pub trait Model: Send + Sync {
         Box::pin(std::future::pending())
     }
 
+    /// Returns the address to which requests are sent; `None` if the model is not on the network.
+    fn address(&self) -> Option<&str> {
+        None
+    }
+
     /// Returns how long the oldest request has waited without any response; `None` if none is waiting.
     fn silent_for(&self) -> Option<Duration> {
         None

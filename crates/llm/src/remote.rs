@@ -60,6 +60,10 @@ impl Model for Remote {
         Box::pin(self.stirred.notified())
     }
 
+    fn address(&self) -> Option<&str> {
+        Some(self.exchange.address())
+    }
+
     fn silent_for(&self) -> Option<Duration> {
         self.pending.longest()
     }

@@ -344,6 +344,7 @@ impl<'m> Pass<'m> {
         let Finding { reason, expected, actual, error, evidence, source, title, key, dimension, .. } = finding;
         let lines = expected.iter_mut().chain(actual).chain(error).chain(evidence).chain(title).chain(key);
         self.strings(lines.chain(dimension).chain(&mut finding.failed_critical).chain([reason]));
+        self.strings(finding.judgement.iter_mut().flat_map(|judged| [&mut judged.judge, &mut judged.question]));
         self.strings(source.iter_mut().map(|source| &mut source.text));
         self.strings(finding.captures.iter_mut().flat_map(|capture| [&mut capture.field, &mut capture.value]));
         finding.details.iter_mut().for_each(|detail| self.detail(detail));

@@ -87,6 +87,9 @@ pub struct Finding {
     /// True if a model decides it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judged: bool,
+    /// How a judge decided it; absent if no judge was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judgement: Option<Box<Judgement>>,
     /// Path of the judged value in the agent's result, such as `output`; empty for the whole result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -105,6 +108,23 @@ pub struct Finding {
     /// Locations that do not match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
+}
+
+/// How a judge decided a finding.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// Judge, as `provider:model`.
+    pub judge: String,
+    /// Version of the prompts for judges.
+    pub prompts: String,
+    /// Everything that the user asks the judge.
+    pub question: String,
+    /// Digest of the assertion and of the number of judges, by which a calibration finds its labels.
+    pub digest: String,
+    /// Number of judges that were asked.
+    pub asked: u64,
+    /// Number of judges whose answer was in the cache.
+    pub cached: u64,
 }
 
 /// Types of findings that report a budget for tokens, money or time.

@@ -36,6 +36,7 @@ mod fixtures;
 mod forge;
 mod integrity;
 mod isolation;
+mod judge_cache;
 mod listing;
 mod model_traffic;
 mod nearest;
@@ -77,11 +78,14 @@ pub use evidence::{
     digest,
 };
 pub use fault::{CaseFault, FaultAction, FaultKind, FaultOccurrence, FaultReport, Occurrences};
-pub use finding::{BUDGETS, Capture, Claim, Detail, Failure, Finding, Part, Position, ScoreRange, Segment, Status};
+pub use finding::{
+    BUDGETS, Capture, Claim, Detail, Failure, Finding, Judgement, Part, Position, ScoreRange, Segment, Status,
+};
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};
 pub use forge::{Forge, ForgeKind, is_folder};
 pub use integrity::{IntegrityKind, IntegritySign};
 pub use isolation::{GUARANTEES, Isolation, IsolationLayer};
+pub use judge_cache::JudgeCache;
 pub use listing::{CaseResults, LiveTrial, RunResults, RunRow, TrialRow};
 pub use model_traffic::{GatewayMode, ModelTraffic, Spread};
 pub use nearest::nearest;

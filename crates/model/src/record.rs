@@ -392,6 +392,7 @@ impl AuxiliaryUsage {
     /// Combines an amount from both: known only if it is known for each that made requests.
     fn with<T>(self, other: Self, of: fn(&Self) -> Option<T>, plus: impl FnOnce(T, T) -> T) -> Option<T> {
         match (self.requests, other.requests) {
+            (0, 0) => of(&self).or_else(|| of(&other)),
             (_, 0) => of(&self),
             (0, _) => of(&other),
             _ => Some(plus(of(&self)?, of(&other)?)),
@@ -559,5 +560,12 @@ mod tests {
         assert_eq!(sum.tokens.map(|tokens| tokens.total()), Some(15));
         sum += messages;
         assert_eq!(sum.cost_usd, None);
+        let free = AuxiliaryUsage { cost_usd: Some(0.0), ..cached };
+        let mut sum = AuxiliaryUsage::default();
+        sum += free;
+        sum += free;
+        assert_eq!((sum.cached, sum.cost_usd), (6, Some(0.0)), "answers from the cache cost nothing");
+        sum += messages;
+        assert_eq!(sum.cost_usd, Some(0.5));
     }
 }

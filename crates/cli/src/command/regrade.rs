@@ -116,7 +116,8 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     let ended = execute(info.jobs, recorder, (reporters, hash), |controls, listener| {
         runner::regrade(regrade, host, info, controls, listener, archive)
     })?;
-    for warning in warnings.take() {
+    let cache_problem = resolved.run.judge.store.as_ref().and_then(|store| store.problem());
+    for warning in warnings.take().into_iter().chain(cache_problem) {
         terminal.err(&format!("warning: {warning}\n"));
     }
     conclude(&args.gates, ended, terminal)

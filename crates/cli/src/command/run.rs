@@ -145,7 +145,8 @@ pub fn run_prepared(
     })?;
     drop(lock);
     cleaner.report(terminal);
-    for warning in warnings.take() {
+    let cache_problem = resolved.run.judge.store.as_ref().and_then(|store| store.problem());
+    for warning in warnings.take().into_iter().chain(cache_problem) {
         terminal.err(&format!("warning: {warning}\n"));
     }
     if let Some(note) = prices::note(&resolved.run.providers) {

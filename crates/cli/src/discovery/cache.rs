@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::project::ProjectContext;
+use crate::project::{ProjectContext, create_state_folder};
 
 /// File name in the state folder.
 const FILE: &str = "agent-profile.json";
@@ -81,11 +81,7 @@ impl Cache {
         entries.insert(0, Entry { key, found_at: Timestamp::now(), profile: profile.clone() });
         entries.truncate(MOST);
         let folder = self.file.parent().map_or_else(|| PathBuf::from("."), PathBuf::from);
-        let is_new = !folder.exists();
-        std::fs::create_dir_all(&folder)?;
-        if is_new {
-            std::fs::write(folder.join(".gitignore"), "*\n")?;
-        }
+        create_state_folder(&folder)?;
         // Another command may be reading the file at the same time.
         let written = tempfile::NamedTempFile::new_in(&folder)?;
         serde_json::to_writer(&written, &self.content)?;

@@ -440,10 +440,15 @@ pub static SETTINGS: [Setting; 54] = [
         .key("judge.judges", |used| project(&used.project().judge.judges))
         .default("1")
         .applies(Applies::UnderCase),
-    Setting::new("judge_cache", "Share judgements between trials with the same question and answer", |used| {
-        json!(used.run.judge.cache)
-    })
-    .flag("--judge-cache", |args| args.judging.judge_cache),
+    Setting::new(
+        "judge_cache",
+        "Judgements of earlier runs: use (`auto`), ignore (`off`), replace (`refresh`), or use in all trials (`share`)",
+        |used| json!(used.run.judge.cache.name()),
+    )
+    .flag("--judge-cache", |args| args.judging.judge_cache.is_some())
+    .variables(&["TRIALRUN_JUDGE_CACHE"], |args, text| put(&mut args.judging.judge_cache, text.parse()))
+    .key("judge.cache", |used| project(&used.project().judge.cache))
+    .default("auto"),
     Setting::new("skills_dir", "Folder with the skills", |used| used.shown(&used.project().skills_dir))
         .key("skills_dir", |used| used.moved(Some(&used.project().skills_dir), "skills"))
         .default("skills"),
@@ -506,89 +511,4 @@ fn project_formats(of: &Project) -> Option<Layer> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-    use crate::args::Args;
-    use crate::global::{Color, Global};
-    use crate::project::ProjectContext;
-    use crate::settings::Resolved;
-
-    fn run_command() -> clap::Command {
-        let mut definition = Args::definition();
-        definition.build();
-        definition.find_subcommand("run").unwrap().clone()
-    }
-
-    #[test]
-    fn every_setting_option_exists_on_run_and_every_run_option_has_help() {
-        let run = run_command();
-        for setting in &SETTINGS {
-            assert!(setting.flag.is_none() || run.get_arguments().any(|arg| setting.is_of(arg)), "{}", setting.name);
-        }
-        for arg in run.get_arguments() {
-            assert!(arg.get_help().is_some(), "{}", arg.get_id());
-        }
-    }
-
-    #[test]
-    fn every_setting_key_exists_in_the_configuration() {
-        let schema = suite::config_schema();
-        let keys = |section: &str| {
-            let section = if section.is_empty() { &schema } else { &schema["definitions"][section] };
-            section["properties"].as_object().unwrap()
-        };
-        for key in SETTINGS.iter().filter_map(|setting| setting.key) {
-            let (section, key) = key.split_once('.').unwrap_or(("", key));
-            assert!(keys(section).contains_key(key), "{section}.{key}");
-        }
-        // Other names of these keys, and of keys of other sections.
-        let others = ["runtime", "parallelism", "reruns", "sandbox", "defaultTimeout", "default_timeout", "retries"];
-        let in_table = |key: &String| {
-            SETTINGS
-                .iter()
-                .filter_map(|setting| setting.key)
-                .any(|known| known.split_once('.').is_some_and(|(_, known)| model::decode::snake_case(key) == known))
-        };
-        for key in keys("defaults").keys().chain(keys("eval").keys()).chain(keys("judge").keys()) {
-            let is_secret = ["api_key", "apiKey", "temperature"].contains(&key.as_str());
-            assert!(is_secret || others.contains(&key.as_str()) || in_table(key), "{key}");
-        }
-    }
-
-    #[test]
-    fn every_name_and_variable_belongs_to_one_setting() {
-        let names: BTreeSet<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
-        assert_eq!(names.len(), SETTINGS.len());
-        for (index, setting) in SETTINGS.iter().enumerate() {
-            for other in SETTINGS[..index].iter().filter(|other| other.flag != setting.flag) {
-                assert!(setting.variables.iter().all(|name| !other.variables.contains(name)), "{}", setting.name);
-            }
-        }
-    }
-
-    #[test]
-    fn documented_defaults_are_the_effective_defaults() {
-        let folder = tempfile::tempdir().unwrap();
-        let global = Global { state: Some(folder.path().to_owned()), color: Color::Never };
-        let context = ProjectContext::find(&global, &[folder.path().display().to_string()]).unwrap();
-        let rows = Resolved::of(&RunArgs::default(), &context).unwrap().rows;
-        let mut compared = 0;
-        for (setting, row) in SETTINGS.iter().zip(&rows).filter(|(_, row)| row.layer == Layer::BuiltIn) {
-            let first = setting.default.split(',').next().unwrap_or_default();
-            let messages = match &row.value {
-                Value::Number(number) if setting.name.contains("_ms") => {
-                    assert_eq!(parse_duration(first).ok(), number.as_u64(), "{}", setting.name);
-                    first.to_owned()
-                }
-                Value::Number(number) if setting.name != "jobs" && !first.is_empty() => number.to_string(),
-                Value::String(text) if setting.name != "judge" && !text.contains('/') => text.clone(),
-                _ => continue,
-            };
-            assert_eq!(messages, first, "{}", setting.name);
-            compared += 1;
-        }
-        assert!(compared >= 12, "{compared}");
-    }
-}
+mod tests;

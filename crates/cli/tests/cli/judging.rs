@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+use crate::shop::Shop;
 use serde_json::{Value, json};
 use testkit::Project;
 
@@ -173,4 +174,42 @@ fn doctor_names_the_providers_and_shows_no_key() {
     assert_eq!((prices("anthropic"), prices("openai")), (1, 1), "{}", ran.out);
     let rows = project.run(&["config", "--json"]).json();
     assert!(rows.to_string().contains("openai:gpt-4.1-mini"), "{rows:#}");
+}
+
+#[test]
+fn judgements_of_earlier_runs_are_used_and_named() {
+    let (project, shop) = (project(&[]).env("OPENAI_API_KEY", "sk-test-0123456789abcdef"), Shop::open());
+    let judge = shop.url("/judge");
+    let run = |arguments: &[&str]| {
+        let all = ["run", "--judge", "openai-chat:judge", "--judge-base-url", &judge, "--report", "json"];
+        let report = project.run(&[&all[..], arguments].concat()).exits(0).json();
+        let trial = report["trials"][0].clone();
+        (trial["findings"][0]["judgement"]["cached"].clone(), trial["judge_usage"]["total"].clone(), trial)
+    };
+    let (cached, tokens, first) = run(&[]);
+    assert_eq!((cached, tokens), (json!(0), json!(240)), "{first:#}");
+    let judgement = &first["findings"][0]["judgement"];
+    assert_eq!((&judgement["judge"], &judgement["asked"]), (&json!("openai-chat:judge"), &json!(1)));
+    let (cached, tokens, second) = run(&[]);
+    assert_eq!((cached, tokens), (json!(1), Value::Null), "{second:#}");
+    assert_eq!((&second["judge_cost_usd"], &second["outcome"]), (&json!(0.0), &first["outcome"]));
+    let shown = project.run(&["show", second["id"].as_str().unwrap()]).exits(0).out;
+    assert!(shown.contains("0 requests, $0.0000, 2 cached"), "{shown}");
+    assert!(shown.contains("the judgement is from the cache"), "{shown}");
+    assert_eq!(run(&["--judge-cache", "refresh"]).0, json!(0));
+    assert_eq!(run(&["--judge-cache", "off"]).0, json!(0));
+    assert_eq!(run(&["--trials", "2"]).0, json!(1));
+    let regraded = project.run(&["regrade", "latest", "--report", "json"]).exits(0).json();
+    assert_eq!(regraded["trials"][1]["findings"][0]["judgement"]["cached"], 1, "{regraded:#}");
+    let wrong = project.run(&["run", "--judge-cache", "fresh"]).exits(2);
+    assert!(wrong.err.contains("did you mean `refresh`"), "{}", wrong.err);
+}
+
+#[test]
+fn a_cache_that_cannot_be_used_is_reported_and_the_run_continues() {
+    let (project, shop) = (project(&[]).env("OPENAI_API_KEY", "sk-test-0123456789abcdef"), Shop::open());
+    project.write(".trialrun/judgements.db", "notes");
+    let judge = shop.url("/judge");
+    let ran = project.run(&["run", "--judge", "openai-chat:judge", "--judge-base-url", &judge]).exits(0);
+    assert!(ran.err.contains("warning: judgements are not cached:"), "{}", ran.err);
 }

@@ -1,5 +1,6 @@
 //! Strict parser for judge answers: an answer that does not have the requested form is rejected.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::question::{Criterion, Form, Question, Quoted};
@@ -10,14 +11,14 @@ const MAX_TEXT_CHARS: usize = 600;
 const MAX_CLAIMS: usize = 200;
 
 /// Answer of one judge to a question.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Answer {
     /// One mark for each criterion in their order, or one for each claim.
     pub marks: Vec<CriterionMark>,
 }
 
 /// Judgement on one criterion or claim.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CriterionMark {
     /// The claim in the judge's words. Empty for a criterion.
     pub claim: String,
@@ -34,7 +35,8 @@ pub(crate) struct CriterionMark {
 }
 
 /// Relation of a claim to the reference text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum ClaimStatus {
     /// The reference text states it.
     Consistent,
@@ -115,6 +117,30 @@ impl Answer {
             _ => marks(question, rows)?,
         };
         Ok(Self { marks })
+    }
+
+    /// Returns `true` if it has the form of an answer to `question`. Quotes are not looked up: this was done before the
+    /// answer was stored.
+    pub fn fits(&self, question: &Question) -> bool {
+        if question.form == Form::Claims {
+            return self.marks.len() <= MAX_CLAIMS && self.marks.iter().all(|mark| mark.status.is_some());
+        }
+        let fits = |mark: &CriterionMark| match question.form.scale() {
+            Some(scale) => mark.score.is_some_and(|score| (1..=scale).contains(&score)),
+            None => mark.score.is_none(),
+        };
+        self.marks.len() == question.criteria.len() && self.marks.iter().all(fits)
+    }
+
+    /// Returns the answer with `mask` applied to all texts.
+    pub fn masked(&self, mask: &dyn Fn(&str) -> String) -> Self {
+        let mut answer = self.clone();
+        for mark in &mut answer.marks {
+            for text in [&mut mark.claim, &mut mark.quote, &mut mark.reasoning] {
+                *text = mask(text);
+            }
+        }
+        answer
     }
 }
 

@@ -6,16 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
 use llm::{FailureKind, Model, ProviderError, StructuredReply, StructuredReplyError, structured_reply};
-use model::AuxiliaryUsage;
 use model::text::one_line;
+use model::{AuxiliaryUsage, Judgement};
 use serde_json::Value;
 
 use super::answer::Answer;
 use super::breaker::Breaker;
 use super::cache::{self, Cache, Key};
 use super::fence::Fence;
+use super::prompt;
 use super::question::Question;
 use super::request::{content, request};
+use crate::check::Check;
 
 /// Number of attempts to get an answer from a judge.
 const TRIES: usize = 2;
@@ -36,6 +38,8 @@ pub struct Judge {
     temperature: Option<f64>,
     /// Removes what the judge must not see.
     withhold: Option<Withhold>,
+    /// Removes secrets from answers before they are stored.
+    mask: Option<Withhold>,
     /// True if the model rejects a temperature.
     rejects_temperature: AtomicBool,
 }
@@ -70,6 +74,7 @@ impl Judge {
             is_script: false,
             temperature: None,
             withhold: None,
+            mask: None,
             rejects_temperature: AtomicBool::new(false),
         }
     }
@@ -92,6 +97,11 @@ impl Judge {
     /// Sends every string as `withhold` returns it. The judge's quotes are searched for in that string.
     pub fn withholding(self, withhold: Withhold) -> Self {
         Self { withhold: Some(withhold), ..self }
+    }
+
+    /// Removes secrets with `mask` from answers that are stored in the cache.
+    pub fn masking(self, mask: Withhold) -> Self {
+        Self { mask: Some(mask), ..self }
     }
 
     /// Sets the breaker, which is shared with the other judges in the run and stops all questions if the model is not
@@ -150,9 +160,10 @@ impl Judge {
     }
 
     async fn vote(&self, question: &Question, judge: usize, is_alone: bool) -> Vote {
-        let key = self.cache.as_ref().map(|(_, series)| cache::key(&self.name, &content(question), series, judge));
-        if let Some(answer) = self.known(key.as_ref()) {
-            return Vote { answer: Ok(answer), took: AuxiliaryUsage { cached: 1, ..AuxiliaryUsage::default() } };
+        let key = self.cache.as_ref().map(|(_, series)| self.key(question, series, judge, is_alone));
+        if let Some(answer) = self.known(key.as_ref(), question) {
+            let took = AuxiliaryUsage { cached: 1, cost_usd: Some(0.0), ..AuxiliaryUsage::default() };
+            return Vote { answer: Ok(answer), took };
         }
         if let Some(reason) = self.breaker.refuses() {
             let stopped = format!("the judge {} is no longer used: {reason}", self.name);
@@ -174,7 +185,7 @@ impl Judge {
             None => self.breaker.answered(),
         }
         if let (Ok(answer), Some(key), Some((cache, _))) = (&answer, key, &self.cache) {
-            cache.put(key, answer.clone());
+            cache.put(key, answer, &|text| self.mask.as_ref().map_or_else(|| text.to_owned(), |mask| mask(text)));
         }
         let stopped = |none: StructuredReplyError| {
             format!("the judge {} did not return a verdict: {}", self.name, one_line(&none.to_string(), MAX_ERROR_LEN))
@@ -182,17 +193,49 @@ impl Judge {
         Vote { answer: answer.map_err(stopped), took }
     }
 
-    fn known(&self, key: Option<&Key>) -> Option<Answer> {
-        self.cache.as_ref()?.0.get(key?)
+    /// Returns the key under which the answer of judge number `judge` is cached: everything that is sent except the
+    /// random parts of a call, and to whom it is sent. Trials of different `series` have different keys.
+    fn key(&self, question: &Question, series: &str, judge: usize, is_alone: bool) -> Key {
+        let address = self.model.address().unwrap_or_default();
+        let temperature = self.usual_temperature(is_alone).map(|temperature| temperature.to_string());
+        let temperature = temperature.as_deref().unwrap_or("default");
+        cache::key([&self.name, address, temperature, &content(question), series, &judge.to_string()])
+    }
+
+    fn known(&self, key: Option<&Key>, question: &Question) -> Option<Answer> {
+        self.cache.as_ref()?.0.get(key?, question)
+    }
+
+    /// Returns the temperature to ask with, unless the model rejects it.
+    fn usual_temperature(&self, is_alone: bool) -> Option<f64> {
+        // At temperature 0, several judges that use the same model would all give the same answer.
+        self.temperature.or(is_alone.then_some(0.0))
+    }
+
+    /// Returns how this judge decided `check`.
+    pub(crate) fn judgement(&self, check: &Check, question: &Question, answers: &JudgeAnswers) -> Judgement {
+        Judgement {
+            judge: self.name.clone(),
+            prompts: prompt::VERSION.to_owned(),
+            question: question.asks(),
+            digest: self.digest(check),
+            asked: answers.asked as u64,
+            cached: answers.took.cached,
+        }
+    }
+
+    /// Returns a digest of the assertion and of the number of judges that decide it.
+    pub(crate) fn digest(&self, check: &Check) -> String {
+        let judges = check.judges().unwrap_or(self.panel);
+        model::digest(format!("{}\0{judges}", check.digest()).bytes())
     }
 
     /// Asks once, with a new fence. This includes another request if the answer cannot be parsed.
     async fn ask(&self, question: &Question, is_alone: bool) -> (Result<Answer, StructuredReplyError>, AuxiliaryUsage) {
         let fence = Fence::around(&question.material);
         let seal = (!self.is_script).then_some(fence.seal.as_str());
-        // At temperature 0, several judges that use the same model would all give the same answer.
-        let usual = is_alone.then_some(0.0);
-        let temperature = self.temperature.or(usual).filter(|_| !self.rejects_temperature.load(Ordering::Relaxed));
+        let is_rejected = self.rejects_temperature.load(Ordering::Relaxed);
+        let temperature = self.usual_temperature(is_alone).filter(|_| !is_rejected);
         let request = request(question, &fence, temperature);
         let valid = |value: &Value| Answer::read(question, seal, value).map(drop);
         let done = structured_reply(&*self.model, &request, &valid).await;

@@ -1,36 +1,94 @@
-//! Cache for judge answers, for one run.
+//! Cache for judge answers: in memory for one run, and in a store that outlasts the run.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use model::JudgeCache;
 use sha2::{Digest, Sha256};
 
 use super::answer::Answer;
+use super::question::Question;
 
-/// Answers by model and question. The cache is in memory and lasts as long as its run.
+/// Store for judgements that outlasts a run. Errors are not reported here: without a stored judgement, the judge is
+/// asked.
+pub trait JudgementStore: fmt::Debug + Send + Sync {
+    /// Returns the judgement stored under `key`.
+    fn get(&self, key: &str) -> Option<String>;
+
+    /// Stores a judgement, and replaces the one with the same key.
+    fn put(&self, key: &str, judgement: &str);
+
+    /// Returns the reason why judgements could not be read or stored, if there is one.
+    fn problem(&self) -> Option<String>;
+}
+
+/// Valid answers of judges by everything that they depend on.
 #[derive(Debug, Default)]
-pub struct Cache(Mutex<HashMap<Key, Answer>>);
+pub struct Cache {
+    answers: Mutex<HashMap<Key, Answer>>,
+    store: Option<Arc<dyn JudgementStore>>,
+    mode: JudgeCache,
+}
 
 /// Hash of everything that an answer depends on.
 pub(super) type Key = [u8; 32];
 
 impl Cache {
-    pub(super) fn get(&self, key: &Key) -> Option<Answer> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    /// Creates a cache that also uses `store`, as `mode` says.
+    pub fn new(store: Option<Arc<dyn JudgementStore>>, mode: JudgeCache) -> Self {
+        Self { answers: Mutex::default(), store: store.filter(|_| mode != JudgeCache::Off), mode }
     }
 
-    pub(super) fn put(&self, key: Key, answer: Answer) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, answer);
+    /// Returns the answer to `question` that is stored under `key`. A stored answer that does not fit the question
+    /// counts as absent.
+    pub(super) fn get(&self, key: &Key, question: &Question) -> Option<Answer> {
+        if self.mode == JudgeCache::Off {
+            return None;
+        }
+        let known = self.answers.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        known.or_else(|| {
+            let store = self.store.as_ref().filter(|_| self.mode != JudgeCache::Refresh)?;
+            let answer: Answer = serde_json::from_str(&store.get(&hex(key))?).ok()?;
+            answer.fits(question).then_some(answer)
+        })
+    }
+
+    /// Stores a valid answer. `mask` removes secrets from its texts before it leaves the process. Verdicts depend on
+    /// marks and scores only, so masking does not change them.
+    pub(super) fn put(&self, key: Key, answer: &Answer, mask: &dyn Fn(&str) -> String) {
+        if self.mode == JudgeCache::Off {
+            return;
+        }
+        if let Some(store) = &self.store
+            && let Ok(text) = serde_json::to_string(&answer.masked(mask))
+        {
+            store.put(&hex(&key), &text);
+        }
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).insert(key, answer.clone());
     }
 }
 
-/// Returns the key of the question `content` to `model` as judge number `judge`. `series` separates trials that must
-/// be judged independently.
-pub(super) fn key(model: &str, content: &str, series: &str, judge: usize) -> Key {
+fn hex(key: &Key) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns the key of an answer that depends on `parts`.
+pub(super) fn key<'p>(parts: impl IntoIterator<Item = &'p str>) -> Key {
     let mut hash = Sha256::new();
-    for part in [model, content, series, &judge.to_string()] {
+    for part in parts {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
     hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_depend_on_where_a_part_ends() {
+        assert_ne!(key(["ab", "c"]), key(["a", "bc"]));
+    }
 }

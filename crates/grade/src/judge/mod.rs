@@ -32,7 +32,7 @@ use model::{Evidence, Need};
 
 pub use self::ask::{Judge, Withhold};
 pub use self::breaker::Breaker;
-pub use self::cache::Cache;
+pub use self::cache::{Cache, JudgementStore};
 pub use self::choice::{DEFAULT_JUDGES, DefaultJudge, default_judge, named_judge};
 
 pub(crate) use self::answer::{Answer, ClaimStatus, CriterionMark};

@@ -16,6 +16,16 @@ pub(crate) struct Question {
     pub material: Material,
 }
 
+impl Question {
+    /// Returns the part that the user wrote: the text after the first paragraph of the task, which is a prompt, and the
+    /// criteria.
+    pub fn asks(&self) -> String {
+        let own = self.task.split_once("\n\n").map(|(_, own)| own);
+        let criteria = self.criteria.iter().map(|criterion| criterion.text.as_str());
+        own.into_iter().chain(criteria).collect::<Vec<_>>().join("\n")
+    }
+}
+
 /// Form of the answer to each criterion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {

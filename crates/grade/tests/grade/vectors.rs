@@ -188,6 +188,7 @@ fn weighted_vectors() -> Vec<(String, Value, Value)> {
         implicit: false,
         masked: None,
         latency_ms: None,
+        judgement: None,
         judged: false,
         key: None,
         dimension: None,

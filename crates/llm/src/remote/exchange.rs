@@ -35,6 +35,11 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
+    /// Returns the address to which requests are sent.
+    pub(super) fn address(&self) -> &str {
+        self.url.as_str()
+    }
+
     pub(super) fn new(
         client: Client,
         url: Url,

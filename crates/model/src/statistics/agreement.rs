@@ -19,6 +19,15 @@ pub struct Agreement {
     pub both_fail: u64,
 }
 
+impl std::ops::AddAssign for Agreement {
+    fn add_assign(&mut self, other: Self) {
+        self.both_pass += other.both_pass;
+        self.judge_fails += other.judge_fails;
+        self.judge_passes += other.judge_passes;
+        self.both_fail += other.both_fail;
+    }
+}
+
 impl Agreement {
     /// Counts pairs of verdicts: first the human's, then the judge's.
     pub fn of(verdicts: impl IntoIterator<Item = (bool, bool)>) -> Self {

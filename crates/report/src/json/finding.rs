@@ -27,6 +27,7 @@ impl Serialize for FindingFields<'_> {
         fields.serialize_entry("evidence", &finding.evidence)?;
         fields.serialize_entry("error", &finding.error)?;
         fields.serialize_entry("latency_ms", &finding.latency_ms)?;
+        fields.serialize_entry("judgement", &finding.judgement)?;
         fields.serialize_entry("captures", &finding.captures)?;
         fields.serialize_entry("source", &finding.source)?;
         fields.serialize_entry("at", &finding.at)?;

@@ -87,6 +87,7 @@ pub(crate) fn finding(finding: &Finding, counts: bool, paint: &Paint) -> String 
     note("actual", finding.actual.as_deref().unwrap_or(""));
     note("error", finding.error.as_deref().filter(|error| *error != finding.reason).unwrap_or(""));
     note("evidence", &finding.evidence.join("\n"));
+    note("cached", &cached(finding).unwrap_or_default());
     // Names are padded to one width to align the expected and the actual value.
     let width = notes.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
 
@@ -109,6 +110,15 @@ pub(crate) fn finding(finding: &Finding, counts: bool, paint: &Paint) -> String 
     let mut text = renderer(&paint.style).render(&[group]).trim_end().to_owned();
     text.push('\n');
     text
+}
+
+/// Returns how many answers of judges are from the cache, if any is.
+fn cached(finding: &Finding) -> Option<String> {
+    let judgement = finding.judgement.as_ref().filter(|judgement| judgement.cached > 0)?;
+    Some(match judgement.asked {
+        1 => "the judgement is from the cache".to_owned(),
+        asked => format!("{} of {asked} judgements are from the cache", judgement.cached),
+    })
 }
 
 /// Returns the user's line with the location underlined, without a label.

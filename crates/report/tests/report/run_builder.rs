@@ -288,6 +288,7 @@ pub fn met(id: &str, kind: &str, reason: &str) -> Finding {
         implicit: false,
         masked: None,
         latency_ms: None,
+        judgement: None,
         judged: false,
         key: None,
         dimension: None,

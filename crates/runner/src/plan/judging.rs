@@ -10,7 +10,7 @@ use grade::judge::{DEFAULT_JUDGES, default_judge, named_judge};
 use grade::{Assertion, Breaker, Cache, Check, Judge};
 use llm::Script;
 use mask::Mask;
-use model::{Diagnostic, SimulatedUser};
+use model::{Diagnostic, JudgeCache, SimulatedUser};
 
 use super::request::{PlanRequest, ReadScript};
 use super::settings::Settings;
@@ -61,7 +61,7 @@ impl Judging {
         Self {
             judge,
             asked,
-            cache: Arc::default(),
+            cache: Arc::new(Cache::new(request.settings.judge.store.clone(), request.settings.judge.cache)),
             breaker: Arc::default(),
             users,
             read_script: Arc::clone(&request.read_script),
@@ -159,17 +159,24 @@ impl Judging {
                 let model = open(settings, &chosen.name).map_err(|error| error.to_string())?;
                 // Each attempt at each trial is judged separately, so that the variance of judges is visible, and the
                 // verdicts of two cases with the same question do not depend on each other.
-                // The recording of a trial contains all its judgements.
-                let is_shared = settings.judge.cache && tape.is_none();
-                let series = if is_shared { String::new() } else { format!("{}!{attempt}", planned.id) };
-                let model = RecordedModel::wrap(model, tape, Sender::Judge);
-                let judge = Judge::new(&*chosen.name, model).cached(Arc::clone(&self.cache), series);
+                let series = match settings.judge.cache {
+                    JudgeCache::Share => String::new(),
+                    _ => format!("{}!{attempt}", planned.id),
+                };
+                // The recording of a trial contains all its judgements, so none of them comes from the cache.
+                let cache = tape.is_none().then(|| Arc::clone(&self.cache));
+                let judge = Judge::new(&*chosen.name, RecordedModel::wrap(model, tape, Sender::Judge));
+                let judge = match cache {
+                    Some(cache) => judge.cached(cache, series),
+                    None => judge,
+                };
                 judge.with_breaker(Arc::clone(&self.breaker))
             }
         };
         // Grading needs the unmasked text, but the user's secrets must not be sent to the judge's provider.
-        let mask = Arc::clone(mask);
-        let judge = judge.withholding(Box::new(move |text| mask.without_values(text).into_owned()));
+        let (withheld, mask) = (Arc::clone(mask), Arc::clone(mask));
+        let judge = judge.withholding(Box::new(move |text| withheld.without_values(text).into_owned()));
+        let judge = judge.masking(Box::new(move |text| mask.text(text).into_owned()));
         Ok(judge.panel(settings.judge.judges).temperature(settings.judge.temperature))
     }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use agent::{self, Agent, Configured};
 use cassette::Recording;
-use grade::judge::default_judge;
+use grade::judge::{JudgementStore, default_judge};
 use mask::secret::Secrets;
 use model::{
-    Budgets, Canaries, Case, CassetteMode, Excerpt, GatewayMode, NetworkPolicy, OnBudget, PermissionMode, RemoteMode,
+    Budgets, Canaries, Case, CassetteMode, Excerpt, GatewayMode, JudgeCache, NetworkPolicy, OnBudget, PermissionMode,
+    RemoteMode,
 };
 
 use super::trial::SCRIPTED;
@@ -140,8 +141,10 @@ pub struct JudgeSettings {
     pub judges: usize,
     /// Temperature of the judge; the default if unset.
     pub temperature: Option<f64>,
-    /// True to share answers to the same question between repeated trials.
-    pub cache: bool,
+    /// Use of the judgements of earlier runs.
+    pub cache: JudgeCache,
+    /// Judgements of earlier runs.
+    pub store: Option<Arc<dyn JudgementStore>>,
 }
 
 /// The sandboxes in which agents work.
@@ -265,7 +268,16 @@ impl Default for LimitSettings {
 
 impl Default for JudgeSettings {
     fn default() -> Self {
-        Self { model: None, source: None, base_url: None, missing: None, judges: 1, temperature: None, cache: false }
+        Self {
+            model: None,
+            source: None,
+            base_url: None,
+            missing: None,
+            judges: 1,
+            temperature: None,
+            cache: JudgeCache::default(),
+            store: None,
+        }
     }
 }
 

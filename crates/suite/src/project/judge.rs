@@ -1,7 +1,7 @@
 //! `judge` and `llm`: the model that judges.
 
 use model::decode::{Fields, Problems};
-use model::{Diagnostic, Node, NodeKind};
+use model::{Diagnostic, JudgeCache, Node, NodeKind};
 
 use super::environment::{Missing, take_below};
 use super::{Setting, fraction, setting, text, whole};
@@ -17,6 +17,8 @@ pub struct Judge {
     pub api_key: Option<Setting<String>>,
     /// Number of judges for each verdict.
     pub judges: Option<Setting<u64>>,
+    /// Use of the judgements of earlier runs.
+    pub cache: Option<Setting<JudgeCache>>,
     /// Sampling temperature, from 0.
     pub temperature: Option<Setting<f64>>,
     /// References to the environment that could not be resolved, which are errors if a judge is used.
@@ -41,6 +43,7 @@ impl Judge {
             base_url: above.base_url.or(lower(below.base_url)),
             api_key: above.api_key.or(lower(below.api_key)),
             judges: above.judges,
+            cache: above.cache,
             temperature: above.temperature.or(below.temperature),
             missing: unset,
         }
@@ -56,7 +59,9 @@ fn of_judge(node: &Node, problems: &mut Problems) -> Judge {
     let mut fields = fields.in_either_case();
     let model = text(&mut fields, "model", problems);
     let judges = whole(&mut fields, "judges", 1, problems);
-    let judge = Judge { model, judges, ..rest(&mut fields, problems) };
+    let cache = fields.choice("cache", &JudgeCache::ALL, problems);
+    let cache = setting(cache, "cache", &mut fields);
+    let judge = Judge { model, judges, cache, ..rest(&mut fields, problems) };
     fields.finish(problems);
     judge
 }

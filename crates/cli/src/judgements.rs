@@ -1,0 +1,85 @@
+//! Judgements of earlier runs, in the state folder of the project.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use grade::judge::JudgementStore;
+use jiff::{SignedDuration, Timestamp};
+use store::{Judgements, StoreError};
+
+use crate::project::create_state_folder;
+
+/// File name in the state folder.
+const FILE: &str = "judgements.db";
+
+/// Maximum age in days of a judgement, because a vendor may change the model behind a name.
+const MAX_AGE_DAYS: i64 = 30;
+
+/// Judgements in the state folder. The file is opened when a judge is asked for the first time.
+pub struct StateJudgements {
+    folder: PathBuf,
+    state: Mutex<State>,
+}
+
+enum State {
+    Closed,
+    Open(Judgements),
+    /// The file cannot be used, for this reason.
+    Failed(String),
+}
+
+impl StateJudgements {
+    /// Uses the state folder `folder`.
+    pub fn in_folder(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), state: Mutex::new(State::Closed) }
+    }
+
+    fn opened(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*state, State::Closed) {
+            let since = Timestamp::now() - SignedDuration::from_hours(24 * MAX_AGE_DAYS);
+            let created = create_state_folder(&self.folder).map_err(|error| error.to_string());
+            let opened = created
+                .and_then(|()| Judgements::open(&self.folder.join(FILE), since).map_err(|error| error.to_string()));
+            *state = opened.map_or_else(State::Failed, State::Open);
+        }
+        state
+    }
+
+    /// Uses the file with `access`. After an error, it is not used again.
+    fn with<T>(&self, access: impl FnOnce(&Judgements) -> Result<T, StoreError>) -> Option<T> {
+        let mut state = self.opened();
+        let State::Open(judgements) = &*state else { return None };
+        match access(judgements) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                *state = State::Failed(error.to_string());
+                None
+            }
+        }
+    }
+}
+
+impl JudgementStore for StateJudgements {
+    fn get(&self, key: &str) -> Option<String> {
+        self.with(|judgements| judgements.get(key)).flatten()
+    }
+
+    fn put(&self, key: &str, judgement: &str) {
+        self.with(|judgements| judgements.put(key, judgement, Timestamp::now()));
+    }
+
+    fn problem(&self) -> Option<String> {
+        match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Failed(reason) => Some(format!("judgements are not cached: {reason}")),
+            State::Closed | State::Open(_) => None,
+        }
+    }
+}
+
+impl fmt::Debug for StateJudgements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StateJudgements").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}

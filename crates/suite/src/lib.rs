@@ -45,7 +45,7 @@ mod table;
 
 pub use document::read_document;
 pub use fixture_settings::FixtureSettings;
-pub use format::{WARN_TURNS, design_warnings};
+pub use format::{WARN_TURNS, design_warnings, read_table};
 pub use load::{Loaded, load};
 pub use project::{
     Defaults, Environment, IsolationChoice, Judge, Project, ProjectAgent, ProviderLimits, Reports, SandboxChoice,

@@ -23,6 +23,7 @@ pub use evals::{
     ASSERTION_KEYS, ASSERTION_TYPES, AssertionType, EVALS_FILE, EVALS_NAME, design_warnings,
     is_called_so as is_evals_file,
 };
+pub use rows::read_table;
 pub use scenario::{OPENING, WARN_TURNS, near_miss, run};
 
 /// A format that is recognised by the contents of a file.

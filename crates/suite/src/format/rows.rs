@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::{self, Problems};
-use model::{Case, Diagnostic, Node, NodeKind};
+use model::{Case, Diagnostic, Excerpt, Node, NodeKind, Source};
 use template::{Ambient, Variables, may_be_template};
 
 use super::SuiteFile;
@@ -169,16 +169,10 @@ fn is_map(row: &Node, problems: &mut Problems) -> bool {
 fn of_file(table: &Node, directory: &Path, library: &Library, problems: &mut Problems) -> Option<Vec<Node>> {
     let written = decode::text(table, &format!("`{CASES}`"), problems)?;
     let path = path::resolve(directory, &written);
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_ascii_lowercase();
-    let is_known = matches!(extension.as_str(), "csv" | "tsv" | "jsonl" | "ndjson" | "json" | "yaml" | "yml");
-    if !is_known {
-        problems.push(
-            table
-                .error(format!("`{written}` is not a table in a known format"))
-                .help("the name ends in `.csv`, `.tsv`, `.jsonl`, `.json` or `.yaml`"),
-        );
+    let Some(format) = TableFormat::from_path(&path) else {
+        problems.push(table.error(format!("`{written}` is not a table in a known format")).help(TABLE_NAMES));
         return None;
-    }
+    };
     let source = match document::open(&path, &library.shown(&path)) {
         Ok(source) => source,
         Err(problem) => {
@@ -187,23 +181,63 @@ fn of_file(table: &Node, directory: &Path, library: &Library, problems: &mut Pro
             return None;
         }
     };
-    let before = problems.len();
-    let rows = match extension.as_str() {
-        "csv" => document::read_csv(&source, b',', problems),
-        "tsv" => document::read_csv(&source, b'\t', problems),
-        "jsonl" | "ndjson" => document::read_json_lines(&source, problems),
-        _ => {
-            let root = document::read(&source, Language::from_path(&path)?, problems)?;
-            match root.kind {
-                NodeKind::List(items) => items,
-                _ => {
-                    problems.push(root.error(format!("a table is a list of maps, not {}", root.kind_name())));
-                    return None;
+    format.rows(&source, problems)
+}
+
+/// Help for the name of a table.
+const TABLE_NAMES: &str = "the name ends in `.csv`, `.tsv`, `.jsonl`, `.json` or `.yaml`";
+
+/// Format of a table, from the extension of its file.
+#[derive(Clone, Copy)]
+enum TableFormat {
+    Delimited(u8),
+    JsonLines,
+    Document(Language),
+}
+
+impl TableFormat {
+    fn from_path(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "csv" => Some(Self::Delimited(b',')),
+            "tsv" => Some(Self::Delimited(b'\t')),
+            "jsonl" | "ndjson" => Some(Self::JsonLines),
+            _ => Language::from_path(path).map(Self::Document),
+        }
+    }
+
+    /// Returns the rows in `source`, or `None` if there are problems.
+    fn rows(self, source: &Arc<Source>, problems: &mut Problems) -> Option<Vec<Node>> {
+        let before = problems.len();
+        let rows = match self {
+            Self::Delimited(delimiter) => document::read_csv(source, delimiter, problems),
+            Self::JsonLines => document::read_json_lines(source, problems),
+            Self::Document(language) => {
+                let root = document::read(source, language, problems)?;
+                match root.kind {
+                    NodeKind::List(items) => items,
+                    _ => {
+                        problems.push(root.error(format!("a table is a list of maps, not {}", root.kind_name())));
+                        return None;
+                    }
                 }
             }
-        }
-    };
-    (problems.len() == before).then_some(rows)
+        };
+        (problems.len() == before).then_some(rows)
+    }
+}
+
+/// Reads the rows of the table at `path`, which messages call `shown`: CSV, TSV, JSON lines, JSON or YAML.
+///
+/// # Errors
+/// Returns all problems with the file and its syntax.
+pub fn read_table(path: &Path, shown: &str) -> Result<Vec<Node>, Problems> {
+    let format = TableFormat::from_path(path).ok_or_else(|| {
+        let problem = Diagnostic::error("this is not a table in a known format").at(Excerpt::of_file(shown));
+        vec![problem.help(TABLE_NAMES)]
+    })?;
+    let source = document::open(path, shown).map_err(|problem| vec![*problem])?;
+    let mut problems = Problems::new();
+    format.rows(&source, &mut problems).ok_or(problems)
 }
 
 /// Returns the name of a row: the value of the column that names it, as one line.

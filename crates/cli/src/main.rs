@@ -104,6 +104,7 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
         Command::Gen(args) => command::generation::run(&global, &args, terminal),
         Command::Trend(args) => command::trend::run(&global, &args, terminal),
         Command::Compare(args) => command::compare::run(&global, &args, terminal),
+        Command::Calibrate(args) => command::calibrate::run(&global, &args, terminal),
         Command::Cleanup(args) => command::cleanup::run(&global, &args, terminal),
         Command::Regrade(args) => command::regrade::run(&global, &args, terminal),
         Command::Export(args) => command::export::run(&global, &args, terminal),

@@ -179,6 +179,10 @@ pub struct JudgeArgs {
     pub judges: Option<u64>,
     #[arg(long, value_name = "MODE")]
     pub judge_cache: Option<model::JudgeCache>,
+    #[arg(long, value_name = "FILE")]
+    pub judge_calibration: Option<String>,
+    #[arg(long, value_name = "K", value_parser = parse_share)]
+    pub judge_min_kappa: Option<f64>,
 }
 
 /// Conditions for the exit code.

@@ -1,6 +1,7 @@
 //! Settings: the command line overrides the environment, then come the project and the built-in defaults. Each value
 //! records its source. `config` shows exactly the values that a run uses.
 
+pub mod calibration;
 mod configured;
 mod table;
 mod variables;
@@ -267,6 +268,7 @@ fn judge(args: &RunArgs, context: &ProjectContext) -> runner::JudgeSettings {
         judges: typed.judges.and_then(|judges| usize::try_from(judges).ok()).or(count(&project.judges)).unwrap_or(1),
         temperature: own.and_then(|judge| value(&judge.temperature)),
         cache: typed.judge_cache.or(value(&project.cache)).unwrap_or_default(),
+        gate: calibration::gate(args, context).map(Arc::new),
         store: Some(Arc::new(StateJudgements::in_folder(&context.state))),
     }
 }

@@ -38,6 +38,17 @@ pub async fn consult(
             return None;
         }
     };
+    let mut refuse = |open: &OpenQuestion<'_>| match judge.refuses(open.check) {
+        Some(reason) => {
+            findings[open.at] = open.check.finding(Verdict::undecided(reason));
+            false
+        }
+        None => true,
+    };
+    let open: Vec<OpenQuestion<'_>> = open.into_iter().filter(|open| refuse(open)).collect();
+    if open.is_empty() {
+        return None;
+    }
     let mut took = AuxiliaryUsage::default();
     let answers = judge.ask_all(open.iter().map(|open| (&open.question, open.check.judges()))).await;
     for (open, answers) in open.iter().zip(answers) {

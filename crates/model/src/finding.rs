@@ -119,7 +119,7 @@ pub struct Judgement {
     pub prompts: String,
     /// Everything that the user asks the judge.
     pub question: String,
-    /// Digest of the assertion and of the number of judges, by which a calibration finds its labels.
+    /// Digest of the assertion, the number of judges and the temperature, by which a calibration finds its labels.
     pub digest: String,
     /// Number of judges that were asked.
     pub asked: u64,

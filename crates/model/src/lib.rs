@@ -22,6 +22,7 @@
 mod arm;
 mod arm_summary;
 mod budget;
+mod calibration;
 mod canary;
 mod case;
 mod cassette_mode;
@@ -64,6 +65,7 @@ mod usage;
 pub use arm::{Arm, TrialId, WITH_SKILL, WITHOUT_SKILL};
 pub use arm_summary::{ArmDelta, ArmSummary, CaseDelta, CaseEffect, CaseFigures, SuiteDelta, TrialFigures};
 pub use budget::{Budgets, OnBudget, Overrun};
+pub use calibration::{CALIBRATION_SCHEMA, CalibratedQuestion, Calibration, CalibrationGate, Disagreement};
 pub use canary::{Canaries, Canary, CanaryPlace};
 pub use case::{
     Arguments, AssertionScope, AssertionSpec, Case, Code, CodeClaim, LogVars, OutcomeRule, PermissionMode, Quarantine,

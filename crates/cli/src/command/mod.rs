@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod bisect;
+pub mod calibrate;
 pub mod cassettes;
 pub mod check;
 pub mod cleanup;
@@ -83,6 +84,8 @@ pub enum Command {
     /// Compare two runs, or the models, agents or variants of one
     #[command(alias = "diff")]
     Compare(compare::CompareArgs),
+    /// Compare the judge with human labels: agreement, errors, and the pass rate without them
+    Calibrate(calibrate::CalibrateArgs),
     /// Remove the branches and review requests that a run left on remotes
     Cleanup(cleanup::CleanupArgs),
     /// Grade the recorded evidence of a run with the current tests, as a new run

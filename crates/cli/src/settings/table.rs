@@ -4,10 +4,10 @@ use report::telemetry::TRACEPARENT;
 use serde_json::{Value, json};
 use suite::Project;
 
-use super::{Resolution, configured};
+use super::{Resolution, calibration, configured};
 use crate::layer::Layer;
 use crate::project::{STATE, shown};
-use crate::run_args::{RunArgs, Timeout, parse_duration, parse_jobs, parse_judges, parse_positive};
+use crate::run_args::{RunArgs, Timeout, parse_duration, parse_jobs, parse_judges, parse_positive, parse_share};
 
 /// A setting of a run.
 pub struct Setting {
@@ -117,7 +117,7 @@ impl Setting {
 }
 
 /// All settings, in the order in which `config` shows them.
-pub static SETTINGS: [Setting; 54] = [
+pub static SETTINGS: [Setting; 56] = [
     Setting::new("agent", "Agent to run the cases with; can be repeated, one arm per agent", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
@@ -449,6 +449,23 @@ pub static SETTINGS: [Setting; 54] = [
     .variables(&["TRIALRUN_JUDGE_CACHE"], |args, text| put(&mut args.judging.judge_cache, text.parse()))
     .key("judge.cache", |used| project(&used.project().judge.cache))
     .default("auto"),
+    Setting::new(
+        "judge_calibration",
+        "Calibration that the judge needs, otherwise its assertions stay undecided; `\"\"` for none",
+        |used| json!(used.run.judge.gate.as_ref().map(|gate| &gate.file)),
+    )
+    .flag("--judge-calibration", |args| args.judging.judge_calibration.is_some())
+    .variables(&["TRIALRUN_JUDGE_CALIBRATION"], |args, text| {
+        put(&mut args.judging.judge_calibration, Ok(text.to_owned()))
+    })
+    .key("judge.calibration", |used| project(&used.project().judge.calibration)),
+    Setting::new("judge_min_kappa", "Minimum of the lower limit of κ in the calibration", |used| {
+        json!(calibration::min_kappa(used.args, used.context))
+    })
+    .flag("--judge-min-kappa", |args| args.judging.judge_min_kappa.is_some())
+    .variables(&["TRIALRUN_JUDGE_MIN_KAPPA"], |args, text| put(&mut args.judging.judge_min_kappa, parse_share(text)))
+    .key("judge.min_kappa", |used| project(&used.project().judge.min_kappa))
+    .default("0.4"),
     Setting::new("skills_dir", "Folder with the skills", |used| used.shown(&used.project().skills_dir))
         .key("skills_dir", |used| used.moved(Some(&used.project().skills_dir), "skills"))
         .default("skills"),

@@ -5,6 +5,7 @@
 mod action;
 mod audit;
 mod bot;
+mod calibrate;
 mod canaries;
 mod canary_tokens;
 mod cassettes;

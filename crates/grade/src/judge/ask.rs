@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::future::join_all;
 use llm::{FailureKind, Model, ProviderError, StructuredReply, StructuredReplyError, structured_reply};
 use model::text::one_line;
-use model::{AuxiliaryUsage, Judgement};
+use model::{AuxiliaryUsage, CalibrationGate, Judgement};
 use serde_json::Value;
 
 use super::answer::Answer;
@@ -40,6 +40,7 @@ pub struct Judge {
     withhold: Option<Withhold>,
     /// Removes secrets from answers before they are stored.
     mask: Option<Withhold>,
+    gate: Option<Arc<CalibrationGate>>,
     /// True if the model rejects a temperature.
     rejects_temperature: AtomicBool,
 }
@@ -75,6 +76,7 @@ impl Judge {
             temperature: None,
             withhold: None,
             mask: None,
+            gate: None,
             rejects_temperature: AtomicBool::new(false),
         }
     }
@@ -102,6 +104,11 @@ impl Judge {
     /// Removes secrets with `mask` from answers that are stored in the cache.
     pub fn masking(self, mask: Withhold) -> Self {
         Self { mask: Some(mask), ..self }
+    }
+
+    /// Lets the judge decide only assertions for which it is calibrated.
+    pub fn gated(self, gate: Option<Arc<CalibrationGate>>) -> Self {
+        Self { gate, ..self }
     }
 
     /// Sets the breaker, which is shared with the other judges in the run and stops all questions if the model is not
@@ -224,10 +231,16 @@ impl Judge {
         }
     }
 
-    /// Returns a digest of the assertion and of the number of judges that decide it.
+    /// Returns the reason why the judge may not decide `check`, if there is one.
+    pub(crate) fn refuses(&self, check: &Check) -> Option<String> {
+        self.gate.as_ref()?.refuses_question(&self.digest(check))
+    }
+
+    /// Returns a digest of the assertion, of the number of judges that decide it, and of their temperature.
     pub(crate) fn digest(&self, check: &Check) -> String {
         let judges = check.judges().unwrap_or(self.panel);
-        model::digest(format!("{}\0{judges}", check.digest()).bytes())
+        let temperature = self.usual_temperature(judges == 1);
+        model::digest(format!("{}\0{judges}\0{temperature:?}", check.digest()).bytes())
     }
 
     /// Asks once, with a new fence. This includes another request if the answer cannot be parsed.

@@ -35,6 +35,9 @@ pub use self::breaker::Breaker;
 pub use self::cache::{Cache, JudgementStore};
 pub use self::choice::{DEFAULT_JUDGES, DefaultJudge, default_judge, named_judge};
 
+/// Version of the prompts for judges.
+pub use self::prompt::VERSION as PROMPTS_VERSION;
+
 pub(crate) use self::answer::{Answer, ClaimStatus, CriterionMark};
 pub(crate) use self::ask::JudgeAnswers;
 pub(crate) use self::material::Material;

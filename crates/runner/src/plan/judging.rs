@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cassette::{Sender, Tape};
-use grade::judge::{DEFAULT_JUDGES, default_judge, named_judge};
+use grade::judge::{DEFAULT_JUDGES, PROMPTS_VERSION, default_judge, named_judge};
 use grade::{Assertion, Breaker, Cache, Check, Judge};
 use llm::Script;
 use mask::Mask;
@@ -20,6 +20,8 @@ use crate::recorded_model::RecordedModel;
 /// The judge of a run, or the reason why it has none.
 pub struct Judging {
     judge: Result<JudgeModel, String>,
+    /// Reason why the judge may not decide any assertion, although it may play users.
+    refusal: Option<String>,
     asked: usize,
     cache: Arc<Cache>,
     breaker: Arc<Breaker>,
@@ -49,7 +51,11 @@ impl Judging {
         let known = problems.len();
         let judge = judge_model(request, problems);
         let is_refused = problems[known..].iter().any(Diagnostic::is_error);
-        if let (Err(reason), 1.., false) = (&judge, asked, is_refused) {
+        let refusal = judge
+            .as_ref()
+            .ok()
+            .and_then(|judge| request.settings.judge.gate.as_ref()?.refuses_judge(&judge.name, PROMPTS_VERSION));
+        if let (Some(reason), 1.., false) = (judge.as_ref().err().or(refusal.as_ref()), asked, is_refused) {
             problems.push(undecided(asked, reason, trials));
         }
         let mut users = BTreeMap::new();
@@ -60,6 +66,7 @@ impl Judging {
         }
         Self {
             judge,
+            refusal,
             asked,
             cache: Arc::new(Cache::new(request.settings.judge.store.clone(), request.settings.judge.cache)),
             breaker: Arc::default(),
@@ -151,6 +158,9 @@ impl Judging {
         tape: Option<&Arc<Tape>>,
     ) -> Result<Judge, String> {
         let chosen = self.judge.as_ref().map_err(Clone::clone)?;
+        if let Some(reason) = &self.refusal {
+            return Err(reason.clone());
+        }
         let judge = match &chosen.script {
             Some(script) => {
                 Judge::new(&*chosen.name, Arc::new(script.play(llm::ScriptContext::default()))).of_a_script()
@@ -177,6 +187,7 @@ impl Judging {
         let (withheld, mask) = (Arc::clone(mask), Arc::clone(mask));
         let judge = judge.withholding(Box::new(move |text| withheld.without_values(text).into_owned()));
         let judge = judge.masking(Box::new(move |text| mask.text(text).into_owned()));
+        let judge = judge.gated(settings.judge.gate.clone());
         Ok(judge.panel(settings.judge.judges).temperature(settings.judge.temperature))
     }
 }

@@ -9,8 +9,8 @@ use cassette::Recording;
 use grade::judge::{JudgementStore, default_judge};
 use mask::secret::Secrets;
 use model::{
-    Budgets, Canaries, Case, CassetteMode, Excerpt, GatewayMode, JudgeCache, NetworkPolicy, OnBudget, PermissionMode,
-    RemoteMode,
+    Budgets, CalibrationGate, Canaries, Case, CassetteMode, Excerpt, GatewayMode, JudgeCache, NetworkPolicy, OnBudget,
+    PermissionMode, RemoteMode,
 };
 
 use super::trial::SCRIPTED;
@@ -145,6 +145,8 @@ pub struct JudgeSettings {
     pub cache: JudgeCache,
     /// Judgements of earlier runs.
     pub store: Option<Arc<dyn JudgementStore>>,
+    /// Condition under which the judge may decide.
+    pub gate: Option<Arc<CalibrationGate>>,
 }
 
 /// The sandboxes in which agents work.
@@ -277,6 +279,7 @@ impl Default for JudgeSettings {
             temperature: None,
             cache: JudgeCache::default(),
             store: None,
+            gate: None,
         }
     }
 }

@@ -19,6 +19,10 @@ pub struct Judge {
     pub judges: Option<Setting<u64>>,
     /// Use of the judgements of earlier runs.
     pub cache: Option<Setting<JudgeCache>>,
+    /// File with the calibration of the judge, relative to the project's folder.
+    pub calibration: Option<Setting<String>>,
+    /// Minimum of the lower limit of κ in the calibration.
+    pub min_kappa: Option<Setting<f64>>,
     /// Sampling temperature, from 0.
     pub temperature: Option<Setting<f64>>,
     /// References to the environment that could not be resolved, which are errors if a judge is used.
@@ -44,6 +48,8 @@ impl Judge {
             api_key: above.api_key.or(lower(below.api_key)),
             judges: above.judges,
             cache: above.cache,
+            calibration: above.calibration,
+            min_kappa: above.min_kappa,
             temperature: above.temperature.or(below.temperature),
             missing: unset,
         }
@@ -61,7 +67,9 @@ fn of_judge(node: &Node, problems: &mut Problems) -> Judge {
     let judges = whole(&mut fields, "judges", 1, problems);
     let cache = fields.choice("cache", &JudgeCache::ALL, problems);
     let cache = setting(cache, "cache", &mut fields);
-    let judge = Judge { model, judges, cache, ..rest(&mut fields, problems) };
+    let calibration = text(&mut fields, "calibration", problems);
+    let min_kappa = fraction(&mut fields, "min_kappa", 1, problems);
+    let judge = Judge { model, judges, cache, calibration, min_kappa, ..rest(&mut fields, problems) };
     fields.finish(problems);
     judge
 }

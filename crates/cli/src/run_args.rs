@@ -177,6 +177,8 @@ pub struct JudgeArgs {
     pub judge_base_url: Option<String>,
     #[arg(long, value_name = "N", value_parser = parse_judges)]
     pub judges: Option<u64>,
+    #[arg(long)]
+    pub judge_batch: bool,
     #[arg(long, value_name = "MODE")]
     pub judge_cache: Option<model::JudgeCache>,
     #[arg(long, value_name = "FILE")]

@@ -174,9 +174,9 @@ mod tests {
         let text = calibration(&judged, &style());
         for part in [
             "a:b: 82 labels",
-            "agreement  85 %",
+            "agreement  85%",
             "70 of 82",
-            "κ          0.70 (0.5",
+            "κ          0.71 (0.5",
             "40 of 42 labelled met",
             "30 of 40 labelled unmet",
             "150 of 200 judged assertions",

@@ -244,7 +244,16 @@ fn judges_then(args: &mut RunArgs, resolved: &Resolved, then: &RunInfo) -> bool 
 
 fn info(args: &RegradeArgs, resolved: &Resolved, regrade: &Regrade, then: &RunInfo) -> RunInfo {
     let mut settings = then.settings.clone();
-    let own = ["judge", "judge_base_url", "judges", "judge_cache", "judge_calibration", "judge_min_kappa", TRACEPARENT];
+    let own = [
+        "judge",
+        "judge_base_url",
+        "judges",
+        "judge_batch",
+        "judge_cache",
+        "judge_calibration",
+        "judge_min_kappa",
+        TRACEPARENT,
+    ];
     for row in resolved.rows.iter().filter(|row| own.contains(&row.name)) {
         settings.insert(row.name.to_owned(), row.value.clone());
     }

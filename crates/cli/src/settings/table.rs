@@ -117,7 +117,7 @@ impl Setting {
 }
 
 /// All settings, in the order in which `config` shows them.
-pub static SETTINGS: [Setting; 56] = [
+pub static SETTINGS: [Setting; 57] = [
     Setting::new("agent", "Agent to run the cases with; can be repeated, one arm per agent", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
@@ -440,6 +440,16 @@ pub static SETTINGS: [Setting; 56] = [
         .key("judge.judges", |used| project(&used.project().judge.judges))
         .default("1")
         .applies(Applies::UnderCase),
+    Setting::new("judge_batch", "Ask about all judged assertions of a trial in as few requests as possible", |used| {
+        json!(used.run.judge.batch)
+    })
+    .flag("--judge-batch", |args| args.judging.judge_batch)
+    .variables(&["TRIALRUN_JUDGE_BATCH"], |args, text| {
+        args.judging.judge_batch = parse_bool(text)?;
+        Ok(())
+    })
+    .key("judge.batch", |used| project(&used.project().judge.batch))
+    .default("false"),
     Setting::new(
         "judge_cache",
         "Judgements of earlier runs: use (`auto`), ignore (`off`), replace (`refresh`), or use in all trials (`share`)",

@@ -104,19 +104,30 @@ impl Answer {
     /// Returns what is wrong with the answer. The message is sent to the judge outside the fence, so it consists of
     /// fixed words and does not repeat anything that may come from the material.
     pub fn read(question: &Question, seal: Option<&str>, value: &Value) -> Result<Self, String> {
-        let answer = value.as_object().ok_or("it must be an object")?;
-        if let Some(seal) = seal
-            && answer.get("seal").and_then(Value::as_str) != Some(seal)
-        {
-            return Err("its `seal` is not the one of this call".into());
-        }
-        let key = if question.form == Form::Claims { "claims" } else { "answers" };
-        let rows = answer.get(key).and_then(Value::as_array).ok_or(format!("`{key}` must be a list"))?;
+        let rows = rows(question, seal, value)?;
         let marks = match question.form {
             Form::Claims => claims(question, rows)?,
             _ => marks(question, rows)?,
         };
         Ok(Self { marks })
+    }
+
+    /// Parses an answer to `question`, which combines several, and returns the mark of each criterion; `None` if it is
+    /// missing or invalid. See [`Self::read`] for `seal` and for errors.
+    ///
+    /// # Errors
+    /// Returns what is wrong if no mark is valid.
+    pub fn read_each(
+        question: &Question,
+        seal: Option<&str>,
+        value: &Value,
+    ) -> Result<Vec<Option<CriterionMark>>, String> {
+        let rows = rows(question, seal, value)?;
+        let marks: Vec<_> = question.criteria.iter().map(|criterion| one_mark(question, criterion, rows)).collect();
+        match marks.iter().find_map(|mark| mark.as_ref().err()) {
+            Some(error) if marks.iter().all(Result::is_err) => Err(error.clone()),
+            _ => Ok(marks.into_iter().map(Result::ok).collect()),
+        }
     }
 
     /// Returns `true` if it has the form of an answer to `question`. Quotes are not looked up: this was done before the
@@ -144,21 +155,36 @@ impl Answer {
     }
 }
 
+/// Returns the rows of an answer to `question` with this `seal`.
+fn rows<'v>(question: &Question, seal: Option<&str>, value: &'v Value) -> Result<&'v [Value], String> {
+    let answer = value.as_object().ok_or("it must be an object")?;
+    if let Some(seal) = seal
+        && answer.get("seal").and_then(Value::as_str) != Some(seal)
+    {
+        return Err("its `seal` is not the one of this call".into());
+    }
+    let key = if question.form == Form::Claims { "claims" } else { "answers" };
+    let rows = answer.get(key).and_then(Value::as_array).ok_or(format!("`{key}` must be a list"))?;
+    Ok(rows)
+}
+
 fn marks(question: &Question, rows: &[Value]) -> Result<Vec<CriterionMark>, String> {
     let known: usize = question.criteria.iter().map(|criterion| rows_of(rows, &criterion.id).count()).sum();
     if known < rows.len() {
         return Err("an `id` is not that of a criterion".into());
     }
-    let mark = |criterion: &Criterion| {
-        let id = &criterion.id;
-        let mut rows = rows_of(rows, id);
-        let row = rows.next().ok_or(format!("`{id}` is not answered"))?;
-        if rows.next().is_some() {
-            return Err(format!("`{id}` is answered more than once"));
-        }
-        mark(question, criterion, row)
-    };
-    question.criteria.iter().map(mark).collect()
+    question.criteria.iter().map(|criterion| one_mark(question, criterion, rows)).collect()
+}
+
+/// Parses the only row about `criterion`.
+fn one_mark(question: &Question, criterion: &Criterion, rows: &[Value]) -> Result<CriterionMark, String> {
+    let id = &criterion.id;
+    let mut rows = rows_of(rows, id);
+    let row = rows.next().ok_or(format!("`{id}` is not answered"))?;
+    if rows.next().is_some() {
+        return Err(format!("`{id}` is answered more than once"));
+    }
+    mark(question, criterion, row)
 }
 
 fn rows_of<'a>(rows: &'a [Value], id: &'a str) -> impl Iterator<Item = &'a Value> {

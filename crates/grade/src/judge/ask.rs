@@ -11,6 +11,7 @@ use model::{AuxiliaryUsage, CalibrationGate, Judgement};
 use serde_json::Value;
 
 use super::answer::Answer;
+use super::batch::{Batch, groups};
 use super::breaker::Breaker;
 use super::cache::{self, Cache, Key};
 use super::fence::Fence;
@@ -32,6 +33,7 @@ pub struct Judge {
     name: String,
     model: Arc<dyn Model>,
     panel: usize,
+    is_batching: bool,
     cache: Option<(Arc<Cache>, String)>,
     breaker: Arc<Breaker>,
     is_script: bool,
@@ -45,7 +47,11 @@ pub struct Judge {
     rejects_temperature: AtomicBool,
 }
 
+/// Parses the answer to a question; a seal must be in it.
+type ReadAnswer<T> = dyn Fn(&Question, Option<&str>, &Value) -> Result<T, String> + Send + Sync;
+
 /// Answers of all judges to one question.
+#[derive(Default)]
 pub(crate) struct JudgeAnswers {
     /// Valid answers.
     pub answers: Vec<Answer>,
@@ -70,6 +76,7 @@ impl Judge {
             name: name.into(),
             model,
             panel: 1,
+            is_batching: false,
             cache: None,
             breaker: Arc::default(),
             is_script: false,
@@ -84,6 +91,11 @@ impl Judge {
     /// Asks the model this number of times, as if it were several judges. An assertion's own number takes precedence.
     pub fn panel(self, judges: usize) -> Self {
         Self { panel: judges.max(1), ..self }
+    }
+
+    /// Sets whether questions about the same material share a request.
+    pub fn batching(self, is_batching: bool) -> Self {
+        Self { is_batching, ..self }
     }
 
     /// Sets the temperature. The default is 0, and the model's own default for panels.
@@ -139,9 +151,19 @@ impl Judge {
     ) -> Vec<JudgeAnswers> {
         let questions: Vec<(Question, usize)> =
             questions.map(|(question, judges)| (self.prepared(question), judges.unwrap_or(self.panel))).collect();
-        let votes = questions
-            .iter()
-            .flat_map(|(question, judges)| (0..*judges).map(move |judge| self.vote(question, judge, *judges == 1)));
+        let groups = match self.is_batching {
+            true => groups(&questions),
+            false => (0..questions.len()).map(|index| vec![index]).collect(),
+        };
+        let votes = groups.iter().flat_map(|group| {
+            let asked: Vec<&(Question, usize)> = group.iter().filter_map(|index| questions.get(*index)).collect();
+            let judges = asked.first().map_or(0, |(_, judges)| *judges);
+            let asked: Vec<&Question> = asked.into_iter().map(|(question, _)| question).collect();
+            (0..judges).map(move |judge| {
+                let asked = asked.clone();
+                async move { (group, self.votes(&asked, judge, judges == 1).await) }
+            })
+        });
         let votes = if self.is_script {
             let mut answered = Vec::new();
             for vote in votes {
@@ -151,8 +173,54 @@ impl Judge {
         } else {
             join_all(votes).await
         };
-        let mut votes = votes.into_iter();
-        questions.iter().map(|(_, judges)| JudgeAnswers::from_votes(votes.by_ref().take(*judges))).collect()
+        let mut answers: Vec<JudgeAnswers> = questions.iter().map(|_| JudgeAnswers::default()).collect();
+        for (group, votes) in votes {
+            for (index, vote) in group.iter().zip(votes) {
+                if let Some(answers) = answers.get_mut(*index) {
+                    answers.add(vote);
+                }
+            }
+        }
+        answers
+    }
+
+    /// Asks judge number `judge` all `questions`, in one request if there are several. A question without a valid
+    /// answer in that request is asked alone.
+    async fn votes(&self, questions: &[&Question], judge: usize, is_alone: bool) -> Vec<Vote> {
+        let batch = if questions.len() > 1 { Batch::of(questions) } else { None };
+        let Some(batch) = batch else {
+            return join_all(questions.iter().map(|question| self.vote(question, judge, is_alone))).await;
+        };
+        let key = self.cache.as_ref().map(|(_, series)| self.key(&batch.question, series, judge, is_alone));
+        if let Some(answer) = self.known(key.as_ref(), &batch.question) {
+            let answers = batch.split(answer.marks.into_iter().map(Some).collect());
+            return answers.into_iter().flatten().map(Vote::cached).collect();
+        }
+        if let Some(reason) = self.breaker.refuses() {
+            return questions.iter().map(|_| self.stopped(&reason)).collect();
+        }
+        let (marks, mut took) = self.persist(&batch.question, is_alone, &Answer::read_each).await;
+        if marks.as_ref().err().is_some_and(|none| is_unavailable(none).is_some()) {
+            let reason = marks.err().map_or_else(String::new, |none| self.no_verdict(&none));
+            return questions
+                .iter()
+                .map(|_| Vote { answer: Err(reason.clone()), took: std::mem::take(&mut took) })
+                .collect();
+        }
+        let mut votes = Vec::with_capacity(questions.len());
+        for (question, answer) in questions.iter().zip(batch.split(marks.unwrap_or_default())) {
+            let mut vote = match answer {
+                Some(answer) => Vote { answer: Ok(answer), took: AuxiliaryUsage::default() },
+                None => self.vote(question, judge, is_alone).await,
+            };
+            vote.took += std::mem::take(&mut took);
+            votes.push(vote);
+        }
+        let marks = votes.iter().map(|vote| Some(vote.answer.as_ref().ok()?.marks.clone()));
+        if let Some(marks) = marks.collect::<Option<Vec<_>>>() {
+            self.remember(key, &Answer { marks: marks.concat() });
+        }
+        votes
     }
 
     /// Returns the question without what the judge must not see.
@@ -169,18 +237,30 @@ impl Judge {
     async fn vote(&self, question: &Question, judge: usize, is_alone: bool) -> Vote {
         let key = self.cache.as_ref().map(|(_, series)| self.key(question, series, judge, is_alone));
         if let Some(answer) = self.known(key.as_ref(), question) {
-            let took = AuxiliaryUsage { cached: 1, cost_usd: Some(0.0), ..AuxiliaryUsage::default() };
-            return Vote { answer: Ok(answer), took };
+            return Vote::cached(answer);
         }
         if let Some(reason) = self.breaker.refuses() {
-            let stopped = format!("the judge {} is no longer used: {reason}", self.name);
-            return Vote { answer: Err(stopped), took: AuxiliaryUsage::default() };
+            return self.stopped(&reason);
         }
+        let (answer, took) = self.persist(question, is_alone, &Answer::read).await;
+        if let Ok(answer) = &answer {
+            self.remember(key, answer);
+        }
+        Vote { answer: answer.map_err(|none| self.no_verdict(&none)), took }
+    }
+
+    /// Asks until there is an answer, or another attempt would not help.
+    async fn persist<T>(
+        &self,
+        question: &Question,
+        is_alone: bool,
+        read: &ReadAnswer<T>,
+    ) -> (Result<T, StructuredReplyError>, AuxiliaryUsage) {
         let mut took = AuxiliaryUsage::default();
         let mut tries = 0;
         let answer = loop {
             tries += 1;
-            let (answer, cost) = self.ask(question, is_alone).await;
+            let (answer, cost) = self.ask(question, is_alone, read).await;
             took += cost;
             match answer {
                 Err(none) if tries < TRIES && is_worth_another(&none) => {}
@@ -191,13 +271,23 @@ impl Judge {
             Some(error) => self.breaker.failed(&one_line(&error.to_string(), MAX_ERROR_LEN), is_lasting(error)),
             None => self.breaker.answered(),
         }
-        if let (Ok(answer), Some(key), Some((cache, _))) = (&answer, key, &self.cache) {
+        (answer, took)
+    }
+
+    /// Stores a valid answer in the cache.
+    fn remember(&self, key: Option<Key>, answer: &Answer) {
+        if let (Some(key), Some((cache, _))) = (key, &self.cache) {
             cache.put(key, answer, &|text| self.mask.as_ref().map_or_else(|| text.to_owned(), |mask| mask(text)));
         }
-        let stopped = |none: StructuredReplyError| {
-            format!("the judge {} did not return a verdict: {}", self.name, one_line(&none.to_string(), MAX_ERROR_LEN))
-        };
-        Vote { answer: answer.map_err(stopped), took }
+    }
+
+    fn stopped(&self, reason: &str) -> Vote {
+        let stopped = format!("the judge {} is no longer used: {reason}", self.name);
+        Vote { answer: Err(stopped), took: AuxiliaryUsage::default() }
+    }
+
+    fn no_verdict(&self, none: &StructuredReplyError) -> String {
+        format!("the judge {} did not return a verdict: {}", self.name, one_line(&none.to_string(), MAX_ERROR_LEN))
     }
 
     /// Returns the key under which the answer of judge number `judge` is cached: everything that is sent except the
@@ -240,21 +330,26 @@ impl Judge {
     pub(crate) fn digest(&self, check: &Check) -> String {
         let judges = check.judges().unwrap_or(self.panel);
         let temperature = self.usual_temperature(judges == 1);
-        model::digest(format!("{}\0{judges}\0{temperature:?}", check.digest()).bytes())
+        let batch = if self.is_batching { "\0batch" } else { "" };
+        model::digest(format!("{}\0{judges}\0{temperature:?}{batch}", check.digest()).bytes())
     }
 
     /// Asks once, with a new fence. This includes another request if the answer cannot be parsed.
-    async fn ask(&self, question: &Question, is_alone: bool) -> (Result<Answer, StructuredReplyError>, AuxiliaryUsage) {
+    async fn ask<T>(
+        &self,
+        question: &Question,
+        is_alone: bool,
+        read: &ReadAnswer<T>,
+    ) -> (Result<T, StructuredReplyError>, AuxiliaryUsage) {
         let fence = Fence::around(&question.material);
         let seal = (!self.is_script).then_some(fence.seal.as_str());
         let is_rejected = self.rejects_temperature.load(Ordering::Relaxed);
         let temperature = self.usual_temperature(is_alone).filter(|_| !is_rejected);
         let request = request(question, &fence, temperature);
-        let valid = |value: &Value| Answer::read(question, seal, value).map(drop);
+        let valid = |value: &Value| read(question, seal, value).map(drop);
         let done = structured_reply(&*self.model, &request, &valid).await;
         let took = took(&done);
-        let answer =
-            done.value.and_then(|value| Answer::read(question, seal, &value).map_err(StructuredReplyError::Invalid));
+        let answer = done.value.and_then(|value| read(question, seal, &value).map_err(StructuredReplyError::Invalid));
         if answer.as_ref().is_err_and(refuses_temperature) {
             self.rejects_temperature.store(true, Ordering::Relaxed);
         }
@@ -263,17 +358,21 @@ impl Judge {
 }
 
 impl JudgeAnswers {
-    fn from_votes(votes: impl Iterator<Item = Vote>) -> Self {
-        let mut answers_so_far = Self { answers: Vec::new(), asked: 0, trouble: None, took: AuxiliaryUsage::default() };
-        for vote in votes {
-            answers_so_far.asked += 1;
-            answers_so_far.took += vote.took;
-            match vote.answer {
-                Ok(answer) => answers_so_far.answers.push(answer),
-                Err(trouble) => answers_so_far.trouble = answers_so_far.trouble.or(Some(trouble)),
-            }
+    fn add(&mut self, vote: Vote) {
+        self.asked += 1;
+        self.took += vote.took;
+        match vote.answer {
+            Ok(answer) => self.answers.push(answer),
+            Err(trouble) => self.trouble = self.trouble.take().or(Some(trouble)),
         }
-        answers_so_far
+    }
+}
+
+impl Vote {
+    /// An answer from the cache, which costs nothing.
+    fn cached(answer: Answer) -> Self {
+        let took = AuxiliaryUsage { cached: 1, cost_usd: Some(0.0), ..AuxiliaryUsage::default() };
+        Self { answer: Ok(answer), took }
     }
 }
 

@@ -15,6 +15,7 @@
 
 mod answer;
 mod ask;
+mod batch;
 mod breaker;
 mod cache;
 mod choice;

@@ -187,7 +187,7 @@ impl Judging {
         let (withheld, mask) = (Arc::clone(mask), Arc::clone(mask));
         let judge = judge.withholding(Box::new(move |text| withheld.without_values(text).into_owned()));
         let judge = judge.masking(Box::new(move |text| mask.text(text).into_owned()));
-        let judge = judge.gated(settings.judge.gate.clone());
+        let judge = judge.gated(settings.judge.gate.clone()).batching(settings.judge.batch);
         Ok(judge.panel(settings.judge.judges).temperature(settings.judge.temperature))
     }
 }

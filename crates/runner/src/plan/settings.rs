@@ -141,6 +141,8 @@ pub struct JudgeSettings {
     pub judges: usize,
     /// Temperature of the judge; the default if unset.
     pub temperature: Option<f64>,
+    /// True if assertions about the same material share a request.
+    pub batch: bool,
     /// Use of the judgements of earlier runs.
     pub cache: JudgeCache,
     /// Judgements of earlier runs.
@@ -277,6 +279,7 @@ impl Default for JudgeSettings {
             missing: None,
             judges: 1,
             temperature: None,
+            batch: false,
             cache: JudgeCache::default(),
             store: None,
             gate: None,

@@ -19,6 +19,8 @@ pub struct Judge {
     pub judges: Option<Setting<u64>>,
     /// Use of the judgements of earlier runs.
     pub cache: Option<Setting<JudgeCache>>,
+    /// True if assertions about the same material share a request.
+    pub batch: Option<Setting<bool>>,
     /// File with the calibration of the judge, relative to the project's folder.
     pub calibration: Option<Setting<String>>,
     /// Minimum of the lower limit of κ in the calibration.
@@ -48,6 +50,7 @@ impl Judge {
             api_key: above.api_key.or(lower(below.api_key)),
             judges: above.judges,
             cache: above.cache,
+            batch: above.batch,
             calibration: above.calibration,
             min_kappa: above.min_kappa,
             temperature: above.temperature.or(below.temperature),
@@ -67,9 +70,11 @@ fn of_judge(node: &Node, problems: &mut Problems) -> Judge {
     let judges = whole(&mut fields, "judges", 1, problems);
     let cache = fields.choice("cache", &JudgeCache::ALL, problems);
     let cache = setting(cache, "cache", &mut fields);
+    let batch = fields.boolean("batch", problems);
+    let batch = setting(batch, "batch", &mut fields);
     let calibration = text(&mut fields, "calibration", problems);
     let min_kappa = fraction(&mut fields, "min_kappa", 1, problems);
-    let judge = Judge { model, judges, cache, calibration, min_kappa, ..rest(&mut fields, problems) };
+    let judge = Judge { model, judges, cache, batch, calibration, min_kappa, ..rest(&mut fields, problems) };
     fields.finish(problems);
     judge
 }

@@ -177,6 +177,8 @@ pub struct JudgeArgs {
     pub judge_base_url: Option<String>,
     #[arg(long, value_name = "N", value_parser = parse_judges)]
     pub judges: Option<u64>,
+    #[arg(long, value_name = "N|SHARE")]
+    pub judge_sample: Option<model::JudgeSample>,
     #[arg(long)]
     pub judge_batch: bool,
     #[arg(long, value_name = "MODE")]

@@ -267,6 +267,7 @@ fn judge(args: &RunArgs, context: &ProjectContext) -> runner::JudgeSettings {
         missing: None,
         judges: typed.judges.and_then(|judges| usize::try_from(judges).ok()).or(count(&project.judges)).unwrap_or(1),
         temperature: own.and_then(|judge| value(&judge.temperature)),
+        sample: typed.judge_sample.or(value(&project.sample)),
         batch: typed.judge_batch || value(&project.batch).unwrap_or_default(),
         cache: typed.judge_cache.or(value(&project.cache)).unwrap_or_default(),
         gate: calibration::gate(args, context).map(Arc::new),

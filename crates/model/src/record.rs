@@ -214,6 +214,10 @@ pub struct TrialRecord {
     /// Requests and usage of judge models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<AuxiliaryUsage>,
+    /// True if the trial is in the sample that the judge decides; absent if the judge decides all trials, or the trial
+    /// needs no judge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge_sampled: Option<bool>,
     /// Requests and usage of the simulated user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<AuxiliaryUsage>,
@@ -338,6 +342,24 @@ impl TrialRecord {
         let scoring = scoring.map(|(pass_score, max_score)| Scoring { max_score, pass_score });
         let ruling = OutcomeRule { scoring, not: self.not };
         Outcome::of_decided(&self.findings, &ruling).filter(|_| self.outcome.is_graded())
+    }
+
+    /// Sets whether the trial is in the sample that the judge decides. Nobody is at fault for judgements that a trial
+    /// outside of the sample lacks.
+    pub fn set_sampled(&mut self, is_sampled: Option<bool>) {
+        self.judge_sampled = is_sampled;
+        if self.is_not_judged() {
+            self.fault = None;
+        }
+    }
+
+    /// Returns `true` if the trial lacks only judgements, because it is not in the sample that the judge decides.
+    pub fn is_not_judged(&self) -> bool {
+        let lacks_only_judgements = || self.findings.iter().all(|finding| finding.is_decided() || finding.judged);
+        self.judge_sampled == Some(false)
+            && self.outcome == Outcome::Undecided
+            && self.decided_pass() != Some(false)
+            && lacks_only_judgements()
     }
 
     /// Returns the number of undecided findings of a trial whose decided findings pass; `None` for any other trial.

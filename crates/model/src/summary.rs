@@ -25,8 +25,15 @@ pub struct Summary {
     pub failed: usize,
     /// Number of undecided trials.
     pub undecided: usize,
-    /// Number of `undecided` trials whose decided assertions pass.
+    /// Number of `undecided` trials whose decided assertions pass, without those that are `not_judged`.
     pub passed_but_undecided: usize,
+    /// Number of `undecided` trials that lack only judgements, because they are not in the sample that the judge
+    /// decides. They do not make the run incomplete.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub not_judged: usize,
+    /// Sample of trials that the judge decides; absent if the judge decides all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judge_sample: Option<SampledTrials>,
     /// Number of trials broken by infrastructure.
     pub broken: usize,
     /// Number of trials whose recorded model has no answer to a request.
@@ -63,6 +70,17 @@ pub struct Summary {
     /// Requests and usage of simulated users; absent if there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<AuxiliaryUsage>,
+}
+
+/// Trials with judged assertions, of which the judge decides a random sample.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampledTrials {
+    /// Number of all trials with judged assertions.
+    pub trials: usize,
+    /// Number of them in the sample.
+    pub judged: usize,
+    /// Trials in the sample that are graded and fully decided. Their rate estimates the rate of all.
+    pub decided: Passes,
 }
 
 /// Number of trials in a group, and how many of them passed.
@@ -131,9 +149,20 @@ impl Summary {
             Outcome::Cancelled => self.cancelled += 1,
         }
         self.flaky += usize::from(trial.flaky);
-        self.passed_but_undecided += usize::from(trial.passed_but_for().is_some());
-        if trial.outcome.is_graded() && trial.undecided() == 0 {
+        let is_not_judged = trial.is_not_judged();
+        self.not_judged += usize::from(is_not_judged);
+        self.passed_but_undecided += usize::from(trial.passed_but_for().is_some() && !is_not_judged);
+        let is_decided = trial.outcome.is_graded() && trial.undecided() == 0;
+        if is_decided {
             self.decided.add(trial.outcome == Outcome::Passed);
+        }
+        if let Some(is_sampled) = trial.judge_sampled {
+            let sample = self.judge_sample.get_or_insert_default();
+            sample.trials += 1;
+            sample.judged += usize::from(is_sampled);
+            if is_sampled && is_decided {
+                sample.decided.add(trial.outcome == Outcome::Passed);
+            }
         }
         if let Some(passed) = trial.decided_pass() {
             self.by_decided.add(passed);
@@ -144,7 +173,7 @@ impl Summary {
     /// Returns `true` if any trial is not fully decided.
     pub fn is_incomplete(&self) -> bool {
         let open = self.passed + self.failed > self.decided.trials;
-        open || self.undecided + self.broken + self.stale + self.cancelled > 0
+        open || self.undecided - self.not_judged + self.broken + self.stale + self.cancelled > 0
     }
 
     /// Returns the number of trials with that outcome, without the baseline.
@@ -165,12 +194,12 @@ impl Summary {
         self.quarantined.values().sum()
     }
 
-    /// Returns the exit code of the run: 1 if a trial failed, 3 if a result is unknown, 4 if every trial was skipped,
-    /// else 0.
+    /// Returns the exit code of the run: 1 if a trial failed, 3 if a result is unknown although it was wanted, 4 if every
+    /// trial was skipped, else 0.
     pub fn exit_code(&self) -> u8 {
         if self.failed > 0 {
             1
-        } else if self.undecided + self.broken + self.stale + self.cancelled > 0 {
+        } else if self.undecided - self.not_judged + self.broken + self.stale + self.cancelled > 0 {
             3
         } else if self.passed == 0 && self.skipped > 0 {
             4
@@ -253,6 +282,33 @@ mod tests {
         let read: Summary = serde_json::from_value(serde_json::to_value(&summary).unwrap()).unwrap();
         assert_eq!(read, summary);
         assert_eq!(all[0].quarantine.as_ref().unwrap().describe(), "quarantined since 2026-11-01");
+    }
+
+    #[test]
+    fn trials_outside_of_the_sample_of_the_judge_do_not_make_a_run_incomplete() {
+        let of = |is_sampled: bool, outcome: &str, statuses: &[&str], judged: bool| {
+            let finding = |status: &&str| {
+                let is_judged = judged && *status == "undecided";
+                json!({ "id": "f", "type": "t", "status": status, "weight": 1, "because": "", "judged": is_judged })
+            };
+            let findings: Vec<Value> = statuses.iter().map(finding).collect();
+            let mut trial = trial(&json!({ "outcome": outcome, "findings": findings, "fault": "judge" }));
+            trial.set_sampled(Some(is_sampled));
+            trial
+        };
+        let judged = [of(true, "passed", &["met"], true), of(true, "passed", &["met"], true)];
+        let omitted =
+            [of(false, "undecided", &["met", "undecided"], true), of(false, "undecided", &["undecided"], true)];
+        assert!(omitted.iter().all(|trial| trial.fault.is_none()));
+        let summary = Summary::of(judged.iter().chain(&omitted));
+        assert_eq!((summary.exit_code(), summary.is_incomplete(), summary.passed), (0, false, 2));
+        assert_eq!((summary.undecided, summary.not_judged, summary.passed_but_undecided), (2, 2, 0));
+        let sample = summary.judge_sample.unwrap();
+        assert_eq!((sample.trials, sample.judged, sample.decided.rate()), (4, 2, Some(1.0)));
+        for open in [of(true, "undecided", &["undecided"], true), of(false, "undecided", &["undecided"], false)] {
+            assert_eq!(Summary::of(judged.iter().chain([&open])).exit_code(), 3, "{open:#?}");
+        }
+        assert_eq!(Summary::of(&[of(false, "failed", &["unmet", "undecided"], true)]).exit_code(), 1);
     }
 
     #[test]

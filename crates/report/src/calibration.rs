@@ -65,7 +65,7 @@ pub fn calibration(calibration: &Calibration, style: &Style) -> String {
         text.push_str(&one(disagreement, &paint));
     }
     if let Some(more) = disagreements.len().checked_sub(LISTED).filter(|more| *more > 0) {
-        text.push_str(&format!("\n  and {more} more; `--json` has all\n"));
+        text.push_str(&format!("\n  and {more} more, which the JSON form has\n"));
     }
     text
 }

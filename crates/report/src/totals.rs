@@ -142,7 +142,7 @@ impl RunTotals {
             for (count, what) in [
                 (summary.broken, "broken"),
                 (summary.stale, "stale"),
-                (summary.undecided - summary.passed_but_undecided, "undecided"),
+                (summary.undecided - summary.passed_but_undecided - summary.not_judged, "undecided"),
                 (summary.passed_but_undecided, "passed except for undecided assertions"),
                 (summary.cancelled, "cancelled"),
                 (unfinished, "not finished"),
@@ -159,6 +159,7 @@ impl RunTotals {
             } else {
                 let is_all_quarantined = summary.trials == 0 && summary.all_quarantined() > 0;
                 reason.extend((!is_all_quarantined).then(|| format!("{} passed", counted(summary.passed, "trial"))));
+                reason.extend((summary.not_judged > 0).then(|| format!("{} not judged", summary.not_judged)));
                 ("PASS", Outcome::Passed)
             }
         };

@@ -248,6 +248,7 @@ fn info(args: &RegradeArgs, resolved: &Resolved, regrade: &Regrade, then: &RunIn
         "judge",
         "judge_base_url",
         "judges",
+        "judge_sample",
         "judge_batch",
         "judge_cache",
         "judge_calibration",

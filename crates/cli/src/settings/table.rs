@@ -117,7 +117,7 @@ impl Setting {
 }
 
 /// All settings, in the order in which `config` shows them.
-pub static SETTINGS: [Setting; 57] = [
+pub static SETTINGS: [Setting; 58] = [
     Setting::new("agent", "Agent to run the cases with; can be repeated, one arm per agent", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
@@ -440,6 +440,15 @@ pub static SETTINGS: [Setting; 57] = [
         .key("judge.judges", |used| project(&used.project().judge.judges))
         .default("1")
         .applies(Applies::UnderCase),
+    Setting::new(
+        "judge_sample",
+        "Trials that the judge decides, chosen at random: a number, or a share such as `20%`",
+        |used| json!(used.run.judge.sample.map(|sample| sample.to_string())),
+    )
+    .flag("--judge-sample", |args| args.judging.judge_sample.is_some())
+    .variables(&["TRIALRUN_JUDGE_SAMPLE"], |args, text| put(&mut args.judging.judge_sample, text.parse()))
+    .key("judge.sample", |used| project(&used.project().judge.sample))
+    .default("all"),
     Setting::new("judge_batch", "Ask about all judged assertions of a trial in as few requests as possible", |used| {
         json!(used.run.judge.batch)
     })

@@ -213,3 +213,36 @@ fn a_cache_that_cannot_be_used_is_reported_and_the_run_continues() {
     let ran = project.run(&["run", "--judge", "openai-chat:judge", "--judge-base-url", &judge]).exits(0);
     assert!(ran.err.contains("warning: judgements are not cached:"), "{}", ran.err);
 }
+
+#[test]
+fn only_a_sample_of_the_trials_is_judged_and_the_others_are_not_passed() {
+    let project = project(&[tone("met", 4), rules("met")]);
+    let sampled = |arguments: &[&str], code: i32| {
+        let all = [&JUDGED[..], &["--trials", "10", "--report", "json"], arguments].concat();
+        let report = project.run(&all).exits(code).json();
+        let trials = report["trials"].as_array().unwrap();
+        let judged = trials.iter().filter(|trial| trial["judge_sampled"] == true);
+        let ids: Vec<String> = judged.map(|trial| trial["id"].as_str().unwrap().to_owned()).collect();
+        for trial in trials {
+            let expected = if trial["judge_sampled"] == true { "passed" } else { "undecided" };
+            assert_eq!((&trial["outcome"], &trial["fault"]), (&json!(expected), &Value::Null), "{trial:#}");
+        }
+        (ids, report)
+    };
+    let (first, report) = sampled(&["--judge-sample", "3"], 0);
+    assert_eq!(first.len(), 3);
+    let sample = &report["summary"]["judge_sample"];
+    assert_eq!((&sample["trials"], &sample["judged"], &sample["passed"]), (&json!(10), &json!(3), &json!(3)));
+    assert_eq!((&report["summary"]["undecided"], &report["summary"]["not_judged"]), (&json!(7), &json!(7)));
+    assert_eq!(sampled(&["--judge-sample", "30%"], 0).0, first, "the same seed chooses the same trials");
+    assert_ne!(sampled(&["--judge-sample", "0.3", "--seed", "5"], 0).0, first);
+    let shown = project.run(&[&JUDGED[..], &["--trials", "10", "--judge-sample", "3"]].concat()).exits(0).out;
+    assert!(shown.contains("sample     3 of 10 trials judged; 100% of them passed (44-100%)"), "{shown}");
+    assert!(shown.contains("PASS  3 trials passed, 7 not judged"), "{shown}");
+    assert!(shown.contains("not judged: the trial is not in the sample"), "{shown}");
+
+    project.write("judge.yaml", &script(&[tone("met", 4), rules("violated")]));
+    project.run(&[&JUDGED[..], &["--trials", "10", "--judge-sample", "3"]].concat()).exits(1);
+    let wrong = project.run(&["run", "--judge-sample", "150%"]).exits(2);
+    assert!(wrong.err.contains("a share such as `20%`"), "{}", wrong.err);
+}

@@ -87,6 +87,7 @@ impl Serialize for Trial<'_> {
         fields.serialize_entry("triggered", &record.triggered)?;
         fields.serialize_entry("should_trigger", &record.should_trigger)?;
         fields.serialize_entry("side_effects", &record.side_effects)?;
+        fields.serialize_entry("judge_sampled", &record.judge_sampled)?;
         fields.serialize_entry("judge_usage", &usage_of(record.judge))?;
         fields.serialize_entry("judge_cost_usd", &record.judge.and_then(|judge| judge.cost_usd))?;
         fields.serialize_entry("user_usage", &usage_of(record.user))?;

@@ -166,7 +166,11 @@ impl Run {
         page.push_str(&format!("- Trials: {trials}{baseline}\n"));
         page.push_str(&format!("- Outcomes: {}\n", outcomes(summary)));
         for (name, rate) in pass_rates(summary) {
-            let name = if name == "pass rate" { "Trials passed" } else { "Trials passed as far as decided" };
+            let name = match name {
+                "pass rate" => "Trials passed",
+                "sample" => "Sample for the judge",
+                _ => "Trials passed as far as decided",
+            };
             page.push_str(&format!("- {name}: {rate}\n"));
         }
         let duration = self.over.as_ref().map(|(duration_ms, _)| *duration_ms);

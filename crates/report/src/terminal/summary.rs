@@ -1,9 +1,11 @@
 //! The last block of the output: the summary of the run.
 
-use model::{Envelope, Event, HookRecord, Outcome, RunInfo, Summary, Tokens, TrialRecord};
+use model::{
+    Envelope, Estimate, Event, HookRecord, Outcome, Passes, RunInfo, SampledTrials, Summary, Tokens, TrialRecord,
+};
 
 use super::{Paint, arms, result};
-use crate::format::{between, cached, counted, elapsed, model_usage, money, number, percent};
+use crate::format::{between, cached, counted, elapsed, model_usage, money, number, percent, range};
 use crate::names::Names;
 use crate::totals::{self, RunTotals};
 
@@ -171,8 +173,13 @@ impl RunSummary {
 /// Formats ` (9 of them passed except for undecided assertions)`: the undecided trials in which all decided findings
 /// pass.
 fn undecided_note(summary: &Summary) -> String {
-    match (summary.passed_but_undecided, summary.undecided) {
-        (0, _) => String::new(),
+    match (summary.passed_but_undecided, summary.undecided - summary.not_judged) {
+        (0, _) if summary.not_judged == 0 => String::new(),
+        (0, 0) => " (not judged)".into(),
+        (0, _) => format!(" ({} of them not judged)", summary.not_judged),
+        (open, _) if summary.not_judged > 0 => {
+            format!(" ({} of them not judged, {open} passed except for undecided assertions)", summary.not_judged)
+        }
         (open, all) if open == all => " (passed except for undecided assertions)".into(),
         (open, _) => format!(" ({open} of them passed except for undecided assertions)"),
     }
@@ -191,7 +198,20 @@ pub(crate) fn pass_rates(summary: &Summary) -> Vec<(&'static str, String)> {
         let of = counted(by_decided.trials, "trial");
         rates.push(("as decided", format!("{} of {of}, undecided assertions excluded", percent(rate))));
     }
+    rates.extend(summary.judge_sample.as_ref().map(|sample| ("sample", sampled(sample))));
     rates
+}
+
+/// Describes the sample that the judge decided, and the pass rate in it, with its interval.
+fn sampled(sample: &SampledTrials) -> String {
+    let of = format!("{} of {} judged", number(sample.judged as u64), counted(sample.trials, "trial"));
+    let Passes { trials, passed } = sample.decided;
+    match model::statistics::rate(passed as u64, trials as u64) {
+        Some(Estimate { mean, ci95: Some(ci95), .. }) => {
+            format!("{of}; {} of them passed ({})", percent(mean), range(ci95))
+        }
+        _ => of,
+    }
 }
 
 /// Formats the cost as `$0.0492 ($0.0246 of it without the skill; 3 of 4 trials known)`.

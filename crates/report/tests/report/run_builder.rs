@@ -216,6 +216,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         answer: Some("Committed as two commits.".into()),
         scores: Default::default(),
         judge: None,
+        judge_sampled: None,
         user: None,
         replies: Vec::new(),
         turn_count: 4,

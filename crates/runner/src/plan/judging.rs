@@ -1,6 +1,6 @@
 //! The models that judge a run and play its users.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use grade::judge::{DEFAULT_JUDGES, PROMPTS_VERSION, default_judge, named_judge};
 use grade::{Assertion, Breaker, Cache, Check, Judge};
 use llm::Script;
 use mask::Mask;
+use model::statistics::Chance;
 use model::{Diagnostic, JudgeCache, SimulatedUser};
 
 use super::request::{PlanRequest, ReadScript};
@@ -23,6 +24,8 @@ pub struct Judging {
     /// Reason why the judge may not decide any assertion, although it may play users.
     refusal: Option<String>,
     asked: usize,
+    /// Trials that the judge decides, if it does not decide all.
+    sample: Option<HashSet<String>>,
     cache: Arc<Cache>,
     breaker: Arc<Breaker>,
     /// Scripts that play users, by their names in the cases.
@@ -68,6 +71,7 @@ impl Judging {
             judge,
             refusal,
             asked,
+            sample: sample(request.settings, trials),
             cache: Arc::new(Cache::new(request.settings.judge.store.clone(), request.settings.judge.cache)),
             breaker: Arc::default(),
             users,
@@ -143,6 +147,13 @@ impl Judging {
         self.asked
     }
 
+    /// Returns `true` if the trial is in the sample that the judge decides; `None` if there is no sample, or the trial
+    /// needs no judge.
+    pub(crate) fn is_sampled(&self, trial: &PlannedTrial) -> Option<bool> {
+        let sample = self.sample.as_ref().filter(|_| judged(trial) > 0)?;
+        Some(sample.contains(&trial.id.to_string()))
+    }
+
     /// Returns the model that judges, under the name that the user gave it.
     pub fn model(&self) -> Option<&str> {
         self.judge.as_ref().ok().map(|judge| judge.name.as_str())
@@ -190,6 +201,18 @@ impl Judging {
         let judge = judge.gated(settings.judge.gate.clone()).batching(settings.judge.batch);
         Ok(judge.panel(settings.judge.judges).temperature(settings.judge.temperature))
     }
+}
+
+/// Chooses the trials that the judge decides, if the settings want a sample of those that need one. The choice depends
+/// only on the seed and the ids of the trials.
+fn sample(settings: &Settings, trials: &[Arc<PlannedTrial>]) -> Option<HashSet<String>> {
+    let wanted = settings.judge.sample?;
+    let mut ids: Vec<String> =
+        trials.iter().filter(|trial| judged(trial) > 0).map(|trial| trial.id.to_string()).collect();
+    ids.sort_unstable();
+    Chance::new(settings.arms.seed).shuffle(&mut ids);
+    ids.truncate(wanted.of(ids.len()));
+    Some(ids.into_iter().collect())
 }
 
 /// Returns the number of assertions in `trial` that need a judge, as far as it is known.

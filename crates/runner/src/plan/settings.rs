@@ -9,8 +9,8 @@ use cassette::Recording;
 use grade::judge::{JudgementStore, default_judge};
 use mask::secret::Secrets;
 use model::{
-    Budgets, CalibrationGate, Canaries, Case, CassetteMode, Excerpt, GatewayMode, JudgeCache, NetworkPolicy, OnBudget,
-    PermissionMode, RemoteMode,
+    Budgets, CalibrationGate, Canaries, Case, CassetteMode, Excerpt, GatewayMode, JudgeCache, JudgeSample,
+    NetworkPolicy, OnBudget, PermissionMode, RemoteMode,
 };
 
 use super::trial::SCRIPTED;
@@ -141,6 +141,8 @@ pub struct JudgeSettings {
     pub judges: usize,
     /// Temperature of the judge; the default if unset.
     pub temperature: Option<f64>,
+    /// Trials that the judge decides; all if unset.
+    pub sample: Option<JudgeSample>,
     /// True if assertions about the same material share a request.
     pub batch: bool,
     /// Use of the judgements of earlier runs.
@@ -279,6 +281,7 @@ impl Default for JudgeSettings {
             missing: None,
             judges: 1,
             temperature: None,
+            sample: None,
             batch: false,
             cache: JudgeCache::default(),
             store: None,

@@ -68,6 +68,7 @@ pub(super) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
         triggered: new.triggered,
         should_trigger: new.should_trigger,
         judge: new.judge,
+        judge_sampled: new.judge_sampled,
         limits: new.limits,
         warnings,
         settings,

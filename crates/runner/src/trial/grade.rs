@@ -13,6 +13,9 @@ use super::code::ScenarioEnd;
 use super::{Attempt, Grading, Interruption, StopLevel};
 use crate::grader;
 
+/// Reason why an assertion was not judged.
+const NOT_SAMPLED: &str = "not judged: the trial is not in the sample";
+
 /// Result of an attempt that ran to its end.
 #[derive(Clone)]
 pub(super) struct End {
@@ -132,6 +135,10 @@ impl Attempt<'_> {
         if findings.is_empty() || !checks.iter().any(Check::asks_judge) || says_nothing(&evidence.ending) {
             return None;
         }
+        if self.shared.judging.is_sampled(self.planned) == Some(false) {
+            undecide(checks, findings, NOT_SAMPLED);
+            return None;
+        }
         self.events.emit(Event::Waiting { on: "judge".into() });
         let limit = Duration::from_millis(self.planned.limits.timeout_ms);
         let began = Instant::now();
@@ -157,13 +164,18 @@ impl Attempt<'_> {
             }
             Err(_) => "the run was stopped before the judge answered".to_owned(),
         };
-        for (check, finding) in checks.iter().zip(findings).filter(|(check, _)| check.asks_judge()) {
-            if finding.status == Status::Undecided {
-                (finding.reason, finding.error) = (reason.clone(), Some(reason.clone()));
-                debug_assert_eq!(check.id(), finding.id);
-            }
-        }
+        undecide(checks, findings, &reason);
         None
+    }
+}
+
+/// Sets the reason of those undecided `findings` that need a judge.
+fn undecide(checks: &[Check], findings: &mut [Finding], reason: &str) {
+    for (check, finding) in checks.iter().zip(findings).filter(|(check, _)| check.asks_judge()) {
+        if finding.status == Status::Undecided {
+            (finding.reason, finding.error) = (reason.to_owned(), Some(reason.to_owned()));
+            debug_assert_eq!(check.id(), finding.id);
+        }
     }
 }
 

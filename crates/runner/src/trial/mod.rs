@@ -185,6 +185,7 @@ pub(crate) async fn run(
             record.attempts = attempts;
             record.masked = events.has_hidden();
             (record.judge, record.user, record.phases) = (judge, user, phases);
+            record.set_sampled(shared.judging.is_sampled(&planned));
             if let (Some(_), Some(name)) = (judge, shared.judging.model()) {
                 Arc::make_mut(&mut record.settings).insert("judge".to_owned(), name.into());
             }

@@ -78,6 +78,7 @@ pub(crate) async fn regrade(
         Arc::make_mut(&mut new.settings).insert("judge".to_owned(), name.into());
     }
     new.limits = planned.limits.clone();
+    new.set_sampled(shared.judging.is_sampled(planned));
     new
 }
 

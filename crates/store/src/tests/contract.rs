@@ -497,6 +497,7 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
         answer: Some("ho".into()),
         scores: Default::default(),
         judge: None,
+        judge_sampled: None,
         user: None,
         replies: Vec::new(),
         turn_count: 3,

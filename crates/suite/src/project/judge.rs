@@ -1,7 +1,7 @@
 //! `judge` and `llm`: the model that judges.
 
 use model::decode::{Fields, Problems};
-use model::{Diagnostic, JudgeCache, Node, NodeKind};
+use model::{Diagnostic, JudgeCache, JudgeSample, Node, NodeKind};
 
 use super::environment::{Missing, take_below};
 use super::{Setting, fraction, setting, text, whole};
@@ -19,6 +19,8 @@ pub struct Judge {
     pub judges: Option<Setting<u64>>,
     /// Use of the judgements of earlier runs.
     pub cache: Option<Setting<JudgeCache>>,
+    /// Trials that the judge decides.
+    pub sample: Option<Setting<JudgeSample>>,
     /// True if assertions about the same material share a request.
     pub batch: Option<Setting<bool>>,
     /// File with the calibration of the judge, relative to the project's folder.
@@ -50,6 +52,7 @@ impl Judge {
             api_key: above.api_key.or(lower(below.api_key)),
             judges: above.judges,
             cache: above.cache,
+            sample: above.sample,
             batch: above.batch,
             calibration: above.calibration,
             min_kappa: above.min_kappa,
@@ -70,11 +73,12 @@ fn of_judge(node: &Node, problems: &mut Problems) -> Judge {
     let judges = whole(&mut fields, "judges", 1, problems);
     let cache = fields.choice("cache", &JudgeCache::ALL, problems);
     let cache = setting(cache, "cache", &mut fields);
+    let sample = sample(&mut fields, problems);
     let batch = fields.boolean("batch", problems);
     let batch = setting(batch, "batch", &mut fields);
     let calibration = text(&mut fields, "calibration", problems);
     let min_kappa = fraction(&mut fields, "min_kappa", 1, problems);
-    let judge = Judge { model, judges, cache, batch, calibration, min_kappa, ..rest(&mut fields, problems) };
+    let judge = Judge { model, judges, cache, sample, batch, calibration, min_kappa, ..rest(&mut fields, problems) };
     fields.finish(problems);
     judge
 }
@@ -95,6 +99,23 @@ fn of_llm(node: &Node, problems: &mut Problems) -> Judge {
     let judge = Judge { model, ..rest(&mut fields, problems) };
     fields.finish(problems);
     judge
+}
+
+/// Reads the sample: a number, or text such as `20%`.
+fn sample(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Setting<JudgeSample>> {
+    let node = fields.get("sample")?;
+    let written = match &node.kind {
+        NodeKind::Number(number) => number.to_string(),
+        NodeKind::String(text) => text.clone(),
+        _ => String::new(),
+    };
+    match written.parse() {
+        Ok(value) => Some(Setting { value, source: node.excerpt() }),
+        Err(expected) => {
+            problems.push(node.error(format!("`sample` must be {expected}")));
+            None
+        }
+    }
 }
 
 /// Reads the settings that both sections have in common.

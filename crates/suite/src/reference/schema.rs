@@ -112,6 +112,7 @@ impl Builder {
             "any value" | "anything" => json!({}),
             "string" | "a non-empty string" => text(),
             "string, can be empty" | "a string" => json!({ "type": "string" }),
+            "string or number" => json!({ "anyOf": [text(), { "type": "number" }] }),
             "string or integer" => json!({ "anyOf": [text(), { "type": "integer" }] }),
             "list of strings" | "a list of strings" => list(text()),
             "string or list of strings" => json!({ "anyOf": [text(), list(text())] }),

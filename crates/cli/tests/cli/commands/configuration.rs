@@ -194,7 +194,7 @@ fn the_record_and_the_reports_are_written_to_the_configured_places() {
 fn every_variable_has_an_effect_and_is_named_as_the_origin() {
     let project = empty();
     project.write("trialrun.yaml", "eval: { retries: 2 }\n");
-    let variables: [(&str, &str, &str, Value); 25] = [
+    let variables: [(&str, &str, &str, Value); 30] = [
         ("TRIALRUN_AGENT", "fake", "agent", json!(["fake"])),
         ("TRIALRUN_MODEL", "m", "model", json!(["m"])),
         ("TRIALRUN_REASONING_EFFORT", "high", "reasoning_effort", json!("high")),
@@ -219,6 +219,11 @@ fn every_variable_has_an_effect_and_is_named_as_the_origin() {
         ("TRIALRUN_JUDGE", "ollama:j", "judge", json!("ollama:j")),
         ("TRIALRUN_JUDGE_BASE_URL", "http://127.0.0.1:8", "judge_base_url", json!("http://127.0.0.1:8")),
         ("TRIALRUN_JUDGES", "3", "judges", json!(3)),
+        ("TRIALRUN_JUDGE_SAMPLE", "20%", "judge_sample", json!("20%")),
+        ("TRIALRUN_JUDGE_BATCH", "true", "judge_batch", json!(true)),
+        ("TRIALRUN_JUDGE_CACHE", "refresh", "judge_cache", json!("refresh")),
+        ("TRIALRUN_JUDGE_CALIBRATION", "c.json", "judge_calibration", json!("c.json")),
+        ("TRIALRUN_JUDGE_MIN_KAPPA", "0.3", "judge_min_kappa", json!(0.3)),
         ("TRIALRUN_STATE", "elsewhere", "state", json!("elsewhere")),
     ];
     let project = variables.iter().fold(project, |project, (name, text, ..)| project.env(name, text));

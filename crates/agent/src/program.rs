@@ -121,8 +121,11 @@ impl Program {
     /// # Errors
     /// Returns where it was searched and how to install it.
     pub(crate) fn find(&self, context: &SessionContext) -> Result<PathBuf, Breakage> {
+        let has_own_system = context.sandbox.as_ref().is_some_and(|sandbox| sandbox.has_own_system());
         let configured = |config: &Arc<Configured>| configured(&config.node, &config.directory, &mut Problems::new());
         let found = match context.config.as_ref().and_then(configured) {
+            // What is installed on this machine says nothing about that system.
+            named if has_own_system => Ok(named.unwrap_or_else(|| self.command.into())),
             Some(named) => {
                 let missing = || format!("`{KEY}` is `{}`, which is not a program", named.display());
                 context.host.find_program(&named.to_string_lossy()).ok_or_else(missing)

@@ -135,6 +135,7 @@ fn isolation(network: Option<&model::NetworkPolicy>, context: &ProjectContext) -
     let bytes = |mib: Option<u64>, otherwise| mib.map_or(otherwise, |mib| mib.saturating_mul(MIB));
     let record = context.database.parent().unwrap_or(&context.state);
     sandbox::SandboxOptions {
+        image: chosen.image.clone(),
         private: [&context.project.root, &context.cwd, &context.state, record].map(ToOwned::to_owned).into(),
         visible: chosen.visible.clone(),
         network: network.cloned().unwrap_or_default(),

@@ -21,8 +21,8 @@ use walkdir::WalkDir;
 use super::SandboxError;
 use super::blocking::blocking;
 use super::canaries::Planted;
-use super::confinement::{Confinement, Surroundings};
 use super::deadline::Deadline;
+use super::enclosure::{Enclosure, Surroundings};
 use super::git_state::GitSettings;
 use super::graded;
 use super::owner::{Base, Purpose};
@@ -45,7 +45,7 @@ pub struct SandboxCopy {
     work: PathBuf,
     /// Real path of each directory, and the path at which commands see it.
     places: Vec<(PathBuf, PathBuf)>,
-    confined: Option<(Arc<Confinement>, Surroundings)>,
+    enclosed: Option<(Arc<dyn Enclosure>, Surroundings)>,
 }
 
 /// Inputs for making a copy.
@@ -60,8 +60,8 @@ pub(super) struct Original {
     pub(super) work: PathBuf,
     /// Directories to copy.
     pub(super) directories: Vec<PathBuf>,
-    /// Isolation of commands, if they are isolated.
-    pub(super) confined: Option<(Arc<Confinement>, Surroundings)>,
+    /// Enclosure of commands, if they have one.
+    pub(super) enclosed: Option<(Arc<dyn Enclosure>, Surroundings)>,
     /// The repository's settings from before the agent acted.
     pub(super) settings: Option<GitSettings>,
     /// The agent's canaries, which commands do not see.
@@ -96,7 +96,7 @@ impl Original {
                 work,
                 directories,
                 settings,
-                confined,
+                enclosed,
                 planted,
                 remote,
                 deadline,
@@ -125,7 +125,7 @@ impl Original {
                 }
                 places.push((to, directory));
             }
-            Ok(SandboxCopy { base, supervisor, env, work, places, confined })
+            Ok(SandboxCopy { base, supervisor, env, work, places, enclosed })
         })
         .await
     }
@@ -135,10 +135,8 @@ impl SandboxCopy {
     /// Returns a supervised command that runs in the copy as [`Sandbox::command`](super::Sandbox::command) does in the
     /// sandbox.
     pub fn command(&self, program: &OsStr, args: &[&OsStr]) -> Command {
-        let mut command = match &self.confined {
-            Some((confinement, own)) => {
-                confinement.command(&self.supervisor, &self.places, own, &self.env, program, args)
-            }
+        let mut command = match &self.enclosed {
+            Some((enclosure, own)) => enclosure.command(&self.supervisor, &self.places, own, &self.env, program, args),
             None => {
                 let mut command = self.supervisor.command_elsewhere(&self.places, program, args);
                 command.envs(&self.env);
@@ -147,6 +145,12 @@ impl SandboxCopy {
         };
         command.current_dir(&self.work);
         command
+    }
+
+    /// Returns the shell of the system that commands see.
+    pub fn shell(&self) -> &Path {
+        let own = self.enclosed.as_ref().and_then(|(enclosure, _)| enclosure.shell());
+        own.unwrap_or_else(|| super::machine_shell())
     }
 
     /// Returns the real path of the copied working directory.

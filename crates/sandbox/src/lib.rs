@@ -39,11 +39,13 @@ mod blocking;
 mod breakage;
 mod canaries;
 mod confinement;
+mod container;
 mod copy;
 mod damage;
 mod deadline;
 mod digest;
 pub mod disk_space;
+mod enclosure;
 mod environment;
 mod faults;
 mod git;
@@ -66,6 +68,7 @@ pub mod remote;
 mod removal;
 mod repository;
 mod review_requests;
+mod setup;
 mod snapshot;
 pub mod supervise;
 mod template;
@@ -100,7 +103,8 @@ pub use repository::without_sign_in;
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// All kinds of sandbox, in display order.
-pub static SANDBOXES: &[&dyn SandboxKind] = &[&local::Local, &isolated::Isolated];
+pub static SANDBOXES: &[&dyn SandboxKind] =
+    &[&local::Local, &isolated::Isolated, &container::DOCKER, &container::PODMAN];
 
 /// Kinds that projects may request but that this version does not support. A trial that needs one is reported as
 /// broken.
@@ -124,6 +128,33 @@ pub trait SandboxKind: Send + Sync {
         registry: &Arc<Registry>,
         options: &SandboxOptions,
     ) -> Result<Box<dyn SandboxBackend>, SandboxError>;
+
+    /// Finds what runs of this machine left behind outside of its file system, and that nobody uses any more.
+    ///
+    /// # Errors
+    /// Returns the reason if it is not known.
+    fn leftovers(&self, host: &Host, options: &SandboxOptions) -> Result<Vec<Leftover>, String> {
+        let _ = (host, options);
+        Ok(Vec::new())
+    }
+
+    /// Removes one of the [`leftovers`](Self::leftovers).
+    ///
+    /// # Errors
+    /// Returns the reason if it cannot be removed.
+    fn remove_leftover(&self, host: &Host, options: &SandboxOptions, leftover: &Leftover) -> Result<(), String> {
+        let _ = (host, options, leftover);
+        Ok(())
+    }
+}
+
+/// Something that a run left behind outside of the file system of this machine: a container or a remote sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    /// Name by which it is removed.
+    pub name: String,
+    /// Mark of the process that made it, which has ended.
+    pub owner: String,
 }
 
 /// Creates the sandboxes of one run. Shared work is done once, and its result lives as long as the backend.
@@ -174,6 +205,22 @@ pub trait Sandbox: Send + Sync {
         let _ = path;
     }
 
+    /// Returns the shell of the system that its processes see.
+    fn shell(&self) -> &Path {
+        machine_shell()
+    }
+
+    /// Returns `true` if its processes see another system than this machine's, with programs of its own.
+    fn has_own_system(&self) -> bool {
+        false
+    }
+
+    /// Returns the reason why its processes cannot reach some hosts and no others. [`serve`](Self::serve) has no effect
+    /// then.
+    fn refuses_hosts(&self) -> Option<String> {
+        None
+    }
+
     /// Opens a proxy and `ports` on the loopback interface of later processes, for connections that the caller serves.
     /// Returns `None` if the processes use the machine's network. Without this call, isolated processes with a closed
     /// network reach nothing.
@@ -219,6 +266,12 @@ pub trait Sandbox: Send + Sync {
 
     /// Removes the sandbox, unless it must be kept. Closing it twice is allowed.
     fn close(&self) -> BoxFuture<'_, Result<(), SandboxError>>;
+}
+
+/// Returns the shell of this machine.
+fn machine_shell() -> &'static Path {
+    let bash = Path::new("/bin/bash");
+    if bash.exists() { bash } else { Path::new("/bin/sh") }
 }
 
 /// Description of a sandbox to create.
@@ -271,6 +324,8 @@ pub struct SandboxOptions {
     pub network: NetworkPolicy,
     /// Limits on resources.
     pub limits: Limits,
+    /// Image of containers.
+    pub image: Option<String>,
 }
 
 /// Creates the sandboxes of a run, of one kind.

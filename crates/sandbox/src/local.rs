@@ -20,15 +20,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use model::{Collected, Excerpt, FaultAction, FaultKind, FaultOccurrence, FaultReport, Fixtures};
+use model::{Collected, FaultAction, FaultKind, FaultOccurrence, FaultReport, Fixtures};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
 use super::blocking::blocking;
 use super::canaries::{self, Planted};
-use super::confinement::{Confined, Confinement};
 use super::copy::{Original, SandboxCopy};
 use super::deadline::Deadline;
+use super::enclosure::{self, Enclosed, Enclosure};
 use super::faults::{self, SandboxFaults};
 use super::git_state::GitState;
 use super::graded;
@@ -40,6 +40,7 @@ use super::remote::{RemoteCopy, RemoteSource, RemoteSources};
 use super::removal::WORK;
 use super::repository::{Moment, RepositorySnapshot, Watch};
 use super::review_requests::Reviews;
+use super::setup;
 use super::snapshot::{Before, Snapshot};
 use super::template::{Files, Template, Templates};
 use super::{
@@ -47,7 +48,7 @@ use super::{
 };
 use crate::BoxFuture;
 use crate::Host;
-use crate::supervise::{Listeners, Output, Supervisor, run};
+use crate::supervise::{Listeners, Supervisor, run};
 
 /// Name of a sandbox's directory, the same for every case and arm: the agent sees the path, which must not reveal the
 /// test.
@@ -63,9 +64,6 @@ const PATCHING: Duration = Duration::from_secs(20);
 
 /// Maximum size of a setup command's output that is kept, in bytes.
 const MAX_OUTPUT: usize = 64 * 1024;
-
-/// Maximum length of the stderr of a failed setup command in its error message, in characters.
-const QUOTED: usize = 2000;
 
 /// The kind `local`.
 pub(super) struct Local;
@@ -92,8 +90,8 @@ impl SandboxKind for Local {
 /// Creates sandboxes in directories on this machine.
 pub(super) struct LocalBackend {
     templates: Templates,
-    /// Isolation of the processes, if they are isolated.
-    confinement: Option<Arc<Confinement>>,
+    /// Enclosure of the processes, if they have one.
+    enclosure: Option<Arc<dyn Enclosure>>,
 }
 
 impl SandboxBackend for LocalBackend {
@@ -120,17 +118,17 @@ impl SandboxBackend for LocalBackend {
     }
 
     fn isolation(&self) -> model::Isolation {
-        let confinement = self.confinement.as_ref();
-        confinement.map_or_else(|| model::Isolation::none(Local.name()), |confinement| confinement.isolation())
+        let enclosure = self.enclosure.as_ref();
+        enclosure.map_or_else(|| model::Isolation::none(Local.name()), |enclosure| enclosure.isolation())
     }
 }
 
 impl LocalBackend {
-    /// Prepares to create sandboxes. Their processes are isolated if there is a confinement.
+    /// Prepares to create sandboxes. Their processes run in the enclosure, if there is one.
     pub(super) fn open(
         host: &Host,
         registry: &Arc<Registry>,
-        confinement: Option<Arc<Confinement>>,
+        enclosure: Option<Arc<dyn Enclosure>>,
     ) -> Result<Self, SandboxError> {
         let root = host.temp.canonicalize().map_err(SandboxError::io("make sandboxes in", &host.temp))?;
         let templates = Templates {
@@ -142,7 +140,7 @@ impl LocalBackend {
             cache: Mutex::default(),
             sources: RemoteSources::default(),
         };
-        Ok(Self { templates, confinement })
+        Ok(Self { templates, enclosure })
     }
 
     /// Creates the directories and copies the template into them.
@@ -188,7 +186,7 @@ impl LocalBackend {
             watched: None,
             faults: SandboxFaults::default(),
             planted: Arc::default(),
-            confined: self.confinement.clone().map(|confinement| Confined::new(confinement, request.network)),
+            enclosed: self.enclosure.clone().map(|enclosure| Enclosed::new(enclosure, request.network)),
             remote: None,
         })
     }
@@ -214,8 +212,8 @@ struct LocalSandbox {
     repository: RepositoryDetail,
     /// State of the repository before the agent started, if its changes are needed.
     watched: Option<RepositorySnapshot>,
-    /// Isolation of its processes, if they are isolated.
-    confined: Option<Confined>,
+    /// Enclosure of its processes, if they have one.
+    enclosed: Option<Enclosed>,
     /// Faults of its processes and files.
     faults: SandboxFaults,
     /// The agent's canaries.
@@ -235,9 +233,9 @@ impl LocalSandbox {
     /// Creates the trial's own remote.
     async fn add_remote(&mut self, source: Arc<RemoteSource>) -> Result<(), SandboxError> {
         let remote = RemoteCopy::make(source, &self.path, &self.supervisor.program).await?;
-        if let Some(confined) = &self.confined {
-            confined.show(&remote.bin());
-            confined.show(remote.trialrun());
+        if let Some(enclosed) = &self.enclosed {
+            enclosed.show(&remote.bin());
+            enclosed.show(remote.trialrun());
         }
         self.remote = Some(Arc::new(remote));
         Ok(())
@@ -253,7 +251,7 @@ impl LocalSandbox {
             // The suite's author wrote them, so they run without isolation.
             let output = run(self.plain_command(OsStr::new("/bin/sh"), &args, &[]), timeout, MAX_OUTPUT).await;
             let output = output.map_err(SandboxError::io("run setup commands in", &self.work))?;
-            check(&command.value, &output, timeout, fixtures.source.as_ref())?;
+            setup::check(&command.value, &output, timeout, fixtures.source.as_ref())?;
         }
         let (work, before) = (self.work.clone(), self.baseline.clone());
         let moment = self.moment()?;
@@ -271,15 +269,15 @@ impl LocalSandbox {
     /// Prepares the faults, once all files are in place.
     fn install_faults(&mut self, faults: &[FaultAction]) -> Result<(), SandboxError> {
         self.faults = SandboxFaults::install(faults, &self.path, &self.work, &self.home)?;
-        if let Some(confined) = &self.confined {
-            confined.add_faults(&self.faults);
+        if let Some(enclosed) = &self.enclosed {
+            enclosed.add_faults(&self.faults);
         }
         Ok(())
     }
 
     /// Returns the environment of the agent's processes.
     fn agent_env(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
-        let mut env = self.env(extra);
+        let mut env = if self.has_own_system() { self.env_inside(extra) } else { self.env(extra) };
         self.faults.apply(&mut env);
         self.planted.apply(&mut env);
         env
@@ -335,9 +333,25 @@ impl LocalSandbox {
         command
     }
 
-    /// Returns the environment of processes without the trial's own remote.
+    /// Returns the environment of processes on this machine, without the trial's own remote.
     fn plain_env(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
+        self.with_fixture_env(self.env.clone(), extra)
+    }
+
+    /// Returns the environment of processes in the enclosure, without the trial's own remote.
+    fn env_inside(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
         let mut env = self.env.clone();
+        if self.has_own_system() {
+            enclosure::without_machine(&mut env);
+        }
+        self.with_fixture_env(env, extra)
+    }
+
+    fn with_fixture_env(
+        &self,
+        mut env: BTreeMap<String, String>,
+        extra: &[(String, String)],
+    ) -> BTreeMap<String, String> {
         env.extend(extra.iter().chain(&self.fixture_env).cloned());
         env
     }
@@ -379,8 +393,7 @@ impl Sandbox for LocalSandbox {
         if let Some(remote) = &self.remote {
             remote.add_to(&mut env);
         }
-        env.extend(extra.iter().chain(&self.fixture_env).cloned());
-        env
+        self.with_fixture_env(env, extra)
     }
 
     fn remote(&self) -> Option<PathBuf> {
@@ -389,28 +402,41 @@ impl Sandbox for LocalSandbox {
 
     fn command(&self, program: &OsStr, args: &[&OsStr], extra: &[(String, String)]) -> Command {
         let env = self.agent_env(extra);
-        let Some(confined) = &self.confined else {
+        let Some(enclosed) = &self.enclosed else {
             let mut command = self.supervisor.command(program, args);
             command.current_dir(&self.work).envs(env);
             return command;
         };
         let places: Vec<(PathBuf, PathBuf)> = self.directories().into_iter().map(|path| (path.clone(), path)).collect();
         let mut command =
-            confined.confinement.command(&self.supervisor, &places, &confined.surroundings(), &env, program, args);
+            enclosed.enclosure.command(&self.supervisor, &places, &enclosed.surroundings(), &env, program, args);
         command.current_dir(&self.work);
         command
     }
 
     fn show(&self, path: &Path) {
-        if let Some(confined) = &self.confined {
-            confined.show(path);
+        if let Some(enclosed) = &self.enclosed {
+            enclosed.show(path);
         }
     }
 
+    fn shell(&self) -> &Path {
+        let own = self.enclosed.as_ref().and_then(|enclosed| enclosed.enclosure.shell());
+        own.unwrap_or_else(|| super::machine_shell())
+    }
+
+    fn has_own_system(&self) -> bool {
+        self.enclosed.as_ref().is_some_and(|enclosed| enclosed.enclosure.shell().is_some())
+    }
+
+    fn refuses_hosts(&self) -> Option<String> {
+        self.enclosed.as_ref()?.enclosure.refuses_hosts()
+    }
+
     fn serve(&self, ports: &[u16]) -> Result<Option<Listeners>, SandboxError> {
-        let Some(confined) = &self.confined else { return Ok(None) };
+        let Some(enclosed) = &self.enclosed else { return Ok(None) };
         let socket = self.path.join(RELAY);
-        confined.serve(socket.clone(), ports).map_err(SandboxError::io("listen at", &socket))
+        enclosed.serve(socket.clone(), ports).map_err(SandboxError::io("listen at", &socket))
     }
 
     fn read_only(&self) -> Vec<PathBuf> {
@@ -445,17 +471,17 @@ impl Sandbox for LocalSandbox {
             registry: Arc::clone(&self.registry),
             supervisor: self.supervisor.clone(),
             env: graded::environment(
-                self.plain_env(&[]),
+                self.env_inside(&[]),
                 &self.path,
-                self.fixture_env.iter().any(|(name, _)| name == "PATH"),
+                self.has_own_system() || self.fixture_env.iter().any(|(name, _)| name == "PATH"),
             ),
             work: self.work.clone(),
             directories: self.directories(),
             remote: self.remote.clone(),
-            confined: self
-                .confined
+            enclosed: self
+                .enclosed
                 .as_ref()
-                .map(|confined| (Arc::clone(&confined.confinement), confined.surroundings().of_commands())),
+                .map(|enclosed| (Arc::clone(&enclosed.enclosure), enclosed.surroundings().of_commands())),
             settings: self.baseline.files.repository.as_ref().map(|repository| repository.settings.clone()),
             planted: Arc::clone(&self.planted),
             deadline: self.deadline(),
@@ -484,26 +510,4 @@ impl Sandbox for LocalSandbox {
             .await
         })
     }
-}
-
-fn check(command: &str, output: &Output, timeout: Duration, source: Option<&Excerpt>) -> Result<(), SandboxError> {
-    let how = if output.timed_out {
-        format!("did not finish within {} s (setup_timeout)", timeout.as_secs_f64())
-    } else {
-        match output.status.code() {
-            Some(0) => return Ok(()),
-            Some(code) => format!("failed with exit code {code}"),
-            None => "was killed with its supervisor".to_owned(),
-        }
-    };
-    let message = output.stderr.text();
-    let message = message.trim();
-    let start = message.char_indices().rev().nth(QUOTED).map_or(0, |(at, _)| at);
-    Err(SandboxError::Setup {
-        command: command.to_owned(),
-        how,
-        exited: !output.timed_out && output.status.code().is_some(),
-        stderr: if start > 0 { format!("…{}", &message[start..]) } else { message.to_owned() },
-        source_line: source.cloned().map(Box::new),
-    })
 }

@@ -156,6 +156,34 @@ fn pid_in(name: &str) -> Option<u32> {
     random.then(|| pid.parse().ok()).flatten()
 }
 
+/// Text that identifies this process, also after its id belongs to another one, and on other machines.
+pub(super) fn mark() -> String {
+    let pid = std::process::id();
+    format!("{pid}:{}:{}", birth(pid).unwrap_or(0), scope())
+}
+
+/// Returns `true` if the process with this mark has ended. `false` if it is alive, or if its id says nothing here.
+pub(super) fn has_ended(mark: &str) -> bool {
+    let mut parts = mark.split(':');
+    let (pid, born) = (parts.next().and_then(|pid| pid.parse().ok()), parts.next().and_then(|born| born.parse().ok()));
+    let (Some(pid), Some(born)) = (pid, born) else { return false };
+    parts.next() == Some(&*scope()) && birth(pid) != Some::<u64>(born)
+}
+
+/// Text that is the same for all processes that see the same process ids: it names the start of this system, and the
+/// PID namespace.
+fn scope() -> String {
+    let system = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = fs::read_link("/proc/self/ns/pid").map(|link| link.to_string_lossy().into_owned());
+    let system = if system.is_empty() { host_name() } else { system };
+    let digest = crate::digest::short(format!("{system}{}", namespace.unwrap_or_default()).as_bytes());
+    digest[..12].to_owned()
+}
+
+fn host_name() -> String {
+    nix::sys::utsname::uname().map_or_else(|_| String::new(), |names| names.nodename().to_string_lossy().into_owned())
+}
+
 /// Returns the start time of a living process on the kernel's own scale. A later process with the same id has a
 /// different start time.
 #[cfg(target_os = "linux")]
@@ -216,6 +244,16 @@ mod tests {
         let born = birth(me).unwrap();
         fs::write(base.join(OWNER), format!("pid {me}\nborn {born}\nfor sandbox\n")).unwrap();
         assert!(read(&base).live);
+    }
+
+    #[test]
+    fn a_process_has_ended_only_if_its_id_means_something_here() {
+        assert!(!has_ended(&mark()));
+        let gone = format!("1:1:{}", scope());
+        assert!(has_ended(&gone));
+        for unknown in ["1:1:elsewhere", "1:1", "x", ""] {
+            assert!(!has_ended(unknown), "{unknown}");
+        }
     }
 
     #[test]

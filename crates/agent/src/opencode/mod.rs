@@ -130,7 +130,8 @@ impl Agent for OpenCode {
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move {
             let program = PROGRAM.find(&context)?;
-            let version = PROGRAM.known_version(&context.host, &program).await;
+            let has_own_system = context.sandbox()?.has_own_system();
+            let version = if has_own_system { None } else { PROGRAM.known_version(&context.host, &program).await };
             let launch = Launch::prepare(program, &context)?;
             Ok(Box::new(OpenCodeSession::new(launch, context.sandbox()?, version)) as Box<dyn Session>)
         })

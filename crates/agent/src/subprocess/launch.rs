@@ -104,6 +104,9 @@ impl Launch {
 
     /// Checks that the program exists, so that a missing one is reported early.
     fn check_program(&self) -> Result<(), Breakage> {
+        if self.sandbox.has_own_system() {
+            return Ok(());
+        }
         let program = self.program();
         let env = self.sandbox.env(&self.env);
         let found = match program.contains('/') {

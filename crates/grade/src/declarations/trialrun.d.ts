@@ -411,6 +411,8 @@ declare module "trialrun/config" {
   export interface SandboxConfig {
     provider?: string;
     fallback?: "local";
+    /** Image of containers. */
+    image?: string;
     daytona?: {
       apiKey?: string;
       apiUrl?: string;

@@ -37,7 +37,7 @@ pub(super) struct TrialNetwork {
 }
 
 impl TrialNetwork {
-    /// Starts serving the processes of `sandbox`. Returns `None` if they use the machine's network.
+    /// Starts serving the processes of `sandbox`. Returns `None` if they use the machine's network, or none.
     ///
     /// # Errors
     /// Returns an error if the policy cannot be applied.
@@ -62,6 +62,13 @@ impl TrialNetwork {
             .filter(Destination::is_loopback)
             .map(|place| (place.port, place))
             .collect();
+        if let Some(reason) = sandbox.refuses_hosts() {
+            // Without a host to reach, no network at all is what the policy asks for.
+            return match rules.model.is_empty() && rules.allowed.is_empty() {
+                true => Ok(None),
+                false => Err(Breakage::environment(reason).for_good()),
+            };
+        }
         let ports: Vec<u16> = forwards.keys().copied().collect();
         let Some(listeners) = sandbox.serve(&ports)? else { return Ok(None) };
         let proxies = Proxies::of(|name| context.host.env.get(name).map(String::as_str));

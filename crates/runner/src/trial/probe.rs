@@ -148,8 +148,7 @@ fn recorded_prefix(text: &str) -> usize {
 }
 
 async fn command(copy: &SandboxCopy, run: &str, timeout: Duration) -> Probed {
-    let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
-    let process = copy.command(shell.as_ref(), &["-c".as_ref(), run.as_ref()]);
+    let process = copy.command(copy.shell().as_ref(), &["-c".as_ref(), run.as_ref()]);
     let output = match supervise::run(process, timeout, MOST_OUTPUT).await {
         Ok(output) => output,
         Err(error) => return Probed::Failed { reason: error.to_string() },

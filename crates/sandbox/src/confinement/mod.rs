@@ -5,15 +5,14 @@ mod tools;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::{IsolationLayer, NetworkPolicy};
 use tokio::process::Command;
 
-use super::faults::SandboxFaults;
+use super::enclosure::{Enclosure, Surroundings};
 use super::{SandboxError, SandboxOptions};
 use crate::Host;
-use crate::supervise::{Isolation, Listeners, Network, ServedPorts, Supervisor};
+use crate::supervise::{Isolation, Network, ServedPorts, Supervisor};
 
 /// System folders, which processes see read-only.
 const SYSTEM: [&str; 13] = [
@@ -55,9 +54,6 @@ const NO_PROXIES: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
 /// Hosts that are reached without the proxy: those in the sandbox's own network.
 const OWN_HOSTS: &str = "localhost,.localhost,127.0.0.1,127.0.0.0/8,::1,[::1],0.0.0.0";
-
-/// Port of the proxy in the sandbox's network, unless it is needed for something else.
-const PROXY_PORT: u16 = 3128;
 
 /// Variable that makes Node.js use the proxy.
 const NODE_PROXY: &str = "NODE_USE_ENV_PROXY";
@@ -127,16 +123,16 @@ impl Confinement {
         let resolver = Some(files::follow(Path::new(RESOLVER)).path).filter(|file| file.is_file());
         Ok(Self { common, private, layers, policy: options.network.clone(), resolver })
     }
+}
 
-    /// Returns the isolation of the run.
-    pub(super) fn isolation(&self) -> model::Isolation {
+impl Enclosure for Confinement {
+    fn isolation(&self) -> model::Isolation {
         let (sandbox, network) = ("isolated".to_owned(), self.policy.to_string());
         model::Isolation { sandbox, network, layers: self.layers.clone() }
     }
 
-    /// Returns a command that runs isolated. `places` are the directories to which it can write: their real paths, and
-    /// the paths at which it sees them. The first one is also its `/tmp`.
-    pub(super) fn command(
+    /// The first one of `places` is also its `/tmp`.
+    fn command(
         &self,
         supervisor: &Supervisor,
         places: &[(PathBuf, PathBuf)],
@@ -179,87 +175,6 @@ fn set_proxy(command: &mut Command, served: Option<&ServedPorts>) {
     }
     if proxy.is_some() {
         command.envs(NO_PROXIES.map(|name| (name, OWN_HOSTS))).env(NODE_PROXY, "1");
-    }
-}
-
-/// Parts of the confinement that differ between sandboxes.
-#[derive(Debug, Clone)]
-pub(super) struct Surroundings {
-    /// Paths that were made readable.
-    shown: Vec<PathBuf>,
-    network: Network,
-    served: Option<ServedPorts>,
-    /// Folder of the programs that fail on purpose, and the folder in which they count their runs.
-    fault_programs: Option<PathBuf>,
-    fault_runs: Option<PathBuf>,
-    /// Files and folders that cannot be changed.
-    read_only: Vec<PathBuf>,
-}
-
-impl Surroundings {
-    /// Returns the same surroundings for commands that are not the agent's.
-    pub(super) fn of_commands(mut self) -> Self {
-        (self.fault_programs, self.fault_runs) = (None, None);
-        self.read_only.clear();
-        self.served.iter_mut().for_each(|served| served.is_of_command = true);
-        self
-    }
-}
-
-/// The confinement of one sandbox.
-#[derive(Debug)]
-pub(super) struct Confined {
-    pub(super) confinement: Arc<Confinement>,
-    own: Mutex<Surroundings>,
-}
-
-impl Confined {
-    pub(super) fn new(confinement: Arc<Confinement>, network: Network) -> Self {
-        let own = Surroundings {
-            shown: Vec::new(),
-            network,
-            served: None,
-            fault_programs: None,
-            fault_runs: None,
-            read_only: Vec::new(),
-        };
-        Self { confinement, own: Mutex::new(own) }
-    }
-
-    /// Adds the faults, for processes that start later.
-    pub(super) fn add_faults(&self, faults: &SandboxFaults) {
-        let mut own = self.lock();
-        own.fault_programs = faults.readable().map(Path::to_owned);
-        own.fault_runs = faults.writable();
-        own.read_only = faults.read_only().to_vec();
-    }
-
-    /// Makes a path readable for later processes.
-    pub(super) fn show(&self, path: &Path) {
-        self.lock().shown.push(path.to_owned());
-    }
-
-    /// Opens `ports` and a proxy on the loopback interface of later processes, and passes their sockets to the
-    /// returned listeners, which wait at `socket`. Returns `None` if the processes use the machine's network.
-    pub(super) fn serve(&self, socket: PathBuf, ports: &[u16]) -> std::io::Result<Option<Listeners>> {
-        let mut own = self.lock();
-        if own.network == Network::Open {
-            return Ok(None);
-        }
-        let proxy = (PROXY_PORT..).find(|port| !ports.contains(port)).unwrap_or(PROXY_PORT);
-        let listeners = Listeners::bind(&socket, proxy)?;
-        let ports = std::iter::once(proxy).chain(ports.iter().copied()).collect();
-        own.served = Some(ServedPorts { socket, ports, is_of_command: false });
-        Ok(Some(listeners))
-    }
-
-    /// Returns the current parts of the confinement.
-    pub(super) fn surroundings(&self) -> Surroundings {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Surroundings> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

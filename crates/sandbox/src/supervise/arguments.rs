@@ -6,6 +6,7 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::container::ContainerProcess;
 use super::isolation::Isolation;
 
 /// Arguments of a role: settings, then `--`, then the program and its arguments.
@@ -27,6 +28,8 @@ pub(super) struct Arguments {
     pub(super) binds: Vec<(PathBuf, PathBuf)>,
     /// `--isolation JSON`: surroundings of the program.
     pub(super) isolation: Option<Isolation>,
+    /// `--container JSON`: container of the program.
+    pub(super) container: Option<ContainerProcess>,
     /// The program and its arguments.
     pub(super) program: Vec<OsString>,
 }
@@ -60,6 +63,7 @@ impl Arguments {
                 "--grace-ms" => arguments.grace = Some(Duration::from_millis(value.parse().map_err(|_| wrong())?)),
                 "--answer" => arguments.answer = Some(value.parse().map_err(|_| wrong())?),
                 "--isolation" => arguments.isolation = Some(serde_json::from_str(&value).map_err(|_| wrong())?),
+                "--container" => arguments.container = Some(serde_json::from_str(&value).map_err(|_| wrong())?),
                 "--parent" => arguments.parent = Some(value.parse().map_err(|_| wrong())?),
                 "--owner" => {
                     let (uid, gid) = value.split_once(':').ok_or_else(wrong)?;

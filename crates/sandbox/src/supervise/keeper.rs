@@ -35,19 +35,34 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
     if let Some(lifeline) = lifeline {
         watch(lifeline)?;
     }
-    let floor = arguments.floor || !cfg!(target_os = "linux");
-    let space = if floor { Err("PID namespaces are turned off".to_owned()) } else { start_space(arguments)? };
-    let child = match space {
-        Ok((child, _)) => child,
-        // Isolation that was requested is never omitted.
-        Err(reason) if arguments.isolation.is_some() => return Err(reason),
-        Err(_) => start_plain(&arguments.program, &arguments.binds)?,
-    };
+    let child = start(arguments)?;
     let_go_of_streams();
-    let mut keeper = Keeper { main: Pid::from_raw(child.id().cast_signed()), code: None, grace: arguments.grace };
+    let is_container = arguments.container.is_some();
+    let main = Pid::from_raw(child.id().cast_signed());
+    let mut keeper = Keeper { main, code: None, grace: arguments.grace, is_container };
     keeper.look_after(&signals)?;
     keeper.end_everything()?;
+    if let Some(container) = &arguments.container {
+        keeper.code = container.end(keeper.code);
+    }
     keeper.code.ok_or_else(|| "it is not known how the program ended".into())
+}
+
+/// Starts the program in its surroundings.
+fn start(arguments: &Arguments) -> Result<Child, String> {
+    if let Some(container) = &arguments.container {
+        // Engines without a service of their own start the container's processes below this one, and other processes
+        // of the engine must know them by the same ids.
+        return container.start(&arguments.program);
+    }
+    let floor = arguments.floor || !cfg!(target_os = "linux");
+    let space = if floor { Err("PID namespaces are turned off".to_owned()) } else { start_space(arguments)? };
+    match space {
+        Ok((child, _)) => Ok(child),
+        // Isolation that was requested is never omitted.
+        Err(reason) if arguments.isolation.is_some() => Err(reason),
+        Err(_) => start_plain(&arguments.program, &arguments.binds),
+    }
 }
 
 /// Prints whether this machine allows a PID namespace, and the isolation if one is given: `namespace` and a line for
@@ -175,6 +190,8 @@ struct Keeper {
     /// Exit code, once it has ended.
     code: Option<u8>,
     grace: Option<Duration>,
+    /// True if the program is a container's engine, which passes signals on.
+    is_container: bool,
 }
 
 impl Keeper {
@@ -198,7 +215,8 @@ impl Keeper {
 
     /// Sends SIGTERM to all descendants, and starts a timer for the grace period.
     fn ask_politely(&self) -> Result<(), String> {
-        for pid in descendants::of(Pid::this()) {
+        let asked = if self.is_container { vec![self.main] } else { descendants::of(Pid::this()) };
+        for pid in asked {
             let _ = kill(pid, Signal::SIGTERM);
             // A stopped process does not receive signals until it continues.
             let _ = kill(pid, Signal::SIGCONT);

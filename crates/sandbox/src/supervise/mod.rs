@@ -8,6 +8,7 @@
 //! ```text
 //! harness ── __supervise ── __supervise-space ── __supervise-init (pid 1) ── program      with a namespace
 //! harness ── __supervise ── program                                                      without a namespace
+//! harness ── __supervise ── engine ·· program                                             in a container
 //! ```
 //!
 //! `program` is started through `__supervise-exec`, which gives it a new session, so that Ctrl-C in a terminal does not
@@ -21,7 +22,9 @@
 mod arguments;
 mod captured;
 mod contained;
+mod container;
 mod descendants;
+mod engine;
 mod exec;
 mod isolation;
 mod keeper;
@@ -49,6 +52,7 @@ use std::process::ExitCode;
 
 pub use captured::Captured;
 pub use contained::Contained;
+pub(crate) use container::ContainerProcess;
 pub(crate) use isolation::{Isolation, ServedPorts};
 pub use isolation::{Limits, Network};
 pub use lifeline::Lifeline;

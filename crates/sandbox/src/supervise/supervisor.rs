@@ -9,6 +9,7 @@ use std::sync::Arc;
 use model::IsolationLayer;
 use tokio::process::Command;
 
+use super::container::ContainerProcess;
 use super::isolation::Isolation;
 use super::{Lifeline, MESSAGE_PREFIX};
 
@@ -83,6 +84,23 @@ impl Supervisor {
             Ok(isolation) => command.arg("--isolation").arg(isolation),
             // The supervisor rejects it, so the program does not run.
             Err(reason) => command.arg(reason),
+        };
+        command.arg("--").arg(program).args(args).env_clear();
+        command
+    }
+
+    /// Same as `command`, but the program runs in a container. The container is removed when the program has ended.
+    pub(crate) fn container_command<A: AsRef<OsStr>>(
+        &self,
+        container: &ContainerProcess,
+        program: impl AsRef<OsStr>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Command {
+        let mut command = self.supervisor();
+        match serde_json::to_string(container) {
+            Ok(container) => command.arg("--container").arg(container),
+            // The supervisor rejects it, so the program does not run.
+            Err(error) => command.arg(error.to_string()),
         };
         command.arg("--").arg(program).args(args).env_clear();
         command

@@ -79,6 +79,8 @@ pub struct IsolationChoice {
     pub open_files: Option<u64>,
     /// Maximum CPU time of a process, in seconds.
     pub cpu_seconds: Option<u64>,
+    /// Image of containers.
+    pub image: Option<String>,
 }
 
 /// The only kind that can replace another one.
@@ -113,6 +115,7 @@ fn isolation(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> I
         remote: setting(remote, "remote", fields),
         require: guarantees(fields, problems),
         visible: visible(fields, root, problems),
+        image: fields.text("image", problems),
         ..IsolationChoice::default()
     };
     let limits = fields.get("limits").and_then(|node| Fields::of(node, "`limits`", problems));

@@ -1,6 +1,5 @@
 //! The tool that runs a shell command.
 
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -39,11 +38,11 @@ async fn bash(mut arguments: Arguments, call: Call<'_>) -> ToolOutput {
     if command.contains('\0') {
         return Err("Invalid arguments: `command` contains a NUL character".to_owned());
     }
-    let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
     // Both streams are merged, so that their lines stay in order. The redirection is on the command's first line, so
     // that line numbers in the shell's messages match the model's command.
     let script = format!("exec 2>&1; {command}");
-    let process = call.tool_context.sandbox.command(shell.as_ref(), &["-c".as_ref(), script.as_ref()], &[]);
+    let sandbox = &call.tool_context.sandbox;
+    let process = sandbox.command(sandbox.shell().as_ref(), &["-c".as_ref(), script.as_ref()], &[]);
     let output = supervise::run(process, timeout, MAX_BUFFERED_BYTES)
         .await
         .map_err(|error| format!("the command could not be started: {error}"))?;

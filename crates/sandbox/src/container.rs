@@ -1,0 +1,278 @@
+//! Sandboxes whose processes run in containers of Docker or Podman.
+//!
+//! The sandbox is a directory of this machine, laid out and inspected like a local one. Each command is a container of
+//! its own, which sees an image, read-only, and the sandbox's own directories at their own paths. Before a run, one
+//! container is started to find out which parts of the isolation the engine enforces.
+
+mod engine;
+mod probe;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use model::{IsolationLayer, NetworkPolicy};
+use tokio::process::Command;
+
+use self::engine::Engine;
+use super::enclosure::{Enclosure, Surroundings};
+use super::local::LocalBackend;
+use super::registry::Registry;
+use super::{Leftover, SandboxBackend, SandboxError, SandboxKind, SandboxOptions, owner};
+use crate::Host;
+use crate::supervise::{ContainerProcess, Limits, Network, Supervisor};
+
+/// The kind `docker`.
+pub(super) static DOCKER: ContainerKind =
+    ContainerKind { name: "docker", summary: "a local sandbox whose processes run in Docker containers of an image" };
+
+/// The kind `podman`.
+pub(super) static PODMAN: ContainerKind =
+    ContainerKind { name: "podman", summary: "a local sandbox whose processes run in Podman containers of an image" };
+
+/// Label of a container with the process that started it.
+const OWNER: &str = "trialrun.owner";
+
+/// Sizes of the folders in memory.
+const TMPFS: [&str; 3] = [
+    "/tmp:rw,exec,nosuid,nodev,mode=1777,size=1g",
+    "/var/tmp:rw,exec,nosuid,nodev,mode=1777,size=1g",
+    "/run:rw,nosuid,nodev,mode=0755,size=64m",
+];
+
+/// Variables that Docker would otherwise set from the user's own configuration of a proxy.
+const PROXIES: [&str; 8] =
+    ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"];
+
+/// A kind of sandbox that runs processes in containers.
+pub(super) struct ContainerKind {
+    /// Name of the kind and of the engine's program.
+    name: &'static str,
+    summary: &'static str,
+}
+
+impl SandboxKind for ContainerKind {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn open(
+        &self,
+        host: &Host,
+        registry: &Arc<Registry>,
+        options: &SandboxOptions,
+    ) -> Result<Box<dyn SandboxBackend>, SandboxError> {
+        let refused = |reason: String| SandboxError::Refused { kind: self.name, reason };
+        let engine = Engine::find(self.name, host).map_err(refused)?;
+        let containers = Containers::open(engine, host, registry, options).map_err(refused)?;
+        Ok(Box::new(LocalBackend::open(host, registry, Some(Arc::new(containers)))?))
+    }
+
+    fn leftovers(&self, host: &Host, _: &SandboxOptions) -> Result<Vec<Leftover>, String> {
+        // Without the engine there are no containers, and one that does not run is said by `doctor`.
+        let Ok(engine) = Engine::find(self.name, host) else { return Ok(Vec::new()) };
+        let Ok(containers) = engine.labelled(OWNER) else { return Ok(Vec::new()) };
+        let ended = containers.into_iter().filter(|(_, owner)| owner::has_ended(owner));
+        Ok(ended.map(|(name, owner)| Leftover { name, owner }).collect())
+    }
+
+    fn remove_leftover(&self, host: &Host, _: &SandboxOptions, leftover: &Leftover) -> Result<(), String> {
+        Engine::find(self.name, host)?.remove(&leftover.name)
+    }
+}
+
+/// The containers of a run.
+#[derive(Debug)]
+struct Containers {
+    engine: Engine,
+    image: String,
+    /// Options of all containers.
+    options: Vec<String>,
+    visible: Vec<PathBuf>,
+    shell: PathBuf,
+    layers: Vec<IsolationLayer>,
+    policy: NetworkPolicy,
+}
+
+impl Containers {
+    /// Determines what containers of the image can hold, by starting one.
+    fn open(engine: Engine, host: &Host, registry: &Arc<Registry>, options: &SandboxOptions) -> Result<Self, String> {
+        let name = engine.name;
+        let Some(image) = options.image.clone() else {
+            return Err(format!("no image is set: write `sandbox: {{provider: {name}, image: IMAGE}}`"));
+        };
+        engine.check_image(&image)?;
+        let mut common = common_options(&engine)?;
+        let visible = options.visible.iter().filter(|path| path.exists());
+        common.extend(visible.flat_map(|path| mount(path, path, true)));
+        let mut found = probe::run(&engine, &image, &common, &options.limits, host, registry)?;
+        common.append(&mut found.options);
+        Ok(Self {
+            engine,
+            image,
+            options: common,
+            visible: options.visible.clone(),
+            shell: found.shell,
+            layers: found.layers,
+            policy: options.network.clone(),
+        })
+    }
+}
+
+impl Enclosure for Containers {
+    fn isolation(&self) -> model::Isolation {
+        let (sandbox, network) = (self.engine.name.to_owned(), self.policy.to_string());
+        model::Isolation { sandbox, network, layers: self.layers.clone() }
+    }
+
+    fn command(
+        &self,
+        supervisor: &Supervisor,
+        places: &[(PathBuf, PathBuf)],
+        own: &Surroundings,
+        env: &BTreeMap<String, String>,
+        program: &OsStr,
+        args: &[&OsStr],
+    ) -> Command {
+        let mut options = self.options.clone();
+        options.extend(["--network", network_of(own.network)].map(str::to_owned));
+        options.extend(places.iter().flat_map(|(from, to)| mount(from, to, false)));
+        let shown = own.shown.iter().filter(|path| path.exists() && !self.visible.contains(path));
+        let shown: BTreeSet<&PathBuf> = shown.collect();
+        options.extend(shown.iter().flat_map(|path| mount(path, path, true)));
+        let process = ContainerProcess {
+            engine: self.engine.program.clone(),
+            env: self.engine.env.clone(),
+            name: next_name(),
+            options,
+            image: self.image.clone(),
+        };
+        let is_inside = |path: &Path| {
+            let mut seen = places.iter().map(|(_, to)| to).chain(&self.visible).chain(shown.iter().copied());
+            seen.any(|seen| path.starts_with(seen))
+        };
+        let mut command = supervisor.container_command(&process, program_inside(program, is_inside), args);
+        if self.engine.name == DOCKER.name {
+            command.envs(PROXIES.map(|name| (name, "")));
+        }
+        command.envs(env);
+        command
+    }
+
+    fn shell(&self) -> Option<&Path> {
+        Some(&self.shell)
+    }
+
+    fn refuses_hosts(&self) -> Option<String> {
+        Some(format!(
+            "`{}` sandboxes reach no host or every host: write `network: none` or `network: open`, or use `isolated` \
+             sandboxes, which hold `model-only` and `allow`",
+            self.engine.name
+        ))
+    }
+}
+
+/// Returns a name that no other container has.
+fn next_name() -> String {
+    // Several runs of one process must not share it.
+    static STARTED: AtomicU64 = AtomicU64::new(0);
+    let number = STARTED.fetch_add(1, Ordering::Relaxed);
+    format!("trialrun-{}-{number}", owner::mark().replace(':', "-"))
+}
+
+/// Returns the program as it is found inside. Programs of this machine that are not visible there have the same name in
+/// the image.
+fn program_inside(program: &OsStr, is_inside: impl Fn(&Path) -> bool) -> OsString {
+    let path = Path::new(program);
+    match path.file_name() {
+        Some(name) if path.is_absolute() && !is_inside(path) => name.to_owned(),
+        _ => program.to_owned(),
+    }
+}
+
+/// Returns the engine's name of a network.
+fn network_of(network: Network) -> &'static str {
+    match network {
+        Network::None => "none",
+        Network::Open => "host",
+    }
+}
+
+/// Returns the options that show a file or folder of this machine in a container.
+fn mount(from: &Path, to: &Path, is_read_only: bool) -> [String; 2] {
+    let field = |name: &str, path: &Path| {
+        let text = format!("{name}={}", path.display());
+        // The engine reads the fields as a line of CSV.
+        if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+    };
+    let mut text = format!("type=bind,{},{}", field("source", from), field("target", to));
+    if is_read_only {
+        text.push_str(",readonly");
+    }
+    ["--mount".to_owned(), text]
+}
+
+/// Returns the options of all containers, besides limits.
+fn common_options(engine: &Engine) -> Result<Vec<String>, String> {
+    let mut options = vec!["--pull".to_owned(), "never".to_owned(), "--read-only".to_owned()];
+    for (option, values) in [
+        ("--cap-drop", &["ALL"][..]),
+        ("--security-opt", &["no-new-privileges", "label=disable"]),
+        ("--log-driver", &["none"]),
+        ("--tmpfs", &TMPFS),
+    ] {
+        options.extend(values.iter().flat_map(|value| [option.to_owned(), (*value).to_owned()]));
+    }
+    options.extend(["--label".to_owned(), format!("{OWNER}={}", owner::mark())]);
+    options.extend(engine.user_options()?);
+    Ok(options)
+}
+
+/// Returns the limits that the system puts on each process.
+fn process_limits(limits: &Limits) -> Vec<String> {
+    use nix::sys::resource::{Resource, getrlimit};
+    // Nobody can allow more than this process has, and an engine without a service of its own is started by it.
+    let at_most = |resource, wanted: u64| getrlimit(resource).map_or(wanted, |(_, hard)| hard.min(wanted));
+    let each = [
+        ("core", 0),
+        ("cpu", at_most(Resource::RLIMIT_CPU, limits.cpu_seconds)),
+        ("data", at_most(Resource::RLIMIT_DATA, limits.memory)),
+        ("fsize", at_most(Resource::RLIMIT_FSIZE, limits.file_size)),
+        ("nofile", at_most(Resource::RLIMIT_NOFILE, limits.open_files)),
+    ];
+    each.iter().flat_map(|(name, value)| ["--ulimit".to_owned(), format!("{name}={value}:{value}")]).collect()
+}
+
+/// Returns the limits on all processes of a container together.
+fn group_limits(limits: &Limits) -> Vec<String> {
+    let (memory, processes) = (limits.memory.to_string(), limits.processes.to_string());
+    let options = ["--memory", &memory, "--memory-swap", &memory, "--pids-limit", &processes];
+    options.map(str::to_owned).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_of_this_machine_has_the_same_name_in_the_image() {
+        let is_inside = |path: &Path| path.starts_with("/box");
+        let inside = |program: &str| program_inside(program.as_ref(), is_inside).into_string().unwrap();
+        assert_eq!(
+            ["/usr/bin/agent", "agent", "./agent", "/box/agent"].map(inside),
+            ["agent", "agent", "./agent", "/box/agent"]
+        );
+    }
+
+    #[test]
+    fn a_mount_quotes_paths_that_would_end_its_fields() {
+        let [option, text] = mount(Path::new("/a,b"), Path::new("/c"), true);
+        assert_eq!((&*option, &*text), ("--mount", r#"type=bind,"source=/a,b",target=/c,readonly"#));
+    }
+}

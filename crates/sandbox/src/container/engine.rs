@@ -1,0 +1,175 @@
+//! The program of a container engine.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::resource::{Resource, getrlimit};
+
+use crate::Host;
+
+/// Time limit of the engine for one answer.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Limit on the processes of the user that Podman sets. Those of a container have a limit of their own.
+const MOST_PROCESSES: u64 = 16_384;
+
+/// Beginnings of lines after an error message.
+const HINTS: [&str; 2] = ["See '", "Run '"];
+
+/// Variables of the user that the engine needs to find its service and its files.
+const NEEDED: [&str; 10] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "TMPDIR",
+    "LANG",
+];
+
+/// Beginnings of further ones.
+const NEEDED_STARTS: [&str; 3] = ["DOCKER_", "CONTAINER_", "CONTAINERS_"];
+
+/// A container engine on this machine.
+#[derive(Debug)]
+pub(super) struct Engine {
+    /// Name of its program.
+    pub(super) name: &'static str,
+    pub(super) program: PathBuf,
+    /// Its environment.
+    pub(super) env: BTreeMap<String, String>,
+}
+
+/// What the engine printed.
+pub(super) struct Answer {
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+impl Engine {
+    /// Finds the engine on the user's `PATH`.
+    pub(super) fn find(name: &'static str, host: &Host) -> Result<Self, String> {
+        let program = host.find_program(name).ok_or_else(|| format!("`{name}` is not on the PATH"))?;
+        let is_needed = |variable: &str| {
+            NEEDED.contains(&variable) || NEEDED_STARTS.iter().any(|start| variable.starts_with(start))
+        };
+        let variables = host.env.iter().filter(|(variable, _)| is_needed(variable));
+        let mut env: BTreeMap<String, String> =
+            variables.map(|(variable, value)| (variable.clone(), value.clone())).collect();
+        // The engine must not be told by the container's own home where its files are.
+        let home = || host.home.as_ref().map(|home| home.to_string_lossy().into_owned());
+        for variable in ["PATH", "HOME"] {
+            let value = if variable == "HOME" { home().unwrap_or_else(|| "/".to_owned()) } else { String::new() };
+            env.entry(variable.to_owned()).or_insert(value);
+        }
+        Ok(Self { name, program, env })
+    }
+
+    /// Checks that the image is on this machine. It is never fetched: that could take minutes of the first trial, and
+    /// run something that nobody chose.
+    pub(super) fn check_image(&self, image: &str) -> Result<(), String> {
+        let name = self.name;
+        match self.ask(&["image", "inspect", "--format", "{{.Id}}", image]) {
+            Ok(_) => Ok(()),
+            Err(reason) if reason.to_lowercase().contains("no such image") || reason.contains("image not known") => {
+                Err(format!("the image `{image}` is not on this machine: get it with `{name} pull {image}`"))
+            }
+            Err(reason) => Err(reason),
+        }
+    }
+
+    /// Returns the options that make the processes of a container run as the user of this process.
+    pub(super) fn user_options(&self) -> Result<Vec<String>, String> {
+        let own = format!("{}:{}", nix::unistd::geteuid(), nix::unistd::getegid());
+        let is_rootless = self.is_rootless()?;
+        if self.name == "docker" {
+            // Without root, root of the container is the user.
+            let user = if is_rootless { "0:0".to_owned() } else { own };
+            return Ok(vec!["--user".to_owned(), user]);
+        }
+        let mut options = vec!["--http-proxy=false", "--read-only-tmpfs=false", "--user", &own];
+        if is_rootless {
+            options.extend(["--userns", "keep-id"]);
+        }
+        let mut options: Vec<String> = options.into_iter().map(str::to_owned).collect();
+        // The engine asks for more processes than some systems allow. This limit counts all processes of the user.
+        let most = getrlimit(Resource::RLIMIT_NPROC).map_or(MOST_PROCESSES, |(_, hard)| hard.min(MOST_PROCESSES));
+        options.extend(["--ulimit".to_owned(), format!("nproc={most}:{most}")]);
+        Ok(options)
+    }
+
+    fn is_rootless(&self) -> Result<bool, String> {
+        Ok(match self.name {
+            "docker" => self.ask(&["info", "--format", "{{.SecurityOptions}}"])?.stdout.contains("rootless"),
+            _ => self.ask(&["info", "--format", "{{.Host.Security.Rootless}}"])?.stdout.contains("true"),
+        })
+    }
+
+    /// Returns the names of all containers with this label, and its values.
+    pub(super) fn labelled(&self, label: &str) -> Result<Vec<(String, String)>, String> {
+        let filter = format!("label={label}");
+        let listed = self.ask(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"])?.stdout;
+        let format = format!("{{{{index .Config.Labels \"{label}\"}}}}");
+        let value = |name: &str| {
+            // A container may have been removed meanwhile.
+            let answer = self.ask(&["container", "inspect", "--format", &format, name]).ok()?;
+            Some((name.to_owned(), answer.stdout.trim().to_owned()))
+        };
+        Ok(listed.lines().map(str::trim).filter(|name| !name.is_empty()).filter_map(value).collect())
+    }
+
+    /// Removes a container with its processes.
+    pub(super) fn remove(&self, name: &str) -> Result<(), String> {
+        self.ask(&["rm", "--force", "--volumes", name]).map(drop)
+    }
+
+    /// Returns the answer of the engine to a command.
+    ///
+    /// # Errors
+    /// Returns the last line of its error message, or the reason why there is none.
+    pub(super) fn ask(&self, args: &[&str]) -> Result<Answer, String> {
+        let name = self.name;
+        let failed = |error: std::io::Error| format!("`{name}` cannot be started: {error}");
+        let mut command = Command::new(&self.program);
+        command.args(args).env_clear().envs(&self.env).current_dir("/");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(failed)?;
+        let (sender, answers) = mpsc::channel();
+        let streams: [Option<Box<dyn Read + Send>>; 2] = [
+            child.stdout.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>),
+            child.stderr.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>),
+        ];
+        thread::spawn(move || {
+            let mut read = streams.map(|stream| {
+                stream.map(|stream| {
+                    thread::spawn(move || {
+                        let mut bytes = Vec::new();
+                        let _ = stream.take(1 << 20).read_to_end(&mut bytes);
+                        String::from_utf8_lossy(&bytes).into_owned()
+                    })
+                })
+            });
+            let texts = read.each_mut().map(|text| text.take().and_then(|text| text.join().ok()).unwrap_or_default());
+            let _ = sender.send(texts);
+        });
+        let Ok([stdout, stderr]) = answers.recv_timeout(TIMEOUT) else {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(format!("`{name}` did not answer within {} s", TIMEOUT.as_secs()));
+        };
+        if child.wait().map_err(failed)?.success() {
+            return Ok(Answer { stdout, stderr });
+        }
+        let is_message = |line: &&str| !line.is_empty() && !HINTS.iter().any(|hint| line.starts_with(hint));
+        let last = stderr.lines().map(str::trim).rfind(is_message);
+        Err(last.unwrap_or("it failed without a message").to_owned())
+    }
+}

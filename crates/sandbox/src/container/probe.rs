@@ -1,0 +1,124 @@
+//! What containers hold on this machine, found out by starting one.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use model::IsolationLayer;
+
+use super::engine::{Answer, Engine};
+use super::{group_limits, mount, process_limits};
+use crate::Host;
+use crate::owner::{Base, Purpose};
+use crate::registry::Registry;
+use crate::supervise::Limits;
+
+/// File through which the container shows that it sees the directories of this machine.
+const MARK: &str = "mark";
+
+/// Prints what the kernel says about the first process, and whether there is a better shell.
+const SCRIPT: &str = "while read -r line; do case $line in \
+                      CapEff:*|NoNewPrivs:*|Seccomp:*) echo $line;; esac; done < /proc/self/status; \
+                      [ -x /bin/bash ] && echo bash; read -r mark < mark && echo \"$mark\" > copied; \
+                      (: > /written) 2> /dev/null && echo writable; exit 0";
+
+/// Result of the probe.
+pub(super) struct Found {
+    /// Options that the engine accepts: a first process that reaps others, and limits.
+    pub(super) options: Vec<String>,
+    /// Shell of the image.
+    pub(super) shell: PathBuf,
+    pub(super) layers: Vec<IsolationLayer>,
+}
+
+/// Starts a container of the image.
+///
+/// # Errors
+/// Returns the reason if the engine cannot start one, or if it does not hold what containers must hold.
+pub(super) fn run(
+    engine: &Engine,
+    image: &str,
+    common: &[String],
+    limits: &Limits,
+    host: &Host,
+    registry: &Arc<Registry>,
+) -> Result<Found, String> {
+    let root = host.temp.canonicalize().map_err(|error| format!("{}: {error}", host.temp.display()))?;
+    let base = Base::make(&root, "probe", Purpose::Sandbox, false, registry).map_err(|error| error.to_string())?;
+    let secret = uuid::Uuid::now_v7().to_string();
+    let failed = |error: std::io::Error| format!("cannot write in {}: {error}", base.path().display());
+    let place = base.path().join("work");
+    fs::create_dir(&place).and_then(|()| fs::write(place.join(MARK), format!("{secret}\n"))).map_err(failed)?;
+    let place_text = place.to_string_lossy();
+    let attempt = |more: &[String]| {
+        let mut args = vec!["run".to_owned(), "--rm".to_owned(), "--network".to_owned(), "none".to_owned()];
+        args.extend(common.iter().chain(more).cloned().chain(mount(&place, &place, false)));
+        args.extend(["--workdir", &place_text, "--entrypoint", "/bin/sh", image, "-c", SCRIPT].map(str::to_owned));
+        engine.ask(&args.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let (options, answer, refused) = first_accepted(limits, &attempt)?;
+    let says = |line: &str| answer.stdout.lines().any(|said| said.trim() == line);
+    if fs::read_to_string(place.join("copied")).map_or(true, |copied| copied.trim() != secret) {
+        let name = engine.name;
+        return Err(format!("the containers of `{name}` do not see the directories of this machine"));
+    }
+    if !says("CapEff: 0000000000000000") || !says("NoNewPrivs: 1") || says("writable") {
+        return Err(format!("the containers of `{}` have rights that they must not have", engine.name));
+    }
+    let layer = |name: &str, result: Result<String, String>| IsolationLayer {
+        name: name.to_owned(),
+        holds: result.is_ok(),
+        detail: result.unwrap_or_else(|reason| reason),
+    };
+    let seccomp = if says("Seccomp: 2") { Ok("a filter of system calls") } else { Err("the engine sets no filter") };
+    let layers = vec![
+        layer("filesystem", Ok("the image, read-only, and the directories of the sandbox".into())),
+        layer("processes", Ok("a container for each command".into())),
+        layer("limits", refused.map_or_else(|| Ok("of the container and its processes".into()), Err)),
+        layer("network", Ok("no network, for the policy `none`".into())),
+        layer("seccomp", seccomp.map(str::to_owned).map_err(str::to_owned)),
+    ];
+    let shell = if says("bash") { "/bin/bash" } else { "/bin/sh" };
+    Ok(Found { options, shell: shell.into(), layers })
+}
+
+/// Returns the first set of options that the engine accepts, its answer, and the reason why limits are missing.
+fn first_accepted(
+    limits: &Limits,
+    attempt: &dyn Fn(&[String]) -> Result<Answer, String>,
+) -> Result<(Vec<String>, Answer, Option<String>), String> {
+    let (init, each, group) = (vec!["--init".to_owned()], process_limits(limits), group_limits(limits));
+    let (mut of_group, mut last) = (None, String::new());
+    for (has_group, has_init) in [(true, true), (true, false), (false, true), (false, false)] {
+        let parts = [(has_init, &init), (true, &each), (has_group, &group)];
+        let wanted = parts.into_iter().filter(|(is_wanted, _)| *is_wanted);
+        let mut options: Vec<String> = wanted.flat_map(|(_, options)| options.iter().cloned()).collect();
+        match attempt(&options) {
+            Ok(answer) => {
+                if answer.stderr.contains("swap limit") {
+                    // Otherwise the engine would repeat the warning in the output of every command.
+                    replace_after(&mut options, "--memory-swap", "-1");
+                }
+                let warned = answer.stderr.lines().find(|line| line.to_lowercase().contains("discarded"));
+                let missing = if has_group { warned.map(str::to_owned) } else { of_group };
+                return Ok((options, answer, missing));
+            }
+            Err(reason) => {
+                if has_group {
+                    of_group = Some(reason.clone());
+                }
+                last = reason;
+            }
+        }
+    }
+    Err(last)
+}
+
+/// Replaces the value of an option.
+fn replace_after(options: &mut [String], option: &str, value: &str) {
+    if let Some(at) = options.iter().position(|given| given == option)
+        && let Some(old) = options.get_mut(at + 1)
+    {
+        value.clone_into(old);
+    }
+}

@@ -1,0 +1,136 @@
+//! Enclosures: namespaces, containers or other machines in which the processes of a sandbox run.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt::Debug;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::process::Command;
+
+use super::faults::SandboxFaults;
+use crate::supervise::{Listeners, Network, ServedPorts, Supervisor};
+
+/// Port of the proxy in the sandbox's network, unless it is needed for something else.
+const PROXY_PORT: u16 = 3128;
+
+/// Surrounds the processes of all sandboxes of a run.
+pub(super) trait Enclosure: Debug + Send + Sync {
+    /// Returns the isolation of the run.
+    fn isolation(&self) -> model::Isolation;
+
+    /// Returns a command that runs inside. `places` are the directories that it can write: their real paths, and the
+    /// paths at which it sees them. The first one is for temporary files.
+    fn command(
+        &self,
+        supervisor: &Supervisor,
+        places: &[(PathBuf, PathBuf)],
+        own: &Surroundings,
+        env: &BTreeMap<String, String>,
+        program: &OsStr,
+        args: &[&OsStr],
+    ) -> Command;
+
+    /// Returns the shell of its system, if that is not the one of this machine. Programs of this machine do not run
+    /// inside then, and variables that name them are not passed on.
+    fn shell(&self) -> Option<&Path> {
+        None
+    }
+
+    /// Returns the reason why no host can be reached selectively.
+    fn refuses_hosts(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Variables that name programs and files of this machine.
+const OF_MACHINE: [&str; 5] = ["PATH", "SHELL", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+
+/// Removes the variables that name programs and files of this machine from the inherited ones.
+pub(super) fn without_machine(env: &mut BTreeMap<String, String>) {
+    for name in OF_MACHINE {
+        env.remove(name);
+    }
+}
+
+/// Parts of an enclosure that differ between sandboxes.
+#[derive(Debug, Clone)]
+pub(super) struct Surroundings {
+    /// Paths that were made readable.
+    pub(super) shown: Vec<PathBuf>,
+    pub(super) network: Network,
+    pub(super) served: Option<ServedPorts>,
+    /// Folder of the programs that fail on purpose, and the folder in which they count their runs.
+    pub(super) fault_programs: Option<PathBuf>,
+    pub(super) fault_runs: Option<PathBuf>,
+    /// Files and folders that cannot be changed.
+    pub(super) read_only: Vec<PathBuf>,
+}
+
+impl Surroundings {
+    /// Returns the same surroundings for commands that are not the agent's.
+    pub(super) fn of_commands(mut self) -> Self {
+        (self.fault_programs, self.fault_runs) = (None, None);
+        self.read_only.clear();
+        self.served.iter_mut().for_each(|served| served.is_of_command = true);
+        self
+    }
+}
+
+/// The enclosure of one sandbox.
+#[derive(Debug)]
+pub(super) struct Enclosed {
+    pub(super) enclosure: Arc<dyn Enclosure>,
+    own: Mutex<Surroundings>,
+}
+
+impl Enclosed {
+    pub(super) fn new(enclosure: Arc<dyn Enclosure>, network: Network) -> Self {
+        let own = Surroundings {
+            shown: Vec::new(),
+            network,
+            served: None,
+            fault_programs: None,
+            fault_runs: None,
+            read_only: Vec::new(),
+        };
+        Self { enclosure, own: Mutex::new(own) }
+    }
+
+    /// Adds the faults, for processes that start later.
+    pub(super) fn add_faults(&self, faults: &SandboxFaults) {
+        let mut own = self.lock();
+        own.fault_programs = faults.readable().map(Path::to_owned);
+        own.fault_runs = faults.writable();
+        own.read_only = faults.read_only().to_vec();
+    }
+
+    /// Makes a path readable for later processes.
+    pub(super) fn show(&self, path: &Path) {
+        self.lock().shown.push(path.to_owned());
+    }
+
+    /// Opens `ports` and a proxy on the loopback interface of later processes, and passes their sockets to the returned
+    /// listeners, which wait at `socket`. Returns `None` if the processes use the machine's network.
+    pub(super) fn serve(&self, socket: PathBuf, ports: &[u16]) -> io::Result<Option<Listeners>> {
+        let mut own = self.lock();
+        if own.network == Network::Open {
+            return Ok(None);
+        }
+        let proxy = (PROXY_PORT..).find(|port| !ports.contains(port)).unwrap_or(PROXY_PORT);
+        let listeners = Listeners::bind(&socket, proxy)?;
+        let ports = std::iter::once(proxy).chain(ports.iter().copied()).collect();
+        own.served = Some(ServedPorts { socket, ports, is_of_command: false });
+        Ok(Some(listeners))
+    }
+
+    /// Returns the current surroundings.
+    pub(super) fn surroundings(&self) -> Surroundings {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Surroundings> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

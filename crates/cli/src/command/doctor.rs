@@ -7,8 +7,8 @@ use std::time::Duration;
 use agent::{AGENTS, Readiness};
 use model::{Diagnostic, FaultAction};
 use report::columns;
-use sandbox::Host;
 use sandbox::supervise::{self, Containment};
+use sandbox::{Host, SandboxKind, SandboxOptions};
 use serde_json::json;
 
 use crate::error::CliError;
@@ -33,6 +33,9 @@ pub struct DoctorArgs {
 /// Kinds of findings that test this program itself, with the examples of the assertions and of the operators.
 const SELF_TEST: &str = "self-test";
 const OPERATOR: &str = "operator";
+
+/// The kind of sandbox that is a directory of this machine.
+const LOCAL: &str = "local";
 
 /// Time limit for a program to report its version.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -62,10 +65,10 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
     let mut findings = runtime.block_on(agents(&host));
     findings.push(runtime.block_on(git(&host)));
     findings.push(runtime.block_on(containment(&host)));
-    findings.push(isolation(&host));
     findings.extend(faults());
     let context = ProjectContext::find(global, &[])?;
     let resolved = Resolved::of(&RunArgs::default(), &context)?;
+    findings.extend(isolation(&host, &resolved));
     findings.push(record(&context));
     findings.extend(own_agents(&resolved));
     findings.extend(models(&resolved));
@@ -124,14 +127,19 @@ async fn containment(host: &Host) -> Finding {
         Ok(Containment::Floor { reason }) => (true, format!("by a supervisor that adopts orphans ({reason})")),
         Err(error) => (false, format!("the program cannot start itself: {error}")),
     };
-    Finding { kind: "sandbox", name: "local".into(), ready, about: vec![about], hints: Vec::new() }
+    Finding { kind: "sandbox", name: LOCAL.into(), ready, about: vec![about], hints: Vec::new() }
 }
 
-/// Checks which parts of `isolated` sandboxes work on this machine.
-fn isolation(host: &Host) -> Finding {
-    let (ready, about, hints) = match sandbox::SandboxFactory::open("isolated", host) {
-        Ok(factory) => {
-            let isolation = factory.isolation();
+/// Checks which kinds of sandbox work on this machine with the project's settings, and which guarantees each one gives.
+fn isolation(host: &Host, resolved: &Resolved) -> Vec<Finding> {
+    let others = sandbox::SANDBOXES.iter().filter(|kind| kind.name() != LOCAL);
+    others.map(|kind| held(*kind, host, &resolved.run.sandbox.isolation)).collect()
+}
+
+fn held(kind: &dyn SandboxKind, host: &Host, options: &SandboxOptions) -> Finding {
+    let (ready, about, hints) = match kind.open(host, &sandbox::Registry::new(), options) {
+        Ok(backend) => {
+            let isolation = backend.isolation();
             let (holds, lacks): (Vec<_>, Vec<_>) = isolation.layers.iter().partition(|layer| layer.holds);
             let line = |layer: &&model::IsolationLayer| format!("without {}: {}", layer.name, layer.detail);
             let names: Vec<&str> = holds.iter().map(|layer| layer.name.as_str()).collect();
@@ -139,7 +147,7 @@ fn isolation(host: &Host) -> Finding {
         }
         Err(error) => (false, Vec::new(), vec![error.to_string()]),
     };
-    Finding { kind: "sandbox", name: "isolated".into(), ready, about, hints }
+    Finding { kind: "sandbox", name: kind.name().into(), ready, about, hints }
 }
 
 /// Checks whether this machine can inject the faults that depend on it.

@@ -6,12 +6,14 @@ use std::time::Duration;
 use model::RunRow;
 use report::counted;
 use sandbox::prune::{self, Purpose};
+use sandbox::{Host, Leftover, SandboxKind, SandboxOptions};
 use store::RunFilter;
 
 use crate::error::CliError;
 use crate::global::Global;
 use crate::project::ProjectContext;
-use crate::run_args::parse_duration;
+use crate::run_args::{RunArgs, parse_duration};
+use crate::settings::Resolved;
 use crate::terminal::Terminal;
 use crate::units::{age, bytes};
 use crate::{exit, machine};
@@ -66,6 +68,9 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
         return remove_runs(global, args, keep.unwrap_or(0), terminal);
     }
     let host = machine::host()?;
+    let context = ProjectContext::find(global, &[])?;
+    let options = Resolved::of(&RunArgs::default(), &context)?.run.sandbox.isolation;
+    let elsewhere = leftovers(&host, &options, terminal);
     let temp = &host.temp;
     let now = std::time::SystemTime::now();
     let mut survey = prune::survey(temp, Duration::from_millis(args.min_age), now)
@@ -105,7 +110,10 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
             args.min_age / 1000
         ));
     }
-    if survey.orphans.is_empty() {
+    for (kind, leftover) in &elsewhere {
+        text.push_str(&format!("\nOrphan of `{}` sandboxes: {}\n", kind.name(), leftover.name));
+    }
+    if survey.orphans.is_empty() && elsewhere.is_empty() {
         terminal.out(&text);
         return Ok(ExitCode::SUCCESS);
     }
@@ -132,8 +140,29 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
             }
         }
     }
+    for (kind, leftover) in &elsewhere {
+        match kind.remove_leftover(&host, &options, leftover) {
+            Ok(()) => removed += 1,
+            Err(reason) => {
+                failed = true;
+                terminal.err(&format!("cannot remove {}: {reason}\n", leftover.name));
+            }
+        }
+    }
     terminal.out(&format!("\nRemoved {}, freed {}.\n", counted(removed, "sandbox"), bytes(freed)));
     Ok(ExitCode::from(if failed { exit::FAILED } else { exit::PASSED }))
+}
+
+/// Returns containers and remote sandboxes that ended runs left behind. Errors are printed to stderr.
+fn leftovers(host: &Host, options: &SandboxOptions, terminal: &Terminal) -> Vec<(&'static dyn SandboxKind, Leftover)> {
+    let of_kind = |kind: &&'static dyn SandboxKind| match kind.leftovers(host, options) {
+        Ok(found) => found.into_iter().map(|leftover| (*kind, leftover)).collect(),
+        Err(reason) => {
+            terminal.err(&format!("cannot look for orphans of `{}` sandboxes: {reason}\n", kind.name()));
+            Vec::new()
+        }
+    };
+    sandbox::SANDBOXES.iter().flat_map(of_kind).collect()
 }
 
 /// Lists the recorded runs that are beyond the newest `keep` and old enough, and removes them if requested. Runs in

@@ -29,13 +29,16 @@ struct Bench {
 }
 
 impl Bench {
-    fn new() -> Self {
+    /// Returns `None` if this machine cannot hold such sandboxes.
+    fn new() -> Option<Self> {
         Self::with_env(&[])
     }
 
-    fn with_env(env: &[(&str, &str)]) -> Self {
+    fn with_env(env: &[(&str, &str)]) -> Option<Self> {
+        let settings = super::settings()?;
         let temp = tempfile::tempdir().unwrap();
         let mut extra_env = BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
+        extra_env.extend(settings.env);
         extra_env.extend(env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let host = Host {
             env: extra_env,
@@ -44,11 +47,10 @@ impl Bench {
             supervisor: Supervisor::new(env!("CARGO_BIN_EXE_trialrun")).unwrap(),
         };
         let registry = Registry::new();
-        let factory = SandboxFactory::open_with(KIND, &host, &registry).unwrap_or_else(|refused| {
-            println!("{KIND} SKIPPED: {refused}");
-            SandboxFactory::open_with("local", &host, &registry).unwrap()
-        });
-        Self { temp, registry, factory: Some(factory) }
+        let factory = SandboxFactory::open_isolated(KIND, &host, &registry, &settings.options);
+        assert!(factory.is_ok() || !settings.must_hold, "{}", factory.err().unwrap());
+        let factory = factory.map_err(|refused| println!("skipped: {refused}")).ok()?;
+        Some(Self { temp, registry, factory: Some(factory) })
     }
 
     async fn try_make(&self, request: Request) -> Result<Arc<dyn Sandbox>, SandboxError> {
@@ -158,7 +160,7 @@ async fn the_same_fixture_yields_the_same_commit_everywhere() {
         ("GIT_DIR", "/nowhere"),
         ("TZ", "Asia/Tokyo"),
     ];
-    for bench in [Bench::new(), Bench::new(), Bench::with_env(&hostile)] {
+    for bench in [Bench::new(), Bench::new(), Bench::with_env(&hostile)].into_iter().flatten() {
         let sandbox = bench.make(fixtures.clone()).await;
         assert_eq!(
             run_script(&*sandbox, "git rev-parse HEAD; git log --format='%an <%ae> %aI %cI %s %D'").await,
@@ -170,7 +172,7 @@ async fn the_same_fixture_yields_the_same_commit_everywhere() {
 
 #[tokio::test]
 async fn a_copy_has_a_clean_status_and_allows_commits() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     let first = bench.make(git(&[("a", "1\n"), ("b", "2\n")])).await;
     // `diff-files` trusts the index and refreshes nothing.
     assert_eq!(
@@ -200,7 +202,7 @@ async fn a_copy_has_a_clean_status_and_allows_commits() {
 
 #[tokio::test]
 async fn a_change_only_to_the_repository_is_detected() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     let sandbox = bench.make(git(&[("a", "1\n")])).await;
     run_script(&*sandbox, "git commit -q --allow-empty -m one; git commit -q --allow-empty -m two").await;
     let collected = sandbox.collect().await.unwrap();
@@ -219,7 +221,7 @@ async fn a_change_only_to_the_repository_is_detected() {
 
 #[tokio::test]
 async fn git_hooks_and_monitors_set_by_the_agent_do_not_run_during_inspection() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     let sandbox = bench.make(git(&[("a", "1\n")])).await;
     run_script(
         &*sandbox,
@@ -243,7 +245,7 @@ async fn change(sandbox: &dyn Sandbox) -> RepositoryChange {
 
 #[tokio::test]
 async fn git_settings_of_the_agent_do_not_affect_inspection() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     for (hide, expected) in [
         ("git update-index --assume-unchanged a; echo 2 > a", " M a"),
         ("git update-index --skip-worktree a; echo 2 > a", " M a"),
@@ -268,7 +270,7 @@ async fn git_settings_of_the_agent_do_not_affect_inspection() {
 
 #[tokio::test]
 async fn git_settings_from_setup_still_apply_after_the_agent() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     let sandbox =
         watched(&bench, &["git config core.fileMode false", "mkdir -p .git/info; echo '*.log' >> .git/info/exclude"])
             .await;
@@ -281,7 +283,7 @@ const ORIGIN: [&str; 3] =
 
 #[tokio::test]
 async fn remotes_are_those_configured_before_the_agent_acted() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     let sandbox = watched(&bench, &ORIGIN).await;
     let address = format!("{}/r.git", sandbox.tmp().display());
     run_script(
@@ -301,7 +303,7 @@ async fn remotes_are_those_configured_before_the_agent_acted() {
 
 #[tokio::test]
 async fn no_agent_code_runs_when_git_inspects_the_repository() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     let mut fixtures = git(&[("a", "1\n")]);
     // A project whose programs are looked up in the agent's working directory.
     fixtures.env = vec![("PATH".into(), ".:/usr/local/bin:/usr/bin:/bin".into())];
@@ -331,7 +333,7 @@ async fn no_agent_code_runs_when_git_inspects_the_repository() {
 
 #[tokio::test]
 async fn a_repository_broken_by_the_agent_is_reported_and_does_not_block() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     for ruin in [
         "rm -r .git",
         "rm .git/HEAD; mkfifo .git/HEAD",
@@ -361,7 +363,7 @@ async fn a_repository_broken_by_the_agent_is_reported_and_does_not_block() {
 
 #[tokio::test]
 async fn a_repository_created_by_the_agent_in_another_format_is_read() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     let bare = bench.make(Fixtures::default()).await;
     let commit = "git -c user.name=a -c user.email=b commit -q --allow-empty -m first";
     run_script(&*bare, &format!("git init -q -b new --object-format=sha256 .; {commit}; touch x")).await;
@@ -379,7 +381,7 @@ async fn remotes_are_queried_concurrently() {
         let all: Vec<_> = (0..4).map(|_| listener.accept().unwrap().0).collect();
         drop(all);
     });
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     let add = format!("for n in 1 2 3 4; do git remote add r$n git://127.0.0.1:{port}/r$n; done");
     let sandbox = watched(&bench, &[&add]).await;
     service.join().unwrap();
@@ -389,7 +391,7 @@ async fn remotes_are_queried_concurrently() {
 
 #[tokio::test]
 async fn a_change_with_restored_size_and_time_is_detected() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     for (hide, expected) in [
         ("touch -r a $TMPDIR/ref; echo 3 > a; touch -r $TMPDIR/ref a", " M a"),
         ("touch -d @0 a; git update-index --refresh; echo 3 > a; touch -d @0 a", " M a"),
@@ -404,7 +406,7 @@ async fn a_change_with_restored_size_and_time_is_detected() {
 
 #[tokio::test]
 async fn removing_or_closing_the_sandbox_counts_against_the_agent() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     for (ruin, reason) in [
         ("rm -r \"$PWD\"", "the agent removed its working directory"),
         ("rm -r \"$PWD\"; ln -s / \"$PWD\"", "the agent removed its working directory"),
@@ -415,7 +417,7 @@ async fn removing_or_closing_the_sandbox_counts_against_the_agent() {
             "the agent left directories nested so deeply that git cannot read them",
         ),
     ] {
-        if KIND == "isolated" && (ruin.starts_with("rm") || ruin.ends_with("..")) {
+        if KIND != "local" && (ruin.starts_with("rm") || ruin.ends_with("..")) {
             // The working directory is a mount, and its parent directory is not the real one.
             continue;
         }
@@ -448,15 +450,15 @@ async fn removing_or_closing_the_sandbox_counts_against_the_agent() {
 
 #[tokio::test]
 async fn files_next_to_the_working_directory_are_reported() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     let sandbox = bench.make(Fixtures::default()).await;
     assert_eq!(sandbox.collect().await.unwrap().outside_changes, [] as [&str; 0]);
     run_script(&*sandbox, "echo x > ../note; mkdir ../dir; echo x > ~/.cache; echo x > $TMPDIR/x; echo x > in").await;
     let collected = sandbox.collect().await.unwrap();
     let base = sandbox.work().parent().unwrap();
     let mut expected: Vec<String> = ["dir", "note"].map(|name| base.join(name).to_str().unwrap().to_owned()).into();
-    if KIND == "isolated" {
-        // An isolated process sees a different directory there.
+    if KIND != "local" {
+        // Processes see a different directory there.
         expected.clear();
     }
     assert_eq!(collected.outside_changes, expected);
@@ -468,7 +470,8 @@ async fn files_next_to_the_working_directory_are_reported() {
 
 #[tokio::test]
 async fn processes_see_only_sandbox_directories_and_fixture_variables() {
-    let bench = Bench::with_env(&[("HOME", "/home/u"), ("OPENAI_API_KEY", "sk-test"), ("LANG", "C.UTF-8")]);
+    let env = [("HOME", "/home/u"), ("OPENAI_API_KEY", "sk-test"), ("LANG", "C.UTF-8")];
+    let Some(bench) = Bench::with_env(&env) else { return };
     let env = [("COLOUR", "green"), ("TERM", "vt100")].map(|(name, value)| (name.to_owned(), value.to_owned()));
     let fixtures = Fixtures {
         env: env.to_vec(),
@@ -479,8 +482,10 @@ async fn processes_see_only_sandbox_directories_and_fixture_variables() {
     let home = sandbox.home().to_str().unwrap();
     assert_eq!(fs::read_to_string(sandbox.work().join("seen")).unwrap(), format!("green {home}\n"));
     assert_eq!(changed(&sandbox.collect().await.unwrap()), [], "files created by setup are not the agent's");
-    let names =
-        run_script(&*sandbox, "env | sed 's/=.*//' | grep -v -e '^_$' -e PWD -e SHLVL | sort | tr '\\n' ' '").await;
+    // Shells and containers set some themselves.
+    let own = "-e '^_$' -e PWD -e SHLVL -e '^HOSTNAME$' -e '^container$' -e '_proxy$'";
+    let script = format!("env | sed 's/=.*//' | grep -vi {own} | sort | tr '\\n' ' '");
+    let names = run_script(&*sandbox, &script).await;
     assert_eq!(
         names,
         "COLOUR GIT_CEILING_DIRECTORIES GIT_CONFIG_NOSYSTEM GIT_TERMINAL_PROMPT HOME LANG PATH TERM TMPDIR ".trim_end()
@@ -496,7 +501,7 @@ async fn processes_see_only_sandbox_directories_and_fixture_variables() {
 
 #[tokio::test]
 async fn changes_by_setup_commands_are_part_of_the_baseline() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     let fixtures = Fixtures {
         setup_commands: commands(&["echo 2 > a && git commit -qam setup", "echo 3 > a", "echo 1 > b"]),
         ..git(&[("a", "1\n")])
@@ -515,7 +520,7 @@ async fn changes_by_setup_commands_are_part_of_the_baseline() {
 
 #[tokio::test]
 async fn a_setup_command_that_fails_is_quoted_and_leaves_nothing_behind() {
-    let mut bench = Bench::new();
+    let Some(mut bench) = Bench::new() else { return };
     let failing = |command: &str| Fixtures { setup_commands: commands(&["true", command]), ..git(&[("a", "1\n")]) };
     let error = bench.try_make(request(failing("echo why >&2; exit 3"))).await.err().unwrap();
     assert_eq!(error.to_string(), "setup command `echo why >&2; exit 3` failed with exit code 3: why");
@@ -534,7 +539,7 @@ async fn a_setup_command_that_fails_is_quoted_and_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn a_skill_is_installed_without_its_answers_and_git_does_not_see_it() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     let elsewhere = tempfile::tempdir().unwrap();
     fs::write(elsewhere.path().join("secret"), "s").unwrap();
     let skill = small_skill(elsewhere.path());
@@ -568,7 +573,7 @@ async fn a_skill_is_installed_without_its_answers_and_git_does_not_see_it() {
 
 #[tokio::test]
 async fn bytes_modes_and_links_are_preserved() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     let tree = tempfile::tempdir().unwrap();
     let bytes: Vec<u8> = (0..=255).cycle().take(70_000).collect();
     fs::write(tree.path().join("from-tree"), &bytes).unwrap();
@@ -595,7 +600,7 @@ async fn bytes_modes_and_links_are_preserved() {
 
 #[tokio::test]
 async fn a_fixture_cannot_write_outside_even_through_its_own_links() {
-    let mut bench = Bench::new();
+    let Some(mut bench) = Bench::new() else { return };
     let tree = tempfile::tempdir().unwrap();
     let target = tempfile::tempdir().unwrap();
     symlink(target.path(), tree.path().join("door")).unwrap();
@@ -619,7 +624,7 @@ async fn a_fixture_cannot_write_outside_even_through_its_own_links() {
 
 #[tokio::test]
 async fn a_tree_that_is_a_repository_keeps_its_history_and_runs_no_hook() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     let origin = bench.make(git(&[("a", "1\n")])).await;
     run_script(&*origin, "mkdir .git/hooks; printf '#!/bin/sh\\ntouch hooked\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit").await;
     let fixtures = Fixtures {
@@ -637,7 +642,7 @@ async fn a_tree_that_is_a_repository_keeps_its_history_and_runs_no_hook() {
 
 #[tokio::test]
 async fn staged_paths_are_literal_and_not_patterns() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     let fixtures = Fixtures {
         files_staged: vec![file("*.txt", "x"), file("-dash", "x")],
         files_unstaged: vec![file("other.txt", "x")],
@@ -649,7 +654,7 @@ async fn staged_paths_are_literal_and_not_patterns() {
 
 #[tokio::test]
 async fn concurrent_sandboxes_share_a_template_and_are_all_removed() {
-    let mut bench = Bench::new();
+    let Some(mut bench) = Bench::new() else { return };
     let fixtures = Arc::new(git(&[("a", "1\n")]));
     let requests = (0..8).map(|_| Request { fixtures: Arc::clone(&fixtures), ..request(Fixtures::default()) });
     let factory = Arc::new(bench.factory.take().unwrap());
@@ -680,7 +685,7 @@ async fn concurrent_sandboxes_share_a_template_and_are_all_removed() {
 
 #[tokio::test]
 async fn a_kept_sandbox_remains_but_is_not_in_use_after_its_owner_ended() {
-    let mut bench = Bench::new();
+    let Some(mut bench) = Bench::new() else { return };
     let sandbox = bench.try_make(Request { keep: true, ..request(git(&[("a", "1\n")])) }).await.unwrap();
     let base = sandbox.work().parent().unwrap().to_owned();
     sandbox.close().await.unwrap();
@@ -697,7 +702,7 @@ async fn a_kept_sandbox_remains_but_is_not_in_use_after_its_owner_ended() {
 
 #[tokio::test]
 async fn the_end_of_a_run_removes_everything_and_rejects_new_sandboxes() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     let sandbox = bench.make(git(&[("a", "1\n")])).await;
     assert_eq!(bench.registry.remove_all().len(), 0);
     assert_eq!(bench.left(), [] as [PathBuf; 0]);
@@ -708,7 +713,7 @@ async fn the_end_of_a_run_removes_everything_and_rejects_new_sandboxes() {
 
 #[tokio::test]
 async fn abandoned_creation_leaves_nothing_behind() {
-    let mut bench = Bench::new();
+    let Some(mut bench) = Bench::new() else { return };
     let outside = tempfile::tempdir().unwrap();
     let pipe = outside.path().join("began");
     mkfifo(&pipe, Mode::S_IRWXU).unwrap();
@@ -725,7 +730,10 @@ async fn abandoned_creation_leaves_nothing_behind() {
 
 #[test]
 fn sandbox_kinds_are_found_by_name() {
-    assert_eq!(SANDBOXES.iter().map(|kind| kind.name()).collect::<Vec<_>>(), ["local", "isolated"]);
+    assert_eq!(
+        SANDBOXES.iter().map(|kind| kind.name()).collect::<Vec<_>>(),
+        ["local", "isolated", "docker", "podman"]
+    );
     let host = Host {
         env: BTreeMap::new(),
         home: None,
@@ -848,7 +856,7 @@ async fn observed(label: &str, bench: &Bench, skill: &Arc<Skill>, tree: &Path) -
 
 #[tokio::test]
 async fn every_vector_agrees_or_differs_as_intended() {
-    let bench = Bench::new();
+    let Some(bench) = Bench::new() else { return };
     let project = tempfile::tempdir().unwrap();
     let skill = small_skill(project.path());
     let tree = project.path().join("tree");

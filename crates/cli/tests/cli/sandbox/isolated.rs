@@ -14,11 +14,21 @@ use sandbox::supervise::{Limits, Network, Supervisor, run};
 use sandbox::{Host, Registry, RepositoryDetail, Request, Sandbox, SandboxFactory, SandboxOptions};
 use tokio::io::AsyncWriteExt;
 
+use super::machine::Settings;
+
 const KIND: &str = "isolated";
+
+fn settings() -> Option<Settings> {
+    Some(Settings::default())
+}
 
 #[path = "contract.rs"]
 #[allow(clippy::duplicate_mod, reason = "every kind fulfils the same contract")]
 mod contract;
+
+#[path = "processes.rs"]
+#[allow(clippy::duplicate_mod, reason = "every kind fulfils the same contract")]
+mod processes;
 
 /// A user with a home and a project in it.
 struct Machine {

@@ -1,4 +1,9 @@
-//! Sandboxes with real git and real processes. All kinds fulfil the same contract.
+//! Sandboxes with real git and real processes. All kinds fulfil the same contract: `contract.rs` for kinds that are
+//! directories on this machine, and `processes.rs` for all kinds.
 
+mod container;
+mod docker;
 mod isolated;
 mod local;
+mod machine;
+mod podman;

@@ -1,0 +1,152 @@
+//! Containers in tests: an image without files, in which the system of this machine is visible.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
+
+use nix::sys::signal::Signal;
+use sandbox::SandboxOptions;
+use testkit::Project;
+
+use super::machine::Settings;
+
+/// Image that the tests make.
+const IMAGE: &str = "localhost/trialrun-test:1";
+
+/// Folders of the system, which are mounted on the image's empty ones.
+const SYSTEM: [&str; 5] = ["/usr", "/bin", "/sbin", "/lib", "/lib64"];
+
+/// Variables by which engines find their services.
+const OF_ENGINES: [&str; 4] = ["DOCKER_HOST", "XDG_RUNTIME_DIR", "HOME", "CONTAINERS_CONF"];
+
+/// Returns the output of the engine.
+fn ask(engine: &str, args: &[&str]) -> std::io::Result<Output> {
+    Command::new(engine).args(args).output()
+}
+
+/// Returns the settings of containers, after making the image; `None` if the engine does not work here.
+pub(super) fn settings(engine: &'static str) -> Option<Settings> {
+    static READY: Mutex<BTreeMap<&str, bool>> = Mutex::new(BTreeMap::new());
+    let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*ready.entry(engine).or_insert_with(|| make_image(engine)) {
+        println!("skipped: no {engine}");
+        return None;
+    }
+    let env = OF_ENGINES.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
+    let options = SandboxOptions { image: Some(IMAGE.to_owned()), visible: system(), ..SandboxOptions::default() };
+    Some(Settings { options, env: env.collect(), must_hold: true, elsewhere: None })
+}
+
+/// Returns the folders of the system that are not links.
+fn system() -> Vec<PathBuf> {
+    SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists() && !path.is_symlink()).collect()
+}
+
+/// Makes the image. Returns `false` if the engine cannot run it.
+fn make_image(engine: &str) -> bool {
+    if !ask(engine, &["info"]).is_ok_and(|output| output.status.success()) {
+        return false;
+    }
+    let root = tempfile::tempdir().unwrap();
+    for folder in ["usr", "etc", "proc", "dev", "sys", "tmp", "run", "var/tmp"] {
+        fs::create_dir_all(root.path().join(folder)).unwrap();
+    }
+    for path in SYSTEM.iter().map(Path::new) {
+        let place = root.path().join(path.strip_prefix("/").unwrap());
+        match fs::read_link(path) {
+            Ok(target) => symlink(target, place).unwrap(),
+            Err(_) => fs::create_dir_all(place).unwrap(),
+        }
+    }
+    let archive = root.path().with_extension("tar");
+    let made = Command::new("tar").arg("-C").arg(root.path()).arg("-cf").arg(&archive).arg(".").status().unwrap();
+    assert!(made.success());
+    let imported = ask(engine, &["import", archive.to_str().unwrap(), IMAGE]).unwrap();
+    fs::remove_file(&archive).unwrap();
+    if !imported.status.success() {
+        println!("{engine}: {}", String::from_utf8_lossy(&imported.stderr));
+    }
+    imported.status.success()
+}
+
+/// Returns a project with a scenario for the agent; `None` if the engine does not work here.
+fn project(engine: &'static str, agent: &str, more: &str) -> Option<Project> {
+    let settings = settings(engine)?;
+    let mut project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    for (name, value) in &settings.env {
+        project = project.env(name, value);
+    }
+    let visible = serde_json::to_string(&settings.options.visible).unwrap();
+    project
+        .write("trialrun.yaml", &format!("sandbox:\n  provider: {engine}\n  image: {IMAGE}\n  visible: {visible}\n"));
+    let scenario = format!(
+        "scenario: s\nsystem_prompt: p\nuser_prompt: Hi\nagent: '{agent}'\n{more}\
+         assertions:\n  - {{ id: a, type: output_contains, pattern: Hi }}\n"
+    );
+    project.write("scenarios/s.yaml", &scenario);
+    Some(project)
+}
+
+/// Returns the names of the containers that the program started.
+fn left(engine: &str) -> Vec<String> {
+    let output = ask(engine, &["ps", "--all", "--filter", "label=trialrun.owner", "--format", "{{.Names}}"]).unwrap();
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+pub(super) fn what_a_killed_run_leaves_behind_is_removed(engine: &'static str) {
+    let Some(project) = project(engine, "subprocess:sh agent.sh", "fixtures: {env: {A: b}}\n") else { return };
+    let pipe = project.process_pipe("pipe");
+    project.write("agent.sh", &format!("exec 3> {}; echo began >&3; sleep 1000", pipe.path().display()));
+    let config = project.read("trialrun.yaml").replace("visible: [", &format!("visible: [{:?}, ", pipe.path()));
+    project.write("trialrun.yaml", &config);
+    let live = project.start(&["run"]);
+    pipe.wait_for_line("began");
+    let of_run = format!("trialrun-{}-", live.id());
+    let running = left(engine).into_iter().find(|name| name.starts_with(&of_run)).unwrap();
+    let format = "{{index .Config.Labels \"trialrun.owner\"}}";
+    let owner = ask(engine, &["container", "inspect", "--format", format, &running]).unwrap().stdout;
+    let owner = String::from_utf8(owner).unwrap();
+    let scope = owner.trim().rsplit(':').next().unwrap();
+    live.signal(Signal::SIGKILL);
+    // The supervisor ends the container, although nobody told it to.
+    pipe.wait_until_closed();
+
+    // As if the supervisor had been killed, too: a container of a process that has ended.
+    let name = format!("trialrun-test-{}", std::process::id());
+    let label = format!("trialrun.owner=1:1:{scope}");
+    let args = ["run", "--detach", "--name", &name, "--label", &label, "--network", "none", "--ulimit", "nofile=64:64"];
+    let mut args = args.to_vec();
+    args.extend(["--ulimit", "nproc=1000:1000"]);
+    let mounts: Vec<String> = system().iter().map(|path| format!("{0}:{0}:ro", path.display())).collect();
+    mounts.iter().for_each(|mount| args.extend(["--volume", mount]));
+    args.extend([IMAGE, "sleep", "1000"]);
+    let made = ask(engine, &args).unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let listed = project.run(&["prune", "--min-age", "0"]).exits(0);
+    assert!(listed.out.contains(&name), "{}", listed.output());
+    let removed = project.run(&["prune", "--min-age", "0", "--yes"]).exits(0);
+    assert!(!left(engine).contains(&name), "{}", removed.output());
+}
+
+pub(super) fn policies_that_do_not_hold_are_refused(engine: &'static str) {
+    let more = "fixtures: {files_unstaged: [{path: a, content: b}]}\nsandbox: {network: {allow: [api.example.com]}}\n";
+    let Some(project) = project(engine, "subprocess:cat", more) else { return };
+    let report = project.report(&["--retries", "0"], 3);
+    let because = report["trials"][0]["because"].as_str().unwrap();
+    assert!(because.contains("use `isolated` sandboxes, which hold `model-only` and `allow`"), "{because}");
+}
+
+pub(super) fn a_missing_image_is_named(engine: &'static str) {
+    let Some(project) = project(engine, "subprocess:cat", "") else { return };
+    project.write("trialrun.yaml", &format!("sandbox: {{provider: {engine}, image: localhost/trialrun-none:1}}\n"));
+    let ran = project.run(&["run"]).exits(3);
+    assert!(ran.err.contains(&format!("{engine} pull localhost/trialrun-none:1")), "{}", ran.output());
+    project.write("trialrun.yaml", &format!("sandbox: {engine}\n"));
+    let ran = project.run(&["run"]).exits(3);
+    assert!(ran.err.contains(&format!("sandbox: {{provider: {engine}, image: IMAGE}}")), "{}", ran.output());
+}

@@ -45,6 +45,9 @@ pub struct Description {
     pub evaluation_mode: PermissionMode,
     /// True if it needs a sandbox even for a case without files.
     pub needs_sandbox: bool,
+    /// True if it can work in a sandbox on another machine: it neither uses files on this machine, nor keeps a stream
+    /// to its program open.
+    pub works_remotely: bool,
     /// True if it does not wait for any process, model or clock.
     pub answers_at_once: bool,
     /// True if a case may name a script or prompt that determines the answers.
@@ -77,6 +80,7 @@ impl Description {
             asks_providers: false,
             evaluation_mode: PermissionMode::BypassPermissions,
             needs_sandbox: true,
+            works_remotely: false,
             answers_at_once: false,
             takes_script: false,
             takes_tools: false,

@@ -151,6 +151,13 @@ pub trait Agent: Send + Sync {
         }
     }
 
+    /// Returns the reason why it cannot work in a sandbox on another machine. `argument` and `config` are those of the
+    /// trial.
+    fn refuses_remote(&self, _argument: Option<&str>, _config: Option<&Node>) -> Option<String> {
+        let reason = "it uses files on this machine, or keeps a stream to its program open";
+        (!self.description().works_remotely).then(|| reason.to_owned())
+    }
+
     /// Returns the problems with running such a case, which are found before anything runs.
     fn check(&self, _context: &CaseContext<'_>) -> Vec<Diagnostic> {
         Vec::new()

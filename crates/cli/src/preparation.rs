@@ -12,6 +12,7 @@ use suite::Loaded;
 
 use crate::error::CliError;
 use crate::global::Global;
+use crate::machine;
 use crate::masking::without_secrets;
 use crate::named_run::named_run;
 use crate::project::ProjectContext;
@@ -146,15 +147,15 @@ fn choose_sandbox(resolved: &mut Resolved, context: &ProjectContext) -> Result<O
     let chosen = resolved.run.sandbox.kind.clone();
     let written = context.project.defaults.sandbox.as_ref().filter(|set| set.value == chosen);
     let names: Vec<&str> = sandbox::SANDBOXES.iter().map(|kind| kind.name()).collect();
-    let is_absent = sandbox::ABSENT.contains(&&*chosen);
-    if !is_absent && !names.contains(&&*chosen) {
+    let Some(kind) = sandbox::find(&chosen) else {
         let place = written.map(|set| format!("it is set in {}", set.source));
         return Err(CliError::usage(format!("unknown sandbox `{chosen}`"))
             .maybe_hint(place)
             .hint(format!("sandboxes: {}", names.join(", "))));
-    }
-    let (Some(fallback), true) = (&context.project.sandbox_fallback, is_absent) else { return Ok(None) };
-    let message = format!("this version has no `{chosen}` sandboxes: trials run in `{fallback}` sandboxes instead");
+    };
+    let Some(fallback) = &context.project.sandbox_fallback else { return Ok(None) };
+    let Some(missing) = kind.missing(&machine::host()?, &resolved.run.sandbox.isolation) else { return Ok(None) };
+    let message = format!("{missing}: trials run in `{fallback}` sandboxes instead of `{chosen}`");
     let problem = Diagnostic::warning(message).help("agents can access everything on this machine that you can access");
     resolved.run.sandbox.kind.clone_from(fallback);
     Ok(Some(match written {

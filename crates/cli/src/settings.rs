@@ -131,11 +131,19 @@ fn origin(name: &str, line: &RunArgs, context: &ProjectContext) -> &'static str 
 fn isolation(network: Option<&model::NetworkPolicy>, context: &ProjectContext) -> sandbox::SandboxOptions {
     const MIB: u64 = 1 << 20;
     let chosen = &context.project.isolation;
+    let daytona = &chosen.daytona;
     let built_in = sandbox::supervise::Limits::default();
     let bytes = |mib: Option<u64>, otherwise| mib.map_or(otherwise, |mib| mib.saturating_mul(MIB));
     let record = context.database.parent().unwrap_or(&context.state);
     sandbox::SandboxOptions {
         image: chosen.image.clone(),
+        daytona: sandbox::DaytonaOptions {
+            api_key: daytona.api_key.clone(),
+            api_url: daytona.api_url.clone(),
+            target: daytona.target.clone(),
+            snapshot: daytona.snapshot.clone(),
+            env: daytona.env.clone(),
+        },
         private: [&context.project.root, &context.cwd, &context.state, record].map(ToOwned::to_owned).into(),
         visible: chosen.visible.clone(),
         network: network.cloned().unwrap_or_default(),

@@ -147,6 +147,11 @@ impl SandboxCopy {
         command
     }
 
+    /// Lets later commands run in another enclosure.
+    pub(super) fn enclose(&mut self, enclosure: Arc<dyn Enclosure>, surroundings: Surroundings) {
+        self.enclosed = Some((enclosure, surroundings));
+    }
+
     /// Returns the shell of the system that commands see.
     pub fn shell(&self) -> &Path {
         let own = self.enclosed.as_ref().and_then(|(enclosure, _)| enclosure.shell());

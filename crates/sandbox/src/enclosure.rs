@@ -69,6 +69,10 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
+    pub(super) fn new(network: Network) -> Self {
+        Self { shown: Vec::new(), network, served: None, fault_programs: None, fault_runs: None, read_only: Vec::new() }
+    }
+
     /// Returns the same surroundings for commands that are not the agent's.
     pub(super) fn of_commands(mut self) -> Self {
         (self.fault_programs, self.fault_runs) = (None, None);
@@ -87,15 +91,7 @@ pub(super) struct Enclosed {
 
 impl Enclosed {
     pub(super) fn new(enclosure: Arc<dyn Enclosure>, network: Network) -> Self {
-        let own = Surroundings {
-            shown: Vec::new(),
-            network,
-            served: None,
-            fault_programs: None,
-            fault_runs: None,
-            read_only: Vec::new(),
-        };
-        Self { enclosure, own: Mutex::new(own) }
+        Self { enclosure, own: Mutex::new(Surroundings::new(network)) }
     }
 
     /// Adds the faults, for processes that start later.

@@ -14,6 +14,7 @@
 //! let supervisor = Supervisor::new("/usr/bin/trialrun")?;
 //! let host = Host { env: BTreeMap::new(), home: None, temp: std::env::temp_dir(), supervisor };
 //! let request = Request {
+//!     name: "suite::case#1".to_owned(),
 //!     fixtures: Arc::default(),
 //!     skill: None,
 //!     repository: RepositoryDetail::After,
@@ -42,6 +43,7 @@ mod confinement;
 mod container;
 mod copy;
 mod damage;
+mod daytona;
 mod deadline;
 mod digest;
 pub mod disk_space;
@@ -68,6 +70,7 @@ pub mod remote;
 mod removal;
 mod repository;
 mod review_requests;
+mod service;
 mod setup;
 mod snapshot;
 pub mod supervise;
@@ -94,6 +97,7 @@ pub use breakage::Breakage;
 pub use canaries::canaries_of;
 pub use copy::SandboxCopy;
 pub use damage::ruin;
+pub use daytona::DaytonaOptions;
 pub use faults::{fake_clock, fault_refusal};
 pub use host::Host;
 pub use registry::Registry;
@@ -104,11 +108,12 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// All kinds of sandbox, in display order.
 pub static SANDBOXES: &[&dyn SandboxKind] =
-    &[&local::Local, &isolated::Isolated, &container::DOCKER, &container::PODMAN];
+    &[&local::Local, &isolated::Isolated, &container::DOCKER, &container::PODMAN, &daytona::Daytona];
 
-/// Kinds that projects may request but that this version does not support. A trial that needs one is reported as
-/// broken.
-pub static ABSENT: &[&str] = &["daytona"];
+/// Returns the kind of this name.
+pub fn find(name: &str) -> Option<&'static dyn SandboxKind> {
+    SANDBOXES.iter().find(|kind| kind.name() == name).copied()
+}
 
 /// A kind of sandbox.
 pub trait SandboxKind: Send + Sync {
@@ -117,6 +122,18 @@ pub trait SandboxKind: Send + Sync {
 
     /// Returns a one-line description.
     fn summary(&self) -> &'static str;
+
+    /// Returns `true` if processes run on another machine. Agents that work with files of this machine, or whose program
+    /// keeps a stream open, cannot work there.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// Returns the setting that is missing, without which trials that need such a sandbox cannot run.
+    fn missing(&self, host: &Host, options: &SandboxOptions) -> Option<String> {
+        let _ = (host, options);
+        None
+    }
 
     /// Prepares to create sandboxes for one run. Every directory is entered in `registry` before it is created.
     ///
@@ -277,6 +294,8 @@ fn machine_shell() -> &'static Path {
 /// Description of a sandbox to create.
 #[derive(Debug, Clone)]
 pub struct Request {
+    /// Name of the attempt at a trial, which no other one of the run has. Sandboxes on other machines are named after it.
+    pub name: String,
     /// Files and repository. All trials of a case share it, so that its template is built only once.
     pub fixtures: Arc<Fixtures>,
     /// Skill to install, and the agent's directory for skills relative to its working directory.
@@ -326,12 +345,13 @@ pub struct SandboxOptions {
     pub limits: Limits,
     /// Image of containers.
     pub image: Option<String>,
+    /// Settings of remote sandboxes.
+    pub daytona: DaytonaOptions,
 }
 
 /// Creates the sandboxes of a run, of one kind.
 pub struct SandboxFactory {
-    /// The backend, or the name of a kind that this version does not support.
-    backend: Result<Box<dyn SandboxBackend>, &'static str>,
+    backend: Box<dyn SandboxBackend>,
 }
 
 impl SandboxFactory {
@@ -361,22 +381,13 @@ impl SandboxFactory {
         registry: &Arc<Registry>,
         options: &SandboxOptions,
     ) -> Result<Self, SandboxError> {
-        let backend = match SANDBOXES.iter().find(|kind| kind.name() == name) {
-            Some(kind) => Ok(kind.open(host, registry, options)?),
-            None => Err(*ABSENT
-                .iter()
-                .find(|kind| **kind == name)
-                .ok_or_else(|| SandboxError::Unknown { name: name.to_owned() })?),
-        };
-        Ok(Self { backend })
+        let kind = find(name).ok_or_else(|| SandboxError::Unknown { name: name.to_owned() })?;
+        Ok(Self { backend: kind.open(host, registry, options)? })
     }
 
     /// Returns the isolation of the sandboxes from the machine.
     pub fn isolation(&self) -> model::Isolation {
-        match &self.backend {
-            Ok(backend) => backend.isolation(),
-            Err(name) => model::Isolation::none(name),
-        }
+        self.backend.isolation()
     }
 
     /// Creates a sandbox.
@@ -385,10 +396,7 @@ impl SandboxFactory {
     /// Returns an error if the sandbox cannot be created as requested. In that case everything is removed, unless it
     /// is to be kept.
     pub async fn make(&self, request: Request) -> Result<Arc<dyn Sandbox>, SandboxError> {
-        match &self.backend {
-            Ok(backend) => backend.make(request).await,
-            Err(name) => Err(SandboxError::Absent { name }),
-        }
+        self.backend.make(request).await
     }
 }
 
@@ -401,11 +409,15 @@ pub enum SandboxError {
         /// Name as written by the user.
         name: String,
     },
-    /// The kind is known but this version does not support it.
-    #[error("the trial needs a sandbox, and this version does not support the kind `{name}`")]
-    Absent {
+    /// The service of a kind does not do what it should.
+    #[error("`{kind}` sandboxes: {reason}")]
+    Service {
         /// Name of the kind.
-        name: &'static str,
+        kind: &'static str,
+        /// What failed.
+        reason: String,
+        /// True if another attempt would fail in the same way.
+        is_final: bool,
     },
     /// This machine cannot hold sandboxes of this kind.
     #[error("this machine cannot hold `{kind}` sandboxes: {reason}")]
@@ -481,7 +493,7 @@ impl SandboxError {
             }
             Self::Kept { error, .. } => error.excerpt(),
             Self::Unknown { .. }
-            | Self::Absent { .. }
+            | Self::Service { .. }
             | Self::Refused { .. }
             | Self::Io { .. }
             | Self::Ruined { .. }
@@ -493,7 +505,8 @@ impl SandboxError {
     /// machine, a remote or a timeout.
     fn is_final(&self) -> bool {
         match self {
-            Self::Unknown { .. } | Self::Absent { .. } | Self::Refused { .. } | Self::Fixture { .. } => true,
+            Self::Unknown { .. } | Self::Refused { .. } | Self::Fixture { .. } => true,
+            Self::Service { is_final, .. } => *is_final,
             Self::Setup { exited, .. } => *exited,
             Self::Kept { error, .. } => error.is_final(),
             Self::Io { .. } | Self::Git { .. } | Self::Ruined { .. } | Self::Ending => false,

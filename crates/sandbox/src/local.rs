@@ -96,25 +96,7 @@ pub(super) struct LocalBackend {
 
 impl SandboxBackend for LocalBackend {
     fn make(&self, request: Request) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(async move {
-            let template = self.templates.get(&request).await?;
-            let mut sandbox = self.lay_out(&request, template).await?;
-            if let Some(source) = self.templates.source(&request).await? {
-                sandbox.add_remote(source).await?;
-            }
-            let ready = match sandbox.set_up(&request.fixtures, request.setup_timeout).await {
-                Ok(()) => sandbox.install_faults(&request.faults),
-                failed => failed,
-            };
-            ready.map_err(|error| if request.keep { error.kept_in(&sandbox.work) } else { error })?;
-            if request.repository == RepositoryDetail::Changes {
-                sandbox.watch(&request.fixtures).await?;
-            }
-            // Planted only now, so that canaries are not part of the recorded initial state.
-            let has_remote = request.source_repo.is_some();
-            sandbox.planted = Arc::new(Planted::plant(&request.canaries, &sandbox.work, &sandbox.home, has_remote)?);
-            Ok(Arc::new(sandbox) as Arc<dyn Sandbox>)
-        })
+        Box::pin(async move { Ok(Arc::new(self.make_local(request).await?) as Arc<dyn Sandbox>) })
     }
 
     fn isolation(&self) -> model::Isolation {
@@ -141,6 +123,30 @@ impl LocalBackend {
             sources: RemoteSources::default(),
         };
         Ok(Self { templates, enclosure })
+    }
+
+    /// Creates a sandbox.
+    ///
+    /// # Errors
+    /// See [`SandboxBackend::make`].
+    pub(super) async fn make_local(&self, request: Request) -> Result<LocalSandbox, SandboxError> {
+        let template = self.templates.get(&request).await?;
+        let mut sandbox = self.lay_out(&request, template).await?;
+        if let Some(source) = self.templates.source(&request).await? {
+            sandbox.add_remote(source).await?;
+        }
+        let ready = match sandbox.set_up(&request.fixtures, request.setup_timeout).await {
+            Ok(()) => sandbox.install_faults(&request.faults),
+            failed => failed,
+        };
+        ready.map_err(|error| if request.keep { error.kept_in(&sandbox.work) } else { error })?;
+        if request.repository == RepositoryDetail::Changes {
+            sandbox.watch(&request.fixtures).await?;
+        }
+        // Planted only now, so that canaries are not part of the recorded initial state.
+        let has_remote = request.source_repo.is_some();
+        sandbox.planted = Arc::new(Planted::plant(&request.canaries, &sandbox.work, &sandbox.home, has_remote)?);
+        Ok(sandbox)
     }
 
     /// Creates the directories and copies the template into them.
@@ -192,7 +198,8 @@ impl LocalBackend {
     }
 }
 
-struct LocalSandbox {
+/// A sandbox in directories on this machine.
+pub(super) struct LocalSandbox {
     path: PathBuf,
     base: Mutex<Option<Base>>,
     work: PathBuf,
@@ -276,7 +283,7 @@ impl LocalSandbox {
     }
 
     /// Returns the environment of the agent's processes.
-    fn agent_env(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
+    pub(super) fn agent_env(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
         let mut env = if self.has_own_system() { self.env_inside(extra) } else { self.env(extra) };
         self.faults.apply(&mut env);
         self.planted.apply(&mut env);

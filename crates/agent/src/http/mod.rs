@@ -32,6 +32,7 @@ const NO_CONVERSATION: &str = "00000000-0000-7000-8000-000000000000";
 static DESCRIPTION: Description = Description {
     efforts: Some(&[]),
     needs_sandbox: false,
+    works_remotely: true,
     takes_script: true,
     takes_tools: true,
     takes_config: true,

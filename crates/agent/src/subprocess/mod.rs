@@ -42,6 +42,7 @@ static DESCRIPTION: Description = Description {
     takes_script: true,
     takes_tools: true,
     takes_config: true,
+    works_remotely: true,
     ..Description::new(
         "subprocess",
         "your program in the sandbox, `subprocess:COMMAND`, which exchanges JSON lines or is run for each message",
@@ -73,6 +74,17 @@ impl Agent for Subprocess {
         let address =
             |(name, usual): &(&str, &str)| ((*name).to_owned(), set(name).unwrap_or_else(|| (*usual).to_owned()));
         MODEL_VARIABLES.iter().map(address).collect()
+    }
+
+    fn refuses_remote(&self, argument: Option<&str>, config: Option<&Node>) -> Option<String> {
+        let read = match config {
+            Some(node) => ProgramConfig::read(node, &mut Problems::new()),
+            None => ProgramConfig::from_argument(argument).ok(),
+        };
+        // Other mistakes are reported elsewhere.
+        let keeps_stream = read.is_some_and(|config| config.mode == Mode::Lines);
+        let reason = "its program reads all messages on one stream; write `mode: oneshot`, so that it runs for each";
+        keeps_stream.then(|| reason.to_owned())
     }
 
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

@@ -391,6 +391,7 @@ impl<'a> Attempt<'a> {
             || retry::retry_on(self.planned, &self.shared.settings) != RetryOn::NONE
             || self.planned.checks.iter().any(|check| check.needs().contains(&Need::Repository));
         let request = Request {
+            name: format!("{}@{}", self.planned.id, self.before.len()),
             fixtures: Arc::clone(&case.fixtures),
             skill: skill.clone().zip(folder.map(str::to_owned)),
             repository: match self.shared.settings.sandbox.records_repository {

@@ -30,6 +30,8 @@ pub(super) struct Arguments {
     pub(super) isolation: Option<Isolation>,
     /// `--container JSON`: container of the program.
     pub(super) container: Option<ContainerProcess>,
+    /// `--at-end ROLE`: role of this binary to play if the program must be killed.
+    pub(super) at_end: Option<String>,
     /// The program and its arguments.
     pub(super) program: Vec<OsString>,
 }
@@ -63,6 +65,7 @@ impl Arguments {
                 "--grace-ms" => arguments.grace = Some(Duration::from_millis(value.parse().map_err(|_| wrong())?)),
                 "--answer" => arguments.answer = Some(value.parse().map_err(|_| wrong())?),
                 "--isolation" => arguments.isolation = Some(serde_json::from_str(&value).map_err(|_| wrong())?),
+                "--at-end" => arguments.at_end = Some(value),
                 "--container" => arguments.container = Some(serde_json::from_str(&value).map_err(|_| wrong())?),
                 "--parent" => arguments.parent = Some(value.parse().map_err(|_| wrong())?),
                 "--owner" => {

@@ -41,11 +41,28 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
     let main = Pid::from_raw(child.id().cast_signed());
     let mut keeper = Keeper { main, code: None, grace: arguments.grace, is_container };
     keeper.look_after(&signals)?;
+    let was_killed = keeper.code.is_none();
     keeper.end_everything()?;
+    if let (Some(role), true) = (&arguments.at_end, was_killed) {
+        end_elsewhere(role);
+    }
     if let Some(container) = &arguments.container {
         keeper.code = container.end(keeper.code);
     }
     keeper.code.ok_or_else(|| "it is not known how the program ended".into())
+}
+
+/// Ends what the program started on other machines. Another process does it, which has the time that remains before the
+/// harness kills this one.
+fn end_elsewhere(role: &str) {
+    let ended = myself().and_then(|program| {
+        let mut command = Command::new(program);
+        command.arg(role).stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+        command.status().map_err(|error| format!("cannot start a process: {error}"))
+    });
+    if let Err(reason) = ended {
+        say(&reason);
+    }
 }
 
 /// Starts the program in its surroundings.

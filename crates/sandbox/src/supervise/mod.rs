@@ -9,6 +9,7 @@
 //! harness ── __supervise ── __supervise-space ── __supervise-init (pid 1) ── program      with a namespace
 //! harness ── __supervise ── program                                                      without a namespace
 //! harness ── __supervise ── engine ·· program                                             in a container
+//! harness ── __supervise ── __supervise-remote ·· program                                on another machine
 //! ```
 //!
 //! `program` is started through `__supervise-exec`, which gives it a new session, so that Ctrl-C in a terminal does not
@@ -35,6 +36,7 @@ mod listeners;
 mod loopback;
 #[cfg(not(target_os = "linux"))]
 mod no_listeners;
+mod remote;
 #[cfg(target_os = "linux")]
 mod restriction;
 #[cfg(target_os = "linux")]
@@ -60,6 +62,7 @@ pub use lifeline::Lifeline;
 pub use listeners::{Arrival, Ended, Listeners, Served};
 #[cfg(not(target_os = "linux"))]
 pub use no_listeners::{Arrival, Ended, Listeners, Served};
+pub(crate) use remote::RemoteProcess;
 pub use run::{Output, run};
 pub(crate) use socket_path::short_path;
 pub use supervisor::{Containment, Supervisor};
@@ -78,6 +81,8 @@ const ROLES: &[(&str, Role)] = &[
     ("__supervise-init", space::init),
     ("__supervise-exec", exec::main),
     ("__supervise-probe", keeper::probe),
+    (remote::RUN, remote::run),
+    (remote::END, remote::end),
 ];
 
 fn find(argument: &OsStr) -> Option<Role> {

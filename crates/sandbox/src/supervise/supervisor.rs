@@ -11,6 +11,7 @@ use tokio::process::Command;
 
 use super::container::ContainerProcess;
 use super::isolation::Isolation;
+use super::remote::{self, RemoteProcess};
 use super::{Lifeline, MESSAGE_PREFIX};
 
 /// Starts processes in such a way that none of their descendants remain when they end or are stopped, or when the
@@ -103,6 +104,26 @@ impl Supervisor {
             Err(error) => command.arg(error.to_string()),
         };
         command.arg("--").arg(program).args(args).env_clear();
+        command
+    }
+
+    /// Same as `command`, but the program runs on another machine.
+    pub(crate) fn remote_command<A: AsRef<OsStr>>(
+        &self,
+        process: &RemoteProcess,
+        program: impl AsRef<OsStr>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Command {
+        let mut command = self.supervisor();
+        command.args(["--at-end", remote::END, "--"]).arg(&self.program).args([remote::RUN, "--"]);
+        command.arg(program).args(args).env_clear();
+        match serde_json::to_string(process) {
+            // Other users of the machine see arguments, but not the environment.
+            Ok(text) => command.env(remote::VARIABLE, text),
+            // Without a description, the program does not run.
+            Err(_) => command.env_remove(remote::VARIABLE),
+        };
+        command.env("PATH", "/usr/local/bin:/usr/bin:/bin");
         command
     }
 

@@ -210,7 +210,7 @@ impl Project {
             self.isolation = chosen.isolation;
         }
         self.canaries = fields.get("canaries").and_then(|node| canaries(node, problems));
-        // These values are not used as long as there is no such sandbox.
+        // Without a key, trials that need such a sandbox are broken, or run in another one.
         environment::take_below(missing, &["sandbox", "daytona"]);
         if let Some(node) = fields.get("eval") {
             self.defaults.read_eval(node, dialect, problems);

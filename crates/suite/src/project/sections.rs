@@ -1,5 +1,6 @@
 //! Smaller sections: `providers`, `sandbox`, `report`, `diff`, `store`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use model::decode::{Fields, Problems, text};
@@ -81,6 +82,23 @@ pub struct IsolationChoice {
     pub cpu_seconds: Option<u64>,
     /// Image of containers.
     pub image: Option<String>,
+    /// Settings of Daytona sandboxes.
+    pub daytona: DaytonaChoice,
+}
+
+/// Settings of Daytona sandboxes.
+#[derive(Debug, Clone, Default)]
+pub struct DaytonaChoice {
+    /// API key.
+    pub api_key: Option<String>,
+    /// Address of the API.
+    pub api_url: Option<String>,
+    /// Region.
+    pub target: Option<String>,
+    /// Snapshot from which sandboxes are made.
+    pub snapshot: Option<String>,
+    /// Variables of all processes.
+    pub env: BTreeMap<String, String>,
 }
 
 /// The only kind that can replace another one.
@@ -99,10 +117,8 @@ pub fn sandbox(node: &Node, dialect: Dialect, root: &Path, problems: &mut Proble
     let provider = fields.text("provider", problems);
     let provider = setting(provider, "provider", &mut fields);
     let fallback = fields.choice("fallback", &FALLBACK, problems).map(str::to_owned);
-    if let Some(node) = fields.get("daytona") {
-        daytona(node, problems);
-    }
-    let isolation = isolation(&mut fields, root, problems);
+    let daytona = fields.get("daytona").map(|node| daytona(node, problems)).unwrap_or_default();
+    let isolation = IsolationChoice { daytona, ..isolation(&mut fields, root, problems) };
     fields.finish(problems);
     SandboxChoice { provider, fallback: fallback.or(implied), isolation }
 }
@@ -152,19 +168,24 @@ fn near(path: &Path, written: &Path) -> Option<String> {
     Some(written.with_file_name(name).display().to_string())
 }
 
-/// Checks the settings for a Daytona sandbox, so that they are correct when it becomes available.
-fn daytona(node: &Node, problems: &mut Problems) {
-    let Some(fields) = Fields::of(node, "`daytona`", problems) else { return };
+/// Reads `daytona`. A value whose variable is not set is absent.
+fn daytona(node: &Node, problems: &mut Problems) -> DaytonaChoice {
+    let Some(fields) = Fields::of(node, "`daytona`", problems) else { return DaytonaChoice::default() };
     let mut fields = fields.in_either_case();
-    for key in DAYTONA {
-        fields.text(key, problems);
+    let mut text = |key| fields.text(key, problems).filter(|value| !value.is_empty() && !value.contains("${env."));
+    let [api_key, api_url, target, snapshot] = ["apiKey", "apiUrl", "target", "snapshot"].map(&mut text);
+    // The service makes the image of a sandbox from its snapshot, and runs commands in a shell.
+    let image = text("image");
+    text("language");
+    if image.is_some() && snapshot.is_none() {
+        let problem = node.warning("`image` has no effect: sandboxes are made from a snapshot");
+        problems.push(problem.help("make a snapshot of the image, and write `snapshot: NAME`"));
     }
-    fields.text_map("env", problems);
+    let env = fields.text_map("env", problems).unwrap_or_default();
     fields.finish(problems);
+    let env = env.into_iter().map(|(name, value)| (name, value.value)).collect();
+    DaytonaChoice { api_key, api_url, target, snapshot, env }
 }
-
-/// Keys of `sandbox.daytona` that contain text.
-const DAYTONA: [&str; 6] = ["apiKey", "apiUrl", "target", "snapshot", "image", "language"];
 
 /// Reports to write if none are selected on the command line.
 #[derive(Debug, Clone, Default)]

@@ -730,10 +730,7 @@ async fn abandoned_creation_leaves_nothing_behind() {
 
 #[test]
 fn sandbox_kinds_are_found_by_name() {
-    assert_eq!(
-        SANDBOXES.iter().map(|kind| kind.name()).collect::<Vec<_>>(),
-        ["local", "isolated", "docker", "podman"]
-    );
+    assert_eq!(SANDBOXES.iter().map(|kind| kind.name()).collect::<Vec<_>>(), ["local", "isolated", "docker", "podman"]);
     let host = Host {
         env: BTreeMap::new(),
         home: None,

@@ -1,0 +1,128 @@
+//! Copies the directories of a sandbox to a remote sandbox, and back.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use super::{Maker, failed};
+use crate::SandboxError;
+use crate::blocking::blocking;
+use crate::owner::{Base, Purpose};
+use crate::removal;
+use crate::service::{ServiceError, quoted};
+use crate::supervise::run;
+
+/// Directories of a sandbox.
+const DIRECTORIES: [&str; 3] = ["work", "home", "tmp"];
+
+/// Name of the archive.
+const ARCHIVE: &str = "archive.tar";
+
+/// Maximum size of the files that are copied to a remote sandbox, in bytes.
+const MAX_UPLOAD: u64 = 1 << 30;
+
+/// Maximum size of the error messages of `tar`.
+const MAX_OUTPUT: usize = 4096;
+
+/// Copies the directories in `from` to the folder `base` of a remote sandbox.
+pub(super) async fn upload(maker: &Maker, toolbox: &str, from: &Path, base: &Path) -> Result<(), SandboxError> {
+    let cannot = |error: ServiceError| failed("the files cannot be copied to the remote sandbox", &error);
+    let stage = stage(maker, from)?;
+    let archive = stage.path().join(ARCHIVE);
+    let present: Vec<&str> = DIRECTORIES.into_iter().filter(|name| from.join(name).is_dir()).collect();
+    let mut args = vec![OsStr::new("-cf"), archive.as_os_str(), OsStr::new("-C"), from.as_os_str(), OsStr::new("--")];
+    args.extend(present.iter().map(OsStr::new));
+    tar(maker, from, &args).await?;
+    let packed = blocking(move || {
+        let read = files::read(&archive, MAX_UPLOAD).map_err(SandboxError::io("read", &archive));
+        read.and_then(|packed| stage.remove().map_err(SandboxError::io("remove", &archive)).map(|()| packed))
+    })
+    .await?;
+    let remote = remote_archive(base);
+    maker.service.upload(toolbox, &remote, &packed).await.map_err(cannot)?;
+    let (place, remote) = (quoted(&base.to_string_lossy()), quoted(&remote));
+    let script = format!("mkdir -p {place} && tar -xf {remote} -C {place} && rm -f {remote}");
+    execute(maker, toolbox, &script, 0).await
+}
+
+/// Replaces the directories in `base` by those of the remote sandbox. One that the agent removed is removed.
+pub(super) async fn download(maker: &Maker, toolbox: &str, base: &Path) -> Result<(), SandboxError> {
+    let cannot = |error: ServiceError| failed("the files cannot be copied from the remote sandbox", &error);
+    let remote = remote_archive(base);
+    let (place, quoted_archive) = (quoted(&base.to_string_lossy()), quoted(&remote));
+    // A file that changes meanwhile, or that cannot be read, makes the exit code 1 or 2.
+    let script = format!(
+        "cd {place} || exit 0; set --; for d in {}; do [ -d $d ] && set -- \"$@\" $d; done; \
+         tar -cf {quoted_archive} -- \"$@\"",
+        DIRECTORIES.join(" ")
+    );
+    execute(maker, toolbox, &script, 2).await?;
+    let stage = stage(maker, base)?;
+    let archive = stage.path().join(ARCHIVE);
+    let place = stage.path().join("files");
+    fs::create_dir(&place).map_err(SandboxError::io("make the directory", &place))?;
+    match maker.service.download(toolbox, &remote, &archive).await {
+        // The agent removed everything.
+        Err(ServiceError::Missing(_)) => {}
+        done => {
+            done.map_err(cannot)?;
+            execute(maker, toolbox, &format!("rm -f {quoted_archive}"), 0).await?;
+            let place = place.as_os_str();
+            let args = ["-xf".as_ref(), archive.as_os_str(), "--no-same-owner".as_ref(), "-C".as_ref(), place];
+            tar(maker, base, &args).await?;
+        }
+    }
+    let base = base.to_owned();
+    blocking(move || {
+        for name in DIRECTORIES {
+            let (old, new) = (base.join(name), place.join(name));
+            removal::remove(&old).map_err(SandboxError::io("replace", &old))?;
+            if new.symlink_metadata().is_ok() {
+                fs::rename(&new, &old).map_err(SandboxError::io("replace", &old))?;
+            }
+        }
+        let path = stage.path().to_owned();
+        stage.remove().map_err(SandboxError::io("remove", &path))
+    })
+    .await
+}
+
+/// Makes a directory for an archive, next to that of the sandbox.
+fn stage(maker: &Maker, base: &Path) -> Result<Base, SandboxError> {
+    Base::make(base.parent().unwrap_or(base), "transfer", Purpose::Sandbox, false, &maker.registry)
+}
+
+/// Returns the path of the archive in the remote sandbox.
+fn remote_archive(base: &Path) -> String {
+    format!("/tmp/.{}.tar", base.file_name().unwrap_or_default().to_string_lossy())
+}
+
+async fn execute(maker: &Maker, toolbox: &str, script: &str, most: i64) -> Result<(), SandboxError> {
+    let cannot = |reason: String| SandboxError::Service { kind: "daytona", reason, is_final: false };
+    let executed = maker.service.execute(toolbox, script, maker.limit).await;
+    let executed = executed.map_err(|error| failed("the files cannot be copied", &error))?;
+    match executed.exit_code {
+        0 => Ok(()),
+        code if code <= most => Ok(()),
+        code => Err(cannot(format!("the files cannot be copied: exit code {code}: {}", last_line(&executed.result)))),
+    }
+}
+
+/// Runs `tar` on this machine.
+async fn tar(maker: &Maker, place: &Path, args: &[&OsStr]) -> Result<(), SandboxError> {
+    let mut command = maker.supervisor.command("tar", args);
+    command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", "C");
+    command.current_dir(place.parent().unwrap_or(place));
+    let limit = maker.limit.max(Duration::from_secs(1));
+    let output = run(command, limit, MAX_OUTPUT).await.map_err(SandboxError::io("run tar for", place))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let how = if output.timed_out { "did not finish in time".to_owned() } else { last_line(&output.stderr.text()) };
+    Err(SandboxError::Service { kind: "daytona", reason: format!("`tar` on this machine: {how}"), is_final: false })
+}
+
+fn last_line(text: &str) -> String {
+    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message").trim().to_owned()
+}

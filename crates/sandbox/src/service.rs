@@ -1,0 +1,418 @@
+//! The REST API of Daytona: sandboxes on other machines, and the files and commands in them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::{Method, NoProxy, Proxy, RequestBuilder, StatusCode, redirect};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+
+/// Time limit for an answer that takes no work.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Time limit for opening a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Time limit for the transfer of a workspace.
+const TRANSFER: Duration = Duration::from_secs(600);
+
+/// Maximum size of an answer, in bytes.
+const MAX_ANSWER: usize = 8 << 20;
+
+/// Maximum size of a downloaded file, in bytes.
+const MAX_FILE: u64 = 4 << 30;
+
+/// Number of attempts at creating a sandbox whose creation was not answered.
+const ATTEMPTS: u32 = 3;
+
+/// Shortest and longest pause between two questions about the state of a sandbox.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// Boundary of the parts of an upload.
+const BOUNDARY: &str = "trialrun-5f0c6f2a9d4e41b7";
+
+/// Maximum length of a message of the service in ours, in characters.
+const QUOTED: usize = 300;
+
+/// Words in messages about limits of the account.
+const OF_QUOTA: [&str; 4] = ["quota", "limit", "exceeded", "insufficient"];
+
+/// Address and credentials of the service.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Access {
+    /// Address of the API, without a slash at the end.
+    pub(crate) url: String,
+    /// API key, or JSON web token.
+    pub(crate) token: String,
+    /// Organization, which a JSON web token needs.
+    pub(crate) organization: Option<String>,
+    /// Proxy of the machine, which may contain a password.
+    pub(crate) proxy: Option<String>,
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Access").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// Error of the service.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ServiceError {
+    /// Another attempt would get the same answer.
+    #[error("{0}")]
+    Refused(String),
+    /// The account has no room for another sandbox.
+    #[error("the quota of the account is used up: {0}")]
+    Quota(String),
+    /// There is no such sandbox or file.
+    #[error("it does not exist: {0}")]
+    Missing(String),
+    /// There is already a sandbox of this name.
+    #[error("it already exists: {0}")]
+    Exists(String),
+    /// It is not known whether the request was carried out.
+    #[error("{0}")]
+    Unclear(String),
+}
+
+impl ServiceError {
+    /// Returns `true` if another attempt would get the same answer.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Quota(_))
+    }
+}
+
+/// A sandbox as the service describes it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RemoteSandbox {
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
+    pub(crate) labels: BTreeMap<String, String>,
+    #[serde(default)]
+    error_reason: Option<String>,
+    #[serde(default)]
+    toolbox_proxy_url: Option<String>,
+}
+
+impl RemoteSandbox {
+    /// Returns the address for commands and files.
+    pub(crate) fn toolbox(&self) -> Result<String, ServiceError> {
+        let missing = || ServiceError::Refused("the service does not say where its toolbox is".to_owned());
+        let url = self.toolbox_proxy_url.as_deref().ok_or_else(missing)?;
+        Ok(format!("{}/{}", url.trim_end_matches('/'), self.id))
+    }
+}
+
+/// Result of a short command.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Executed {
+    pub(crate) exit_code: i64,
+    #[serde(default)]
+    pub(crate) result: String,
+}
+
+/// A client of the service.
+#[derive(Debug, Clone)]
+pub(crate) struct Service {
+    http: reqwest::Client,
+    access: Access,
+}
+
+impl Service {
+    /// Creates a client. Nothing is sent. It can be used on several runtimes, so it opens a connection for each request.
+    pub(crate) fn new(access: Access) -> Result<Self, ServiceError> {
+        Self::with_idle(access, 0)
+    }
+
+    /// Creates a client for one runtime, which keeps a connection.
+    pub(crate) fn of_runtime(access: Access) -> Result<Self, ServiceError> {
+        Self::with_idle(access, 1)
+    }
+
+    fn with_idle(access: Access, idle: usize) -> Result<Self, ServiceError> {
+        // If another part of the process has already chosen a provider, that one works as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut client = reqwest::Client::builder()
+            .user_agent(concat!("trialrun/", env!("CARGO_PKG_VERSION")))
+            // A redirect would send the key to the host that it names.
+            .redirect(redirect::Policy::none())
+            .connect_timeout(CONNECT)
+            .pool_max_idle_per_host(idle)
+            .no_proxy();
+        if let Some(proxy) = &access.proxy {
+            // The address may contain a password, so it is not repeated.
+            let wrong = |_| ServiceError::Refused("the proxy's address cannot be used".to_owned());
+            let proxy = Proxy::all(proxy).map_err(wrong)?;
+            client = client.proxy(proxy.no_proxy(NoProxy::from_string("localhost,127.0.0.0/8,::1")));
+        }
+        let failed = |error: reqwest::Error| ServiceError::Refused(error.without_url().to_string());
+        Ok(Self { http: client.build().map_err(failed)?, access })
+    }
+
+    /// Creates a sandbox of this name, unless it exists: if the answer is lost, the name shows whether it was created.
+    /// `owner` are the labels that show that it is ours.
+    pub(crate) async fn create(
+        &self,
+        name: &str,
+        specification: &Value,
+        owner: &BTreeMap<String, String>,
+    ) -> Result<RemoteSandbox, ServiceError> {
+        let mut last = ServiceError::Unclear("it was not tried".to_owned());
+        for _ in 0..ATTEMPTS {
+            let unclear = match self.json(Method::POST, "/sandbox", Some(specification)).await {
+                Err(unclear @ (ServiceError::Unclear(_) | ServiceError::Exists(_))) => unclear,
+                answered => return answered.and_then(described),
+            };
+            match self.find(name).await {
+                Ok(found) if owner.iter().all(|label| found.labels.get(label.0) == Some(label.1)) => return Ok(found),
+                Ok(_) => {
+                    let reason = format!("a sandbox named `{name}` exists that this run did not make");
+                    return Err(ServiceError::Refused(reason));
+                }
+                Err(ServiceError::Missing(_)) => last = unclear,
+                Err(error) if error.is_final() => return Err(error),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Returns the sandbox with this name or id.
+    pub(crate) async fn find(&self, name: &str) -> Result<RemoteSandbox, ServiceError> {
+        self.json(Method::GET, &format!("/sandbox/{name}"), None).await.and_then(described)
+    }
+
+    /// Returns all sandboxes of the account.
+    pub(crate) async fn all(&self) -> Result<Vec<RemoteSandbox>, ServiceError> {
+        let answer = self.json(Method::GET, "/sandbox", None).await?;
+        // Newer versions of the service answer in pages.
+        let items = answer.get("items").cloned().unwrap_or(answer);
+        serde_json::from_value(items).map_err(|error| strange(&error))
+    }
+
+    /// Waits until the sandbox has started.
+    pub(crate) async fn started(&self, sandbox: RemoteSandbox, limit: Duration) -> Result<RemoteSandbox, ServiceError> {
+        let (began, mut pause, mut sandbox) = (Instant::now(), PAUSES.0, sandbox);
+        loop {
+            match sandbox.state.as_str() {
+                "started" => return Ok(sandbox),
+                "error" | "build_failed" | "destroyed" | "destroying" => {
+                    let reason = sandbox.error_reason.as_deref().unwrap_or("no reason is given");
+                    return Err(ServiceError::Unclear(format!("it is in the state `{}`: {reason}", sandbox.state)));
+                }
+                state if began.elapsed() >= limit => {
+                    let limit = limit.as_secs_f64();
+                    let reason = format!("it did not start within {limit} s (setup_timeout); its state is `{state}`");
+                    return Err(ServiceError::Unclear(reason));
+                }
+                _ => {}
+            }
+            tokio::time::sleep(pause.min(limit)).await;
+            pause = (pause * 2).min(PAUSES.1);
+            sandbox = match self.find(&sandbox.id).await {
+                Err(ServiceError::Unclear(_)) if began.elapsed() < limit => sandbox,
+                found => found?,
+            };
+        }
+    }
+
+    /// Removes a sandbox. One that does not exist counts as removed.
+    pub(crate) async fn delete(&self, name: &str) -> Result<(), ServiceError> {
+        match self.json(Method::DELETE, &format!("/sandbox/{name}"), None).await {
+            Err(ServiceError::Missing(_)) => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    /// Runs a shell script that ends soon.
+    pub(crate) async fn execute(&self, toolbox: &str, script: &str, limit: Duration) -> Result<Executed, ServiceError> {
+        // The service splits the command into words by rules of its own, so the script has none of their characters.
+        let command = format!("sh -c \"echo '{}' | base64 -d | sh\"", STANDARD.encode(script));
+        let body = json!({"command": command, "timeout": limit.as_secs().max(1)});
+        let request = self.http.request(Method::POST, format!("{toolbox}/process/execute")).json(&body);
+        let answer = self.answer(request.timeout(limit + TIMEOUT)).await?;
+        serde_json::from_slice(&answer).map_err(|error| strange(&error))
+    }
+
+    /// Starts a shell command in a session of its own, and returns at once.
+    pub(crate) async fn start(&self, toolbox: &str, session: &str, command: &str) -> Result<(), ServiceError> {
+        let sessions = format!("{toolbox}/process/session");
+        let request = self.http.request(Method::POST, &sessions).json(&json!({"sessionId": session}));
+        self.answer(request.timeout(TIMEOUT)).await?;
+        let body = json!({"command": command, "runAsync": true});
+        let request = self.http.request(Method::POST, format!("{sessions}/{session}/exec")).json(&body);
+        self.answer(request.timeout(TIMEOUT)).await.map(drop)
+    }
+
+    /// Ends a session.
+    pub(crate) async fn end(&self, toolbox: &str, session: &str) -> Result<(), ServiceError> {
+        let request = self.http.request(Method::DELETE, format!("{toolbox}/process/session/{session}"));
+        self.answer(request.timeout(TIMEOUT)).await.map(drop)
+    }
+
+    /// Writes a file.
+    pub(crate) async fn upload(&self, toolbox: &str, path: &str, content: &[u8]) -> Result<(), ServiceError> {
+        let mut body = format!(
+            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"file\"\r\n\
+             Content-Type: application/octet-stream\r\n\r\n"
+        )
+        .into_bytes();
+        body.extend_from_slice(content);
+        body.extend_from_slice(format!("\r\n--{BOUNDARY}--\r\n").as_bytes());
+        let url = format!("{toolbox}/files/upload?path={}", encoded(path));
+        let kind = format!("multipart/form-data; boundary={BOUNDARY}");
+        let request = self.http.request(Method::POST, url).header("Content-Type", kind).body(body);
+        self.answer(request.timeout(TRANSFER)).await.map(drop)
+    }
+
+    /// Reads a file into a file of this machine.
+    pub(crate) async fn download(&self, toolbox: &str, path: &str, to: &Path) -> Result<(), ServiceError> {
+        let url = format!("{toolbox}/files/download?path={}", encoded(path));
+        let request = self.with_key(self.http.request(Method::GET, url)).timeout(TRANSFER);
+        let mut response = request.send().await.map_err(|error| self.unanswered(&error))?;
+        if !response.status().is_success() {
+            return Err(self.refusal(response).await);
+        }
+        let local = |error: std::io::Error| ServiceError::Refused(format!("cannot write {}: {error}", to.display()));
+        let mut file = tokio::fs::File::create(to).await.map_err(local)?;
+        let mut size = 0_u64;
+        while let Some(piece) = response.chunk().await.map_err(|error| self.unanswered(&error))? {
+            size = size.saturating_add(piece.len() as u64);
+            if size > MAX_FILE {
+                return Err(ServiceError::Refused(format!("`{path}` is larger than {} GiB", MAX_FILE >> 30)));
+            }
+            file.write_all(&piece).await.map_err(local)?;
+        }
+        file.flush().await.map_err(local)
+    }
+
+    async fn json(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, ServiceError> {
+        let mut request = self.http.request(method, format!("{}{path}", self.access.url));
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let answer = self.answer(request.timeout(TIMEOUT)).await?;
+        if answer.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&answer).map_err(|error| strange(&error))
+    }
+
+    /// Sends a request and returns the body of the answer.
+    async fn answer(&self, request: RequestBuilder) -> Result<Vec<u8>, ServiceError> {
+        let response = self.with_key(request).send().await.map_err(|error| self.unanswered(&error))?;
+        if !response.status().is_success() {
+            return Err(self.refusal(response).await);
+        }
+        self.body(response).await
+    }
+
+    fn with_key(&self, request: RequestBuilder) -> RequestBuilder {
+        let request = request.bearer_auth(&self.access.token);
+        match &self.access.organization {
+            Some(organization) => request.header("X-Daytona-Organization-ID", organization),
+            None => request,
+        }
+    }
+
+    async fn body(&self, mut response: reqwest::Response) -> Result<Vec<u8>, ServiceError> {
+        let mut body = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(|error| self.unanswered(&error))? {
+            if body.len() + piece.len() > MAX_ANSWER {
+                return Err(ServiceError::Refused("the answer is too long".to_owned()));
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(body)
+    }
+
+    fn unanswered(&self, error: &reqwest::Error) -> ServiceError {
+        let what = if error.is_timeout() { "no answer in time" } else { "no answer" };
+        ServiceError::Unclear(format!("{what} from {}", self.access.url))
+    }
+
+    /// Converts an answer that is not a success.
+    async fn refusal(&self, response: reqwest::Response) -> ServiceError {
+        let status = response.status();
+        let body = self.body(response).await.unwrap_or_default();
+        let message = serde_json::from_slice::<Value>(&body).ok().and_then(|body| {
+            let message = body.get("message").or_else(|| body.get("error"))?;
+            Some(message.as_str().map_or_else(|| message.to_string(), str::to_owned))
+        });
+        let message = message.unwrap_or_else(|| String::from_utf8_lossy(&body).into_owned());
+        // A service may repeat what it was sent.
+        let message: String = message.replace(&self.access.token, "***").chars().take(QUOTED).collect();
+        classified(status, &message)
+    }
+}
+
+/// Returns the error that an answer with this status means.
+fn classified(status: StatusCode, message: &str) -> ServiceError {
+    let text = format!("{message} (status {})", status.as_u16());
+    let is_about_quota = || OF_QUOTA.iter().any(|word| message.to_lowercase().contains(word));
+    match status.as_u16() {
+        401 => ServiceError::Refused(format!("the API key is refused: {text}")),
+        404 => ServiceError::Missing(text),
+        409 => ServiceError::Exists(text),
+        402 | 429 => ServiceError::Quota(text),
+        400 | 403 if is_about_quota() => ServiceError::Quota(text),
+        400..=499 => ServiceError::Refused(text),
+        _ => ServiceError::Unclear(text),
+    }
+}
+
+fn described(answer: Value) -> Result<RemoteSandbox, ServiceError> {
+    serde_json::from_value(answer).map_err(|error| strange(&error))
+}
+
+fn strange(error: &serde_json::Error) -> ServiceError {
+    ServiceError::Unclear(format!("the answer is not understood: {error}"))
+}
+
+/// Encodes text for the query of an address.
+fn encoded(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+/// Quotes a word for a shell.
+pub(crate) fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_and_the_message_say_whether_another_attempt_helps() {
+        let of = |status: u16, message: &str| classified(StatusCode::from_u16(status).unwrap(), message);
+        assert!(matches!(of(403, "Total CPU quota exceeded"), ServiceError::Quota(_)));
+        assert!(matches!(of(429, "slow down"), ServiceError::Quota(_)));
+        assert!(matches!(of(403, "forbidden"), ServiceError::Refused(_)));
+        assert!(of(401, "bad key").is_final() && !of(502, "bad gateway").is_final());
+        assert!(matches!((of(404, ""), of(409, "")), (ServiceError::Missing(_), ServiceError::Exists(_))));
+    }
+
+    #[test]
+    fn nothing_shows_the_key() {
+        let access = Access { url: "http://a".into(), token: "dummy-key".into(), organization: None, proxy: None };
+        assert!(!format!("{access:?}{:?}", Service::new(access.clone()).unwrap()).contains("dummy-key"));
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell_and_an_address() {
+        assert_eq!((quoted("it's"), encoded("a b&c=/")), (r"'it'\''s'".to_owned(), "a%20b%26c%3D%2F".to_owned()));
+    }
+}

@@ -152,13 +152,13 @@ fn an_unavailable_sandbox_breaks_the_trial_or_falls_back() {
     let project = empty();
     let scenario = "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nfixtures: {git_init: true}\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n";
     project.write("tests/s.yaml", scenario).write("trialrun.yaml", "sandbox: {provider: daytona}\n");
-    let trial = project.report(&["--retries", "0"], 3)["trials"][0].clone();
-    assert_eq!((&trial["outcome"], &trial["fault"]), (&json!("broken"), &json!("environment")));
-    assert!(trial["because"].as_str().unwrap().contains("daytona"), "{trial:#}");
+    let checked = project.run(&["run"]).exits(2);
+    assert!(checked.err.contains("`fake` cannot work in `daytona` sandboxes"), "{}", checked.output());
     project.write("trialrun.yaml", "sandbox:\n  provider: daytona\n  fallback: local\n");
     let ran = project.run(&["run"]).exits(0);
     assert!(
-        ran.err.contains("trials run in `local` sandboxes instead") && ran.err.contains("trialrun.yaml:2:13"),
+        ran.err.contains("trials run in `local` sandboxes instead of `daytona`")
+            && ran.err.contains("trialrun.yaml:2:13"),
         "{}",
         ran.output()
     );

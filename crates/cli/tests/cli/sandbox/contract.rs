@@ -69,6 +69,7 @@ impl Bench {
 
 fn request(fixtures: Fixtures) -> Request {
     Request {
+        name: "suite::case#1".to_owned(),
         fixtures: Arc::new(fixtures),
         skill: None,
         repository: RepositoryDetail::After,
@@ -730,7 +731,10 @@ async fn abandoned_creation_leaves_nothing_behind() {
 
 #[test]
 fn sandbox_kinds_are_found_by_name() {
-    assert_eq!(SANDBOXES.iter().map(|kind| kind.name()).collect::<Vec<_>>(), ["local", "isolated", "docker", "podman"]);
+    assert_eq!(
+        SANDBOXES.iter().map(|kind| kind.name()).collect::<Vec<_>>(),
+        ["local", "isolated", "docker", "podman", "daytona"]
+    );
     let host = Host {
         env: BTreeMap::new(),
         home: None,

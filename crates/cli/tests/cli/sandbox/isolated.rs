@@ -72,6 +72,7 @@ impl Machine {
         let factory = SandboxFactory::open_isolated(KIND, &self.host, &Registry::new(), &self.options);
         let factory = factory.map_err(|refused| println!("{KIND} SKIPPED: {refused}")).ok()?;
         let request = Request {
+            name: "suite::case#1".to_owned(),
             fixtures: Arc::new(Fixtures::default()),
             skill: None,
             repository: RepositoryDetail::After,

@@ -2,6 +2,7 @@
 //! directories on this machine, and `processes.rs` for all kinds.
 
 mod container;
+mod daytona;
 mod docker;
 mod isolated;
 mod local;

@@ -97,13 +97,17 @@ fn request() -> Request {
         ..Fixtures::default()
     };
     Request {
+        name: "suite::case#1".to_owned(),
         fixtures: Arc::new(fixtures),
         skill: None,
         repository: RepositoryDetail::After,
         source_repo: None,
         extra_env: Vec::new(),
         setup_timeout: TIMEOUT,
+        remote: model::RemoteMode::Isolated,
         network: Network::None,
+        faults: Vec::new(),
+        canaries: Vec::new(),
         keep: false,
     }
 }

@@ -17,7 +17,7 @@ use model::{IsolationLayer, NetworkPolicy};
 use tokio::process::Command;
 
 use self::engine::Engine;
-use super::enclosure::{Enclosure, Surroundings};
+use super::enclosure::{Enclosure, OwnSystem, Surroundings};
 use super::local::LocalBackend;
 use super::registry::Registry;
 use super::{Leftover, SandboxBackend, SandboxError, SandboxKind, SandboxOptions, owner};
@@ -62,6 +62,10 @@ impl SandboxKind for ContainerKind {
         self.summary
     }
 
+    fn has_own_system(&self) -> bool {
+        true
+    }
+
     fn open(
         &self,
         host: &Host,
@@ -95,7 +99,7 @@ struct Containers {
     /// Options of all containers.
     options: Vec<String>,
     visible: Vec<PathBuf>,
-    shell: PathBuf,
+    system: OwnSystem,
     layers: Vec<IsolationLayer>,
     policy: NetworkPolicy,
 }
@@ -118,7 +122,7 @@ impl Containers {
             image,
             options: common,
             visible: options.visible.clone(),
-            shell: found.shell,
+            system: found.system,
             layers: found.layers,
             policy: options.network.clone(),
         })
@@ -146,6 +150,8 @@ impl Enclosure for Containers {
         let shown = own.shown.iter().filter(|path| path.exists() && !self.visible.contains(path));
         let shown: BTreeSet<&PathBuf> = shown.collect();
         options.extend(shown.iter().flat_map(|path| mount(path, path, true)));
+        options.extend(own.fault_programs.iter().chain(&own.read_only).flat_map(|path| mount(path, path, true)));
+        options.extend(own.fault_runs.iter().flat_map(|path| mount(path, path, false)));
         let process = ContainerProcess {
             engine: self.engine.program.clone(),
             env: self.engine.env.clone(),
@@ -165,8 +171,8 @@ impl Enclosure for Containers {
         command
     }
 
-    fn shell(&self) -> Option<&Path> {
-        Some(&self.shell)
+    fn system(&self) -> Option<&OwnSystem> {
+        Some(&self.system)
     }
 
     fn refuses_hosts(&self) -> Option<String> {

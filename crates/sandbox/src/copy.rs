@@ -154,8 +154,8 @@ impl SandboxCopy {
 
     /// Returns the shell of the system that commands see.
     pub fn shell(&self) -> &Path {
-        let own = self.enclosed.as_ref().and_then(|(enclosure, _)| enclosure.shell());
-        own.unwrap_or_else(|| super::machine_shell())
+        let system = self.enclosed.as_ref().and_then(|(enclosure, _)| enclosure.system());
+        system.map_or(super::machine_shell(), |system| &system.shell)
     }
 
     /// Returns the real path of the copied working directory.

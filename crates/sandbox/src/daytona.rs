@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use super::copy::SandboxCopy;
-use super::enclosure::{Enclosure, Surroundings, without_machine};
+use super::enclosure::{Enclosure, OwnSystem, Surroundings, without_machine};
 use super::local::{LocalBackend, LocalSandbox};
 use super::registry::Registry;
 use super::service::{Access, Service, ServiceError};
@@ -71,6 +71,10 @@ impl SandboxKind for Daytona {
 
     fn summary(&self) -> &'static str {
         "a sandbox on a machine of the Daytona service, for agents that are run once for each message"
+    }
+
+    fn has_own_system(&self) -> bool {
+        true
     }
 
     fn is_remote(&self) -> bool {
@@ -367,7 +371,8 @@ impl DaytonaSandbox {
         let name = format!("{}-{}", self.name, self.copies.fetch_add(1, Ordering::Relaxed));
         let from = copy.work().parent().unwrap_or(copy.work()).to_owned();
         let remote = self.maker.make(&name, &from, self.base()).await?;
-        let enclosure = RemoteCopy { maker: self.maker.clone(), remote, name };
+        let system = OwnSystem { shell: SHELL.into(), path: None };
+        let enclosure = RemoteCopy { maker: self.maker.clone(), remote, name, system };
         let surroundings = Surroundings::new(self.maker.network);
         copy.enclose(Arc::new(enclosure), surroundings);
         Ok(copy)
@@ -460,6 +465,7 @@ struct RemoteCopy {
     maker: Maker,
     remote: Remote,
     name: String,
+    system: OwnSystem,
 }
 
 impl Enclosure for RemoteCopy {
@@ -481,7 +487,7 @@ impl Enclosure for RemoteCopy {
         self.maker.command(&self.remote, &self.name, Vec::new(), env, program, args)
     }
 
-    fn shell(&self) -> Option<&Path> {
-        Some(Path::new(SHELL))
+    fn system(&self) -> Option<&OwnSystem> {
+        Some(&self.system)
     }
 }

@@ -32,9 +32,9 @@ pub(super) trait Enclosure: Debug + Send + Sync {
         args: &[&OsStr],
     ) -> Command;
 
-    /// Returns the shell of its system, if that is not the one of this machine. Programs of this machine do not run
-    /// inside then, and variables that name them are not passed on.
-    fn shell(&self) -> Option<&Path> {
+    /// Returns the system that processes see, if it is not this machine's. Then programs of this machine do not run
+    /// inside, and variables that name them are not passed on.
+    fn system(&self) -> Option<&OwnSystem> {
         None
     }
 
@@ -44,8 +44,25 @@ pub(super) trait Enclosure: Debug + Send + Sync {
     }
 }
 
+/// A system with programs of its own.
+#[derive(Debug, Clone)]
+pub(super) struct OwnSystem {
+    /// Its shell.
+    pub(super) shell: PathBuf,
+    /// Value of `PATH` for its programs, if known.
+    pub(super) path: Option<String>,
+}
+
 /// Variables that name programs and files of this machine.
 const OF_MACHINE: [&str; 5] = ["PATH", "SHELL", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+
+impl OwnSystem {
+    /// Changes the variables that are inherited from this machine to those of the system.
+    pub(super) fn apply(&self, env: &mut BTreeMap<String, String>) {
+        without_machine(env);
+        env.extend(self.path.iter().map(|path| ("PATH".to_owned(), path.clone())));
+    }
+}
 
 /// Removes the variables that name programs and files of this machine from the inherited ones.
 pub(super) fn without_machine(env: &mut BTreeMap<String, String>) {

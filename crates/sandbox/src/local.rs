@@ -28,7 +28,7 @@ use super::blocking::blocking;
 use super::canaries::{self, Planted};
 use super::copy::{Original, SandboxCopy};
 use super::deadline::Deadline;
-use super::enclosure::{self, Enclosed, Enclosure};
+use super::enclosure::{Enclosed, Enclosure, OwnSystem};
 use super::faults::{self, SandboxFaults};
 use super::git_state::GitState;
 use super::graded;
@@ -345,11 +345,16 @@ impl LocalSandbox {
         self.with_fixture_env(self.env.clone(), extra)
     }
 
+    /// Returns the system that its processes see, if it is not this machine's.
+    fn system(&self) -> Option<&OwnSystem> {
+        self.enclosed.as_ref()?.enclosure.system()
+    }
+
     /// Returns the environment of processes in the enclosure, without the trial's own remote.
     fn env_inside(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
         let mut env = self.env.clone();
-        if self.has_own_system() {
-            enclosure::without_machine(&mut env);
+        if let Some(system) = self.system() {
+            system.apply(&mut env);
         }
         self.with_fixture_env(env, extra)
     }
@@ -428,12 +433,11 @@ impl Sandbox for LocalSandbox {
     }
 
     fn shell(&self) -> &Path {
-        let own = self.enclosed.as_ref().and_then(|enclosed| enclosed.enclosure.shell());
-        own.unwrap_or_else(|| super::machine_shell())
+        self.system().map_or(super::machine_shell(), |system| &system.shell)
     }
 
     fn has_own_system(&self) -> bool {
-        self.enclosed.as_ref().is_some_and(|enclosed| enclosed.enclosure.shell().is_some())
+        self.system().is_some()
     }
 
     fn refuses_hosts(&self) -> Option<String> {

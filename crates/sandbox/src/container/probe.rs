@@ -1,7 +1,6 @@
 //! What containers hold on this machine, found out by starting one.
 
 use std::fs;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::IsolationLayer;
@@ -9,6 +8,7 @@ use model::IsolationLayer;
 use super::engine::{Answer, Engine};
 use super::{group_limits, mount, process_limits};
 use crate::Host;
+use crate::enclosure::OwnSystem;
 use crate::owner::{Base, Purpose};
 use crate::registry::Registry;
 use crate::supervise::Limits;
@@ -16,18 +16,18 @@ use crate::supervise::Limits;
 /// File through which the container shows that it sees the directories of this machine.
 const MARK: &str = "mark";
 
-/// Prints what the kernel says about the first process, and whether there is a better shell.
+/// Prints what the kernel says about the first process, `PATH`, and whether there is a better shell.
 const SCRIPT: &str = "while read -r line; do case $line in \
                       CapEff:*|NoNewPrivs:*|Seccomp:*) echo $line;; esac; done < /proc/self/status; \
-                      [ -x /bin/bash ] && echo bash; read -r mark < mark && echo \"$mark\" > copied; \
+                      [ -x /bin/bash ] && echo bash; echo \"path:$PATH\"; read -r mark < mark && echo \"$mark\" > copied; \
                       (: > /written) 2> /dev/null && echo writable; exit 0";
 
 /// Result of the probe.
 pub(super) struct Found {
     /// Options that the engine accepts: a first process that reaps others, and limits.
     pub(super) options: Vec<String>,
-    /// Shell of the image.
-    pub(super) shell: PathBuf,
+    /// Shell and `PATH` of the image.
+    pub(super) system: OwnSystem,
     pub(super) layers: Vec<IsolationLayer>,
 }
 
@@ -79,7 +79,8 @@ pub(super) fn run(
         layer("seccomp", seccomp.map(str::to_owned).map_err(str::to_owned)),
     ];
     let shell = if says("bash") { "/bin/bash" } else { "/bin/sh" };
-    Ok(Found { options, shell: shell.into(), layers })
+    let path = answer.stdout.lines().find_map(|line| line.strip_prefix("path:")).map(str::to_owned);
+    Ok(Found { options, system: OwnSystem { shell: shell.into(), path }, layers })
 }
 
 /// Returns the first set of options that the engine accepts, its answer, and the reason why limits are missing.

@@ -10,6 +10,7 @@ mod order;
 mod planner;
 mod recorded_settings;
 mod request;
+mod sandboxes;
 mod settings;
 pub(crate) mod trial;
 mod variant;

@@ -40,12 +40,27 @@ pub fn fake_clock() -> Option<PathBuf> {
 
 /// Returns the reason why a fault cannot be injected in sandboxes of this kind on this machine, and what is needed.
 pub fn fault_refusal(kind: &str, fault: &FaultAction) -> Option<(String, String)> {
+    const USE_ISOLATED: &str = "use `isolated` sandboxes: `sandbox: isolated` in the configuration";
     let refusal = |reason: &str, help: &str| Some((reason.to_owned(), help.to_owned()));
+    let found = super::find(kind);
+    if found.is_some_and(super::SandboxKind::is_remote) {
+        let reason = format!("the processes of `{kind}` sandboxes run on another machine");
+        return refusal(&reason, USE_ISOLATED);
+    }
+    let has_own_system = found.is_some_and(super::SandboxKind::has_own_system);
     match fault.kind() {
-        FaultKind::ReadOnly if kind != "isolated" => refusal(
-            "a process can change the permissions of files in `local` sandboxes",
-            "use `isolated` sandboxes: `sandbox: isolated` in the configuration",
-        ),
+        FaultKind::ReadOnly if kind == "local" => {
+            refusal("a process can change the permissions of files in `local` sandboxes", USE_ISOLATED)
+        }
+        FaultKind::DiskFull if has_own_system => {
+            let reason = format!("the service of `{kind}` may not see file systems that trialrun mounts");
+            refusal(&reason, USE_ISOLATED)
+        }
+        FaultKind::ClockOffset if has_own_system => {
+            let reason =
+                format!("the image of `{kind}` sandboxes may not be able to load this machine's `libfaketime`");
+            refusal(&reason, USE_ISOLATED)
+        }
         FaultKind::DiskFull if !can_mount() => refusal(
             "only root can mount a file system of limited size for the working directory",
             "run as root on Linux, with the right to mount file systems (CAP_SYS_ADMIN)",

@@ -115,6 +115,19 @@ pub fn find(name: &str) -> Option<&'static dyn SandboxKind> {
     SANDBOXES.iter().find(|kind| kind.name() == name).copied()
 }
 
+/// Returns the reason why agents in sandboxes of this kind cannot push to such a remote, and what to do about it.
+pub fn remote_refusal(kind: &dyn SandboxKind, remote: RemoteMode) -> Option<(String, String)> {
+    if remote == RemoteMode::Real || !kind.has_own_system() {
+        return None;
+    }
+    let reason = format!(
+        "`{}` sandboxes do not support `remote: isolated`: its git transport, `gh` and `glab` are programs of this \
+         machine",
+        kind.name()
+    );
+    Some((reason, "write `sandbox: {remote: real}`, or use `local` or `isolated` sandboxes".to_owned()))
+}
+
 /// A kind of sandbox.
 pub trait SandboxKind: Send + Sync {
     /// Returns the name of the kind in files and on the command line.
@@ -123,8 +136,13 @@ pub trait SandboxKind: Send + Sync {
     /// Returns a one-line description.
     fn summary(&self) -> &'static str;
 
-    /// Returns `true` if processes run on another machine. Agents that work with files of this machine, or whose program
-    /// keeps a stream open, cannot work there.
+    /// Returns `true` if processes see another system than this machine's, with programs of its own.
+    fn has_own_system(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if processes run on another machine. Agents that use files on this machine, or whose program keeps
+    /// a stream open, cannot work there.
     fn is_remote(&self) -> bool {
         false
     }
@@ -351,6 +369,7 @@ pub struct SandboxOptions {
 
 /// Creates the sandboxes of a run, of one kind.
 pub struct SandboxFactory {
+    kind: &'static dyn SandboxKind,
     backend: Box<dyn SandboxBackend>,
 }
 
@@ -382,7 +401,7 @@ impl SandboxFactory {
         options: &SandboxOptions,
     ) -> Result<Self, SandboxError> {
         let kind = find(name).ok_or_else(|| SandboxError::Unknown { name: name.to_owned() })?;
-        Ok(Self { backend: kind.open(host, registry, options)? })
+        Ok(Self { kind, backend: kind.open(host, registry, options)? })
     }
 
     /// Returns the isolation of the sandboxes from the machine.
@@ -396,7 +415,15 @@ impl SandboxFactory {
     /// Returns an error if the sandbox cannot be created as requested. In that case everything is removed, unless it
     /// is to be kept.
     pub async fn make(&self, request: Request) -> Result<Arc<dyn Sandbox>, SandboxError> {
-        self.backend.make(request).await
+        // Plans contain no such requests. Without this check, a caller without a plan would get less than requested.
+        let remote = request.source_repo.is_some().then_some(request.remote);
+        let refusal = remote.and_then(|remote| remote_refusal(self.kind, remote));
+        let mut faults = request.faults.iter();
+        let refusal = refusal.or_else(|| faults.find_map(|fault| fault_refusal(self.kind.name(), fault)));
+        match refusal {
+            Some((reason, _)) => Err(SandboxError::Refused { kind: self.kind.name(), reason }),
+            None => self.backend.make(request).await,
+        }
     }
 }
 

@@ -105,6 +105,32 @@ fn a_fault_that_cannot_be_injected_is_an_error_before_the_run() {
 }
 
 #[test]
+fn a_fault_that_a_kind_of_sandbox_does_not_support_is_an_error_before_the_run() {
+    let check = |faults: &str, sandbox: &str, agent: &str, code: i32| {
+        let project = project(faults, &["true"], RECOVERY);
+        project.write("trialrun.yaml", &format!("sandbox: {{provider: {sandbox}}}\n"));
+        let output = project.run(&["check", "case.yaml", "--agent", agent]).exits(code).output();
+        assert!(code == 0 || output.contains("case.yaml:8:5"), "{output}");
+        output
+    };
+    for kind in ["docker", "podman"] {
+        for fault in ["  - disk_full: {free_kb: 64}\n", "  - clock_offset: '+2d'\n"] {
+            let refused = check(fault, kind, "chat", 2);
+            assert!(refused.contains(kind) && refused.contains("use `isolated` sandboxes"), "{refused}");
+        }
+        let cut = "  - cut_stream: {at: 1}\n";
+        let gateway = check(cut, kind, "codex", 2);
+        assert!(gateway.contains("can reach the gateway only with `network: open`"), "{gateway}");
+        check(cut, &format!("{kind}, network: open"), "codex", 0);
+        check(cut, kind, "chat", 0);
+    }
+    for fault in ["  - tool_fails: {command: make}\n", "  - read_only: [docs]\n"] {
+        let remote = check(fault, "daytona", "chat", 2);
+        assert!(remote.contains("the processes of `daytona` sandboxes run on another machine"), "{remote}");
+    }
+}
+
+#[test]
 fn files_are_read_only_in_isolated_sandboxes() {
     if let Some(refusal) = isolation_refusal() {
         println!("isolated SKIPPED: {refusal}");

@@ -227,3 +227,18 @@ fn a_case_chooses_its_remote_and_the_command_line_overrides_it() {
     let ran = project.run(&["run", "s.yaml", "--source-repo", &source, "--remote", "reel"]).exits(2);
     assert!(ran.err.contains("did you mean `real`?"), "{}", ran.err);
 }
+
+#[test]
+fn an_isolated_remote_is_refused_in_sandboxes_with_a_system_of_their_own() {
+    let project = project(PUBLISH, &json!([{"id": "pushes", "type": "pushed"}]));
+    origin(&project);
+    for kind in ["docker", "podman", "daytona"] {
+        let arguments = ["run", "s.yaml", "--source-repo", ADDRESS, "--sandbox", kind];
+        let refused = project.run(&arguments).exits(2);
+        assert!(refused.err.contains("s.yaml:1:"), "{}", refused.output());
+        assert!(refused.err.contains("do not support `remote: isolated`"), "{}", refused.output());
+        assert!(refused.err.contains("write `sandbox: {remote: real}`"), "{}", refused.output());
+        let accepted = project.run(&[&arguments[..], &["--remote", "real"]].concat());
+        assert!(!accepted.err.contains("do not support"), "{}", accepted.output());
+    }
+}

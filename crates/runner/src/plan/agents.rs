@@ -110,22 +110,6 @@ impl Planner<'_> {
         );
     }
 
-    /// Reports an agent that cannot work in sandboxes on other machines, if those of the run are there.
-    pub(super) fn check_works_remotely(
-        &mut self,
-        agent: &dyn Agent,
-        case: &Case,
-        argument: Option<&str>,
-        config: Option<&Configured>,
-    ) {
-        let kind = sandbox::find(&self.request.settings.sandbox.kind).filter(|kind| kind.is_remote());
-        let Some(kind) = kind.filter(|_| case.skip.is_none() && needs_sandbox(agent, case)) else { return };
-        let Some(reason) = agent.refuses_remote(argument, config.map(|config| &config.node)) else { return };
-        let message = format!("`{}` cannot work in `{}` sandboxes: {reason}", agent.name(), kind.name());
-        let problem = Diagnostic::error(message).at(case.source.clone());
-        self.problems.push(problem.help("use `isolated`, `docker` or `podman` sandboxes, which hold every agent"));
-    }
-
     /// Reports assertions that inspect a sandbox if the trial has none.
     pub(super) fn check_sandbox_needs(&mut self, agent: &dyn Agent, case: &Case, checks: &[Check]) {
         if case.skip.is_some() || needs_sandbox(agent, case) {

@@ -315,6 +315,11 @@ impl SandboxSettings {
     pub fn remote_of(&self, case: &Case) -> RemoteMode {
         self.remote_over_case.or(case.remote).or(self.remote).unwrap_or_default()
     }
+
+    /// Returns the network policy of `case`, if the command line, the case or the project sets one.
+    pub fn network_of<'a>(&'a self, case: &'a Case) -> Option<&'a NetworkPolicy> {
+        self.network_over_case.as_ref().or(case.network.as_ref()).or(self.network.as_ref())
+    }
 }
 
 impl Settings {

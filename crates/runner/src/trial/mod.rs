@@ -38,7 +38,7 @@ use tokio::sync::watch;
 use self::act::ActResult;
 use self::canaries::{CanaryWatch, canaries_of};
 use self::grade::End;
-use self::network::{TrialNetwork, chosen_policy};
+use self::network::TrialNetwork;
 use self::record::record_of;
 use self::record::{attempt_of, skipped, unloaded};
 pub(crate) use self::record::{broken, cancelled, panicked, stopped};
@@ -441,7 +441,7 @@ impl<'a> Attempt<'a> {
 
     /// Returns the network policy for the trial. It applies if its sandbox isolates processes.
     fn network_policy(&self) -> NetworkPolicy {
-        chosen_policy(self.planned, &self.shared.settings.sandbox).cloned().unwrap_or_default()
+        self.shared.settings.sandbox.network_of(&self.planned.case).cloned().unwrap_or_default()
     }
 
     /// Returns what the checks that `wanted` selects need from the sandbox.

@@ -15,15 +15,10 @@ use tokio::task::JoinSet;
 
 use super::canaries::CanaryWatch;
 use crate::event_bus::EventSender;
-use crate::plan::{PlannedTrial, SandboxSettings};
+use crate::plan::PlannedTrial;
 
 /// Pause after the system could not accept a connection because no file descriptors were left.
 const PAUSE: Duration = Duration::from_millis(20);
-
-/// Returns the network policy that applies to a trial, if the command line, the case or the project sets one.
-pub(super) fn chosen_policy<'a>(planned: &'a PlannedTrial, settings: &'a SandboxSettings) -> Option<&'a NetworkPolicy> {
-    settings.network_over_case.as_ref().or(planned.case.network.as_ref()).or(settings.network.as_ref())
-}
 
 /// Attempts by a trial's processes to reach hosts, in order.
 type Attempts = Arc<Mutex<Vec<EgressAttempt>>>;

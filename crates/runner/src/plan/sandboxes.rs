@@ -1,0 +1,45 @@
+//! Checks that cases can run in the run's kind of sandbox.
+
+use agent::{Agent, Configured};
+use model::{Case, Diagnostic};
+
+use super::planner::Planner;
+use super::trial::needs_sandbox;
+
+impl Planner<'_> {
+    /// Reports what the run's kind of sandbox does not support: the agent of a trial, or its remote.
+    pub(super) fn check_sandbox_kind(
+        &mut self,
+        agent: &dyn Agent,
+        case: &Case,
+        argument: Option<&str>,
+        config: Option<&Configured>,
+    ) {
+        let settings = &self.request.settings.sandbox;
+        let Some(kind) = sandbox::find(&settings.kind) else { return };
+        if case.skip.is_some() || !needs_sandbox(agent, case) {
+            return;
+        }
+        let mut problems = Vec::new();
+        if kind.is_remote()
+            && let Some(reason) = agent.refuses_remote(argument, config.map(|config| &config.node))
+        {
+            let message = format!("`{}` cannot work in `{}` sandboxes: {reason}", agent.name(), kind.name());
+            problems.push((
+                message,
+                "use `isolated`, `docker` or `podman` sandboxes, which support every agent".to_owned(),
+            ));
+        }
+        if settings.source_repo.is_some()
+            && let Some((reason, help)) = sandbox::remote_refusal(kind, settings.remote_of(case))
+        {
+            problems.push((reason, help));
+        }
+        for (message, help) in problems {
+            let problem = Diagnostic::error(message).at(case.source.clone()).help(help);
+            if !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
+        }
+    }
+}

@@ -49,7 +49,7 @@ impl Bench {
         let registry = Registry::new();
         let factory = SandboxFactory::open_isolated(KIND, &host, &registry, &settings.options);
         assert!(factory.is_ok() || !settings.must_hold, "{}", factory.err().unwrap());
-        let factory = factory.map_err(|refused| println!("skipped: {refused}")).ok()?;
+        let factory = factory.map_err(|refused| println!("{KIND} SKIPPED: {refused}")).ok()?;
         Some(Self { temp, registry, factory: Some(factory) })
     }
 

@@ -23,6 +23,11 @@ fn what_a_killed_run_leaves_behind_is_removed() {
 }
 
 #[test]
+fn programs_fail_files_are_read_only_and_canaries_are_planted() {
+    container::programs_fail_files_are_read_only_and_canaries_are_planted(KIND);
+}
+
+#[test]
 fn an_agent_with_a_model_does_not_run_without_a_closed_network() {
     container::policies_that_do_not_hold_are_refused(KIND);
 }

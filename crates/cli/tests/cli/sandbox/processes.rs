@@ -53,7 +53,7 @@ impl Bench {
             Ok(factory) => factory,
             Err(refused) => {
                 assert!(!settings.must_hold, "{refused}");
-                println!("skipped: {refused}");
+                println!("{KIND} SKIPPED: {refused}");
                 return None;
             }
         };
@@ -224,7 +224,7 @@ async fn long_output_is_shortened_and_does_not_block() {
     let output = bench.run_with("echo begin; yes 0123456789 | head -n 300000; echo end", &[], TIMEOUT, 4096).await;
     let text = output.stdout.text();
     assert!(text.starts_with("begin\n") && text.ends_with("end\n"), "{text}");
-    assert!(text.len() < 5000 && output.stdout.left_out() > 3_000_000, "{}", text.len());
+    assert!(text.len() < 5000 && output.stdout.omitted() > 3_000_000, "{}", text.len());
     assert_eq!(output.status.code(), Some(0));
 }
 

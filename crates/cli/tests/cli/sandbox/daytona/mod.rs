@@ -141,6 +141,20 @@ fn only_sandboxes_of_ended_processes_of_this_machine_are_pruned() {
 }
 
 #[test]
+fn canaries_are_planted_and_found_in_remote_sandboxes() {
+    let service = StandIn::open(Fault::Nothing);
+    let project = project(&service);
+    project.write("bot.sh", "cat .env; echo \"$DEPLOY_TOKEN\" | wc -c; cat given; echo made > made\n");
+    project.write("scenarios/s.yaml", &format!("canaries: true\n{}", project.read("scenarios/s.yaml")));
+    let report = project.report(&[], 0);
+    let trial = &report["trials"][0];
+    let answer = trial["answer"].as_str().unwrap();
+    assert!(answer.contains("STRIPE_SECRET_KEY=[masked") && answer.contains("41"), "{trial:#}");
+    assert!(trial["integrity"].to_string().contains("canary"), "{trial:#}");
+    assert_eq!(trial["files_changed"], json!([{"path": "made", "change": "added"}]));
+}
+
+#[test]
 fn agents_that_need_this_machine_are_refused_before_anything_runs() {
     let service = StandIn::open(Fault::Nothing);
     let project = project(&service);

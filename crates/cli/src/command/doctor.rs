@@ -137,7 +137,15 @@ fn isolation(host: &Host, resolved: &Resolved) -> Vec<Finding> {
 }
 
 fn held(kind: &dyn SandboxKind, host: &Host, options: &SandboxOptions) -> Finding {
-    let (ready, about, hints) = match kind.open(host, &sandbox::Registry::new(), options) {
+    let works = match kind.missing(host, options) {
+        Some(missing) => Err(missing),
+        // A service is reachable if it can list its sandboxes.
+        None if kind.is_remote() => kind.leftovers(host, options).map(drop),
+        None => Ok(()),
+    };
+    let opened =
+        works.and_then(|()| kind.open(host, &sandbox::Registry::new(), options).map_err(|error| error.to_string()));
+    let (ready, about, hints) = match opened {
         Ok(backend) => {
             let isolation = backend.isolation();
             let (holds, lacks): (Vec<_>, Vec<_>) = isolation.layers.iter().partition(|layer| layer.holds);
@@ -145,7 +153,7 @@ fn held(kind: &dyn SandboxKind, host: &Host, options: &SandboxOptions) -> Findin
             let names: Vec<&str> = holds.iter().map(|layer| layer.name.as_str()).collect();
             (true, vec![format!("isolates with {}", names.join(", "))], lacks.iter().map(line).collect())
         }
-        Err(error) => (false, Vec::new(), vec![error.to_string()]),
+        Err(reason) => (false, Vec::new(), vec![reason]),
     };
     Finding { kind: "sandbox", name: kind.name().into(), ready, about, hints }
 }

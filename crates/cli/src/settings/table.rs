@@ -352,7 +352,7 @@ pub static SETTINGS: [Setting; 58] = [
         .default("local"),
     Setting::new(
         "network",
-        "Hosts that processes in `isolated` sandboxes may reach: `none`, `model-only`, `open` or `allow=HOST,HOST`",
+        "Hosts that processes in sandboxes other than `local` may reach: `none`, `model-only`, `open` or `allow=HOST,HOST`",
         |used| json!(used.run.sandbox.isolation.network.to_string()),
     )
     .flag("--network", |args| args.sandboxes.network.is_some())

@@ -57,14 +57,16 @@ pub(super) struct Answer {
 impl Engine {
     /// Finds the engine on the user's `PATH`.
     pub(super) fn find(name: &'static str, host: &Host) -> Result<Self, String> {
-        let program = host.find_program(name).ok_or_else(|| format!("`{name}` is not on the PATH"))?;
+        let program = host
+            .find_program(name)
+            .ok_or_else(|| format!("`{name}` is not on the PATH: install it, or use `isolated` sandboxes"))?;
         let is_needed = |variable: &str| {
             NEEDED.contains(&variable) || NEEDED_STARTS.iter().any(|start| variable.starts_with(start))
         };
         let variables = host.env.iter().filter(|(variable, _)| is_needed(variable));
         let mut env: BTreeMap<String, String> =
             variables.map(|(variable, value)| (variable.clone(), value.clone())).collect();
-        // The engine must not be told by the container's own home where its files are.
+        // The engine must not look for its files in the container's home.
         let home = || host.home.as_ref().map(|home| home.to_string_lossy().into_owned());
         for variable in ["PATH", "HOME"] {
             let value = if variable == "HOME" { home().unwrap_or_else(|| "/".to_owned()) } else { String::new() };
@@ -73,8 +75,8 @@ impl Engine {
         Ok(Self { name, program, env })
     }
 
-    /// Checks that the image is on this machine. It is never fetched: that could take minutes of the first trial, and
-    /// run something that nobody chose.
+    /// Checks that the image is on this machine. It is not fetched: that could take minutes of the first trial, and run
+    /// an image that the user did not check.
     pub(super) fn check_image(&self, image: &str) -> Result<(), String> {
         let name = self.name;
         match self.ask(&["image", "inspect", "--format", "{{.Id}}", image]) {

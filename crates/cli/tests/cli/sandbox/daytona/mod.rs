@@ -78,7 +78,10 @@ fn an_agent_works_in_a_remote_sandbox_and_leaves_nothing_there() {
         assert_eq!((&wanted["networkBlockAll"], &wanted["autoDeleteInterval"]), (&json!(true), &json!(0)));
     }
     assert_ne!(created[0]["name"], created[1]["name"]);
-    assert!(!project.run(&["doctor"]).output().contains(KEY));
+    let doctor = project.run(&["doctor"]).output();
+    assert!(doctor.contains("✓ sandbox   daytona") && !doctor.contains(KEY), "{doctor}");
+    let doctor = project.env("DAYTONA_API_URL", "http://127.0.0.1:9/api").run(&["doctor"]).output();
+    assert!(doctor.contains("✗ sandbox   daytona") && doctor.contains("no answer from"), "{doctor}");
 }
 
 #[test]

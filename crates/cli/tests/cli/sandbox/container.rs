@@ -13,6 +13,7 @@ use nix::sys::signal::Signal;
 use sandbox::SandboxOptions;
 use serde_json::{Value, json};
 use testkit::Project;
+use testkit::real::{RealAgent, only_trial};
 
 use super::machine::Settings;
 
@@ -48,10 +49,14 @@ fn system() -> Vec<PathBuf> {
     SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists() && !path.is_symlink()).collect()
 }
 
-/// Makes the image. Returns `false` if the engine cannot run it.
+/// Makes the image, unless it exists. Returns `false` if the engine does not work.
 fn make_image(engine: &str) -> bool {
-    if !ask(engine, &["info"]).is_ok_and(|output| output.status.success()) {
+    let succeeds = |args: &[&str]| ask(engine, args).is_ok_and(|output| output.status.success());
+    if !succeeds(&["info"]) {
         return false;
+    }
+    if succeeds(&["image", "inspect", IMAGE]) {
+        return true;
     }
     let root = tempfile::tempdir().unwrap();
     for folder in ["usr", "etc", "proc", "dev", "sys", "tmp", "run", "var/tmp"] {
@@ -159,6 +164,36 @@ pub(super) fn programs_fail_files_are_read_only_and_canaries_are_planted(engine:
     assert_eq!(trial["files_changed"], json!([{"path": "b.txt", "change": "added"}]));
     let signs = trial["integrity"].to_string();
     assert!(signs.contains("canary"), "{signs}");
+}
+
+/// Runs an agent CLI, whose first model request gets HTTP 529 and whose third one is cut. Podman only: the engine of Docker
+/// would give it the machine's network.
+pub(super) fn a_real_agent_recovers_from_faults(agent: RealAgent, tool: &str, input: &Value, test: &str) {
+    let Some(settings) = settings("podman") else { return };
+    let trialrun = env!("CARGO_BIN_EXE_trialrun");
+    let Some(mut project) = agent.project(trialrun, env!("CARGO_TARGET_TMPDIR"), test) else { return };
+    for (name, value) in &settings.env {
+        project = project.env(name, value);
+    }
+    let folder = agent.path().unwrap().parent().unwrap().canonicalize().unwrap();
+    let certificates = PathBuf::from("/etc/ssl");
+    let visible: Vec<_> = settings.options.visible.iter().chain([&folder, &certificates]).collect();
+    let program = folder.join(agent.program);
+    let config = json!({
+        "agents": {"real": {"type": agent.name, "program": program}},
+        "sandbox": {"provider": "podman", "image": IMAGE, "network": "open", "visible": visible},
+    });
+    let model = json!({"steps": [{"tools": [{"name": tool, "input": input}]}, {"text": "Done."}]});
+    project.write("trialrun.yaml", &config.to_string()).write("model.json", &model.to_string()).write(
+        "case.yaml",
+        "scenario: s\nsystem_prompt: Work.\nuser_prompt: go\nagent: real\nmodel: scripted:model.json\nfaults:\n  \
+         - http_status: {status: 529, retry_after: 1s}\n  - cut_stream: {at: 3}\nassertions:\n  \
+         - {id: recovered, type: recovered}\n  - {id: out, type: file_exists, path: out.txt}\n",
+    );
+    let trial = only_trial(&project.report(&["case.yaml"], 0));
+    let hits: Vec<_> = trial["injected_faults"].as_array().unwrap().iter().map(|fault| &fault["hits"]).collect();
+    assert_eq!(hits, [&json!([1]), &json!([3])], "{trial:#}");
+    assert_eq!(trial["integrity"], json!([]));
 }
 
 pub(super) fn policies_that_do_not_hold_are_refused(engine: &'static str) {

@@ -1,5 +1,8 @@
 //! The contract, for containers of Podman, and what only these do.
 
+use serde_json::json;
+use testkit::real::{CLAUDE_CODE, CODEX, OPENCODE};
+
 use super::container;
 use super::machine::Settings;
 
@@ -25,6 +28,27 @@ fn what_a_killed_run_leaves_behind_is_removed() {
 #[test]
 fn programs_fail_files_are_read_only_and_canaries_are_planted() {
     container::programs_fail_files_are_read_only_and_canaries_are_planted(KIND);
+}
+
+#[test]
+fn claude_code_recovers_from_faults_in_a_container() {
+    let input = json!({"command": "date > out.txt", "description": "Works"});
+    let test = "claude_code_recovers_from_faults_in_a_container";
+    container::a_real_agent_recovers_from_faults(CLAUDE_CODE, "Bash", &input, test);
+}
+
+#[test]
+fn codex_recovers_from_faults_in_a_container() {
+    let input = json!({"cmd": "date > out.txt"});
+    let test = "codex_recovers_from_faults_in_a_container";
+    container::a_real_agent_recovers_from_faults(CODEX, "exec_command", &input, test);
+}
+
+#[test]
+fn opencode_recovers_from_faults_in_a_container() {
+    let input = json!({"command": "date > out.txt", "description": "Works"});
+    let test = "opencode_recovers_from_faults_in_a_container";
+    container::a_real_agent_recovers_from_faults(OPENCODE, "bash", &input, test);
 }
 
 #[test]

@@ -36,6 +36,8 @@ pub enum IntegrityKind {
     PlantedCode,
     /// A program with the name of a tool that runs or reports tests.
     ShadowedProgram,
+    /// A file that harnesses read as a verdict, or a report of tests that did not run.
+    ForgedResult,
     /// A hook in the repository, which git runs.
     GitHook,
     /// A git setting that changes what git shows or runs.
@@ -61,6 +63,7 @@ impl IntegrityKind {
             Self::EditedTest => "edited test",
             Self::PlantedCode => "planted code",
             Self::ShadowedProgram => "shadowed program",
+            Self::ForgedResult => "forged result",
             Self::GitHook => "git hook",
             Self::GitSetting => "git setting",
             Self::HiddenCommit => "hidden commit",

@@ -7,7 +7,7 @@ use std::time::Instant;
 use agent::Configured;
 use cassette::Cassettes;
 use mask::Mask;
-use model::{CassetteMode, Event, GatewayMode, HookKind, HookRecord, RunInfo, Summary, TrialRecord};
+use model::{Event, HookKind, HookRecord, RunInfo, Summary, TrialRecord};
 use sandbox::{Breakage, Host, Registry, SandboxFactory};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
@@ -136,9 +136,7 @@ async fn dispatch(
 async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
     let jobs = plan.settings.jobs.max(1);
     let cassettes = &plan.settings.cassettes;
-    let observes = plan.settings.gateway == GatewayMode::Observe
-        || cassettes.mode != CassetteMode::Off
-        || cassettes.fork.is_some();
+    let observes = plan.settings.observes();
     let needs_gateway = plan.trials.iter().any(|trial| {
         let description = trial.agent.description();
         let is_served = matches!(trial.model, ModelChoice::Scripted(_)) || observes;

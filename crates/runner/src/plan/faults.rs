@@ -44,7 +44,8 @@ impl Planner<'_> {
 fn gateway_refusal(agent: &dyn Agent, case: &Case, settings: &SandboxSettings) -> Option<(String, String)> {
     let kind = sandbox::find(&settings.kind).filter(|kind| kind.has_own_system())?;
     let is_open = settings.network_of(case).is_some_and(NetworkPolicy::is_open);
-    if is_open || agent.description().wire.is_none() {
+    let description = agent.description();
+    if is_open || (description.wire.is_none() && !description.reads_model_variables) {
         return None;
     }
     let reason = format!("programs in `{}` sandboxes can reach the gateway only with `network: open`", kind.name());

@@ -30,6 +30,10 @@ impl Planner<'_> {
                 "use `isolated`, `docker` or `podman` sandboxes, which support every agent".to_owned(),
             ));
         }
+        if kind.is_remote() && agent.description().reads_model_variables && self.request.settings.observes() {
+            let message = format!("programs in `{}` sandboxes cannot reach the gateway or a cassette", kind.name());
+            problems.push((message, "set `gateway` and `cassette` to `off`, or use `isolated` sandboxes".to_owned()));
+        }
         if settings.source_repo.is_some()
             && let Some((reason, help)) = sandbox::remote_refusal(kind, settings.remote_of(case))
         {

@@ -323,6 +323,13 @@ impl SandboxSettings {
 }
 
 impl Settings {
+    /// Returns `true` if the gateway passes on the requests of agents to their vendors, or answers them from cassettes.
+    pub(crate) fn observes(&self) -> bool {
+        self.gateway == GatewayMode::Observe
+            || self.cassettes.mode != CassetteMode::Off
+            || self.cassettes.fork.is_some()
+    }
+
     /// Returns the agents with which `case` runs, as the user wrote them.
     pub(super) fn agents_of(&self, case: &Case) -> Cow<'_, [String]> {
         if !self.arms.agents.is_empty() {

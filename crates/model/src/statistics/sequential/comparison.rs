@@ -34,7 +34,7 @@ impl Pairs {
     }
 
     /// Returns the pairs with the arms swapped.
-    fn swapped(self) -> Self {
+    pub fn swapped(self) -> Self {
         Self { better: self.worse, worse: self.better, same: self.same }
     }
 }
@@ -102,6 +102,48 @@ pub fn difference_sequence(pairs: Pairs, alpha: f64) -> [f64; 2] {
     [low(pairs), -low(pairs.swapped())]
 }
 
+/// Pairs of which some have an undecided trial, counted in the two ways that are furthest apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PairBounds {
+    /// Pairs if the undecided trials of the first arm failed and those of the second arm passed.
+    pub worst: Pairs,
+    /// Pairs if the undecided trials of the first arm passed and those of the second arm failed.
+    pub best: Pairs,
+}
+
+impl PairBounds {
+    /// Adds the pair of a trial of the first arm and one of the second, each with `Some(true)` if it passed and `None`
+    /// if it is undecided.
+    pub fn push(&mut self, first: Option<bool>, second: Option<bool>) {
+        let add = |pairs: &mut Pairs, first: bool, second: bool| match (first, second) {
+            (true, false) => pairs.better += 1,
+            (false, true) => pairs.worse += 1,
+            _ => pairs.same += 1,
+        };
+        add(&mut self.worst, first.unwrap_or(false), second.unwrap_or(true));
+        add(&mut self.best, first.unwrap_or(true), second.unwrap_or(false));
+    }
+
+    /// Returns the [`difference_sequence`], which contains every possible result of the undecided trials.
+    pub fn interval(self, alpha: f64) -> [f64; 2] {
+        [difference_sequence(self.worst, alpha)[0], difference_sequence(self.best, alpha)[1]]
+    }
+}
+
+impl Add for PairBounds {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { worst: self.worst + other.worst, best: self.best + other.best }
+    }
+}
+
+impl Sum for PairBounds {
+    fn sum<I: Iterator<Item = Self>>(pairs: I) -> Self {
+        pairs.fold(Self::default(), Add::add)
+    }
+}
+
 /// Sequential comparison of two arms.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
@@ -140,15 +182,7 @@ impl Comparison {
     /// All statements are read off one confidence sequence, so the probability that any of them is ever wrong is at
     /// most `alpha`. Between complete rounds, when cases differ in their number of pairs, the result is `Continue`.
     pub fn decide(&self, cases: &[Pairs]) -> ComparisonDecision {
-        self.read(cases, |[low, high]| {
-            if low > 0.0 {
-                Some(ComparisonDecision::Better)
-            } else if high < 0.0 {
-                Some(ComparisonDecision::Worse)
-            } else {
-                (low > -self.margin && high < self.margin).then_some(ComparisonDecision::Equivalent)
-            }
-        })
+        self.read(cases, |interval| self.difference(interval))
     }
 
     /// Decides whether the first arm is no worse than the second by more than the margin, like [`Comparison::decide`].
@@ -162,24 +196,50 @@ impl Comparison {
         })
     }
 
+    /// Decides like [`Comparison::decide`] if some trials are undecided: each is counted as the result that is worst
+    /// for the statement.
+    pub fn decide_bounds(&self, cases: &[PairBounds]) -> ComparisonDecision {
+        let side = |of: fn(&PairBounds) -> Pairs| cases.iter().map(of).collect::<Vec<Pairs>>();
+        self.read_bounds([&side(|case| case.worst), &side(|case| case.best)], |interval| self.difference(interval))
+    }
+
+    /// Returns the statement about a difference in that interval.
+    fn difference(&self, [low, high]: [f64; 2]) -> Option<ComparisonDecision> {
+        if low > 0.0 {
+            Some(ComparisonDecision::Better)
+        } else if high < 0.0 {
+            Some(ComparisonDecision::Worse)
+        } else {
+            (low > -self.margin && high < self.margin).then_some(ComparisonDecision::Equivalent)
+        }
+    }
+
     fn read(&self, cases: &[Pairs], statement: impl Fn([f64; 2]) -> Option<ComparisonDecision>) -> ComparisonDecision {
-        let Some(rounds) = cases.iter().map(|case| case.count()).max() else { return ComparisonDecision::Futility };
-        if cases.iter().any(|case| case.count() != rounds) {
+        self.read_bounds([cases, cases], statement)
+    }
+
+    fn read_bounds(
+        &self,
+        cases: [&[Pairs]; 2],
+        statement: impl Fn([f64; 2]) -> Option<ComparisonDecision>,
+    ) -> ComparisonDecision {
+        let Some(rounds) = cases[0].iter().map(|case| case.count()).max() else { return ComparisonDecision::Futility };
+        if cases.iter().any(|cases| cases.iter().any(|case| case.count() != rounds)) {
             return ComparisonDecision::Continue;
         }
-        let pairs: Pairs = cases.iter().copied().sum();
-        let shown = |pairs: Pairs| statement(difference_sequence(pairs, self.alpha));
-        if let Some(decision) = shown(pairs) {
+        let [worst, best] = cases.map(|cases| cases.iter().copied().sum::<Pairs>());
+        let shown = |more: Pairs| statement(PairBounds { worst: worst + more, best: best + more }.interval(self.alpha));
+        if let Some(decision) = shown(Pairs::default()) {
             return decision;
         }
-        let remaining = self.max_pairs.saturating_sub(rounds) * cases.len() as u64;
+        let remaining = self.max_pairs.saturating_sub(rounds) * cases[0].len() as u64;
         // The most extreme results that remain possible, and the narrowest interval.
         let further = [
             Pairs { better: remaining, ..Pairs::default() },
             Pairs { worse: remaining, ..Pairs::default() },
             Pairs { same: remaining, ..Pairs::default() },
         ];
-        let is_open = remaining > 0 && further.into_iter().any(|further| shown(pairs + further).is_some());
+        let is_open = remaining > 0 && further.into_iter().any(|further| shown(further).is_some());
         if is_open { ComparisonDecision::Continue } else { ComparisonDecision::Futility }
     }
 }
@@ -243,6 +303,23 @@ mod tests {
         // One case gets better and six get worse.
         let mixed = [[pairs(9, 0, 0); 1].as_slice(), &[pairs(0, 9, 0); 6]].concat();
         assert_eq!(comparison.decide(&mixed), ComparisonDecision::Worse);
+    }
+
+    #[test]
+    fn undecided_trials_count_as_the_result_that_is_worst_for_the_statement() {
+        let comparison = Comparison { alpha: 0.05, margin: 0.1, max_pairs: 60 };
+        let of = |pairs: &[(Option<bool>, Option<bool>)]| {
+            let mut bounds = PairBounds::default();
+            pairs.iter().for_each(|(first, second)| bounds.push(*first, *second));
+            bounds
+        };
+        let better = [(Some(true), Some(false)); 9];
+        assert_eq!(comparison.decide_bounds(&[of(&better)]), ComparisonDecision::Better);
+        let open = [better.as_slice(), &[(None, Some(false)); 4], &[(None, None); 3]].concat();
+        let [low, high] = of(&open).interval(0.05);
+        assert!(low < 0.0 && high > 0.5, "{low} {high}");
+        assert_eq!(comparison.decide_bounds(&[of(&open)]), ComparisonDecision::Continue);
+        assert_eq!(of(&[(None, Some(true))]).best, Pairs { same: 1, ..Pairs::default() });
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::counted::Counted;
 use super::e_process::{e_above, e_below};
 
 /// Probability of a decision below which further trials are wasteful.
@@ -79,6 +80,33 @@ impl Contract {
     /// for the evidence after the last trial.
     pub fn decide(&self, passed: u64, failed: u64) -> Decision {
         self.decide_within(self.bounds(), passed, failed)
+    }
+
+    /// Returns the evidence for either decision if some trials are undecided. They count against it: as failed for
+    /// success, and as passed for failure.
+    pub fn evidence_of(&self, counted: Counted) -> Evidence {
+        let ([passed, failed], [most_passed, least_failed]) = (counted.worst(), counted.best());
+        Evidence {
+            success: e_above(self.lowest(), passed, failed),
+            failure: e_below(self.at_least, most_passed, least_failed),
+        }
+    }
+
+    /// Decides like [`Contract::decide`] if some trials are undecided. They count against either decision, so both
+    /// error rates hold no matter how these trials would have been decided.
+    pub fn decide_counted(&self, counted: Counted) -> Decision {
+        let ([passed, failed], [most_passed, least_failed]) = (counted.worst(), counted.best());
+        let bounds = self.bounds();
+        let worst = self.decide_within(bounds, passed, failed);
+        if counted.undecided == 0 || worst == Decision::Success {
+            return worst;
+        }
+        match self.decide_within(bounds, most_passed, least_failed) {
+            Decision::Failure => Decision::Failure,
+            Decision::Futility if worst == Decision::Futility => Decision::Futility,
+            _ if self.max_trials <= counted.trials() => Decision::Futility,
+            _ => Decision::Continue,
+        }
     }
 
     pub(super) fn decide_within(&self, bounds: Bounds, passed: u64, failed: u64) -> Decision {
@@ -167,6 +195,19 @@ mod tests {
         let short = Contract { max_trials: 1, ..CONTRACT };
         assert_eq!(short.decide(0, 0), Decision::Futility, "one trial can never decide");
         assert!(Decision::Futility.is_final() && !Decision::Continue.is_final());
+    }
+
+    #[test]
+    fn undecided_trials_count_against_either_decision() {
+        let counted = |passed, failed, undecided| Counted { passed, failed, undecided };
+        assert_eq!(CONTRACT.decide_counted(counted(20, 0, 0)), Decision::Success);
+        assert_eq!(CONTRACT.decide_counted(counted(20, 0, 2)), Decision::Continue);
+        assert_eq!(CONTRACT.decide_counted(counted(0, 2, 0)), Decision::Failure);
+        assert_eq!(CONTRACT.decide_counted(counted(0, 2, 3)), Decision::Continue);
+        assert_eq!(CONTRACT.decide_counted(counted(0, 0, 50)), Decision::Futility, "all trials have run");
+        let evidence = CONTRACT.evidence_of(counted(6, 1, 2));
+        assert_eq!(evidence.success, CONTRACT.evidence(6, 3).success);
+        assert_eq!(evidence.failure, CONTRACT.evidence(8, 1).failure);
     }
 
     #[test]

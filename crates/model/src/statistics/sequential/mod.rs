@@ -11,13 +11,15 @@
 mod allocation;
 mod comparison;
 mod contract;
+mod counted;
 mod e_process;
 mod forecast;
 mod two_sample;
 
 pub use allocation::{OpenDecision, next_trial};
-pub use comparison::{Comparison, ComparisonDecision, Pairs, difference_sequence, e_difference_above};
+pub use comparison::{Comparison, ComparisonDecision, PairBounds, Pairs, difference_sequence, e_difference_above};
 pub use contract::{Contract, Decision, Evidence};
+pub use counted::Counted;
 pub use e_process::{confidence_sequence, e_above, e_below, sequential_trials_for_precision};
 pub use forecast::Forecast;
 pub use two_sample::e_two_samples;

@@ -86,6 +86,7 @@ fn gate(gates: &GateArgs, summary: &model::Summary) -> u8 {
     let rates = [summary.pass_rate, summary.by_decided.rate()];
     let is_enough = |least: f64| rates.iter().any(Option::is_some) && rates.iter().flatten().all(|rate| *rate >= least);
     match gates.no_fail_on_assertions || gates.min_pass_rate.is_some_and(is_enough) {
+        true if summary.decisions.not_met > 0 && !gates.no_fail_on_assertions => code,
         true if summary.is_incomplete() => exit::INCOMPLETE,
         true => exit::PASSED,
         false => code,

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use mask::Mask;
-use model::{CassetteMode, Diagnostic, Outcome, TrialId};
+use model::{Answer, CassetteMode, Diagnostic, Event, Outcome, TrialId};
 use report::counted;
 use runner::{Plan, PlanRequest, Selection};
 use store::{Store, TrialFilter};
@@ -79,7 +80,7 @@ pub fn prepare_with(
         settings: &resolved.run,
         selection: &selection,
         cwd: &context.cwd,
-        read_script: std::sync::Arc::new(move |file| read_script(file, &cwd)),
+        read_script: Arc::new(move |file| read_script(file, &cwd)),
         modules,
     };
     let (plan, planning) = runner::plan(&request);
@@ -330,8 +331,26 @@ fn failed_cases(store: &dyn Store, run: &str, terminal: &Terminal) -> Result<Has
         Some(Outcome::Failed | Outcome::Undecided) => trial.is_baseline(),
         Some(Outcome::Broken | Outcome::Stale | Outcome::Cancelled) | None => false,
     };
-    let planned = store.info(&run.id)?.trials;
-    let open = planned.iter().filter(|trial| !is_done(trial));
+    let info = store.info(&run.id)?;
+    // Where a pass rate decides, the outcomes of single trials do not.
+    let mut rates: HashMap<[Arc<str>; 3], Answer> = HashMap::new();
+    if info.decisions > 0 {
+        store.replay(&run.id, &mut |envelope| {
+            if let Event::Decided(decision) = &envelope.event
+                && let (Some(suite), Some(case), true) = (&decision.suite, &decision.case, decision.is_contract())
+            {
+                rates.insert([suite, case, &decision.arm].map(Arc::clone), decision.answer);
+            }
+        })?;
+    }
+    // Trials of a complete run that did not start were not needed.
+    let is_spared =
+        |trial: &TrialId| info.decisions > 0 && !run.is_interrupted() && !outcomes.contains_key(&*trial.to_string());
+    let is_open = |trial: &&TrialId| match rates.get(&[&trial.suite, &trial.case, &trial.arm].map(Arc::clone)) {
+        Some(answer) => *answer != Answer::Met,
+        None => !is_done(trial) && !is_spared(trial),
+    };
+    let open = info.trials.iter().filter(is_open);
     Ok(open.map(|trial| format!("{}::{}", trial.suite, trial.case)).collect())
 }
 

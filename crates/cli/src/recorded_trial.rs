@@ -87,11 +87,10 @@ impl RecordedTrial {
     /// Returns the arguments of a run that repeats the trial.
     pub fn arguments(&self, changes: &Changes) -> RunArgs {
         let mut args = self.args.clone();
-        args.arms.trials = Some(changes.times);
+        args.arms.trials = Some(model::Trials::Fixed(changes.times));
         let arm = changes.arm.as_ref().unwrap_or(&self.row);
         args.arms.agent = vec![arm.agent.clone()];
         args.arms.model = arm.model.iter().cloned().collect();
-
         if let Some(model) = &changes.model {
             args.arms.model = vec![model.clone()];
         }

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use model::{Event, Invocation, Outcome, RunInfo, RunRow};
+use model::{Event, Invocation, Outcome, RunInfo, RunRow, TrialId};
 use report::counted;
 use report::telemetry::TRACEPARENT;
-use runner::{Earlier, Plan};
+use runner::{Earlier, Plan, TrialResult};
 use serde_json::Value;
 use store::{RunFilter, Store};
 
@@ -55,7 +55,9 @@ pub fn resume(
     let finished = Finished::load(&*store, &run, &info)?;
     let open: HashSet<Arc<str>> =
         info.trials.iter().map(Arc::from).filter(|trial| !finished.trials.contains(trial)).collect();
-    let cases = info.trials.iter().filter(|trial| open.contains(&Arc::from(*trial)));
+    // The results of all cases together decide how many more trials run.
+    let is_wanted = |trial: &&TrialId| info.decisions > 0 || open.contains(&Arc::from(*trial));
+    let cases = info.trials.iter().filter(is_wanted);
     let only = cases.map(|trial| format!("{}::{}", trial.suite, trial.case)).collect();
     let SelectionArgs { files, evals, skill, .. } = args.selection;
     args.selection = SelectionArgs { files, evals, skill, only: Some(only), ..SelectionArgs::default() };
@@ -69,10 +71,11 @@ pub fn resume(
     prepared.plan.earlier = finished.earlier;
 
     terminal.err(&format!(
-        "resuming run {}: {} of {} finished, {} to go\n",
+        "resuming run {}: {} of {} finished, {}{} to go\n",
         run.label.as_deref().unwrap_or(&run.short),
         finished.trials.len(),
         counted(info.trials.len(), "trial"),
+        if info.decisions > 0 { "at most " } else { "" },
         prepared.plan.trials.len(),
     ));
     for change in changes(&args, &prepared, &info) {
@@ -166,6 +169,7 @@ impl Finished {
             {
                 finished.earlier.summary.add(record);
                 finished.trials.insert(Arc::clone(&record.id));
+                finished.earlier.results.extend(record.auto_trials.map(|_| TrialResult::from(&**record)));
                 if let Some(version) = &record.agent_version {
                     finished.versions.insert(record.agent.clone(), version.clone());
                 }

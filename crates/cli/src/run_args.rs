@@ -96,8 +96,10 @@ pub struct ArmArgs {
     pub base_url: Option<String>,
     #[arg(long, value_name = "MODE")]
     pub gateway: Option<model::GatewayMode>,
-    #[arg(long, short = 'n', alias = "runs", value_name = "N", value_parser = value_parser!(u64).range(1..=100_000))]
-    pub trials: Option<u64>,
+    #[arg(long, short = 'n', alias = "runs", value_name = "N")]
+    pub trials: Option<model::Trials>,
+    #[arg(long, value_name = "P", value_parser = parse_precision)]
+    pub precision: Option<f64>,
     #[arg(long, overrides_with = "no_baseline")]
     pub baseline: bool,
     /// Do not run cases without their skill
@@ -397,6 +399,12 @@ fn parse_retry_on(written: &str) -> Result<runner::RetryOn, String> {
 /// Parses a share, from 0 to 1.
 pub fn parse_share(written: &str) -> Result<f64, String> {
     written.parse::<f64>().ok().filter(|n| (0.0..=1.0).contains(n)).ok_or_else(|| "a number from 0 to 1".to_owned())
+}
+
+/// Parses half of the widest acceptable interval of a share.
+pub fn parse_precision(written: &str) -> Result<f64, String> {
+    let precision = written.parse::<f64>().ok().filter(|n| (0.001..0.5).contains(n));
+    precision.ok_or_else(|| "a number from 0.001 to less than 0.5, such as 0.05 for 5 points".to_owned())
 }
 
 /// Parses a label. It must not collide with other ways to refer to a run.

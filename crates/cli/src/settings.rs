@@ -1,6 +1,7 @@
 //! Settings: the command line overrides the environment, then come the project and the built-in defaults. Each value
 //! records its source. `config` shows exactly the values that a run uses.
 
+mod applies;
 pub mod calibration;
 mod configured;
 mod table;
@@ -188,6 +189,7 @@ fn settings(
             reasoning_effort: args.arms.reasoning_effort.clone(),
             base_url: args.arms.base_url.clone(),
             trials: args.arms.trials,
+            precision: args.arms.precision,
             baseline: (args.arms.baseline || args.arms.no_baseline).then_some(args.arms.baseline),
             seed: args.arms.seed.unwrap_or(built_in.arms.seed),
         },
@@ -239,6 +241,8 @@ fn settings(
             timeout_ms: value(&defaults.timeout_ms),
             max_turns: value(&defaults.max_turns),
             trials: value(&defaults.trials),
+            pass_rate: value(&defaults.pass_rate),
+            precision: value(&defaults.precision),
             token_budget: value(&defaults.token_budget),
         },
         jobs: schedule.jobs.or(count(&defaults.jobs)).unwrap_or_else(cores),

@@ -116,6 +116,7 @@ impl<'m> Pass<'m> {
             Event::Collected(collected) => self.collected(collected),
             Event::HookFinished(record) => self.hook(record),
             Event::TrialFinished(record) => self.record(record),
+            Event::Decided(decision) => self.strings(&mut decision.details),
             Event::RunFinished { signal, summary: _, duration_ms: _ } => self.strings(signal),
         }
     }

@@ -23,6 +23,8 @@ pub struct TrialFigures {
     pub variant: Option<String>,
     /// Outcome and usage. The suite's name and the case's id identify the case.
     pub observation: Observation<(Arc<str>, Arc<str>)>,
+    /// True if the results decided how many trials ran, so that intervals for a fixed number would be wrong.
+    pub is_sequential: bool,
     /// Actual and expected triggering of the skill; absent if the case does not specify it.
     pub trigger: Option<Trigger>,
 }
@@ -38,6 +40,7 @@ impl TrialFigures {
             agent: trial.agent.clone(),
             model: trial.model.clone(),
             variant: trial.variant.clone(),
+            is_sequential: trial.auto_trials.is_some(),
             observation: Observation::from_record(trial).of_case((trial.suite.clone(), trial.case.clone())),
             trigger: Trigger::from_record(trial),
         }
@@ -368,6 +371,7 @@ mod tests {
                 tokens: Some(if with_skill { 100.0 } else { 150.0 }),
                 ..Observation::new(("s".into(), case.into()), outcome)
             },
+            is_sequential: false,
             trigger: with_skill.then_some(Trigger { expected: case != "control", happened: triggered }),
         }
     }

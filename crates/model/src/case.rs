@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Canaries, CaseFault, Definition, Diagnostic, Excerpt, Fixtures, NetworkPolicy, Node, RemoteMode, Skill, SkillEval,
-    Source, Spanned,
+    Canaries, CaseFault, Definition, Diagnostic, Excerpt, Fixtures, NetworkPolicy, Node, PassRate, RemoteMode, Skill,
+    SkillEval, Source, Spanned, Trials,
 };
 
 /// Cases of one file or of one skill.
@@ -62,7 +62,9 @@ pub struct Case {
     /// Wall-clock timeout of one trial, in milliseconds.
     pub timeout_ms: Option<u64>,
     /// Number of repetitions; the run's number if absent.
-    pub trials: Option<u64>,
+    pub trials: Option<Trials>,
+    /// Pass rate that the case requires if the number of its trials is decided automatically.
+    pub pass_rate: Option<PassRate>,
     /// Isolation without which the case is not run: names from [`GUARANTEES`](crate::GUARANTEES).
     pub required_isolation: Vec<String>,
     /// Hosts that the processes of the trial may reach; the run's policy if absent.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Collected, HookKind, HookRecord, RunInfo, Step, Summary, TrialId, TrialRecord};
+use crate::{Collected, DecisionRecord, HookKind, HookRecord, RunInfo, Step, Summary, TrialId, TrialRecord};
 
 /// Current value of [`Envelope::v`].
 pub const EVENT_VERSION: u32 = 1;
@@ -115,6 +115,8 @@ pub enum Event {
     },
     /// A trial has an outcome.
     TrialFinished(Box<TrialRecord>),
+    /// A question about a case or about two arms needs no more trials.
+    Decided(Box<DecisionRecord>),
     /// The run ended.
     RunFinished {
         /// Summary of the results.

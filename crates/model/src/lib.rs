@@ -26,6 +26,7 @@ mod calibration;
 mod canary;
 mod case;
 mod cassette_mode;
+mod decision;
 pub mod decode;
 mod diagnostic;
 mod ending;
@@ -61,6 +62,7 @@ mod summary;
 pub mod text;
 pub mod tool;
 mod trace;
+mod trials;
 mod usage;
 
 pub use arm::{Arm, TrialId, WITH_SKILL, WITHOUT_SKILL};
@@ -73,6 +75,7 @@ pub use case::{
     RunnerOptions, Scoring, SettingSource, SimulatedUser, Subject, Suite, UserMessage, UserResponse,
 };
 pub use cassette_mode::CassetteMode;
+pub use decision::{Answer, DecisionCounts, DecisionQuestion, DecisionRecord, StopReason};
 pub use diagnostic::{Diagnostic, Severity};
 pub use ending::{Budget, Ending, Fault};
 pub use event::{EVENT_VERSION, Envelope, Event};
@@ -112,4 +115,5 @@ pub use step::{Question, Step, ToolCall, ToolResult};
 pub use summary::{Estimate, Passes, SampledTrials, Summary};
 pub use tool::{Access, Certainty, Effect, Touch};
 pub use trace::{Trace, TracedCall, TracedReply, TracedTurn};
+pub use trials::{AutoTrials, MOST_TRIALS, PassRate, Trials};
 pub use usage::{Tokens, Usage};

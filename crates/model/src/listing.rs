@@ -45,6 +45,11 @@ pub struct RunRow {
 }
 
 impl RunRow {
+    /// Returns the number of planned trials that had to run: all, unless the results decided how many.
+    pub fn needed(&self) -> usize {
+        self.planned.saturating_sub(self.summary.as_ref().map_or(0, |summary| summary.decisions.spared))
+    }
+
     /// Returns `true` if a signal stopped the run, or it has no end time. The latter is also true while it is active.
     pub fn is_interrupted(&self) -> bool {
         self.finished_at.is_none() || self.signal.is_some()

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    EgressAttempt, Ending, Fault, FaultReport, FileChange, Finding, IntegritySign, Isolation, Limits, ModelTraffic,
-    Outcome, OutcomeRule, Phases, Quarantine, Scoring, SideEffects, Tokens, TrialId, Usage,
+    AutoTrials, EgressAttempt, Ending, Fault, FaultReport, FileChange, Finding, IntegritySign, Isolation, Limits,
+    ModelTraffic, Outcome, OutcomeRule, Phases, Quarantine, Scoring, SideEffects, Tokens, TrialId, Usage,
 };
 
 /// Run, as in the report's `run`.
@@ -34,6 +34,9 @@ pub struct RunInfo {
     pub skills: Vec<SkillInfo>,
     /// Planned trials, in order.
     pub trials: Vec<TrialId>,
+    /// Number of questions that decide how many of the planned trials run; 0 if all run.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub decisions: usize,
     /// Number of trials that run in parallel.
     pub jobs: usize,
     /// Command that started the run; absent if the run cannot be resumed.
@@ -48,6 +51,11 @@ pub struct RunInfo {
     /// Isolation of the trials; absent if no trial was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_none(decisions: &usize) -> bool {
+    *decisions == 0
 }
 
 /// Names of settings that determine how a run is recorded and shown; they do not change its results.
@@ -142,6 +150,9 @@ pub struct TrialRecord {
     pub variant: Option<String>,
     /// Number of the repetition, from 1.
     pub repetition: u64,
+    /// How the number of repetitions was decided; absent if it was fixed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto_trials: Option<AutoTrials>,
     /// File in which the case is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<Arc<str>>,
@@ -324,6 +335,11 @@ pub struct TrialRecord {
 }
 
 impl TrialRecord {
+    /// Returns `true` if the pass rate of the case decides the run's result, and not the outcome of this trial.
+    pub fn is_sample(&self) -> bool {
+        self.auto_trials.is_some_and(|auto| auto.pass_rate.is_some())
+    }
+
     /// Returns `true` if the trial serves only for comparison because its agent lacks the skill. It does not affect
     /// the run's result.
     pub fn is_baseline(&self) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AuxiliaryUsage, Outcome, Tokens, TrialRecord, Usage};
+use crate::{AuxiliaryUsage, DecisionCounts, DecisionRecord, Outcome, Tokens, TrialRecord, Usage};
 
 /// Summary of a run's results.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -64,6 +64,9 @@ pub struct Summary {
     pub baseline_cost_usd: Option<f64>,
     /// Number of trials whose cost is known, including baseline trials.
     pub trials_with_cost: usize,
+    /// Decisions that determined the number of trials.
+    #[serde(skip_serializing_if = "DecisionCounts::is_empty")]
+    pub decisions: DecisionCounts,
     /// Requests and usage of judge models; absent if no model was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judge: Option<AuxiliaryUsage>,
@@ -129,6 +132,16 @@ impl Summary {
         }
     }
 
+    /// Counts a decision.
+    pub fn decide(&mut self, decision: &DecisionRecord) {
+        self.decisions.add(decision);
+    }
+
+    /// Returns `true` if the results determined the number of trials.
+    pub fn is_sequential(&self) -> bool {
+        !self.decisions.is_empty()
+    }
+
     /// Summarises `trials`.
     pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Self {
         let mut summary = Self::default();
@@ -168,12 +181,38 @@ impl Summary {
             self.by_decided.add(passed);
         }
         self.pass_rate = self.decided.rate();
+        if trial.is_sample() {
+            self.count_sample(trial);
+        }
     }
 
-    /// Returns `true` if any trial is not fully decided.
+    /// Counts a trial whose outcome alone does not decide the run's result.
+    fn count_sample(&mut self, trial: &TrialRecord) {
+        let decisions = &mut self.decisions;
+        match trial.outcome {
+            Outcome::Failed => decisions.failed_trials += 1,
+            Outcome::Undecided | Outcome::Broken => decisions.open_trials += usize::from(!trial.is_not_judged()),
+            Outcome::Passed | Outcome::Stale | Outcome::Skipped | Outcome::Cancelled => {}
+        }
+        decisions.partial_trials += usize::from(trial.outcome.is_graded() && trial.undecided() > 0);
+    }
+
+    /// Returns `true` if any trial or decision is open that the run's result depends on.
     pub fn is_incomplete(&self) -> bool {
-        let open = self.passed + self.failed > self.decided.trials;
-        open || self.undecided - self.not_judged + self.broken + self.stale + self.cancelled > 0
+        let partial = (self.passed + self.failed).saturating_sub(self.decided.trials);
+        let partial = partial > self.decisions.partial_trials;
+        partial || self.open() > 0 || self.decisions.undecided > 0
+    }
+
+    /// Returns the number of failed trials that make the run fail.
+    pub fn failures(&self) -> usize {
+        self.failed.saturating_sub(self.decisions.failed_trials)
+    }
+
+    /// Returns the number of trials without a result, although it was wanted, that leave the run incomplete.
+    pub fn open(&self) -> usize {
+        let undecided = self.undecided.saturating_sub(self.not_judged);
+        (undecided + self.broken + self.stale + self.cancelled).saturating_sub(self.decisions.open_trials)
     }
 
     /// Returns the number of trials with that outcome, without the baseline.
@@ -194,12 +233,12 @@ impl Summary {
         self.quarantined.values().sum()
     }
 
-    /// Returns the exit code of the run: 1 if a trial failed, 3 if a result is unknown although it was wanted, 4 if every
-    /// trial was skipped, else 0.
+    /// Returns the exit code of the run: 1 if a trial failed or a pass rate is too low, 3 if a result is unknown although
+    /// it was wanted, 4 if every trial was skipped, else 0.
     pub fn exit_code(&self) -> u8 {
-        if self.failed > 0 {
+        if self.failures() > 0 || self.decisions.not_met > 0 {
             1
-        } else if self.undecided - self.not_judged + self.broken + self.stale + self.cancelled > 0 {
+        } else if self.open() > 0 || self.decisions.undecided > 0 {
             3
         } else if self.passed == 0 && self.skipped > 0 {
             4
@@ -264,6 +303,35 @@ mod tests {
         let alone = Summary::of(&trials[..1]);
         assert_eq!((alone.baseline_cost_usd, alone.baseline_tokens), (None, None));
         assert!(serde_json::to_value(alone).unwrap().get("baseline_cost_usd").is_none(), "as before");
+    }
+
+    #[test]
+    fn trials_of_a_case_with_a_required_pass_rate_do_not_decide_the_result_but_its_decision_does() {
+        let auto = json!({ "most": 20, "pass_rate": { "at_least": 0.9, "tolerance": 0.1 } });
+        let sample = |outcome: &str| trial(&json!({ "outcome": outcome, "auto_trials": auto }));
+        let decision = |answer: &str, quarantined: bool| -> DecisionRecord {
+            serde_json::from_value(json!({
+                "question": { "type": "pass_rate", "at_least": 0.9, "tolerance": 0.1 }, "arm": "a", "answer": answer,
+                "stopped_by": "decided", "trials": 2, "max_trials": 20, "cases": 1, "passed": 1, "failed": 1,
+                "undecided": 0, "estimate": 0.5, "confidence_sequence": [0.1, 0.9], "confidence": 0.95, "spared": 18,
+                "quarantined": quarantined,
+            }))
+            .unwrap()
+        };
+        let summary = |answer: &str| {
+            let mut summary = Summary::of(&["passed", "failed", "broken"].map(sample));
+            summary.decide(&decision(answer, false));
+            summary
+        };
+        assert_eq!((summary("met").exit_code(), summary("met").is_incomplete()), (0, false));
+        assert_eq!((summary("not_met").exit_code(), summary("undecided").exit_code()), (1, 3));
+        assert_eq!((summary("met").failed, summary("met").failures(), summary("met").decisions.spared), (1, 0, 18));
+        let mut quarantined = Summary::default();
+        quarantined.decide(&decision("not_met", true));
+        assert_eq!((quarantined.exit_code(), quarantined.decisions.spared), (0, 18));
+        // A trial whose number of repetitions does not depend on its pass rate counts as usual.
+        let plain = trial(&json!({ "outcome": "failed", "auto_trials": { "most": 20 } }));
+        assert_eq!(Summary::of(&[sample("passed"), plain]).exit_code(), 1);
     }
 
     #[test]

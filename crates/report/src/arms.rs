@@ -1,9 +1,9 @@
 //! The arms of a run and the effect of the skill on them, in the order in which the run lists its agents.
 
-use model::statistics::Triggering;
-use model::{AgentInfo, ArmDelta, ArmSummary, TrialFigures};
+use model::statistics::{Delta, Difference, Triggering};
+use model::{AgentInfo, ArmDelta, ArmSummary, CaseEffect, DecisionRecord, Estimate, TrialFigures};
 
-use crate::verdict;
+use crate::{decisions, verdict};
 
 /// Source of all figures about arms.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -12,6 +12,11 @@ pub struct Arms {
     pub arms: Vec<ArmSummary>,
     /// Differences for the agents and models that ran both with and without the skill.
     pub deltas: Vec<ArmDelta>,
+    /// True if the results decided how many trials ran. There are no intervals and p-values then, because those for a
+    /// fixed number of trials would be wrong.
+    pub(crate) is_sequential: bool,
+    /// The decisions that determined the number of trials.
+    pub(crate) decisions: Vec<DecisionRecord>,
 }
 
 impl Arms {
@@ -22,11 +27,21 @@ impl Arms {
             let known = agents.iter().position(|known| known.name == agent && known.model.as_deref() == model);
             (known.unwrap_or(usize::MAX), agent.to_owned(), model.map(str::to_owned))
         };
+        let is_sequential = trials.clone().into_iter().any(|trial| trial.is_sequential);
         let mut arms = ArmSummary::of(trials.clone());
         arms.sort_by_cached_key(|arm| (place(&arm.agent, arm.model.as_deref()), arm.variant.clone(), arm.arm.clone()));
         let mut deltas = ArmDelta::of(trials);
         deltas.sort_by_cached_key(|delta| place(&delta.agent, delta.model.as_deref()));
-        Self { arms, deltas }
+        if is_sequential {
+            arms.iter_mut().for_each(without_intervals);
+            deltas.iter_mut().for_each(without_tests);
+        }
+        Self { arms, deltas, is_sequential, decisions: Vec::new() }
+    }
+
+    /// Adds the decisions that determined the number of trials.
+    pub(crate) fn with_decisions(self, decisions: &[DecisionRecord]) -> Self {
+        Self { decisions: decisions.to_vec(), ..self }
     }
 
     /// Returns the arm with that name.
@@ -41,18 +56,76 @@ impl Arms {
 
     /// Returns a sentence for each agent that ran with and without the skill, saying whether the skill helps it.
     pub(crate) fn verdicts(&self) -> impl Iterator<Item = String> {
-        self.deltas.iter().map(|delta| {
+        let fixed = if self.is_sequential { &[][..] } else { &self.deltas };
+        let fixed = fixed.iter().map(|delta| {
             let trigger = self.named(&delta.with).and_then(|arm| arm.trigger.as_ref());
             let sentence = verdict::sentence(delta, trigger);
             let is_alone = self.deltas.len() == 1;
             if is_alone { sentence } else { format!("{}: {sentence}", without_variant(&delta.with)) }
-        })
+        });
+        fixed.chain(decisions::sentences(&self.decisions))
     }
 
     /// Returns the arms for which it is known whether the skill was triggered.
     pub(crate) fn triggering(&self) -> impl Iterator<Item = (&ArmSummary, &Triggering)> {
         self.arms.iter().filter_map(|arm| Some((arm, arm.trigger.as_ref()?)))
     }
+}
+
+/// Removes the figures that are only valid for a fixed number of trials.
+fn without_intervals(arm: &mut ArmSummary) {
+    let statistics = &mut arm.statistics;
+    // The number of trials of a case depends on how many of them passed.
+    statistics.k = statistics.k.min(1);
+    statistics.pass_at_k.clear();
+    statistics.pass_hat_k.clear();
+    let figures: [&mut Option<Estimate>; 7] = [
+        &mut statistics.pass_rate,
+        &mut statistics.full_pass_rate,
+        &mut statistics.decided_pass_rate,
+        &mut statistics.score,
+        &mut statistics.duration_s,
+        &mut statistics.tokens,
+        &mut statistics.cost_usd,
+    ];
+    figures.into_iter().flatten().for_each(|figure| figure.ci95 = None);
+    if let Some(trigger) = &mut arm.trigger {
+        without_trigger_intervals(trigger);
+    }
+}
+
+fn without_trigger_intervals(trigger: &mut Triggering) {
+    let figures = [&mut trigger.precision, &mut trigger.recall, &mut trigger.never];
+    figures.into_iter().flatten().for_each(|figure| figure.ci95 = None);
+}
+
+/// Removes the intervals and tests for a fixed number of trials. A difference without a test is not more than chance.
+fn without_tests(delta: &mut ArmDelta) {
+    without_test(&mut delta.delta);
+    for suite in &mut delta.suites {
+        without_test(&mut suite.delta);
+        suite.trigger.iter_mut().for_each(without_trigger_intervals);
+    }
+    for case in &mut delta.cases {
+        case.effect = match case.effect {
+            CaseEffect::Helps => CaseEffect::MorePassed,
+            CaseEffect::Harms => CaseEffect::FewerPassed,
+            effect => effect,
+        };
+    }
+}
+
+fn without_test(delta: &mut Delta) {
+    let figures: [&mut Option<Difference>; 7] = [
+        &mut delta.pass_rate,
+        &mut delta.full_pass_rate,
+        &mut delta.decided_pass_rate,
+        &mut delta.score,
+        &mut delta.duration_s,
+        &mut delta.tokens,
+        &mut delta.cost_usd,
+    ];
+    figures.into_iter().flatten().for_each(|figure| (figure.ci95, figure.p_value) = (None, 1.0));
 }
 
 /// Returns an arm's name without its variant, such as `claude-code:haiku`.

@@ -7,10 +7,10 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use model::{AttemptRecord, Envelope, Event, Excerpt, Finding, Outcome, RunInfo, Status, TrialRecord};
+use model::{AttemptRecord, DecisionRecord, Envelope, Event, Excerpt, Finding, Outcome, RunInfo, Status, TrialRecord};
 
 use crate::terminal::{Style, counts, fault_name, result};
-use crate::{Reporter, ReporterOptions, format, plain};
+use crate::{Reporter, ReporterOptions, decisions, format, plain};
 
 /// Maximum length of a reason, in columns.
 const REASON: usize = 1000;
@@ -178,9 +178,55 @@ impl FinishedTrial {
         }
     }
 
-    /// Returns the name within the suite, which is unique: `case@arm#1`.
+    /// Returns a decision in the form of a trial: the pass rate of a case, or the comparison of two arms.
+    fn from_decision(decision: &DecisionRecord, run: &FinishedRun) -> Self {
+        let of_case = |trial: &&Self| {
+            let case = decision.suite.as_deref().zip(decision.case.as_deref());
+            case.is_some_and(|(suite, case)| (name(suite), name(case)) == (trial.suite.clone(), trial.case.clone()))
+        };
+        let first = run.trials.iter().find(of_case).or_else(|| run.trials.first());
+        let outcome = decisions::outcome(decision);
+        let result = match outcome {
+            Outcome::Failed if !decision.quarantined => TestResult::Failed,
+            Outcome::Passed => TestResult::Passed,
+            _ => TestResult::Skipped,
+        };
+        let question = if decision.versus.is_some() { "comparison" } else { "pass rate" };
+        let sentence = one_line(&decisions::sentence(decision));
+        let is_passed = result == TestResult::Passed;
+        Self {
+            id: name(&format!("{} ({question})", decisions::name(decision, true))).into(),
+            suite: name(decision.suite.as_deref().or(first.map(|trial| trial.suite.as_str())).unwrap_or("comparisons")),
+            case: name(&format!("{} ({question})", decision.case.as_deref().unwrap_or("all cases"))),
+            arm: name(&decision.arm),
+            repetition: 0,
+            agent: first.map(|trial| trial.agent.clone()).unwrap_or_default(),
+            model: first.and_then(|trial| trial.model.clone()),
+            is_baseline: false,
+            outcome,
+            result,
+            flaky: false,
+            quarantine: decision.quarantined.then(|| "quarantined".to_owned()),
+            kind: question.replace(' ', "_"),
+            reason: if is_passed { String::new() } else { sentence.clone() },
+            text: if is_passed { String::new() } else { format!("{sentence}\n") },
+            unmet: Vec::new(),
+            place: first.filter(|_| decision.case.is_some()).and_then(|trial| trial.place.clone()),
+            earlier: Vec::new(),
+            started_at: run.ended_at,
+            duration_ms: 0,
+            score: None,
+            tokens: None,
+            cost_usd: None,
+        }
+    }
+
+    /// Returns the name within the suite, which is unique: `case@arm#1`, or `case (pass rate)@arm` for a decision.
     pub(crate) fn name(&self) -> String {
-        format!("{}@{}#{}", self.case, self.arm, self.repetition)
+        match self.repetition {
+            0 => format!("{}@{}", self.case, self.arm),
+            repetition => format!("{}@{}#{repetition}", self.case, self.arm),
+        }
     }
 
     /// Describes each attempt except the last, one line each.
@@ -199,6 +245,8 @@ impl TestResult {
             Outcome::Passed => Self::Passed,
             // The baseline is expected to fail without the skill.
             _ if record.is_baseline() || record.quarantine.is_some() => Self::Skipped,
+            // The pass rate of the case decides, which has a result of its own.
+            Outcome::Failed | Outcome::Broken if record.is_sample() => Self::Skipped,
             Outcome::Failed => Self::Failed,
             Outcome::Broken => Self::Error,
             Outcome::Undecided | Outcome::Stale | Outcome::Skipped | Outcome::Cancelled => Self::Skipped,
@@ -240,6 +288,10 @@ pub(crate) fn in_repository(folder: &Path, file: &str) -> String {
     name(&path.to_string_lossy())
 }
 
+fn is_passed(decision: &DecisionRecord) -> bool {
+    decisions::outcome(decision) == Outcome::Passed
+}
+
 /// Returns the findings that made the trial fail, or left it undecided.
 fn unmet(record: &TrialRecord) -> impl Iterator<Item = &Finding> {
     let status = if record.outcome == Outcome::Failed { Status::Unmet } else { Status::Undecided };
@@ -256,6 +308,8 @@ fn reason(record: &TrialRecord) -> String {
     let mut words = Vec::new();
     if record.is_baseline() {
         words.push("without the skill, for comparison only");
+    } else if record.is_sample() && record.outcome != Outcome::Passed {
+        words.push("counts for the pass rate of its case");
     }
     let quarantine = record.quarantine.as_ref().map(model::Quarantine::describe);
     words.extend(quarantine.as_deref());
@@ -305,6 +359,7 @@ struct BufferedReporter {
     /// Position of each trial in the plan.
     places: HashMap<Arc<str>, usize>,
     trials: Vec<(usize, FinishedTrial)>,
+    decisions: Vec<DecisionRecord>,
 }
 
 /// Opens a report that is written in one piece at the end of the run.
@@ -317,6 +372,7 @@ pub(crate) fn open(options: ReporterOptions, format: Format) -> Box<dyn Reporter
         run: None,
         places: HashMap::new(),
         trials: Vec::new(),
+        decisions: Vec::new(),
     })
 }
 
@@ -342,6 +398,11 @@ impl Reporter for BufferedReporter {
                     self.trials.push((place, FinishedTrial::from_record(record, &self.folder)));
                 }
             }
+            Event::Decided(decision) => {
+                let spared = usize::try_from(decision.spared).unwrap_or(usize::MAX);
+                run.unfinished = run.unfinished.saturating_sub(spared);
+                self.decisions.push(DecisionRecord::clone(decision));
+            }
             Event::RunFinished { signal, .. } => run.signal.clone_from(signal),
             _ => {}
         }
@@ -352,6 +413,10 @@ impl Reporter for BufferedReporter {
         if let Some(mut run) = self.run.take() {
             self.trials.sort_by_key(|(place, _)| *place);
             run.trials.extend(self.trials.drain(..).map(|(_, trial)| trial));
+            let decided = self.decisions.iter().filter(|decision| !self.failures_only || !is_passed(decision));
+            let decided: Vec<FinishedTrial> =
+                decided.map(|decision| FinishedTrial::from_decision(decision, &run)).collect();
+            run.trials.extend(decided);
             (self.format)(&run, &mut self.out)?;
         }
         self.out.flush()

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use model::{AuxiliaryUsage, ModelTraffic, Tokens};
 
 /// Formats a time in milliseconds: `12ms`, `1.2s`, `1m03s`, `1h03m`.
-pub(crate) fn elapsed(ms: u64) -> String {
+pub fn elapsed(ms: u64) -> String {
     if ms < 1000 {
         format!("{ms}ms")
     } else if ms < 59_950 {
@@ -53,7 +53,7 @@ pub(crate) fn money(usd: f64) -> String {
 }
 
 /// Formats a share as `84%`. Only exactly 1 is shown as 100 %, and only exactly 0 as 0 %.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     let rounded = (share * 100.0).round();
     let honest = if share < 1.0 && rounded >= 100.0 {
         99.0

@@ -64,6 +64,11 @@ impl Reporter for Json {
         match &envelope.event {
             Event::RunStarted(info) => self.run = Some((info.clone(), RunTotals::new(info, true))),
             Event::TrialFinished(record) => self.trial(record)?,
+            Event::Decided(decision) => {
+                if let Some((_, totals)) = &mut self.run {
+                    totals.decide(decision);
+                }
+            }
             Event::HookFinished(hook) => self.hooks.push((envelope.trial.clone(), hook.clone())),
             Event::RunFinished { duration_ms, signal, .. } => {
                 self.over = Some((envelope.at, *duration_ms, signal.clone()));
@@ -80,13 +85,14 @@ impl Reporter for Json {
         self.hooks.sort_by_key(|(trial, _)| trial.as_deref().map(|trial| totals.place(trial)));
         self.versions.fill(&mut info.agents);
 
-        let Arms { arms, deltas } = totals.arms();
+        let Arms { arms, deltas, is_sequential, decisions } = totals.arms();
         let document = json!({
             "schema": SCHEMA,
             "run": self.described(&info),
             "summary": summary(&totals.summary()),
             "arms": arms.iter().map(arm).collect::<Value>(),
-            "deltas": deltas.iter().map(delta).collect::<Value>(),
+            "deltas": deltas.iter().map(|of| delta(of, !is_sequential)).collect::<Value>(),
+            "decisions": decisions,
             "hooks": {
                 "pre_run": self.commands(HookKind::PreRun),
                 "post_grade": self.commands(HookKind::PostGrade),
@@ -132,6 +138,7 @@ impl Json {
             "duration_ms": duration_ms,
             "signal": self.over.as_ref().and_then(|(.., signal)| signal.as_ref()),
             "planned": info.trials.len(),
+            "sequential": info.decisions > 0,
             "hash": self.over.as_ref().and(self.hash.get()),
             "trialrun_version": info.trialrun_version,
             "settings": info.settings,
@@ -214,6 +221,10 @@ fn summary(summary: &Summary) -> Value {
         "cancelled": summary.cancelled,
         "flaky": summary.flaky,
         "quarantined": summary.quarantined,
+        "decisions": summary.decisions.all,
+        "decisions_not_met": summary.decisions.not_met,
+        "decisions_undecided": summary.decisions.undecided,
+        "trials_not_needed": summary.decisions.spared,
         "pass_rate": summary.pass_rate,
         "decided_trials": summary.decided.trials,
         "decided_pass_rate": summary.by_decided.rate(),

@@ -110,8 +110,11 @@ fn properties(trial: &FinishedTrial) -> Vec<Property> {
     }
     properties.extend(trial.quarantine.as_ref().map(|quarantine| Property::new("quarantine", quarantine)));
     properties.push(Property::new("arm", &trial.arm));
-    properties.push(Property::new("repetition", trial.repetition.to_string()));
-    properties.push(Property::new("attempts", (trial.earlier.len() + 1).to_string()));
+    // A decision is about several trials.
+    if trial.repetition > 0 {
+        properties.push(Property::new("repetition", trial.repetition.to_string()));
+        properties.push(Property::new("attempts", (trial.earlier.len() + 1).to_string()));
+    }
     properties.extend(trial.score.map(|[score, most]| Property::new("score", format!("{score} of {most}"))));
     properties.extend(trial.tokens.map(|tokens| Property::new("tokens", tokens.to_string())));
     properties.extend(trial.cost_usd.map(|cost| Property::new("cost_usd", cost.to_string())));

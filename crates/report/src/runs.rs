@@ -34,7 +34,7 @@ impl ListedRun {
 
     /// Returns the number of planned trials that did not finish.
     fn unfinished(&self) -> usize {
-        (self.run.planned + self.summary.cancelled).saturating_sub(self.run.finished)
+        (self.run.needed() + self.summary.cancelled).saturating_sub(self.run.finished)
     }
 
     fn results(&self) -> String {
@@ -54,7 +54,7 @@ impl ListedRun {
         parts.extend((quarantined > 0).then(|| format!("{quarantined} quarantined")));
         match (self.state(), self.unfinished()) {
             ("finished", 0) => {}
-            ("finished", open) => parts.push(format!("{open} of {} unfinished", self.run.planned)),
+            ("finished", open) => parts.push(format!("{open} of {} unfinished", self.run.needed())),
             (state, open) => {
                 let done = self.run.planned.saturating_sub(open);
                 parts.push(format!("{state} at {done} of {}", self.run.planned));

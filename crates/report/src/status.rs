@@ -2,11 +2,12 @@
 
 use jiff::Timestamp;
 use model::{
-    AgentInfo, Finding, HookRecord, LiveTrial, Outcome, RunRow, SideEffects, Status, Tokens, TrialFigures, TrialRecord,
-    TrialRow,
+    AgentInfo, DecisionRecord, Finding, HookRecord, LiveTrial, Outcome, RunRow, SideEffects, Status, Tokens,
+    TrialFigures, TrialRecord, TrialRow,
 };
 
 use crate::arms::Arms;
+use crate::decisions;
 use crate::format::{between, cached, counted, elapsed, in_parentheses, money, number, percent, span, timestamp};
 use crate::names::is_baseline;
 use crate::terminal::{Paint, Style, arms, doing};
@@ -53,6 +54,8 @@ pub struct Details {
     pub side_effects: Vec<SideEffects>,
     /// Commands that ran before and after the run and its trials.
     pub hooks: Vec<HookRecord>,
+    /// Decisions that determined how many trials ran.
+    pub decisions: Vec<DecisionRecord>,
 }
 
 impl Details {
@@ -133,11 +136,12 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
 
 /// Returns the tables of arms, if there is something to compare.
 fn arm_tables(details: &Details, paint: &Paint) -> String {
-    let all = Arms::of(&details.figures, &details.agents);
+    let all = Arms::of(&details.figures, &details.agents).with_decisions(&details.decisions);
+    let decided = decisions::table(&details.decisions, paint);
     if all.arms.len() < 2 && all.arms.iter().all(|arm| arm.variant.is_none()) {
-        return String::new();
+        return decided;
     }
-    arms::tables(&all, paint) + &arms::notes(&all, paint)
+    decided + &arms::tables(&all, paint) + &arms::notes(&all, paint)
 }
 
 fn over(view: &StatusView<'_>, paint: &Paint) -> String {
@@ -223,7 +227,7 @@ fn counts(view: &StatusView<'_>, paint: &Paint) -> Vec<String> {
     // A cancelled trial has an outcome, but did not finish.
     let cancelled = view.trials.iter().filter(|trial| trial.outcome == Outcome::Cancelled).count();
     let finished = number(run.finished.saturating_sub(cancelled) as u64);
-    let mut parts = vec![format!("{finished} of {} finished", counted(run.planned, "trial"))];
+    let mut parts = vec![format!("{finished} of {} finished", counted(run.needed(), "trial"))];
     let is_counted = |trial: &&TrialRow| !is_baseline(trial) && !trial.quarantined;
     let under_test = || view.trials.iter().filter(is_counted);
     for outcome in Outcome::ALL {

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use model::{AgentInfo, AuxiliaryUsage, Outcome, RunInfo, Summary, TrialFigures, TrialRecord};
+use model::{AgentInfo, AuxiliaryUsage, DecisionRecord, Outcome, RunInfo, Summary, TrialFigures, TrialRecord};
 
 use crate::arms::Arms;
+use crate::decisions;
 use crate::format::{counted, number};
 
 /// State that reports keep about a run in progress to summarise it.
@@ -24,6 +25,8 @@ pub(crate) struct RunTotals {
     /// Usage of judges and simulated users, kept by position for the same reason.
     auxiliary_usages: Vec<(usize, [Option<AuxiliaryUsage>; 2])>,
     figures: Vec<(usize, TrialFigures)>,
+    /// Decisions, in the order in which they were made.
+    decisions: Vec<DecisionRecord>,
     /// `true` to keep figures even for trials whose arm has no variant.
     compares: bool,
 }
@@ -75,6 +78,33 @@ impl RunTotals {
         place
     }
 
+    /// Adds a decision that determined how many trials ran.
+    pub(crate) fn decide(&mut self, decision: &DecisionRecord) {
+        self.summary.decide(decision);
+        self.decisions.push(decision.clone());
+    }
+
+    /// Returns `true` if the decision about that question is known.
+    pub(crate) fn has(&self, decision: &DecisionRecord) -> bool {
+        let key =
+            |it: &DecisionRecord| (it.question, it.suite.clone(), it.case.clone(), it.arm.clone(), it.versus.clone());
+        self.decisions.iter().any(|known| key(known) == key(decision))
+    }
+
+    /// Returns the decisions in the order of the plan.
+    pub(crate) fn decisions(&self) -> Vec<DecisionRecord> {
+        let first = |decision: &DecisionRecord| {
+            let trial = |repetition: u64| {
+                let case = format!("{}::{}", decision.suite.as_deref()?, decision.case.as_deref()?);
+                self.places.get(format!("{case}@{}#{repetition}", decision.arm).as_str()).copied()
+            };
+            trial(1).unwrap_or(usize::MAX)
+        };
+        let mut decisions = self.decisions.clone();
+        decisions.sort_by_cached_key(first);
+        decisions
+    }
+
     /// Returns the position of a trial in the plan.
     pub(crate) fn place(&self, trial: &str) -> usize {
         self.places.get(trial).copied().unwrap_or(usize::MAX)
@@ -111,19 +141,25 @@ impl RunTotals {
     pub(crate) fn arms(&self) -> Arms {
         let mut figures: Vec<&(usize, TrialFigures)> = self.figures.iter().collect();
         figures.sort_by_key(|(place, _)| *place);
-        Arms::of(figures.into_iter().map(|(_, figures)| figures), &self.agents)
+        Arms::of(figures.into_iter().map(|(_, figures)| figures), &self.agents).with_decisions(&self.decisions())
     }
 
     /// Returns the number of trials in two parts: `4 of 8 planned`, and `4 without the skill to compare with`.
     pub(crate) fn counted(&self) -> (String, String) {
         let finished = self.summary.trials + self.summary.all_quarantined();
         let mut trials = number(finished as u64);
-        let planned = self.planned - self.planned_baseline;
+        let spared = &self.summary.decisions;
+        let spared_tested = spared.spared.saturating_sub(spared.spared_baseline);
+        let planned = (self.planned - self.planned_baseline).saturating_sub(spared_tested);
         if finished < planned {
             trials.push_str(&format!(" of {} planned", number(planned as u64)));
         }
-        let (baseline, planned) = (self.summary.baseline, self.planned_baseline);
-        if planned == 0 {
+        if spared_tested > 0 {
+            let most = (self.planned - self.planned_baseline) as u64;
+            trials.push_str(&format!(" (at most {}; {} not needed)", number(most), number(spared_tested as u64)));
+        }
+        let (baseline, planned) = (self.summary.baseline, self.planned_baseline.saturating_sub(spared.spared_baseline));
+        if self.planned_baseline == 0 {
             return (trials, String::new());
         }
         let of = if baseline < planned { format!(" of {}", number(planned as u64)) } else { String::new() };
@@ -133,17 +169,28 @@ impl RunTotals {
     /// Returns the verdict on the run, which finished or was stopped by `signal`.
     pub(crate) fn verdict(&self, signal: Option<&str>) -> Verdict {
         let summary = &self.summary;
-        let unfinished = self.planned.saturating_sub(summary.trials + summary.baseline + summary.all_quarantined());
+        let finished = summary.trials + summary.baseline + summary.all_quarantined();
+        let unfinished = self.planned.saturating_sub(finished + summary.decisions.spared);
         let mut reason: Vec<String> = Vec::new();
-        let (word, outcome) = if summary.failed > 0 {
-            reason.push(format!("{} of {} failed", summary.failed, counted(summary.trials, "trial")));
+        let [not_met, open] = decisions::verdict(summary, &self.decisions);
+        let (word, outcome) = if summary.failures() > 0 || !not_met.is_empty() {
+            if summary.failures() > 0 {
+                reason.push(format!("{} of {} failed", summary.failures(), counted(summary.trials, "trial")));
+            }
+            reason.extend(not_met);
             ("FAIL", Outcome::Failed)
         } else {
+            // What a required pass rate covers is part of its decision.
+            let (broken, undecided) = if summary.decisions.open_trials > 0 {
+                (0, summary.open().saturating_sub(summary.cancelled + summary.stale) + summary.passed_but_undecided)
+            } else {
+                (summary.broken, summary.undecided.saturating_sub(summary.not_judged))
+            };
             for (count, what) in [
-                (summary.broken, "broken"),
+                (broken, "broken"),
                 (summary.stale, "stale"),
-                (summary.undecided - summary.passed_but_undecided - summary.not_judged, "undecided"),
-                (summary.passed_but_undecided, "passed except for undecided assertions"),
+                (undecided.saturating_sub(summary.passed_but_undecided), "undecided"),
+                (summary.passed_but_undecided.min(undecided), "passed except for undecided assertions"),
                 (summary.cancelled, "cancelled"),
                 (unfinished, "not finished"),
             ] {
@@ -151,6 +198,7 @@ impl RunTotals {
                     reason.push(format!("{} {what}", counted(count, "trial")));
                 }
             }
+            reason.extend(open);
             if !reason.is_empty() || signal.is_some() {
                 ("INCOMPLETE", Outcome::Broken)
             } else if summary.passed == 0 && summary.skipped > 0 {
@@ -158,7 +206,9 @@ impl RunTotals {
                 ("NOTHING TESTED", Outcome::Broken)
             } else {
                 let is_all_quarantined = summary.trials == 0 && summary.all_quarantined() > 0;
-                reason.extend((!is_all_quarantined).then(|| format!("{} passed", counted(summary.passed, "trial"))));
+                let passed = || format!("{} passed", counted(summary.passed, "trial"));
+                let passed = decisions::met(&self.decisions).unwrap_or_else(passed);
+                reason.extend((!is_all_quarantined).then_some(passed));
                 reason.extend((summary.not_judged > 0).then(|| format!("{} not judged", summary.not_judged)));
                 ("PASS", Outcome::Passed)
             }

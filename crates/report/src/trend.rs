@@ -186,6 +186,10 @@ impl<'a> Point<'a> {
 
     /// Returns the 95 % interval of the pass rate that covers every possible result of undecided trials.
     fn interval(&self) -> Option<[f64; 2]> {
+        // An interval for a fixed number of trials is wrong if the results decided how many ran.
+        if self.run.run.summary.as_ref().is_some_and(Summary::is_sequential) {
+            return None;
+        }
         let Counts { passed, undecided, .. } = self.counts;
         let graded = self.counts.graded();
         let [low, _] = statistics::wilson(passed, graded);
@@ -283,8 +287,9 @@ fn notes(point: &Point<'_>, change: Option<std::cmp::Ordering>) -> Vec<String> {
         Some(std::cmp::Ordering::Greater) => notes.push("better".to_owned()),
         _ => {}
     }
-    if run.is_interrupted() || run.finished < run.planned {
-        notes.push(format!("{}/{} finished", number(run.finished as u64), number(run.planned as u64)));
+    let planned = run.needed();
+    if run.is_interrupted() || run.finished < planned {
+        notes.push(format!("{}/{} finished", number(run.finished as u64), number(planned as u64)));
     }
     let counts = |summary: &Summary| {
         [

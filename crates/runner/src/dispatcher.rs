@@ -17,8 +17,9 @@ use crate::event_bus::{EventBus, EventSender, Listener};
 use crate::grader::Grader;
 use crate::hook::{self, Hook};
 use crate::job::{Job, JobQueue};
-use crate::plan::{Earlier, ModelChoice, Plan, SandboxSettings};
+use crate::plan::{Earlier, ModelChoice, Plan, SandboxSettings, TrialResult};
 use crate::regrade::{Archive, Regrade};
+use crate::sequential::Sequential;
 use crate::spending::Spending;
 use crate::trial::{self, Shared};
 use crate::worker::{self, Current, Worker};
@@ -53,7 +54,9 @@ pub async fn run(
     listener: Arc<dyn Listener>,
 ) -> Result<RunEnd, Breakage> {
     let shared = share(&plan, host).await?;
-    let jobs = plan.trials.into_iter().map(Job::Trial).collect();
+    let (sequential, fixed): (Vec<_>, Vec<_>) = plan.trials.into_iter().partition(|trial| trial.auto.is_some());
+    let sequential = Sequential::new(sequential, plan.decisions, &plan.earlier.results);
+    let jobs = (fixed.into_iter().map(Job::Trial).collect(), sequential);
     Ok(dispatch(jobs, shared, info, plan.earlier, controls, listener).await)
 }
 
@@ -72,30 +75,32 @@ pub async fn regrade(
 ) -> Result<RunEnd, Breakage> {
     let Regrade { plan, trials, .. } = regrade;
     let shared = share(&plan, host).await?;
+    let sequential = Sequential::of_recorded(&trials.iter().map(|trial| &trial.old).collect::<Vec<_>>());
     let jobs = trials.into_iter().map(|recorded| Job::Regrade(Arc::new(recorded), Arc::clone(&archive))).collect();
-    Ok(dispatch(jobs, shared, info, plan.earlier, controls, listener).await)
+    Ok(dispatch((jobs, sequential), shared, info, plan.earlier, controls, listener).await)
 }
 
 /// Starts jobs and waits for them, until all have an outcome.
 async fn dispatch(
-    jobs: Vec<Job>,
+    (jobs, sequential): (Vec<Job>, Sequential),
     shared: Shared,
     mut info: RunInfo,
     earlier: Earlier,
     mut controls: mpsc::UnboundedReceiver<Control>,
     listener: Arc<dyn Listener>,
 ) -> RunEnd {
+    let shared = Arc::new(shared);
     let mut dispatcher = Dispatcher {
         bus: Arc::new(
             EventBus::new(&info.id, listener, Arc::clone(&shared.mask)).after(earlier.last_seq, earlier.summary),
         ),
-        queue: Arc::new(JobQueue::new(jobs)),
+        queue: Arc::new(JobQueue::new(jobs, sequential, Arc::clone(&shared))),
         stop_level: watch::channel(StopLevel::No).0,
         tasks: JoinSet::new(),
         running: HashMap::new(),
         // Workers run only trials that never wait, and a post-grade command would make them wait.
         workers: shared.hook.as_ref().is_none_or(|hook| hook.commands(HookKind::PostGrade).is_empty()),
-        shared: Arc::new(shared),
+        shared,
         stopped_by: None,
     };
     let began = Instant::now();
@@ -103,6 +108,7 @@ async fn dispatch(
         info.isolation = info.regrade_of.is_none().then(|| dispatcher.shared.factory.isolation());
         dispatcher.bus.emit(Event::RunStarted(Box::new(info)));
     }
+    dispatcher.bus.emit_decisions(dispatcher.queue.answered());
     let refused = dispatcher.around(HookKind::PreRun, &mut controls).await;
     loop {
         if refused.is_none() {
@@ -118,6 +124,7 @@ async fn dispatch(
             Some(ended) = dispatcher.tasks.join_next_with_id() => dispatcher.ended(ended),
         }
     }
+    dispatcher.bus.emit_decisions(dispatcher.queue.close());
     dispatcher.cancel_the_rest(match refused {
         Some(_) => "a pre-run command failed, so nothing was started",
         None => "the run was stopped before it started",
@@ -283,7 +290,10 @@ impl Dispatcher {
             Err(error) => (error.id(), None),
         };
         let Some(Running::Job(job, events)) = self.running.remove(&task) else { return };
-        events.finish(record.unwrap_or_else(|| job.panicked()));
+        let record = record.unwrap_or_else(|| job.panicked());
+        let result = TrialResult::from(&record);
+        events.finish(record);
+        self.bus.emit_decisions(self.queue.finished(&result));
     }
 
     /// Runs the hooks that belong to no trial. Returns the hook that failed before the run, in which case the run must

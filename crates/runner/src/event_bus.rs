@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use mask::{KeyBlocks, Mask};
-use model::{EVENT_VERSION, Envelope, Event, Step, Summary, TrialRecord};
+use model::{DecisionRecord, EVENT_VERSION, Envelope, Event, Step, Summary, TrialRecord};
 
 /// Maximum wait that is not counted as waiting, because emitting an event always takes some time.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
@@ -61,6 +61,19 @@ impl EventBus {
     pub(crate) fn emit(&self, mut event: Event) {
         self.mask.event(&mut event);
         self.pass_on(&mut self.state(), None, event);
+    }
+
+    /// Counts and emits decisions.
+    pub(crate) fn emit_decisions(&self, decisions: Vec<DecisionRecord>) {
+        for decision in decisions {
+            let mut event = Event::Decided(Box::new(decision));
+            self.mask.event(&mut event);
+            let mut state = self.state();
+            if let Event::Decided(decision) = &event {
+                state.summary.decide(decision);
+            }
+            self.pass_on(&mut state, None, event);
+        }
     }
 
     /// Counts of the outcomes so far.

@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::TrialRecord;
+use model::{DecisionRecord, StopReason, TrialRecord};
 use tokio::sync::watch;
 
 use crate::control::StopLevel;
 use crate::event_bus::{EventBus, EventSender};
-use crate::plan::PlannedTrial;
+use crate::plan::{PlannedTrial, TrialResult};
 use crate::regrade::{self, Archive, RecordedTrial};
+use crate::sequential::Sequential;
 use crate::trial::{self, Grading, Shared};
 
 /// Work that leads to the outcome of one trial.
@@ -78,28 +79,68 @@ impl Job {
     }
 }
 
-/// Jobs that have not started yet, in order. A job leaves the queue when it starts, so the memory of a large plan is
-/// freed during the run.
-pub(crate) struct JobQueue(Mutex<std::vec::IntoIter<Job>>);
+/// Jobs that have not started yet: first those that run in any case, in order, then those that run only until the
+/// questions about them are answered. A job leaves the queue when it starts, so the memory of a large plan is freed
+/// during the run.
+pub(crate) struct JobQueue {
+    jobs: Mutex<Jobs>,
+    shared: Arc<Shared>,
+}
+
+struct Jobs {
+    fixed: std::vec::IntoIter<Job>,
+    sequential: Sequential,
+}
 
 impl JobQueue {
-    pub(crate) fn new(jobs: Vec<Job>) -> Self {
-        Self(Mutex::new(jobs.into_iter()))
+    pub(crate) fn new(fixed: Vec<Job>, sequential: Sequential, shared: Arc<Shared>) -> Self {
+        Self { jobs: Mutex::new(Jobs { fixed: fixed.into_iter(), sequential }), shared }
     }
 
     /// Takes the next job, if there is one and it is `wanted`.
     pub(crate) fn take(&self, wanted: impl FnOnce(&Job) -> bool) -> Option<Job> {
         let mut jobs = self.jobs();
-        jobs.as_slice().first().filter(|job| wanted(job))?;
-        jobs.next()
+        if let Some(job) = jobs.fixed.as_slice().first() {
+            return if wanted(job) { jobs.fixed.next() } else { None };
+        }
+        let next = self.peek(&mut jobs)?;
+        if wanted(&next) { jobs.sequential.take().map(Job::Trial) } else { None }
     }
 
-    /// Returns `true` if no job is left.
+    /// Returns `true` if no job can start.
     pub(crate) fn is_empty(&self) -> bool {
-        self.jobs().as_slice().is_empty()
+        let mut jobs = self.jobs();
+        jobs.fixed.as_slice().is_empty() && self.peek(&mut jobs).is_none()
     }
 
-    fn jobs(&self) -> MutexGuard<'_, std::vec::IntoIter<Job>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the next job of those that run until the questions are answered. None starts once the run's budget is
+    /// used up.
+    fn peek(&self, jobs: &mut Jobs) -> Option<Job> {
+        let next = jobs.sequential.peek().filter(|_| self.shared.spending.ceased().is_none())?;
+        Some(Job::Trial(Arc::clone(next)))
+    }
+
+    /// Adds the result of a trial. Returns the questions that it answered.
+    pub(crate) fn finished(&self, result: &TrialResult) -> Vec<DecisionRecord> {
+        self.jobs().sequential.finished(result)
+    }
+
+    /// Returns the questions that the earlier part of the run has answered.
+    pub(crate) fn answered(&self) -> Vec<DecisionRecord> {
+        self.jobs().sequential.answered()
+    }
+
+    /// Returns the questions that stay open, because the budget is used up or else because the run was stopped. No
+    /// trial about them starts any more.
+    pub(crate) fn close(&self) -> Vec<DecisionRecord> {
+        let mut jobs = self.jobs();
+        match self.shared.spending.ceased() {
+            Some(reason) => jobs.sequential.close_all(StopReason::Budget, Some(reason)),
+            None => jobs.sequential.close_all(StopReason::Stopped, None),
+        }
+    }
+
+    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

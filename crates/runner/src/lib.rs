@@ -40,6 +40,7 @@ mod pricing;
 mod recorded_model;
 mod regrade;
 mod select;
+mod sequential;
 mod spending;
 mod trial;
 mod user;
@@ -50,7 +51,8 @@ pub use dispatcher::{RunEnd, regrade, run};
 pub use event_bus::Listener;
 pub use plan::{
     ArmSettings, CassetteSettings, Defaults, Earlier, Fork, JudgeSettings, Judging, LimitSettings, ModelChoice, Plan,
-    PlanRequest, PlannedTrial, ReadScript, RetryOn, RetrySettings, SandboxSettings, Settings, judged, plan,
+    PlanRequest, PlannedDecision, PlannedTrial, ReadScript, RetryOn, RetrySettings, SandboxSettings, Settings,
+    TrialResult, judged, plan,
 };
 pub use recorded_model::recorded_reply;
 pub use regrade::{Archive, RecordedEvidence, Regrade, RegradeRequest, plan_regrade};

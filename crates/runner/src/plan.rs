@@ -4,6 +4,7 @@
 mod agents;
 mod arm;
 mod compilation;
+mod decisions;
 mod faults;
 mod judging;
 mod order;
@@ -18,12 +19,14 @@ mod variant;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use model::{AgentInfo, Diagnostic, SkillInfo, Summary};
+use model::{AgentInfo, Diagnostic, Outcome, SkillInfo, Summary, TrialRecord};
 
 use self::planner::Planner;
 use crate::cleanup::RemoteCleaner;
 use crate::hook::Hook;
 
+pub use self::decisions::PlannedDecision;
+pub(crate) use self::decisions::contract;
 pub use self::judging::{Judging, judged};
 pub use self::request::{PlanRequest, ReadScript};
 pub use self::settings::{
@@ -38,6 +41,8 @@ pub(crate) use self::variant::as_arm;
 pub struct Plan {
     /// The trials in order.
     pub trials: Vec<Arc<PlannedTrial>>,
+    /// Questions that decide how many of the trials run; none if all run.
+    pub decisions: Vec<PlannedDecision>,
     /// The settings.
     pub settings: Settings,
     /// The judge.
@@ -67,6 +72,34 @@ pub struct Earlier {
     pub summary: Summary,
     /// Its duration in milliseconds.
     pub duration_ms: u64,
+    /// Results of its finished trials whose number is not fixed.
+    pub results: Vec<TrialResult>,
+}
+
+/// Result of a finished trial, as far as it decides whether more trials run.
+#[derive(Debug, Clone)]
+pub struct TrialResult {
+    /// Suite, case and arm.
+    pub(crate) group: [Arc<str>; 3],
+    /// Number of the repetition, from 1.
+    pub(crate) repetition: u64,
+    /// Outcome.
+    pub(crate) outcome: Outcome,
+    /// Cost in US dollars of all its attempts, its judges and its simulated user, if it is known.
+    pub(crate) cost_usd: Option<f64>,
+}
+
+impl From<&TrialRecord> for TrialResult {
+    fn from(record: &TrialRecord) -> Self {
+        let attempts = record.attempts.iter().map(|attempt| attempt.cost_usd);
+        let asides = [record.judge, record.user].into_iter().flatten().map(|aside| aside.cost_usd);
+        Self {
+            group: [&record.suite, &record.case, &record.arm].map(Arc::clone),
+            repetition: record.repetition,
+            outcome: record.outcome,
+            cost_usd: attempts.chain(asides).flatten().reduce(|sum, cost| sum + cost),
+        }
+    }
 }
 
 impl Earlier {
@@ -81,6 +114,7 @@ impl Earlier {
 pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
     let cases_loaded = request.suites.iter().map(|suite| suite.cases.len()).sum();
     let (mut trials, mut problems, cases_matched) = Planner::new(request).run();
+    let decisions = decisions::decisions(&mut trials, request, &mut problems);
     order::interleave(&mut trials, request.settings.arms.seed);
     let mut reported = HashSet::new();
     problems.retain(|problem| reported.insert(problem.to_string()));
@@ -107,6 +141,7 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
     (
         Plan {
             trials,
+            decisions,
             settings,
             judging,
             agents,

@@ -14,7 +14,7 @@ use crate::control::StopLevel;
 use crate::event_bus::{EventBus, EventSender};
 use crate::grader::STACK;
 use crate::job::{Job, JobQueue};
-use crate::plan::PlannedTrial;
+use crate::plan::{PlannedTrial, TrialResult};
 use crate::trial::{self, Grading, Shared};
 
 /// Returns `true` if a job never waits, so that a worker can run it.
@@ -86,7 +86,10 @@ impl Worker {
             ));
             let record = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run)));
             let record = record.unwrap_or_else(|_| trial::panicked(&planned));
+            let result = planned.auto.map(|_| TrialResult::from(&record));
             events.finish(record);
+            let decisions = result.map_or_else(Vec::new, |result| self.queue.finished(&result));
+            self.bus.emit_decisions(decisions);
         }
     }
 }

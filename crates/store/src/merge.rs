@@ -156,6 +156,7 @@ fn info(parts: &[Part], trials: &[(TrialId, usize)], id: &str, label: Option<Str
         trials: trials.iter().map(|(id, _)| id.clone()).collect(),
         agents: Vec::new(),
         skills: Vec::new(),
+        decisions: parts.iter().map(|part| part.info.decisions).sum(),
         jobs: parts.iter().map(|part| part.info.jobs).max().unwrap_or(1),
         invocation: None,
         shard: None,
@@ -193,17 +194,20 @@ fn write(
     copy: &mut Copy<'_>,
 ) -> Result<(), StoreError> {
     let mut last = info.started_at;
+    let mut summary = Summary::default();
     copy.add(last, None, None, Event::RunStarted(Box::new(info)))?;
     for part in parts {
         for event in source.events(&part.info.id)? {
             let event = into_envelope(event?)?;
             last = last.max(event.at);
             if event.trial.is_none() && !matches!(event.event, Event::RunStarted(_) | Event::RunFinished { .. }) {
+                if let Event::Decided(decision) = &event.event {
+                    summary.decide(decision);
+                }
                 copy.add(event.at, None, None, event.event)?;
             }
         }
     }
-    let mut summary = Summary::default();
     for (id, at) in trials {
         for event in source.trial_events(&parts[*at].info.id, &id.to_string())? {
             let event = into_envelope(event)?;

@@ -42,6 +42,7 @@ mod shared_fixtures;
 mod skill;
 mod skills;
 mod table;
+mod trials;
 
 pub use document::read_document;
 pub use fixture_settings::FixtureSettings;

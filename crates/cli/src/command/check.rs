@@ -148,10 +148,11 @@ fn check_as(
             let mut cases: Vec<(&str, &str)> =
                 plan.trials.iter().map(|trial| (&*trial.id.suite, &*trial.id.case)).collect();
             cases.dedup();
+            let most = if plan.decisions.is_empty() { "" } else { "at most " };
             terminal.out(&format!(
                 "checked {} and {}: {}; nothing was run\n",
                 counted(cases.len(), "case"),
-                counted(plan.trials.len(), "trial"),
+                most.to_owned() + &counted(plan.trials.len(), "trial"),
                 if warnings > 0 { counted(warnings, "warning") } else { "no problems".to_owned() }
             ));
             terminal.out(&claim_counts(&claims, output));

@@ -89,7 +89,8 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
                 let times = times.get(&(trial.position, &*trial.id.arm)).copied().unwrap_or_default();
                 let mut about = vec![trial.id.arm.to_string()];
                 let is_negative = trial.case.skill_eval.as_ref().is_some_and(|eval| !eval.should_trigger);
-                about.extend((times > 1).then(|| format!("{times} times")));
+                let most = if trial.auto.is_some() { "up to " } else { "" };
+                about.extend((times > 1).then(|| format!("{most}{times} times")));
                 about.extend(is_negative.then(|| "negative control".to_owned()));
                 about.extend(trial.case.tags.iter().map(|tag| format!("#{tag}")));
                 (format!("{}::{}", trial.id.suite, trial.id.case), about.join("  "))

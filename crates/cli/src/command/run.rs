@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{Case, Diagnostic, RemoteMode, RunInfo, Shard};
 use report::{Reporter, RunHash};
-use runner::Plan;
+use runner::{Plan, PlannedTrial};
 use store::Store;
 
 use super::cleanup::AfterTrial;
@@ -97,6 +97,9 @@ pub fn run_prepared(
     if let Some(warning) = args.schedule.timeout.and_then(|timeout| timeout.warning(&context.project)) {
         terminal.err(&format!("warning: {warning}\n"));
     }
+    if let Some(note) = untested_rates(&plan) {
+        terminal.err(&note);
+    }
     let real_remotes = warn_of_real_remotes(&plan, terminal);
     if args.sandboxes.lend_git_sign_in {
         if real_remotes == 0 {
@@ -181,6 +184,20 @@ fn warn_of_real_remotes(plan: &Plan, terminal: &Terminal) -> usize {
     count
 }
 
+/// Returns a note about required pass rates that are not tested, because the number of trials is fixed.
+fn untested_rates(plan: &Plan) -> Option<String> {
+    let is_first = |trial: &&Arc<PlannedTrial>| trial.id.repetition == 1 && !trial.id.is_baseline();
+    let is_untested = |trial: &&Arc<PlannedTrial>| trial.case.pass_rate.is_some() && trial.auto.is_none();
+    let is_run = |trial: &&Arc<PlannedTrial>| trial.case.skip.is_none() && trial.case.broken.is_empty();
+    let untested = plan.trials.iter().filter(is_first).filter(is_untested).filter(is_run).count();
+    (untested > 0).then(|| {
+        format!(
+            "note: the `pass_rate` of {} is not tested, because the number of trials is fixed; `--trials auto` tests it\n",
+            report::counted(untested, "case")
+        )
+    })
+}
+
 /// Returns the description of a new run.
 pub fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan, context: &ProjectContext) -> RunInfo {
     // A run started by `--watch` has a different selection than its command line.
@@ -200,6 +217,7 @@ pub fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan, context: &ProjectC
         agents: plan.agents.clone(),
         skills: plan.skills.clone(),
         trials: plan.trials.iter().map(|trial| trial.id.clone()).collect(),
+        decisions: plan.decisions.len(),
         jobs: resolved.run.jobs.min(plan.trials.len()).max(1),
         invocation,
         shard,

@@ -40,12 +40,12 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
     let alive = machine::is_active(&run);
     let details = if run.finished <= READ_WHOLE { details(&*store, &run)? } else { Details::default() };
     if args.json {
-        let Arms { arms, deltas } = Arms::of(&details.figures, &details.agents);
+        let Arms { arms, deltas, .. } = Arms::of(&details.figures, &details.agents);
         let over_budget: Vec<_> =
             details.over_budget.iter().map(|(trial, reason)| json!({"trial": trial, "because": reason})).collect();
         terminal.json(&json!({
             "schema": "trialrun.status/1", "run": run, "alive": alive, "live": live, "trials": trials, "arms": arms,
-            "deltas": deltas, "over_budget": over_budget, "hooks": details.hooks,
+            "deltas": deltas, "decisions": details.decisions, "over_budget": over_budget, "hooks": details.hooks,
             "side_effects": report::merged_side_effects(&details.side_effects),
         }));
     } else {
@@ -61,6 +61,7 @@ pub fn details(store: &dyn Store, run: &RunRow) -> Result<Details, StoreError> {
     let mut details = Details { agents: store.info(&run.id)?.agents, ..Details::default() };
     store.replay(&run.id, &mut |envelope| match &envelope.event {
         Event::TrialFinished(record) => details.add(record),
+        Event::Decided(decision) => details.decisions.push(model::DecisionRecord::clone(decision)),
         Event::HookFinished(hook) => details.hooks.push(hook.clone()),
         _ => {}
     })?;

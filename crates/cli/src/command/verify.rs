@@ -64,7 +64,7 @@ pub fn run(global: &Global, args: &VerifyArgs, terminal: &Terminal) -> Result<Ex
                  {expected}\n"
             ),
             (Verification::Intact { hash, trials }, expected) => {
-                let unfinished = run.planned.saturating_sub(*trials);
+                let unfinished = run.needed().saturating_sub(*trials);
                 let unfinished = match unfinished {
                     0 => String::new(),
                     _ => format!(", {unfinished} of {} not finished", run.planned),

@@ -69,7 +69,7 @@ fn planned(
 ) -> Result<PlannedProbes, CliError> {
     let mut args = RunArgs::default();
     args.arms.agent.push(agent.to_owned());
-    args.arms.trials = Some(1);
+    args.arms.trials = Some(model::Trials::Fixed(1));
     args.arms.no_baseline = true;
     args.schedule.jobs = Some(PROBES.len());
     let mut resolved = Resolved::of(&args, context)?;

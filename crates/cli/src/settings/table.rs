@@ -4,10 +4,13 @@ use report::telemetry::TRACEPARENT;
 use serde_json::{Value, json};
 use suite::Project;
 
+use super::applies::Applies;
 use super::{Resolution, calibration, configured};
 use crate::layer::Layer;
 use crate::project::{STATE, shown};
-use crate::run_args::{RunArgs, Timeout, parse_duration, parse_jobs, parse_judges, parse_positive, parse_share};
+use crate::run_args::{
+    RunArgs, Timeout, parse_duration, parse_jobs, parse_judges, parse_positive, parse_precision, parse_share,
+};
 
 /// A setting of a run.
 pub struct Setting {
@@ -36,29 +39,6 @@ pub struct Setting {
 }
 
 type Put = fn(&mut RunArgs, &str) -> Result<(), String>;
-
-/// Relation of a setting to a value that a case sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Applies {
-    /// Applies to the run. Cases cannot set it.
-    ToRun,
-    /// Overrides the case if it comes from the command line or a variable. In the configuration, it is a default for
-    /// cases.
-    OverCase,
-    /// Is a default for cases, wherever it is set.
-    UnderCase,
-}
-
-impl Applies {
-    /// Returns the description for the reference page.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::ToRun => "run",
-            Self::OverCase => "overrides cases",
-            Self::UnderCase => "default for cases",
-        }
-    }
-}
 
 impl Setting {
     const fn new(name: &'static str, help: &'static str, value: fn(&Resolution<'_>) -> Value) -> Self {
@@ -117,7 +97,7 @@ impl Setting {
 }
 
 /// All settings, in the order in which `config` shows them.
-pub static SETTINGS: [Setting; 58] = [
+pub static SETTINGS: [Setting; 60] = [
     Setting::new("agent", "Agent to run the cases with; can be repeated, one arm per agent", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
@@ -187,12 +167,30 @@ pub static SETTINGS: [Setting; 58] = [
         json!(used.run.cassettes.honours_delays)
     })
     .flag("--cassette-delays", |args| args.cassettes.cassette_delays),
-    Setting::new("trials", "Number of times to run each case", |used| json!(used.run.trials(None)))
-        .flag("--trials", |args| args.arms.trials.is_some())
-        .variables(&["TRIALRUN_TRIALS"], |args, text| put(&mut args.arms.trials, whole_number(text, 1)))
+    Setting::new(
+        "trials",
+        "Number of times to run each case; `auto` or `auto:MAX` runs it until the answer is known",
+        |used| json!(used.run.trials(None)),
+    )
+    .flag("--trials", |args| args.arms.trials.is_some())
+        .variables(&["TRIALRUN_TRIALS"], |args, text| put(&mut args.arms.trials, text.parse()))
         .key("defaults.trials", |used| project(&used.project().defaults.trials))
         .default("1")
         .applies(Applies::OverCase),
+    Setting::new("pass_rate", "Pass rate that cases require with `--trials auto`", |used| {
+        json!(used.run.defaults.pass_rate.unwrap_or(model::PassRate::DEFAULT))
+    })
+    .key("defaults.pass_rate", |used| project(&used.project().defaults.pass_rate))
+    .default("0.9")
+    .applies(Applies::UnderCase),
+    Setting::new(
+        "precision",
+        "With `--trials auto`, run until pass rates and differences are known this precisely: 0.05 is ± 5 points",
+        |used| json!(used.run.precision()),
+    )
+    .flag("--precision", |args| args.arms.precision.is_some())
+    .variables(&["TRIALRUN_PRECISION"], |args, text| put(&mut args.arms.precision, parse_precision(text)))
+    .key("defaults.precision", |used| project(&used.project().defaults.precision)),
     Setting::new("baseline", "Also run each case without its skill, and compare", |used| json!(used.run.arms.baseline))
         .flag("--baseline", |args| args.arms.baseline || args.arms.no_baseline)
         .default("for evals.json")

@@ -177,8 +177,10 @@ declare module "trialrun" {
     reruns?: number;
     /** Another name for `reruns`. */
     retries?: number;
-    /** Number of trials. */
-    trials?: number;
+    /** Number of trials. `auto` runs the scenario until its pass rate is known, at most MAX times with `auto:MAX`. */
+    trials?: number | "auto" | `auto:${number}`;
+    /** Pass rate that the scenario requires with `trials: "auto"`. */
+    pass_rate?: number | { at_least: number; tolerance?: number };
     /** Skips the scenario. A string is the reason. */
     skip?: boolean | string;
     /**
@@ -444,7 +446,9 @@ declare module "trialrun/config" {
       permissionMode?: "default" | "acceptEdits" | "plan" | "bypassPermissions";
       timeout?: number | string;
       maxTurns?: number;
-      trials?: number;
+      trials?: number | "auto" | `auto:${number}`;
+      passRate?: number | { at_least: number; tolerance?: number };
+      precision?: number;
       tokenBudget?: number;
       jobs?: number;
       parallelism?: number;

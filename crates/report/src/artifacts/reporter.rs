@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use model::{Envelope, Event, HookKind, HookRecord, RunInfo, Step, TrialId, TrialRecord, Usage};
+use model::{DecisionRecord, Envelope, Event, HookKind, HookRecord, RunInfo, Step, TrialId, TrialRecord, Usage};
 use serde_json::{Value, json};
 
 use super::run::{self, Results, TrialResult};
@@ -177,6 +177,7 @@ impl Artifacts {
     fn trial_finished(&mut self, record: &TrialRecord, attempt: u32, at: Timestamp) -> io::Result<()> {
         self.agent_finished(&record.id, at)?;
         let running = self.running.remove(&*record.id);
+        self.results.is_sequential |= record.auto_trials.is_some();
         self.results.trials.push(TrialResult::from_record(record));
         let identity = running.as_ref().map_or_else(|| progress::identity_of(record), |it| it.identity.clone());
         if let Some(over) = progress::budget_exceeded(record) {
@@ -231,6 +232,10 @@ impl Reporter for Artifacts {
                 let total = self.tree.info.get().map(|info| info.trials.len());
                 let result = self.say("suite_finished", at, &[&json!({ "total_runs": total }), &self.results.tally()]);
                 self.write_run(true).and(result)
+            }
+            Event::Decided(decision) => {
+                self.results.decisions.push(DecisionRecord::clone(decision));
+                self.say("decided", at, &[&json!(decision)])
             }
             Event::TrialRetried { .. } | Event::Idle { .. } => Ok(()),
         }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use model::statistics::{ArmStatistics, Delta, Observation};
 use model::{
-    Estimate, Forge, ForgeKind, HookKind, HookRecord, Outcome, RunInfo, SideEffects, Status, Tokens, TrialRecord,
-    WITH_SKILL, WITHOUT_SKILL,
+    DecisionRecord, Estimate, Forge, ForgeKind, HookKind, HookRecord, Outcome, RunInfo, SideEffects, Status, Tokens,
+    TrialRecord, WITH_SKILL, WITHOUT_SKILL,
 };
 use serde_json::{Map, Value, json};
 
@@ -76,6 +76,10 @@ impl TrialResult {
 pub(super) struct Results {
     pub(super) trials: Vec<TrialResult>,
     pub(super) hooks: Vec<HookRecord>,
+    /// Decisions that determined how many trials ran.
+    pub(super) decisions: Vec<DecisionRecord>,
+    /// True if the results decided how many trials ran. There are no intervals and p-values then.
+    pub(super) is_sequential: bool,
     pub(super) duration_ms: Option<u64>,
     pub(super) signal: Option<String>,
 }
@@ -140,14 +144,16 @@ impl Results {
     /// Returns `benchmark.json`.
     pub(super) fn benchmark(&self) -> Value {
         let all = self.configurations();
-        let summary: Map<String, Value> =
-            all.iter().map(|(name, trials)| (name.clone(), figures(&statistics(trials)))).collect();
+        let summary: Map<String, Value> = all
+            .iter()
+            .map(|(name, trials)| (name.clone(), figures(&statistics(trials), !self.is_sequential)))
+            .collect();
         let mut deltas = Map::new();
         for (name, with) in &all {
             let Some(agent) = name.strip_suffix(WITH_SKILL).and_then(|front| front.strip_suffix('_')) else { continue };
             let Some(without) = all.get(&format!("{agent}_{WITHOUT_SKILL}")) else { continue };
             let delta = Delta::between(&observations(with), &observations(without));
-            deltas.insert(agent.to_owned(), delta_figures(&delta));
+            deltas.insert(agent.to_owned(), delta_figures(&delta, !self.is_sequential));
         }
         let only = if deltas.len() == 1 { deltas.values().next().cloned() } else { None };
         json!({ "run_summary": summary, "deltas": deltas, "delta": only })
@@ -193,6 +199,7 @@ impl Results {
             "runs_completed": of(&[Outcome::Passed, Outcome::Failed, Outcome::Undecided]).count(),
             "runs_failed_grading": failed.len(),
             "failed_runs": failed,
+            "decisions": self.decisions,
             "errors": errors,
             "skipped_runs": skipped,
             "tokens": self.tokens(),
@@ -361,9 +368,9 @@ fn statistics(trials: &[&TrialResult]) -> ArmStatistics {
     ArmStatistics::of(&observations(trials))
 }
 
-fn figures(arm: &ArmStatistics) -> Value {
+fn figures(arm: &ArmStatistics, is_fixed: bool) -> Value {
     let estimate = |estimate: Option<Estimate>| {
-        estimate.map(|it| json!({ "mean": it.mean, "stddev": it.stddev, "ci95": it.ci95 }))
+        estimate.map(|it| json!({ "mean": it.mean, "stddev": it.stddev, "ci95": it.ci95.filter(|_| is_fixed) }))
     };
     let (pass_at_k, pass_hat_k) = arm.at_k().unzip();
     json!({
@@ -381,14 +388,15 @@ fn figures(arm: &ArmStatistics) -> Value {
     })
 }
 
-fn delta_figures(delta: &Delta) -> Value {
+fn delta_figures(delta: &Delta, is_fixed: bool) -> Value {
+    let tested = delta.pass_rate.filter(|_| is_fixed);
     json!({
         "pass_rate": delta.pass_rate.map(|difference| difference.mean),
         "time_seconds": delta.duration_s.map(|difference| difference.mean),
         "tokens": delta.tokens.map(|difference| difference.mean),
         "cost_usd": delta.cost_usd.map(|difference| difference.mean),
-        "pass_rate_ci95": delta.pass_rate.and_then(|difference| difference.ci95),
-        "pass_rate_p_value": delta.pass_rate.map(|difference| difference.p_value),
+        "pass_rate_ci95": tested.and_then(|difference| difference.ci95),
+        "pass_rate_p_value": tested.map(|difference| difference.p_value),
         "cases_paired": delta.cases_paired,
         "cases_unpaired": delta.cases_unpaired,
     })

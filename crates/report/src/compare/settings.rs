@@ -124,6 +124,7 @@ mod tests {
             agents: agents.to_vec(),
             skills: Vec::new(),
             trials: Vec::new(),
+            decisions: 0,
             jobs: 1,
             invocation: None,
             shard: None,

@@ -6,6 +6,7 @@ use model::{Finding, Outcome, RunInfo, Status, TrialRecord};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::decisions;
 use crate::finished::FinishedTrial;
 use crate::json::{arm, delta};
 use crate::names::is_skill;
@@ -67,7 +68,8 @@ impl<'a> Index<'a> {
         trials: Vec<&'a Row>,
     ) -> Self {
         let arms = totals.arms();
-        let mut verdicts: Vec<String> = arms.verdicts().collect();
+        let about_cases = arms.decisions.iter().filter(|decision| decision.versus.is_none()).map(decisions::sentence);
+        let mut verdicts: Vec<String> = arms.verdicts().chain(about_cases).collect();
         if verdicts.is_empty() {
             let is_alone = arms.arms.len() == 1;
             let named = |name: &str, text: String| if is_alone { text } else { format!("{name}: {text}") };
@@ -95,7 +97,7 @@ impl<'a> Index<'a> {
             }),
             verdicts,
             arms: arms.arms.iter().map(arm).collect(),
-            deltas: arms.deltas.iter().map(|one| without_cases(delta(one))).collect(),
+            deltas: arms.deltas.iter().map(|one| without_cases(delta(one, !arms.is_sequential))).collect(),
             trials,
             live: None,
         }

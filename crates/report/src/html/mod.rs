@@ -67,6 +67,11 @@ impl Reporter for Html {
         match &envelope.event {
             Event::RunStarted(info) => self.run = Some((info.clone(), RunTotals::new(info, true))),
             Event::RunFinished { signal, .. } => self.signal.clone_from(signal),
+            Event::Decided(decision) => {
+                if let Some((_, totals)) = &mut self.run {
+                    totals.decide(decision);
+                }
+            }
             Event::TrialFinished(record) => self.finished(record)?,
             _ => {
                 if let Some(trial) = &envelope.trial {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use model::{Envelope, Event, LiveTrial, RunInfo, RunRow, TrialId, TrialRecord};
+use model::{DecisionRecord, Envelope, Event, LiveTrial, RunInfo, RunRow, TrialId, TrialRecord};
 use serde_json::{Value, json};
 
 use super::index::{Index, Row};
@@ -46,6 +46,13 @@ impl ServedRun {
         let place = self.totals.add(record);
         let at = self.trials.partition_point(|(other, _)| *other <= place);
         self.trials.insert(at, (place, Row::new(record, &self.folder)));
+    }
+
+    /// Adds a decision that determined how many trials ran.
+    pub fn decide(&mut self, decision: &DecisionRecord) {
+        if !self.totals.has(decision) {
+            self.totals.decide(decision);
+        }
     }
 
     /// Returns the index of the run as JSON.

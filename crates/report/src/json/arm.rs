@@ -58,9 +58,11 @@ fn trigger(trigger: &Triggering) -> Value {
     })
 }
 
-pub(crate) fn delta(arms: &ArmDelta) -> Value {
+/// Returns the differences of the arms. Without a test, because the results decided how many trials ran, there are no
+/// p-values.
+pub(crate) fn delta(arms: &ArmDelta, is_tested: bool) -> Value {
     let delta = &arms.delta;
-    let p_value = |difference: Option<Difference>| difference.map(|difference| difference.p_value);
+    let p_value = |difference: Option<Difference>| difference.filter(|_| is_tested).map(|it| it.p_value);
     json!({
         "agent": arms.agent,
         "model": arms.model,
@@ -72,7 +74,7 @@ pub(crate) fn delta(arms: &ArmDelta) -> Value {
         "ci95": interval(delta.pass_rate),
         "p_value": p_value(delta.pass_rate),
         "cases": delta.pass_rate.map_or(0, |difference| difference.cases),
-        "least_p_value": delta.pass_rate.map(|difference| least_p_value(difference.cases)),
+        "least_p_value": delta.pass_rate.filter(|_| is_tested).map(|difference| least_p_value(difference.cases)),
         "full_pass_rate": mean(delta.full_pass_rate),
         "full_pass_rate_ci95": interval(delta.full_pass_rate),
         "full_pass_rate_p_value": p_value(delta.full_pass_rate),
@@ -86,12 +88,12 @@ pub(crate) fn delta(arms: &ArmDelta) -> Value {
         "tokens_ci95": interval(delta.tokens),
         "cost_usd": mean(delta.cost_usd),
         "cost_usd_ci95": interval(delta.cost_usd),
-        "by_suite": arms.suites.iter().map(suite).collect::<Value>(),
+        "by_suite": arms.suites.iter().map(|of| suite(of, is_tested)).collect::<Value>(),
         "by_case": arms.cases.iter().map(case).collect::<Value>(),
     })
 }
 
-fn suite(suite: &SuiteDelta) -> Value {
+fn suite(suite: &SuiteDelta, is_tested: bool) -> Value {
     let delta = &suite.delta;
     json!({
         "suite": suite.suite,
@@ -101,8 +103,8 @@ fn suite(suite: &SuiteDelta) -> Value {
         "cases_unpaired": delta.cases_unpaired,
         "pass_rate": mean(delta.pass_rate),
         "ci95": interval(delta.pass_rate),
-        "p_value": delta.pass_rate.map(|difference| difference.p_value),
-        "least_p_value": delta.pass_rate.map(|difference| least_p_value(difference.cases)),
+        "p_value": delta.pass_rate.filter(|_| is_tested).map(|difference| difference.p_value),
+        "least_p_value": delta.pass_rate.filter(|_| is_tested).map(|difference| least_p_value(difference.cases)),
         "full_pass_rate": mean(delta.full_pass_rate),
         "decided_pass_rate": mean(delta.decided_pass_rate),
         "duration_s": mean(delta.duration_s),

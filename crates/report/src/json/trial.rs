@@ -50,6 +50,7 @@ impl Serialize for Trial<'_> {
         fields.serialize_entry("model", &record.model)?;
         fields.serialize_entry("variant", &record.variant)?;
         fields.serialize_entry("repetition", &record.repetition)?;
+        fields.serialize_entry("auto_trials", &record.auto_trials)?;
         fields.serialize_entry("outcome", &record.outcome)?;
         fields.serialize_entry("undecided", &record.undecided())?;
         fields.serialize_entry("decided_pass", &record.decided_pass())?;

@@ -76,6 +76,7 @@ impl Reporter for Markdown {
         match &envelope.event {
             Event::TrialFinished(record) => run.trial(record, self.evidence, !self.failures_only),
             Event::HookFinished(hook) if envelope.trial.is_none() && !hook.succeeded() => run.hooks.push(hook.clone()),
+            Event::Decided(decision) => run.totals.decide(decision),
             Event::RunFinished { duration_ms, signal, .. } => run.over = Some((*duration_ms, signal.clone())),
             _ => {}
         }
@@ -126,6 +127,7 @@ impl Run {
         let summary = self.totals.summary();
         let arms = self.totals.arms();
         let mut page = self.head(&summary);
+        page.push_str(&tables::decisions(&self.totals.decisions()));
         page.push_str(&figures(&arms));
         let room = |page: &str| BYTES.saturating_sub(page.len());
         page.push_str(&self.failures(room(&page)));
@@ -264,14 +266,14 @@ fn figures(arms: &Arms) -> String {
     let verdicts: String = arms.verdicts().map(|verdict| format!("\n**{}**\n", text(&verdict, 1000))).collect();
     let mut page = format!("{verdicts}\n{}", tables::arms(&arms.arms));
     if !arms.deltas.is_empty() {
-        page.push_str(&format!("\n{}", tables::deltas(&arms.deltas)));
+        page.push_str(&format!("\n{}", tables::deltas(arms)));
     }
     let notes: Vec<String> = warnings(arms).into_iter().chain(omission_note(arms)).collect();
     for note in notes {
         page.push_str(&format!("\n> {}\n", text(&note, 1000)));
     }
     if arms.has_suites() {
-        page.push_str(&format!("\n### Suites\n\n{}", tables::suites(&arms.deltas)));
+        page.push_str(&format!("\n### Suites\n\n{}", tables::suites(arms)));
     }
     if arms.triggering().next().is_some() {
         page.push_str(&format!("\n### Triggering\n\n{}", tables::triggering(arms)));

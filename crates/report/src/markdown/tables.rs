@@ -1,10 +1,11 @@
 //! Tables of the Markdown page.
 
 use model::statistics::{Delta, Difference};
-use model::{ArmDelta, ArmSummary, CaseEffect, Estimate};
+use model::{ArmDelta, ArmSummary, CaseEffect, DecisionRecord, Estimate};
 
-use super::escape::code;
+use super::escape::{code, text};
 use crate::arms::{Arms, without_variant};
+use crate::decisions::{answer, decided_after, has_arms, name};
 use crate::format::{counted, money, number, p_value, percent, rounded, seconds, signed};
 use crate::terminal::arms::{shown_figures, ties};
 
@@ -77,16 +78,16 @@ fn unknown() -> String {
 }
 
 /// Returns the effect of the skill on each agent, one line each.
-pub(super) fn deltas(deltas: &[ArmDelta]) -> String {
+pub(super) fn deltas(arms: &Arms) -> String {
     let mut list = String::from("**Delta (with\\_skill − without\\_skill):**\n\n");
-    for delta in deltas {
+    for delta in &arms.deltas {
         let name = code(without_variant(&delta.with), NAME);
-        list.push_str(&format!("- {name}: {}\n", difference(&delta.delta)));
+        list.push_str(&format!("- {name}: {}\n", difference(&delta.delta, !arms.is_sequential)));
     }
     list
 }
 
-fn difference(delta: &Delta) -> String {
+fn difference(delta: &Delta, is_tested: bool) -> String {
     let of = |apart: Option<Difference>, shown_figures: &dyn Fn(f64) -> String| {
         apart.map_or_else(unknown, |apart| shown_figures(apart.mean))
     };
@@ -94,7 +95,7 @@ fn difference(delta: &Delta) -> String {
     let rate = delta.pass_rate.map_or_else(unknown, |apart| {
         let mut sure = Vec::new();
         sure.extend(apart.ci95.map(|[low, high]| format!("95%: {} to {}", points(low), points(high))));
-        sure.push(format!("p = {}", p_value(apart.p_value)).replace("= <", "< "));
+        sure.extend(is_tested.then(|| format!("p = {}", p_value(apart.p_value)).replace("= <", "< ")));
         sure.push(counted(apart.cases, "case"));
         format!("{} points ({})", points(apart.mean), sure.join(", "))
     });
@@ -113,12 +114,12 @@ fn tidy(number: f64) -> f64 {
 }
 
 /// Returns the effect of each skill, if the run tests several.
-pub(super) fn suites(deltas: &[ArmDelta]) -> String {
+pub(super) fn suites(arms: &Arms) -> String {
     let mut table = String::from(
         "| Suite | Configuration | Checks met with | Checks met without | Difference | p | Recall |\n| --- | --- | --- | --- | --- | --- | --- |\n",
     );
     let (mut rows, mut left) = (0, 0);
-    for delta in deltas {
+    for delta in &arms.deltas {
         for suite in &delta.suites {
             if rows == ROWS {
                 left += 1;
@@ -134,7 +135,7 @@ pub(super) fn suites(deltas: &[ArmDelta]) -> String {
                 rate(suite.with),
                 rate(suite.without),
                 apart.map_or_else(unknown, |apart| format!("{:+.1} points", tidy(apart.mean * 100.0))),
-                apart.map_or_else(unknown, |apart| p_value(apart.p_value)),
+                apart.filter(|_| !arms.is_sequential).map_or_else(unknown, |apart| p_value(apart.p_value)),
                 rate(recall.map(|recall| recall.mean)),
             ];
             table.push_str(&format!("| {} |\n", cells.join(" | ")));
@@ -142,6 +143,33 @@ pub(super) fn suites(deltas: &[ArmDelta]) -> String {
     }
     if left > 0 {
         table.push_str(&format!("\nand {left} more\n"));
+    }
+    table
+}
+
+/// Returns the decisions about cases, with the numbers of trials they took; empty if there are none.
+pub(super) fn decisions(decisions: &[DecisionRecord]) -> String {
+    let shown: Vec<&DecisionRecord> = decisions.iter().filter(|decision| decision.versus.is_none()).collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let has_arms = has_arms(decisions);
+    let mut table = String::from(
+        "\n### Pass rates\n\n| Case | Result | Trials | Passed | 95% confidence sequence |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for decision in shown.iter().take(ROWS) {
+        let [low, high] = decision.confidence_sequence;
+        let cells = [
+            code(&name(decision, has_arms), NAME),
+            answer(decision).to_owned(),
+            text(&decided_after(decision), 300),
+            format!("{} of {}", decision.passed, decision.passed + decision.failed + decision.undecided),
+            format!("{} to {}", percent(low), percent(high)),
+        ];
+        table.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    if shown.len() > ROWS {
+        table.push_str(&format!("\nand {}\n", counted(shown.len() - ROWS, "more case")));
     }
     table
 }

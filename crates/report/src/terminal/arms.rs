@@ -30,6 +30,10 @@ pub(crate) fn draw(arms: &Arms, paint: &Paint) -> String {
 /// empty line, unless there are no arms.
 pub(crate) fn tables(arms: &Arms, paint: &Paint) -> String {
     let mut text = String::new();
+    if arms.deltas.is_empty() {
+        let verdicts: String = arms.verdicts().map(|verdict| folded(&verdict, paint, Paint::bold)).collect();
+        text.push_str(&if verdicts.is_empty() { verdicts } else { format!("\n{verdicts}") });
+    }
     let alone: Vec<&ArmSummary> = arms.arms.iter().filter(|arm| !is_paired(arm, &arms.deltas)).collect();
     if !arms.deltas.is_empty() {
         let verdicts: String = arms.verdicts().map(|verdict| folded(&verdict, paint, Paint::bold)).collect();
@@ -42,7 +46,7 @@ pub(crate) fn tables(arms: &Arms, paint: &Paint) -> String {
         text.push_str(&format!("\n{}", triggering(arms, paint)));
     }
     if arms.has_suites() {
-        text.push_str(&format!("\n{}", suites(&arms.deltas, paint)));
+        text.push_str(&format!("\n{}", suites(arms, paint)));
     }
     text
 }
@@ -85,7 +89,7 @@ fn compared(arms: &Arms, paint: &Paint) -> String {
                 grid.row(figures(name, arm, most));
             }
         }
-        grid.row(difference(&delta.delta, delta_is_open(arms, delta)));
+        grid.row(difference(&delta.delta, delta_is_open(arms, delta), !arms.is_sequential));
     }
     grid.draw(paint)
 }
@@ -155,7 +159,7 @@ fn figures(name: &str, arm: &ArmSummary, most: u64) -> [Cell; 11] {
     ]
 }
 
-fn difference(delta: &Delta, is_open: bool) -> [Cell; 11] {
+fn difference(delta: &Delta, is_open: bool, is_tested: bool) -> [Cell; 11] {
     let of = |difference: Option<Difference>, shown_figures: &dyn Fn(f64) -> String| match difference {
         Some(difference) => Cell::from(shown_figures(difference.mean)),
         None => unknown(),
@@ -165,7 +169,7 @@ fn difference(delta: &Delta, is_open: bool) -> [Cell; 11] {
         "  difference".into(),
         points(checks),
         checks.and_then(|apart| apart.ci95).map_or_else(Cell::default, |ends| gains(ends).into()),
-        checks.map_or_else(Cell::default, |apart| p_value(apart.p_value).into()),
+        checks.filter(|_| is_tested).map_or_else(Cell::default, |apart| p_value(apart.p_value).into()),
         points(delta.full_pass_rate),
         if is_open { points(delta.decided_pass_rate) } else { Cell::default() },
         Cell::default(),
@@ -223,7 +227,7 @@ fn flat(arms: &[&ArmSummary], paint: &Paint) -> String {
             paint.folded(&arm.arm, NAME).into(),
             passed(arm),
             rate.map_or_else(unknown, |rate| percent(rate.mean).into()),
-            rate.and_then(|rate| rate.ci95).map_or_else(unknown, |ends| range(ends).into()),
+            rate.and_then(|rate| rate.ci95).map_or_else(Cell::default, |ends| range(ends).into()),
             as_decided(arm),
             at,
             hat,
@@ -255,7 +259,8 @@ fn triggering(arms: &Arms, paint: &Paint) -> String {
 }
 
 /// Returns the effect of each skill, if the run tests several.
-fn suites(deltas: &[ArmDelta], paint: &Paint) -> String {
+fn suites(arms: &Arms, paint: &Paint) -> String {
+    let deltas = &arms.deltas;
     let has_agents = deltas.len() > 1;
     let cut = |text: &str| paint.folded(text, 22);
     let mut grid = Grid::new(&[
@@ -282,7 +287,7 @@ fn suites(deltas: &[ArmDelta], paint: &Paint) -> String {
             rate(suite.with),
             rate(suite.without),
             points(apart),
-            apart.map_or_else(Cell::default, |apart| p_value(apart.p_value).into()),
+            apart.filter(|_| !arms.is_sequential).map_or_else(Cell::default, |apart| p_value(apart.p_value).into()),
             rate(recall.map(|recall| recall.mean)),
         ]);
     }
@@ -382,7 +387,8 @@ pub(crate) fn warnings(arms: &Arms) -> Vec<String> {
         let trials = counted(usize::try_from(trigger.wanted()).unwrap_or(usize::MAX), "trial");
         warnings.push(format!("{name} never used the skill in {trials} that expected it."));
     }
-    warnings.extend(too_few(arms.deltas.iter().filter_map(|delta| delta.delta.pass_rate)));
+    let tested = arms.deltas.iter().filter(|_| !arms.is_sequential);
+    warnings.extend(too_few(tested.filter_map(|delta| delta.delta.pass_rate)));
     warnings
 }
 

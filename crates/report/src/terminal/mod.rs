@@ -203,7 +203,11 @@ impl Terminal {
 fn header(info: &RunInfo, paint: &Paint) -> String {
     let first = paint.join(&[
         format!("{} {}", paint.bold("trialrun"), info.trialrun_version),
-        counted(info.trials.len(), "trial"),
+        if info.decisions > 0 {
+            format!("at most {}", counted(info.trials.len(), "trial"))
+        } else {
+            counted(info.trials.len(), "trial")
+        },
         counted(info.jobs, "job"),
     ]);
     let label = info.label.as_ref().map(|label| paint.folded(label, 40));

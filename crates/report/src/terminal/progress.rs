@@ -20,6 +20,8 @@ pub(super) struct Progress {
     paint: Paint,
     names: Names,
     planned: usize,
+    /// True if the results decide how many of the planned trials run.
+    is_sequential: bool,
     jobs: usize,
     finished: usize,
     /// Results and usage of the finished trials, including all their attempts.
@@ -45,6 +47,7 @@ impl Progress {
             paint,
             names,
             planned: info.trials.len(),
+            is_sequential: info.decisions > 0,
             jobs: info.jobs,
             finished: 0,
             summary: Summary::default(),
@@ -55,6 +58,9 @@ impl Progress {
     }
 
     pub(super) fn event(&mut self, envelope: &Envelope) {
+        if let Event::Decided(decision) = &envelope.event {
+            self.planned = self.planned.saturating_sub(usize::try_from(decision.spared).unwrap_or(usize::MAX));
+        }
         let Some(trial) = &envelope.trial else { return };
         match &envelope.event {
             Event::TrialStarted { id, .. } => {
@@ -113,7 +119,10 @@ impl Progress {
 
     /// Formats the progress: `12/40 trials · 9 passed · 3 failed · 2 running · $1.2000 · about 4m left`.
     pub(super) fn describe(&self, now: Timestamp) -> String {
-        let mut parts = vec![format!("{}/{} trials", self.finished, self.planned)];
+        let mut parts = vec![match self.is_sequential {
+            true => format!("{} of at most {} trials", self.finished, self.planned),
+            false => format!("{}/{} trials", self.finished, self.planned),
+        }];
         let counts = Outcome::ALL.map(|outcome| (outcome, self.summary.count(outcome)));
         for (outcome, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
             parts.push(self.paint.as_outcome(outcome, &format!("{count} {}", outcome.name())));
@@ -144,8 +153,11 @@ impl Progress {
     }
 
     /// Returns the estimated time until all trials are done, in whole seconds or minutes, from the average duration of
-    /// a trial; `None` while that is unknown, or if less than a second remains.
+    /// a trial; `None` while that is unknown, if less than a second remains, or if the results decide how many run.
     fn remaining_ms(&self, now: Timestamp) -> Option<u64> {
+        if self.is_sequential {
+            return None;
+        }
         let (count, sum) = self.timed;
         let mean = sum.checked_div(count)?;
         let running = self.running.values().map(|trial| mean.saturating_sub(between(trial.since, now)));

@@ -1,10 +1,12 @@
 //! The last block of the output: the summary of the run.
 
 use model::{
-    Envelope, Estimate, Event, HookRecord, Outcome, Passes, RunInfo, SampledTrials, Summary, Tokens, TrialRecord,
+    DecisionRecord, Envelope, Estimate, Event, HookRecord, Outcome, Passes, RunInfo, SampledTrials, Summary, Tokens,
+    TrialRecord,
 };
 
 use super::{Paint, arms, result};
+use crate::decisions;
 use crate::format::{between, cached, counted, elapsed, model_usage, money, number, percent, range};
 use crate::names::Names;
 use crate::totals::{self, RunTotals};
@@ -49,6 +51,7 @@ impl RunSummary {
         match &envelope.event {
             Event::TrialFinished(record) => self.trial(record),
             Event::HookFinished(hook) if envelope.trial.is_none() && !hook.succeeded() => self.hooks.push(hook.clone()),
+            Event::Decided(decision) => self.totals.decide(decision),
             Event::RunFinished { duration_ms, signal, .. } => {
                 self.duration_ms = Some(*duration_ms);
                 self.signal.clone_from(signal);
@@ -115,6 +118,8 @@ impl RunSummary {
             let how = format!("{} `{}`: {}", hook.hook.name(), hook.command, hook.describe());
             row("hook", paint.yellow(&paint.folded(&how, 160)));
         }
+        let decisions = self.totals.decisions();
+        text.push_str(&decided(&decisions, &paint));
         text.push_str(&arms::draw(&self.totals.arms(), &paint));
         text.push_str(&self.verdict());
         text
@@ -155,7 +160,7 @@ impl RunSummary {
         let mut text = format!("\n{word}  {}\n", verdict.reason);
         // Failures come first, because they are what the reader is looking for.
         let (failed, others): (Vec<_>, Vec<_>) =
-            self.unsuccessful.iter().partition(|(_, outcome, _)| *outcome == Outcome::Failed);
+            self.unsuccessful.iter().partition(|(_, outcome, ..)| *outcome == Outcome::Failed);
         for (.., name) in failed.into_iter().chain(others).take(HINTS) {
             text.push_str(&format!("  {}\n", paint.dim(&format!("trialrun show {}", quoted(name)))));
         }
@@ -168,6 +173,20 @@ impl RunSummary {
         }
         text
     }
+}
+
+/// Returns the decisions about cases, with notes.
+fn decided(decisions: &[DecisionRecord], paint: &Paint) -> String {
+    let table = decisions::table(decisions, paint);
+    if table.is_empty() {
+        return table;
+    }
+    let notes: String = decisions::reasons(decisions)
+        .iter()
+        .map(|reason| arms::folded(reason, paint, Paint::yellow))
+        .chain([arms::folded(decisions::NOTE, paint, Paint::dim)])
+        .collect();
+    format!("{table}\n{notes}")
 }
 
 /// Formats ` (9 of them passed except for undecided assertions)`: the undecided trials in which all decided findings

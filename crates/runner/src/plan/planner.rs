@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use agent::CaseContext;
 use grade::{Context, Scripts};
-use model::{Case, Diagnostic, Excerpt, Severity, Suite, TrialId};
+use model::{AutoTrials, Case, Diagnostic, Excerpt, MOST_TRIALS, Severity, Suite, TrialId, Trials};
 
 use super::compilation::{self, Compilation, SelectedCase};
 use super::recorded_settings::recorded_settings;
@@ -14,9 +14,6 @@ use super::request::PlanRequest;
 use super::trial::{PlannedTrial, arm_name, directory_of, shown_argument};
 use super::variant::{self, Variant};
 use crate::select::Selector;
-
-/// Maximum number of trials for one case. A larger number is a typing mistake; the plan alone would fill the memory.
-const MOST_TRIALS: u64 = 100_000;
 
 /// Plans one run.
 pub(super) struct Planner<'a> {
@@ -197,6 +194,7 @@ impl<'a> Planner<'a> {
                 agent,
                 argument: resolved.argument.map(Arc::from),
                 config: resolved.config,
+                auto: None,
                 model,
                 setup: Arc::new(setup),
                 recorded_settings: Arc::default(),
@@ -220,7 +218,14 @@ impl<'a> Planner<'a> {
             ));
             return;
         }
-        let repetitions = settings.trials(trial.case.trials);
+        let trials = settings.trials(trial.case.trials);
+        let repetitions = match trials {
+            // A case that is not run has one result.
+            Trials::Auto { .. } if trial.case.skip.is_some() || !trial.case.broken.is_empty() => 1,
+            _ => trials.most(),
+        };
+        trial.auto =
+            matches!(trials, Trials::Auto { .. }).then_some(AutoTrials { most: trials.most(), pass_rate: None });
         if repetitions > MOST_TRIALS {
             self.problems.push(
                 Diagnostic::error(format!("{repetitions} trials per case exceed the maximum of {MOST_TRIALS}"))

@@ -10,7 +10,7 @@ use grade::judge::{JudgementStore, default_judge};
 use mask::secret::Secrets;
 use model::{
     Budgets, CalibrationGate, Canaries, Case, CassetteMode, Excerpt, GatewayMode, JudgeCache, JudgeSample,
-    NetworkPolicy, OnBudget, PermissionMode, RemoteMode,
+    NetworkPolicy, OnBudget, PassRate, PermissionMode, RemoteMode, Trials,
 };
 
 use super::trial::SCRIPTED;
@@ -96,7 +96,9 @@ pub struct ArmSettings {
     /// Address of the model's API.
     pub base_url: Option<String>,
     /// Number of times to run each case.
-    pub trials: Option<u64>,
+    pub trials: Option<Trials>,
+    /// Precision with which pass rates and differences are to be known if the number of trials is not fixed.
+    pub precision: Option<f64>,
     /// True to run cases that have a skill without it too. If unset, only cases that check whether the skill helps.
     pub baseline: Option<bool>,
     /// Seed for the order in which arms are interleaved.
@@ -370,8 +372,13 @@ impl Settings {
     }
 
     /// Returns the number of times to run a case, which may set it itself.
-    pub fn trials(&self, of_case: Option<u64>) -> u64 {
-        self.arms.trials.or(of_case).or(self.defaults.trials).unwrap_or(1)
+    pub fn trials(&self, of_case: Option<Trials>) -> Trials {
+        self.arms.trials.or(of_case).or(self.defaults.trials).unwrap_or(Trials::Fixed(1))
+    }
+
+    /// Returns the precision with which pass rates and differences are to be known.
+    pub fn precision(&self) -> Option<f64> {
+        self.arms.precision.or(self.defaults.precision)
     }
 
     /// Returns the timeout for a case in milliseconds, and the setting from which it comes. `of_case` is the case's
@@ -410,7 +417,11 @@ pub struct Defaults {
     /// Limit on model turns.
     pub max_turns: Option<u64>,
     /// Number of repetitions.
-    pub trials: Option<u64>,
+    pub trials: Option<Trials>,
+    /// Pass rate that a case requires if the number of its trials is not fixed.
+    pub pass_rate: Option<PassRate>,
+    /// Precision with which pass rates and differences are to be known if the number of trials is not fixed.
+    pub precision: Option<f64>,
     /// Limit on tokens.
     pub token_budget: Option<f64>,
 }

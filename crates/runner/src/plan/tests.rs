@@ -380,7 +380,7 @@ fn a_suite_without_an_agent_is_skipped_for_an_agent_without_skills() {
 #[test]
 fn the_seed_determines_the_order_in_which_arms_are_interleaved() {
     let order = |seed| {
-        let settings = with_arms(ArmSettings { seed, trials: Some(2), ..ArmSettings::default() });
+        let settings = with_arms(ArmSettings { seed, trials: Some(model::Trials::Fixed(2)), ..ArmSettings::default() });
         let plan = planned_with(&settings, (0..12).map(|number| asking(&format!("c{number}"))).collect());
         plan.trials.iter().map(|trial| trial.id.to_string()).collect::<Vec<_>>()
     };

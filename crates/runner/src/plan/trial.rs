@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent::{Agent, Configured, Setup};
 use grade::Check;
 use mask::{Mask, Secrets};
-use model::{Arm, Case, Limits, SkillInfo, Suite, TrialId};
+use model::{Arm, AutoTrials, Case, Limits, SkillInfo, Suite, TrialId};
 use serde_json::{Map, Value};
 
 /// Prefix in the name of a model that answers from a file.
@@ -42,6 +42,8 @@ pub struct PlannedTrial {
     pub argument: Option<Arc<str>>,
     /// Configuration of the agent in the project.
     pub config: Option<Arc<Configured>>,
+    /// How the number of its repetitions is decided; `None` if it is fixed.
+    pub auto: Option<AutoTrials>,
     /// The model.
     pub model: ModelChoice,
     /// Setup of the agent.

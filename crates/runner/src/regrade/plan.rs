@@ -117,6 +117,7 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
     let cases_loaded = today.suites.iter().map(|suite| suite.cases.len()).sum();
     let plan = Plan {
         trials: Vec::new(),
+        decisions: Vec::new(),
         settings,
         judging,
         agents: Vec::new(),
@@ -188,6 +189,7 @@ impl Planner<'_> {
             agent: agent.unwrap_or(&agent::fake::Fake),
             argument: None,
             config: None,
+            auto: old.auto_trials,
             model: ModelChoice::Vendor(old.model.clone()),
             setup: Arc::new(Setup {
                 model: old.model.clone(),

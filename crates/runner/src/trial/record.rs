@@ -246,6 +246,7 @@ fn empty_record(planned: &PlannedTrial) -> TrialRecord {
         model: planned.arm.model.clone(),
         variant: planned.arm.variant.clone(),
         repetition: planned.id.repetition,
+        auto_trials: planned.auto,
         file: Some(Arc::clone(&planned.case.source.file)),
         // An excerpt without text refers to the whole file.
         line: (!planned.case.source.text.is_empty()).then_some(planned.case.source.line),

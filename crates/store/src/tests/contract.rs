@@ -404,6 +404,7 @@ impl RunBuilder {
             }],
             skills: vec![],
             trials: cases.iter().map(|case| id(case)).collect(),
+            decisions: 0,
             jobs: 2,
             invocation: None,
             shard: None,

@@ -14,6 +14,7 @@ use script::{Runtime, ScriptError, Tests, Value, Written};
 use super::scenario::{fixtures_of, quarantine, skip};
 use super::{NamedFormat, SuiteFile, directory, skip_others};
 use crate::library::Library;
+use crate::trials::{pass_rate, trials};
 
 /// The `code` format.
 pub const CODE: NamedFormat = NamedFormat {
@@ -141,7 +142,8 @@ fn options(
         // Other JavaScript test runners use milliseconds.
         case.timeout_ms = fields.duration_or_ms("timeout", &mut problems);
         case.reruns = reruns(&mut fields, &mut problems);
-        case.trials = fields.whole("trials", 1, &mut problems);
+        case.trials = fields.get("trials").and_then(|node| trials(node, &mut problems));
+        case.pass_rate = fields.get("pass_rate").and_then(|node| pass_rate(node, &mut problems));
         case.skip = skip(&mut fields, &mut problems);
         case.quarantine = fields.get("quarantine").and_then(|node| quarantine(node, &mut problems));
         if let Some(fixtures) = fields.get("fixtures") {

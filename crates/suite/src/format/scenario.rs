@@ -17,6 +17,7 @@ use crate::faults::faults;
 use crate::fixtures::Block;
 use crate::guarantees::{guarantees, network_policy};
 use crate::library::Library;
+use crate::trials::{pass_rate, trials};
 use crate::{document, model_name, path, shared_fixtures, skill};
 
 /// The `scenario` format.
@@ -116,7 +117,8 @@ pub(super) fn with_common_fields(
         quarantine: fields.get("quarantine").and_then(|node| quarantine(node, problems)),
         max_turns: fields.whole("max_turns", 1, problems),
         timeout_ms: fields.duration_ms("timeout", problems),
-        trials: fields.whole("trials", 1, problems),
+        trials: fields.get("trials").and_then(|node| trials(node, problems)),
+        pass_rate: fields.get("pass_rate").and_then(|node| pass_rate(node, problems)),
         runner: Arc::new(runner(fields, file.directory(), problems)),
         required_isolation,
         network,

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
-use model::{CassetteMode, Excerpt, GatewayMode, Node, NodeKind, PermissionMode};
+use model::{CassetteMode, Excerpt, GatewayMode, Node, NodeKind, PassRate, PermissionMode, Trials};
 
 use super::file::Dialect;
 use super::{Setting, setting, text, whole};
 use crate::model_name;
+use crate::trials::{pass_rate, precision, trials};
 
 /// Settings for cases that do not have their own.
 #[derive(Debug, Clone, Default)]
@@ -24,7 +25,11 @@ pub struct Defaults {
     /// Maximum number of model turns per trial.
     pub max_turns: Option<Setting<u64>>,
     /// Number of repetitions of each case.
-    pub trials: Option<Setting<u64>>,
+    pub trials: Option<Setting<Trials>>,
+    /// Pass rate that cases require if the number of their trials is decided automatically.
+    pub pass_rate: Option<Setting<PassRate>>,
+    /// Precision with which pass rates are to be known.
+    pub precision: Option<Setting<f64>>,
     /// Maximum number of tokens per trial.
     pub token_budget: Option<Setting<f64>>,
     /// Number of trials that run in parallel.
@@ -70,7 +75,12 @@ impl Defaults {
         let timeout = fields.duration_ms("timeout", problems);
         self.timeout_ms = setting(timeout, "timeout", fields);
         self.max_turns = whole(fields, "max_turns", 1, problems);
-        self.trials = whole(fields, "trials", 1, problems);
+        let trials = fields.get("trials").and_then(|node| trials(node, problems));
+        self.trials = setting(trials, "trials", fields);
+        let pass_rate = fields.get("pass_rate").and_then(|node| pass_rate(node, problems));
+        self.pass_rate = setting(pass_rate, "pass_rate", fields);
+        let precision = fields.get("precision").and_then(|node| precision(node, problems));
+        self.precision = setting(precision, "precision", fields);
         let token_budget = fields.positive("token_budget", problems);
         self.token_budget = setting(token_budget, "token_budget", fields);
         let (jobs, parallelism) = (whole(fields, "jobs", 1, problems), whole(fields, "parallelism", 1, problems));

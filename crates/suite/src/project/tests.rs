@@ -46,7 +46,7 @@ fn trialrun_yaml_takes_precedence_over_ai_tester_yaml() {
     assert!(defaults.model.is_none());
     assert_eq!(defaults.agent.unwrap().value, "claude-code");
     assert_eq!(defaults.timeout_ms.unwrap().value, 300_000);
-    assert_eq!((defaults.max_turns.unwrap().value, defaults.trials.unwrap().value), (9, 3));
+    assert_eq!((defaults.max_turns.unwrap().value, defaults.trials.unwrap().value), (9, model::Trials::Fixed(3)));
     assert_eq!((defaults.token_budget.unwrap().value, defaults.jobs.unwrap().value), (1.5, 2));
 }
 
@@ -99,7 +99,7 @@ fn two_trialrun_configurations_in_one_directory_are_an_error() {
 fn json_configuration_is_strict_json() {
     let (project, problems, _directory) = find(&[("trialrun.config.json", "{\"defaults\": {\"trials\": 2}}")], ".");
     assert!(problems.is_empty(), "{problems:?}");
-    assert_eq!(project.defaults.trials.unwrap().value, 2);
+    assert_eq!(project.defaults.trials.unwrap().value, model::Trials::Fixed(2));
     let (_, problems, _directory) = find(&[("trialrun.config.json", "{\"defaults\": {},}")], ".");
     assert!(problems[0].contains("trailing comma"), "{problems:?}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::fixture_settings::field::{STRICT, STRICT_VALUE, flag_or};
+use crate::fixture_settings::field::{AUTO_TRIALS, STRICT, STRICT_VALUE, flag_or};
 use crate::table::{Field, Table};
 
 /// Draft that editors support best.
@@ -100,6 +100,9 @@ impl Builder {
             return Some(match kind {
                 // This draft ignores keywords next to a reference, so the reference is wrapped.
                 "map" => json!({ "allOf": [map] }),
+                "number from 0 to 1, or map" | "a number or a map" => {
+                    json!({ "anyOf": [{ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }, map] })
+                }
                 "map of names to maps" => json!({ "type": "object", "additionalProperties": map }),
                 "string, or map" => json!({ "anyOf": [text(), map] }),
                 "`true`, `false` or map" | "true, false or a map" => json!({ "anyOf": [{ "type": "boolean" }, map] }),
@@ -146,6 +149,10 @@ impl Builder {
             "`text` or `json`" => json!({ "enum": one_of() }),
             "number above 0" | "a number above 0" => json!({ "type": "number", "exclusiveMinimum": 0 }),
             "a number of at least 0" => json!({ "type": "number", "minimum": 0 }),
+            AUTO_TRIALS | "integer, `auto` or `auto:MAX`" => json!({ "anyOf": [
+                { "type": "integer", "minimum": 1, "maximum": model::MOST_TRIALS },
+                { "type": "string", "pattern": "^auto(:[1-9][0-9]*)?$" }
+            ] }),
             "a whole number of at least 1" => json!({ "type": "integer", "minimum": 1 }),
             _ if written.starts_with("duration ") || written.starts_with("a duration") => json!({ "anyOf": [
                 { "type": "integer", "minimum": 1 },

@@ -120,7 +120,7 @@ export default [scenario('second', { skip: 'not yet', description: 'd' }, () => 
     let cases = &loaded.suites[0].cases;
     assert!(cases.iter().all(|case| case.broken.is_empty()), "{cases:?}");
     assert_eq!((&cases[0].tags[..], cases[0].timeout_ms), (&["own".to_owned(), "json".to_owned()][..], Some(1500)));
-    assert_eq!((cases[0].reruns, cases[0].trials), (Some(2), Some(3)));
+    assert_eq!((cases[0].reruns, cases[0].trials), (Some(2), Some(model::Trials::Fixed(3))));
     assert_eq!((cases[1].skip.as_deref(), cases[1].description.as_deref()), (Some("not yet"), Some("d")));
     assert_eq!(cases[2].timeout_ms, Some(2000));
     let quarantine = cases[2].quarantine.as_ref().map(model::Quarantine::describe);

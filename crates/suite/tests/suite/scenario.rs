@@ -20,7 +20,7 @@ runner: {reasoning_effort: low, allowed_tools_override: []}
 ",
     );
     assert_eq!(case.tags, ["smoke", "slow"]);
-    assert_eq!((case.timeout_ms, case.trials), (Some(90_000), Some(3)));
+    assert_eq!((case.timeout_ms, case.trials), (Some(90_000), Some(model::Trials::Fixed(3))));
     assert_eq!(case.runner.agent.as_ref().unwrap().0, "claude-code");
     assert_eq!(case.runner.model, Some(format!("scripted:{}", scratch.path("hello.yaml").display())));
     assert_eq!(case.runner.model_source.as_ref().unwrap().to_string(), "s.yaml:7:8");

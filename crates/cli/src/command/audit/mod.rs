@@ -62,7 +62,7 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
     let mut run_args = RunArgs { targets: args.targets.clone(), ..RunArgs::default() };
     run_args.selection.cases.clone_from(&args.cases);
     run_args.selection.tags.clone_from(&args.tags);
-    run_args.arms.trials = Some(1);
+    run_args.arms.trials = Some(model::Trials::Fixed(1));
     run_args.arms.no_baseline = true;
     run_args.schedule.jobs = args.jobs;
     let context = ProjectContext::find(global, &args.targets)?;

@@ -168,7 +168,7 @@ impl<'a> GenerationHost<'a> {
         }
         let loaded = self.load(test)?;
         let mut settings = self.resolved.run.clone();
-        settings.arms.trials = Some(self.verify);
+        settings.arms.trials = Some(model::Trials::Fixed(self.verify));
         let (plan, problems) = self.plan(&loaded, &settings);
         if let Some(problem) = problems.first() {
             return Err(described(problem));

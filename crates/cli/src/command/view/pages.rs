@@ -124,6 +124,14 @@ impl Pages {
                 add(&self.store.trial(&self.run, id)?);
             }
         }
+        // Only a run that is over has an answer to every question, and reading all events takes long.
+        if self.store.info(&self.run)?.decisions > 0 && self.store.select(&self.run)?.finished_at.is_some() {
+            self.store.replay(&self.run, &mut |envelope| {
+                if let Event::Decided(decision) = &envelope.event {
+                    served.decide(decision);
+                }
+            })?;
+        }
         Ok((served, known))
     }
 }

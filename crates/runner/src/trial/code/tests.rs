@@ -100,6 +100,7 @@ impl Play {
             agents: Vec::new(),
             skills: Vec::new(),
             trials: Vec::new(),
+            decisions: 0,
             jobs: 8,
             invocation: None,
             shard: None,

@@ -15,6 +15,7 @@ use super::suite::Suite;
 use crate::canaries::canaries;
 use crate::faults::faults;
 use crate::format::scenario::quarantine;
+use crate::trials::pass_rate;
 
 impl Suite<'_> {
     /// Reads the case `item` at `index`, counted from 0.
@@ -33,6 +34,7 @@ impl Suite<'_> {
         }
         let is_forced = is_forced(&mut fields, should_trigger, problems);
         let quarantine = fields.get("quarantine").and_then(|node| quarantine(node, problems));
+        let pass_rate = fields.get("pass_rate").and_then(|node| pass_rate(node, problems));
         let canaries = fields.get("canaries").and_then(|node| canaries(node, problems));
         let faults = fields.get("faults").map_or_else(Vec::new, |node| faults(node, problems));
         let skill_eval = SkillEval {
@@ -55,6 +57,7 @@ impl Suite<'_> {
             faults,
             assertions,
             quarantine,
+            pass_rate,
             expected: expected.map(Value::String),
             skill_eval: Some(Box::new(skill_eval)),
             ..Case::new(id, source)

@@ -1,0 +1,126 @@
+//! Number of trials of a case: fixed, or as many as a decision needs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+/// Maximum number of trials of a case. A larger number is a typing mistake; the plan alone would fill the memory.
+pub const MOST_TRIALS: u64 = 100_000;
+
+/// Number of times that a case runs under one arm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Trials {
+    /// A number fixed in advance.
+    Fixed(u64),
+    /// As many as a decision needs.
+    Auto {
+        /// Maximum number.
+        most: u64,
+    },
+}
+
+impl Trials {
+    /// Maximum of `auto` without a number: enough to show a pass rate of 90 % with one failed trial.
+    pub const DEFAULT_MOST: u64 = 40;
+
+    /// Returns the largest number of trials that may run.
+    pub fn most(self) -> u64 {
+        match self {
+            Self::Fixed(trials) => trials,
+            Self::Auto { most } => most,
+        }
+    }
+}
+
+impl FromStr for Trials {
+    type Err = String;
+
+    /// Parses `5`, `auto` or `auto:40`.
+    fn from_str(written: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse::<u64>().ok().filter(|number| (1..=MOST_TRIALS).contains(number));
+        let parsed = match written.strip_prefix("auto") {
+            Some("") => Some(Self::Auto { most: Self::DEFAULT_MOST }),
+            Some(rest) => rest.strip_prefix(':').and_then(number).map(|most| Self::Auto { most }),
+            None => number(written).map(Self::Fixed),
+        };
+        parsed.ok_or_else(|| format!("a number from 1 to {MOST_TRIALS}, `auto` or `auto:MAX`, such as `auto:40`"))
+    }
+}
+
+impl Serialize for Trials {
+    /// Writes a fixed number as a number, and the others as they are written.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Fixed(trials) => serializer.serialize_u64(*trials),
+            Self::Auto { .. } => serializer.collect_str(self),
+        }
+    }
+}
+
+impl fmt::Display for Trials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(trials) => trials.fmt(f),
+            Self::Auto { most } => write!(f, "auto:{most}"),
+        }
+    }
+}
+
+/// Pass rate that a case requires of its trials.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PassRate {
+    /// Smallest pass rate that is good enough.
+    pub at_least: f64,
+    /// Width of the range below `at_least` in which either result is acceptable.
+    pub tolerance: f64,
+}
+
+impl PassRate {
+    /// Pass rate that is required of a case with `auto` trials if nothing else decides about it.
+    pub const DEFAULT: Self = Self { at_least: 0.9, tolerance: Self::TOLERANCE };
+
+    /// Tolerance of a required rate that does not set one.
+    const TOLERANCE: f64 = 0.1;
+
+    /// Creates the requirement with the default tolerance, which is at most half of a low rate.
+    pub fn at_least(at_least: f64) -> Self {
+        Self { at_least, tolerance: Self::TOLERANCE.min(at_least / 2.0) }
+    }
+}
+
+/// How the number of a trial's repetitions is decided. Part of its record, because an interval for a fixed number of
+/// trials would be wrong for it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AutoTrials {
+    /// Maximum number of trials of the case under this arm.
+    pub most: u64,
+    /// Pass rate that decides about the case. The outcome of a single trial then does not decide the run's result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass_rate: Option<PassRate>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_trials_is_fixed_or_automatic() {
+        let parse = |text: &str| text.parse::<Trials>().ok();
+        assert_eq!(parse("5"), Some(Trials::Fixed(5)));
+        assert_eq!(parse("auto"), Some(Trials::Auto { most: Trials::DEFAULT_MOST }));
+        assert_eq!(parse("auto:12"), Some(Trials::Auto { most: 12 }));
+        for wrong in ["", "0", "-1", "x", "auto:", "auto:0", "auto:x", "auto12", "auto:100001", "AUTO", "1.5"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+        for written in ["7", "auto:40"] {
+            assert_eq!(parse(written).map(|trials| trials.to_string()).as_deref(), Some(written));
+        }
+    }
+
+    #[test]
+    fn the_default_tolerance_never_reaches_a_rate_of_0() {
+        assert_eq!(PassRate::at_least(0.9), PassRate::DEFAULT);
+        assert_eq!(PassRate::at_least(0.1).tolerance, 0.05);
+    }
+}

@@ -1,0 +1,258 @@
+//! Decisions that determined how many trials ran: in words, and as tables. Their intervals stay valid although the
+//! results decided when to stop; intervals for a fixed number of trials would not.
+
+use model::{Answer, DecisionQuestion, DecisionRecord, Outcome, StopReason, Summary, WITH_SKILL, WITHOUT_SKILL};
+
+use crate::format::{counted, gain, number, percent, range};
+use crate::terminal::Paint;
+use crate::terminal::grid::{Cell, CellStyle, Grid};
+
+/// Maximum width of the name of a case.
+const NAME: usize = 44;
+/// Maximum number of decisions in a table.
+const ROWS: usize = 50;
+
+/// Explains the intervals, below a table.
+pub(crate) const NOTE: &str =
+    "95%: contains the true value after every trial at once, so it is valid although the results decided when to stop.";
+
+/// Returns the decisions about single cases.
+fn about_cases(decisions: &[DecisionRecord]) -> impl Iterator<Item = &DecisionRecord> {
+    decisions.iter().filter(|decision| decision.versus.is_none())
+}
+
+/// Returns the sentences about comparisons of two arms.
+pub(crate) fn sentences(decisions: &[DecisionRecord]) -> impl Iterator<Item = String> {
+    decisions.iter().filter(|decision| decision.versus.is_some()).map(sentence)
+}
+
+/// Returns the name of what the decision is about: `suite::case`, with the arm if there are several.
+pub(crate) fn name(decision: &DecisionRecord, has_arms: bool) -> String {
+    let arm = if has_arms { format!("@{}", decision.arm) } else { String::new() };
+    match (&decision.suite, &decision.case) {
+        (Some(suite), Some(case)) => format!("{suite}::{case}{arm}"),
+        _ => decision.arm.to_string(),
+    }
+}
+
+/// Describes the answer in a word or two.
+pub(crate) fn answer(decision: &DecisionRecord) -> &'static str {
+    match decision.answer {
+        Answer::Met => "met",
+        Answer::NotMet => "not met",
+        Answer::Better => "better",
+        Answer::Worse => "worse",
+        Answer::Equivalent => "no difference that matters",
+        Answer::Precise => "precise",
+        Answer::Undecided => "undecided",
+    }
+}
+
+/// Returns the outcome that the answer corresponds to.
+pub(crate) fn outcome(decision: &DecisionRecord) -> Outcome {
+    match decision.answer {
+        Answer::NotMet => Outcome::Failed,
+        Answer::Undecided => Outcome::Undecided,
+        Answer::Met | Answer::Precise | Answer::Better | Answer::Worse | Answer::Equivalent => Outcome::Passed,
+    }
+}
+
+/// Says after how many trials the decision was made: `decided after 6 of 20 trials`.
+pub(crate) fn decided_after(decision: &DecisionRecord) -> String {
+    let unit = if decision.versus.is_some() { "pairs of trials per case" } else { "trials" };
+    let after = format!("after {} of {} {unit}", number(decision.trials), number(decision.max_trials));
+    match decision.stopped_by {
+        StopReason::Decided => format!("decided {after}"),
+        _ => format!("undecided {after}: {}", stop_reason(decision)),
+    }
+}
+
+/// Says why nothing was decided.
+fn stop_reason(decision: &DecisionRecord) -> String {
+    let reason = match decision.stopped_by {
+        StopReason::Decided => "the answer is known",
+        StopReason::Futility => "the remaining ones are unlikely to decide",
+        StopReason::Maximum => "the maximum was reached",
+        StopReason::Broken => "several trials in a row are broken",
+        StopReason::Budget => "the run reached a limit",
+        StopReason::Stopped => "the run was stopped",
+    };
+    match &decision.details {
+        Some(details) if decision.stopped_by == StopReason::Budget => details.clone(),
+        Some(details) => format!("{reason} ({details})"),
+        None => reason.to_owned(),
+    }
+}
+
+/// Returns what is asked of the case: `at least 90%`.
+fn required(decision: &DecisionRecord) -> String {
+    match decision.question {
+        DecisionQuestion::PassRate(rate) => format!("at least {}", percent(rate.at_least)),
+        DecisionQuestion::Precision { half_width } => {
+            format!("± {} points", gain(half_width).trim_start_matches('+'))
+        }
+        DecisionQuestion::Difference { .. } => String::new(),
+    }
+}
+
+/// Returns a sentence about the decision.
+pub(crate) fn sentence(decision: &DecisionRecord) -> String {
+    let Some(versus) = &decision.versus else {
+        let asked = match decision.question {
+            DecisionQuestion::Precision { .. } => format!("pass rate {}", required(decision)),
+            _ => format!("pass rate of {}", required(decision)),
+        };
+        return format!(
+            "{}: {asked}: {}, {}, {} passed ({}).",
+            name(decision, false),
+            answer(decision),
+            decided_after(decision),
+            passed(decision),
+            interval(decision),
+        );
+    };
+    let agent = decision.arm.strip_suffix(WITH_SKILL);
+    let is_skill = agent.is_some() && agent == versus.strip_suffix(WITHOUT_SKILL);
+    let beginning = match (decision.answer, is_skill) {
+        (Answer::Better, true) => "The skill helps".to_owned(),
+        (Answer::Worse, true) => "The skill harms".to_owned(),
+        (Answer::Better, false) => format!("{} passes more often than {versus}", decision.arm),
+        (Answer::Worse, false) => format!("{} passes less often than {versus}", decision.arm),
+        (Answer::Equivalent, true) => "The skill makes no difference that matters".to_owned(),
+        (Answer::Equivalent, false) => format!("{} and {versus} do not differ by an amount that matters", decision.arm),
+        (Answer::Precise, true) => "The effect of the skill is known precisely enough".to_owned(),
+        (Answer::Precise, false) => {
+            format!("The difference between {} and {versus} is known precisely enough", decision.arm)
+        }
+        (_, true) => "Cannot tell whether the skill helps".to_owned(),
+        (_, false) => format!("Cannot tell whether {} passes more often than {versus}", decision.arm),
+    };
+    let estimate = decision.estimate.map_or_else(String::new, |estimate| format!("{} points ", gain(estimate)));
+    format!(
+        "{beginning}: {} in {}, difference {estimate}({}).",
+        decided_after(decision),
+        counted(usize::try_from(decision.cases).unwrap_or(usize::MAX), "case"),
+        interval(decision),
+    )
+}
+
+/// Formats the passed trials as `5/6`.
+fn passed(decision: &DecisionRecord) -> String {
+    let open = if decision.undecided > 0 { format!(", {} undecided", decision.undecided) } else { String::new() };
+    format!("{}/{}{open}", decision.passed, decision.passed + decision.failed)
+}
+
+/// Formats the confidence sequence: `95%: 52% to 100% at any time`.
+fn interval(decision: &DecisionRecord) -> String {
+    let [low, high] = decision.confidence_sequence;
+    let ends = match decision.versus {
+        Some(_) => format!("{} to {} points", gain(low), gain(high)),
+        None => range([low, high]),
+    };
+    format!("{} confidence sequence: {ends}", percent(decision.confidence))
+}
+
+/// Returns `true` if the decisions are about several arms.
+pub(crate) fn has_arms(decisions: &[DecisionRecord]) -> bool {
+    let mut arms = about_cases(decisions).map(|decision| &decision.arm);
+    arms.next().is_some_and(|first| arms.any(|arm| arm != first))
+}
+
+/// Returns the table of the decisions about cases. The text begins with an empty line, unless there are none.
+/// Comparisons are sentences, which the table does not contain.
+pub(crate) fn table(decisions: &[DecisionRecord], paint: &Paint) -> String {
+    let has_arms = has_arms(decisions);
+    let mut shown: Vec<&DecisionRecord> = about_cases(decisions).collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let order =
+        |decision: &DecisionRecord| (outcome(decision) != Outcome::Failed, outcome(decision) == Outcome::Passed);
+    // The sort is stable, so cases with the same answer stay in the order of the plan.
+    shown.sort_by_key(|decision| order(decision));
+    let mut grid = Grid::new(&[
+        ("pass rate", 0),
+        ("required", 3),
+        ("result", 0),
+        ("decided after", 0),
+        ("passed", 1),
+        ("rate", 2),
+        ("95%", 0),
+    ])
+    .left(4);
+    for decision in shown.iter().take(ROWS) {
+        let style = match outcome(decision) {
+            _ if decision.quarantined => CellStyle::Dim,
+            Outcome::Failed => CellStyle::Red,
+            Outcome::Undecided => CellStyle::Bold,
+            _ => CellStyle::Green,
+        };
+        let after = format!("{} of {}", number(decision.trials), number(decision.max_trials));
+        let is_decided = decision.stopped_by == StopReason::Decided;
+        grid.row([
+            paint.folded(&name(decision, has_arms), NAME).into(),
+            required(decision).into(),
+            Cell::new(answer(decision), style),
+            if is_decided { after.into() } else { Cell::new(format!("no ({after})"), CellStyle::Dim) },
+            passed(decision).into(),
+            decision.estimate.map_or_else(|| "n/a".to_owned(), percent).into(),
+            range(decision.confidence_sequence).into(),
+        ]);
+    }
+    let mut text = format!("\n{}", grid.draw(paint));
+    if shown.len() > ROWS {
+        let more = format!("and {} more; the JSON report has all", number((shown.len() - ROWS) as u64));
+        text.push_str(&format!("  {}\n", paint.dim(&more)));
+    }
+    text
+}
+
+/// Returns the reasons why cases are undecided, one line for each reason.
+pub(crate) fn reasons(decisions: &[DecisionRecord]) -> Vec<String> {
+    let mut reasons: Vec<(String, usize)> = Vec::new();
+    for decision in about_cases(decisions).filter(|decision| decision.answer == Answer::Undecided) {
+        let reason = stop_reason(decision);
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((reason, 1)),
+        }
+    }
+    reasons.into_iter().map(|(reason, count)| format!("{} undecided: {reason}.", counted(count, "case"))).collect()
+}
+
+/// Describes the decisions of a run for its verdict: those that make it fail, and those that leave it incomplete.
+pub(crate) fn verdict(summary: &Summary, decisions: &[DecisionRecord]) -> [Vec<String>; 2] {
+    let counted: Vec<&DecisionRecord> = decisions.iter().filter(|decision| !decision.quarantined).collect();
+    let rates = counted.iter().filter(|decision| decision.is_contract()).count();
+    let open = |is_wanted: &dyn Fn(&DecisionRecord) -> bool| {
+        counted.iter().filter(|decision| decision.answer == Answer::Undecided && is_wanted(decision)).count()
+    };
+    let of = |count: usize, all: usize, what: &str| {
+        if all == 1 { format!("1 pass rate {what}") } else { format!("{count} of {all} pass rates {what}") }
+    };
+    let mut failed = Vec::new();
+    if summary.decisions.not_met > 0 {
+        failed.push(of(summary.decisions.not_met, rates, "too low"));
+    }
+    let mut incomplete = Vec::new();
+    let undecided = open(&|decision| decision.is_contract());
+    if undecided > 0 {
+        incomplete.push(of(undecided, rates, "undecided"));
+    }
+    let imprecise = open(&|decision| matches!(decision.question, DecisionQuestion::Precision { .. }));
+    if imprecise > 0 {
+        let all = counted.iter().filter(|decision| matches!(decision.question, DecisionQuestion::Precision { .. }));
+        incomplete.push(of(imprecise, all.count(), "not known precisely enough"));
+    }
+    let compared = open(&|decision| decision.versus.is_some());
+    if compared > 0 {
+        incomplete.push(crate::format::counted(compared, "undecided comparison"));
+    }
+    [failed, incomplete]
+}
+
+/// Describes the decisions of a run that passed: `3 pass rates high enough`.
+pub(crate) fn met(decisions: &[DecisionRecord]) -> Option<String> {
+    let met = decisions.iter().filter(|decision| !decision.quarantined && decision.answer == Answer::Met).count();
+    (met > 0).then(|| format!("{} high enough", counted(met, "pass rate")))
+}

@@ -1,0 +1,230 @@
+//! Questions that decide how many of the planned trials run: a required pass rate, a precision, or a comparison of two
+//! arms.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use model::statistics::{Contract, SIGNIFICANCE, sequential_trials_for_precision};
+use model::{AutoTrials, DecisionQuestion, Diagnostic, PassRate};
+
+use super::request::PlanRequest;
+use super::trial::PlannedTrial;
+
+/// Difference of pass rates that does not matter in a comparison.
+const MARGIN: f64 = 0.05;
+
+/// Question whose answer decides how many of the planned trials run.
+#[derive(Debug, Clone)]
+pub struct PlannedDecision {
+    /// Question.
+    pub question: DecisionQuestion,
+    /// Largest acceptable probability of a wrong answer.
+    pub alpha: f64,
+    /// Arm that the question is about.
+    pub arm: Arc<str>,
+    /// Arm with which it is compared.
+    pub versus: Option<Arc<str>>,
+    /// Suite and id of each case: one, or all cases that both arms run.
+    pub cases: Vec<(Arc<str>, Arc<str>)>,
+    /// Maximum number of trials of each case under each arm.
+    pub most: u64,
+    /// True if the case is quarantined.
+    pub quarantined: bool,
+}
+
+/// Trials of one case under one arm.
+struct Group<'t> {
+    first: &'t PlannedTrial,
+    auto: AutoTrials,
+    is_compared: bool,
+}
+
+/// Returns the questions for the `trials` whose number is not fixed, and adjusts these trials: how their number is
+/// decided becomes part of them, and those that no question needs are removed.
+pub(super) fn decisions(
+    trials: &mut Vec<Arc<PlannedTrial>>,
+    request: &PlanRequest<'_>,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<PlannedDecision> {
+    let settings = request.settings;
+    if trials.iter().all(|trial| trial.auto.is_none()) {
+        if settings.arms.precision.is_some() && !trials.is_empty() {
+            problems.push(
+                Diagnostic::error("`precision` needs a number of trials that is not fixed")
+                    .help("set `trials` to `auto:MAX`"),
+            );
+        }
+        return Vec::new();
+    }
+    // A case that cannot be loaded, or is skipped, has one result.
+    let cannot_run = |trial: &PlannedTrial| trial.case.skip.is_some() || !trial.case.broken.is_empty();
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let planned = std::mem::take(trials);
+    for trial in planned.iter().filter(|trial| trial.id.repetition == 1 && !cannot_run(trial)) {
+        if let Some(auto) = trial.auto {
+            groups.push(Group { first: trial, auto, is_compared: false });
+        }
+    }
+    let mut decisions = comparisons(&mut groups, settings.precision());
+    if let (false, Some((k, n))) = (decisions.is_empty(), request.selection.shard) {
+        problems.push(
+            Diagnostic::error(format!("the shard {k}/{n} cannot be combined with a comparison of `auto` trials"))
+                .help("a shard does not know the results of the others: run the comparison in one piece"),
+        );
+    }
+    let mut autos: HashMap<[Arc<str>; 3], AutoTrials> = HashMap::new();
+    for group in &mut groups {
+        let own = own_decisions(group, settings.defaults.pass_rate, settings.precision());
+        if own.is_empty() && !group.is_compared {
+            continue;
+        }
+        autos.insert(key(group.first), group.auto);
+        decisions.extend(own);
+    }
+    problems.extend(hopeless(&decisions));
+    trials.extend(planned.iter().filter_map(|trial| {
+        let auto = autos.get(&key(trial)).copied();
+        let is_kept = trial.auto.is_none() || auto.is_some() || trial.id.repetition == 1;
+        is_kept.then(|| if trial.auto == auto { Arc::clone(trial) } else { Arc::new(with(trial, auto)) })
+    }));
+    decisions
+}
+
+fn with(trial: &PlannedTrial, auto: Option<AutoTrials>) -> PlannedTrial {
+    PlannedTrial { auto, ..trial.clone() }
+}
+
+fn key(trial: &PlannedTrial) -> [Arc<str>; 3] {
+    [&trial.id.suite, &trial.id.case, &trial.id.arm].map(Arc::clone)
+}
+
+/// Returns the questions about one case under one arm.
+fn own_decisions(group: &mut Group<'_>, of_project: Option<PassRate>, precision: Option<f64>) -> Vec<PlannedDecision> {
+    let case = &group.first.case;
+    if group.first.id.is_baseline() {
+        return Vec::new();
+    }
+    let precise = precision.filter(|_| !group.is_compared);
+    let required = case.pass_rate.or(of_project);
+    let required = required.or((!group.is_compared && precise.is_none()).then_some(PassRate::DEFAULT));
+    group.auto.pass_rate = required;
+    let questions = [
+        required.map(DecisionQuestion::PassRate),
+        precise.map(|half_width| DecisionQuestion::Precision { half_width }),
+    ];
+    let decision = |question| PlannedDecision {
+        question,
+        alpha: SIGNIFICANCE,
+        arm: Arc::clone(&group.first.id.arm),
+        versus: None,
+        cases: vec![(Arc::clone(&group.first.id.suite), Arc::clone(&group.first.id.case))],
+        most: group.auto.most,
+        quarantined: case.quarantine.is_some(),
+    };
+    questions.into_iter().flatten().map(decision).collect()
+}
+
+/// Returns the comparisons: of each agent with and without the skill, or else of the first arm with every other one.
+/// Quarantined cases are not compared. Several comparisons share the probability of a wrong answer (Bonferroni).
+fn comparisons(groups: &mut [Group<'_>], precision: Option<f64>) -> Vec<PlannedDecision> {
+    let mut pairs: Vec<([usize; 2], [Arc<str>; 2])> = Vec::new();
+    let mut by_case: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (index, group) in groups.iter().enumerate().filter(|(_, group)| group.first.case.quarantine.is_none()) {
+        by_case.entry(group.first.position).or_default().push(index);
+    }
+    let mut cases: Vec<Vec<usize>> = by_case.into_values().collect();
+    cases.sort_unstable();
+    for case in cases {
+        let (baseline, tested): (Vec<usize>, Vec<usize>) =
+            case.iter().partition(|index| groups[**index].first.id.is_baseline());
+        let of_agent = |one: usize, other: usize| {
+            let [one, other] = [one, other].map(|index| groups[index].first);
+            (&one.arm.agent, &one.arm.model, &one.argument) == (&other.arm.agent, &other.arm.model, &other.argument)
+        };
+        let found: Vec<[usize; 2]> = match baseline.is_empty() {
+            false => {
+                let without = |with: usize| baseline.iter().copied().find(|without| of_agent(with, *without));
+                tested.iter().filter_map(|with| Some([*with, without(*with)?])).collect()
+            }
+            true => tested
+                .split_first()
+                .map_or_else(Vec::new, |(first, others)| others.iter().map(|other| [*first, *other]).collect()),
+        };
+        pairs.extend(found.into_iter().map(|pair| (pair, pair.map(|index| Arc::clone(&groups[index].first.id.arm)))));
+    }
+    let mut decisions: Vec<PlannedDecision> = Vec::new();
+    for (pair, [arm, versus]) in pairs {
+        let first = groups[pair[0]].first;
+        let case = (Arc::clone(&first.id.suite), Arc::clone(&first.id.case));
+        let most = pair.iter().map(|index| groups[*index].auto.most).min().unwrap_or(0);
+        pair.iter().for_each(|index| groups[*index].is_compared = true);
+        let same = |known: &&mut PlannedDecision| known.arm == arm && known.versus.as_ref() == Some(&versus);
+        match decisions.iter_mut().find(same) {
+            Some(known) => {
+                known.cases.push(case);
+                known.most = known.most.min(most);
+            }
+            None => decisions.push(PlannedDecision {
+                question: DecisionQuestion::Difference { margin: MARGIN, half_width: precision },
+                alpha: SIGNIFICANCE,
+                arm,
+                versus: Some(versus),
+                cases: vec![case],
+                most,
+                quarantined: false,
+            }),
+        }
+    }
+    let share = SIGNIFICANCE / decisions.len().max(1) as f64;
+    decisions.iter_mut().for_each(|decision| decision.alpha = share);
+    decisions
+}
+
+/// Returns warnings about maxima that are too small for an answer, one for each question.
+fn hopeless(decisions: &[PlannedDecision]) -> Vec<Diagnostic> {
+    let mut warnings: Vec<Diagnostic> = Vec::new();
+    for decision in decisions {
+        let Some((what, needed)) = needed(decision) else { continue };
+        if needed.is_some_and(|needed| needed <= decision.most) {
+            continue;
+        }
+        let takes = needed.map_or_else(
+            || "more than 100,000 trials".to_owned(),
+            |needed| format!("at least {needed} trials, if all of them pass"),
+        );
+        let warning =
+            Diagnostic::warning(format!("at most {} trials cannot show {what}: this takes {takes}", decision.most))
+                .help("raise the maximum: set `trials` to `auto:MAX`");
+        if !warnings.iter().any(|known| known.message == warning.message) {
+            warnings.push(warning);
+        }
+    }
+    warnings
+}
+
+/// Describes what a decision is to show about a case, with the smallest number of trials that can show it.
+fn needed(decision: &PlannedDecision) -> Option<(String, Option<u64>)> {
+    match decision.question {
+        DecisionQuestion::PassRate(rate) => {
+            let contract = contract(rate, decision.alpha, decision.most);
+            let enough = |trials: &u64| contract.evidence(*trials, 0).success >= contract.enough();
+            let what =
+                format!("a pass rate of {} with a tolerance of {}", percent(rate.at_least), percent(rate.tolerance));
+            Some((what, (1..=decision.most.saturating_mul(4).min(model::MOST_TRIALS)).find(enough)))
+        }
+        DecisionQuestion::Precision { half_width } => {
+            let what = format!("a pass rate to within {}", percent(half_width));
+            Some((what, sequential_trials_for_precision(half_width, 1.0, decision.alpha)))
+        }
+        DecisionQuestion::Difference { .. } => None,
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{} %", (share * 1e4).round() / 100.0)
+}
+
+/// Returns the test of a required pass rate with at most `most` trials.
+pub(crate) fn contract(rate: PassRate, alpha: f64, most: u64) -> Contract {
+    Contract { at_least: rate.at_least, indifference: rate.tolerance, alpha, max_trials: most }
+}

@@ -1,0 +1,226 @@
+//! Trials that run until the questions about them are answered: after each result, every open question is evaluated,
+//! and the next trial goes to the one that is nearest to its answer per dollar.
+//!
+//! The tests are in `model::statistics`; they stay valid however the next trial is chosen, and whenever a run stops.
+
+mod group;
+mod question;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use model::statistics::{OpenDecision, SIGNIFICANCE, next_trial};
+use model::{Answer, DecisionQuestion, DecisionRecord, Outcome, StopReason, TrialRecord};
+
+use self::group::Group;
+use self::question::Question;
+use crate::plan::{PlannedDecision, PlannedTrial, TrialResult};
+
+/// The trials whose number is not fixed, and the questions that decide how many of them run.
+#[derive(Default)]
+pub(crate) struct Sequential {
+    groups: Vec<Group>,
+    /// Position of each group, by suite, case and arm.
+    places: HashMap<[Arc<str>; 3], usize>,
+    questions: Vec<Question>,
+    /// Trials that are to start next, each with its group.
+    next: VecDeque<(usize, Arc<PlannedTrial>)>,
+    /// True if recorded trials are graded again.
+    is_recorded: bool,
+}
+
+impl Sequential {
+    /// Creates the state at the start of a run, or of the rest of a run with the results `earlier`. `trials` are in the
+    /// order of the plan. Questions that are already answered are returned by [`Sequential::answered`].
+    pub(crate) fn new(
+        trials: Vec<Arc<PlannedTrial>>,
+        decisions: Vec<PlannedDecision>,
+        earlier: &[TrialResult],
+    ) -> Self {
+        let mut sequential = Self::default();
+        for (position, trial) in trials.into_iter().enumerate() {
+            let is_baseline = trial.id.is_baseline();
+            let place = sequential.place([&trial.id.suite, &trial.id.case, &trial.id.arm].map(Arc::clone));
+            let group = &mut sequential.groups[place];
+            group.is_baseline = is_baseline;
+            group.waiting.push_back((position, trial));
+        }
+        for result in earlier {
+            let place = sequential.place(result.group.clone());
+            let group = &mut sequential.groups[place];
+            group.started += 1;
+            group.add(result);
+        }
+        sequential.ask(decisions);
+        sequential
+    }
+
+    /// Creates the state for recorded trials that are graded again: none starts, and required pass rates are evaluated
+    /// by the new results. The other questions stay with the run that asked them.
+    pub(crate) fn of_recorded(trials: &[&TrialRecord]) -> Self {
+        let mut decisions: Vec<PlannedDecision> = Vec::new();
+        let mut known: HashSet<[&str; 3]> = HashSet::new();
+        for trial in trials {
+            let rate = trial.auto_trials.and_then(|auto| Some((auto.most, auto.pass_rate?)));
+            let Some((most, rate)) = rate.filter(|_| known.insert([&trial.suite, &trial.case, &trial.arm])) else {
+                continue;
+            };
+            decisions.push(PlannedDecision {
+                question: DecisionQuestion::PassRate(rate),
+                alpha: SIGNIFICANCE,
+                arm: Arc::clone(&trial.arm),
+                versus: None,
+                cases: vec![(Arc::clone(&trial.suite), Arc::clone(&trial.case))],
+                most,
+                quarantined: trial.quarantine.is_some(),
+            });
+        }
+        let mut sequential = Self { is_recorded: true, ..Self::default() };
+        for decision in &decisions {
+            let (suite, case) = &decision.cases[0];
+            sequential.place([suite, case, &decision.arm].map(Arc::clone));
+        }
+        sequential.ask(decisions);
+        sequential
+    }
+
+    /// Adds questions about groups that are known.
+    fn ask(&mut self, decisions: Vec<PlannedDecision>) {
+        for decision in decisions {
+            let places = |(suite, case): &(Arc<str>, Arc<str>)| {
+                let arms = [Some(&decision.arm), decision.versus.as_ref()].into_iter().flatten();
+                let place = |arm: &Arc<str>| self.places.get(&[suite, case, arm].map(Arc::clone)).copied();
+                arms.map(place).collect::<Option<Vec<usize>>>()
+            };
+            // A part of the plan, such as the suites that `--watch` runs again, may lack cases.
+            let cases: Vec<Vec<usize>> = decision.cases.iter().filter_map(places).collect();
+            if !cases.is_empty() {
+                self.questions.push(Question::new(decision, cases));
+            }
+        }
+    }
+
+    fn place(&mut self, key: [Arc<str>; 3]) -> usize {
+        let next = self.groups.len();
+        let place = *self.places.entry(key).or_insert(next);
+        if place == next {
+            self.groups.push(Group::default());
+        }
+        place
+    }
+
+    /// Returns the trial to start next, without taking it. `None` if no question needs a trial that has not started.
+    pub(crate) fn peek(&mut self) -> Option<&Arc<PlannedTrial>> {
+        if self.next.is_empty() {
+            self.choose();
+        }
+        self.next.front().map(|(_, trial)| trial)
+    }
+
+    /// Takes the trial that [`Sequential::peek`] returns.
+    pub(crate) fn take(&mut self) -> Option<Arc<PlannedTrial>> {
+        self.peek()?;
+        let (group, trial) = self.next.pop_front()?;
+        self.groups[group].started += 1;
+        Some(trial)
+    }
+
+    /// Chooses the next trial, or for a comparison the next round of trials: one of each case under both arms.
+    fn choose(&mut self) {
+        let has_trials = |question: &&Question| {
+            question.is_open && question.groups().any(|index| !self.groups[index].waiting.is_empty())
+        };
+        let open: Vec<&Question> = self.questions.iter().filter(has_trials).collect();
+        let decisions: Vec<OpenDecision> = open.iter().map(|question| question.open_decision(&self.groups)).collect();
+        let Some(chosen) = next_trial(&decisions) else { return };
+        let groups: Vec<usize> = open[chosen].groups().collect();
+        let repetition = |group: &Group| group.waiting.front().map(|(_, trial)| trial.id.repetition);
+        let Some(round) = groups.iter().filter_map(|index| repetition(&self.groups[*index])).min() else { return };
+        let mut trials: Vec<(usize, usize, Arc<PlannedTrial>)> = Vec::new();
+        for index in groups {
+            let group = &mut self.groups[index];
+            if repetition(group) == Some(round)
+                && let Some((position, trial)) = group.waiting.pop_front()
+            {
+                trials.push((position, index, trial));
+            }
+        }
+        // The plan interleaves the arms.
+        trials.sort_by_key(|(position, ..)| *position);
+        self.next.extend(trials.into_iter().map(|(_, index, trial)| (index, trial)));
+    }
+
+    /// Adds the result of a trial. Returns the questions that it answered.
+    pub(crate) fn finished(&mut self, result: &TrialResult) -> Vec<DecisionRecord> {
+        // A cancelled trial has no result, and stays the first one that has none.
+        let place = self.places.get(&result.group).copied().filter(|_| result.outcome != Outcome::Cancelled);
+        let Some(place) = place else { return Vec::new() };
+        self.groups[place].add(result);
+        self.count(place)
+    }
+
+    /// Returns the questions that the results of the earlier part of the run have answered.
+    pub(crate) fn answered(&mut self) -> Vec<DecisionRecord> {
+        (0..self.groups.len()).flat_map(|place| self.count(place)).collect()
+    }
+
+    /// Counts the results of a group, and returns the questions that they answered.
+    fn count(&mut self, place: usize) -> Vec<DecisionRecord> {
+        let mut answered = Vec::new();
+        while self.groups[place].advance() {
+            answered.extend(self.evaluate(|question| question.groups().any(|index| index == place)));
+        }
+        answered
+    }
+
+    /// Evaluates the open questions that are `concerned`.
+    fn evaluate(&mut self, concerned: impl Fn(&Question) -> bool) -> Vec<DecisionRecord> {
+        let mut answered = Vec::new();
+        for at in 0..self.questions.len() {
+            let question = &mut self.questions[at];
+            if !question.is_open || !concerned(question) {
+                continue;
+            }
+            if let Some(answer) = question.evaluate(&self.groups) {
+                answered.push(self.close(at, answer, None));
+            }
+        }
+        answered
+    }
+
+    /// Returns the open questions as undecided, because of `reason`. No further trial starts. Trials that were not
+    /// started are spared, unless the run was stopped and could be resumed.
+    pub(crate) fn close_all(&mut self, reason: StopReason, details: Option<&str>) -> Vec<DecisionRecord> {
+        let details = if self.is_recorded { Some("no further trial is recorded") } else { details };
+        let open: Vec<usize> = (0..self.questions.len()).filter(|at| self.questions[*at].is_open).collect();
+        let mut records: Vec<DecisionRecord> =
+            open.into_iter().map(|at| self.close(at, (Answer::Undecided, reason), details)).collect();
+        if reason == StopReason::Stopped {
+            records.iter_mut().for_each(|record| (record.spared, record.spared_baseline) = (0, 0));
+        }
+        records
+    }
+
+    /// Closes a question, and removes the trials that no open question needs any more.
+    fn close(&mut self, at: usize, answer: (Answer, StopReason), details: Option<&str>) -> DecisionRecord {
+        self.questions[at].is_open = false;
+        let mut spared = [0, 0];
+        let groups: Vec<usize> = self.questions[at].groups().collect();
+        for index in groups {
+            if self.questions.iter().any(|question| question.is_open && question.groups().any(|other| other == index)) {
+                continue;
+            }
+            let before = self.next.len();
+            self.next.retain(|(group, _)| *group != index);
+            let group = &mut self.groups[index];
+            let count = (before - self.next.len() + group.waiting.len()) as u64;
+            group.waiting.clear();
+            spared[0] += count;
+            spared[1] += if group.is_baseline { count } else { 0 };
+        }
+        self.questions[at].record(answer, details, &self.groups, spared)
+    }
+}
+
+#[cfg(test)]
+mod tests;

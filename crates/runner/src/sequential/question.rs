@@ -1,0 +1,198 @@
+//! A question in progress: its evidence, and its answer once the results are sufficient.
+
+use model::statistics::{Comparison, ComparisonDecision, Decision, OpenDecision, PairBounds, e_difference_above};
+use model::{Answer, DecisionQuestion, DecisionRecord, PassRate, StopReason};
+
+use super::group::Group;
+use crate::plan::{PlannedDecision, contract};
+
+/// A question whose answer decides how many trials run.
+pub(super) struct Question {
+    pub(super) planned: PlannedDecision,
+    /// The groups of each case: one, or for a difference the arm's and the other arm's.
+    pub(super) cases: Vec<Vec<usize>>,
+    /// False once no further trial is needed for it.
+    pub(super) is_open: bool,
+    /// Largest of its e-values so far.
+    e_value: f64,
+    /// Number of trials or rounds that count.
+    counted: u64,
+}
+
+impl Question {
+    pub(super) fn new(planned: PlannedDecision, cases: Vec<Vec<usize>>) -> Self {
+        Self { planned, cases, is_open: true, e_value: 1.0, counted: 0 }
+    }
+
+    /// Returns the groups that it is about.
+    pub(super) fn groups(&self) -> impl Iterator<Item = usize> {
+        self.cases.iter().flatten().copied()
+    }
+
+    /// Returns what the choice of the next trial needs to know.
+    pub(super) fn open_decision(&self, groups: &[Group]) -> OpenDecision {
+        let running = self.groups().map(|index| groups[index].running()).max().unwrap_or(0);
+        let costs = self.groups().map(|index| groups[index].mean_cost_usd());
+        OpenDecision {
+            e_value: self.e_value,
+            enough: 1.0 / self.planned.alpha,
+            trials: self.counted + running,
+            cost_usd: costs.collect::<Option<Vec<f64>>>().map(|costs| costs.iter().sum()),
+        }
+    }
+
+    /// Looks at the results so far. Returns the answer and the reason if no further trial is needed.
+    pub(super) fn evaluate(&mut self, groups: &[Group]) -> Option<(Answer, StopReason)> {
+        let found = match self.planned.question {
+            DecisionQuestion::PassRate(rate) => self.pass_rate(rate, &groups[self.cases[0][0]]),
+            DecisionQuestion::Precision { half_width } => self.precision(half_width, &groups[self.cases[0][0]]),
+            DecisionQuestion::Difference { margin, half_width } => self.difference(margin, half_width, groups),
+        };
+        let keeps_breaking = || self.groups().any(|index| groups[index].keeps_breaking());
+        found.or_else(|| keeps_breaking().then_some((Answer::Undecided, StopReason::Broken)))
+    }
+
+    fn pass_rate(&mut self, rate: PassRate, group: &Group) -> Option<(Answer, StopReason)> {
+        let (counts, most) = (group.counts(), self.planned.most - group.broken().min(self.planned.most));
+        let contract = contract(rate, self.planned.alpha, most);
+        let evidence = contract.evidence_of(counts);
+        (self.e_value, self.counted) = (evidence.success.max(evidence.failure), counts.trials());
+        match contract.decide_counted(counts) {
+            Decision::Success => Some((Answer::Met, StopReason::Decided)),
+            Decision::Failure => Some((Answer::NotMet, StopReason::Decided)),
+            Decision::Futility if counts.trials() >= most => Some((Answer::Undecided, StopReason::Maximum)),
+            // A maximum that is too small for an answer was reported when the run was planned.
+            Decision::Futility if counts.trials() == 0 => None,
+            Decision::Futility => Some((Answer::Undecided, StopReason::Futility)),
+            Decision::Continue => None,
+        }
+    }
+
+    fn precision(&mut self, half_width: f64, group: &Group) -> Option<(Answer, StopReason)> {
+        let counts = group.counts();
+        let most = self.planned.most - group.broken().min(self.planned.most);
+        self.counted = counts.trials();
+        let [low, high] = counts.confidence_sequence(self.planned.alpha);
+        // The width shrinks with the square root of the number of trials, so this is the share of the trials that have
+        // run. It takes the place of the logarithm of an e-value.
+        let share = (2.0 * half_width / (high - low)).powi(2).min(1.0);
+        self.e_value = (1.0 / self.planned.alpha).powf(share);
+        if high - low <= 2.0 * half_width {
+            return Some((Answer::Precise, StopReason::Decided));
+        }
+        (counts.trials() >= most).then_some((Answer::Undecided, StopReason::Maximum))
+    }
+
+    fn difference(&mut self, margin: f64, half_width: Option<f64>, groups: &[Group]) -> Option<(Answer, StopReason)> {
+        let (rounds, pairs) = self.rounds(groups);
+        let all: PairBounds = pairs.iter().copied().sum();
+        let alpha = self.planned.alpha;
+        let evidence = [e_difference_above(0.0, all.worst), e_difference_above(0.0, all.best.swapped())];
+        (self.e_value, self.counted) = (evidence[0].max(evidence[1]), rounds);
+        // Rounds that lost a pair to a broken trial cannot be made up.
+        let lost = self.cases.iter().map(|case| lost_pairs(case, groups)).max().unwrap_or(0);
+        let most = self.planned.most - lost.min(self.planned.most);
+        let comparison = Comparison { alpha, margin, max_pairs: most };
+        let decision = comparison.decide_bounds(&pairs);
+        let answer = match decision {
+            ComparisonDecision::Better => Answer::Better,
+            ComparisonDecision::Worse => Answer::Worse,
+            ComparisonDecision::Equivalent => Answer::Equivalent,
+            ComparisonDecision::NoWorse | ComparisonDecision::Futility | ComparisonDecision::Continue => {
+                Answer::Undecided
+            }
+        };
+        let is_over = rounds >= most;
+        if let Some(half_width) = half_width {
+            let [low, high] = all.interval(alpha);
+            let is_precise = high - low <= 2.0 * half_width;
+            let precise = if answer == Answer::Undecided { Answer::Precise } else { answer };
+            return match (is_precise, is_over) {
+                (true, _) => Some((precise, StopReason::Decided)),
+                (false, true) => Some((Answer::Undecided, StopReason::Maximum)),
+                (false, false) => None,
+            };
+        }
+        match decision {
+            _ if answer != Answer::Undecided => Some((answer, StopReason::Decided)),
+            _ if is_over => Some((answer, StopReason::Maximum)),
+            ComparisonDecision::Futility => Some((answer, StopReason::Futility)),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of complete rounds, one pair of each case, and the pairs of each case in them.
+    fn rounds(&self, groups: &[Group]) -> (u64, Vec<PairBounds>) {
+        let rounds = self.cases.iter().map(|case| pairs(case, groups).count()).min().unwrap_or(0);
+        let of_case = |case: &Vec<usize>| {
+            let mut bounds = PairBounds::default();
+            pairs(case, groups).take(rounds).for_each(|[first, second]| bounds.push(first, second));
+            bounds
+        };
+        (rounds as u64, self.cases.iter().map(of_case).collect())
+    }
+
+    /// Returns the record of the answer. `spared` is the number of trials that need not run, and of those without the
+    /// skill.
+    pub(super) fn record(
+        &self,
+        (answer, stopped_by): (Answer, StopReason),
+        details: Option<&str>,
+        groups: &[Group],
+        spared: [u64; 2],
+    ) -> DecisionRecord {
+        let PlannedDecision { question, alpha, ref arm, ref versus, ref cases, most, quarantined } = self.planned;
+        let (counts, estimate, interval) = match question {
+            DecisionQuestion::Difference { .. } => {
+                let all: PairBounds = self.rounds(groups).1.into_iter().sum();
+                let middle = all.worst.difference().zip(all.best.difference());
+                let of_arm = self.cases.iter().map(|case| groups[case[0]].counts());
+                let counts = of_arm.fold([0; 3], |sum, counts| {
+                    [sum[0] + counts.passed, sum[1] + counts.failed, sum[2] + counts.undecided]
+                });
+                (counts, middle.map(|(low, high)| f64::midpoint(low, high)), all.interval(alpha))
+            }
+            DecisionQuestion::PassRate(_) | DecisionQuestion::Precision { .. } => {
+                let counts = groups[self.cases[0][0]].counts();
+                let all = [counts.passed, counts.failed, counts.undecided];
+                (all, counts.share(), counts.confidence_sequence(alpha))
+            }
+        };
+        let case = cases.first().filter(|_| versus.is_none());
+        DecisionRecord {
+            question,
+            suite: case.map(|(suite, _)| suite.clone()),
+            case: case.map(|(_, case)| case.clone()),
+            arm: arm.clone(),
+            versus: versus.clone(),
+            quarantined,
+            answer,
+            stopped_by,
+            details: details.map(str::to_owned),
+            trials: self.counted,
+            max_trials: most,
+            cases: self.cases.len() as u64,
+            passed: counts[0],
+            failed: counts[1],
+            undecided: counts[2],
+            estimate,
+            confidence_sequence: interval,
+            confidence: 1.0 - alpha,
+            spared: spared[0],
+            spared_baseline: spared[1],
+        }
+    }
+}
+
+/// Returns the pairs of a case: the results of its trials with the same repetition under both arms. A pair with a
+/// broken trial does not count.
+fn pairs<'g>(case: &[usize], groups: &'g [Group]) -> impl Iterator<Item = [Option<bool>; 2]> + use<'g> {
+    let [first, second] = [case[0], case[case.len() - 1]].map(|index| groups[index].results());
+    first.iter().zip(second).filter_map(|(first, second)| Some([(*first)?, (*second)?]))
+}
+
+/// Returns the number of pairs of a case that a broken trial has spoilt.
+fn lost_pairs(case: &[usize], groups: &[Group]) -> u64 {
+    let [first, second] = [case[0], case[case.len() - 1]].map(|index| groups[index].results());
+    first.iter().zip(second).filter(|(first, second)| first.is_none() || second.is_none()).count() as u64
+}

@@ -9,6 +9,7 @@ mod margin;
 mod markdown;
 mod pairs;
 mod quarantine;
+mod sequential;
 mod settings;
 mod skills;
 mod test_files;
@@ -17,7 +18,7 @@ mod totals;
 use std::collections::BTreeSet;
 
 use model::statistics::WithinMargin;
-use model::{AgentInfo, RunInfo, RunRow, SkillInfo, TrialFigures, TrialRecord, TrialRow};
+use model::{AgentInfo, RunInfo, RunRow, SkillInfo, Summary, TrialFigures, TrialRecord, TrialRow};
 use serde_json::{Value, json};
 
 use crate::names::is_baseline;
@@ -69,6 +70,8 @@ pub struct Comparison {
     skills: Vec<SkillChange>,
     settings: Vec<SettingChange>,
     test_files: Vec<TestFileChange>,
+    /// True if the results of a run decided how many of its trials ran.
+    is_sequential: bool,
 }
 
 impl Comparison {
@@ -140,7 +143,20 @@ impl Comparison {
             skills: Vec::new(),
             settings: Vec::new(),
             test_files: Vec::new(),
+            is_sequential: false,
         }
+    }
+
+    /// Replaces all tests and intervals for a fixed number of trials, because the results of a run decided how many ran.
+    fn sequential(mut self) -> Self {
+        if !std::mem::replace(&mut self.is_sequential, true) {
+            let threshold = self.decision.threshold;
+            sequential::confirm(&mut self.cases, threshold);
+            self.decision = self.decision.sequential(&self.cases);
+            self.totals.iter_mut().for_each(Total::remove_test);
+            self.margin = self.margin.map(|margin| margin.sequential(&self.cases));
+        }
+        self
     }
 
     /// Adds the runs. Their labels become the names of the sides, if they differ.
@@ -152,12 +168,14 @@ impl Comparison {
             self.names = Some([was.clone(), is.clone()]);
         }
         self.runs = Some(Box::new([before.clone(), after.clone()]));
-        self
+        let is_sequential = |run: &RunRow| run.summary.as_ref().is_some_and(Summary::is_sequential);
+        if is_sequential(before) || is_sequential(after) { self.sequential() } else { self }
     }
 
     /// Adds the answer to whether the second side is worse than the first by more than `margin`, a share from 0 to 1.
     pub fn with_margin(mut self, margin: f64) -> Self {
-        self.margin = Some(Margin::of(&self.cases, margin));
+        let answer = Margin::of(&self.cases, margin);
+        self.margin = Some(if self.is_sequential { answer.sequential(&self.cases) } else { answer });
         self
     }
 
@@ -188,7 +206,7 @@ impl Comparison {
     pub fn with_settings(mut self, before: &RunInfo, after: &RunInfo) -> Self {
         self.test_files = test_files::changes(before, after);
         self.settings = settings::changes(before, after);
-        self
+        if before.decisions + after.decisions > 0 { self.sequential() } else { self }
     }
 
     /// Adds the evidence for at most `most` changed cases, in order. `read` takes a run and ids of its trials, and
@@ -258,6 +276,7 @@ impl Comparison {
         json!({
             "verdict": self.sentence(),
             "regressed": self.has_regressed(),
+            "sequential": self.is_sequential,
             "no_worse_than": self.margin.as_ref().map(Margin::to_json),
             "same_cases_p_value": self.decision.same_cases_p_value,
             "before": self.side_to_json(0),

@@ -50,6 +50,8 @@ pub struct CaseChange {
     pub(super) p_value: Option<f64>,
     /// The p-value, adjusted for the number of cases that are tested at once.
     pub(super) adjusted_p_value: Option<f64>,
+    /// True if the results of a run decided how many trials ran, so that there are no intervals.
+    pub(super) is_sequential: bool,
     pub(super) before: Side,
     pub(super) after: Side,
     pub(super) evidence: Option<Box<Evidence>>,
@@ -61,6 +63,8 @@ pub(super) struct Side {
     pub(super) counts: Counts,
     pub(super) trials: u64,
     outcomes: Vec<Outcome>,
+    /// Outcomes of the graded trials by repetition.
+    graded: Vec<(u64, Outcome)>,
     pub(super) reason: Option<String>,
     /// Scores, each as a share of its maximum.
     scores: Mean,
@@ -107,6 +111,7 @@ impl CaseChange {
             is_confirmed: false,
             p_value: None,
             adjusted_p_value: None,
+            is_sequential: false,
             before,
             after,
             evidence: None,
@@ -148,6 +153,18 @@ impl CaseChange {
         let was_open = if difference > 0.0 { before.undecided } else { 0 };
         let is_open = if difference < 0.0 { after.undecided } else { 0 };
         ([before.passed + was_open, after.passed + is_open], [before.graded(), after.graded()])
+    }
+
+    /// Returns the results of the trials of both sides in pairs, the second side first, in the order in which they were
+    /// started; `None` for an undecided trial.
+    pub(super) fn pairs(&self) -> Vec<[Option<bool>; 2]> {
+        let verdict = |(_, outcome): &(u64, Outcome)| match outcome {
+            Outcome::Passed => Some(true),
+            Outcome::Failed => Some(false),
+            _ => None,
+        };
+        let sides = self.after.graded.iter().map(verdict).zip(self.before.graded.iter().map(verdict));
+        sides.map(<[Option<bool>; 2]>::from).collect()
     }
 
     pub(crate) fn evidence(&self) -> Option<&Evidence> {
@@ -209,6 +226,7 @@ impl Side {
         let mut side = Self::default();
         trials.iter().for_each(|trial| side.add(trial));
         side.outcomes.sort_by_key(|outcome| outcome.name());
+        side.graded.sort_by_key(|(repetition, _)| *repetition);
         side
     }
 
@@ -223,6 +241,7 @@ impl Side {
             self.scores.add(Some(share));
         }
         if trial.outcome.is_graded() {
+            self.graded.push((trial.repetition, trial.outcome));
             self.time.add(trial.agent_ms.map(|ms| ms as f64));
             self.tokens.add(trial.tokens.map(|tokens| tokens.total() as f64));
             self.cost.add(trial.cost_usd);

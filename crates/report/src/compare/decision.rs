@@ -4,6 +4,7 @@
 use model::statistics::{Difference, DiscreteTest, fisher_of_tables, holm_of_tests};
 
 use super::case::{CaseChange, Change, NOISE};
+use super::sequential;
 use crate::counts::Counts;
 use crate::format::{counted, percent};
 use crate::verdict::{self, Passes, UNLIKELY, Words, chance};
@@ -54,6 +55,16 @@ impl Decision {
             score: Difference::of_share_differences(&differences).filter(|_| cases.iter().any(is_partial)),
             scores: [mean(|scores| scores.0), mean(|scores| scores.1)],
             threshold,
+        }
+    }
+
+    /// Returns the result without tests for a fixed number of trials.
+    pub(super) fn sequential(self, cases: &[CaseChange]) -> Self {
+        Self {
+            passed: self.passed.map(sequential::without_test),
+            same_cases_p_value: sequential::same_cases_p_value(cases),
+            score: self.score.map(sequential::without_test),
+            ..self
         }
     }
 

@@ -269,6 +269,9 @@ impl CaseChange {
         if self.is_single() {
             return "n = 1: no interval".into();
         }
+        if self.is_sequential {
+            return format!("valid at any number of trials, {}", self.named_p_value());
+        }
         // Covers all possible outcomes of undecided trials.
         let interval = |counts: &Counts| {
             let [low, _] = wilson(counts.passed, counts.graded());

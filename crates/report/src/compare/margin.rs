@@ -4,6 +4,7 @@ use model::statistics::{Difference, WithinMargin, newcombe, no_worse_than};
 use serde_json::{Value, json};
 
 use super::case::CaseChange;
+use super::sequential;
 use crate::format::gain;
 
 /// Conclusion from the trials about a margin.
@@ -31,6 +32,12 @@ impl Margin {
         let is_open = |answer: &Self| answer.verdict == WithinMargin::Open;
         let is_narrower = is_open(&these) && these.lowest() > all.lowest();
         if is_open(&all) && (!is_open(&these) || is_narrower) { these } else { all }
+    }
+
+    /// Returns the answer for runs in which the results decided how many trials ran.
+    pub(super) fn sequential(self, cases: &[CaseChange]) -> Self {
+        let ci95 = sequential::interval(cases);
+        Self { ci95, verdict: no_worse_than(ci95, self.margin), is_of_these_cases: true, ..self }
     }
 
     fn lowest(&self) -> f64 {

@@ -102,6 +102,11 @@ fn total(name: &'static str, unit: Unit, cases: &[&CaseChange], of: impl Fn(&Sid
 }
 
 impl Total {
+    /// Removes the interval and the p-value for a fixed number of trials.
+    pub(super) fn remove_test(&mut self) {
+        (self.ci95, self.p_value) = (None, None);
+    }
+
     /// Formats the figure of a side.
     pub(super) fn side(&self, side: usize) -> String {
         let mean = self.means[side];

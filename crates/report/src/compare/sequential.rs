@@ -1,0 +1,91 @@
+//! Comparison of runs in which the results decided how many trials ran. Tests and intervals for a fixed number of
+//! trials are wrong for them; these stay valid.
+//!
+//! The trials of a case are paired in the order in which they were started, as far as both runs go. Whether a further
+//! pair exists depends only on earlier results, so every e-value of the pairs is valid (Ville 1939), and 1/e is a
+//! p-value.
+
+use model::statistics::{Difference, PairBounds, Pairs, e_difference_above, e_two_samples, holm};
+
+use super::case::{CaseChange, Change, NOISE};
+use crate::verdict::UNLIKELY;
+
+/// Results of a case's pairs: of the second run and of the first one, `None` if a trial is undecided.
+type CasePairs = Vec<[Option<bool>; 2]>;
+
+/// Returns the p-value of two opposite questions about the same pairs.
+fn p_value(e_values: [f64; 2]) -> f64 {
+    (2.0 / (e_values[0] + e_values[1])).clamp(0.0, 1.0)
+}
+
+/// Tests each case by its own pairs, and marks the changes that are more than chance even though all cases are tested
+/// at once.
+pub(super) fn confirm(cases: &mut [CaseChange], threshold: f64) {
+    let tested: Vec<usize> = (0..cases.len()).filter(|at| !cases[*at].pairs().is_empty()).collect();
+    let p_values: Vec<f64> = tested.iter().map(|at| of_case(&cases[*at].pairs())).collect();
+    let adjusted = holm(&p_values);
+    for case in cases.iter_mut() {
+        (case.p_value, case.adjusted_p_value, case.is_confirmed) = (None, None, false);
+        case.is_sequential = true;
+    }
+    for (at, (p_value, adjusted)) in tested.into_iter().zip(p_values.into_iter().zip(adjusted)) {
+        let case = &mut cases[at];
+        (case.p_value, case.adjusted_p_value) = (Some(p_value), Some(adjusted));
+        let is_large = case.gain().is_some_and(|[low, high]| low > threshold + NOISE || high < -threshold - NOISE);
+        case.is_confirmed = matches!(case.change, Change::Regressed | Change::Fixed) && adjusted < UNLIKELY && is_large;
+    }
+}
+
+/// Tests whether both sides of a case pass equally often. An undecided trial counts like the other one of its pair.
+fn of_case(pairs: &CasePairs) -> f64 {
+    let mut passed = [0, 0];
+    for [after, before] in pairs {
+        passed[0] += u64::from(after.or(*before) == Some(true));
+        passed[1] += u64::from(before.or(*after) == Some(true));
+    }
+    let of = |passed| e_two_samples(passed, pairs.len() as u64, [1, 1]);
+    p_value([of(passed), of([passed[1], passed[0]])])
+}
+
+/// Tests whether no case differs, by the pairs of all cases.
+pub(super) fn same_cases_p_value(cases: &[CaseChange]) -> Option<f64> {
+    let all: Vec<CasePairs> = cases.iter().map(CaseChange::pairs).collect();
+    let bounds = bounds(all.iter().flatten());
+    let (better, worse) = (bounds.worst, bounds.best.swapped());
+    let is_empty = |pairs: Pairs| pairs.count() == 0;
+    (!is_empty(better)).then(|| p_value([e_difference_above(0.0, better), e_difference_above(0.0, worse)]))
+}
+
+/// Returns the interval of the mean difference over the cases that both runs have, from as many complete rounds of one
+/// pair per case as there are.
+pub(super) fn interval(cases: &[CaseChange]) -> Option<[f64; 2]> {
+    let all: Vec<CasePairs> = cases.iter().filter(|case| case.is_paired()).map(CaseChange::pairs).collect();
+    let rounds = all.iter().map(Vec::len).min().filter(|rounds| *rounds > 0)?;
+    Some(bounds(all.iter().flat_map(|pairs| &pairs[..rounds])).interval(UNLIKELY))
+}
+
+fn bounds<'p>(pairs: impl Iterator<Item = &'p [Option<bool>; 2]>) -> PairBounds {
+    let mut bounds = PairBounds::default();
+    pairs.for_each(|[after, before]| bounds.push(*after, *before));
+    bounds
+}
+
+/// Removes the interval and the p-value for a fixed number of trials.
+pub(super) fn without_test(difference: Difference) -> Difference {
+    Difference { ci95: None, p_value: 1.0, ..difference }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_show_a_change_only_if_it_is_more_than_chance() {
+        let pairs = |after: bool, before: bool, count| vec![[Some(after), Some(before)]; count];
+        assert!(of_case(&pairs(false, true, 8)) < 0.05);
+        assert!(of_case(&pairs(false, true, 2)) > 0.05);
+        assert!(of_case(&pairs(true, true, 40)) > 0.5);
+        let open = vec![[None, Some(true)]; 40];
+        assert!(of_case(&open) > 0.5, "an undecided trial shows nothing");
+    }
+}

@@ -67,11 +67,18 @@ const NOT_OF_LISTS: [&str; 6] = ["Limits", "Judge", "Gates", "Sandbox", "Hooks",
 /// Options in other groups that do not affect lists either.
 const NOT_LISTED: [&str; 4] = ["reasoning_effort", "base_url", "gateway", "seed"];
 
+/// Options in these groups that affect a plan.
+const PLANNED: [&str; 2] = ["jobs", "max_run_cost"];
+
 impl Args {
-    /// Returns the definition of the command line. `list` accepts all options of `run` and shows those that apply to
-    /// it. The help for settings comes from their table.
+    /// Returns the definition of the command line. `list` and `plan` accept all options of `run` and show those
+    /// that apply to them. The help for settings comes from their table.
     pub fn definition() -> clap::Command {
-        let is_idle = |arg: &clap::Arg| {
+        let is_idle = |arg: &clap::Arg, of_plan: bool| {
+            // How much runs at the same time and what the run may cost are part of a plan.
+            if of_plan && PLANNED.contains(&arg.get_id().as_str()) {
+                return false;
+            }
             let heading = arg.get_help_heading().unwrap_or_default();
             NOT_OF_LISTS.contains(&heading) || NOT_LISTED.contains(&arg.get_id().as_str())
         };
@@ -82,7 +89,10 @@ impl Args {
         };
         let all = Self::command().mut_subcommands(|command| command.mut_args(with_help));
         all.mut_subcommands(|command| match command.get_name() {
-            "list" => command.mut_args(|arg| if is_idle(&arg) { arg.hide(true) } else { arg }),
+            name @ ("list" | "plan") => {
+                let of_plan = name == "plan";
+                command.mut_args(|arg| if is_idle(&arg, of_plan) { arg.hide(true) } else { arg })
+            }
             "regrade" => command.mut_args(|arg| if arg.get_id() == "judge" { arg.help(JUDGE_OF_REGRADE) } else { arg }),
             "run" => {
                 command.after_help(EXAMPLES).mut_args(|arg| if is_rare(&arg) { arg.hide_short_help(true) } else { arg })

@@ -87,6 +87,7 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
         Command::Run(args) => command::run::run(&global, &args.run, terminal),
         Command::Check(args) => command::check::run(&global, &args, terminal),
         Command::List(args) => command::list::run(&global, &args, terminal),
+        Command::Plan(args) => command::plan::run(&global, &args, terminal),
         Command::Doctor(args) => command::doctor::run(&global, &args, terminal),
         Command::Config(args) => command::config::run(&global, &args, terminal),
         Command::Init(args) => command::init::run(&args, terminal),

@@ -21,6 +21,7 @@ pub mod list;
 pub mod man;
 pub mod mcp;
 pub mod merge;
+pub mod plan;
 pub mod prune;
 pub mod reference;
 pub mod regrade;
@@ -52,6 +53,8 @@ pub enum Command {
     Gen(generation::GenArgs),
     /// List the cases that would run, or the built-in agents, assertions, operators, reports and sandboxes
     List(list::ListArgs),
+    /// Say what a run can show, and about how long it takes and what it costs, without running anything
+    Plan(plan::PlanArgs),
     /// Check which agents, models and tools are ready on this machine
     #[command(alias = "runtimes")]
     Doctor(doctor::DoctorArgs),

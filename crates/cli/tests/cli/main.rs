@@ -53,6 +53,7 @@ mod remotes;
 mod required_isolation;
 mod resume;
 mod sandbox;
+mod sequential;
 mod shop;
 mod signals;
 mod skill_eval;

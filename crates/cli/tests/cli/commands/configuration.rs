@@ -194,7 +194,7 @@ fn the_record_and_the_reports_are_written_to_the_configured_places() {
 fn every_variable_has_an_effect_and_is_named_as_the_origin() {
     let project = empty();
     project.write("trialrun.yaml", "eval: { retries: 2 }\n");
-    let variables: [(&str, &str, &str, Value); 30] = [
+    let variables: [(&str, &str, &str, Value); 31] = [
         ("TRIALRUN_AGENT", "fake", "agent", json!(["fake"])),
         ("TRIALRUN_MODEL", "m", "model", json!(["m"])),
         ("TRIALRUN_REASONING_EFFORT", "high", "reasoning_effort", json!("high")),
@@ -225,6 +225,7 @@ fn every_variable_has_an_effect_and_is_named_as_the_origin() {
         ("TRIALRUN_JUDGE_CALIBRATION", "c.json", "judge_calibration", json!("c.json")),
         ("TRIALRUN_JUDGE_MIN_KAPPA", "0.3", "judge_min_kappa", json!(0.3)),
         ("TRIALRUN_STATE", "elsewhere", "state", json!("elsewhere")),
+        ("TRIALRUN_PRECISION", "0.05", "precision", json!(0.05)),
     ];
     let project = variables.iter().fold(project, |project, (name, text, ..)| project.env(name, text));
     let rows = project.run(&["config", "--json"]).exits(0).json();

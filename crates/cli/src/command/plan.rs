@@ -1,0 +1,57 @@
+//! `trialrun plan`: what the trials of a run can show, and about how long it takes and what it costs.
+
+mod forecast;
+mod history;
+mod text;
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use crate::error::CliError;
+use crate::exit;
+use crate::global::Global;
+use crate::preparation;
+use crate::run_args::RunArgs;
+use crate::terminal::Terminal;
+
+use self::forecast::Forecast;
+use self::history::History;
+
+/// Arguments of `plan`.
+#[derive(Debug, clap::Args)]
+pub struct PlanArgs {
+    /// Print JSON
+    // Placed before the groups of `run`, because otherwise it would appear under their last heading.
+    #[arg(long)]
+    json: bool,
+    /// Files, directories and options of the run
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Prints what a run can show, before anything is spent.
+pub fn run(global: &Global, args: &PlanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let prepared = preparation::prepare(global, &args.run)?;
+    let plan = &prepared.plan;
+    terminal.diagnostics(&prepared.diagnostics);
+    if prepared.diagnostics.iter().any(model::Diagnostic::is_error) {
+        return Ok(ExitCode::from(exit::INVALID));
+    }
+    if plan.trials.is_empty() {
+        let (nearest, ids) = (prepared.nearest.as_deref(), &prepared.case_ids);
+        return Err(preparation::nothing_selected(&args.run, plan, nearest, ids));
+    }
+    let history = match prepared.context.find_store()? {
+        Some(store) => History::read(&*store, plan)?,
+        None => History::default(),
+    };
+    let forecast = Forecast::of(plan, &history, prepared.resolved.run.jobs);
+    if args.json {
+        let max_run_cost = prepared.resolved.run.limits.max_run_cost;
+        terminal.json(&json!({ "schema": "trialrun.plan/1", "plan": forecast, "max_run_cost_usd": max_run_cost }));
+    } else {
+        terminal.out(&text::text(&forecast, prepared.resolved.run.limits.max_run_cost));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,331 @@
+//! Figures of a plan: what its trials can show, how many are expected to run, and what they take.
+
+use model::statistics::{Contract, SIGNIFICANCE, detectable_drop, wilson_of_share};
+use model::{DecisionQuestion, PassRate};
+use runner::{Plan, PlannedDecision};
+use serde::Serialize;
+
+use super::history::History;
+
+/// Probability with which a difference of the stated size is found.
+const POWER: f64 = 0.8;
+/// Pass rate from which the smallest drop that can be found is stated.
+const USUAL_RATE: f64 = 0.9;
+/// Largest maximum for which runs are followed exactly; the time grows with its cube.
+const MOST_EXACT: u64 = 120;
+
+/// Figures of a plan.
+#[derive(Debug, Serialize)]
+pub struct Forecast {
+    /// Number of cases.
+    pub cases: usize,
+    /// Names of the arms.
+    pub arms: Vec<String>,
+    /// Number of planned trials: the maximum, if the results decide how many run.
+    pub trials: usize,
+    /// Number of trials that are expected to run.
+    pub expected_trials: f64,
+    /// Number of cases, counted once for each arm, whose earlier results are known.
+    pub known_groups: usize,
+    /// Number of cases, counted once for each arm.
+    pub groups: usize,
+    /// Number of parallel trials.
+    pub jobs: usize,
+    /// Expected duration in milliseconds; absent if no earlier trial is recorded.
+    pub expected_ms: Option<f64>,
+    /// Expected cost in US dollars; absent if no earlier cost is recorded.
+    pub expected_cost_usd: Option<f64>,
+    /// Cost in US dollars if all planned trials run; absent if no earlier cost is recorded.
+    pub most_cost_usd: Option<f64>,
+    /// What a fixed number of trials can show.
+    pub fixed: Vec<FixedTrials>,
+    /// What decides how many trials run.
+    pub decisions: Vec<DecisionForecast>,
+}
+
+/// Cases with the same fixed number of trials under one arm.
+#[derive(Debug, Serialize)]
+pub struct FixedTrials {
+    /// Arm.
+    pub arm: String,
+    /// Number of trials of each case.
+    pub trials_per_case: u64,
+    /// Number of cases.
+    pub cases: u64,
+    /// 95 % interval of the pass rate of one case if 90 % of its trials pass.
+    pub ci95_of_case_at_90: [f64; 2],
+    /// Smallest drop from a pass rate of 90 % that a comparison with another run or arm finds in one case, with a
+    /// probability of 80 %; absent if it cannot find any.
+    pub detectable_drop_of_case: Option<f64>,
+    /// The same for all cases together.
+    pub detectable_drop: Option<f64>,
+}
+
+/// What a question needs.
+#[derive(Debug, Serialize)]
+pub struct DecisionForecast {
+    /// Question.
+    pub question: DecisionQuestion,
+    /// Suite and case; absent for a comparison of several cases.
+    pub case: Option<String>,
+    /// Arm.
+    pub arm: String,
+    /// Arm with which it is compared.
+    pub versus: Option<String>,
+    /// Number of cases.
+    pub cases: usize,
+    /// Maximum number of trials of each case under each arm.
+    pub max_trials: u64,
+    /// Pass rate in earlier trials.
+    pub known_pass_rate: Option<f64>,
+    /// Number of trials of each case under each arm that are expected to run.
+    pub expected_trials: f64,
+    /// True if the expected number is the maximum, because it cannot be computed.
+    pub is_most: bool,
+    /// Smallest true pass rate that is shown to be high enough with a probability of 80 %.
+    pub high_enough: Option<f64>,
+    /// Largest true pass rate that is shown to be too low with a probability of 80 %.
+    pub too_low: Option<f64>,
+    /// Smallest drop from a pass rate of 90 % that the maximum number of trials would find in a test for a fixed
+    /// number, with a probability of 80 %.
+    pub detectable_drop: Option<f64>,
+}
+
+impl Forecast {
+    /// Computes the figures of `plan`.
+    pub fn of(plan: &Plan, history: &History, jobs: usize) -> Self {
+        let mut groups: Vec<Group<'_>> = Vec::new();
+        for trial in plan.trials.iter().filter(|trial| trial.case.skip.is_none() && trial.case.broken.is_empty()) {
+            let id = &trial.id;
+            let is_same =
+                |group: &&mut Group<'_>| (group.suite, group.case, group.arm) == (&*id.suite, &*id.case, &*id.arm);
+            match groups.iter_mut().rev().find(is_same) {
+                Some(group) => group.planned += 1,
+                None => groups.push(Group {
+                    suite: &id.suite,
+                    case: &id.case,
+                    arm: &id.arm,
+                    planned: 1,
+                    is_auto: trial.auto.is_some(),
+                    expected: 0.0,
+                }),
+            }
+        }
+        let mut cache = Vec::new();
+        let decisions: Vec<DecisionForecast> =
+            plan.decisions.iter().map(|decision| DecisionForecast::of(decision, history, &mut cache)).collect();
+        for group in &mut groups {
+            group.expected = if group.is_auto { 0.0 } else { group.planned as f64 };
+        }
+        for (decision, forecast) in plan.decisions.iter().zip(&decisions) {
+            for group in groups.iter_mut().filter(|group| group.is_about(decision)) {
+                group.expected = group.expected.max(forecast.expected_trials.min(group.planned as f64));
+            }
+        }
+        let (expected_ms, known_groups) = sum(&groups, |group| history.of(group)?.mean_ms());
+        let (expected_cost_usd, _) = sum(&groups, |group| history.of(group)?.mean_cost_usd());
+        let all: Vec<Group<'_>> =
+            groups.iter().map(|group| Group { expected: group.planned as f64, ..*group }).collect();
+        let (most_cost_usd, _) = sum(&all, |group| history.of(group)?.mean_cost_usd());
+        let mut arms: Vec<String> = Vec::new();
+        for group in &groups {
+            if !arms.iter().any(|arm| arm == group.arm) {
+                arms.push(group.arm.to_owned());
+            }
+        }
+        let mut cases: Vec<(&str, &str)> = groups.iter().map(|group| (group.suite, group.case)).collect();
+        cases.sort_unstable();
+        cases.dedup();
+        let expected_trials: f64 = groups.iter().map(|group| group.expected).sum();
+        let jobs = jobs.clamp(1, plan.trials.len().max(1));
+        Self {
+            cases: cases.len(),
+            fixed: fixed(&groups, &arms),
+            arms,
+            trials: plan.trials.len(),
+            expected_trials,
+            known_groups,
+            groups: groups.len(),
+            jobs,
+            expected_ms: expected_ms.map(|ms| ms / (jobs as f64).min(expected_trials.max(1.0))),
+            expected_cost_usd,
+            most_cost_usd,
+            decisions,
+        }
+    }
+}
+
+/// Trials of one case under one arm.
+#[derive(Clone, Copy)]
+struct Group<'p> {
+    suite: &'p str,
+    case: &'p str,
+    arm: &'p str,
+    planned: u64,
+    is_auto: bool,
+    expected: f64,
+}
+
+impl Group<'_> {
+    fn is_about(&self, decision: &PlannedDecision) -> bool {
+        let is_arm = *decision.arm == *self.arm || decision.versus.as_deref() == Some(self.arm);
+        is_arm && decision.cases.iter().any(|(suite, case)| **suite == *self.suite && **case == *self.case)
+    }
+}
+
+impl History {
+    fn of(&self, group: &Group<'_>) -> Option<super::history::Known> {
+        self.get(group.suite, group.case, group.arm)
+    }
+}
+
+/// Adds an amount per trial over all expected trials. Cases for which it is unknown count like the mean of the others.
+/// Also returns the number of cases for which it is known.
+fn sum(groups: &[Group<'_>], of: impl Fn(&Group<'_>) -> Option<f64>) -> (Option<f64>, usize) {
+    let known: Vec<f64> = groups.iter().filter_map(&of).collect();
+    if known.is_empty() {
+        return (None, 0);
+    }
+    let mean = known.iter().sum::<f64>() / known.len() as f64;
+    (Some(groups.iter().map(|group| group.expected * of(group).unwrap_or(mean)).sum()), known.len())
+}
+
+/// Returns what the cases with a fixed number of trials can show, arm by arm.
+fn fixed(groups: &[Group<'_>], arms: &[String]) -> Vec<FixedTrials> {
+    let mut rows: Vec<FixedTrials> = Vec::new();
+    for arm in arms {
+        let mut numbers: Vec<u64> =
+            groups.iter().filter(|group| group.arm == arm && !group.is_auto).map(|group| group.planned).collect();
+        numbers.sort_unstable();
+        for same in numbers.chunk_by(|one, other| one == other) {
+            let (trials, cases) = (same[0], same.len() as u64);
+            rows.push(FixedTrials {
+                arm: arm.clone(),
+                trials_per_case: trials,
+                cases,
+                ci95_of_case_at_90: wilson_of_share(USUAL_RATE, trials),
+                detectable_drop_of_case: detectable_drop(trials, USUAL_RATE, SIGNIFICANCE, POWER),
+                detectable_drop: detectable_drop(trials * cases, USUAL_RATE, SIGNIFICANCE, POWER),
+            });
+        }
+    }
+    rows
+}
+
+/// Figures of a required pass rate that many cases share: its terms, the smallest rate that is high enough and the
+/// largest that is too low.
+type Shown = ((PassRate, u64), [Option<f64>; 2]);
+
+impl DecisionForecast {
+    fn of(decision: &PlannedDecision, history: &History, cache: &mut Vec<Shown>) -> Self {
+        let known = decision.cases.iter().filter_map(|(suite, case)| history.get(suite, case, &decision.arm));
+        let [passed, failed] =
+            known.fold([0, 0], |[passed, failed], known| [passed + known.passed, failed + known.failed]);
+        let rate = (passed + failed > 0).then(|| passed as f64 / (passed + failed) as f64);
+        // One failure more and one pass more keep a few trials from looking certain.
+        let likely = rate.map(|_| (passed + 1) as f64 / (passed + failed + 2) as f64);
+        let mut forecast = Self {
+            question: decision.question,
+            case: decision
+                .cases
+                .first()
+                .filter(|_| decision.versus.is_none())
+                .map(|(suite, case)| format!("{suite}::{case}")),
+            arm: decision.arm.to_string(),
+            versus: decision.versus.as_deref().map(str::to_owned),
+            cases: decision.cases.len(),
+            max_trials: decision.most,
+            known_pass_rate: rate,
+            expected_trials: decision.most as f64,
+            is_most: true,
+            high_enough: None,
+            too_low: None,
+            detectable_drop: None,
+        };
+        match decision.question {
+            DecisionQuestion::PassRate(rate) => {
+                let contract = Contract {
+                    at_least: rate.at_least,
+                    indifference: rate.tolerance,
+                    alpha: decision.alpha,
+                    max_trials: decision.most.min(MOST_EXACT),
+                };
+                forecast.expected_trials = expected(&contract, likely);
+                forecast.is_most = false;
+                let terms = (rate, decision.most);
+                let shown = cache.iter().find(|(known, _)| *known == terms).map(|(_, shown)| *shown);
+                let shown = shown.unwrap_or_else(|| {
+                    let shown = detectable(&contract);
+                    cache.push((terms, shown));
+                    shown
+                });
+                [forecast.high_enough, forecast.too_low] = shown;
+            }
+            DecisionQuestion::Precision { half_width } => {
+                let needed = model::statistics::sequential_trials_for_precision(
+                    half_width,
+                    likely.unwrap_or(0.5),
+                    decision.alpha,
+                );
+                forecast.expected_trials =
+                    needed.map_or(decision.most as f64, |needed| (needed as f64).min(decision.most as f64));
+                forecast.is_most = needed.is_none_or(|needed| needed > decision.most);
+            }
+            DecisionQuestion::Difference { .. } => {
+                let pairs = decision.most * decision.cases.len() as u64;
+                forecast.detectable_drop = detectable_drop(pairs, USUAL_RATE, decision.alpha, POWER);
+            }
+        }
+        forecast
+    }
+}
+
+/// Returns the expected number of trials for a likely pass rate, or for every rate equally likely if it is unknown.
+fn expected(contract: &Contract, rate: Option<f64>) -> f64 {
+    match rate {
+        Some(rate) => contract.forecast(rate).mean_trials,
+        None => (0..10).map(|at| contract.forecast((f64::from(at) + 0.5) / 10.0).mean_trials).sum::<f64>() / 10.0,
+    }
+}
+
+/// Returns the smallest true rate that is shown to be high enough with a probability of 80 %, and the largest that is
+/// shown to be too low; `None` if not even 1 or 0 is.
+fn detectable(contract: &Contract) -> [Option<f64>; 2] {
+    let high = |rate: f64| contract.forecast(rate).success >= POWER;
+    let low = |rate: f64| contract.forecast(rate).failure >= POWER;
+    [
+        high(1.0).then(|| boundary([1.0, contract.at_least - contract.indifference], high)),
+        low(0.0).then(|| boundary([0.0, contract.at_least], low)),
+    ]
+}
+
+/// Returns the boundary between a rate that is shown and one that is not, to a tenth of a point.
+fn boundary([mut shown, mut hidden]: [f64; 2], is_shown: impl Fn(f64) -> bool) -> f64 {
+    while (shown - hidden).abs() > 0.001 {
+        let middle = f64::midpoint(shown, hidden);
+        if is_shown(middle) { shown = middle } else { hidden = middle }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONTRACT: Contract = Contract { at_least: 0.9, indifference: 0.1, alpha: 0.05, max_trials: 40 };
+
+    #[test]
+    fn clear_rates_are_expected_to_take_few_trials() {
+        assert!(expected(&CONTRACT, Some(0.3)) < 6.0);
+        assert!(expected(&CONTRACT, Some(0.99)) < 25.0);
+        let unknown = expected(&CONTRACT, None);
+        assert!((5.0..25.0).contains(&unknown), "{unknown}");
+    }
+
+    #[test]
+    fn the_detectable_rates_enclose_the_required_one() {
+        let [high, low] = detectable(&CONTRACT).map(Option::unwrap);
+        assert!((0.9..1.0).contains(&high) && (0.4..0.9).contains(&low), "{high} {low}");
+        assert_eq!(detectable(&Contract { max_trials: 10, ..CONTRACT })[0], None);
+    }
+}

@@ -1,0 +1,86 @@
+//! Results, times and costs of earlier trials of the planned cases.
+
+use std::collections::HashMap;
+
+use model::{Outcome, TrialRow};
+use runner::Plan;
+use store::{Store, StoreError, TrialFilter};
+
+/// Maximum number of recorded trials that are searched, newest first.
+const MOST_ROWS: usize = 20_000;
+/// Number of trials of a case and an arm that are enough.
+const ENOUGH: u64 = 50;
+
+/// Suite, case and arm.
+pub type Key = (String, String, String);
+
+/// Earlier trials by case and arm.
+#[derive(Debug, Default)]
+pub struct History(HashMap<Key, Known>);
+
+/// Earlier trials of one case under one arm.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Known {
+    /// Number of passed trials.
+    pub passed: u64,
+    /// Number of failed trials.
+    pub failed: u64,
+    duration_ms: u64,
+    trials: u64,
+    cost_usd: f64,
+    trials_with_cost: u64,
+}
+
+impl Known {
+    /// Returns the mean time of a trial in milliseconds.
+    pub fn mean_ms(&self) -> Option<f64> {
+        (self.trials > 0).then(|| self.duration_ms as f64 / self.trials as f64)
+    }
+
+    /// Returns the mean cost of a trial in US dollars.
+    pub fn mean_cost_usd(&self) -> Option<f64> {
+        (self.trials_with_cost > 0).then(|| self.cost_usd / self.trials_with_cost as f64)
+    }
+
+    fn add(&mut self, row: &TrialRow) {
+        self.passed += u64::from(row.outcome == Outcome::Passed);
+        self.failed += u64::from(row.outcome == Outcome::Failed);
+        self.trials += 1;
+        self.duration_ms += row.duration_ms;
+        if let Some(cost) = row.cost_usd {
+            self.cost_usd += cost;
+            self.trials_with_cost += 1;
+        }
+    }
+}
+
+impl History {
+    /// Reads the newest trials of the planned cases.
+    pub fn read(store: &dyn Store, plan: &Plan) -> Result<Self, StoreError> {
+        let mut known: HashMap<Key, Known> = HashMap::new();
+        for trial in plan.trials.iter().filter(|trial| trial.id.repetition == 1) {
+            known.insert(
+                (trial.id.suite.to_string(), trial.id.case.to_string(), trial.id.arm.to_string()),
+                Known::default(),
+            );
+        }
+        let mut rows = 0;
+        store.each_trial(&TrialFilter::default(), &mut |row| {
+            rows += 1;
+            if row.outcome.is_graded()
+                && let Some(known) = known.get_mut(&(row.suite.clone(), row.case.clone(), row.arm.clone()))
+                && known.trials < ENOUGH
+            {
+                known.add(&row);
+            }
+            rows < MOST_ROWS
+        })?;
+        known.retain(|_, known| known.trials > 0);
+        Ok(Self(known))
+    }
+
+    /// Returns the earlier trials of a case under an arm, if there are any.
+    pub fn get(&self, suite: &str, case: &str, arm: &str) -> Option<Known> {
+        self.0.get(&(suite.to_owned(), case.to_owned(), arm.to_owned())).copied()
+    }
+}

@@ -65,6 +65,7 @@ async fn run(
         agents: plan.agents.clone(),
         skills: plan.skills.clone(),
         trials: plan.trials.iter().map(|trial| trial.id.clone()).collect(),
+        decisions: 0,
         jobs: settings.jobs,
         isolation: None,
         invocation: None,

@@ -203,7 +203,7 @@ fn a_request_that_is_no_message_makes_a_trial_stale_only_if_its_path_was_recorde
     let recording = tape.recorded().unwrap().unwrap();
     let tape = Tape::new(CassetteMode::Replay, "c", Some(recording.into()), SECOND.normalizer());
     assert!(matches!(ask(&tape, Sender::Other, &json!({"count": 2})), Found::Stale(_)));
-    assert!(tape.stale().is_some(), "other requests to the same path were recorded")
+    assert!(tape.stale().is_some(), "other requests to the same path were recorded");
 }
 
 #[test]

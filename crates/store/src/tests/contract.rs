@@ -473,6 +473,7 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
         model: Some("m".into()),
         variant: None,
         repetition: 1,
+        auto_trials: None,
         file: Some("a.yaml".into()),
         line: Some(3),
         outcome,

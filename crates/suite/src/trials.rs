@@ -85,7 +85,7 @@ mod tests {
     fn read<T>(value: &serde_json::Value, of: fn(&Node, &mut Problems) -> Option<T>) -> Result<T, String> {
         let (node, mut problems) = (Node::from_json(value, &Source::new("f", "")), Problems::new());
         of(&node, &mut problems).ok_or_else(|| {
-            let problem = problems.iter().next().unwrap();
+            let problem = problems.first().unwrap();
             problem.message.clone() + &problem.help.iter().map(|help| format!(" ({help})")).collect::<String>()
         })
     }

@@ -62,7 +62,7 @@ Examples:
 const JUDGE_OF_REGRADE: &str = "Model that judges [default: the one that judged that run]";
 
 /// Groups of options that do not affect which cases are selected.
-const NOT_OF_LISTS: [&str; 6] = ["Limits", "Judge", "Gates", "Sandbox", "Hooks", "Output"];
+const NOT_OF_LISTS: [&str; 7] = ["Limits", "Judge", "Cassettes", "Gates", "Sandbox", "Hooks", "Output"];
 
 /// Options in other groups that do not affect lists either.
 const NOT_LISTED: [&str; 4] = ["reasoning_effort", "base_url", "gateway", "seed"];

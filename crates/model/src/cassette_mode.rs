@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::nearest;
+use crate::named_mode;
 
 /// Use of cassettes: files with recorded answers of models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl CassetteMode {
 
     /// Returns the written name.
     pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, mode)| *mode == self).map_or("off", |(name, _)| name)
+        named_mode::name_of(&self, &Self::ALL)
     }
 }
 
@@ -33,12 +33,7 @@ impl FromStr for CassetteMode {
     type Err = String;
 
     fn from_str(written: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|(name, _)| *name == written);
-        found.map(|(_, mode)| *mode).ok_or_else(|| {
-            let near = nearest(written, Self::ALL.iter().map(|(name, _)| *name));
-            let near = near.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
-            format!("`{written}` is not a mode of cassettes{near}; write `record`, `replay`, `auto` or `off`")
-        })
+        named_mode::parse(written, &Self::ALL, "a mode of cassettes")
     }
 }
 

@@ -42,6 +42,7 @@ mod judge_cache;
 mod judge_sample;
 mod listing;
 mod model_traffic;
+mod named_mode;
 mod nearest;
 mod network;
 mod node;
@@ -52,6 +53,7 @@ mod record;
 mod remote;
 mod repository;
 mod request_rule;
+mod run_info;
 mod skill;
 mod skill_eval;
 mod span;
@@ -101,12 +103,12 @@ pub use node::{Node, NodeKind};
 pub use outcome::{Outcome, Tally};
 pub use phases::{Phases, millis};
 pub use record::{
-    AgentInfo, AnsweredQuestion, AttemptRecord, AuxiliaryUsage, CallRecord, HookKind, HookRecord, Invocation,
-    MissingShards, ReplyRecord, RunInfo, SETTINGS_WITHOUT_EFFECT, Shard, SkillInfo, TrialRecord,
+    AnsweredQuestion, AttemptRecord, AuxiliaryUsage, CallRecord, HookKind, HookRecord, ReplyRecord, TrialRecord,
 };
 pub use remote::RemoteMode;
 pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest};
 pub use request_rule::RequestRule;
+pub use run_info::{AgentInfo, Invocation, MissingShards, RunInfo, SETTINGS_WITHOUT_EFFECT, Shard, SkillInfo};
 pub use skill::{AllowedTool, Skill};
 pub use skill_eval::{Definition, SideEffectContract, SideEffectLevel, SideEffects, SkillEval};
 pub use span::{Excerpt, Source, Span, Spanned};

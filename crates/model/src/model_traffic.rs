@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Tokens, nearest};
+use crate::{Tokens, named_mode};
 
 /// Relative difference from which the token counts of the gateway and the agent are considered different.
 const TOLERANCE: f64 = 0.03;
@@ -26,10 +26,7 @@ impl GatewayMode {
 
     /// Returns the written name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Observe => "observe",
-        }
+        named_mode::name_of(&self, &Self::ALL)
     }
 }
 
@@ -37,12 +34,7 @@ impl FromStr for GatewayMode {
     type Err = String;
 
     fn from_str(written: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|(name, _)| *name == written);
-        found.map(|(_, mode)| *mode).ok_or_else(|| {
-            let near = nearest(written, Self::ALL.iter().map(|(name, _)| *name));
-            let near = near.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
-            format!("`{written}` is not a mode of the gateway{near}; write `off` or `observe`")
-        })
+        named_mode::parse(written, &Self::ALL, "a mode of the gateway")
     }
 }
 

@@ -46,6 +46,10 @@ impl Model for RecordedModel {
         })
     }
 
+    fn address(&self) -> Option<&str> {
+        self.model.address()
+    }
+
     fn take_steps(&self) -> Vec<Step> {
         self.model.take_steps()
     }

@@ -1,0 +1,116 @@
+//! Record of a run: the object `run` of the JSON report.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Isolation, TrialId};
+
+/// Run, as in the report's `run`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// Id, which sorts by time.
+    pub id: String,
+    /// Label given by the user.
+    pub label: Option<String>,
+    /// Run whose evidence this run graded again.
+    #[serde(default)]
+    pub regrade_of: Option<String>,
+    /// Start time.
+    pub started_at: Timestamp,
+    /// Version of trialrun.
+    pub trialrun_version: String,
+    /// Resolved settings by name.
+    pub settings: Map<String, Value>,
+    /// Agents used by the run.
+    pub agents: Vec<AgentInfo>,
+    /// Skills under test, by name.
+    pub skills: Vec<SkillInfo>,
+    /// Planned trials, in order.
+    pub trials: Vec<TrialId>,
+    /// Number of questions that decide how many of the planned trials run; 0 if all run.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub decisions: usize,
+    /// Number of trials that run in parallel.
+    pub jobs: usize,
+    /// Command that started the run; absent if the run cannot be resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invocation: Option<Invocation>,
+    /// Part of the plan that the run covers; absent for a whole plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
+    /// Shards that a merged run lacks; absent if it lacks none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_shards: Option<MissingShards>,
+    /// Isolation of the trials; absent if no trial was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_none(decisions: &usize) -> bool {
+    *decisions == 0
+}
+
+/// Names of settings that determine how a run is recorded and shown; they do not change its results.
+pub const SETTINGS_WITHOUT_EFFECT: [&str; 7] =
+    ["artifacts", "github", "jobs", "keep_sandbox", "report", "state", "traceparent"];
+
+/// Shards that a merged run lacks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingShards {
+    /// Numbers of the missing shards, from 1.
+    pub missing: Vec<u64>,
+    /// Number of shards in the plan.
+    pub of: u64,
+}
+
+/// Command that started a run. A merged run has only the hashes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Invocation {
+    /// Arguments after the name of the program.
+    pub arguments: Vec<String>,
+    /// Working directory.
+    pub directory: String,
+    /// SHA-256 of each file with cases, by its path.
+    pub suites: BTreeMap<String, String>,
+}
+
+/// Part of a plan that a run covers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shard {
+    /// Number of the part, from 1.
+    pub index: u64,
+    /// Number of parts.
+    pub of: u64,
+    /// Position of each trial's case in the whole plan, from 0.
+    pub positions: Vec<usize>,
+}
+
+/// Agent of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentInfo {
+    /// Name, such as `claude-code`.
+    pub name: String,
+    /// Version of the agent, if it is known.
+    pub version: Option<String>,
+    /// Name of the model.
+    pub model: Option<String>,
+    /// Reasoning effort passed to the agent.
+    pub reasoning_effort: Option<String>,
+    /// URL of the model's endpoint.
+    pub base_url: Option<String>,
+}
+
+/// Skill of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillInfo {
+    /// Name of the skill.
+    pub name: String,
+    /// Version as written.
+    pub version: Option<String>,
+    /// SHA-256 over its files.
+    pub content_hash: String,
+}

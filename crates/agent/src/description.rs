@@ -33,9 +33,9 @@ pub struct Description {
     pub wire: Option<&'static str>,
     /// Ids of the calls that its program reports; `None` if they cannot be compared with those of the model.
     pub call_ids: Option<CallIds>,
-    /// Parts of its model requests that are not compared with recorded ones.
+    /// Parts of its model requests that are ignored when they are compared with recorded ones.
     pub request_rules: &'static [RequestRule],
-    /// True if its program, which the user wrote, reads the addresses of models from variables.
+    /// True if it is a program written by the user that reads the addresses of models from environment variables.
     pub reads_model_variables: bool,
     /// True if this process sends the requests to its scripted model.
     pub calls_script: bool,
@@ -45,8 +45,8 @@ pub struct Description {
     pub evaluation_mode: PermissionMode,
     /// True if it needs a sandbox even for a case without files.
     pub needs_sandbox: bool,
-    /// True if it can work in a sandbox on another machine: it neither uses files on this machine, nor keeps a stream
-    /// to its program open.
+    /// True if it can work in a sandbox on another machine: it does not use files on this machine, and it does not need
+    /// an open stream to its program.
     pub works_remotely: bool,
     /// True if it does not wait for any process, model or clock.
     pub answers_at_once: bool,

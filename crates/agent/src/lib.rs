@@ -151,8 +151,8 @@ pub trait Agent: Send + Sync {
         }
     }
 
-    /// Returns the reason why it cannot work in a sandbox on another machine. `argument` and `config` are those of the
-    /// trial.
+    /// Returns the reason why it cannot work in a sandbox on another machine, if there is one. `argument` and `config`
+    /// belong to the trial.
     fn refuses_remote(&self, _argument: Option<&str>, _config: Option<&Node>) -> Option<String> {
         let reason = "it uses files on this machine, or keeps a stream to its program open";
         (!self.description().works_remotely).then(|| reason.to_owned())
@@ -199,14 +199,14 @@ pub trait Agent: Send + Sync {
         Err(format!("`{}` cannot be pointed at another address", self.name()))
     }
 
-    /// Returns the variables from which a program that the user wrote reads the addresses of models, with their present
-    /// values.
+    /// Returns the environment variables from which the user's program reads the addresses of models, with their
+    /// current values.
     fn model_variables(&self, _context: &SessionContext) -> Vec<(String, String)> {
         Vec::new()
     }
 
-    /// Returns the variable for a key to a model called `name`, if the program is not signed in. If all answers are
-    /// recorded, it gets a dummy key.
+    /// Returns the variable that must hold the key for the model `name`, if the program is not signed in. If all
+    /// answers are recorded, the variable is set to a dummy key.
     fn missing_key(&self, _host: &Host, _name: Option<&str>) -> Option<String> {
         None
     }
@@ -332,7 +332,7 @@ pub struct SessionContext {
     pub source_repo: Option<String>,
     /// Location of the agent's model.
     pub endpoint: Endpoint,
-    /// Variables with the addresses of models at the gateway, for programs that the user wrote.
+    /// Variables that give the user's program the gateway addresses of its models.
     pub model_variables: Vec<(String, String)>,
     /// Providers that open models.
     pub providers: llm::Providers,

@@ -124,7 +124,7 @@ impl Program {
         let has_own_system = context.sandbox.as_ref().is_some_and(|sandbox| sandbox.has_own_system());
         let configured = |config: &Arc<Configured>| configured(&config.node, &config.directory, &mut Problems::new());
         let found = match context.config.as_ref().and_then(configured) {
-            // What is installed on this machine says nothing about that system.
+            // The sandbox has programs of its own, so searching this machine would prove nothing.
             named if has_own_system => Ok(named.unwrap_or_else(|| self.command.into())),
             Some(named) => {
                 let missing = || format!("`{KEY}` is `{}`, which is not a program", named.display());

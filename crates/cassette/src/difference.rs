@@ -1,25 +1,25 @@
-//! The first difference between two requests.
+//! Finds the first difference between two requests.
 
 use serde_json::{Map, Value};
 
 use crate::normalization::HISTORY;
 
-/// Number of characters that an excerpt shows before and after the first different one.
+/// Number of characters that an excerpt shows before and after the first difference.
 const BEFORE: usize = 20;
 const AFTER: usize = 60;
 
 /// Difference between a recorded request and a new one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// JSON pointer.
+    /// JSON pointer to the difference.
     pub(crate) pointer: String,
-    /// Excerpt of the recorded value; `None` if there is none.
+    /// Excerpt of the recorded value; `None` if the recorded request has no such value.
     pub(crate) recorded: Option<String>,
-    /// Excerpt of the new value; `None` if there is none.
+    /// Excerpt of the new value; `None` if the new request has no such value.
     pub(crate) actual: Option<String>,
 }
 
-/// Returns the first difference; the conversation is compared last. `None` if the requests are equal.
+/// Returns the first difference, or `None` if the requests are equal. The conversation is compared last.
 pub(crate) fn first_difference(recorded: &Value, actual: &Value) -> Option<Difference> {
     let (Value::Object(old), Value::Object(new)) = (recorded, actual) else {
         return compare(recorded, actual, "");
@@ -31,8 +31,8 @@ pub(crate) fn first_difference(recorded: &Value, actual: &Value) -> Option<Diffe
     of_fields(false).or_else(|| of_fields(true))
 }
 
-/// Returns how similar two requests are: the number of equal fields, and the number of equal items at the beginning of
-/// the conversation.
+/// Returns how similar two requests are: the number of equal fields, and the number of equal conversation items before
+/// the first difference.
 pub(crate) fn similarity(recorded: &Value, actual: &Value) -> (usize, usize) {
     let (Value::Object(old), Value::Object(new)) = (recorded, actual) else { return (0, 0) };
     let equal = keys(old, new).filter(|key| !HISTORY.contains(key) && old.get(*key) == new.get(*key)).count();
@@ -78,7 +78,7 @@ fn compare_field(old: &Map<String, Value>, new: &Map<String, Value>, key: &str, 
     }
 }
 
-/// Returns the beginning of a value.
+/// Returns the beginning of a value as text.
 fn excerpt(value: &Value) -> String {
     match value {
         Value::String(text) => around(text, 0),
@@ -86,13 +86,13 @@ fn excerpt(value: &Value) -> String {
     }
 }
 
-/// Returns the text around the character `at`.
+/// Returns an excerpt around the character `at`.
 fn around(text: &str, at: usize) -> String {
     let start = at.saturating_sub(BEFORE);
     format!("\"{}\"", cut(text, start, at - start + AFTER))
 }
 
-/// Returns `most` characters of the text from `start` on, on one line.
+/// Returns up to `most` characters from `start`, on one line.
 fn cut(text: &str, start: usize, most: usize) -> String {
     let mut rest = text.chars().skip(start);
     let shown: String = rest.by_ref().take(most).map(|shown| if shown.is_control() { ' ' } else { shown }).collect();

@@ -1,5 +1,5 @@
-//! The file of a cassette: compressed JSON lines. Parts that several requests have in common, such as tools and earlier
-//! messages, are written once. The same recordings always result in the same bytes.
+//! The cassette file: compressed JSON lines. Parts that several requests share, such as tools and earlier messages, are
+//! written once. The same recordings always produce the same bytes.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -16,16 +16,16 @@ use crate::content_hash::content_hash;
 use crate::exchange::{Answer, Exchange, Recording, RecordingInfo, Sender};
 use crate::stream;
 
-/// Version of the format.
+/// Version of the file format.
 const VERSION: u32 = 1;
 /// Compression level.
 const LEVEL: i32 = 9;
-/// Maximum size of a cassette after decompression, and of the requests that are made of its parts, in bytes.
+/// Maximum size in bytes, both of the decompressed file and of the requests that are rebuilt from its parts.
 const MAX_BYTES: u64 = 256 << 20;
-/// Texts from this length on are parts of their own, in bytes.
+/// Minimum size of a text that is stored as a separate part, in bytes.
 const MIN_PART_BYTES: usize = 256;
 
-/// The recordings of the trials of a case in an arm, by repetition.
+/// Recordings of one case in one arm, one for each repetition.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cassette {
     /// Recordings, sorted by repetition.
@@ -41,12 +41,12 @@ pub enum CassetteError {
     /// It is damaged.
     #[error("line {line} is not valid: {reason}")]
     Damaged {
-        /// Line after decompression, from 1.
+        /// Number of the line after decompression, from 1.
         line: usize,
         /// Details.
         reason: String,
     },
-    /// A later version of trialrun wrote it.
+    /// It was written by a newer version of trialrun.
     #[error("it has version {0} of the format; this version of trialrun reads version {VERSION}")]
     Version(u32),
     /// It would contain a secret.
@@ -72,17 +72,17 @@ struct WrittenExchange {
     /// Short fields of the request, or the whole request if it is not an object.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     request: Value,
-    /// Lists of the request, as ids of parts.
+    /// Lists in the request, as part ids.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     lists: Map<String, Value>,
-    /// Long values of the request, as ids of parts.
+    /// Long values in the request, as part ids.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     long: Map<String, Value>,
     answer: Answer,
 }
 
 impl Cassette {
-    /// Reads the cassette in `file`; an empty one if the file does not exist.
+    /// Reads the cassette in `file`. If the file does not exist, the cassette is empty.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read or is not a cassette of this version.
@@ -97,7 +97,7 @@ impl Cassette {
     /// Reads a cassette.
     ///
     /// # Errors
-    /// Returns an error if it is damaged, or of another version.
+    /// Returns an error if the cassette is damaged or has another format version.
     pub fn from_reader(reader: impl Read) -> Result<Self, CassetteError> {
         let lines = BufReader::new(zstd::Decoder::new(reader)?.take(MAX_BYTES)).lines();
         let (mut parts, mut recordings, mut expanded) = (HashMap::new(), Vec::<Recording>::new(), 0);
@@ -132,22 +132,22 @@ impl Cassette {
         self.recordings.iter().find(|recording| recording.about.repetition == repetition)
     }
 
-    /// Replaces the recording of its repetition.
+    /// Adds a recording, and replaces the existing one for the same repetition.
     pub fn put(&mut self, recording: Recording) {
         self.recordings.retain(|known| known.about.repetition != recording.about.repetition);
         self.recordings.push(Arc::new(recording));
         self.recordings.sort_by_key(|recording| recording.about.repetition);
     }
 
-    /// Writes the cassette to `file`; another program sees either the old file or the new one.
+    /// Writes the cassette to `file`. The write is atomic: other programs see either the old file or the new one.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be written, or if the cassette would contain something that `mask` masks.
+    /// Returns an error if the file cannot be written, or if the cassette would contain a secret that `mask` hides.
     pub fn write(&self, file: &Path, mask: &Mask) -> Result<(), CassetteError> {
         self.check_secrets(mask)?;
         let directory = file.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(directory)?;
-        // Other users may read it, as far as the file mode creation mask allows.
+        // Cassettes are shared, so they get the usual permissions, which the umask restricts.
         let readable = fs::Permissions::from_mode(0o666);
         let mut draft = tempfile::Builder::new().permissions(readable).tempfile_in(directory)?;
         let mut out = zstd::Encoder::new(&mut draft, LEVEL)?;
@@ -177,7 +177,8 @@ impl Cassette {
         Ok(())
     }
 
-    /// Reports the first text that `mask` would change. Texts of a stream are also checked in their joined form.
+    /// Reports the first text that `mask` would change. Streamed texts are also checked after they are joined, because
+    /// a secret may be spread over several events.
     fn check_secrets(&self, mask: &Mask) -> Result<(), CassetteError> {
         let has_secret = |text: &str| mask.text(text) != text;
         for recording in &self.recordings {
@@ -205,7 +206,7 @@ fn put_line(out: &mut impl Write, line: &Line) -> io::Result<()> {
 }
 
 impl WrittenExchange {
-    /// Splits a request into parts, which `put` writes.
+    /// Splits a request into parts, and passes each part to `put`, which returns its id.
     fn of(exchange: &Exchange, put: &mut dyn FnMut(&Value) -> io::Result<String>) -> io::Result<Self> {
         let mut written = Self {
             sender: exchange.sender,
@@ -219,7 +220,7 @@ impl WrittenExchange {
             return Ok(Self { request: exchange.request.clone(), ..written });
         };
         let mut short = Map::new();
-        // The order in which they are read is another one.
+        // Reading may return the fields in another order, so they are sorted to keep the file the same.
         let mut fields: Vec<_> = fields.iter().collect();
         fields.sort_by_key(|(key, _)| *key);
         for (key, field) in fields {
@@ -242,8 +243,10 @@ impl WrittenExchange {
         Ok(Self { request: Value::Object(short), ..written })
     }
 
-    /// Returns the exchange, and adds the size of its parts to `expanded`; if a part is missing, or there are too many, the
-    /// reason.
+    /// Rebuilds the exchange, and adds the size of its parts to `expanded`.
+    ///
+    /// # Errors
+    /// Returns the reason if a part is missing, or if the parts exceed the maximum size.
     fn read(self, parts: &HashMap<String, (Value, u64)>, expanded: &mut u64) -> Result<Exchange, String> {
         let mut part = |id: &Value| {
             let id = id.as_str().unwrap_or_default();

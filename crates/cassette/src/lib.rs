@@ -1,9 +1,9 @@
-//! Recorded model traffic. A cassette is a file with the model requests of the trials of a case in an arm, and the
-//! answers to them. It is made to be committed.
+//! Recorded model traffic. A cassette is a file with the model requests that the trials of one case in one arm made,
+//! and the answers that they got. It is meant to be committed.
 //!
-//! A [`Tape`] is the part of a cassette that belongs to one trial, while the trial runs: it finds the recorded answer to
-//! a request, or records a new one. Requests are compared after normalisation ([`Normalizer`]), so that two runs of the
-//! same trial match although their directories, dates and ids differ. What differs is named with a JSON pointer.
+//! A [`Tape`] serves one running trial: it finds the recorded answer to a request, or records a new one. Requests are
+//! compared after normalisation ([`Normalizer`]), so two runs of the same trial match even though their directories,
+//! dates and ids differ. A mismatch is reported with a JSON pointer to the first difference.
 //!
 //! ```
 //! use serde_json::json;

@@ -1,4 +1,4 @@
-//! All cassettes of a run.
+//! The cassettes that a run uses.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use sha2::{Digest, Sha256};
 use crate::exchange::Recording;
 use crate::file::{Cassette, CassetteError};
 
-/// Ending of the names of cassettes.
+/// Suffix of cassette file names.
 pub const ENDING: &str = ".jsonl.zst";
-/// Maximum length of a name in a path, in bytes.
+/// Maximum length of one name in a path, in bytes.
 const LONGEST: usize = 100;
 
-/// Names that determine the file of a cassette.
+/// Names from which the path of a cassette is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CassetteName<'a> {
     /// Suite.
@@ -27,8 +27,8 @@ pub struct CassetteName<'a> {
     pub arm: &'a str,
 }
 
-/// Returns the file of a cassette: `SUITE/CASE@ARM.jsonl.zst` in `directory`. Characters that some systems do not allow
-/// in names, or do not distinguish, are replaced, and a hash keeps the names different.
+/// Returns the path of a cassette: `SUITE/CASE@ARM.jsonl.zst` in `directory`. Characters that some file systems do not
+/// allow or do not distinguish are replaced, and a hash keeps different names apart.
 pub fn file_name(directory: &Path, name: CassetteName<'_>) -> PathBuf {
     let file = format!("{}@{}{ENDING}", safe(name.case), safe(name.arm));
     directory.join(safe(name.suite)).join(file)
@@ -50,7 +50,7 @@ fn safe(name: &str) -> String {
     format!("{}-{hash}", safe.trim_start_matches('.'))
 }
 
-/// The cassettes that a run uses. Each file is read once.
+/// The cassettes that a run uses. Each file is read only once.
 #[derive(Debug, Default)]
 pub struct Cassettes {
     mode: CassetteMode,
@@ -59,7 +59,7 @@ pub struct Cassettes {
 }
 
 impl Cassettes {
-    /// Creates the cassettes of a run. With `honours_delays`, recorded answers arrive as slowly as they did.
+    /// Creates an empty collection. With `honours_delays`, recorded answers are replayed with their original delays.
     pub fn new(mode: CassetteMode, honours_delays: bool) -> Self {
         Self { mode, honours_delays, open: Mutex::default() }
     }
@@ -69,12 +69,12 @@ impl Cassettes {
         self.mode
     }
 
-    /// Returns `true` if recorded answers arrive as slowly as they did.
+    /// Returns `true` if recorded answers are replayed with their original delays.
     pub fn honours_delays(&self) -> bool {
         self.honours_delays
     }
 
-    /// Returns the recording of a repetition in `file`, if there is one.
+    /// Returns the recording of a repetition from `file`, if there is one.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read or is damaged.
@@ -85,11 +85,11 @@ impl Cassettes {
     /// Adds a recording to `file`, and writes the file.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read or written, or if it would contain something that `mask` masks. The
-    /// file then stays as it was.
+    /// Returns an error if the file cannot be read or written, or if it would contain a secret that `mask` hides. In
+    /// that case the file does not change.
     pub fn save(&self, file: &Path, recording: Recording, mask: &Mask) -> Result<(), CassetteError> {
         self.with(file, |cassette| {
-            // Another process may have written to it.
+            // Another process may have changed the file since it was read.
             let mut new = match Cassette::read(file) {
                 Ok(present) => present,
                 Err(CassetteError::Damaged { .. }) if self.mode == CassetteMode::Record => cassette.clone(),
@@ -116,7 +116,7 @@ impl Cassettes {
             Some(cassette) => cassette,
             empty => {
                 let read = match Cassette::read(file) {
-                    // A damaged file is replaced.
+                    // A damaged cassette is useless, so it is replaced.
                     Err(CassetteError::Damaged { .. } | CassetteError::Version(_))
                         if self.mode == CassetteMode::Record =>
                     {

@@ -1,8 +1,8 @@
-//! Removes from requests what differs between two runs of the same trial although nothing has changed.
+//! Normalises requests: removes differences between two runs of the same trial that are not real changes.
 //!
-//! Values that an answer may repeat, such as a directory or the id of a commit, are replaced by names. Numbered names
-//! are given in the order of appearance in a request. A request contains the whole conversation before it, so the same
-//! value has the same name in all requests of a conversation.
+//! Values that an answer may repeat, such as a directory or a commit id, are replaced by names. Ids are numbered in the
+//! order in which they appear in a request. Each request contains the whole conversation before it, so a value keeps
+//! its name in all requests of a conversation.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -20,12 +20,12 @@ use crate::values::{Values, name};
 /// Fields that contain the conversation. They are compared last.
 pub(crate) const HISTORY: [&str; 2] = ["messages", "input"];
 
-/// Ids with letters and digits.
+/// Ids that consist of letters and digits.
 const IDS: &str =
     r"(?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)|(?P<hex>\b[0-9a-f]{7,64}\b)";
-/// Ids that are numbers, in the output of git.
+/// Ids in git's output that consist of digits only.
 const NUMBERS: &str = r"(?P<before>\[[\w./-]+(?: \([a-z-]+\))? |\bcommit |\.\.|\bindex )(?P<number>[0-9]{7,40})\b";
-/// Values in the output of tools that depend on the clock.
+/// Times and durations in tool output.
 const CLOCK: &str =
     r"\b\d+(?:\.\d+)? ?(?:ms|µs|ns|s|secs?|seconds?)\b|\b\d+m\d+(?:\.\d+)?s\b|\b\d{1,2}:\d{2}:\d{2}(?:\.\d+)?\b";
 
@@ -35,23 +35,23 @@ pub struct Normalizer {
     replaced: Vec<(Regex, &'static str)>,
     places: Vec<(String, String)>,
     known: Option<Regex>,
-    /// Further values in the results of tools: numbers that are ids, and those that depend on the clock.
+    /// Values that are replaced only in tool results: ids that are numbers, and times.
     in_results: Option<Regex>,
     clock: Option<Regex>,
     mask: Mask,
 }
 
 impl Default for Normalizer {
-    /// Creates a normaliser without knowledge of the trial.
+    /// Creates a normaliser that knows nothing about the trial.
     fn default() -> Self {
         Self::new(&[], &[], &[])
     }
 }
 
 impl Normalizer {
-    /// Creates the rules for one trial. `places` are the directories of the trial with their names. `dates` are the
-    /// current date and that of the recording; their written forms, and those of the days before and after them, are not
-    /// compared.
+    /// Creates the rules for one trial. `places` are the trial's directories and their names. `dates` are the current
+    /// date and the date of the recording. These dates and the days before and after them are ignored, in every form in
+    /// which programs write them.
     pub fn new(rules: &[RequestRule], places: &[(String, &str)], dates: &[Date]) -> Self {
         let replaced = rules.iter().filter_map(|change| match change {
             RequestRule::Replace(pattern, with) => Some((Regex::new(pattern).ok()?, *with)),
@@ -62,7 +62,7 @@ impl Normalizer {
             .filter(|(place, _)| place.len() > 1)
             .map(|(place, named)| (place.clone(), name(named)))
             .collect();
-        // A directory within another one comes first.
+        // A directory inside another one must be replaced first.
         places.sort_by_key(|(place, _)| std::cmp::Reverse(place.len()));
         let replaced = replaced.collect();
         let days = days(dates);
@@ -72,18 +72,19 @@ impl Normalizer {
         Self { rules: rules.to_vec(), replaced, places, known, in_results, clock, mask: Mask::default() }
     }
 
-    /// Adds the secrets of the run, which are never recorded.
+    /// Adds the secrets of the run, so that they are never recorded.
     pub fn masking(self, mask: Mask) -> Self {
         Self { mask, ..self }
     }
 
-    /// Returns the normalised request, and the values that were replaced by names.
+    /// Returns the normalised request, and the values that were replaced.
     pub(crate) fn request(&self, mut body: Value) -> (Value, Values) {
         self.rules.iter().for_each(|rule| apply(rule, &mut body));
         let mut values = Values::new(&self.places);
         match &mut body {
             Value::Object(fields) => {
-                // The history is last, so that its values do not change the names of others.
+                // The conversation is normalised last, so that its values do not change the numbering of the other
+                // ones.
                 for is_history in [false, true] {
                     let fields = fields.iter_mut().filter(|(key, _)| HISTORY.contains(&key.as_str()) == is_history);
                     fields.for_each(|(_, field)| self.walk(field, false, &mut values));
@@ -110,7 +111,7 @@ impl Normalizer {
         }
     }
 
-    /// Returns the normalised text; `None` if it stays the same.
+    /// Returns the normalised text, or `None` if nothing changes.
     fn text(&self, text: &str, in_result: bool, values: &mut Values) -> Option<String> {
         let mut new = self.mask.text(text);
         for (pattern, with) in &self.replaced {
@@ -141,7 +142,7 @@ impl Normalizer {
         }
     }
 
-    /// Returns the name for a value in a text.
+    /// Returns the name that replaces a matched value.
     fn named(&self, found: &Captures<'_>, values: &mut Values) -> String {
         let text = &found[0];
         if found.name("uuid").is_some() {
@@ -149,7 +150,7 @@ impl Normalizer {
         }
         if found.name("hex").is_some() {
             let has = |of: fn(&u8) -> bool| text.as_bytes().iter().any(of);
-            // Other words of these letters, and numbers, are compared.
+            // A word without digits, or a number, is not an id, so it is compared.
             let is_id = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
             return if is_id { values.numbered_name("hash", text) } else { text.to_owned() };
         }
@@ -158,19 +159,19 @@ impl Normalizer {
     }
 }
 
-/// Returns `true` for an object that contains the result of a tool call, in every vendor's format.
+/// Returns `true` if the object contains the result of a tool call, in the format of any vendor.
 fn is_tool_result(fields: &Map<String, Value>) -> bool {
     let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
     text("type") == "tool_result" || text("type").ends_with("_call_output") || text("role") == "tool"
 }
 
-/// Returns each date, and the days before and after it: an agent may work in another time zone.
+/// Returns each date with the days before and after it, because an agent may work in another time zone.
 fn days(dates: &[Date]) -> Vec<Date> {
     let around = |day: &Date| [Some(*day), day.checked_add(1.day()).ok(), day.checked_sub(1.day()).ok()];
     dates.iter().flat_map(around).flatten().collect()
 }
 
-/// Returns an expression for directories, these days and ids.
+/// Returns a regular expression that matches the directories, the dates and ids.
 fn known_values(places: &[(String, String)], days: &[Date]) -> String {
     let mut parts: Vec<String> = places.iter().map(|(place, _)| format!(r"{}\b", regex::escape(place))).collect();
     let mut forms: Vec<String> =
@@ -190,7 +191,7 @@ fn known_values(places: &[(String, String)], days: &[Date]) -> String {
     parts.join("|")
 }
 
-/// Returns an expression for values that depend on the clock, with Unix times around these days.
+/// Returns a regular expression that matches times, and Unix timestamps around the given days.
 fn clock_values(days: &[Date]) -> String {
     let million = |day: &Date| {
         let midnight = day.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second();
@@ -204,7 +205,7 @@ fn clock_values(days: &[Date]) -> String {
     format!(r"{CLOCK}|\b(?:{millions})\d{{6}}(?:\.\d+|\d{{3}})?\b")
 }
 
-/// Returns the forms in which programs write a date.
+/// Returns a date in all the forms in which programs write it.
 fn written(date: Date) -> impl Iterator<Item = String> {
     const FORMS: [&str; 14] = [
         "%Y-%m-%d",

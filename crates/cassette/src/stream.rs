@@ -1,4 +1,4 @@
-//! Replaces values in answers that arrive in parts. A model's text is spread over many events of a stream, so a value
+//! Replaces values in answers that arrive in chunks. A model's text is spread over many events of a stream, so a value
 //! may begin in one event and end in another.
 
 use std::collections::HashMap;
@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::exchange::Chunk;
 use crate::values::Values;
 
-/// Fields of an event that tell to which part of the answer its text belongs.
+/// Fields that show to which part of the answer the text of an event belongs.
 const PLACES: [&str; 5] = ["type", "index", "output_index", "content_index", "item_id"];
 
-/// Returns the parts with names in place of the values. Parts of an event stream are joined to whole events.
+/// Returns the chunks with values replaced by names. Chunks of an event stream are regrouped into whole events.
 pub(crate) fn named(chunks: Vec<Chunk>, is_event_stream: bool, values: &Values) -> Vec<Chunk> {
     if is_event_stream {
         return events_named(events(chunks), values);
@@ -22,7 +22,7 @@ pub(crate) fn named(chunks: Vec<Chunk>, is_event_stream: bool, values: &Values) 
     vec![Chunk { after_ms, text }]
 }
 
-/// Returns the texts of an answer as the sender reads them: for a stream, the texts of its events are joined.
+/// Returns the texts of an answer as its reader sees them. In a stream, the texts of the events are joined.
 pub(crate) fn texts(chunks: &[Chunk], is_event_stream: bool) -> Vec<String> {
     let whole: String = chunks.iter().map(|chunk| chunk.text.as_str()).collect();
     if !is_event_stream {
@@ -34,7 +34,7 @@ pub(crate) fn texts(chunks: &[Chunk], is_event_stream: bool) -> Vec<String> {
     joined.chain([whole]).collect()
 }
 
-/// Splits the parts at the ends of events. The rest after the last event is a part of its own.
+/// Regroups chunks at the ends of events. Text after the last event becomes a chunk of its own.
 fn events(chunks: Vec<Chunk>) -> Vec<Chunk> {
     let mut events = Vec::new();
     let (mut open, mut waited) = (String::new(), 0);
@@ -52,13 +52,13 @@ fn events(chunks: Vec<Chunk>) -> Vec<Chunk> {
     events
 }
 
-/// Returns the length of the first event, with the empty line after it.
+/// Returns the length of the first event, including the empty line after it.
 fn end_of_event(text: &str) -> Option<usize> {
     let ends = ["\n\n", "\r\n\r\n"].into_iter().filter_map(|end| text.find(end).map(|at| at + end.len()));
     ends.min()
 }
 
-/// A text in an event: the number of the event, and the pointer within its data.
+/// Position of a text: the number of the event, and the JSON pointer in its data.
 type Leaf = (usize, String);
 
 fn events_named(mut events: Vec<Chunk>, values: &Values) -> Vec<Chunk> {
@@ -82,7 +82,7 @@ fn events_named(mut events: Vec<Chunk>, values: &Values) -> Vec<Chunk> {
     events
 }
 
-/// Returns the texts of all events by the part of the answer to which they belong.
+/// Returns the positions of all texts, grouped by the part of the answer to which they belong.
 fn places(data: &[Option<Value>]) -> HashMap<String, Vec<Leaf>> {
     let mut texts: HashMap<String, Vec<Leaf>> = HashMap::new();
     for (number, event) in data.iter().enumerate().filter_map(|(number, event)| Some((number, event.as_ref()?))) {
@@ -95,7 +95,8 @@ fn places(data: &[Option<Value>]) -> HashMap<String, Vec<Leaf>> {
     texts
 }
 
-/// Returns the texts of `leaves` that change. They are searched as one text; a name is put where its value begins.
+/// Returns the `leaves` whose text changes, with the new text. They are searched as one text, and a name is inserted
+/// where its value begins.
 fn renamed(leaves: &[Leaf], data: &[Option<Value>], values: &Values) -> Vec<(usize, String, String)> {
     let text = |(number, pointer): &Leaf| data[*number].as_ref()?.pointer(pointer)?.as_str();
     let whole: String = leaves.iter().filter_map(text).collect();
@@ -125,7 +126,7 @@ fn renamed(leaves: &[Leaf], data: &[Option<Value>], values: &Values) -> Vec<(usi
     renamed
 }
 
-/// Returns the data of an event, if it is JSON.
+/// Returns the data of an event, or `None` if it is not JSON.
 fn data_of(event: &str) -> Option<Value> {
     let mut lines = event.lines().filter_map(|line| line.strip_prefix("data:"));
     let data = lines.next()?;
@@ -135,7 +136,7 @@ fn data_of(event: &str) -> Option<Value> {
     serde_json::from_str(data.trim_start()).ok()
 }
 
-/// Returns the event with other data.
+/// Returns the event with its data replaced.
 fn with_data(event: &str, data: &Value) -> String {
     let lines = event.split_inclusive('\n').map(|line| match line.starts_with("data:") {
         true => format!("data: {data}{}", &line[line.trim_end_matches(['\r', '\n']).len()..]),
@@ -144,7 +145,7 @@ fn with_data(event: &str, data: &Value) -> String {
     lines.collect()
 }
 
-/// Calls `see` with the pointer of each string.
+/// Calls `see` with the JSON pointer of each string.
 fn leaves(value: &Value, pointer: &str, see: &mut dyn FnMut(&str)) {
     match value {
         Value::String(_) => see(pointer),

@@ -1,4 +1,4 @@
-//! The model traffic of one trial while it runs.
+//! Model traffic of one running trial.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,13 +19,13 @@ pub(crate) const MAX_BYTES: usize = 128 << 20;
 pub struct Asked<'a> {
     /// Sender.
     pub sender: Sender,
-    /// Path below the address of the provider, with the query.
+    /// Path relative to the provider's address, including the query.
     pub path: &'a str,
     /// The body.
     pub body: Value,
 }
 
-/// Requests with equal keys are compared with each other.
+/// Identifies requests that can be compared: only those with the same key.
 #[derive(Clone, Copy)]
 struct Key<'a> {
     sender: Sender,
@@ -35,57 +35,57 @@ struct Key<'a> {
 /// Answer to a request.
 #[derive(Debug)]
 pub enum Found {
-    /// The recorded answer, with the values of this trial.
+    /// The recorded answer, in which names are replaced by the values of this trial.
     Recorded(Answer),
-    /// The model must be asked. The answer is kept with [`Tape::keep`].
+    /// Ask the model, and pass its answer to [`Tape::keep`].
     Live(Slot),
-    /// There is no recorded answer, and the model may not be asked. The text is for the sender.
+    /// There is no recorded answer, and the model may not be asked. The text is a message for the sender.
     Stale(String),
 }
 
-/// Place of an answer that is being recorded.
+/// Handle for an answer that is being recorded.
 #[derive(Debug)]
 pub struct Slot {
     number: usize,
     values: Values,
 }
 
-/// The part of a cassette that belongs to one trial.
+/// The model traffic of one trial: recorded answers to replay, and new ones.
 pub struct Tape {
     mode: CassetteMode,
-    /// Path of the cassette, as users see it.
+    /// Path of the cassette, for messages.
     cassette: String,
     normalizer: Normalizer,
     recorded: Option<Arc<Recording>>,
     honours_delays: bool,
-    /// Number of requests of the agent that are answered from the recording; `None` for all.
+    /// Number of agent requests that are answered from the recording; `None` for all.
     replay_limit: Option<usize>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Recorded exchanges that were already used.
+    /// For each recorded exchange, true if it was already used.
     used: Vec<bool>,
-    /// Exchanges of the new recording.
+    /// Exchanges in the new recording.
     added: Vec<Exchange>,
-    /// Size of their requests and answers, in bytes.
+    /// Total size of the new requests and answers, in bytes.
     size: usize,
-    /// Requests that were answered from the recording.
+    /// Number of requests that were answered from the recording.
     replayed: usize,
-    /// Requests that were sent to the model.
+    /// Number of requests that were sent to the model.
     live: usize,
-    /// Requests so far, and those of the agent.
+    /// Number of requests so far, and of those that the agent sent.
     asked: usize,
     of_agent: usize,
     stale: Option<StaleRequest>,
-    /// Reason why there is no new recording.
+    /// Reason why nothing can be recorded.
     refused: Option<String>,
 }
 
 impl Tape {
-    /// Creates the tape of a trial. `cassette` is the path of the cassette as users see it; `recorded` is the recording
-    /// of this trial in it, if there is one.
+    /// Creates the tape for a trial. `cassette` is the path of the cassette for messages, and `recorded` is the
+    /// existing recording of this trial.
     pub fn new(
         mode: CassetteMode,
         cassette: impl Into<String>,
@@ -97,8 +97,8 @@ impl Tape {
         Self { mode, cassette: cassette.into(), normalizer, recorded, honours_delays: false, replay_limit: None, state }
     }
 
-    /// Answers only the first `count` requests of the agent from the recording, in their order, even if they differ: the
-    /// trial may have another model. The model is asked from then on.
+    /// Answers only the first `count` agent requests from the recording, and asks the model for the others. The
+    /// recorded answers are used in order, even if the requests differ, because the trial may use another model.
     pub fn replaying_first(self, count: usize) -> Self {
         Self { replay_limit: Some(count), ..self }
     }
@@ -108,12 +108,12 @@ impl Tape {
         Self { honours_delays, ..self }
     }
 
-    /// Returns `true` if recorded answers arrive as slowly as they did.
+    /// Returns `true` if recorded answers are replayed with their original delays.
     pub fn honours_delays(&self) -> bool {
         self.honours_delays
     }
 
-    /// Returns `true` if the model is never asked.
+    /// Returns `true` if the model is never asked, because all answers come from the recording.
     pub fn needs_no_model(&self) -> bool {
         self.mode == CassetteMode::Replay && self.replay_limit.is_none()
     }
@@ -126,7 +126,7 @@ impl Tape {
         let mut state = self.lock();
         state.asked += 1;
         state.of_agent += usize::from(asked.sender == Sender::Agent);
-        // The outcome of a continued trial is judged again.
+        // A forked trial may end differently, so its recorded judgements do not apply.
         let is_judged_again = self.replay_limit.is_some() && sender == Sender::Judge;
         let may_replay = self.mode != CassetteMode::Record
             && !is_judged_again
@@ -145,7 +145,7 @@ impl Tape {
             return Found::Recorded(answer);
         }
         if self.needs_no_model() {
-            // A program may ask for its account or count tokens, and goes on without an answer.
+            // The request may ask for account data or count tokens. Programs continue without an answer to it.
             let is_known = |known: &Exchange| known.sender == sender && known.path == path;
             let is_recorded = self.recorded.iter().any(|recording| recording.exchanges.iter().any(is_known));
             if sender == Sender::Other && !is_recorded {
@@ -166,12 +166,12 @@ impl Tape {
         Found::Live(Slot { number, values })
     }
 
-    /// Returns `true` if answers of the model are recorded.
+    /// Returns `true` if answers from the model are recorded.
     pub fn records(&self) -> bool {
         matches!(self.mode, CassetteMode::Record | CassetteMode::Auto)
     }
 
-    /// Keeps the answer to a request. An answer that is not kept is not recorded.
+    /// Records the answer to a request. An answer that is never passed in is not recorded.
     pub fn keep(&self, slot: &Slot, answer: Answer) {
         if !self.records() {
             return;
@@ -187,25 +187,25 @@ impl Tape {
         }
     }
 
-    /// Notes that an answer cannot be recorded, so that there is no recording of this trial.
+    /// Prevents this trial from being recorded, because one of its answers cannot be.
     pub fn refuse(&self, reason: &str) {
         self.lock().refuse(reason.to_owned());
     }
 
-    /// Returns the first request without an answer.
+    /// Returns the first request that had no recorded answer.
     pub fn stale(&self) -> Option<StaleRequest> {
         self.lock().stale.clone()
     }
 
-    /// Returns `true` if the answer to a request of the agent is missing.
+    /// Returns `true` if a request from the agent has no answer yet.
     pub fn has_unanswered(&self) -> bool {
         self.lock().added.iter().any(|exchange| exchange.sender == Sender::Agent && exchange.answer.status == 0)
     }
 
-    /// Takes the new recording; `None` if nothing new was recorded.
+    /// Takes the new recording, or `None` if nothing new was recorded.
     ///
     /// # Errors
-    /// Returns the reason why the traffic cannot be recorded.
+    /// Returns the reason if the traffic cannot be recorded.
     pub fn recorded(&self) -> Result<Option<Recording>, String> {
         let mut state = self.lock();
         if let Some(reason) = &state.refused {
@@ -214,12 +214,12 @@ impl Tape {
         if !self.records() || state.live == 0 {
             return Ok(None);
         }
-        // A request without an answer is repeated, or the agent did not wait for it.
+        // If a request has no answer, the sender repeated it or did not wait, so it is left out.
         let exchanges = std::mem::take(&mut state.added).into_iter().filter(|exchange| exchange.answer.status > 0);
         Ok(Some(Recording { about: RecordingInfo::default(), exchanges: exchanges.collect() }))
     }
 
-    /// Finds the recorded exchange: the first one that was not used, or the last one if the request is repeated.
+    /// Finds the recorded exchange: the first unused one, or the last one if the request is repeated.
     fn find(&self, state: &mut State, asked: Key<'_>, request: &Value) -> Option<Exchange> {
         let recording = self.recorded.as_ref()?;
         let is_equal = |exchange: &Exchange| {
@@ -239,7 +239,7 @@ impl Tape {
         Some(exchange.clone())
     }
 
-    /// Compares a request with the recorded one that is most similar to it.
+    /// Compares a request with the most similar recorded one.
     fn stale_request(&self, state: &State, asked: Key<'_>, request: &Value) -> StaleRequest {
         let stale = StaleRequest {
             cassette: self.cassette.clone(),

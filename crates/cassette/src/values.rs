@@ -6,32 +6,32 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-/// Names, with a length if only the beginning of the value is meant.
+/// Names in a text. A length follows if the name stands for only the beginning of the value.
 static NAMES: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"⟦([a-z]+(?: \d+)?)(?::(\d+))?⟧").ok());
-/// Words that may be ids or their beginnings.
+/// Words that may be ids, or the beginnings of ids.
 static HEX: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\b[0-9a-f]{7,64}\b").ok());
 
-/// Returns the name of a value in texts.
+/// Returns the name of a value, as it is written in texts.
 pub(crate) fn name(of: &str) -> String {
     format!("⟦{of}⟧")
 }
 
-/// The values that were replaced in one request.
+/// Values that were replaced in one request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Values {
-    /// Values and their names: directories, and ids in the order of appearance.
+    /// Values and their names: directories first, then ids in the order in which they appear.
     named: Vec<(String, String)>,
     numbers: HashMap<String, String>,
     counts: HashMap<&'static str, usize>,
 }
 
 impl Values {
-    /// Creates the values of directories.
+    /// Creates values that contain only directories.
     pub(crate) fn new(places: &[(String, String)]) -> Self {
         Self { named: places.to_vec(), ..Self::default() }
     }
 
-    /// Returns the numbered name of an id.
+    /// Returns the numbered name of an id, and assigns one if the id is new.
     pub(crate) fn numbered_name(&mut self, kind: &'static str, value: &str) -> String {
         if let Some(known) = self.numbers.get(value) {
             return known.clone();
@@ -44,11 +44,11 @@ impl Values {
         named
     }
 
-    /// Returns where values are in `text`, in order, with their names. Values do not overlap.
+    /// Returns the positions of values in `text`, in order and without overlaps, with their names.
     pub(crate) fn found_in(&self, text: &str) -> Vec<(Range<usize>, String)> {
         let mut found: Vec<(Range<usize>, String)> = Vec::new();
         let mut named: Vec<_> = self.named.iter().filter(|(value, _)| text.contains(value.as_str())).collect();
-        // A short form of an id must not replace the beginning of the long one.
+        // A short id must not replace the beginning of a longer one.
         named.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
         let is_free = |found: &[(Range<usize>, String)], range: &Range<usize>| {
             found.iter().all(|(other, _)| range.end <= other.start || range.start >= other.end)
@@ -61,7 +61,7 @@ impl Values {
                 }
             }
         }
-        // Models often write only the beginning of an id.
+        // Models often shorten ids.
         if let Some(hex) = HEX.as_ref().filter(|_| !self.numbers.is_empty()) {
             for word in hex.find_iter(text) {
                 if let Some(named) = self.beginning(word.as_str()).filter(|_| is_free(&found, &word.range())) {
@@ -73,7 +73,7 @@ impl Values {
         found
     }
 
-    /// Returns `text` with names in place of the values; `None` if it stays the same.
+    /// Replaces values in `text` by their names. Returns `None` if nothing changes.
     pub(crate) fn named_in(&self, text: &str) -> Option<String> {
         let found = self.found_in(text);
         let (mut new, mut at) = (String::new(), 0);
@@ -91,7 +91,7 @@ impl Values {
         Some(format!("{}:{}⟧", named.strip_suffix('⟧')?, word.len()))
     }
 
-    /// Returns `text` with the values in place of their names. Names without a value stay.
+    /// Replaces names in `text` by their values. Names without a value stay.
     pub(crate) fn restored_in(&self, text: &str) -> String {
         let Some(names) = NAMES.as_ref().filter(|names| names.is_match(text)) else { return text.to_owned() };
         let restored = names.replace_all(text, |found: &Captures<'_>| {
@@ -106,7 +106,7 @@ impl Values {
     }
 }
 
-/// Returns `true` if the word before `end` goes on there.
+/// Returns `true` if a word continues at `end`.
 fn continues(text: &str, end: usize) -> bool {
     text[end..].chars().next().is_some_and(|next| next.is_alphanumeric() || next == '_')
 }

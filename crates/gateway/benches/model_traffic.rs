@@ -1,7 +1,8 @@
-//! Time that the gateway adds to model requests: `cargo bench -p trialrun-gateway`.
+//! Measures the time that the gateway adds to model requests: `cargo bench -p trialrun-gateway`.
 //!
-//! The request is as large as one of a coding agent in the middle of its work. The provider is a server on loopback. Each
-//! figure is the median of many requests, printed next to the promise. The exit code is 1 if a promise is broken.
+//! The request is as large as that of a coding agent halfway through its work. The provider is a server on loopback.
+//! Each figure is the median over many requests, and is printed next to its promised maximum. The exit code is 1 if a
+//! figure exceeds it.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
@@ -96,7 +97,7 @@ fn main() {
     let replayed = gateway.forward("replayed", &upstream, &[&provider.url()], Some(&Arc::new(tape))).unwrap();
 
     let (mut direct, mut through, mut replay) = (Vec::new(), Vec::new(), Vec::new());
-    // Alternating, so that a slow moment of the machine hits all of them.
+    // The variants alternate, so that a slow moment affects all of them.
     for _ in 0..REQUESTS {
         direct.push(ask(&provider.url(), "", &first).0);
         through.push(ask(&gateway.base_url(), "/observed", &first).0);

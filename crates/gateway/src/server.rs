@@ -60,8 +60,9 @@ impl Gateway {
         self.trials.admit(token.into(), model)
     }
 
-    /// Admits requests of a trial, and forwards them to the providers at `addresses`. The first part of the path is a
-    /// token, which begins with `token`; the rest is appended to the address. With a `tape`, requests are answered from a cassette, or answers are recorded.
+    /// Accepts requests from a trial, and forwards them to the providers at `addresses`. The first path segment is a
+    /// token, which starts with `token`, and the rest is appended to the address. With a `tape`, requests are answered
+    /// from a cassette, or their answers are recorded.
     ///
     /// # Errors
     /// Returns the reason why requests cannot be forwarded there.

@@ -26,7 +26,7 @@ pub trait Model: Send + Sync {
         Box::pin(std::future::pending())
     }
 
-    /// Returns the address to which requests are sent; `None` if the model is not on the network.
+    /// Returns the address to which requests are sent, or `None` if the model is not on the network.
     fn address(&self) -> Option<&str> {
         None
     }

@@ -36,7 +36,7 @@ struct Shared {
     accounts: Arc<Mutex<HashMap<Sign, Arc<Account>>>>,
     list: Arc<OnceCell<Result<Arc<ListPrices>, String>>>,
     dated_prices: DatedPrices,
-    /// True if a model can be opened without its key.
+    /// True if models can be opened without a key.
     needs_no_key: bool,
 }
 
@@ -55,12 +55,12 @@ impl Providers {
         Self { shared: Arc::new(Shared { credentials, ..Shared::clone(&self.shared) }) }
     }
 
-    /// Returns a copy that opens models without their keys, because their answers are recorded.
+    /// Returns a copy that opens models without keys, because their answers are recorded.
     pub fn without_keys(&self) -> Self {
         Self { shared: Arc::new(Shared { needs_no_key: true, ..Shared::clone(&self.shared) }) }
     }
 
-    /// Returns `true` if a model can be opened without its key.
+    /// Returns `true` if models can be opened without a key.
     pub(crate) fn needs_no_key(&self) -> bool {
         self.shared.needs_no_key
     }

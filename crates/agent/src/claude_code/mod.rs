@@ -99,7 +99,7 @@ pub(crate) static PROGRAM: Program = Program {
     sign_in: "set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN, or run `claude` and sign in with `/login`",
 };
 
-/// Parts of its requests that differ between runs: marks for the provider's cache, a nonce, and ids of sessions.
+/// Parts of its requests that differ between runs: cache markers for the provider, a nonce, and session ids.
 const REQUEST_RULES: &[RequestRule] = &[
     RequestRule::Remove("/metadata"),
     RequestRule::RemoveField("cache_control"),

@@ -40,7 +40,7 @@ static PROGRAM: Program = Program {
     sign_in: "set CODEX_API_KEY or OPENAI_API_KEY, or run `codex login`",
 };
 
-/// Parts of its requests that differ between runs: ids of sessions, and the measurements of its shell.
+/// Parts of its requests that differ between runs: session ids, and the timings that its shell reports.
 const REQUEST_RULES: &[RequestRule] = &[
     RequestRule::Remove("/prompt_cache_key"),
     RequestRule::Remove("/client_metadata"),

@@ -37,7 +37,7 @@ static PROGRAM: Program = Program {
     sign_in: "set the provider's key, such as ANTHROPIC_API_KEY, or run `opencode auth login`",
 };
 
-/// Parts of its requests that differ between runs: marks for the provider's cache, and ids of sessions.
+/// Parts of its requests that differ between runs: cache markers for the provider, and session ids.
 const REQUEST_RULES: &[RequestRule] = &[
     RequestRule::Remove("/prompt_cache_key"),
     RequestRule::Remove("/promptCacheKey"),

@@ -28,7 +28,7 @@ use crate::session::Session;
 /// Folder of its skills, relative to the working directory: the folder that several agents share.
 const SKILLS: &str = ".agents/skills";
 
-/// Variables from which the vendors' libraries read the addresses of models, and the addresses that they use otherwise.
+/// Variables from which the vendors' libraries read a model's address, and the addresses that they use by default.
 const MODEL_VARIABLES: [(&str, &str); 2] =
     [("ANTHROPIC_BASE_URL", "https://api.anthropic.com"), ("OPENAI_BASE_URL", "https://api.openai.com/v1")];
 
@@ -81,7 +81,7 @@ impl Agent for Subprocess {
             Some(node) => ProgramConfig::read(node, &mut Problems::new()),
             None => ProgramConfig::from_argument(argument).ok(),
         };
-        // Other mistakes are reported elsewhere.
+        // Other problems with the configuration are reported elsewhere.
         let keeps_stream = read.is_some_and(|config| config.mode == Mode::Lines);
         let reason = "its program reads all messages on one stream; write `mode: oneshot`, so that it runs for each";
         keeps_stream.then(|| reason.to_owned())

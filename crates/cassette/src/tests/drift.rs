@@ -1,4 +1,5 @@
-//! What happens when a request differs from the recorded one: it matches, or the trial is stale at a pointer.
+//! Tests of requests that differ from the recorded ones: they match anyway, or the trial becomes stale and a pointer
+//! shows where.
 
 use jiff::civil::date;
 use model::{CassetteMode, RequestRule, StaleRequest};
@@ -14,7 +15,7 @@ const RULES: &[RequestRule] = &[
     RequestRule::Replace("Chunk ID: [0-9a-f]+", "Chunk ID"),
 ];
 
-/// A trial: its directories, its date, and the ids of its commits.
+/// A trial with its directories, its date, and its commit ids.
 #[derive(Clone, Copy)]
 struct Trial {
     work: &'static str,
@@ -46,7 +47,7 @@ impl Trial {
         date(self.today.0, self.today.1, self.today.2)
     }
 
-    /// The first request of the agent.
+    /// Returns the first request from the agent.
     fn first(self) -> Value {
         json!({
             "model": "m-1",
@@ -62,7 +63,7 @@ impl Trial {
         })
     }
 
-    /// The second request, with the result of a tool.
+    /// Returns the second request, which contains a tool result.
     fn second(self) -> Value {
         let mut request = self.first();
         let output = format!(
@@ -95,7 +96,7 @@ fn record(tape: &Tape, sender: Sender, body: &Value, answer: Answer) {
     tape.keep(&slot, answer);
 }
 
-/// Returns the recording of the first trial.
+/// Returns a recording of the first trial.
 fn recording() -> Recording {
     let tape = Tape::new(CassetteMode::Record, "c", None, FIRST.normalizer());
     record(&tape, Sender::Side, &json!({"model": "small", "messages": ["title"]}), Answer::whole(200, "", "A title"));
@@ -108,7 +109,7 @@ fn replay(trial: Trial) -> Tape {
     Tape::new(CassetteMode::Replay, "c", Some(recording().into()), trial.normalizer())
 }
 
-/// Returns the answers to the requests, or where the first of them differs.
+/// Returns the answers to the requests, or the first request that differs.
 fn answers(tape: &Tape, requests: &[Value]) -> Result<Vec<String>, Box<StaleRequest>> {
     let mut answers = Vec::new();
     for request in requests {
@@ -121,7 +122,7 @@ fn answers(tape: &Tape, requests: &[Value]) -> Result<Vec<String>, Box<StaleRequ
     Ok(answers)
 }
 
-/// Returns the pointer of the first difference if the second request is changed like this.
+/// Applies `change` to the second request, and returns the pointer to the first difference.
 fn pointer(change: impl Fn(&mut Value)) -> Option<String> {
     let mut second = SECOND.second();
     change(&mut second);

@@ -1,4 +1,4 @@
-//! Files of cassettes.
+//! Tests of cassette files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -65,7 +65,7 @@ fn any_bytes_are_a_cassette_or_an_error() {
     });
 }
 
-/// Secrets of many shapes and values, none of them real.
+/// Returns dummy secrets in many formats.
 fn secrets() -> Vec<String> {
     let digits = |at: usize, length: usize| -> String {
         (0..length).map(|place| char::from(b"aB3dE5gH7jK9mN1pQ2"[(at * 7 + place * 5 + place / 3) % 18])).collect()
@@ -99,7 +99,7 @@ fn a_cassette_with_a_secret_is_not_written() {
             0 => recording.exchanges[0].request["messages"][0] = json!(format!("the key is {secret}")),
             1 => answer.chunks[0].text = json!({"text": secret}).to_string(),
             2 => recording.exchanges[0].path = format!("/v1/messages?key={secret}"),
-            // The secret is spread over events.
+            // Spreads the secret over several events.
             _ => {
                 let (first, second) = secret.split_at(secret.len() / 2);
                 answer.content_type = "text/event-stream".into();

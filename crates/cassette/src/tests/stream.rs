@@ -1,4 +1,4 @@
-//! Values in answers that arrive in parts.
+//! Tests of values in answers that arrive in chunks.
 
 use model::CassetteMode;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn delta(index: u64, text: &str) -> String {
     format!("event: content_block_delta\ndata: {data}\n\n")
 }
 
-/// Records a stream whose arguments arrive in `pieces`, and replays it in another directory.
+/// Records a stream whose tool arguments arrive in `pieces`, and replays it in another directory.
 fn replayed(pieces: &[(u64, String)], size: usize) -> Vec<(u64, String)> {
     let stream: String = pieces.iter().map(|(index, text)| delta(*index, text)).collect();
     let bytes: Vec<char> = stream.chars().collect();

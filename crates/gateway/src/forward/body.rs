@@ -87,7 +87,7 @@ impl PassingBody {
                     if let Some(kept) = &mut self.kept {
                         kept.arrived(data);
                     }
-                    // The agent may end as soon as it has the last event, before the connection does.
+                    // The agent may exit after the last event, before the connection closes.
                     if self.kept.is_some() && self.trial.traffic.has_ended(self.number) {
                         self.kept.take().into_iter().for_each(|kept| kept.ended(false));
                     }

@@ -56,9 +56,9 @@ pub(crate) struct ForwardedTrial {
     client: Client,
     /// Address of the provider, to which request paths are appended.
     address: Arc<Url>,
-    /// Traffic of the trial with all its providers.
+    /// Traffic of the trial with all of its providers.
     traffic: Arc<Traffic>,
-    /// Cassette from which requests are answered, or to which answers are recorded.
+    /// Tape that replays recorded answers or records new ones.
     tape: Option<Arc<Tape>>,
 }
 
@@ -110,14 +110,14 @@ impl ForwardedTrials {
 
 /// Permission for one trial to send requests to its providers. Dropping it revokes the tokens.
 pub struct ForwardedAdmission {
-    /// Tokens and addresses, in the order of the providers.
+    /// Tokens and addresses, in provider order.
     base_urls: Vec<(String, String)>,
     traffic: Arc<Traffic>,
     trials: Arc<ForwardedTrials>,
 }
 
 impl ForwardedAdmission {
-    /// Returns the addresses to give to the agent in place of its providers', in their order:
+    /// Returns the addresses that the agent uses instead of its providers' own, in the same order:
     /// `http://127.0.0.1:PORT/TOKEN`.
     pub fn base_urls(&self) -> impl Iterator<Item = &str> {
         self.base_urls.iter().map(|(_, base_url)| base_url.as_str())
@@ -156,7 +156,7 @@ impl Drop for ForwardedAdmission {
 }
 
 impl std::fmt::Debug for ForwardedAdmission {
-    /// Leaves out the tokens.
+    /// Omits the tokens.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ForwardedAdmission").field("traffic", &self.traffic()).finish_non_exhaustive()
     }

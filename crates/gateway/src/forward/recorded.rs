@@ -1,4 +1,4 @@
-//! Answers from cassettes, and answers that are being recorded.
+//! Replays recorded answers, and records new ones.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::traffic::Kind;
 
-/// Maximum size of an answer that is recorded, in bytes.
+/// Maximum size of a recorded answer, in bytes.
 const MAX_BYTES: usize = 64 << 20;
 
 /// Finds the answer to a request on the tape.
@@ -25,13 +25,13 @@ pub(super) fn ask(tape: &Tape, kind: Kind, method: &Method, path: &str, body: &[
         Kind::Side => Sender::Side,
         Kind::Other => Sender::Other,
     };
-    // A body in another format is compared as text.
+    // A body that is not JSON is compared as text.
     let body = serde_json::from_slice(body).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(body)));
     let path = if method == Method::POST { path.to_owned() } else { format!("{method} {path}") };
     tape.ask(Asked { sender, path: &path, body })
 }
 
-/// Returns a recorded answer as a provider would send it.
+/// Returns a recorded answer in the form in which the provider sent it.
 pub(super) fn response(answer: Answer, honours_delays: bool) -> Response<reqwest::Body> {
     let Answer { status, content_type, chunks, is_cut } = answer;
     let end = is_cut.then(|| Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the recorded answer was cut here")));
@@ -59,14 +59,14 @@ pub(super) fn response(answer: Answer, honours_delays: bool) -> Response<reqwest
     response
 }
 
-/// An answer while it arrives, for the cassette.
+/// Copy of an arriving answer, for the cassette.
 pub(super) struct KeptAnswer {
     tape: Arc<Tape>,
     slot: Slot,
     answer: Answer,
     last: Instant,
     size: usize,
-    /// Bytes of a character that is not complete yet.
+    /// Bytes of a character that has not arrived completely.
     partial: Vec<u8>,
 }
 
@@ -75,14 +75,14 @@ impl KeptAnswer {
         Self { tape, slot, answer: Answer::default(), last: Instant::now(), size: 0, partial: Vec::new() }
     }
 
-    /// Keeps the head of the answer.
+    /// Stores the status and the content type.
     pub(super) fn answered(&mut self, head: &Parts) {
         self.answer.status = head.status.as_u16();
         let content_type = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         self.answer.content_type = content_type.unwrap_or_default().to_owned();
     }
 
-    /// Keeps the next bytes.
+    /// Adds bytes to the copy.
     pub(super) fn arrived(&mut self, bytes: &[u8]) {
         self.size += bytes.len();
         if self.size > MAX_BYTES {
@@ -105,7 +105,7 @@ impl KeptAnswer {
         }
     }
 
-    /// Gives the answer to the tape.
+    /// Passes the copy to the tape.
     pub(super) fn ended(mut self, is_cut: bool) {
         self.answer.is_cut = is_cut;
         if self.partial.is_empty() || is_cut {

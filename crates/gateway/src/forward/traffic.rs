@@ -97,7 +97,7 @@ struct Open {
 }
 
 impl Traffic {
-    /// Creates empty counts. Costs are computed with the prices of `providers`.
+    /// Creates empty counts. The prices of `providers` determine costs.
     pub(super) fn new(providers: Providers) -> Self {
         Self { pending: PendingRequests::default(), providers, state: Mutex::default() }
     }
@@ -168,7 +168,7 @@ impl Traffic {
         }
     }
 
-    /// Returns `true` if the answer is complete, although the connection may still be open.
+    /// Returns `true` if the answer is complete. Its connection may still be open.
     pub(super) fn has_ended(&self, number: u64) -> bool {
         !self.lock().open.contains_key(&number)
     }

@@ -1,4 +1,4 @@
-//! Answers that are recorded, and replayed after the provider has gone.
+//! Tests of answers that are recorded, and replayed after the provider has stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ async fn post(gateway: &Gateway, admission: &ForwardedAdmission, body: &str) -> 
     received(&bytes)
 }
 
-/// Records the answer of a provider, and replays it in another directory.
+/// Records an answer from a provider, and replays it in another directory.
 async fn replayed(provider: ScriptedProvider) -> (Received, Received, ForwardedAdmission) {
     let gateway = Gateway::start().await.unwrap();
     let recording = tape(CassetteMode::Record, None, "/tmp/one");

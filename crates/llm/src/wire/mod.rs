@@ -31,16 +31,16 @@ pub(crate) fn dialect_of(wire: &dyn Wire) -> Option<&'static dyn Dialect> {
     }
 }
 
-/// Returns the format of requests to `path`, which may lack the version or have a query; `None` if it is not for
-/// messages.
+/// Returns the wire format for requests to `path`, which may lack the version or have a query. `None` if such requests
+/// are not conversations.
 pub fn wire_of_path(path: &str) -> Option<&'static dyn Wire> {
     let path = path.split('?').next().unwrap_or_default();
-    // The version belongs to the address of some providers.
+    // Some providers include the version in their address.
     let is_of = |wire: &&&dyn Wire| path.ends_with(wire.path().strip_prefix("/v1").unwrap_or(wire.path()));
     WIRES.iter().find(is_of).copied()
 }
 
-/// Returns a request as a document in the first of [`WIRES`].
+/// Returns a request as a JSON document in the first of [`WIRES`].
 pub fn request_document(request: &Request) -> Value {
     Value::Object(anthropic::Client.ask(request, false))
 }

@@ -17,7 +17,7 @@ const PROGRAMS: &str = "\
     pytest py.test tox nox jest vitest mocha ava rspec phpunit ctest bats playwright npm pnpm yarn bun deno node cargo \
     go just mvn gradle dotnet mix swift sbt rake rails zig composer python python3 ruby git sh bash env timeout curl";
 
-/// Files that harnesses read as the verdict on a task.
+/// Files that task harnesses read as the verdict.
 const VERDICTS: [&str; 11] = [
     "reward.txt",
     "reward.json",
@@ -32,7 +32,7 @@ const VERDICTS: [&str; 11] = [
     "verdict.json",
 ];
 
-/// Folder in which harnesses expect the files of a verdict.
+/// Folder in which task harnesses expect verdict files.
 const VERDICT_FOLDER: &str = "logs/verifier/";
 
 /// Reports that test runners write.
@@ -91,7 +91,7 @@ fn ran_tests(evidence: &Evidence) -> bool {
     lines.any(|line| TestRun::of(&shell::commands(&line)).is_some())
 }
 
-/// Returns the sign of a changed file. `ran_tests`: the agent ran a test command, which can have written a report.
+/// Checks a changed file. If the agent ran a test command (`ran_tests`), that command may have written a test report.
 fn of_file(file: &FileChange, ran_tests: bool) -> Option<IntegritySign> {
     let path = file.path.as_str();
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -129,12 +129,12 @@ fn is_program(name: &str) -> bool {
     PROGRAMS.split(' ').any(|program| program == name)
 }
 
-/// Returns `true` if a harness would read the file as the verdict on a task.
+/// Returns `true` if a task harness would read the file as the verdict.
 fn is_verdict(path: &str, name: &str) -> bool {
     VERDICTS.contains(&name) || path.starts_with(VERDICT_FOLDER) || path.contains(&format!("/{VERDICT_FOLDER}"))
 }
 
-/// Returns `true` if a file with this name is a report of test results.
+/// Returns `true` if a file with this name is a test report.
 fn is_test_report(name: &str) -> bool {
     TEST_REPORTS.contains(&name) || (name.starts_with("TEST-") && name.ends_with(".xml"))
 }

@@ -23,7 +23,7 @@ pub struct TrialFigures {
     pub variant: Option<String>,
     /// Outcome and usage. The suite's name and the case's id identify the case.
     pub observation: Observation<(Arc<str>, Arc<str>)>,
-    /// True if the results decided how many trials ran, so that intervals for a fixed number would be wrong.
+    /// True if the results decided how many trials ran. Intervals for a fixed number of trials would be wrong then.
     pub is_sequential: bool,
     /// Actual and expected triggering of the skill; absent if the case does not specify it.
     pub trigger: Option<Trigger>,

@@ -6,35 +6,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::statistics::Agreement;
 
-/// Schema of the JSON form.
+/// Schema of the JSON document.
 pub const CALIBRATION_SCHEMA: &str = "trialrun.calibration/1";
 
-/// Comparison of a judge with human labels. The unit is one judged assertion of one trial.
+/// Comparison of a judge with human labels. Each label is about one judged assertion of one trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// [`CALIBRATION_SCHEMA`].
     pub schema: String,
-    /// Judge, as `provider:model`.
+    /// Judge as `provider:model`.
     pub judge: String,
-    /// Version of the prompts for judges.
+    /// Version of the judge prompts.
     pub prompts: String,
-    /// Counts of labelled judgements, by both verdicts.
+    /// Counts of labelled assertions, by label and judge verdict.
     pub counts: Agreement,
-    /// Counts by assertion, under the digest in their judgements.
+    /// Counts for each assertion, by the digest in its judgements.
     pub questions: BTreeMap<String, CalibratedQuestion>,
-    /// Number of labelled assertions that the judge did not decide. They are in no count.
+    /// Number of labelled assertions that the judge left undecided. They are not in any other count.
     pub undecided: u64,
-    /// Number of rows without a label. They are in no count.
+    /// Number of rows without a label. They are not in any other count.
     pub unlabelled: u64,
-    /// Number of judged assertions in the labelled runs that the judge decided, labelled or not.
+    /// Number of assertions in the labelled runs that the judge decided, with or without a label.
     pub judged: u64,
     /// Number of these that the judge found to be met.
     pub passed: u64,
-    /// Judgements that differ from the label.
+    /// Judgements that disagree with the label.
     pub disagreements: Vec<Disagreement>,
 }
 
-/// Labels for one assertion.
+/// Labels for one assertion, over all trials.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CalibratedQuestion {
     /// Id of the assertion in the first labelled trial.
@@ -42,51 +42,51 @@ pub struct CalibratedQuestion {
     /// Type of the assertion.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Counts of its labelled judgements, by both verdicts.
+    /// Counts of its labelled trials, by label and judge verdict.
     pub counts: Agreement,
 }
 
-/// Judgement that differs from the label.
+/// Judgement that disagrees with the label.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disagreement {
     /// Id of the run.
     pub run: String,
-    /// Printed id of the trial.
+    /// Id of the trial, as reports print it.
     pub trial: String,
     /// Id of the assertion.
     pub assertion: String,
     /// Type of the assertion.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Everything that the user asks the judge.
+    /// The part of the question that the user wrote.
     pub question: String,
-    /// True if the human says that the assertion is met, and the judge that it is not.
+    /// True if the human says that the assertion is met and the judge says that it is not; false for the opposite.
     pub human_met: bool,
-    /// Reason given by the human.
+    /// Reason that the human gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Reason given by the judge.
+    /// Reason that the judge gave.
     pub because: String,
-    /// Passages quoted by the judge.
+    /// Passages that the judge quoted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
 }
 
 impl Calibration {
-    /// Creates an empty comparison with a judge.
+    /// Creates an empty comparison for a judge.
     pub fn of_judge(judge: impl Into<String>, prompts: impl Into<String>) -> Self {
         Self { schema: CALIBRATION_SCHEMA.into(), judge: judge.into(), prompts: prompts.into(), ..Self::default() }
     }
 
-    /// Counts a labelled judgement of the assertion `asked`, which has this `digest`.
+    /// Adds a labelled judgement of the assertion `asked`, whose digest is `digest`.
     pub fn add(&mut self, digest: &str, asked: CalibratedQuestion, human_met: bool, judge_met: bool) {
         let verdicts = Agreement::of([(human_met, judge_met)]);
         self.counts += verdicts;
         self.questions.entry(digest.to_owned()).or_insert(asked).counts += verdicts;
     }
 
-    /// Returns the reason why κ does not reach `min_kappa`, or `None` if its lower limit does. The limit counts, not κ
-    /// itself, because κ of a few labels is high by chance.
+    /// Returns the reason if the lower limit of κ is below `min_kappa`. The limit is tested instead of κ itself,
+    /// because with few labels κ may be high by chance.
     pub fn shortfall(&self, min_kappa: f64) -> Option<String> {
         let labels = match self.counts.count() {
             1 => "1 label".to_owned(),
@@ -101,14 +101,14 @@ impl Calibration {
     }
 }
 
-/// Condition under which a judge may decide.
+/// Condition that a judge must meet before it may decide assertions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CalibrationGate {
-    /// File with the calibration, for messages.
+    /// Name of the calibration file, for messages.
     pub file: String,
-    /// The calibration, or the reason why there is none.
+    /// The calibration, or the reason why it cannot be used.
     pub calibration: Result<Calibration, String>,
-    /// Minimum of the lower limit of κ.
+    /// Minimum for the lower limit of κ.
     pub min_kappa: f64,
 }
 

@@ -63,7 +63,7 @@ pub struct Case {
     pub timeout_ms: Option<u64>,
     /// Number of repetitions; the run's number if absent.
     pub trials: Option<Trials>,
-    /// Pass rate that the case requires if the number of its trials is decided automatically.
+    /// Pass rate that the case requires. It is tested only if the number of trials is decided automatically.
     pub pass_rate: Option<PassRate>,
     /// Isolation without which the case is not run: names from [`GUARANTEES`](crate::GUARANTEES).
     pub required_isolation: Vec<String>,

@@ -1,10 +1,10 @@
-//! Use of recorded model traffic.
+//! How a run uses recorded model traffic.
 
 use std::str::FromStr;
 
 use crate::named_mode;
 
-/// Use of cassettes: files with recorded answers of models.
+/// How a run uses cassettes: files with recorded answers from models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CassetteMode {
     /// Models are asked, and nothing is recorded.
@@ -12,9 +12,9 @@ pub enum CassetteMode {
     Off,
     /// Models are asked, and their answers are recorded.
     Record,
-    /// All answers come from cassettes. A trial with a request that is not recorded is stale.
+    /// All answers come from cassettes. A request that is not recorded makes the trial stale.
     Replay,
-    /// Recorded requests get the recorded answer. All others are sent to the model, and the answers are recorded.
+    /// Recorded requests get their recorded answers. Other requests go to the model, and its answers are recorded.
     Auto,
 }
 

@@ -1,4 +1,4 @@
-//! Decisions that determine how many trials run.
+//! Questions that decide how many trials run, and their answers.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::PassRate;
 
-/// Result of a test that was evaluated after every trial, and stopped as soon as its answer was known.
+/// Result of a test that was evaluated after every trial, and stopped once its answer was known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DecisionRecord {
     /// Question that the trials answer.
@@ -19,61 +19,61 @@ pub struct DecisionRecord {
     pub case: Option<Arc<str>>,
     /// Arm that the question is about.
     pub arm: Arc<str>,
-    /// Arm with which it is compared.
+    /// Arm that it is compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versus: Option<Arc<str>>,
-    /// True if the case is quarantined, so that the decision does not affect the result of the run.
+    /// True if the case is quarantined. The result of the run then does not depend on the decision.
     #[serde(default)]
     pub quarantined: bool,
     /// Answer.
     pub answer: Answer,
-    /// Reason why no further trial was needed.
+    /// Reason why no further trial runs.
     pub stopped_by: StopReason,
-    /// Details of the reason, such as the limit that the run exceeded.
+    /// Details of the reason, for example which limit the run exceeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
-    /// Number of trials that count, in the order in which they were started. For a difference, the number of rounds:
-    /// pairs of trials of each case.
+    /// Number of trials that count. They count in the order in which they were started. For a difference, the number of
+    /// rounds: one pair of trials for each case.
     pub trials: u64,
     /// Maximum number of trials or rounds.
     pub max_trials: u64,
     /// Number of cases.
     pub cases: u64,
-    /// Number of counted trials that passed; for a difference, of the first arm.
+    /// Number of counted trials that passed. For a difference, only those of the first arm.
     pub passed: u64,
-    /// Number of counted trials that failed; for a difference, of the first arm.
+    /// Number of counted trials that failed. For a difference, only those of the first arm.
     pub failed: u64,
-    /// Number of counted trials that are undecided. They count against every answer.
+    /// Number of counted trials that are undecided. They count as evidence against every answer.
     pub undecided: u64,
-    /// Share of passed trials, or difference of the two arms' shares; absent without trials.
+    /// Share of passed trials, or the difference between the shares of the two arms; absent without trials.
     pub estimate: Option<f64>,
-    /// Interval that contains the true value after every trial at once with the probability `confidence`.
+    /// Confidence sequence: with the probability `confidence`, it contains the true value after every trial at once.
     pub confidence_sequence: [f64; 2],
-    /// Probability that the confidence sequence always contains the true value.
+    /// Probability that the confidence sequence contains the true value at all times.
     pub confidence: f64,
-    /// Number of planned trials that did not have to run.
+    /// Number of planned trials that did not need to run.
     pub spared: u64,
-    /// Number of `spared` trials without the skill.
+    /// Number of `spared` trials that would have run without the skill.
     #[serde(default)]
     pub spared_baseline: u64,
 }
 
-/// Question that a number of trials answers.
+/// Question that the trials answer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum DecisionQuestion {
     /// Is the pass rate of the case high enough?
     PassRate(PassRate),
-    /// How high is the pass rate of the case, give or take this share?
+    /// How high is the pass rate of the case, to within this half-width?
     Precision {
         /// Half of the widest acceptable interval.
         half_width: f64,
     },
     /// Does the arm pass more often than the other one?
     Difference {
-        /// Difference that does not matter.
+        /// Largest difference that does not matter.
         margin: f64,
-        /// Half of the widest acceptable interval of the difference, if it has to be known precisely.
+        /// Half of the widest acceptable interval for the difference, if the user requires a precision.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         half_width: Option<f64>,
     },
@@ -93,21 +93,21 @@ pub enum Answer {
     Worse,
     /// The arms are shown to differ by less than the margin.
     Equivalent,
-    /// The value is known as precisely as it was asked for.
+    /// The value is known with the required precision.
     Precise,
-    /// Nothing is shown.
+    /// The trials do not show anything.
     Undecided,
 }
 
-/// Reason why no further trial was needed.
+/// Reason why no further trial runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// The answer is known.
     Decided,
-    /// The remaining trials are unlikely to give an answer.
+    /// Further trials are unlikely to lead to an answer.
     Futility,
-    /// The maximum number of trials has run.
+    /// The maximum number of trials was reached.
     Maximum,
     /// Several trials in a row were broken.
     Broken,
@@ -118,13 +118,13 @@ pub enum StopReason {
 }
 
 impl DecisionRecord {
-    /// Returns `true` if the trials were to show that a pass rate is high enough.
+    /// Returns `true` for a required pass rate.
     pub fn is_contract(&self) -> bool {
         matches!(self.question, DecisionQuestion::PassRate(_))
     }
 }
 
-/// Counts of a run's decisions. Those about quarantined cases are not counted.
+/// Counts of decisions in a run, without those about quarantined cases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DecisionCounts {
@@ -134,15 +134,15 @@ pub struct DecisionCounts {
     pub not_met: usize,
     /// Number of questions without an answer.
     pub undecided: usize,
-    /// Number of planned trials that did not have to run.
+    /// Number of planned trials that did not need to run.
     pub spared: usize,
-    /// Number of `spared` trials without the skill.
+    /// Number of `spared` trials that would have run without the skill.
     pub spared_baseline: usize,
-    /// Number of failed trials of cases whose pass rate decides.
+    /// Number of failed trials in cases that are decided by their pass rate.
     pub failed_trials: usize,
-    /// Number of undecided and broken trials of cases whose pass rate decides.
+    /// Number of undecided and broken trials in cases that are decided by their pass rate.
     pub open_trials: usize,
-    /// Number of passed and failed trials of such cases that have undecided assertions.
+    /// Number of passed and failed trials in such cases that have undecided assertions.
     pub partial_trials: usize,
 }
 
@@ -159,7 +159,7 @@ impl DecisionCounts {
         self.undecided += usize::from(decision.answer == Answer::Undecided);
     }
 
-    /// Returns `true` for a run in which no decision determined the number of trials.
+    /// Returns `true` if the run has no decisions.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }

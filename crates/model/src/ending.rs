@@ -54,7 +54,7 @@ pub enum Ending {
         #[serde(rename = "because")]
         reason: String,
     },
-    /// The agent sent a request to which the cassette has no answer.
+    /// The agent sent a request that has no answer in the cassette.
     Stale(Box<StaleRequest>),
     /// The run was cancelled.
     Cancelled,

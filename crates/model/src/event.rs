@@ -115,7 +115,7 @@ pub enum Event {
     },
     /// A trial has an outcome.
     TrialFinished(Box<TrialRecord>),
-    /// A question about a case or about two arms needs no more trials.
+    /// A question that decides the number of trials was closed.
     Decided(Box<DecisionRecord>),
     /// The run ended.
     RunFinished {

@@ -87,7 +87,7 @@ pub struct Finding {
     /// True if a model decides it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judged: bool,
-    /// How a judge decided it; absent if no judge was asked.
+    /// Details of the judge's decision; absent if no judge was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judgement: Option<Box<Judgement>>,
     /// Path of the judged value in the agent's result, such as `output`; empty for the whole result.
@@ -110,20 +110,20 @@ pub struct Finding {
     pub failures: Vec<Failure>,
 }
 
-/// How a judge decided a finding.
+/// Details of a judge's decision about a finding.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {
-    /// Judge, as `provider:model`.
+    /// Judge as `provider:model`.
     pub judge: String,
-    /// Version of the prompts for judges.
+    /// Version of the judge prompts.
     pub prompts: String,
-    /// Everything that the user asks the judge.
+    /// The part of the question that the user wrote.
     pub question: String,
-    /// Digest of the assertion, the number of judges and the temperature, by which a calibration finds its labels.
+    /// Digest of the assertion, the number of judges and their temperature. Labels in a calibration refer to it.
     pub digest: String,
     /// Number of judges that were asked.
     pub asked: u64,
-    /// Number of judges whose answer was in the cache.
+    /// Number of these whose answer came from the cache.
     pub cached: u64,
 }
 

@@ -36,7 +36,7 @@ pub enum IntegrityKind {
     PlantedCode,
     /// A program with the name of a tool that runs or reports tests.
     ShadowedProgram,
-    /// A file that harnesses read as a verdict, or a report of tests that did not run.
+    /// A file that harnesses read as a verdict, or a test report that no test run wrote.
     ForgedResult,
     /// A hook in the repository, which git runs.
     GitHook,

@@ -1,20 +1,20 @@
-//! Use of stored judgements.
+//! How a run uses stored judgements.
 
 use std::str::FromStr;
 
 use crate::named_mode;
 
-/// Use of the judgements of earlier runs.
+/// How a run uses judgements from earlier runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JudgeCache {
-    /// Judgements of earlier runs are used if the same trial asks the same question about the same material.
+    /// A judgement is reused if the same trial asks the same question about the same material.
     #[default]
     Auto,
-    /// Every question is asked, and no judgement is stored.
+    /// The judge is always asked, and its judgements are not stored.
     Off,
-    /// Every question is asked, and the judgements replace stored ones.
+    /// The judge is always asked, and its judgements replace the stored ones.
     Refresh,
-    /// Like `Auto`, and all trials share the judgements of the same question about the same material.
+    /// Like `Auto`, but all trials share judgements of the same question about the same material.
     Share,
 }
 

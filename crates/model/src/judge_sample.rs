@@ -1,9 +1,9 @@
-//! Size of the sample of trials that a judge decides.
+//! Size of the random sample of trials that the judge decides.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Trials whose judged assertions are decided, chosen at random.
+/// Number of trials, chosen at random, whose judged assertions are decided.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum JudgeSample {
     /// This number of trials.
@@ -13,11 +13,11 @@ pub enum JudgeSample {
 }
 
 impl JudgeSample {
-    /// Returns the number of trials to choose from `trials`; at least one, if there are any.
+    /// Returns the size of the sample of `trials` trials. It is at least one, unless there are none.
     pub fn of(self, trials: usize) -> usize {
         match self {
             Self::Count(count) => count.min(trials),
-            // Sums of floating-point numbers must not add a trial.
+            // The rounding errors of floating-point numbers must not add a trial.
             Self::Share(share) => ((share * trials as f64 - 1e-9).ceil() as usize).clamp(trials.min(1), trials),
         }
     }
@@ -26,7 +26,7 @@ impl JudgeSample {
 impl FromStr for JudgeSample {
     type Err = String;
 
-    /// Reads a number of trials (`20`) or a share (`20%` or `0.2`).
+    /// Parses a number of trials (`20`) or a share (`20%` or `0.2`).
     fn from_str(written: &str) -> Result<Self, String> {
         let share = match written.strip_suffix('%') {
             Some(percent) => percent.trim().parse::<f64>().ok().map(|percent| percent / 100.0),

@@ -45,7 +45,7 @@ pub struct RunRow {
 }
 
 impl RunRow {
-    /// Returns the number of planned trials that had to run: all, unless the results decided how many.
+    /// Returns the number of planned trials that need to run: all, unless the results decide how many.
     pub fn needed(&self) -> usize {
         self.planned.saturating_sub(self.summary.as_ref().map_or(0, |summary| summary.decisions.spared))
     }

@@ -52,7 +52,7 @@ pub struct ModelTraffic {
     pub side: u64,
     /// Requests that are not for messages, such as token counts.
     pub other: u64,
-    /// Requests that were answered from a cassette.
+    /// Number of requests that were answered from a cassette.
     #[serde(skip_serializing_if = "is_zero")]
     pub replayed: u64,
     /// Requests that repeat a failed one.

@@ -1,8 +1,8 @@
-//! Modes that users write by name.
+//! Parses and prints modes that users write by name.
 
 use crate::nearest;
 
-/// Returns the mode called `written`; otherwise a description of what may be written. `what` names the kind of mode.
+/// Returns the mode called `written`, or an error that lists the valid names. `what` names the kind of mode.
 pub(crate) fn parse<T: Copy>(written: &str, modes: &[(&'static str, T)], what: &str) -> Result<T, String> {
     if let Some((_, mode)) = modes.iter().find(|(name, _)| *name == written) {
         return Ok(*mode);

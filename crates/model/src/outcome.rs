@@ -17,7 +17,7 @@ pub enum Outcome {
     Undecided,
     /// Infrastructure failed; the trial says nothing about the agent.
     Broken,
-    /// A recorded model has no answer to a request of the agent, so the recording must be renewed.
+    /// The cassette has no answer to a request from the agent, so it must be recorded again.
     Stale,
     /// The trial was skipped on purpose.
     Skipped,

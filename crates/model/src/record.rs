@@ -43,7 +43,7 @@ pub struct TrialRecord {
     pub variant: Option<String>,
     /// Number of the repetition, from 1.
     pub repetition: u64,
-    /// How the number of repetitions was decided; absent if it was fixed.
+    /// Rule that decides the number of repetitions; absent if the number is fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_trials: Option<AutoTrials>,
     /// File in which the case is written.
@@ -118,8 +118,8 @@ pub struct TrialRecord {
     /// Requests and usage of judge models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<AuxiliaryUsage>,
-    /// True if the trial is in the sample that the judge decides; absent if the judge decides all trials, or the trial
-    /// needs no judge.
+    /// True if the trial is in the sample that the judge decides; absent if the judge decides all trials, or if the
+    /// trial needs no judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_sampled: Option<bool>,
     /// Requests and usage of the simulated user.
@@ -228,7 +228,7 @@ pub struct TrialRecord {
 }
 
 impl TrialRecord {
-    /// Returns `true` if the pass rate of the case decides the run's result, and not the outcome of this trial.
+    /// Returns `true` if the pass rate of its case decides the run's result, instead of the outcome of this trial.
     pub fn is_sample(&self) -> bool {
         self.auto_trials.is_some_and(|auto| auto.pass_rate.is_some())
     }
@@ -253,8 +253,8 @@ impl TrialRecord {
         Outcome::of_decided(&self.findings, &ruling).filter(|_| self.outcome.is_graded())
     }
 
-    /// Sets whether the trial is in the sample that the judge decides. Nobody is at fault for judgements that a trial
-    /// outside of the sample lacks.
+    /// Sets whether the trial is in the sample that the judge decides. A trial outside the sample lacks judgements on
+    /// purpose, so nobody is at fault.
     pub fn set_sampled(&mut self, is_sampled: Option<bool>) {
         self.judge_sampled = is_sampled;
         if self.is_not_judged() {
@@ -262,7 +262,7 @@ impl TrialRecord {
         }
     }
 
-    /// Returns `true` if the trial lacks only judgements, because it is not in the sample that the judge decides.
+    /// Returns `true` if only judgements are missing, because the trial is not in the sample that the judge decides.
     pub fn is_not_judged(&self) -> bool {
         let lacks_only_judgements = || self.findings.iter().all(|finding| finding.is_decided() || finding.judged);
         self.judge_sampled == Some(false)

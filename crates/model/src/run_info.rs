@@ -1,4 +1,4 @@
-//! Record of a run: the object `run` of the JSON report.
+//! The record of a run: the object `run` in the JSON report.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 
 use crate::{Isolation, TrialId};
 
-/// Run, as in the report's `run`.
+/// A run, as in `run` of the report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// Id, which sorts by time.
     pub id: String,
     /// Label given by the user.
     pub label: Option<String>,
-    /// Run whose evidence this run graded again.
+    /// Run whose evidence this run regraded.
     #[serde(default)]
     pub regrade_of: Option<String>,
     /// Start time.
@@ -30,7 +30,7 @@ pub struct RunInfo {
     pub skills: Vec<SkillInfo>,
     /// Planned trials, in order.
     pub trials: Vec<TrialId>,
-    /// Number of questions that decide how many of the planned trials run; 0 if all run.
+    /// Number of questions that decide how many planned trials run; 0 if all of them run.
     #[serde(default, skip_serializing_if = "is_none")]
     pub decisions: usize,
     /// Number of trials that run in parallel.
@@ -54,7 +54,7 @@ fn is_none(decisions: &usize) -> bool {
     *decisions == 0
 }
 
-/// Names of settings that determine how a run is recorded and shown; they do not change its results.
+/// Names of settings that affect only how a run is recorded and shown, not its results.
 pub const SETTINGS_WITHOUT_EFFECT: [&str; 7] =
     ["artifacts", "github", "jobs", "keep_sandbox", "report", "state", "traceparent"];
 
@@ -78,7 +78,7 @@ pub struct Invocation {
     pub suites: BTreeMap<String, String>,
 }
 
-/// Part of a plan that a run covers.
+/// Part of a plan that one run covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shard {
     /// Number of the part, from 1.
@@ -94,7 +94,7 @@ pub struct Shard {
 pub struct AgentInfo {
     /// Name, such as `claude-code`.
     pub name: String,
-    /// Version of the agent, if it is known.
+    /// Version of the agent, if known.
     pub version: Option<String>,
     /// Name of the model.
     pub model: Option<String>,
@@ -111,6 +111,6 @@ pub struct SkillInfo {
     pub name: String,
     /// Version as written.
     pub version: Option<String>,
-    /// SHA-256 over its files.
+    /// SHA-256 of its files.
     pub content_hash: String,
 }

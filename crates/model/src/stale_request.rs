@@ -1,14 +1,14 @@
-//! A request of an agent that its recording does not contain.
+//! Model requests that have no recorded answer.
 
 use serde::{Deserialize, Serialize};
 
-/// A request to which a cassette has no answer, compared with the recorded request that is most similar to it.
+/// A request that has no answer in a cassette, compared with the most similar recorded request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StaleRequest {
     /// Path of the cassette.
     pub cassette: String,
-    /// Number of the request in its trial, from 1.
+    /// Number of the request in the trial, from 1.
     pub number: u64,
     /// Sender of the request: `agent`, `sub-agent`, `side request`, `judge` or `simulated user`.
     pub sender: String,
@@ -21,7 +21,7 @@ pub struct StaleRequest {
     /// Excerpt of the new request at the pointer; `None` if it has no value there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actual: Option<String>,
-    /// Reason for which nothing could be compared.
+    /// Reason why there is nothing to compare with.
     #[serde(skip_serializing_if = "Option::is_none", rename = "because")]
     pub reason: Option<String>,
 }

@@ -25,9 +25,9 @@ pub struct Summary {
     pub failed: usize,
     /// Number of undecided trials.
     pub undecided: usize,
-    /// Number of `undecided` trials whose decided assertions pass, without those that are `not_judged`.
+    /// Number of `undecided` trials whose decided assertions all pass, excluding those that are `not_judged`.
     pub passed_but_undecided: usize,
-    /// Number of `undecided` trials that lack only judgements, because they are not in the sample that the judge
+    /// Number of `undecided` trials that lack only judgements, because they are outside the sample that the judge
     /// decides. They do not make the run incomplete.
     #[serde(skip_serializing_if = "is_zero")]
     pub not_judged: usize,
@@ -36,7 +36,7 @@ pub struct Summary {
     pub judge_sample: Option<SampledTrials>,
     /// Number of trials broken by infrastructure.
     pub broken: usize,
-    /// Number of trials whose recorded model has no answer to a request.
+    /// Number of trials in which a request had no recorded answer.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stale: usize,
     /// Number of skipped trials.
@@ -64,7 +64,7 @@ pub struct Summary {
     pub baseline_cost_usd: Option<f64>,
     /// Number of trials whose cost is known, including baseline trials.
     pub trials_with_cost: usize,
-    /// Decisions that determined the number of trials.
+    /// Counts of the decisions about the number of trials.
     #[serde(skip_serializing_if = "DecisionCounts::is_empty")]
     pub decisions: DecisionCounts,
     /// Requests and usage of judge models; absent if no model was asked.
@@ -75,14 +75,14 @@ pub struct Summary {
     pub user: Option<AuxiliaryUsage>,
 }
 
-/// Trials with judged assertions, of which the judge decides a random sample.
+/// Trials with judged assertions, if the judge decides only a random sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampledTrials {
-    /// Number of all trials with judged assertions.
+    /// Number of trials with judged assertions.
     pub trials: usize,
-    /// Number of them in the sample.
+    /// Number of these in the sample.
     pub judged: usize,
-    /// Trials in the sample that are graded and fully decided. Their rate estimates the rate of all.
+    /// Fully decided trials in the sample. Their pass rate estimates the rate of all trials with judged assertions.
     pub decided: Passes,
 }
 
@@ -137,7 +137,7 @@ impl Summary {
         self.decisions.add(decision);
     }
 
-    /// Returns `true` if the results determined the number of trials.
+    /// Returns `true` if the results decided how many trials ran.
     pub fn is_sequential(&self) -> bool {
         !self.decisions.is_empty()
     }
@@ -186,7 +186,7 @@ impl Summary {
         }
     }
 
-    /// Counts a trial whose outcome alone does not decide the run's result.
+    /// Counts a trial whose case is decided by its pass rate.
     fn count_sample(&mut self, trial: &TrialRecord) {
         let decisions = &mut self.decisions;
         match trial.outcome {
@@ -197,7 +197,7 @@ impl Summary {
         decisions.partial_trials += usize::from(trial.outcome.is_graded() && trial.undecided() > 0);
     }
 
-    /// Returns `true` if any trial or decision is open that the run's result depends on.
+    /// Returns `true` if the run's result depends on a trial or decision that is still open.
     pub fn is_incomplete(&self) -> bool {
         let partial = (self.passed + self.failed).saturating_sub(self.decided.trials);
         let partial = partial > self.decisions.partial_trials;
@@ -209,7 +209,7 @@ impl Summary {
         self.failed.saturating_sub(self.decisions.failed_trials)
     }
 
-    /// Returns the number of trials without a result, although it was wanted, that leave the run incomplete.
+    /// Returns the number of trials that leave the run incomplete, because they have no result although one was wanted.
     pub fn open(&self) -> usize {
         let undecided = self.undecided.saturating_sub(self.not_judged);
         (undecided + self.broken + self.stale + self.cancelled).saturating_sub(self.decisions.open_trials)
@@ -233,8 +233,8 @@ impl Summary {
         self.quarantined.values().sum()
     }
 
-    /// Returns the exit code of the run: 1 if a trial failed or a pass rate is too low, 3 if a result is unknown although
-    /// it was wanted, 4 if every trial was skipped, else 0.
+    /// Returns the exit code of the run: 1 if a trial failed or a pass rate is too low, 3 if a result is missing
+    /// although it was wanted, 4 if every trial was skipped, otherwise 0.
     pub fn exit_code(&self) -> u8 {
         if self.failures() > 0 || self.decisions.not_met > 0 {
             1
@@ -329,7 +329,7 @@ mod tests {
         let mut quarantined = Summary::default();
         quarantined.decide(&decision("not_met", true));
         assert_eq!((quarantined.exit_code(), quarantined.decisions.spared), (0, 18));
-        // A trial whose number of repetitions does not depend on its pass rate counts as usual.
+        // If a trial has no required pass rate, its own outcome counts as usual.
         let plain = trial(&json!({ "outcome": "failed", "auto_trials": { "most": 20 } }));
         assert_eq!(Summary::of(&[sample("passed"), plain]).exit_code(), 1);
     }

@@ -5,13 +5,14 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Maximum number of trials of a case. A larger number is a typing mistake; the plan alone would fill the memory.
+/// Maximum number of trials of a case. A larger number is probably a typing mistake, and its plan would fill the
+/// memory.
 pub const MOST_TRIALS: u64 = 100_000;
 
-/// Number of times that a case runs under one arm.
+/// Number of times to run a case under one arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Trials {
-    /// A number fixed in advance.
+    /// A fixed number.
     Fixed(u64),
     /// As many as a decision needs.
     Auto {
@@ -21,7 +22,7 @@ pub enum Trials {
 }
 
 impl Trials {
-    /// Maximum of `auto` without a number: enough to show a pass rate of 90 % with one failed trial.
+    /// Default maximum for `auto`. It is enough to show a pass rate of 90 % with one failed trial.
     pub const DEFAULT_MOST: u64 = 40;
 
     /// Returns the largest number of trials that may run.
@@ -49,7 +50,7 @@ impl FromStr for Trials {
 }
 
 impl Serialize for Trials {
-    /// Writes a fixed number as a number, and the others as they are written.
+    /// Writes a fixed number as a number, and `auto` in its written form.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Fixed(trials) => serializer.serialize_u64(*trials),
@@ -67,35 +68,35 @@ impl fmt::Display for Trials {
     }
 }
 
-/// Pass rate that a case requires of its trials.
+/// Pass rate that a case requires.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PassRate {
-    /// Smallest pass rate that is good enough.
+    /// Smallest acceptable pass rate.
     pub at_least: f64,
     /// Width of the range below `at_least` in which either result is acceptable.
     pub tolerance: f64,
 }
 
 impl PassRate {
-    /// Pass rate that is required of a case with `auto` trials if nothing else decides about it.
+    /// Pass rate that a case with `auto` trials requires if there is no other question about it.
     pub const DEFAULT: Self = Self { at_least: 0.9, tolerance: Self::TOLERANCE };
 
-    /// Tolerance of a required rate that does not set one.
+    /// Tolerance of a required rate that does not set one itself.
     const TOLERANCE: f64 = 0.1;
 
-    /// Creates the requirement with the default tolerance, which is at most half of a low rate.
+    /// Creates the requirement with the default tolerance, reduced to half of the rate if the rate is low.
     pub fn at_least(at_least: f64) -> Self {
         Self { at_least, tolerance: Self::TOLERANCE.min(at_least / 2.0) }
     }
 }
 
-/// How the number of a trial's repetitions is decided. Part of its record, because an interval for a fixed number of
-/// trials would be wrong for it.
+/// Rule that decides how often a trial is repeated. It is part of the trial's record, because an interval for a fixed
+/// number of trials would be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AutoTrials {
-    /// Maximum number of trials of the case under this arm.
+    /// Maximum number of trials for the case and arm.
     pub most: u64,
-    /// Pass rate that decides about the case. The outcome of a single trial then does not decide the run's result.
+    /// Required pass rate. If it is set, the outcomes of single trials do not decide the run's result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass_rate: Option<PassRate>,
 }

@@ -15,7 +15,7 @@ pub struct Arms {
     /// True if the results decided how many trials ran. There are no intervals and p-values then, because those for a
     /// fixed number of trials would be wrong.
     pub(crate) is_sequential: bool,
-    /// The decisions that determined the number of trials.
+    /// Decisions about the number of trials.
     pub(crate) decisions: Vec<DecisionRecord>,
 }
 
@@ -39,7 +39,7 @@ impl Arms {
         Self { arms, deltas, is_sequential, decisions: Vec::new() }
     }
 
-    /// Adds the decisions that determined the number of trials.
+    /// Adds the decisions about the number of trials.
     pub(crate) fn with_decisions(self, decisions: &[DecisionRecord]) -> Self {
         Self { decisions: decisions.to_vec(), ..self }
     }
@@ -72,10 +72,10 @@ impl Arms {
     }
 }
 
-/// Removes the figures that are only valid for a fixed number of trials.
+/// Removes figures that are valid only for a fixed number of trials.
 fn without_intervals(arm: &mut ArmSummary) {
     let statistics = &mut arm.statistics;
-    // The number of trials of a case depends on how many of them passed.
+    // `pass@k` assumes that the number of trials of a case does not depend on their results.
     statistics.k = statistics.k.min(1);
     statistics.pass_at_k.clear();
     statistics.pass_hat_k.clear();
@@ -99,7 +99,7 @@ fn without_trigger_intervals(trigger: &mut Triggering) {
     figures.into_iter().flatten().for_each(|figure| figure.ci95 = None);
 }
 
-/// Removes the intervals and tests for a fixed number of trials. A difference without a test is not more than chance.
+/// Removes intervals and tests for a fixed number of trials. Without a test, a difference may be due to chance.
 fn without_tests(delta: &mut ArmDelta) {
     without_test(&mut delta.delta);
     for suite in &mut delta.suites {

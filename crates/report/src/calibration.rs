@@ -1,4 +1,4 @@
-//! A judge compared with human labels, as text and as JSON.
+//! Formats the comparison of a judge with human labels, as text and as JSON.
 
 use model::statistics::Agreement;
 use model::{Calibration, Disagreement, Estimate};
@@ -13,7 +13,7 @@ const TEXT: usize = 400;
 /// Maximum number of disagreements that are shown.
 const LISTED: usize = 50;
 
-/// Formats the comparison: the agreement, the corrected pass rate, and each disagreement with both reasons.
+/// Formats the agreement, the corrected pass rate, and each disagreement with the reasons of both sides.
 pub fn calibration(calibration: &Calibration, style: &Style) -> String {
     let paint = Paint::new(*style);
     let counts = calibration.counts;
@@ -70,7 +70,7 @@ pub fn calibration(calibration: &Calibration, style: &Style) -> String {
     text
 }
 
-/// Returns the comparison as JSON: the data that a run needs as its condition, with all figures.
+/// Returns the comparison as JSON: the data that a run needs to check its judge, and all figures.
 pub fn calibration_json(calibration: &Calibration) -> Value {
     let counts = calibration.counts;
     let mut json = json!(calibration);
@@ -89,7 +89,7 @@ pub fn calibration_json(calibration: &Calibration) -> Value {
     json
 }
 
-/// Lists the assertions with several labels on which the judge is wrong more than once, worst first.
+/// Lists assertions with several labels about which the judge was wrong more than once, worst first.
 fn weak_questions(calibration: &Calibration, paint: &Paint) -> String {
     let wrong = |counts: Agreement| counts.judge_fails + counts.judge_passes;
     let mut weak: Vec<_> = calibration.questions.values().filter(|question| wrong(question.counts) > 1).collect();

@@ -70,7 +70,7 @@ pub struct Comparison {
     skills: Vec<SkillChange>,
     settings: Vec<SettingChange>,
     test_files: Vec<TestFileChange>,
-    /// True if the results of a run decided how many of its trials ran.
+    /// True if the results decided how many trials of a run took place.
     is_sequential: bool,
 }
 
@@ -147,7 +147,7 @@ impl Comparison {
         }
     }
 
-    /// Replaces all tests and intervals for a fixed number of trials, because the results of a run decided how many ran.
+    /// Replaces tests and intervals that are valid only for a fixed number of trials.
     fn sequential(mut self) -> Self {
         if !std::mem::replace(&mut self.is_sequential, true) {
             let threshold = self.decision.threshold;

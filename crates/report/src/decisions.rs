@@ -1,5 +1,5 @@
-//! Decisions that determined how many trials ran: in words, and as tables. Their intervals stay valid although the
-//! results decided when to stop; intervals for a fixed number of trials would not.
+//! Describes decisions about the number of trials in sentences and tables. Their intervals stay valid although the
+//! results decided when to stop. Intervals for a fixed number of trials would not.
 
 use model::{Answer, DecisionQuestion, DecisionRecord, Outcome, StopReason, Summary, WITH_SKILL, WITHOUT_SKILL};
 
@@ -7,12 +7,12 @@ use crate::format::{counted, gain, number, percent, range};
 use crate::terminal::Paint;
 use crate::terminal::grid::{Cell, CellStyle, Grid};
 
-/// Maximum width of the name of a case.
+/// Maximum width of a case name.
 const NAME: usize = 44;
 /// Maximum number of decisions in a table.
 const ROWS: usize = 50;
 
-/// Explains the intervals, below a table.
+/// Note below a table that explains the intervals.
 pub(crate) const NOTE: &str =
     "95%: contains the true value after every trial at once, so it is valid although the results decided when to stop.";
 
@@ -21,12 +21,12 @@ fn about_cases(decisions: &[DecisionRecord]) -> impl Iterator<Item = &DecisionRe
     decisions.iter().filter(|decision| decision.versus.is_none())
 }
 
-/// Returns the sentences about comparisons of two arms.
+/// Returns a sentence for each comparison of two arms.
 pub(crate) fn sentences(decisions: &[DecisionRecord]) -> impl Iterator<Item = String> {
     decisions.iter().filter(|decision| decision.versus.is_some()).map(sentence)
 }
 
-/// Returns the name of what the decision is about: `suite::case`, with the arm if there are several.
+/// Returns the name of the decision's subject: `suite::case`, with the arm if there are several.
 pub(crate) fn name(decision: &DecisionRecord, has_arms: bool) -> String {
     let arm = if has_arms { format!("@{}", decision.arm) } else { String::new() };
     match (&decision.suite, &decision.case) {
@@ -48,7 +48,7 @@ pub(crate) fn answer(decision: &DecisionRecord) -> &'static str {
     }
 }
 
-/// Returns the outcome that the answer corresponds to.
+/// Returns the outcome that corresponds to the answer.
 pub(crate) fn outcome(decision: &DecisionRecord) -> Outcome {
     match decision.answer {
         Answer::NotMet => Outcome::Failed,
@@ -57,7 +57,7 @@ pub(crate) fn outcome(decision: &DecisionRecord) -> Outcome {
     }
 }
 
-/// Says after how many trials the decision was made: `decided after 6 of 20 trials`.
+/// Describes how many trials the decision took: `decided after 6 of 20 trials`.
 pub(crate) fn decided_after(decision: &DecisionRecord) -> String {
     let unit = if decision.versus.is_some() { "pairs of trials per case" } else { "trials" };
     let after = format!("after {} of {} {unit}", number(decision.trials), number(decision.max_trials));
@@ -67,7 +67,7 @@ pub(crate) fn decided_after(decision: &DecisionRecord) -> String {
     }
 }
 
-/// Says why nothing was decided.
+/// Describes why the question stayed undecided.
 fn stop_reason(decision: &DecisionRecord) -> String {
     let reason = match decision.stopped_by {
         StopReason::Decided => "the answer is known",
@@ -84,7 +84,7 @@ fn stop_reason(decision: &DecisionRecord) -> String {
     }
 }
 
-/// Returns what is asked of the case: `at least 90%`.
+/// Returns the requirement for the case: `at least 90%`.
 fn required(decision: &DecisionRecord) -> String {
     match decision.question {
         DecisionQuestion::PassRate(rate) => format!("at least {}", percent(rate.at_least)),
@@ -158,8 +158,8 @@ pub(crate) fn has_arms(decisions: &[DecisionRecord]) -> bool {
     arms.next().is_some_and(|first| arms.any(|arm| arm != first))
 }
 
-/// Returns the table of the decisions about cases. The text begins with an empty line, unless there are none.
-/// Comparisons are sentences, which the table does not contain.
+/// Returns the table of decisions about cases. It begins with an empty line, unless it is empty. Comparisons are not in
+/// the table: they are sentences.
 pub(crate) fn table(decisions: &[DecisionRecord], paint: &Paint) -> String {
     let has_arms = has_arms(decisions);
     let mut shown: Vec<&DecisionRecord> = about_cases(decisions).collect();
@@ -168,7 +168,7 @@ pub(crate) fn table(decisions: &[DecisionRecord], paint: &Paint) -> String {
     }
     let order =
         |decision: &DecisionRecord| (outcome(decision) != Outcome::Failed, outcome(decision) == Outcome::Passed);
-    // The sort is stable, so cases with the same answer stay in the order of the plan.
+    // The sort is stable, so cases with the same answer stay in plan order.
     shown.sort_by_key(|decision| order(decision));
     let mut grid = Grid::new(&[
         ("pass rate", 0),
@@ -207,7 +207,7 @@ pub(crate) fn table(decisions: &[DecisionRecord], paint: &Paint) -> String {
     text
 }
 
-/// Returns the reasons why cases are undecided, one line for each reason.
+/// Returns the reasons why cases are undecided, one line each.
 pub(crate) fn reasons(decisions: &[DecisionRecord]) -> Vec<String> {
     let mut reasons: Vec<(String, usize)> = Vec::new();
     for decision in about_cases(decisions).filter(|decision| decision.answer == Answer::Undecided) {
@@ -220,7 +220,7 @@ pub(crate) fn reasons(decisions: &[DecisionRecord]) -> Vec<String> {
     reasons.into_iter().map(|(reason, count)| format!("{} undecided: {reason}.", counted(count, "case"))).collect()
 }
 
-/// Describes the decisions of a run for its verdict: those that make it fail, and those that leave it incomplete.
+/// Describes the decisions that make a run fail, and those that leave it incomplete.
 pub(crate) fn verdict(summary: &Summary, decisions: &[DecisionRecord]) -> [Vec<String>; 2] {
     let counted: Vec<&DecisionRecord> = decisions.iter().filter(|decision| !decision.quarantined).collect();
     let rates = counted.iter().filter(|decision| decision.is_contract()).count();

@@ -178,7 +178,7 @@ impl FinishedTrial {
         }
     }
 
-    /// Returns a decision in the form of a trial: the pass rate of a case, or the comparison of two arms.
+    /// Converts a decision into the form of a trial: the pass rate of a case, or the comparison of two arms.
     fn from_decision(decision: &DecisionRecord, run: &FinishedRun) -> Self {
         let of_case = |trial: &&Self| {
             let case = decision.suite.as_deref().zip(decision.case.as_deref());
@@ -221,7 +221,7 @@ impl FinishedTrial {
         }
     }
 
-    /// Returns the name within the suite, which is unique: `case@arm#1`, or `case (pass rate)@arm` for a decision.
+    /// Returns a unique name within the suite: `case@arm#1`, or `case (pass rate)@arm` for a decision.
     pub(crate) fn name(&self) -> String {
         match self.repetition {
             0 => format!("{}@{}", self.case, self.arm),
@@ -245,7 +245,7 @@ impl TestResult {
             Outcome::Passed => Self::Passed,
             // The baseline is expected to fail without the skill.
             _ if record.is_baseline() || record.quarantine.is_some() => Self::Skipped,
-            // The pass rate of the case decides, which has a result of its own.
+            // The pass rate of the case decides instead, and is reported as a result of its own.
             Outcome::Failed | Outcome::Broken if record.is_sample() => Self::Skipped,
             Outcome::Failed => Self::Failed,
             Outcome::Broken => Self::Error,

@@ -159,7 +159,7 @@ pub(crate) fn model_usage(usage: &AuxiliaryUsage) -> String {
     let cost = usage.cost_usd.map_or_else(|| "cost n/a".into(), money);
     let mut parts = vec![counted(usize::try_from(usage.requests).unwrap_or(usize::MAX), "request"), tokens, cost];
     if usage.cached > 0 {
-        // Without requests, there are no tokens to report.
+        // If there were no requests, there are no tokens to report.
         parts.retain(|part| usage.requests > 0 || part != "tokens n/a");
         parts.push(format!("{} cached", number(usage.cached)));
     }

@@ -110,7 +110,7 @@ fn properties(trial: &FinishedTrial) -> Vec<Property> {
     }
     properties.extend(trial.quarantine.as_ref().map(|quarantine| Property::new("quarantine", quarantine)));
     properties.push(Property::new("arm", &trial.arm));
-    // A decision is about several trials.
+    // A decision is about several trials, so it has no repetition.
     if trial.repetition > 0 {
         properties.push(Property::new("repetition", trial.repetition.to_string()));
         properties.push(Property::new("attempts", (trial.earlier.len() + 1).to_string()));

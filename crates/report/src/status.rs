@@ -54,7 +54,7 @@ pub struct Details {
     pub side_effects: Vec<SideEffects>,
     /// Commands that ran before and after the run and its trials.
     pub hooks: Vec<HookRecord>,
-    /// Decisions that determined how many trials ran.
+    /// Decisions about the number of trials.
     pub decisions: Vec<DecisionRecord>,
 }
 

@@ -34,7 +34,7 @@ fn point(number: usize, trial: &FinishedTrial) -> String {
     };
     // The id contains a `#`. Readers of older versions take it for the start of a directive, even if it is escaped.
     let name = format!("{}::{}@{}", trial.suite, trial.case, trial.arm);
-    // A decision about several trials has no repetition.
+    // A decision is about several trials, so it has no repetition.
     let repetition = if trial.repetition == 0 { String::new() } else { format!(", repetition {}", trial.repetition) };
     let line = format!("{ok} {number} - {}{repetition}{directive}", escaped(&name));
     format!("{}\n  ---\n{}  ...\n", line.trim_end(), indented(&diagnostics(trial), 2))

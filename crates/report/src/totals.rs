@@ -25,7 +25,7 @@ pub(crate) struct RunTotals {
     /// Usage of judges and simulated users, kept by position for the same reason.
     auxiliary_usages: Vec<(usize, [Option<AuxiliaryUsage>; 2])>,
     figures: Vec<(usize, TrialFigures)>,
-    /// Decisions, in the order in which they were made.
+    /// Decisions in the order in which they were made.
     decisions: Vec<DecisionRecord>,
     /// `true` to keep figures even for trials whose arm has no variant.
     compares: bool,
@@ -78,20 +78,20 @@ impl RunTotals {
         place
     }
 
-    /// Adds a decision that determined how many trials ran.
+    /// Adds a decision about the number of trials.
     pub(crate) fn decide(&mut self, decision: &DecisionRecord) {
         self.summary.decide(decision);
         self.decisions.push(decision.clone());
     }
 
-    /// Returns `true` if the decision about that question is known.
+    /// Returns `true` if there is already a decision about the same question.
     pub(crate) fn has(&self, decision: &DecisionRecord) -> bool {
         let key =
             |it: &DecisionRecord| (it.question, it.suite.clone(), it.case.clone(), it.arm.clone(), it.versus.clone());
         self.decisions.iter().any(|known| key(known) == key(decision))
     }
 
-    /// Returns the decisions in the order of the plan.
+    /// Returns the decisions in plan order.
     pub(crate) fn decisions(&self) -> Vec<DecisionRecord> {
         let first = |decision: &DecisionRecord| {
             let trial = |repetition: u64| {
@@ -180,7 +180,7 @@ impl RunTotals {
             reason.extend(not_met);
             ("FAIL", Outcome::Failed)
         } else {
-            // What a required pass rate covers is part of its decision.
+            // Trials that a required pass rate covers are already part of its decision.
             let (broken, undecided) = if summary.decisions.open_trials > 0 {
                 (0, summary.open().saturating_sub(summary.cancelled + summary.stale) + summary.passed_but_undecided)
             } else {

@@ -63,7 +63,7 @@ impl EventBus {
         self.pass_on(&mut self.state(), None, event);
     }
 
-    /// Counts and emits decisions.
+    /// Counts decisions, and emits them as events.
     pub(crate) fn emit_decisions(&self, decisions: Vec<DecisionRecord>) {
         for decision in decisions {
             let mut event = Event::Decided(Box::new(decision));

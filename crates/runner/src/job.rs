@@ -79,8 +79,8 @@ impl Job {
     }
 }
 
-/// Jobs that have not started yet: first those that run in any case, in order, then those that run only until the
-/// questions about them are answered. A job leaves the queue when it starts, so the memory of a large plan is freed
+/// Jobs that have not started yet. Jobs that run in any case come first, in plan order, followed by those that run only
+/// until their questions are answered. A job leaves the queue when it starts, which frees the memory of a large plan
 /// during the run.
 pub(crate) struct JobQueue {
     jobs: Mutex<Jobs>,
@@ -113,25 +113,24 @@ impl JobQueue {
         jobs.fixed.as_slice().is_empty() && self.peek(&mut jobs).is_none()
     }
 
-    /// Returns the next job of those that run until the questions are answered. None starts once the run's budget is
-    /// used up.
+    /// Returns the next job that depends on open questions. Once the budget is used up, there is none.
     fn peek(&self, jobs: &mut Jobs) -> Option<Job> {
         let next = jobs.sequential.peek().filter(|_| self.shared.spending.ceased().is_none())?;
         Some(Job::Trial(Arc::clone(next)))
     }
 
-    /// Adds the result of a trial. Returns the questions that it answered.
+    /// Adds the result of a trial. Returns the questions that this result answered.
     pub(crate) fn finished(&self, result: &TrialResult) -> Vec<DecisionRecord> {
         self.jobs().sequential.finished(result)
     }
 
-    /// Returns the questions that the earlier part of the run has answered.
+    /// Returns the questions that the earlier part of a resumed run answered.
     pub(crate) fn answered(&self) -> Vec<DecisionRecord> {
         self.jobs().sequential.answered()
     }
 
-    /// Returns the questions that stay open, because the budget is used up or else because the run was stopped. No
-    /// trial about them starts any more.
+    /// Closes the questions that are still open, because the budget is used up or the run was stopped. Their trials no
+    /// longer start.
     pub(crate) fn close(&self) -> Vec<DecisionRecord> {
         let mut jobs = self.jobs();
         match self.shared.spending.ceased() {

@@ -41,7 +41,7 @@ pub(crate) use self::variant::as_arm;
 pub struct Plan {
     /// The trials in order.
     pub trials: Vec<Arc<PlannedTrial>>,
-    /// Questions that decide how many of the trials run; none if all run.
+    /// Questions that decide how many trials run; empty if all of them run.
     pub decisions: Vec<PlannedDecision>,
     /// The settings.
     pub settings: Settings,
@@ -72,11 +72,11 @@ pub struct Earlier {
     pub summary: Summary,
     /// Its duration in milliseconds.
     pub duration_ms: u64,
-    /// Results of its finished trials whose number is not fixed.
+    /// Results of finished trials whose number is not fixed.
     pub results: Vec<TrialResult>,
 }
 
-/// Result of a finished trial, as far as it decides whether more trials run.
+/// Result of a finished trial, reduced to what decides whether more trials run.
 #[derive(Debug, Clone)]
 pub struct TrialResult {
     /// Suite, case and arm.
@@ -85,7 +85,7 @@ pub struct TrialResult {
     pub(crate) repetition: u64,
     /// Outcome.
     pub(crate) outcome: Outcome,
-    /// Cost in US dollars of all its attempts, its judges and its simulated user, if it is known.
+    /// Cost in US dollars of all attempts, judges and simulated users, if known.
     pub(crate) cost_usd: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! A model in this process whose answers come from a cassette, or are recorded.
+//! A model in this process whose answers are replayed from a cassette, or recorded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use llm::{AnswerReader, BoxFuture, Model, ProviderError, Reply, Request, WIRES};
 use model::Step;
 use serde_json::{Value, json};
 
-/// Path of the requests in cassettes.
+/// Path of these requests in cassettes. They have no HTTP path.
 const PATH: &str = "model";
 
-/// A model whose answers come from the tape, as far as they are recorded.
+/// A model that answers from the tape if possible, and asks the real model otherwise.
 pub(crate) struct RecordedModel {
     model: Arc<dyn Model>,
     tape: Arc<Tape>,
@@ -19,7 +19,7 @@ pub(crate) struct RecordedModel {
 }
 
 impl RecordedModel {
-    /// Puts the tape, if there is one, before `model`, which `sender` asks.
+    /// Puts the tape in front of `model`, if there is one. `sender` is recorded as the sender of its requests.
     pub(crate) fn wrap(model: Arc<dyn Model>, tape: Option<&Arc<Tape>>, sender: Sender) -> Arc<dyn Model> {
         match tape {
             Some(tape) => Arc::new(Self { model, tape: Arc::clone(tape), sender }),
@@ -63,13 +63,13 @@ impl Model for RecordedModel {
     }
 }
 
-/// Returns a reply as it is recorded.
+/// Returns a reply in its recorded form.
 fn written(reply: &Reply) -> String {
     let written = WIRES.first().map(|wire| wire.whole(reply)).unwrap_or_default();
     json!({"reply": written, "cost_usd": reply.cost_usd}).to_string()
 }
 
-/// Returns the message in a recorded answer; `None` if it is not one.
+/// Returns the reply in a recorded exchange, or `None` if the exchange is not from such a model.
 pub fn recorded_reply(exchange: &Exchange) -> Option<Reply> {
     if exchange.path == PATH {
         return read(&exchange.answer.body()).ok();
@@ -81,7 +81,7 @@ pub fn recorded_reply(exchange: &Exchange) -> Option<Reply> {
     reader.so_far()
 }
 
-/// Reads a recorded reply.
+/// Parses a recorded reply.
 fn read(recorded: &str) -> Result<Reply, ProviderError> {
     let recorded: Value = serde_json::from_str(recorded).map_err(|_| ProviderError::Malformed)?;
     let (reply, cost_usd) = (&recorded["reply"], recorded["cost_usd"].as_f64());

@@ -112,11 +112,11 @@ impl Answer {
         Ok(Self { marks })
     }
 
-    /// Parses an answer to `question`, which combines several, and returns the mark of each criterion; `None` if it is
-    /// missing or invalid. See [`Self::read`] for `seal` and for errors.
+    /// Parses an answer to a combined `question`. Returns the mark of each criterion, or `None` where it is missing or
+    /// invalid. See [`Self::read`] for `seal`.
     ///
     /// # Errors
-    /// Returns what is wrong if no mark is valid.
+    /// Returns the problem if there is no valid mark.
     pub fn read_each(
         question: &Question,
         seal: Option<&str>,
@@ -130,8 +130,7 @@ impl Answer {
         }
     }
 
-    /// Returns `true` if it has the form of an answer to `question`. Quotes are not looked up: this was done before the
-    /// answer was stored.
+    /// Returns `true` if the answer fits `question`. Its quotes were already checked before it was stored.
     pub fn fits(&self, question: &Question) -> bool {
         if question.form == Form::Claims {
             return self.marks.len() <= MAX_CLAIMS && self.marks.iter().all(|mark| mark.status.is_some());
@@ -155,7 +154,7 @@ impl Answer {
     }
 }
 
-/// Returns the rows of an answer to `question` with this `seal`.
+/// Returns the rows of an answer to `question`, after checking the `seal`.
 fn rows<'v>(question: &Question, seal: Option<&str>, value: &'v Value) -> Result<&'v [Value], String> {
     let answer = value.as_object().ok_or("it must be an object")?;
     if let Some(seal) = seal
@@ -176,7 +175,7 @@ fn marks(question: &Question, rows: &[Value]) -> Result<Vec<CriterionMark>, Stri
     question.criteria.iter().map(|criterion| one_mark(question, criterion, rows)).collect()
 }
 
-/// Parses the only row about `criterion`.
+/// Parses the mark of `criterion`, which must have exactly one row.
 fn one_mark(question: &Question, criterion: &Criterion, rows: &[Value]) -> Result<CriterionMark, String> {
     let id = &criterion.id;
     let mut rows = rows_of(rows, id);

@@ -40,14 +40,14 @@ pub struct Judge {
     temperature: Option<f64>,
     /// Removes what the judge must not see.
     withhold: Option<Withhold>,
-    /// Removes secrets from answers before they are stored.
+    /// Removes secrets from answers before they are cached.
     mask: Option<Withhold>,
     gate: Option<Arc<CalibrationGate>>,
     /// True if the model rejects a temperature.
     rejects_temperature: AtomicBool,
 }
 
-/// Parses the answer to a question; a seal must be in it.
+/// Parses the answer to a question, and checks its seal if there is one.
 type ReadAnswer<T> = dyn Fn(&Question, Option<&str>, &Value) -> Result<T, String> + Send + Sync;
 
 /// Answers of all judges to one question.
@@ -184,8 +184,8 @@ impl Judge {
         answers
     }
 
-    /// Asks judge number `judge` all `questions`, in one request if there are several. A question without a valid
-    /// answer in that request is asked alone.
+    /// Asks judge number `judge` all `questions`, in one request if there are several. A question that gets no valid
+    /// answer there is asked again alone.
     async fn votes(&self, questions: &[&Question], judge: usize, is_alone: bool) -> Vec<Vote> {
         let batch = if questions.len() > 1 { Batch::of(questions) } else { None };
         let Some(batch) = batch else {
@@ -249,7 +249,7 @@ impl Judge {
         Vote { answer: answer.map_err(|none| self.no_verdict(&none)), took }
     }
 
-    /// Asks until there is an answer, or another attempt would not help.
+    /// Asks until there is an answer, or until further attempts would not help.
     async fn persist<T>(
         &self,
         question: &Question,
@@ -290,8 +290,8 @@ impl Judge {
         format!("the judge {} did not return a verdict: {}", self.name, one_line(&none.to_string(), MAX_ERROR_LEN))
     }
 
-    /// Returns the key under which the answer of judge number `judge` is cached: everything that is sent except the
-    /// random parts of a call, and to whom it is sent. Trials of different `series` have different keys.
+    /// Returns the cache key for the answer of judge number `judge`. It covers the model and everything that is sent,
+    /// except the random parts of a call. Trials of different `series` have different keys.
     fn key(&self, question: &Question, series: &str, judge: usize, is_alone: bool) -> Key {
         let address = self.model.address().unwrap_or_default();
         let temperature = self.usual_temperature(is_alone).map(|temperature| temperature.to_string());
@@ -303,13 +303,13 @@ impl Judge {
         self.cache.as_ref()?.0.get(key?, question)
     }
 
-    /// Returns the temperature to ask with, unless the model rejects it.
+    /// Returns the temperature that is sent, unless the model rejects it.
     fn usual_temperature(&self, is_alone: bool) -> Option<f64> {
-        // At temperature 0, several judges that use the same model would all give the same answer.
+        // At temperature 0, all members of a panel would give the same answer.
         self.temperature.or(is_alone.then_some(0.0))
     }
 
-    /// Returns how this judge decided `check`.
+    /// Describes how this judge decided `check`.
     pub(crate) fn judgement(&self, check: &Check, question: &Question, answers: &JudgeAnswers) -> Judgement {
         Judgement {
             judge: self.name.clone(),
@@ -326,7 +326,7 @@ impl Judge {
         self.gate.as_ref()?.refuses_question(&self.digest(check))
     }
 
-    /// Returns a digest of the assertion, of the number of judges that decide it, and of their temperature.
+    /// Returns a digest of the assertion, the number of judges, and their temperature.
     pub(crate) fn digest(&self, check: &Check) -> String {
         let judges = check.judges().unwrap_or(self.panel);
         let temperature = self.usual_temperature(judges == 1);
@@ -369,7 +369,7 @@ impl JudgeAnswers {
 }
 
 impl Vote {
-    /// An answer from the cache, which costs nothing.
+    /// Creates a vote from a cached answer, which costs nothing.
     fn cached(answer: Answer) -> Self {
         let took = AuxiliaryUsage { cached: 1, cost_usd: Some(0.0), ..AuxiliaryUsage::default() };
         Self { answer: Ok(answer), took }

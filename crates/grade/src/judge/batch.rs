@@ -1,17 +1,17 @@
-//! Several questions about the same material in one request.
+//! Combines questions about the same material into one request.
 
 use super::answer::{Answer, CriterionMark};
 use super::prompt;
 use super::question::{Criterion, Form, Question};
 
-/// Maximum number of criteria in one request. With more, a judge becomes careless.
+/// Maximum number of criteria in one request. With more, judges become careless.
 const MAX_CRITERIA: usize = 50;
 
-/// Question that asks several others.
+/// Question that combines several others.
 pub(super) struct Batch {
-    /// All criteria, numbered anew.
+    /// All criteria, renumbered.
     pub question: Question,
-    /// Number of criteria of each question.
+    /// Number of criteria in each question.
     sizes: Vec<usize>,
 }
 
@@ -36,8 +36,7 @@ impl Batch {
         Some(Self { question, sizes })
     }
 
-    /// Splits the marks of all criteria into an answer to each question; `None` for a question of which a mark is
-    /// missing.
+    /// Splits the marks of all criteria into one answer for each question, or `None` if the question lacks a mark.
     pub fn split(&self, marks: Vec<Option<CriterionMark>>) -> Vec<Option<Answer>> {
         let mut marks = marks.into_iter();
         let answer = |size: &usize| {
@@ -49,8 +48,8 @@ impl Batch {
     }
 }
 
-/// Groups questions that can share a request: those of the same form about the same material, with the same number of
-/// judges. Returns the indices of each group, in order.
+/// Groups questions that can share a request: they have the same form, the same material, and the same number of
+/// judges. Returns the indices in each group, in order.
 pub(super) fn groups(questions: &[(Question, usize)]) -> Vec<Vec<usize>> {
     let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
     for (index, (question, judges)) in questions.iter().enumerate() {

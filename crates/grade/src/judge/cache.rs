@@ -1,4 +1,4 @@
-//! Cache for judge answers: in memory for one run, and in a store that outlasts the run.
+//! Cache for judge answers: in memory for one run, and in a store that outlives the run.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,20 +10,20 @@ use sha2::{Digest, Sha256};
 use super::answer::Answer;
 use super::question::Question;
 
-/// Store for judgements that outlasts a run. Errors are not reported here: without a stored judgement, the judge is
-/// asked.
+/// Store for judgements that outlives a run. Its errors are only reported by [`problem`](Self::problem), because the
+/// judge can be asked instead.
 pub trait JudgementStore: fmt::Debug + Send + Sync {
     /// Returns the judgement stored under `key`.
     fn get(&self, key: &str) -> Option<String>;
 
-    /// Stores a judgement, and replaces the one with the same key.
+    /// Stores a judgement, replacing any with the same key.
     fn put(&self, key: &str, judgement: &str);
 
     /// Returns the reason why judgements could not be read or stored, if there is one.
     fn problem(&self) -> Option<String>;
 }
 
-/// Valid answers of judges by everything that they depend on.
+/// Valid answers from judges, keyed by everything that influences them.
 #[derive(Debug, Default)]
 pub struct Cache {
     answers: Mutex<HashMap<Key, Answer>>,
@@ -35,13 +35,13 @@ pub struct Cache {
 pub(super) type Key = [u8; 32];
 
 impl Cache {
-    /// Creates a cache that also uses `store`, as `mode` says.
+    /// Creates a cache. `mode` decides how it uses `store`.
     pub fn new(store: Option<Arc<dyn JudgementStore>>, mode: JudgeCache) -> Self {
         Self { answers: Mutex::default(), store: store.filter(|_| mode != JudgeCache::Off), mode }
     }
 
-    /// Returns the answer to `question` that is stored under `key`. A stored answer that does not fit the question
-    /// counts as absent.
+    /// Returns the answer to `question` that is stored under `key`. A stored answer that does not fit the question is
+    /// ignored.
     pub(super) fn get(&self, key: &Key, question: &Question) -> Option<Answer> {
         if self.mode == JudgeCache::Off {
             return None;
@@ -54,8 +54,8 @@ impl Cache {
         })
     }
 
-    /// Stores a valid answer. `mask` removes secrets from its texts before it leaves the process. Verdicts depend on
-    /// marks and scores only, so masking does not change them.
+    /// Stores a valid answer. `mask` removes secrets from its texts before they leave the process. Verdicts depend only
+    /// on marks and scores, so masking does not change them.
     pub(super) fn put(&self, key: Key, answer: &Answer, mask: &dyn Fn(&str) -> String) {
         if self.mode == JudgeCache::Off {
             return;
@@ -73,7 +73,7 @@ fn hex(key: &Key) -> String {
     key.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the key of an answer that depends on `parts`.
+/// Returns the cache key for an answer that depends on `parts`.
 pub(super) fn key<'p>(parts: impl IntoIterator<Item = &'p str>) -> Key {
     let mut hash = Sha256::new();
     for part in parts {

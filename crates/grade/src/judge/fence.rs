@@ -68,7 +68,7 @@ impl Fence {
 /// Returns 128 unpredictable bits as hexadecimal digits. The hasher's keys come from the system's random source.
 fn drawn() -> String {
     let half = || RandomState::new().build_hasher().finish();
-    // Starts with `a0`, so that cassettes recognise it, and any beginning of it, as an id.
+    // Starts with `a0`, so that cassettes recognise it, or any prefix of it, as an id.
     format!("a0{:015x}{:015x}", half() >> 4, half() >> 4)
 }
 

@@ -36,7 +36,7 @@ pub use self::breaker::Breaker;
 pub use self::cache::{Cache, JudgementStore};
 pub use self::choice::{DEFAULT_JUDGES, DefaultJudge, default_judge, named_judge};
 
-/// Version of the prompts for judges.
+/// Version of the judge prompts.
 pub use self::prompt::VERSION as PROMPTS_VERSION;
 
 pub(crate) use self::answer::{Answer, ClaimStatus, CriterionMark};

@@ -95,7 +95,7 @@ the whole statement is true. If the statement says that something did not happen
 material shows that it happened. The state of the files and of the repository was recorded independently of the \
 agent, and counts for more than what the agent says about it.";
 
-/// Must keep the questions of several assertions apart that share a request.
+/// Must make the judge decide assertions that share a request independently of each other.
 pub(super) const BATCH: &str = "\
 The criteria below belong to several independent questions about the same material. Judge each criterion only by the \
 instructions for it, as if it were the only one. The result of one criterion must not affect another.";

@@ -17,8 +17,8 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// Returns the part that the user wrote: the text after the first paragraph of the task, which is a prompt, and the
-    /// criteria.
+    /// Returns the text that the user wrote: the criteria, and the task without its first paragraph, which is our
+    /// prompt.
     pub fn asks(&self) -> String {
         let own = self.task.split_once("\n\n").map(|(_, own)| own);
         let criteria = self.criteria.iter().map(|criterion| criterion.text.as_str());

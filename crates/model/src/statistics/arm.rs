@@ -25,7 +25,7 @@ pub struct ArmStatistics {
     pub cases: usize,
     /// Number of trials broken by infrastructure.
     pub broken: usize,
-    /// Number of trials whose recorded model has no answer to a request.
+    /// Number of trials in which a request had no recorded answer.
     pub stale: usize,
     /// Number of undecided trials.
     pub undecided: usize,

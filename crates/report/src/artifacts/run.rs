@@ -76,7 +76,7 @@ impl TrialResult {
 pub(super) struct Results {
     pub(super) trials: Vec<TrialResult>,
     pub(super) hooks: Vec<HookRecord>,
-    /// Decisions that determined how many trials ran.
+    /// Decisions about the number of trials.
     pub(super) decisions: Vec<DecisionRecord>,
     /// True if the results decided how many trials ran. There are no intervals and p-values then.
     pub(super) is_sequential: bool,

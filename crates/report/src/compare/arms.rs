@@ -27,7 +27,7 @@ pub(super) struct ArmChange {
 /// Returns each arm of two runs, those of the second run first. Arms with different names are paired if each is the
 /// only remaining arm of its variant in its run.
 pub(super) fn changes(before: &[TrialFigures], after: &[TrialFigures], agents: &[AgentInfo]) -> Vec<ArmChange> {
-    // The tests of this table are for a fixed number of trials.
+    // These tests are valid only for a fixed number of trials.
     if before.iter().chain(after).any(|trial| trial.is_sequential) {
         return Vec::new();
     }

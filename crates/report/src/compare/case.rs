@@ -50,7 +50,7 @@ pub struct CaseChange {
     pub(super) p_value: Option<f64>,
     /// The p-value, adjusted for the number of cases that are tested at once.
     pub(super) adjusted_p_value: Option<f64>,
-    /// True if the results of a run decided how many trials ran, so that there are no intervals.
+    /// True if the results of a run decided how many trials ran. There are no intervals then.
     pub(super) is_sequential: bool,
     pub(super) before: Side,
     pub(super) after: Side,
@@ -63,7 +63,7 @@ pub(super) struct Side {
     pub(super) counts: Counts,
     pub(super) trials: u64,
     outcomes: Vec<Outcome>,
-    /// Outcomes of the graded trials by repetition.
+    /// Outcomes of graded trials, with their repetitions.
     graded: Vec<(u64, Outcome)>,
     pub(super) reason: Option<String>,
     /// Scores, each as a share of its maximum.
@@ -155,8 +155,8 @@ impl CaseChange {
         ([before.passed + was_open, after.passed + is_open], [before.graded(), after.graded()])
     }
 
-    /// Returns the results of the trials of both sides in pairs, the second side first, in the order in which they were
-    /// started; `None` for an undecided trial.
+    /// Returns pairs of results from both sides, the second side first, in the order in which the trials were started.
+    /// An undecided trial is `None`.
     pub(super) fn pairs(&self) -> Vec<[Option<bool>; 2]> {
         let verdict = |(_, outcome): &(u64, Outcome)| match outcome {
             Outcome::Passed => Some(true),

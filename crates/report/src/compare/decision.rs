@@ -58,7 +58,7 @@ impl Decision {
         }
     }
 
-    /// Returns the result without tests for a fixed number of trials.
+    /// Returns the result without tests that are valid only for a fixed number of trials.
     pub(super) fn sequential(self, cases: &[CaseChange]) -> Self {
         Self {
             passed: self.passed.map(sequential::without_test),

@@ -1,25 +1,24 @@
-//! Comparison of runs in which the results decided how many trials ran. Tests and intervals for a fixed number of
-//! trials are wrong for them; these stay valid.
+//! Compares runs in which the results decided how many trials ran. Tests and intervals for a fixed number of trials
+//! would be wrong. The ones in this module stay valid.
 //!
-//! The trials of a case are paired in the order in which they were started, as far as both runs go. Whether a further
-//! pair exists depends only on earlier results, so every e-value of the pairs is valid (Ville 1939), and 1/e is a
-//! p-value.
+//! The trials of a case are paired in the order in which they were started, until one of the runs has no more. Earlier
+//! results alone decide whether there is another pair, so every e-value of the pairs is valid (Ville 1939), and 1/e is
+//! a p-value.
 
 use model::statistics::{Difference, PairBounds, Pairs, e_difference_above, e_two_samples, holm};
 
 use super::case::{CaseChange, Change, NOISE};
 use crate::verdict::UNLIKELY;
 
-/// Results of a case's pairs: of the second run and of the first one, `None` if a trial is undecided.
+/// Results of a case's pairs: the second run first, `None` if a trial is undecided.
 type CasePairs = Vec<[Option<bool>; 2]>;
 
-/// Returns the p-value of two opposite questions about the same pairs.
+/// Returns the p-value for the e-values of two opposite hypotheses about the same pairs.
 fn p_value(e_values: [f64; 2]) -> f64 {
     (2.0 / (e_values[0] + e_values[1])).clamp(0.0, 1.0)
 }
 
-/// Tests each case by its own pairs, and marks the changes that are more than chance even though all cases are tested
-/// at once.
+/// Tests each case by its own pairs. Marks changes that are significant after the correction for testing many cases.
 pub(super) fn confirm(cases: &mut [CaseChange], threshold: f64) {
     let tested: Vec<usize> = (0..cases.len()).filter(|at| !cases[*at].pairs().is_empty()).collect();
     let p_values: Vec<f64> = tested.iter().map(|at| of_case(&cases[*at].pairs())).collect();
@@ -36,7 +35,8 @@ pub(super) fn confirm(cases: &mut [CaseChange], threshold: f64) {
     }
 }
 
-/// Tests whether both sides of a case pass equally often. An undecided trial counts like the other one of its pair.
+/// Tests whether both sides of a case pass equally often. An undecided trial counts as having the result of its
+/// partner.
 fn of_case(pairs: &CasePairs) -> f64 {
     let mut passed = [0, 0];
     for [after, before] in pairs {
@@ -47,7 +47,7 @@ fn of_case(pairs: &CasePairs) -> f64 {
     p_value([of(passed), of([passed[1], passed[0]])])
 }
 
-/// Tests whether no case differs, by the pairs of all cases.
+/// Tests whether there is no difference in any case, by the pairs of all cases.
 pub(super) fn same_cases_p_value(cases: &[CaseChange]) -> Option<f64> {
     let all: Vec<CasePairs> = cases.iter().map(CaseChange::pairs).collect();
     let bounds = bounds(all.iter().flatten());
@@ -56,8 +56,8 @@ pub(super) fn same_cases_p_value(cases: &[CaseChange]) -> Option<f64> {
     (!is_empty(better)).then(|| p_value([e_difference_above(0.0, better), e_difference_above(0.0, worse)]))
 }
 
-/// Returns the interval of the mean difference over the cases that both runs have, from as many complete rounds of one
-/// pair per case as there are.
+/// Returns the interval for the mean difference over the cases of both runs. It uses only complete rounds, which have
+/// one pair for each case.
 pub(super) fn interval(cases: &[CaseChange]) -> Option<[f64; 2]> {
     let all: Vec<CasePairs> = cases.iter().filter(|case| case.is_paired()).map(CaseChange::pairs).collect();
     let rounds = all.iter().map(Vec::len).min().filter(|rounds| *rounds > 0)?;
@@ -70,7 +70,7 @@ fn bounds<'p>(pairs: impl Iterator<Item = &'p [Option<bool>; 2]>) -> PairBounds 
     bounds
 }
 
-/// Removes the interval and the p-value for a fixed number of trials.
+/// Removes the interval and the p-value, which assume a fixed number of trials.
 pub(super) fn without_test(difference: Difference) -> Difference {
     Difference { ci95: None, p_value: 1.0, ..difference }
 }

@@ -102,7 +102,7 @@ fn total(name: &'static str, unit: Unit, cases: &[&CaseChange], of: impl Fn(&Sid
 }
 
 impl Total {
-    /// Removes the interval and the p-value for a fixed number of trials.
+    /// Removes the interval and the p-value, which assume a fixed number of trials.
     pub(super) fn remove_test(&mut self) {
         (self.ci95, self.p_value) = (None, None);
     }

@@ -48,7 +48,7 @@ impl ServedRun {
         self.trials.insert(at, (place, Row::new(record, &self.folder)));
     }
 
-    /// Adds a decision that determined how many trials ran.
+    /// Adds a decision about the number of trials.
     pub fn decide(&mut self, decision: &DecisionRecord) {
         if !self.totals.has(decision) {
             self.totals.decide(decision);

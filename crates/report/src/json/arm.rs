@@ -58,8 +58,8 @@ fn trigger(trigger: &Triggering) -> Value {
     })
 }
 
-/// Returns the differences of the arms. Without a test, because the results decided how many trials ran, there are no
-/// p-values.
+/// Returns the differences between arms. If there was no test, because the results decided how many trials ran, there
+/// are no p-values.
 pub(crate) fn delta(arms: &ArmDelta, is_tested: bool) -> Value {
     let delta = &arms.delta;
     let p_value = |difference: Option<Difference>| difference.filter(|_| is_tested).map(|it| it.p_value);

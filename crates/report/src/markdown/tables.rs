@@ -147,7 +147,7 @@ pub(super) fn suites(arms: &Arms) -> String {
     table
 }
 
-/// Returns the decisions about cases, with the numbers of trials they took; empty if there are none.
+/// Returns the decisions about cases, and how many trials they took. The text is empty if there are none.
 pub(super) fn decisions(decisions: &[DecisionRecord]) -> String {
     let shown: Vec<&DecisionRecord> = decisions.iter().filter(|decision| decision.versus.is_none()).collect();
     if shown.is_empty() {

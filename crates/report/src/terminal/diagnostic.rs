@@ -112,7 +112,7 @@ pub(crate) fn finding(finding: &Finding, counts: bool, paint: &Paint) -> String 
     text
 }
 
-/// Returns how many answers of judges are from the cache, if any is.
+/// Describes how many of the judges' answers came from the cache, if any did.
 fn cached(finding: &Finding) -> Option<String> {
     let judgement = finding.judgement.as_ref().filter(|judgement| judgement.cached > 0)?;
     Some(match judgement.asked {

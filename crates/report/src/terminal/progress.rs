@@ -20,7 +20,7 @@ pub(super) struct Progress {
     paint: Paint,
     names: Names,
     planned: usize,
-    /// True if the results decide how many of the planned trials run.
+    /// True if the results decide how many planned trials run.
     is_sequential: bool,
     jobs: usize,
     finished: usize,

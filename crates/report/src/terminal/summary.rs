@@ -175,7 +175,7 @@ impl RunSummary {
     }
 }
 
-/// Returns the decisions about cases, with notes.
+/// Returns the decisions about cases, followed by notes.
 fn decided(decisions: &[DecisionRecord], paint: &Paint) -> String {
     let table = decisions::table(decisions, paint);
     if table.is_empty() {
@@ -221,7 +221,7 @@ pub(crate) fn pass_rates(summary: &Summary) -> Vec<(&'static str, String)> {
     rates
 }
 
-/// Describes the sample that the judge decided, and the pass rate in it, with its interval.
+/// Describes the sample that the judge decided, with its pass rate and the interval.
 fn sampled(sample: &SampledTrials) -> String {
     let of = format!("{} of {} judged", number(sample.judged as u64), counted(sample.trials, "trial"));
     let Passes { trials, passed } = sample.decided;

@@ -1,5 +1,4 @@
-//! Questions that decide how many of the planned trials run: a required pass rate, a precision, or a comparison of two
-//! arms.
+//! Questions that decide how many planned trials run: a required pass rate, a precision, or a comparison of two arms.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,10 +9,10 @@ use model::{AutoTrials, DecisionQuestion, Diagnostic, PassRate};
 use super::request::PlanRequest;
 use super::trial::PlannedTrial;
 
-/// Difference of pass rates that does not matter in a comparison.
+/// Largest difference between pass rates that does not matter in a comparison.
 const MARGIN: f64 = 0.05;
 
-/// Question whose answer decides how many of the planned trials run.
+/// Question whose answer decides how many planned trials run.
 #[derive(Debug, Clone)]
 pub struct PlannedDecision {
     /// Question.
@@ -22,11 +21,11 @@ pub struct PlannedDecision {
     pub alpha: f64,
     /// Arm that the question is about.
     pub arm: Arc<str>,
-    /// Arm with which it is compared.
+    /// Arm that it is compared with.
     pub versus: Option<Arc<str>>,
     /// Suite and id of each case: one, or all cases that both arms run.
     pub cases: Vec<(Arc<str>, Arc<str>)>,
-    /// Maximum number of trials of each case under each arm.
+    /// Maximum number of trials for each case and arm.
     pub most: u64,
     /// True if the case is quarantined.
     pub quarantined: bool,
@@ -39,8 +38,8 @@ struct Group<'t> {
     is_compared: bool,
 }
 
-/// Returns the questions for the `trials` whose number is not fixed, and adjusts these trials: how their number is
-/// decided becomes part of them, and those that no question needs are removed.
+/// Returns the questions for the `trials` whose number is not fixed, and adjusts these trials: each gets the rule that
+/// decides its number, and trials that no question needs are removed.
 pub(super) fn decisions(
     trials: &mut Vec<Arc<PlannedTrial>>,
     request: &PlanRequest<'_>,
@@ -56,7 +55,7 @@ pub(super) fn decisions(
         }
         return Vec::new();
     }
-    // A case that cannot be loaded, or is skipped, has one result.
+    // A case that cannot be loaded or is skipped always has one result.
     let cannot_run = |trial: &PlannedTrial| trial.case.skip.is_some() || !trial.case.broken.is_empty();
     let mut groups: Vec<Group<'_>> = Vec::new();
     let planned = std::mem::take(trials);
@@ -124,7 +123,7 @@ fn own_decisions(group: &mut Group<'_>, of_project: Option<PassRate>, precision:
     questions.into_iter().flatten().map(decision).collect()
 }
 
-/// Returns the comparisons: of each agent with and without the skill, or else of the first arm with every other one.
+/// Returns the comparisons: each agent with and without the skill, or otherwise the first arm with every other arm.
 /// Quarantined cases are not compared. Several comparisons share the probability of a wrong answer (Bonferroni).
 fn comparisons(groups: &mut [Group<'_>], precision: Option<f64>) -> Vec<PlannedDecision> {
     let mut pairs: Vec<([usize; 2], [Arc<str>; 2])> = Vec::new();
@@ -180,7 +179,7 @@ fn comparisons(groups: &mut [Group<'_>], precision: Option<f64>) -> Vec<PlannedD
     decisions
 }
 
-/// Returns warnings about maxima that are too small for an answer, one for each question.
+/// Returns a warning for each question whose maximum is too small for an answer.
 fn hopeless(decisions: &[PlannedDecision]) -> Vec<Diagnostic> {
     let mut warnings: Vec<Diagnostic> = Vec::new();
     for decision in decisions {
@@ -202,7 +201,7 @@ fn hopeless(decisions: &[PlannedDecision]) -> Vec<Diagnostic> {
     warnings
 }
 
-/// Describes what a decision is to show about a case, with the smallest number of trials that can show it.
+/// Describes what a decision should show about a case, with the smallest number of trials that can show it.
 fn needed(decision: &PlannedDecision) -> Option<(String, Option<u64>)> {
     match decision.question {
         DecisionQuestion::PassRate(rate) => {
@@ -224,7 +223,7 @@ fn percent(share: f64) -> String {
     format!("{} %", (share * 1e4).round() / 100.0)
 }
 
-/// Returns the test of a required pass rate with at most `most` trials.
+/// Creates the test for a required pass rate with at most `most` trials.
 pub(crate) fn contract(rate: PassRate, alpha: f64, most: u64) -> Contract {
     Contract { at_least: rate.at_least, indifference: rate.tolerance, alpha, max_trials: most }
 }

@@ -40,7 +40,7 @@ impl Planner<'_> {
     }
 }
 
-/// Returns the reason why the agent's program cannot reach the gateway from its sandbox, and what to do about it.
+/// Returns the reason why the agent's program cannot reach the gateway from its sandbox, and a hint.
 fn gateway_refusal(agent: &dyn Agent, case: &Case, settings: &SandboxSettings) -> Option<(String, String)> {
     let kind = sandbox::find(&settings.kind).filter(|kind| kind.has_own_system())?;
     let is_open = settings.network_of(case).is_some_and(NetworkPolicy::is_open);

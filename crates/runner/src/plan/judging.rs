@@ -21,10 +21,10 @@ use crate::recorded_model::RecordedModel;
 /// The judge of a run, or the reason why it has none.
 pub struct Judging {
     judge: Result<JudgeModel, String>,
-    /// Reason why the judge may not decide any assertion, although it may play users.
+    /// Reason why the judge may not decide assertions. It may still play users.
     refusal: Option<String>,
     asked: usize,
-    /// Trials that the judge decides, if it does not decide all.
+    /// Trials that the judge decides; `None` if it decides all.
     sample: Option<HashSet<String>>,
     cache: Arc<Cache>,
     breaker: Arc<Breaker>,
@@ -123,7 +123,7 @@ impl Judging {
         })
     }
 
-    /// Returns `true` if a model on the network plays `user`.
+    /// Returns `true` if a networked model plays `user`.
     pub(crate) fn user_is_on_network(&self, user: &SimulatedUser) -> bool {
         match &user.model {
             Some(name) => !name.starts_with(SCRIPTED),
@@ -131,7 +131,7 @@ impl Judging {
         }
     }
 
-    /// Returns `true` if assertions of the trial need a judge on the network.
+    /// Returns `true` if the trial has assertions that need a networked judge.
     pub(crate) fn asks_network(&self, planned: &PlannedTrial) -> bool {
         self.judge.as_ref().is_ok_and(|judge| judge.script.is_none()) && judged(planned) > 0
     }
@@ -147,8 +147,8 @@ impl Judging {
         self.asked
     }
 
-    /// Returns `true` if the trial is in the sample that the judge decides; `None` if there is no sample, or the trial
-    /// needs no judge.
+    /// Returns `true` if the trial is in the sample that the judge decides. Returns `None` if there is no sample, or if
+    /// the trial needs no judge.
     pub(crate) fn is_sampled(&self, trial: &PlannedTrial) -> Option<bool> {
         let sample = self.sample.as_ref().filter(|_| judged(trial) > 0)?;
         Some(sample.contains(&trial.id.to_string()))
@@ -184,7 +184,7 @@ impl Judging {
                     JudgeCache::Share => String::new(),
                     _ => format!("{}!{attempt}", planned.id),
                 };
-                // The recording of a trial contains all its judgements, so none of them comes from the cache.
+                // A recording must contain all judgements of its trial, so the cache is not used with a tape.
                 let cache = tape.is_none().then(|| Arc::clone(&self.cache));
                 let judge = Judge::new(&*chosen.name, RecordedModel::wrap(model, tape, Sender::Judge));
                 let judge = match cache {
@@ -203,8 +203,8 @@ impl Judging {
     }
 }
 
-/// Chooses the trials that the judge decides, if the settings want a sample of those that need one. The choice depends
-/// only on the seed and the ids of the trials.
+/// Chooses the trials that the judge decides, if the settings ask for a sample. The choice depends only on the seed and
+/// the ids of the trials that need a judge.
 fn sample(settings: &Settings, trials: &[Arc<PlannedTrial>]) -> Option<HashSet<String>> {
     let wanted = settings.judge.sample?;
     let mut ids: Vec<String> =

@@ -220,7 +220,7 @@ impl<'a> Planner<'a> {
         }
         let trials = settings.trials(trial.case.trials);
         let repetitions = match trials {
-            // A case that is not run has one result.
+            // A case that does not run has exactly one result.
             Trials::Auto { .. } if trial.case.skip.is_some() || !trial.case.broken.is_empty() => 1,
             _ => trials.most(),
         };

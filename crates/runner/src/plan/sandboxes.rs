@@ -7,7 +7,7 @@ use super::planner::Planner;
 use super::trial::needs_sandbox;
 
 impl Planner<'_> {
-    /// Reports what the run's kind of sandbox does not support: the agent of a trial, or its remote.
+    /// Reports agents and remotes that the sandbox kind does not support.
     pub(super) fn check_sandbox_kind(
         &mut self,
         agent: &dyn Agent,

@@ -52,7 +52,7 @@ pub struct Settings {
     pub stop_grace_ms: u64,
     /// Use of the gateway for vendors' models.
     pub gateway: GatewayMode,
-    /// Recorded model traffic.
+    /// Settings for recorded model traffic.
     pub cassettes: CassetteSettings,
     /// Secrets in addition to those of the environment: keys and headers of the configuration.
     pub secrets: Secrets,
@@ -60,32 +60,32 @@ pub struct Settings {
     pub providers: llm::Providers,
 }
 
-/// Recorded model traffic.
+/// Settings for recorded model traffic.
 #[derive(Debug, Clone, Default)]
 pub struct CassetteSettings {
-    /// Use of cassettes.
+    /// How cassettes are used.
     pub mode: CassetteMode,
-    /// Folder of all cassettes; `None` for a folder beside each suite.
+    /// Folder for all cassettes; `None` for a folder beside each suite.
     pub directory: Option<PathBuf>,
-    /// True if recorded answers arrive as slowly as they did.
+    /// True if recorded answers are replayed with their original delays.
     pub honours_delays: bool,
-    /// Recorded trial whose beginning all trials repeat.
+    /// Recorded trial whose beginning all trials replay.
     pub fork: Option<Fork>,
 }
 
-/// A recorded trial whose beginning is repeated.
+/// A recorded trial whose beginning is replayed.
 #[derive(Debug, Clone)]
 pub struct Fork {
     /// Its model traffic.
     pub recording: Arc<Recording>,
-    /// Number of requests of the agent that are answered from the recording.
+    /// Number of agent requests that are answered from the recording.
     pub turns: usize,
 }
 
 /// Agents, models, prompts and repetitions that override those of the cases.
 #[derive(Debug, Clone, Default)]
 pub struct ArmSettings {
-    /// System prompt in place of that of the cases.
+    /// System prompt that replaces those of the cases.
     pub system_prompt: Option<String>,
     /// Agents with which to run each case; each is an arm. If empty, the case's own.
     pub agents: Vec<String>,
@@ -97,7 +97,7 @@ pub struct ArmSettings {
     pub base_url: Option<String>,
     /// Number of times to run each case.
     pub trials: Option<Trials>,
-    /// Precision with which pass rates and differences are to be known if the number of trials is not fixed.
+    /// Required precision of pass rates and differences if the number of trials is not fixed.
     pub precision: Option<f64>,
     /// True to run cases that have a skill without it too. If unset, only cases that check whether the skill helps.
     pub baseline: Option<bool>,
@@ -143,15 +143,15 @@ pub struct JudgeSettings {
     pub judges: usize,
     /// Temperature of the judge; the default if unset.
     pub temperature: Option<f64>,
-    /// Trials that the judge decides; all if unset.
+    /// Size of the sample that the judge decides; all trials if unset.
     pub sample: Option<JudgeSample>,
     /// True if assertions about the same material share a request.
     pub batch: bool,
-    /// Use of the judgements of earlier runs.
+    /// How judgements from earlier runs are used.
     pub cache: JudgeCache,
-    /// Judgements of earlier runs.
+    /// Store with judgements from earlier runs.
     pub store: Option<Arc<dyn JudgementStore>>,
-    /// Condition under which the judge may decide.
+    /// Condition that the judge must meet before it may decide assertions.
     pub gate: Option<Arc<CalibrationGate>>,
 }
 
@@ -318,14 +318,14 @@ impl SandboxSettings {
         self.remote_over_case.or(case.remote).or(self.remote).unwrap_or_default()
     }
 
-    /// Returns the network policy of `case`, if the command line, the case or the project sets one.
+    /// Returns the network policy for `case`, if the command line, the case or the project sets one.
     pub fn network_of<'a>(&'a self, case: &'a Case) -> Option<&'a NetworkPolicy> {
         self.network_over_case.as_ref().or(case.network.as_ref()).or(self.network.as_ref())
     }
 }
 
 impl Settings {
-    /// Returns `true` if the gateway passes on the requests of agents to their vendors, or answers them from cassettes.
+    /// Returns `true` if the gateway forwards agents' requests to vendors, or answers them from cassettes.
     pub(crate) fn observes(&self) -> bool {
         self.gateway == GatewayMode::Observe
             || self.cassettes.mode != CassetteMode::Off
@@ -376,7 +376,7 @@ impl Settings {
         self.arms.trials.or(of_case).or(self.defaults.trials).unwrap_or(Trials::Fixed(1))
     }
 
-    /// Returns the precision with which pass rates and differences are to be known.
+    /// Returns the required precision of pass rates and differences.
     pub fn precision(&self) -> Option<f64> {
         self.arms.precision.or(self.defaults.precision)
     }
@@ -418,9 +418,9 @@ pub struct Defaults {
     pub max_turns: Option<u64>,
     /// Number of repetitions.
     pub trials: Option<Trials>,
-    /// Pass rate that a case requires if the number of its trials is not fixed.
+    /// Pass rate that cases require if the number of their trials is not fixed.
     pub pass_rate: Option<PassRate>,
-    /// Precision with which pass rates and differences are to be known if the number of trials is not fixed.
+    /// Required precision of pass rates and differences if the number of trials is not fixed.
     pub precision: Option<f64>,
     /// Limit on tokens.
     pub token_budget: Option<f64>,

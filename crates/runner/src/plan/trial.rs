@@ -42,7 +42,7 @@ pub struct PlannedTrial {
     pub argument: Option<Arc<str>>,
     /// Configuration of the agent in the project.
     pub config: Option<Arc<Configured>>,
-    /// How the number of its repetitions is decided; `None` if it is fixed.
+    /// Rule that decides the number of repetitions; `None` if it is fixed.
     pub auto: Option<AutoTrials>,
     /// The model.
     pub model: ModelChoice,

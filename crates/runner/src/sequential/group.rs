@@ -1,4 +1,4 @@
-//! Trials of one case under one arm, whose number depends on their results.
+//! Trials of one case under one arm, if their results decide how many run.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,34 +8,34 @@ use model::statistics::Counted;
 
 use crate::plan::{PlannedTrial, TrialResult};
 
-/// Number of broken trials in a row after which no further one is tried.
+/// Number of consecutive broken trials after which no more are tried.
 const MOST_BROKEN: u64 = 5;
 
 /// Trials of one case under one arm.
 ///
-/// Results count in the order in which the trials were started, which is that of their repetitions, up to the first one
-/// that is still running. With parallel trials, a pass often ends before a failure, such as a timeout, so counting
-/// whatever has ended would include too many passes.
+/// Results count in the order in which the trials were started, up to the first one that is still running. With
+/// parallel trials, failures such as timeouts often take longer than passes, so counting trials as they end would
+/// include too many passes.
 #[derive(Default)]
 pub(super) struct Group {
-    /// Trials that have not started, in order, each with its position in the plan.
+    /// Trials that have not started, in order, with their positions in the plan.
     pub(super) waiting: VecDeque<(usize, Arc<PlannedTrial>)>,
-    /// Number of trials that have started, or were started in the earlier part of the run.
+    /// Number of trials that have started, including those in the earlier part of a resumed run.
     pub(super) started: u64,
     pub(super) is_baseline: bool,
-    /// Outcomes of finished trials that do not count yet, because an earlier one is still running.
+    /// Outcomes of finished trials that do not count yet, because an earlier trial is still running.
     finished: BTreeMap<u64, Outcome>,
-    /// Results that count, in order; `None` for a broken trial, which says nothing about the agent.
+    /// Results that count, in order. A broken trial is `None`, because it says nothing about the agent.
     counted: Vec<Option<Verdict>>,
     cost_usd: f64,
     trials_with_cost: u64,
 }
 
-/// Result of a graded trial: `Some(true)` if it passed, `None` if it is undecided.
+/// Verdict on a graded trial: `Some(true)` if it passed, `None` if it is undecided.
 pub(super) type Verdict = Option<bool>;
 
 impl Group {
-    /// Adds a result, which does not count yet.
+    /// Adds a result. It does not count before [`advance`](Self::advance).
     pub(super) fn add(&mut self, result: &TrialResult) {
         if let Some(cost) = result.cost_usd {
             self.cost_usd += cost;
@@ -45,7 +45,7 @@ impl Group {
     }
 
     /// Counts the next result, if its trial has finished. Results count one at a time, even if a slow trial has held up
-    /// several, so that a decision does not depend on how many trials run in parallel.
+    /// several. This way, a decision does not depend on how many trials run in parallel.
     pub(super) fn advance(&mut self) -> bool {
         let Some(outcome) = self.finished.remove(&(self.counted.len() as u64 + 1)) else { return false };
         self.counted.push(match outcome {
@@ -57,12 +57,12 @@ impl Group {
         true
     }
 
-    /// Returns the results that count, by trial; `None` for a broken one.
+    /// Returns the results that count. A broken trial is `None`.
     pub(super) fn results(&self) -> &[Option<Verdict>] {
         &self.counted
     }
 
-    /// Returns the number of counted trials by result, without broken ones.
+    /// Returns the numbers of counted trials by result, without broken ones.
     pub(super) fn counts(&self) -> Counted {
         let mut counts = Counted::default();
         for verdict in self.counted.iter().flatten() {
@@ -75,23 +75,23 @@ impl Group {
         counts
     }
 
-    /// Returns the number of broken trials among those that count.
+    /// Returns the number of broken trials that count.
     pub(super) fn broken(&self) -> u64 {
         self.counted.iter().filter(|result| result.is_none()).count() as u64
     }
 
-    /// Returns `true` if the last trials that count are all broken, so that more would be too.
+    /// Returns `true` if so many consecutive trials are broken that further ones would probably be broken too.
     pub(super) fn keeps_breaking(&self) -> bool {
         let last = self.counted.iter().rev().take_while(|result| result.is_none()).count();
         last as u64 >= MOST_BROKEN
     }
 
-    /// Returns the mean cost of a trial in US dollars, if it is known.
+    /// Returns the mean cost of a trial in US dollars, if known.
     pub(super) fn mean_cost_usd(&self) -> Option<f64> {
         (self.trials_with_cost > 0).then(|| self.cost_usd / self.trials_with_cost as f64)
     }
 
-    /// Returns the number of trials that have started but do not count yet.
+    /// Returns the number of started trials that do not count yet.
     pub(super) fn running(&self) -> u64 {
         self.started.saturating_sub(self.counted.len() as u64)
     }

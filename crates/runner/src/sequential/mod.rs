@@ -1,7 +1,7 @@
-//! Trials that run until the questions about them are answered: after each result, every open question is evaluated,
-//! and the next trial goes to the one that is nearest to its answer per dollar.
+//! Runs trials until the questions about them are answered. After each result, every open question is evaluated. The
+//! next trial goes to the question that is closest to its answer, relative to the cost.
 //!
-//! The tests are in `model::statistics`; they stay valid however the next trial is chosen, and whenever a run stops.
+//! The tests in `model::statistics` stay valid no matter how the next trial is chosen and when the run stops.
 
 mod group;
 mod question;
@@ -16,22 +16,22 @@ use self::group::Group;
 use self::question::Question;
 use crate::plan::{PlannedDecision, PlannedTrial, TrialResult};
 
-/// The trials whose number is not fixed, and the questions that decide how many of them run.
+/// Trials whose number is not fixed, and the questions that decide how many of them run.
 #[derive(Default)]
 pub(crate) struct Sequential {
     groups: Vec<Group>,
     /// Position of each group, by suite, case and arm.
     places: HashMap<[Arc<str>; 3], usize>,
     questions: Vec<Question>,
-    /// Trials that are to start next, each with its group.
+    /// Trials that start next, each with its group.
     next: VecDeque<(usize, Arc<PlannedTrial>)>,
-    /// True if recorded trials are graded again.
+    /// True if recorded trials are being regraded.
     is_recorded: bool,
 }
 
 impl Sequential {
-    /// Creates the state at the start of a run, or of the rest of a run with the results `earlier`. `trials` are in the
-    /// order of the plan. Questions that are already answered are returned by [`Sequential::answered`].
+    /// Creates the state for a run. `earlier` are the results of a run that is resumed, and `trials` are in plan order.
+    /// If these results already answer questions, [`Sequential::answered`] returns them.
     pub(crate) fn new(
         trials: Vec<Arc<PlannedTrial>>,
         decisions: Vec<PlannedDecision>,
@@ -55,8 +55,8 @@ impl Sequential {
         sequential
     }
 
-    /// Creates the state for recorded trials that are graded again: none starts, and required pass rates are evaluated
-    /// by the new results. The other questions stay with the run that asked them.
+    /// Creates the state for regrading recorded trials. No trial starts, and required pass rates are evaluated again
+    /// with the new results. Other questions are not asked again.
     pub(crate) fn of_recorded(trials: &[&TrialRecord]) -> Self {
         let mut decisions: Vec<PlannedDecision> = Vec::new();
         let mut known: HashSet<[&str; 3]> = HashSet::new();
@@ -84,7 +84,7 @@ impl Sequential {
         sequential
     }
 
-    /// Adds questions about groups that are known.
+    /// Adds questions about known groups.
     fn ask(&mut self, decisions: Vec<PlannedDecision>) {
         for decision in decisions {
             let places = |(suite, case): &(Arc<str>, Arc<str>)| {
@@ -92,7 +92,7 @@ impl Sequential {
                 let place = |arm: &Arc<str>| self.places.get(&[suite, case, arm].map(Arc::clone)).copied();
                 arms.map(place).collect::<Option<Vec<usize>>>()
             };
-            // A part of the plan, such as the suites that `--watch` runs again, may lack cases.
+            // A part of the plan may lack cases: for example, `--watch` runs only the suites that changed.
             let cases: Vec<Vec<usize>> = decision.cases.iter().filter_map(places).collect();
             if !cases.is_empty() {
                 self.questions.push(Question::new(decision, cases));
@@ -109,7 +109,7 @@ impl Sequential {
         place
     }
 
-    /// Returns the trial to start next, without taking it. `None` if no question needs a trial that has not started.
+    /// Returns the trial that starts next, without taking it, or `None` if no question needs another trial.
     pub(crate) fn peek(&mut self) -> Option<&Arc<PlannedTrial>> {
         if self.next.is_empty() {
             self.choose();
@@ -125,7 +125,7 @@ impl Sequential {
         Some(trial)
     }
 
-    /// Chooses the next trial, or for a comparison the next round of trials: one of each case under both arms.
+    /// Chooses the next trial. For a comparison, this is a round: one trial for each case and arm.
     fn choose(&mut self) {
         let has_trials = |question: &&Question| {
             question.is_open && question.groups().any(|index| !self.groups[index].waiting.is_empty())
@@ -145,21 +145,21 @@ impl Sequential {
                 trials.push((position, index, trial));
             }
         }
-        // The plan interleaves the arms.
+        // Plan order interleaves the arms.
         trials.sort_by_key(|(position, ..)| *position);
         self.next.extend(trials.into_iter().map(|(_, index, trial)| (index, trial)));
     }
 
-    /// Adds the result of a trial. Returns the questions that it answered.
+    /// Adds the result of a trial. Returns the questions that this result answered.
     pub(crate) fn finished(&mut self, result: &TrialResult) -> Vec<DecisionRecord> {
-        // A cancelled trial has no result, and stays the first one that has none.
+        // A cancelled trial has no result, so later trials of its group cannot count.
         let place = self.places.get(&result.group).copied().filter(|_| result.outcome != Outcome::Cancelled);
         let Some(place) = place else { return Vec::new() };
         self.groups[place].add(result);
         self.count(place)
     }
 
-    /// Returns the questions that the results of the earlier part of the run have answered.
+    /// Returns the questions that the earlier part of a resumed run answered.
     pub(crate) fn answered(&mut self) -> Vec<DecisionRecord> {
         (0..self.groups.len()).flat_map(|place| self.count(place)).collect()
     }
@@ -173,7 +173,7 @@ impl Sequential {
         answered
     }
 
-    /// Evaluates the open questions that are `concerned`.
+    /// Evaluates the open questions for which `concerned` returns `true`.
     fn evaluate(&mut self, concerned: impl Fn(&Question) -> bool) -> Vec<DecisionRecord> {
         let mut answered = Vec::new();
         for at in 0..self.questions.len() {
@@ -188,8 +188,8 @@ impl Sequential {
         answered
     }
 
-    /// Returns the open questions as undecided, because of `reason`. No further trial starts. Trials that were not
-    /// started are spared, unless the run was stopped and could be resumed.
+    /// Closes all open questions as undecided because of `reason`, so no further trial starts. Trials that did not
+    /// start count as spared, unless the run was stopped and can be resumed.
     pub(crate) fn close_all(&mut self, reason: StopReason, details: Option<&str>) -> Vec<DecisionRecord> {
         let details = if self.is_recorded { Some("no further trial is recorded") } else { details };
         let open: Vec<usize> = (0..self.questions.len()).filter(|at| self.questions[*at].is_open).collect();
@@ -201,7 +201,7 @@ impl Sequential {
         records
     }
 
-    /// Closes a question, and removes the trials that no open question needs any more.
+    /// Closes a question, and removes trials that no open question needs any more.
     fn close(&mut self, at: usize, answer: (Answer, StopReason), details: Option<&str>) -> DecisionRecord {
         self.questions[at].is_open = false;
         let mut spared = [0, 0];

@@ -1,4 +1,4 @@
-//! A question in progress: its evidence, and its answer once the results are sufficient.
+//! A question in progress: its evidence so far, and its answer once there is enough evidence.
 
 use model::statistics::{Comparison, ComparisonDecision, Decision, OpenDecision, PairBounds, e_difference_above};
 use model::{Answer, DecisionQuestion, DecisionRecord, PassRate, StopReason};
@@ -9,13 +9,13 @@ use crate::plan::{PlannedDecision, contract};
 /// A question whose answer decides how many trials run.
 pub(super) struct Question {
     pub(super) planned: PlannedDecision,
-    /// The groups of each case: one, or for a difference the arm's and the other arm's.
+    /// Groups for each case: one, or for a difference one for each arm.
     pub(super) cases: Vec<Vec<usize>>,
-    /// False once no further trial is needed for it.
+    /// False once it needs no further trial.
     pub(super) is_open: bool,
     /// Largest of its e-values so far.
     e_value: f64,
-    /// Number of trials or rounds that count.
+    /// Number of counted trials or rounds.
     counted: u64,
 }
 
@@ -24,12 +24,12 @@ impl Question {
         Self { planned, cases, is_open: true, e_value: 1.0, counted: 0 }
     }
 
-    /// Returns the groups that it is about.
+    /// Returns the groups that the question is about.
     pub(super) fn groups(&self) -> impl Iterator<Item = usize> {
         self.cases.iter().flatten().copied()
     }
 
-    /// Returns what the choice of the next trial needs to know.
+    /// Returns the figures from which the next trial is chosen.
     pub(super) fn open_decision(&self, groups: &[Group]) -> OpenDecision {
         let running = self.groups().map(|index| groups[index].running()).max().unwrap_or(0);
         let costs = self.groups().map(|index| groups[index].mean_cost_usd());
@@ -41,7 +41,7 @@ impl Question {
         }
     }
 
-    /// Looks at the results so far. Returns the answer and the reason if no further trial is needed.
+    /// Evaluates the results so far. Returns the answer and the reason if no further trial is needed.
     pub(super) fn evaluate(&mut self, groups: &[Group]) -> Option<(Answer, StopReason)> {
         let found = match self.planned.question {
             DecisionQuestion::PassRate(rate) => self.pass_rate(rate, &groups[self.cases[0][0]]),
@@ -61,7 +61,8 @@ impl Question {
             Decision::Success => Some((Answer::Met, StopReason::Decided)),
             Decision::Failure => Some((Answer::NotMet, StopReason::Decided)),
             Decision::Futility if counts.trials() >= most => Some((Answer::Undecided, StopReason::Maximum)),
-            // A maximum that is too small for an answer was reported when the run was planned.
+            // Without trials, futility means that the maximum is too small for an answer. The plan has already warned
+            // about this, so the trials run anyway.
             Decision::Futility if counts.trials() == 0 => None,
             Decision::Futility => Some((Answer::Undecided, StopReason::Futility)),
             Decision::Continue => None,
@@ -73,8 +74,8 @@ impl Question {
         let most = self.planned.most - group.broken().min(self.planned.most);
         self.counted = counts.trials();
         let [low, high] = counts.confidence_sequence(self.planned.alpha);
-        // The width shrinks with the square root of the number of trials, so this is the share of the trials that have
-        // run. It takes the place of the logarithm of an e-value.
+        // The width of the interval shrinks with the square root of the number of trials, so this estimates the share
+        // of the needed trials that have run. It replaces the logarithm of an e-value.
         let share = (2.0 * half_width / (high - low)).powi(2).min(1.0);
         self.e_value = (1.0 / self.planned.alpha).powf(share);
         if high - low <= 2.0 * half_width {
@@ -89,7 +90,7 @@ impl Question {
         let alpha = self.planned.alpha;
         let evidence = [e_difference_above(0.0, all.worst), e_difference_above(0.0, all.best.swapped())];
         (self.e_value, self.counted) = (evidence[0].max(evidence[1]), rounds);
-        // Rounds that lost a pair to a broken trial cannot be made up.
+        // A round that lost a pair to a broken trial cannot be repeated.
         let lost = self.cases.iter().map(|case| lost_pairs(case, groups)).max().unwrap_or(0);
         let most = self.planned.most - lost.min(self.planned.most);
         let comparison = Comparison { alpha, margin, max_pairs: most };
@@ -121,7 +122,7 @@ impl Question {
         }
     }
 
-    /// Returns the number of complete rounds, one pair of each case, and the pairs of each case in them.
+    /// Returns the number of complete rounds, which have one pair for each case, and each case's pairs in them.
     fn rounds(&self, groups: &[Group]) -> (u64, Vec<PairBounds>) {
         let rounds = self.cases.iter().map(|case| pairs(case, groups).count()).min().unwrap_or(0);
         let of_case = |case: &Vec<usize>| {
@@ -132,8 +133,8 @@ impl Question {
         (rounds as u64, self.cases.iter().map(of_case).collect())
     }
 
-    /// Returns the record of the answer. `spared` is the number of trials that need not run, and of those without the
-    /// skill.
+    /// Returns the record of the answer. `spared` is the number of trials that need not run, followed by the number of
+    /// these without the skill.
     pub(super) fn record(
         &self,
         (answer, stopped_by): (Answer, StopReason),
@@ -184,14 +185,14 @@ impl Question {
     }
 }
 
-/// Returns the pairs of a case: the results of its trials with the same repetition under both arms. A pair with a
-/// broken trial does not count.
+/// Returns the pairs of a case: results of trials with the same repetition under both arms. A pair with a broken trial
+/// does not count.
 fn pairs<'g>(case: &[usize], groups: &'g [Group]) -> impl Iterator<Item = [Option<bool>; 2]> + use<'g> {
     let [first, second] = [case[0], case[case.len() - 1]].map(|index| groups[index].results());
     first.iter().zip(second).filter_map(|(first, second)| Some([(*first)?, (*second)?]))
 }
 
-/// Returns the number of pairs of a case that a broken trial has spoilt.
+/// Returns the number of pairs of a case that were lost because a trial was broken.
 fn lost_pairs(case: &[usize], groups: &[Group]) -> u64 {
     let [first, second] = [case[0], case[case.len() - 1]].map(|index| groups[index].results());
     first.iter().zip(second).filter(|(first, second)| first.is_none() || second.is_none()).count() as u64

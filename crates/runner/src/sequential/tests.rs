@@ -31,7 +31,7 @@ fn settings(most: u64, precision: Option<f64>) -> Settings {
     }
 }
 
-/// Returns the plan and its messages.
+/// Returns the plan and the messages that it caused.
 fn planned(cases: Vec<Case>, settings: &Settings, selection: &Selection) -> (Plan, Vec<String>) {
     let cases = cases.into_iter().map(Arc::new).collect();
     let suites = [Suite { name: "suite".into(), path: "case.yaml".into(), format: "scenario", cases }];
@@ -60,8 +60,8 @@ fn result(trial: &PlannedTrial, outcome: Outcome) -> TrialResult {
     }
 }
 
-/// Runs trials, `jobs` at a time, each with the outcome that `outcome` gives it. They finish in an order that depends
-/// on `seed`. Returns the decisions and the number of trials that ran.
+/// Runs `jobs` trials at a time. `outcome` decides the outcome of each, and `seed` the order in which they finish.
+/// Returns the decisions and the number of trials that ran.
 fn run(
     sequential: &mut Sequential,
     jobs: usize,
@@ -84,7 +84,7 @@ fn run(
     }
 }
 
-/// Returns the outcome of a case that is good, bad, or passes two times in three.
+/// Returns the outcome for a case that is good or bad, or that passes two times out of three.
 fn by_name(trial: &PlannedTrial) -> Outcome {
     match &*trial.id.case {
         "good" => Outcome::Passed,
@@ -117,7 +117,7 @@ fn parallel_trials_lead_to_the_same_decisions() {
         let (plan, _) = planned(cases, &settings(40, None), &Selection::default());
         let mut decisions = run(&mut started(plan), jobs, seed, by_name).0;
         decisions.sort_by_key(|decision| decision.case.clone());
-        // The number of trials that ran in vain differs.
+        // The number of trials that ran unnecessarily may differ.
         decisions.iter_mut().for_each(|decision| decision.spared = 0);
         decisions
     };

@@ -201,8 +201,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Returns the machine as the agent sees it. If all answers are recorded, an agent that is not signed in gets a dummy
-    /// key, because its program does not start without one.
+    /// Returns the machine as the agent sees it. If all answers are recorded, an agent that is not signed in gets a
+    /// dummy key, because its program would not start without one.
     fn host(&self) -> Arc<Host> {
         let (host, planned) = (&self.shared.host, self.planned);
         let is_replayed = self.tape().is_some_and(|tape| tape.needs_no_model());

@@ -13,7 +13,7 @@ use super::code::ScenarioEnd;
 use super::{Attempt, Grading, Interruption, StopLevel};
 use crate::grader;
 
-/// Reason why an assertion was not judged.
+/// Reason that is reported for assertions outside the sample.
 const NOT_SAMPLED: &str = "not judged: the trial is not in the sample";
 
 /// Result of an attempt that ran to its end.
@@ -169,7 +169,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Sets the reason of those undecided `findings` that need a judge.
+/// Sets the reason for the undecided `findings` that need a judge.
 fn undecide(checks: &[Check], findings: &mut [Finding], reason: &str) {
     for (check, finding) in checks.iter().zip(findings).filter(|(check, _)| check.asks_judge()) {
         if finding.status == Status::Undecided {

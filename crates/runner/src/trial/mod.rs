@@ -236,7 +236,7 @@ struct Attempt<'a> {
     before: &'a [AttemptRecord],
     /// Limits of the trial, with what earlier attempts have used.
     limits: Arc<Limits>,
-    /// Created when the sandbox is ready.
+    /// Set once the sandbox is ready, because the tape needs its paths.
     tape: OnceLock<Option<Arc<Tape>>>,
     /// Created on first use.
     judge: OnceLock<Result<Judge, String>>,
@@ -277,7 +277,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Returns the tape of the attempt, if it has one.
+    /// Returns the tape of this attempt, if it has one.
     fn tape(&self) -> Option<&Arc<Tape>> {
         self.tape.get()?.as_ref()
     }

@@ -78,8 +78,8 @@ impl ModelInUse {
         Self { endpoint, playback: Some(playback), faulty, _admission: admission, observed: None }
     }
 
-    /// Puts the gateway between the agent and the vendor of its model, if the run observes or records this traffic. Sets the new
-    /// endpoint in `context`, the agent's context.
+    /// Puts the gateway between the agent and the vendor of its model, if the run observes or records this traffic.
+    /// Sets the new endpoint in `context`, the agent's context.
     ///
     /// # Errors
     /// Returns an error if the agent's requests cannot go through the gateway.
@@ -122,7 +122,7 @@ impl ModelInUse {
         Ok(())
     }
 
-    /// Returns the agent's traffic as the gateway observed it. A program that the user wrote may have no model.
+    /// Returns the agent's traffic that the gateway observed. A program that the user wrote may not use a model at all.
     pub(super) fn traffic(&self) -> Option<Box<ModelTraffic>> {
         let traffic = self.observed.as_ref()?.traffic();
         let may_have_none = !matches!(self.endpoint, Endpoint::Observed { .. });

@@ -32,7 +32,7 @@ pub(super) struct TrialNetwork {
 }
 
 impl TrialNetwork {
-    /// Starts serving the processes of `sandbox`. Returns `None` if they use the machine's network, or none.
+    /// Starts serving the processes of `sandbox`. Returns `None` if they use the machine's network, or have no network.
     ///
     /// # Errors
     /// Returns an error if the policy cannot be applied.
@@ -58,7 +58,7 @@ impl TrialNetwork {
             .map(|place| (place.port, place))
             .collect();
         if let Some(reason) = sandbox.refuses_hosts() {
-            // Without a host to reach, no network at all is what the policy asks for.
+            // If no host is allowed, having no network at all satisfies the policy.
             return match rules.model.is_empty() && rules.allowed.is_empty() {
                 true => Ok(None),
                 false => Err(Breakage::environment(reason).for_good()),

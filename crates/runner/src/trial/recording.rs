@@ -1,4 +1,4 @@
-//! The cassette of a trial: the tape while an attempt runs, and what is written afterwards.
+//! The cassette of a trial: starts a tape for each attempt, and writes the recording afterwards.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::plan::{CassetteSettings, Fork, Judging, ModelChoice, PlannedTrial};
 /// Folder of cassettes beside a suite.
 const FOLDER: &str = "cassettes";
 
-/// Returns the file of a trial's cassette.
+/// Returns the path of a trial's cassette.
 pub fn cassette_file(planned: &PlannedTrial, settings: &CassetteSettings) -> PathBuf {
     let beside = || planned.directory.join(FOLDER);
     let folder = settings.directory.clone().unwrap_or_else(beside);
@@ -26,7 +26,7 @@ pub fn cassette_file(planned: &PlannedTrial, settings: &CassetteSettings) -> Pat
     cassette::file_name(&folder, CassetteName { suite: &id.suite, case: &id.case, arm: &id.arm })
 }
 
-/// Starts the tape of an attempt; `None` if the run uses no cassettes, or no model of the trial can be recorded.
+/// Starts the tape for an attempt; `None` if the run uses no cassettes, or if the trial has no model to record.
 ///
 /// # Errors
 /// Returns an error if the cassette cannot be read.
@@ -60,7 +60,7 @@ pub(super) fn tape(
 }
 
 /// Returns `true` if the trial asks a model that can be recorded: the agent's, the judge's or the user's. Scripted
-/// models give the same answers anyway.
+/// models are not recorded, because they always give the same answers.
 pub fn is_recorded(planned: &PlannedTrial, judging: &Judging) -> bool {
     let description = planned.agent.description();
     let of_agent =
@@ -98,19 +98,20 @@ fn normalizer(
     Normalizer::new(planned.agent.description().request_rules, &places, &dates)
 }
 
-/// Returns the path relative to the folder of the suite, if the file is in it.
+/// Returns the path relative to the suite's folder if possible.
 fn shown(file: &Path, directory: &Path) -> String {
     file.strip_prefix(directory).unwrap_or(file).to_string_lossy().into_owned()
 }
 
-/// Writes what an attempt recorded, unless it says nothing about the agent. Problems become warnings of the trial.
+/// Writes the recording of an attempt, unless the attempt says nothing about the agent. Problems become warnings on the
+/// trial.
 pub(super) fn save(tape: &Tape, planned: &PlannedTrial, shared: &Shared, mask: &Mask, record: &mut TrialRecord) {
     if !record.outcome.is_graded() {
         return;
     }
     let not_written = |reason: &dyn std::fmt::Display| format!("the cassette was not written: {reason}");
     if matches!(record.ending, Some(Ending::TimedOut { .. })) && tape.has_unanswered() {
-        // In a replay, this request would have no answer.
+        // A replay would have no answer to the request that was interrupted.
         return record.warnings.push(not_written(&"the trial ended while the model was answering"));
     }
     let mut recording = match tape.recorded() {
@@ -132,8 +133,8 @@ pub(super) fn save(tape: &Tape, planned: &PlannedTrial, shared: &Shared, mask: &
     }
 }
 
-/// Returns a hash of what the user wrote about a trial, as far as its agent sees it: prompts, messages, the skill and the
-/// settings, apart from the kind of sandbox.
+/// Returns a hash of the user's input that the agent sees: prompts, messages, the skill and the settings, except for
+/// the kind of sandbox.
 pub fn inputs(planned: &PlannedTrial) -> String {
     let skill = planned.skill_info().map(|skill| skill.content_hash);
     let messages: Vec<&str> = planned.case.messages.iter().map(|message| message.text.as_str()).collect();
@@ -146,7 +147,7 @@ pub fn inputs(planned: &PlannedTrial) -> String {
     }))
 }
 
-/// Makes the trial stale if a request had no recorded answer, whatever its agent made of that.
+/// Makes the trial stale if a request had no recorded answer, no matter how its agent reacted.
 pub(super) fn judge_staleness(tape: Option<&Arc<Tape>>, ending: &mut Ending) {
     if *ending != Ending::Cancelled
         && let Some(request) = tape.and_then(|tape| tape.stale())

@@ -1,8 +1,8 @@
-//! Tests of several questions in one request.
+//! Tests of requests with several questions.
 
 use super::*;
 
-/// Two assertions whose answers are marks, one that has a score, and one that lists claims.
+/// Returns two assertions that are answered with marks, one with a score, and one with a list of claims.
 fn mixed() -> Vec<Check> {
     let second = json!({"id": "b", "type": "rubric", "criteria": ["is short", "is done"], "require": "any"});
     let facts = json!({"id": "d", "type": "factuality", "ground_truth": "It is done."});
@@ -60,7 +60,7 @@ async fn a_question_without_a_valid_answer_in_a_shared_request_is_asked_alone() 
         let alone = model.asked.lock().unwrap()[1].system_text();
         assert!(alone.contains("be rude") && !alone.contains("be done"), "{what}: {alone}");
     }
-    // An answer that is still missing leaves only its own assertion undecided.
+    // A missing answer leaves only its own assertion undecided.
     let model = model(vec![says(&json!([row("c2", "met")])), says(&json!([]))]);
     let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>).batching(true);
     let (findings, _) = judge_with(&both, &done(), &judge).await;

@@ -102,18 +102,17 @@ pub fn difference_sequence(pairs: Pairs, alpha: f64) -> [f64; 2] {
     [low(pairs), -low(pairs.swapped())]
 }
 
-/// Pairs of which some have an undecided trial, counted in the two ways that are furthest apart.
+/// Pairs in which some trials may be undecided, counted in the two extreme ways.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PairBounds {
-    /// Pairs if the undecided trials of the first arm failed and those of the second arm passed.
+    /// Pairs if undecided trials failed in the first arm and passed in the second.
     pub worst: Pairs,
-    /// Pairs if the undecided trials of the first arm passed and those of the second arm failed.
+    /// Pairs if undecided trials passed in the first arm and failed in the second.
     pub best: Pairs,
 }
 
 impl PairBounds {
-    /// Adds the pair of a trial of the first arm and one of the second, each with `Some(true)` if it passed and `None`
-    /// if it is undecided.
+    /// Adds a pair: a trial of the first arm and one of the second. `Some(true)` means passed, and `None` undecided.
     pub fn push(&mut self, first: Option<bool>, second: Option<bool>) {
         let add = |pairs: &mut Pairs, first: bool, second: bool| match (first, second) {
             (true, false) => pairs.better += 1,
@@ -124,7 +123,7 @@ impl PairBounds {
         add(&mut self.best, first.unwrap_or(true), second.unwrap_or(false));
     }
 
-    /// Returns the [`difference_sequence`], which contains every possible result of the undecided trials.
+    /// Returns the [`difference_sequence`], widened to cover all possible results of the undecided trials.
     pub fn interval(self, alpha: f64) -> [f64; 2] {
         [difference_sequence(self.worst, alpha)[0], difference_sequence(self.best, alpha)[1]]
     }
@@ -196,14 +195,14 @@ impl Comparison {
         })
     }
 
-    /// Decides like [`Comparison::decide`] if some trials are undecided: each is counted as the result that is worst
-    /// for the statement.
+    /// Decides like [`Comparison::decide`], but some trials may be undecided. For each possible answer, they count as
+    /// the results that are worst for it.
     pub fn decide_bounds(&self, cases: &[PairBounds]) -> ComparisonDecision {
         let side = |of: fn(&PairBounds) -> Pairs| cases.iter().map(of).collect::<Vec<Pairs>>();
         self.read_bounds([&side(|case| case.worst), &side(|case| case.best)], |interval| self.difference(interval))
     }
 
-    /// Returns the statement about a difference in that interval.
+    /// Returns the answer that an interval of the difference proves, if any.
     fn difference(&self, [low, high]: [f64; 2]) -> Option<ComparisonDecision> {
         if low > 0.0 {
             Some(ComparisonDecision::Better)

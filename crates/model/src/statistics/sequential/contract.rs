@@ -82,8 +82,8 @@ impl Contract {
         self.decide_within(self.bounds(), passed, failed)
     }
 
-    /// Returns the evidence for either decision if some trials are undecided. They count against it: as failed for
-    /// success, and as passed for failure.
+    /// Returns the evidence for either decision. Undecided trials count against both: as failed for success, and as
+    /// passed for failure.
     pub fn evidence_of(&self, counted: Counted) -> Evidence {
         let ([passed, failed], [most_passed, least_failed]) = (counted.worst(), counted.best());
         Evidence {
@@ -92,8 +92,8 @@ impl Contract {
         }
     }
 
-    /// Decides like [`Contract::decide`] if some trials are undecided. They count against either decision, so both
-    /// error rates hold no matter how these trials would have been decided.
+    /// Decides like [`Contract::decide`], but some trials may be undecided. They count against either decision, so both
+    /// error rates hold whatever their true results are.
     pub fn decide_counted(&self, counted: Counted) -> Decision {
         let ([passed, failed], [most_passed, least_failed]) = (counted.worst(), counted.best());
         let bounds = self.bounds();

@@ -1,16 +1,16 @@
-//! Results of trials that count for a decision.
+//! Counts of trials by result.
 
 use super::e_process::confidence_sequence;
 
-/// Numbers of trials by result, in the order in which they were started, up to the first one that is still running.
+/// Numbers of trials by result. Trials count in the order in which they were started, up to the first running one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Passed trials.
     pub passed: u64,
     /// Failed trials.
     pub failed: u64,
-    /// Graded trials without a result, for example because no judge was available. Such a trial may have passed or
-    /// failed, and it is not a random one: a single unmet assertion is enough to fail.
+    /// Graded trials without a result, for example because no judge was available. They are not a random sample: a
+    /// single unmet assertion is enough to decide that a trial failed.
     pub undecided: u64,
 }
 
@@ -20,23 +20,23 @@ impl Counted {
         self.passed + self.failed + self.undecided
     }
 
-    /// Returns the share of decided trials that passed; `None` without one.
+    /// Returns the share of decided trials that passed, or `None` if no trial is decided.
     pub fn share(self) -> Option<f64> {
         let decided = self.passed + self.failed;
         (decided > 0).then(|| self.passed as f64 / decided as f64)
     }
 
-    /// Returns passed and failed trials if every undecided one failed.
+    /// Returns the numbers of passed and failed trials if every undecided trial failed.
     pub fn worst(self) -> [u64; 2] {
         [self.passed, self.failed + self.undecided]
     }
 
-    /// Returns passed and failed trials if every undecided one passed.
+    /// Returns the numbers of passed and failed trials if every undecided trial passed.
     pub fn best(self) -> [u64; 2] {
         [self.passed + self.undecided, self.failed]
     }
 
-    /// Returns the [`confidence_sequence`] of the pass rate, which contains every possible result of the undecided
+    /// Returns the [`confidence_sequence`] of the pass rate, widened to cover all possible results of the undecided
     /// trials.
     pub fn confidence_sequence(self, alpha: f64) -> [f64; 2] {
         let of = |[passed, failed]: [u64; 2]| confidence_sequence(passed, failed, alpha);

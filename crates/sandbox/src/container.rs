@@ -1,8 +1,8 @@
-//! Sandboxes whose processes run in containers of Docker or Podman.
+//! Sandboxes whose processes run in Docker or Podman containers.
 //!
-//! The sandbox is a directory of this machine, laid out and inspected like a local one. Each command is a container of
-//! its own, which sees an image, read-only, and the sandbox's own directories at their own paths. Before a run, one
-//! container is started to find out which parts of the isolation the engine enforces.
+//! The sandbox is a directory on this machine, created and inspected like a local one. Each command runs in its own
+//! container, which sees a read-only image, and the sandbox's directories at their usual paths. Before a run, a probe
+//! container shows which parts of the isolation the engine enforces.
 
 mod engine;
 mod probe;
@@ -32,21 +32,21 @@ pub(super) static DOCKER: ContainerKind =
 pub(super) static PODMAN: ContainerKind =
     ContainerKind { name: "podman", summary: "a local sandbox whose processes run in Podman containers of an image" };
 
-/// Label of a container with the process that started it.
+/// Container label that contains the mark of the process that started the container.
 const OWNER: &str = "trialrun.owner";
 
-/// Sizes of the folders in memory.
+/// Options for the in-memory folders of a container, with their sizes.
 const TMPFS: [&str; 3] = [
     "/tmp:rw,exec,nosuid,nodev,mode=1777,size=1g",
     "/var/tmp:rw,exec,nosuid,nodev,mode=1777,size=1g",
     "/run:rw,nosuid,nodev,mode=0755,size=64m",
 ];
 
-/// Variables that Docker would otherwise set from the user's own configuration of a proxy.
+/// Variables that Docker would otherwise set from the user's proxy configuration.
 const PROXIES: [&str; 8] =
     ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"];
 
-/// A kind of sandbox that runs processes in containers.
+/// A sandbox kind that runs processes in containers.
 pub(super) struct ContainerKind {
     /// Name of the kind and of the engine's program.
     name: &'static str,
@@ -79,7 +79,7 @@ impl SandboxKind for ContainerKind {
     }
 
     fn leftovers(&self, host: &Host, _: &SandboxOptions) -> Result<Vec<Leftover>, String> {
-        // Without the engine there are no containers, and one that does not run is said by `doctor`.
+        // Without an engine there are no containers. If the engine does not work, `doctor` reports that.
         let Ok(engine) = Engine::find(self.name, host) else { return Ok(Vec::new()) };
         let Ok(containers) = engine.labelled(OWNER) else { return Ok(Vec::new()) };
         let ended = containers.into_iter().filter(|(_, owner)| owner::has_ended(owner));
@@ -91,12 +91,12 @@ impl SandboxKind for ContainerKind {
     }
 }
 
-/// The containers of a run.
+/// Enclosure of a run: its processes run in containers.
 #[derive(Debug)]
 struct Containers {
     engine: Engine,
     image: String,
-    /// Options of all containers.
+    /// Options that all containers get.
     options: Vec<String>,
     visible: Vec<PathBuf>,
     system: OwnSystem,
@@ -105,7 +105,7 @@ struct Containers {
 }
 
 impl Containers {
-    /// Determines what containers of the image can hold, by starting one.
+    /// Starts a probe container to find out which isolation the engine enforces.
     fn open(engine: Engine, host: &Host, registry: &Arc<Registry>, options: &SandboxOptions) -> Result<Self, String> {
         let name = engine.name;
         let Some(image) = options.image.clone() else {
@@ -184,16 +184,16 @@ impl Enclosure for Containers {
     }
 }
 
-/// Returns a name that no other container has.
+/// Returns a unique name for a container.
 fn next_name() -> String {
-    // Several runs of one process must not share it.
+    // Several runs may share a process, so the counter is global.
     static STARTED: AtomicU64 = AtomicU64::new(0);
     let number = STARTED.fetch_add(1, Ordering::Relaxed);
     format!("trialrun-{}-{number}", owner::mark().replace(':', "-"))
 }
 
-/// Returns the program as it is found inside. Programs of this machine that are not visible there have the same name in
-/// the image.
+/// Returns the name of the program inside the container. A program that is on this machine but not visible there is
+/// called by its file name, because the image may have one of the same name.
 fn program_inside(program: &OsStr, is_inside: impl Fn(&Path) -> bool) -> OsString {
     let path = Path::new(program);
     match path.file_name() {
@@ -202,7 +202,7 @@ fn program_inside(program: &OsStr, is_inside: impl Fn(&Path) -> bool) -> OsStrin
     }
 }
 
-/// Returns the engine's name of a network.
+/// Returns the engine's name for a network.
 fn network_of(network: Network) -> &'static str {
     match network {
         Network::None => "none",
@@ -210,11 +210,11 @@ fn network_of(network: Network) -> &'static str {
     }
 }
 
-/// Returns the options that show a file or folder of this machine in a container.
+/// Returns the options that make a file or folder of this machine visible in a container.
 fn mount(from: &Path, to: &Path, is_read_only: bool) -> [String; 2] {
     let field = |name: &str, path: &Path| {
         let text = format!("{name}={}", path.display());
-        // The engine reads the fields as a line of CSV.
+        // The engine parses the fields as one line of CSV.
         if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
     };
     let mut text = format!("type=bind,{},{}", field("source", from), field("target", to));
@@ -224,7 +224,7 @@ fn mount(from: &Path, to: &Path, is_read_only: bool) -> [String; 2] {
     ["--mount".to_owned(), text]
 }
 
-/// Returns the options of all containers, besides limits.
+/// Returns the options that all containers get, except for limits.
 fn common_options(engine: &Engine) -> Result<Vec<String>, String> {
     let mut options = vec!["--pull".to_owned(), "never".to_owned(), "--read-only".to_owned()];
     for (option, values) in [
@@ -240,10 +240,10 @@ fn common_options(engine: &Engine) -> Result<Vec<String>, String> {
     Ok(options)
 }
 
-/// Returns the limits that the system puts on each process.
+/// Returns the limits that the kernel applies to each process.
 fn process_limits(limits: &Limits) -> Vec<String> {
     use nix::sys::resource::{Resource, getrlimit};
-    // Nobody can allow more than this process has, and an engine without a service of its own is started by it.
+    // A limit cannot be above that of the process that sets it. Engines without a daemon are started by this process.
     let at_most = |resource, wanted: u64| getrlimit(resource).map_or(wanted, |(_, hard)| hard.min(wanted));
     let each = [
         ("core", 0),
@@ -255,7 +255,7 @@ fn process_limits(limits: &Limits) -> Vec<String> {
     each.iter().flat_map(|(name, value)| ["--ulimit".to_owned(), format!("{name}={value}:{value}")]).collect()
 }
 
-/// Returns the limits on all processes of a container together.
+/// Returns the limits that apply to all processes of a container together.
 fn group_limits(limits: &Limits) -> Vec<String> {
     let (memory, processes) = (limits.memory.to_string(), limits.processes.to_string());
     let options = ["--memory", &memory, "--memory-swap", &memory, "--pids-limit", &processes];

@@ -60,7 +60,7 @@ pub(super) struct Original {
     pub(super) work: PathBuf,
     /// Directories to copy.
     pub(super) directories: Vec<PathBuf>,
-    /// Enclosure of commands, if they have one.
+    /// Enclosure in which commands run, if there is one.
     pub(super) enclosed: Option<(Arc<dyn Enclosure>, Surroundings)>,
     /// The repository's settings from before the agent acted.
     pub(super) settings: Option<GitSettings>,
@@ -147,12 +147,12 @@ impl SandboxCopy {
         command
     }
 
-    /// Lets later commands run in another enclosure.
+    /// Makes later commands run in another enclosure.
     pub(super) fn enclose(&mut self, enclosure: Arc<dyn Enclosure>, surroundings: Surroundings) {
         self.enclosed = Some((enclosure, surroundings));
     }
 
-    /// Returns the shell of the system that commands see.
+    /// Returns the shell that commands find in their system.
     pub fn shell(&self) -> &Path {
         let system = self.enclosed.as_ref().and_then(|(enclosure, _)| enclosure.system());
         system.map_or(super::machine_shell(), |system| &system.shell)

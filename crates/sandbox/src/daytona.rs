@@ -1,9 +1,9 @@
-//! Sandboxes on machines of Daytona.
+//! Sandboxes on Daytona machines.
 //!
-//! The files of a sandbox are in a directory of this machine, which is laid out and inspected like a local one. They are
-//! copied to a remote sandbox, at the same paths, before the agent acts, and back before they are inspected. Commands of
-//! assertions run in a second remote sandbox, with a copy of the files that the agent left. The service has no stream
-//! for the input of a program, so only agents that need none can work there.
+//! A sandbox has a directory on this machine, which is created and inspected like a local one. Its files are copied to
+//! a remote sandbox before the agent acts, to the same paths, and copied back before they are inspected. Assertions run
+//! their commands in a second remote sandbox, with a copy of the files that the agent left behind. The service cannot
+//! stream input to a program, so only agents that do not need such a stream can work there.
 
 mod files;
 
@@ -29,33 +29,33 @@ use super::{
 use crate::Host;
 use crate::supervise::{Listeners, Network, RemoteProcess, Supervisor};
 
-/// Address of the service, unless another one is set.
+/// Default address of the service.
 const API: &str = "https://app.daytona.io/api";
 
-/// Label of a remote sandbox with the process that made it.
+/// Label that contains the mark of the process that created the sandbox.
 const OWNER: &str = "trialrun.owner";
-/// Label with the name.
+/// Label that contains the name of the sandbox.
 const NAME: &str = "trialrun.name";
 
-/// Minutes without a request after which the service stops a sandbox, in case nobody can remove it.
+/// Number of minutes without requests after which the service stops a sandbox, in case nobody removes it.
 const IDLE_MINUTES: u32 = 60;
 
 /// Shell of remote sandboxes.
 const SHELL: &str = "/bin/sh";
 
-/// Number of runs of this process so far. Their trials may have the same names.
+/// Number of runs in this process so far. Their trials may have the same names, so sandbox names contain it.
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
 /// Settings of remote sandboxes.
 #[derive(Debug, Clone, Default)]
 pub struct DaytonaOptions {
-    /// API key; without it, the variables `DAYTONA_API_KEY` or `DAYTONA_JWT_TOKEN` have it.
+    /// API key. If it is not set, the variable `DAYTONA_API_KEY` or `DAYTONA_JWT_TOKEN` is used.
     pub api_key: Option<String>,
     /// Address of the API.
     pub api_url: Option<String>,
     /// Region.
     pub target: Option<String>,
-    /// Snapshot from which sandboxes are made.
+    /// Snapshot from which sandboxes are created.
     pub snapshot: Option<String>,
     /// Variables of all processes.
     pub env: BTreeMap<String, String>,
@@ -93,7 +93,7 @@ impl SandboxKind for Daytona {
     ) -> Result<Box<dyn SandboxBackend>, SandboxError> {
         let service = match access(host, &options.daytona) {
             Ok(access) => Ok((Service::new(access.clone()).map_err(|error| failed("the service", &error))?, access)),
-            // Agents that need no sandbox run without the service.
+            // The error is kept for later: agents that need no sandbox also work without the service.
             Err(reason) => Err(reason),
         };
         Ok(Box::new(DaytonaBackend {
@@ -128,7 +128,10 @@ impl SandboxKind for Daytona {
     }
 }
 
-/// Returns the address and the credentials, or the reason why there are none.
+/// Returns the address and the credentials.
+///
+/// # Errors
+/// Returns the reason if there are none.
 fn access(host: &Host, options: &DaytonaOptions) -> Result<Access, String> {
     let set = |option: &Option<String>, name: &str| option.clone().or_else(|| host.var(name).map(str::to_owned));
     let url = set(&options.api_url, "DAYTONA_API_URL").unwrap_or_else(|| API.to_owned());
@@ -147,7 +150,7 @@ fn access(host: &Host, options: &DaytonaOptions) -> Result<Access, String> {
     }
 }
 
-/// Runs requests outside of any runtime of the caller.
+/// Runs requests on a separate runtime, because the caller may already be inside one.
 fn block_on<T: Send + 'static>(
     work: impl Future<Output = Result<T, ServiceError>> + Send + 'static,
 ) -> Result<T, ServiceError> {
@@ -166,14 +169,14 @@ fn failed(what: &str, error: &ServiceError) -> SandboxError {
 }
 
 struct DaytonaBackend {
-    /// Makes the directories of this machine.
+    /// Creates the directories on this machine.
     local: LocalBackend,
     service: Result<(Service, Access), String>,
     supervisor: Supervisor,
     registry: Arc<Registry>,
     options: DaytonaOptions,
     policy: NetworkPolicy,
-    /// Number of the run in this process.
+    /// Number of the run within this process.
     number: u64,
 }
 
@@ -219,15 +222,15 @@ impl SandboxBackend for DaytonaBackend {
 }
 
 impl DaytonaBackend {
-    /// Returns the name of the remote sandbox of a trial. It is the same for each attempt at creating it, and says
-    /// nothing about the test.
+    /// Returns the name of a trial's remote sandbox. It is the same for every attempt to create the sandbox, and does
+    /// not reveal anything about the test.
     fn name_of(&self, request: &Request) -> String {
         let text = format!("{}/{}/{}", owner::mark(), self.number, request.name);
         format!("trialrun-{}", digest::short(text.as_bytes()))
     }
 }
 
-/// Makes remote sandboxes for one trial.
+/// Creates remote sandboxes for one trial.
 #[derive(Debug, Clone)]
 struct Maker {
     service: Service,
@@ -238,12 +241,12 @@ struct Maker {
     /// Names of the variables that the fixture sets.
     own_variables: Vec<String>,
     network: Network,
-    /// Time limit for the start, and for copying the files.
+    /// Time limit for starting the sandbox, and for copying the files.
     limit: Duration,
 }
 
 impl Maker {
-    /// Makes a remote sandbox with the directories in `from`, which appear in the folder `base`.
+    /// Creates a remote sandbox with the directories in `from`, which appear below `base`.
     async fn make(&self, name: &str, from: &Path, base: &Path) -> Result<Remote, SandboxError> {
         let labels = BTreeMap::from([(OWNER.to_owned(), owner::mark()), (NAME.to_owned(), name.to_owned())]);
         let mut specification = json!({
@@ -259,7 +262,7 @@ impl Maker {
                 specification[key] = json!(value);
             }
         }
-        // Exists from now on, as far as anybody knows.
+        // Even a request that fails may create the sandbox, so it must be removed in any case.
         let doomed = Doomed { service: self.service.clone(), name: Mutex::new(Some(name.to_owned())) };
         let cannot = |error: ServiceError| failed("the remote sandbox cannot be made", &error);
         let made = self.service.create(name, &specification, &labels).await.map_err(cannot)?;
@@ -289,12 +292,12 @@ impl Maker {
         };
         let path = Path::new(program);
         let is_here = path.is_absolute() && !process.shown.iter().any(|shown| path.starts_with(shown));
-        // Programs of this machine have the same name there.
+        // Programs are assumed to have the same name there.
         let program = path.file_name().filter(|_| is_here).unwrap_or(program);
         self.supervisor.remote_command(&process, program, args)
     }
 
-    /// Removes the variables that name files of this machine, unless the fixture sets them.
+    /// Removes variables that contain paths on this machine, unless the fixture sets them.
     fn without_machine(&self, env: &mut BTreeMap<String, String>, kept: &[(String, String)]) {
         let mut of_machine = std::mem::take(env);
         let is_kept = |name: &String| self.own_variables.contains(name) || kept.iter().any(|(kept, _)| kept == name);
@@ -306,7 +309,7 @@ impl Maker {
     }
 }
 
-/// A remote sandbox that is removed when this is dropped.
+/// A remote sandbox that is removed on drop.
 #[derive(Debug)]
 struct Doomed {
     service: Service,
@@ -327,7 +330,7 @@ impl Drop for Doomed {
         let name = self.name.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(name) = name else { return };
         let service = self.service.clone();
-        // What cannot be removed now is removed by `prune`, or by the service.
+        // If this fails, `prune` or the service removes the sandbox later.
         let _ = block_on(async move { service.delete(&name).await });
     }
 }
@@ -343,14 +346,14 @@ struct Remote {
 }
 
 struct DaytonaSandbox {
-    /// The directories on this machine.
+    /// Directories on this machine.
     inner: LocalSandbox,
     maker: Maker,
     remote: Remote,
     name: String,
     /// Number of copies so far.
     copies: AtomicU64,
-    /// Files of this machine that processes need.
+    /// Files on this machine that processes need.
     shown: Mutex<Vec<PathBuf>>,
 }
 
@@ -359,12 +362,12 @@ impl DaytonaSandbox {
         self.inner.work().parent().unwrap_or(self.inner.work())
     }
 
-    /// Replaces the directories of this machine by those of the remote sandbox.
+    /// Replaces the directories on this machine by those in the remote sandbox.
     async fn fetch(&self) -> Result<(), SandboxError> {
         files::download(&self.maker, &self.remote.toolbox, self.base()).await
     }
 
-    /// Copies the sandbox to a remote sandbox of its own, so that nothing that the agent left running sees it.
+    /// Copies the sandbox to a new remote sandbox, where no process that the agent left running can interfere.
     async fn copy_elsewhere(&self) -> Result<SandboxCopy, SandboxError> {
         self.fetch().await?;
         let mut copy = self.inner.copy().await?;
@@ -459,7 +462,7 @@ impl Sandbox for DaytonaSandbox {
     }
 }
 
-/// The remote sandbox of a copy.
+/// Enclosure of a copy: its remote sandbox.
 #[derive(Debug)]
 struct RemoteCopy {
     maker: Maker,

@@ -1,4 +1,4 @@
-//! Enclosures: namespaces, containers or other machines in which the processes of a sandbox run.
+//! Enclosures in which sandbox processes run: namespaces, containers or other machines.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,16 +12,16 @@ use tokio::process::Command;
 use super::faults::SandboxFaults;
 use crate::supervise::{Listeners, Network, ServedPorts, Supervisor};
 
-/// Port of the proxy in the sandbox's network, unless it is needed for something else.
+/// Port of the proxy in the sandbox's network, unless the port is used for something else.
 const PROXY_PORT: u16 = 3128;
 
-/// Surrounds the processes of all sandboxes of a run.
+/// Confines the processes of all sandboxes in a run.
 pub(super) trait Enclosure: Debug + Send + Sync {
     /// Returns the isolation of the run.
     fn isolation(&self) -> model::Isolation;
 
-    /// Returns a command that runs inside. `places` are the directories that it can write: their real paths, and the
-    /// paths at which it sees them. The first one is for temporary files.
+    /// Returns a command that runs inside the enclosure. `places` are the writable directories: their real paths, and
+    /// the paths at which processes see them. The first one is for temporary files.
     fn command(
         &self,
         supervisor: &Supervisor,
@@ -32,19 +32,19 @@ pub(super) trait Enclosure: Debug + Send + Sync {
         args: &[&OsStr],
     ) -> Command;
 
-    /// Returns the system that processes see, if it is not this machine's. Then programs of this machine do not run
-    /// inside, and variables that name them are not passed on.
+    /// Returns the system that processes see, if it is not the system of this machine. In that case, programs of this
+    /// machine do not run inside, and variables that name them are not passed on.
     fn system(&self) -> Option<&OwnSystem> {
         None
     }
 
-    /// Returns the reason why no host can be reached selectively.
+    /// Returns the reason why it cannot allow some hosts and block the others, if so.
     fn refuses_hosts(&self) -> Option<String> {
         None
     }
 }
 
-/// A system with programs of its own.
+/// A system that has its own programs.
 #[derive(Debug, Clone)]
 pub(super) struct OwnSystem {
     /// Its shell.
@@ -53,35 +53,35 @@ pub(super) struct OwnSystem {
     pub(super) path: Option<String>,
 }
 
-/// Variables that name programs and files of this machine.
+/// Variables that contain paths on this machine.
 const OF_MACHINE: [&str; 5] = ["PATH", "SHELL", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 impl OwnSystem {
-    /// Changes the variables that are inherited from this machine to those of the system.
+    /// Replaces inherited variables that apply only to this machine.
     pub(super) fn apply(&self, env: &mut BTreeMap<String, String>) {
         without_machine(env);
         env.extend(self.path.iter().map(|path| ("PATH".to_owned(), path.clone())));
     }
 }
 
-/// Removes the variables that name programs and files of this machine from the inherited ones.
+/// Removes inherited variables that contain paths on this machine.
 pub(super) fn without_machine(env: &mut BTreeMap<String, String>) {
     for name in OF_MACHINE {
         env.remove(name);
     }
 }
 
-/// Parts of an enclosure that differ between sandboxes.
+/// Part of an enclosure that differs between sandboxes.
 #[derive(Debug, Clone)]
 pub(super) struct Surroundings {
     /// Paths that were made readable.
     pub(super) shown: Vec<PathBuf>,
     pub(super) network: Network,
     pub(super) served: Option<ServedPorts>,
-    /// Folder of the programs that fail on purpose, and the folder in which they count their runs.
+    /// Folder with programs that fail on purpose, and the folder in which they count their runs.
     pub(super) fault_programs: Option<PathBuf>,
     pub(super) fault_runs: Option<PathBuf>,
-    /// Files and folders that cannot be changed.
+    /// Files and folders that processes cannot change.
     pub(super) read_only: Vec<PathBuf>,
 }
 
@@ -90,7 +90,7 @@ impl Surroundings {
         Self { shown: Vec::new(), network, served: None, fault_programs: None, fault_runs: None, read_only: Vec::new() }
     }
 
-    /// Returns the same surroundings for commands that are not the agent's.
+    /// Returns these surroundings without faults, for commands that the agent does not run.
     pub(super) fn of_commands(mut self) -> Self {
         (self.fault_programs, self.fault_runs) = (None, None);
         self.read_only.clear();
@@ -111,7 +111,7 @@ impl Enclosed {
         Self { enclosure, own: Mutex::new(Surroundings::new(network)) }
     }
 
-    /// Adds the faults, for processes that start later.
+    /// Adds the faults for processes that start from now on.
     pub(super) fn add_faults(&self, faults: &SandboxFaults) {
         let mut own = self.lock();
         own.fault_programs = faults.readable().map(Path::to_owned);
@@ -119,13 +119,13 @@ impl Enclosed {
         own.read_only = faults.read_only().to_vec();
     }
 
-    /// Makes a path readable for later processes.
+    /// Makes a path readable for processes that start from now on.
     pub(super) fn show(&self, path: &Path) {
         self.lock().shown.push(path.to_owned());
     }
 
-    /// Opens `ports` and a proxy on the loopback interface of later processes, and passes their sockets to the returned
-    /// listeners, which wait at `socket`. Returns `None` if the processes use the machine's network.
+    /// Opens `ports` and a proxy on the loopback interface of processes that start from now on. Their sockets are
+    /// passed to the returned listeners through `socket`. Returns `None` if the processes use the machine's network.
     pub(super) fn serve(&self, socket: PathBuf, ports: &[u16]) -> io::Result<Option<Listeners>> {
         let mut own = self.lock();
         if own.network == Network::Open {

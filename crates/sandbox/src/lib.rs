@@ -110,12 +110,12 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub static SANDBOXES: &[&dyn SandboxKind] =
     &[&local::Local, &isolated::Isolated, &container::DOCKER, &container::PODMAN, &daytona::Daytona];
 
-/// Returns the kind of this name.
+/// Returns the sandbox kind with this name.
 pub fn find(name: &str) -> Option<&'static dyn SandboxKind> {
     SANDBOXES.iter().find(|kind| kind.name() == name).copied()
 }
 
-/// Returns the reason why agents in sandboxes of this kind cannot push to such a remote, and what to do about it.
+/// Returns the reason why agents in this kind of sandbox cannot push to such a remote, and a hint.
 pub fn remote_refusal(kind: &dyn SandboxKind, remote: RemoteMode) -> Option<(String, String)> {
     if remote == RemoteMode::Real || !kind.has_own_system() {
         return None;
@@ -136,18 +136,18 @@ pub trait SandboxKind: Send + Sync {
     /// Returns a one-line description.
     fn summary(&self) -> &'static str;
 
-    /// Returns `true` if processes see another system than this machine's, with programs of its own.
+    /// Returns `true` if processes see a different system than this machine's, with its own programs.
     fn has_own_system(&self) -> bool {
         false
     }
 
-    /// Returns `true` if processes run on another machine. Agents that use files on this machine, or whose program keeps
-    /// a stream open, cannot work there.
+    /// Returns `true` if processes run on another machine. Agents that use files on this machine, or that need an open
+    /// stream to their program, cannot work there.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// Returns the setting that is missing, without which trials that need such a sandbox cannot run.
+    /// Returns the missing setting without which such sandboxes cannot be created, if there is one.
     fn missing(&self, host: &Host, options: &SandboxOptions) -> Option<String> {
         let _ = (host, options);
         None
@@ -164,10 +164,10 @@ pub trait SandboxKind: Send + Sync {
         options: &SandboxOptions,
     ) -> Result<Box<dyn SandboxBackend>, SandboxError>;
 
-    /// Finds what runs of this machine left behind outside of its file system, and that nobody uses any more.
+    /// Finds what earlier runs on this machine left behind outside its file system, if no process uses it any more.
     ///
     /// # Errors
-    /// Returns the reason if it is not known.
+    /// Returns the reason if this cannot be determined.
     fn leftovers(&self, host: &Host, options: &SandboxOptions) -> Result<Vec<Leftover>, String> {
         let _ = (host, options);
         Ok(Vec::new())
@@ -183,12 +183,12 @@ pub trait SandboxKind: Send + Sync {
     }
 }
 
-/// Something that a run left behind outside of the file system of this machine: a container or a remote sandbox.
+/// Something that a run left behind outside the file system of this machine: a container or a remote sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
-    /// Name by which it is removed.
+    /// Name that identifies it for removal.
     pub name: String,
-    /// Mark of the process that made it, which has ended.
+    /// Mark of the process that created it, which has ended.
     pub owner: String,
 }
 
@@ -240,18 +240,18 @@ pub trait Sandbox: Send + Sync {
         let _ = path;
     }
 
-    /// Returns the shell of the system that its processes see.
+    /// Returns the shell that its processes find in their system.
     fn shell(&self) -> &Path {
         machine_shell()
     }
 
-    /// Returns `true` if its processes see another system than this machine's, with programs of its own.
+    /// Returns `true` if its processes see a different system than this machine's, with its own programs.
     fn has_own_system(&self) -> bool {
         false
     }
 
-    /// Returns the reason why its processes cannot reach some hosts and no others. [`serve`](Self::serve) has no effect
-    /// then.
+    /// Returns the reason why it cannot allow some hosts and block the others, if so. [`serve`](Self::serve) has no
+    /// effect then.
     fn refuses_hosts(&self) -> Option<String> {
         None
     }
@@ -312,7 +312,7 @@ fn machine_shell() -> &'static Path {
 /// Description of a sandbox to create.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Name of the attempt at a trial, which no other one of the run has. Sandboxes on other machines are named after it.
+    /// Name of the attempt, which is unique in the run. Remote sandboxes are named after it.
     pub name: String,
     /// Files and repository. All trials of a case share it, so that its template is built only once.
     pub fixtures: Arc<Fixtures>,
@@ -361,9 +361,9 @@ pub struct SandboxOptions {
     pub network: NetworkPolicy,
     /// Limits on resources.
     pub limits: Limits,
-    /// Image of containers.
+    /// Image for containers.
     pub image: Option<String>,
-    /// Settings of remote sandboxes.
+    /// Settings for remote sandboxes.
     pub daytona: DaytonaOptions,
 }
 
@@ -415,7 +415,7 @@ impl SandboxFactory {
     /// Returns an error if the sandbox cannot be created as requested. In that case everything is removed, unless it
     /// is to be kept.
     pub async fn make(&self, request: Request) -> Result<Arc<dyn Sandbox>, SandboxError> {
-        // Plans contain no such requests. Without this check, a caller without a plan would get less than requested.
+        // Plans reject such requests. Without this check, other callers would get less isolation than they requested.
         let remote = request.source_repo.is_some().then_some(request.remote);
         let refusal = remote.and_then(|remote| remote_refusal(self.kind, remote));
         let mut faults = request.faults.iter();
@@ -436,14 +436,14 @@ pub enum SandboxError {
         /// Name as written by the user.
         name: String,
     },
-    /// The service of a kind does not do what it should.
+    /// The service behind a sandbox kind failed.
     #[error("`{kind}` sandboxes: {reason}")]
     Service {
         /// Name of the kind.
         kind: &'static str,
-        /// What failed.
+        /// Action that failed.
         reason: String,
-        /// True if another attempt would fail in the same way.
+        /// True if a retry would fail in the same way.
         is_final: bool,
     },
     /// This machine cannot hold sandboxes of this kind.

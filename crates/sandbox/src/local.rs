@@ -90,7 +90,7 @@ impl SandboxKind for Local {
 /// Creates sandboxes in directories on this machine.
 pub(super) struct LocalBackend {
     templates: Templates,
-    /// Enclosure of the processes, if they have one.
+    /// Enclosure in which processes run, if there is one.
     enclosure: Option<Arc<dyn Enclosure>>,
 }
 
@@ -106,7 +106,7 @@ impl SandboxBackend for LocalBackend {
 }
 
 impl LocalBackend {
-    /// Prepares to create sandboxes. Their processes run in the enclosure, if there is one.
+    /// Prepares to create sandboxes. If there is an enclosure, their processes run in it.
     pub(super) fn open(
         host: &Host,
         registry: &Arc<Registry>,
@@ -143,7 +143,7 @@ impl LocalBackend {
         if request.repository == RepositoryDetail::Changes {
             sandbox.watch(&request.fixtures).await?;
         }
-        // Planted only now, so that canaries are not part of the recorded initial state.
+        // Canaries must not be part of the recorded initial state, so they are planted last.
         let has_remote = request.source_repo.is_some();
         sandbox.planted = Arc::new(Planted::plant(&request.canaries, &sandbox.work, &sandbox.home, has_remote)?);
         Ok(sandbox)
@@ -198,7 +198,7 @@ impl LocalBackend {
     }
 }
 
-/// A sandbox in directories on this machine.
+/// A sandbox in a directory on this machine.
 pub(super) struct LocalSandbox {
     path: PathBuf,
     base: Mutex<Option<Base>>,
@@ -219,7 +219,7 @@ pub(super) struct LocalSandbox {
     repository: RepositoryDetail,
     /// State of the repository before the agent started, if its changes are needed.
     watched: Option<RepositorySnapshot>,
-    /// Enclosure of its processes, if they have one.
+    /// Enclosure in which its processes run, if there is one.
     enclosed: Option<Enclosed>,
     /// Faults of its processes and files.
     faults: SandboxFaults,
@@ -345,7 +345,7 @@ impl LocalSandbox {
         self.with_fixture_env(self.env.clone(), extra)
     }
 
-    /// Returns the system that its processes see, if it is not this machine's.
+    /// Returns the system that its processes see, if it is not the system of this machine.
     fn system(&self) -> Option<&OwnSystem> {
         self.enclosed.as_ref()?.enclosure.system()
     }

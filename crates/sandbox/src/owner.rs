@@ -156,13 +156,14 @@ fn pid_in(name: &str) -> Option<u32> {
     random.then(|| pid.parse().ok()).flatten()
 }
 
-/// Text that identifies this process, also after its id belongs to another one, and on other machines.
+/// Returns a text that identifies this process, even on other machines, and after its id was reused.
 pub(super) fn mark() -> String {
     let pid = std::process::id();
     format!("{pid}:{}:{}", birth(pid).unwrap_or(0), scope())
 }
 
-/// Returns `true` if the process with this mark has ended. `false` if it is alive, or if its id says nothing here.
+/// Returns `true` if the process with this mark has ended. Returns `false` if it is alive, or if it belongs to another
+/// machine or PID namespace.
 pub(super) fn has_ended(mark: &str) -> bool {
     let mut parts = mark.split(':');
     let (pid, born) = (parts.next().and_then(|pid| pid.parse().ok()), parts.next().and_then(|born| born.parse().ok()));
@@ -170,8 +171,8 @@ pub(super) fn has_ended(mark: &str) -> bool {
     parts.next() == Some(&*scope()) && birth(pid) != Some::<u64>(born)
 }
 
-/// Text that is the same for all processes that see the same process ids: it names the start of this system, and the
-/// PID namespace.
+/// Returns a text that is the same for all processes that share process ids. It identifies the boot of this system and
+/// the PID namespace.
 fn scope() -> String {
     let system = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = fs::read_link("/proc/self/ns/pid").map(|link| link.to_string_lossy().into_owned());

@@ -1,4 +1,4 @@
-//! The REST API of Daytona: sandboxes on other machines, and the files and commands in them.
+//! Client for the REST API of Daytona: sandboxes on other machines, and their files and commands.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
-/// Time limit for an answer that takes no work.
+/// Time limit for a request that needs no work.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time limit for opening a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Time limit for the transfer of a workspace.
+/// Time limit for transferring a workspace.
 const TRANSFER: Duration = Duration::from_secs(600);
 
 /// Maximum size of an answer, in bytes.
@@ -27,31 +27,31 @@ const MAX_ANSWER: usize = 8 << 20;
 /// Maximum size of a downloaded file, in bytes.
 const MAX_FILE: u64 = 4 << 30;
 
-/// Number of attempts at creating a sandbox whose creation was not answered.
+/// Number of attempts to create a sandbox if the service does not answer.
 const ATTEMPTS: u32 = 3;
 
-/// Shortest and longest pause between two questions about the state of a sandbox.
+/// Shortest and longest pause between two polls of a sandbox's state.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// Boundary of the parts of an upload.
+/// Boundary between the parts of an upload.
 const BOUNDARY: &str = "trialrun-5f0c6f2a9d4e41b7";
 
-/// Maximum length of a message of the service in ours, in characters.
+/// Maximum length of a service's message that is quoted, in characters.
 const QUOTED: usize = 300;
 
-/// Words in messages about limits of the account.
+/// Words in error messages about account limits.
 const OF_QUOTA: [&str; 4] = ["quota", "limit", "exceeded", "insufficient"];
 
 /// Address and credentials of the service.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Access {
-    /// Address of the API, without a slash at the end.
+    /// Address of the API, without a trailing slash.
     pub(crate) url: String,
-    /// API key, or JSON web token.
+    /// API key or JSON web token.
     pub(crate) token: String,
-    /// Organization, which a JSON web token needs.
+    /// Organization, which is required with a JSON web token.
     pub(crate) organization: Option<String>,
-    /// Proxy of the machine, which may contain a password.
+    /// Proxy of this machine. Its address may contain a password.
     pub(crate) proxy: Option<String>,
 }
 
@@ -61,34 +61,34 @@ impl fmt::Debug for Access {
     }
 }
 
-/// Error of the service.
+/// Error from the service.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ServiceError {
-    /// Another attempt would get the same answer.
+    /// The request was rejected, and a retry would be too.
     #[error("{0}")]
     Refused(String),
-    /// The account has no room for another sandbox.
+    /// The account cannot create another sandbox.
     #[error("the quota of the account is used up: {0}")]
     Quota(String),
-    /// There is no such sandbox or file.
+    /// The sandbox or file does not exist.
     #[error("it does not exist: {0}")]
     Missing(String),
-    /// There is already a sandbox of this name.
+    /// A sandbox with this name already exists.
     #[error("it already exists: {0}")]
     Exists(String),
-    /// It is not known whether the request was carried out.
+    /// The request may or may not have been carried out.
     #[error("{0}")]
     Unclear(String),
 }
 
 impl ServiceError {
-    /// Returns `true` if another attempt would get the same answer.
+    /// Returns `true` if a retry would get the same answer.
     pub(crate) fn is_final(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::Quota(_))
     }
 }
 
-/// A sandbox as the service describes it.
+/// Description of a sandbox by the service.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RemoteSandbox {
@@ -106,7 +106,7 @@ pub(crate) struct RemoteSandbox {
 }
 
 impl RemoteSandbox {
-    /// Returns the address for commands and files.
+    /// Returns the address of the API for commands and files.
     pub(crate) fn toolbox(&self) -> Result<String, ServiceError> {
         let missing = || ServiceError::Refused("the service does not say where its toolbox is".to_owned());
         let url = self.toolbox_proxy_url.as_deref().ok_or_else(missing)?;
@@ -123,7 +123,7 @@ pub(crate) struct Executed {
     pub(crate) result: String,
 }
 
-/// A client of the service.
+/// Client for the service.
 #[derive(Debug, Clone)]
 pub(crate) struct Service {
     http: reqwest::Client,
@@ -131,28 +131,28 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Creates a client. Nothing is sent. It can be used on several runtimes, so it opens a connection for each request.
+    /// Creates a client without sending a request. It may be used on several runtimes, so it does not keep connections.
     pub(crate) fn new(access: Access) -> Result<Self, ServiceError> {
         Self::with_idle(access, 0)
     }
 
-    /// Creates a client for one runtime, which keeps a connection.
+    /// Creates a client for use on a single runtime. It keeps a connection open.
     pub(crate) fn of_runtime(access: Access) -> Result<Self, ServiceError> {
         Self::with_idle(access, 1)
     }
 
     fn with_idle(access: Access, idle: usize) -> Result<Self, ServiceError> {
-        // If another part of the process has already chosen a provider, that one works as well.
+        // If a provider was already installed, that one works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = reqwest::Client::builder()
             .user_agent(concat!("trialrun/", env!("CARGO_PKG_VERSION")))
-            // A redirect would send the key to the host that it names.
+            // A redirect would send the key to another host.
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT)
             .pool_max_idle_per_host(idle)
             .no_proxy();
         if let Some(proxy) = &access.proxy {
-            // The address may contain a password, so it is not repeated.
+            // The error omits the address, because it may contain a password.
             let wrong = |_| ServiceError::Refused("the proxy's address cannot be used".to_owned());
             let proxy = Proxy::all(proxy).map_err(wrong)?;
             client = client.proxy(proxy.no_proxy(NoProxy::from_string("localhost,127.0.0.0/8,::1")));
@@ -161,8 +161,8 @@ impl Service {
         Ok(Self { http: client.build().map_err(failed)?, access })
     }
 
-    /// Creates a sandbox of this name, unless it exists: if the answer is lost, the name shows whether it was created.
-    /// `owner` are the labels that show that it is ours.
+    /// Creates a sandbox with this name. If the answer is lost, the name shows whether the sandbox was created, and the
+    /// labels in `owner` show that it belongs to this run.
     pub(crate) async fn create(
         &self,
         name: &str,
@@ -197,7 +197,7 @@ impl Service {
     /// Returns all sandboxes of the account.
     pub(crate) async fn all(&self) -> Result<Vec<RemoteSandbox>, ServiceError> {
         let answer = self.json(Method::GET, "/sandbox", None).await?;
-        // Newer versions of the service answer in pages.
+        // Newer versions of the service return pages.
         let items = answer.get("items").cloned().unwrap_or(answer);
         serde_json::from_value(items).map_err(|error| strange(&error))
     }
@@ -228,7 +228,7 @@ impl Service {
         }
     }
 
-    /// Removes a sandbox. One that does not exist counts as removed.
+    /// Removes a sandbox. It is not an error if the sandbox does not exist.
     pub(crate) async fn delete(&self, name: &str) -> Result<(), ServiceError> {
         match self.json(Method::DELETE, &format!("/sandbox/{name}"), None).await {
             Err(ServiceError::Missing(_)) => Ok(()),
@@ -236,9 +236,9 @@ impl Service {
         }
     }
 
-    /// Runs a shell script that ends soon.
+    /// Runs a short shell script, and waits for its end.
     pub(crate) async fn execute(&self, toolbox: &str, script: &str, limit: Duration) -> Result<Executed, ServiceError> {
-        // The service splits the command into words by rules of its own, so the script has none of their characters.
+        // The service splits the command by its own rules. Base64 has no characters that these rules treat specially.
         let command = format!("sh -c \"echo '{}' | base64 -d | sh\"", STANDARD.encode(script));
         let body = json!({"command": command, "timeout": limit.as_secs().max(1)});
         let request = self.http.request(Method::POST, format!("{toolbox}/process/execute")).json(&body);
@@ -246,7 +246,7 @@ impl Service {
         serde_json::from_slice(&answer).map_err(|error| strange(&error))
     }
 
-    /// Starts a shell command in a session of its own, and returns at once.
+    /// Starts a shell command in a new session, without waiting for its end.
     pub(crate) async fn start(&self, toolbox: &str, session: &str, command: &str) -> Result<(), ServiceError> {
         let sessions = format!("{toolbox}/process/session");
         let request = self.http.request(Method::POST, &sessions).json(&json!({"sessionId": session}));
@@ -277,7 +277,7 @@ impl Service {
         self.answer(request.timeout(TRANSFER)).await.map(drop)
     }
 
-    /// Reads a file into a file of this machine.
+    /// Downloads a file to `to` on this machine.
     pub(crate) async fn download(&self, toolbox: &str, path: &str, to: &Path) -> Result<(), ServiceError> {
         let url = format!("{toolbox}/files/download?path={}", encoded(path));
         let request = self.with_key(self.http.request(Method::GET, url)).timeout(TRANSFER);
@@ -310,7 +310,7 @@ impl Service {
         serde_json::from_slice(&answer).map_err(|error| strange(&error))
     }
 
-    /// Sends a request and returns the body of the answer.
+    /// Sends a request, and returns the body of the answer.
     async fn answer(&self, request: RequestBuilder) -> Result<Vec<u8>, ServiceError> {
         let response = self.with_key(request).send().await.map_err(|error| self.unanswered(&error))?;
         if !response.status().is_success() {
@@ -343,7 +343,7 @@ impl Service {
         ServiceError::Unclear(format!("{what} from {}", self.access.url))
     }
 
-    /// Converts an answer that is not a success.
+    /// Converts an unsuccessful answer into an error.
     async fn refusal(&self, response: reqwest::Response) -> ServiceError {
         let status = response.status();
         let body = self.body(response).await.unwrap_or_default();
@@ -352,13 +352,13 @@ impl Service {
             Some(message.as_str().map_or_else(|| message.to_string(), str::to_owned))
         });
         let message = message.unwrap_or_else(|| String::from_utf8_lossy(&body).into_owned());
-        // A service may repeat what it was sent.
+        // The service may echo the key.
         let message: String = message.replace(&self.access.token, "***").chars().take(QUOTED).collect();
         classified(status, &message)
     }
 }
 
-/// Returns the error that an answer with this status means.
+/// Returns the error for an HTTP status.
 fn classified(status: StatusCode, message: &str) -> ServiceError {
     let text = format!("{message} (status {})", status.as_u16());
     let is_about_quota = || OF_QUOTA.iter().any(|word| message.to_lowercase().contains(word));
@@ -381,12 +381,12 @@ fn strange(error: &serde_json::Error) -> ServiceError {
     ServiceError::Unclear(format!("the answer is not understood: {error}"))
 }
 
-/// Encodes text for the query of an address.
+/// Encodes text for the query part of a URL.
 fn encoded(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-/// Quotes a word for a shell.
+/// Quotes a word for the shell.
 pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

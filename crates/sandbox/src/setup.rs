@@ -1,4 +1,4 @@
-//! The outcome of setup commands.
+//! Checks the results of setup commands.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use model::Excerpt;
 use super::SandboxError;
 use crate::supervise::Output;
 
-/// Maximum length of the stderr of a failed setup command in its error message, in characters.
+/// Maximum length of stderr in an error message, in characters.
 const QUOTED: usize = 2000;
 
-/// Returns an error that quotes the output of a setup command, unless it succeeded.
+/// Returns an error that quotes the output of a setup command if it failed.
 pub(super) fn check(
     command: &str,
     output: &Output,

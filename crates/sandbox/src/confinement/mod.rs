@@ -131,7 +131,7 @@ impl Enclosure for Confinement {
         model::Isolation { sandbox, network, layers: self.layers.clone() }
     }
 
-    /// The first one of `places` is also its `/tmp`.
+    /// The first directory in `places` is also mounted at `/tmp`.
     fn command(
         &self,
         supervisor: &Supervisor,

@@ -1,4 +1,4 @@
-//! The program of a container engine.
+//! Runs commands of a container engine.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -12,16 +12,16 @@ use nix::sys::resource::{Resource, getrlimit};
 
 use crate::Host;
 
-/// Time limit of the engine for one answer.
+/// Time limit for a command of the engine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Limit on the processes of the user that Podman sets. Those of a container have a limit of their own.
+/// Limit that Podman sets on the number of the user's processes. Each container also has its own limit.
 const MOST_PROCESSES: u64 = 16_384;
 
-/// Beginnings of lines after an error message.
+/// Prefixes of lines that follow an error message.
 const HINTS: [&str; 2] = ["See '", "Run '"];
 
-/// Variables of the user that the engine needs to find its service and its files.
+/// The user's variables that the engine needs to find its daemon and its files.
 const NEEDED: [&str; 10] = [
     "PATH",
     "HOME",
@@ -35,20 +35,20 @@ const NEEDED: [&str; 10] = [
     "LANG",
 ];
 
-/// Beginnings of further ones.
+/// Prefixes of further variables that the engine needs.
 const NEEDED_STARTS: [&str; 3] = ["DOCKER_", "CONTAINER_", "CONTAINERS_"];
 
 /// A container engine on this machine.
 #[derive(Debug)]
 pub(super) struct Engine {
-    /// Name of its program.
+    /// Name of the program.
     pub(super) name: &'static str,
     pub(super) program: PathBuf,
-    /// Its environment.
+    /// Environment of the program.
     pub(super) env: BTreeMap<String, String>,
 }
 
-/// What the engine printed.
+/// Output of the engine.
 pub(super) struct Answer {
     pub(super) stdout: String,
     pub(super) stderr: String,
@@ -66,7 +66,7 @@ impl Engine {
         let variables = host.env.iter().filter(|(variable, _)| is_needed(variable));
         let mut env: BTreeMap<String, String> =
             variables.map(|(variable, value)| (variable.clone(), value.clone())).collect();
-        // The engine must not look for its files in the container's home.
+        // Without its own home, the engine would look for its files in that of the container.
         let home = || host.home.as_ref().map(|home| home.to_string_lossy().into_owned());
         for variable in ["PATH", "HOME"] {
             let value = if variable == "HOME" { home().unwrap_or_else(|| "/".to_owned()) } else { String::new() };
@@ -75,8 +75,8 @@ impl Engine {
         Ok(Self { name, program, env })
     }
 
-    /// Checks that the image is on this machine. It is not fetched: that could take minutes of the first trial, and run
-    /// an image that the user did not check.
+    /// Checks that the image is on this machine. It is not pulled automatically: the first trial could take minutes,
+    /// and the user may not have checked the image.
     pub(super) fn check_image(&self, image: &str) -> Result<(), String> {
         let name = self.name;
         match self.ask(&["image", "inspect", "--format", "{{.Id}}", image]) {
@@ -88,12 +88,12 @@ impl Engine {
         }
     }
 
-    /// Returns the options that make the processes of a container run as the user of this process.
+    /// Returns the options that make container processes run as the user of this process.
     pub(super) fn user_options(&self) -> Result<Vec<String>, String> {
         let own = format!("{}:{}", nix::unistd::geteuid(), nix::unistd::getegid());
         let is_rootless = self.is_rootless()?;
         if self.name == "docker" {
-            // Without root, root of the container is the user.
+            // In a rootless container, root is the user of this process.
             let user = if is_rootless { "0:0".to_owned() } else { own };
             return Ok(vec!["--user".to_owned(), user]);
         }
@@ -102,7 +102,7 @@ impl Engine {
             options.extend(["--userns", "keep-id"]);
         }
         let mut options: Vec<String> = options.into_iter().map(str::to_owned).collect();
-        // The engine asks for more processes than some systems allow. This limit counts all processes of the user.
+        // Podman requests more processes than some systems allow. The limit counts all processes of the user.
         let most = getrlimit(Resource::RLIMIT_NPROC).map_or(MOST_PROCESSES, |(_, hard)| hard.min(MOST_PROCESSES));
         options.extend(["--ulimit".to_owned(), format!("nproc={most}:{most}")]);
         Ok(options)
@@ -115,13 +115,13 @@ impl Engine {
         })
     }
 
-    /// Returns the names of all containers with this label, and its values.
+    /// Returns the names of all containers with this label, and the values of the label.
     pub(super) fn labelled(&self, label: &str) -> Result<Vec<(String, String)>, String> {
         let filter = format!("label={label}");
         let listed = self.ask(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"])?.stdout;
         let format = format!("{{{{index .Config.Labels \"{label}\"}}}}");
         let value = |name: &str| {
-            // A container may have been removed meanwhile.
+            // The container may have been removed in the meantime.
             let answer = self.ask(&["container", "inspect", "--format", &format, name]).ok()?;
             Some((name.to_owned(), answer.stdout.trim().to_owned()))
         };
@@ -133,10 +133,10 @@ impl Engine {
         self.ask(&["rm", "--force", "--volumes", name]).map(drop)
     }
 
-    /// Returns the answer of the engine to a command.
+    /// Runs a command of the engine, and returns its output.
     ///
     /// # Errors
-    /// Returns the last line of its error message, or the reason why there is none.
+    /// Returns the last line of the error message, or the reason why the engine could not answer.
     pub(super) fn ask(&self, args: &[&str]) -> Result<Answer, String> {
         let name = self.name;
         let failed = |error: std::io::Error| format!("`{name}` cannot be started: {error}");

@@ -1,4 +1,4 @@
-//! What containers hold on this machine, found out by starting one.
+//! Starts a container to find out which isolation this machine supports.
 
 use std::fs;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::owner::{Base, Purpose};
 use crate::registry::Registry;
 use crate::supervise::Limits;
 
-/// File through which the container shows that it sees the directories of this machine.
+/// File that proves that the container sees directories of this machine.
 const MARK: &str = "mark";
 
-/// Prints what the kernel says about the first process, `PATH`, and whether there is a better shell.
+/// Prints the kernel's status of the first process, `PATH`, and whether there is Bash.
 const SCRIPT: &str = "while read -r line; do case $line in \
                       CapEff:*|NoNewPrivs:*|Seccomp:*) echo $line;; esac; done < /proc/self/status; \
                       [ -x /bin/bash ] && echo bash; echo \"path:$PATH\"; read -r mark < mark && echo \"$mark\" > copied; \
@@ -24,7 +24,7 @@ const SCRIPT: &str = "while read -r line; do case $line in \
 
 /// Result of the probe.
 pub(super) struct Found {
-    /// Options that the engine accepts: a first process that reaps others, and limits.
+    /// Options that the engine accepts: an init process that reaps others, and limits.
     pub(super) options: Vec<String>,
     /// Shell and `PATH` of the image.
     pub(super) system: OwnSystem,
@@ -34,7 +34,7 @@ pub(super) struct Found {
 /// Starts a container of the image.
 ///
 /// # Errors
-/// Returns the reason if the engine cannot start one, or if it does not hold what containers must hold.
+/// Returns the reason if the engine cannot start a container, or if the container lacks required isolation.
 pub(super) fn run(
     engine: &Engine,
     image: &str,
@@ -83,7 +83,7 @@ pub(super) fn run(
     Ok(Found { options, system: OwnSystem { shell: shell.into(), path }, layers })
 }
 
-/// Returns the first set of options that the engine accepts, its answer, and the reason why limits are missing.
+/// Returns the first set of options that the engine accepts, its output, and the reason why limits are missing.
 fn first_accepted(
     limits: &Limits,
     attempt: &dyn Fn(&[String]) -> Result<Answer, String>,
@@ -97,7 +97,7 @@ fn first_accepted(
         match attempt(&options) {
             Ok(answer) => {
                 if answer.stderr.contains("swap limit") {
-                    // Otherwise the engine would repeat the warning in the output of every command.
+                    // Without this, the engine would repeat the warning in the output of every command.
                     replace_after(&mut options, "--memory-swap", "-1");
                 }
                 let warned = answer.stderr.lines().find(|line| line.to_lowercase().contains("discarded"));

@@ -1,4 +1,4 @@
-//! Copies the directories of a sandbox to a remote sandbox, and back.
+//! Copies a sandbox's directories to a remote sandbox and back.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,13 +19,13 @@ const DIRECTORIES: [&str; 3] = ["work", "home", "tmp"];
 /// Name of the archive.
 const ARCHIVE: &str = "archive.tar";
 
-/// Maximum size of the files that are copied to a remote sandbox, in bytes.
+/// Maximum size of the files to upload, in bytes.
 const MAX_UPLOAD: u64 = 1 << 30;
 
-/// Maximum size of the error messages of `tar`.
+/// Maximum size of an error message from `tar`, in bytes.
 const MAX_OUTPUT: usize = 4096;
 
-/// Copies the directories in `from` to the folder `base` of a remote sandbox.
+/// Copies the directories in `from` into the folder `base` of a remote sandbox.
 pub(super) async fn upload(maker: &Maker, toolbox: &str, from: &Path, base: &Path) -> Result<(), SandboxError> {
     let cannot = |error: ServiceError| failed("the files cannot be copied to the remote sandbox", &error);
     let stage = stage(maker, from)?;
@@ -46,12 +46,13 @@ pub(super) async fn upload(maker: &Maker, toolbox: &str, from: &Path, base: &Pat
     execute(maker, toolbox, &script, 0).await
 }
 
-/// Replaces the directories in `base` by those of the remote sandbox. One that the agent removed is removed.
+/// Replaces the directories in `base` by those in the remote sandbox. Directories that the agent removed are removed
+/// here too.
 pub(super) async fn download(maker: &Maker, toolbox: &str, base: &Path) -> Result<(), SandboxError> {
     let cannot = |error: ServiceError| failed("the files cannot be copied from the remote sandbox", &error);
     let remote = remote_archive(base);
     let (place, quoted_archive) = (quoted(&base.to_string_lossy()), quoted(&remote));
-    // A file that changes meanwhile, or that cannot be read, makes the exit code 1 or 2.
+    // `tar` exits with 1 or 2 if a file changes while it is read, or if a file cannot be read.
     let script = format!(
         "cd {place} || exit 0; set --; for d in {}; do [ -d $d ] && set -- \"$@\" $d; done; \
          tar -cf {quoted_archive} -- \"$@\"",
@@ -63,7 +64,7 @@ pub(super) async fn download(maker: &Maker, toolbox: &str, base: &Path) -> Resul
     let place = stage.path().join("files");
     fs::create_dir(&place).map_err(SandboxError::io("make the directory", &place))?;
     match maker.service.download(toolbox, &remote, &archive).await {
-        // The agent removed everything.
+        // There is no archive, because the agent removed everything.
         Err(ServiceError::Missing(_)) => {}
         done => {
             done.map_err(cannot)?;
@@ -88,7 +89,7 @@ pub(super) async fn download(maker: &Maker, toolbox: &str, base: &Path) -> Resul
     .await
 }
 
-/// Makes a directory for an archive, next to that of the sandbox.
+/// Creates a directory for an archive, next to the sandbox's own.
 fn stage(maker: &Maker, base: &Path) -> Result<Base, SandboxError> {
     Base::make(base.parent().unwrap_or(base), "transfer", Purpose::Sandbox, false, &maker.registry)
 }

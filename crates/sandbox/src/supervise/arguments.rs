@@ -28,9 +28,9 @@ pub(super) struct Arguments {
     pub(super) binds: Vec<(PathBuf, PathBuf)>,
     /// `--isolation JSON`: surroundings of the program.
     pub(super) isolation: Option<Isolation>,
-    /// `--container JSON`: container of the program.
+    /// `--container JSON`: container in which the program runs.
     pub(super) container: Option<ContainerProcess>,
-    /// `--at-end ROLE`: role of this binary to play if the program must be killed.
+    /// `--at-end ROLE`: role in which this binary is started again if the program must be killed.
     pub(super) at_end: Option<String>,
     /// The program and its arguments.
     pub(super) program: Vec<OsString>,

@@ -1,8 +1,8 @@
-//! Programs in containers, which an engine such as Docker starts.
+//! Runs programs in containers, with an engine such as Docker.
 //!
-//! The engine's own processes do not belong to the supervisor: a container goes on when the program that started it
-//! ends. The supervisor therefore names each container and removes it by this name when the program has ended, on
-//! request, or when the harness has ended.
+//! Container processes may not be children of the supervisor: a container goes on running when the client that started
+//! it ends. The supervisor therefore names each container, and removes it by that name when the program ends, when it
+//! is asked to, or when the harness ends.
 
 use std::ffi::{OsStr, OsString};
 use std::process::{Child, Command, Stdio};
@@ -13,21 +13,21 @@ use super::arguments::myself;
 use super::container::ContainerProcess;
 use super::say;
 
-/// Time limit of the engine for removing a container, and for describing one.
+/// Time limit for removing or inspecting a container.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Exit codes of engines if a container did not start. Programs may exit with them, too.
+/// Exit codes of engines that could not start a container. Programs may also exit with them.
 const DOUBTFUL: std::ops::RangeInclusive<u8> = 125..=127;
 
-/// Start of the time that engines report for a container that was never started.
+/// Beginning of the start time that engines report for a container that never started.
 const NEVER: &str = "0001-01-01";
 
-/// Beginnings of variables that change what engines and their libraries do. Their values go to the container only.
+/// Prefixes of variables that change how engines and their libraries behave. Only the container gets their values.
 const OF_ENGINES: [&str; 10] =
     ["DOCKER_", "BUILDX_", "CONTAINER", "PODMAN_", "STORAGE_", "REGISTRY_", "_CONTAINERS_", "XDG_", "LD_", "TMPDIR"];
 
 impl ContainerProcess {
-    /// Starts the engine with the program, in the working directory of this process.
+    /// Starts the program in a container, in the working directory of this process.
     pub(super) fn start(&self, program: &[OsString]) -> Result<Child, String> {
         let here = std::env::current_dir().map_err(|error| format!("the working directory is gone: {error}"))?;
         let Some((program, args)) = program.split_first() else { return Err("no program to run".into()) };
@@ -42,7 +42,7 @@ impl ContainerProcess {
                 both.push(value);
                 exec.arg("--env").arg(both);
             } else {
-                // The engine takes the value from its own environment, because every user sees its arguments.
+                // Every user can see arguments, so the value is passed in the engine's environment.
                 exec.arg("--env").arg(&name).env(&name, value);
             }
         }
@@ -50,7 +50,8 @@ impl ContainerProcess {
         exec.spawn().map_err(|error| format!("cannot start a process: {error}"))
     }
 
-    /// Removes the container with all its processes. Returns the exit code of the supervisor, if the program's is `code`.
+    /// Removes the container with all its processes. `code` is the exit code of the program; returns that of the
+    /// supervisor.
     pub(super) fn end(&self, code: Option<u8>) -> Option<u8> {
         let doubtful = code.filter(|code| DOUBTFUL.contains(code));
         let code = match doubtful {
@@ -68,13 +69,13 @@ impl ContainerProcess {
         code
     }
 
-    /// Returns `true` unless the engine says that the program never ran.
+    /// Returns `true` if the engine reports that the program was started.
     fn has_started(&self) -> bool {
         let started = self.ask(&["container", "inspect", "--format", "{{.State.StartedAt}}", &self.name]);
         started.is_some_and(|moment| !moment.trim().starts_with(NEVER))
     }
 
-    /// Returns the output of the engine, unless it fails or takes too long.
+    /// Returns the output of an engine command, or `None` if it fails or takes too long.
     fn ask(&self, args: &[&str]) -> Option<String> {
         let mut command = Command::new(&self.engine);
         command.args(args).env_clear().envs(&self.env).current_dir("/");
@@ -89,7 +90,7 @@ impl ContainerProcess {
             thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
         }
-        // The answer is short, so it fits into the pipe.
+        // The output is so short that it fits into the pipe.
         let output = child.wait_with_output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }

@@ -52,7 +52,7 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
     keeper.code.ok_or_else(|| "it is not known how the program ended".into())
 }
 
-/// Ends what the program started on other machines. Another process does it, which has the time that remains before the
+/// Ends what the program started on other machines. A separate process does this, in the time that remains before the
 /// harness kills this one.
 fn end_elsewhere(role: &str) {
     let ended = myself().and_then(|program| {
@@ -68,15 +68,15 @@ fn end_elsewhere(role: &str) {
 /// Starts the program in its surroundings.
 fn start(arguments: &Arguments) -> Result<Child, String> {
     if let Some(container) = &arguments.container {
-        // Engines without a service of their own start the container's processes below this one, and other processes
-        // of the engine must know them by the same ids.
+        // Without a daemon, the engine starts the container's processes below this one. Other processes of the engine
+        // must see the same process ids, so there is no PID namespace.
         return container.start(&arguments.program);
     }
     let floor = arguments.floor || !cfg!(target_os = "linux");
     let space = if floor { Err("PID namespaces are turned off".to_owned()) } else { start_space(arguments)? };
     match space {
         Ok((child, _)) => Ok(child),
-        // Isolation that was requested is never omitted.
+        // Isolation that was requested must not be dropped silently.
         Err(reason) if arguments.isolation.is_some() => Err(reason),
         Err(_) => start_plain(&arguments.program, &arguments.binds),
     }
@@ -207,7 +207,7 @@ struct Keeper {
     /// Exit code, once it has ended.
     code: Option<u8>,
     grace: Option<Duration>,
-    /// True if the program is a container's engine, which passes signals on.
+    /// True if the program is a container engine's client, which forwards signals.
     is_container: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Programs on other machines, which a service runs.
+//! Runs programs on other machines, through a service.
 //!
-//! A process of this machine stands for the program: its streams are the program's, it passes signals on, and it exits
-//! with the program's code. The program starts when its input is complete, because the service has no stream for it.
+//! A local process represents the remote program: it forwards input, output and signals, and exits with the program's
+//! exit code. The service has no input stream, so the program starts only when its input is complete.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,31 +18,31 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::arguments::Arguments;
 use crate::service::{Access, Service, ServiceError, quoted};
 
-/// Variable with the description of the program, which contains the key of the service.
+/// Variable that holds the description of the program, including the key of the service.
 pub(super) const VARIABLE: &str = "TRIALRUN_REMOTE_PROCESS";
 
-/// Role that stands for a program.
+/// Role that represents a remote program.
 pub(super) const RUN: &str = "__supervise-remote";
 
-/// Role that ends the program of one that was killed.
+/// Role that ends the remote program after its local process was killed.
 pub(super) const END: &str = "__supervise-remote-end";
 
-/// Time limit of one question about the program.
+/// Time limit for a request about the program.
 const ASKING: Duration = Duration::from_secs(30);
 
-/// Time for which answers may be missing before the program is given up.
+/// Time without answers after which the program is given up.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Shortest and longest pause between two questions.
+/// Shortest and longest pause between two polls.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
-/// Number of bytes of each stream in one answer.
+/// Maximum number of bytes from each stream in one answer.
 const PIECE: u64 = 512 * 1024;
 
 /// Maximum size of the input, in bytes.
 const MAX_INPUT: u64 = 256 << 20;
 
-/// Maximum size of the files that the program needs besides the sandbox, in bytes.
+/// Maximum size of the files outside the sandbox that the program needs, in bytes.
 const MAX_SHOWN: u64 = 256 << 20;
 
 /// A program on another machine.
@@ -51,15 +51,15 @@ pub(crate) struct RemoteProcess {
     pub(crate) access: Access,
     /// Address of the sandbox for commands and files.
     pub(crate) toolbox: String,
-    /// Name of the process, which no other one in the sandbox has.
+    /// Name of the process, which is unique in the sandbox.
     pub(crate) name: String,
     /// Its environment.
     pub(crate) env: BTreeMap<String, String>,
-    /// Files and folders of this machine that it needs at their own paths.
+    /// Files and folders of this machine that it needs, at the same paths.
     pub(crate) shown: Vec<PathBuf>,
 }
 
-/// Stands for the program in the arguments.
+/// Runs the remote program that the environment describes, until it ends.
 pub(super) fn run(arguments: &Arguments) -> Result<u8, String> {
     let process = described()?;
     let here = std::env::current_dir().map_err(|error| format!("the working directory is gone: {error}"))?;
@@ -83,7 +83,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<u8, String> {
     .map_err(failed)
 }
 
-/// Ends the program that a killed process stood for.
+/// Ends the remote program whose local process was killed.
 pub(super) fn end(_: &Arguments) -> Result<u8, String> {
     let process = described()?;
     let done = block_on(async {
@@ -98,7 +98,7 @@ pub(super) fn end(_: &Arguments) -> Result<u8, String> {
 
 fn described() -> Result<RemoteProcess, String> {
     let text = std::env::var(VARIABLE).map_err(|_| "no description of the program".to_owned())?;
-    // The text contains a key, so the error does not repeat it.
+    // The text contains a key, so the error must not quote it.
     serde_json::from_str(&text).map_err(|_| "the description of the program is not understood".to_owned())
 }
 
@@ -107,7 +107,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> Result<T, String> {
     Ok(runtime.map_err(|error| format!("cannot wait for the service: {error}"))?.block_on(work))
 }
 
-/// Returns an archive of files and folders with their absolute paths; `None` if there are none.
+/// Returns an archive of files and folders with their absolute paths, or `None` if there are none.
 fn archive(paths: &[PathBuf]) -> Result<Option<Vec<u8>>, String> {
     let paths: Vec<&Path> = paths.iter().filter_map(|path| path.strip_prefix("/").ok()).collect();
     if paths.is_empty() {
@@ -132,7 +132,7 @@ fn archive(paths: &[PathBuf]) -> Result<Option<Vec<u8>>, String> {
     }
 }
 
-/// Returns `true` if a shell can set a variable of this name.
+/// Returns `true` if a shell can set a variable with this name.
 fn is_variable(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
     name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit())
@@ -143,7 +143,7 @@ struct Remote<'a> {
     process: &'a RemoteProcess,
 }
 
-/// What the program did since the last question.
+/// What the program did since the last poll.
 struct News {
     code: Option<u8>,
     stdout: Vec<u8>,
@@ -151,7 +151,7 @@ struct News {
 }
 
 impl Remote<'_> {
-    /// Returns the path of a file of the process in the remote sandbox.
+    /// Returns the path of one of the process's files in the remote sandbox.
     fn file(&self, ending: &str) -> String {
         format!("/tmp/.{}{ending}", self.process.name)
     }
@@ -176,7 +176,7 @@ impl Remote<'_> {
         service.start(toolbox, name, &format!("sh {}", self.file(".sh"))).await
     }
 
-    /// Returns the script that runs the program. It removes itself first, because it contains the environment.
+    /// Returns the script that runs the program. It deletes itself first, because it contains the environment.
     fn script(&self, here: &Path, words: &[String], has_input: bool, has_shown: bool) -> String {
         let (folder, tar) = (self.file(""), self.file(".tar"));
         let input = if has_input { self.file(".in") } else { "/dev/null".to_owned() };
@@ -200,13 +200,14 @@ impl Remote<'_> {
         script
     }
 
-    /// Returns the variable that all processes of the program inherit. The last character ends the name.
+    /// Returns the variable that all processes of the program inherit. The final dot prevents matches with longer
+    /// names.
     fn mark(&self) -> String {
         format!("TRIALRUN_PROCESS={}.", self.process.name)
     }
 
-    /// Returns a script that sends a signal to all processes of the program, repeatedly if it cannot be caught: one of
-    /// them may just have started another.
+    /// Returns a script that sends a signal to all processes of the program. It sends `KILL` repeatedly, because a
+    /// process may just have started another one.
     fn killing(&self, signal: &str) -> String {
         let rounds = if signal == "KILL" { "1 2 3 4 5 6 7 8 9" } else { "1" };
         format!(
@@ -222,7 +223,7 @@ impl Remote<'_> {
         self.service.execute(&self.process.toolbox, &self.killing(signal), ASKING).await.map(drop)
     }
 
-    /// Passes the output of the program on until it has ended, and returns its exit code.
+    /// Forwards the output of the program until it ends, and returns its exit code.
     async fn follow(&self) -> Result<u8, ServiceError> {
         let failed = |error: std::io::Error| ServiceError::Refused(format!("cannot wait for signals: {error}"));
         let mut asked_to_end = signal(SignalKind::terminate()).map_err(failed)?;
@@ -234,7 +235,7 @@ impl Remote<'_> {
                     last = Instant::now();
                     let is_quiet = news.stdout.is_empty() && news.stderr.is_empty();
                     (out, err) = (out + news.stdout.len() as u64, err + news.stderr.len() as u64);
-                    // A reader that has gone away does not stop the program.
+                    // If the reader has gone, the program must still go on.
                     let _ = std::io::stdout().write_all(&news.stdout).and_then(|()| std::io::stdout().flush());
                     let _ = std::io::stderr().write_all(&news.stderr);
                     match news.code {
@@ -260,10 +261,10 @@ impl Remote<'_> {
         }
     }
 
-    /// Asks what the program did after the first `out` bytes of its stdout and `err` bytes of its stderr.
+    /// Polls what the program did after the first `out` bytes of stdout and the first `err` bytes of stderr.
     async fn news(&self, out: u64, err: u64) -> Result<News, ServiceError> {
         let folder = self.file("");
-        // The code is read first: what the program wrote before it ended is in the streams then.
+        // The exit code is read first, so that once it exists, the streams contain all output.
         let script = format!(
             "code=$(cat {folder}/code 2> /dev/null); echo \"code:$code\"\n\
              part() {{ tail -c +$1 {folder}/$2 2> /dev/null | head -c {PIECE} | base64 | tr -d '\\n'; echo; }}\n\
@@ -280,7 +281,7 @@ impl Remote<'_> {
         Ok(News { code: code.parse().ok(), stdout: part()?, stderr: part()? })
     }
 
-    /// Removes the files of the process. A failure is harmless, because the sandbox is removed later.
+    /// Removes the files of the process. Errors are ignored, because the sandbox is removed later.
     async fn clean_up(&self) {
         let files = ["", ".in", ".sh", ".tar"].map(|ending| self.file(ending)).join(" ");
         let toolbox = &self.process.toolbox;

@@ -90,7 +90,7 @@ impl Supervisor {
         command
     }
 
-    /// Same as `command`, but the program runs in a container. The container is removed when the program has ended.
+    /// Like `command`, but the program runs in a container, which is removed when the program has ended.
     pub(crate) fn container_command<A: AsRef<OsStr>>(
         &self,
         container: &ContainerProcess,
@@ -100,14 +100,14 @@ impl Supervisor {
         let mut command = self.supervisor();
         match serde_json::to_string(container) {
             Ok(container) => command.arg("--container").arg(container),
-            // The supervisor rejects it, so the program does not run.
+            // The supervisor rejects this argument, so the program does not run.
             Err(error) => command.arg(error.to_string()),
         };
         command.arg("--").arg(program).args(args).env_clear();
         command
     }
 
-    /// Same as `command`, but the program runs on another machine.
+    /// Like `command`, but the program runs on another machine.
     pub(crate) fn remote_command<A: AsRef<OsStr>>(
         &self,
         process: &RemoteProcess,
@@ -118,9 +118,9 @@ impl Supervisor {
         command.args(["--at-end", remote::END, "--"]).arg(&self.program).args([remote::RUN, "--"]);
         command.arg(program).args(args).env_clear();
         match serde_json::to_string(process) {
-            // Other users of the machine see arguments, but not the environment.
+            // Other users of this machine can see arguments, but not the environment.
             Ok(text) => command.env(remote::VARIABLE, text),
-            // Without a description, the program does not run.
+            // Without the variable, the supervisor refuses to run the program.
             Err(_) => command.env_remove(remote::VARIABLE),
         };
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin");

@@ -67,15 +67,15 @@ const NOT_OF_LISTS: [&str; 7] = ["Limits", "Judge", "Cassettes", "Gates", "Sandb
 /// Options in other groups that do not affect lists either.
 const NOT_LISTED: [&str; 4] = ["reasoning_effort", "base_url", "gateway", "seed"];
 
-/// Options in these groups that affect a plan.
+/// Options in other groups that also affect a plan.
 const PLANNED: [&str; 2] = ["jobs", "max_run_cost"];
 
 impl Args {
-    /// Returns the definition of the command line. `list` and `plan` accept all options of `run` and show those
-    /// that apply to them. The help for settings comes from their table.
+    /// Returns the definition of the command line. `list` and `plan` accept all options of `run`, but their help shows
+    /// only those that affect them. Help texts for settings come from the settings table.
     pub fn definition() -> clap::Command {
         let is_idle = |arg: &clap::Arg, of_plan: bool| {
-            // How much runs at the same time and what the run may cost are part of a plan.
+            // A plan estimates the duration and the cost, which depend on these options.
             if of_plan && PLANNED.contains(&arg.get_id().as_str()) {
                 return false;
             }

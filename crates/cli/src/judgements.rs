@@ -1,4 +1,4 @@
-//! Judgements of earlier runs, in the state folder of the project.
+//! Stored judgements from earlier runs, in the project's state folder.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use store::{Judgements, StoreError};
 
 use crate::project::create_state_folder;
 
-/// File name in the state folder.
+/// Name of the file in the state folder.
 const FILE: &str = "judgements.db";
 
-/// Maximum age in days of a judgement, because a vendor may change the model behind a name.
+/// Maximum age of a judgement in days. Vendors may change the model behind a name.
 const MAX_AGE_DAYS: i64 = 30;
 
-/// Judgements in the state folder. The file is opened when a judge is asked for the first time.
+/// Judgements in the state folder. The file is opened when it is first needed.
 pub struct StateJudgements {
     folder: PathBuf,
     state: Mutex<State>,
@@ -25,12 +25,12 @@ pub struct StateJudgements {
 enum State {
     Closed,
     Open(Judgements),
-    /// The file cannot be used, for this reason.
+    /// The file cannot be used. The text says why.
     Failed(String),
 }
 
 impl StateJudgements {
-    /// Uses the state folder `folder`.
+    /// Creates a store in the state folder `folder`.
     pub fn in_folder(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), state: Mutex::new(State::Closed) }
     }
@@ -47,7 +47,7 @@ impl StateJudgements {
         state
     }
 
-    /// Uses the file with `access`. After an error, it is not used again.
+    /// Calls `access` with the file. After an error, the file is no longer used.
     fn with<T>(&self, access: impl FnOnce(&Judgements) -> Result<T, StoreError>) -> Option<T> {
         let mut state = self.opened();
         let State::Open(judgements) = &*state else { return None };

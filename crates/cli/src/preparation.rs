@@ -44,7 +44,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     prepare_with(global, args, |_| {})
 }
 
-/// Loads and plans with settings that no option sets: `adapt` changes them before anything is planned.
+/// Loads and plans the cases. `adapt` first changes settings for which there is no option.
 pub fn prepare_with(
     global: &Global,
     args: &RunArgs,
@@ -165,7 +165,7 @@ fn choose_sandbox(resolved: &mut Resolved, context: &ProjectContext) -> Result<O
     }))
 }
 
-/// Adapts the settings to the use of cassettes: nothing is recorded in CI, and models whose answers are recorded need no
+/// Adapts the settings to the cassette mode: recording is refused in CI, and models whose answers are recorded need no
 /// keys.
 fn choose_cassettes(resolved: &mut Resolved, context: &ProjectContext) -> Result<(), CliError> {
     let is_ci = context.environment.get("CI").is_some_and(|set| !matches!(set.as_str(), "" | "0" | "false"));
@@ -332,7 +332,7 @@ fn failed_cases(store: &dyn Store, run: &str, terminal: &Terminal) -> Result<Has
         Some(Outcome::Broken | Outcome::Stale | Outcome::Cancelled) | None => false,
     };
     let info = store.info(&run.id)?;
-    // Where a pass rate decides, the outcomes of single trials do not.
+    // If a pass rate decides about a case, the outcomes of its single trials do not.
     let mut rates: HashMap<[Arc<str>; 3], Answer> = HashMap::new();
     if info.decisions > 0 {
         store.replay(&run.id, &mut |envelope| {
@@ -343,7 +343,7 @@ fn failed_cases(store: &dyn Store, run: &str, terminal: &Terminal) -> Result<Has
             }
         })?;
     }
-    // Trials of a complete run that did not start were not needed.
+    // Trials of a complete run that did not start were not needed to decide.
     let is_spared =
         |trial: &TrialId| info.decisions > 0 && !run.is_interrupted() && !outcomes.contains_key(&*trial.to_string());
     let is_open = |trial: &&TrialId| match rates.get(&[&trial.suite, &trial.case, &trial.arm].map(Arc::clone)) {

@@ -118,7 +118,7 @@ impl ProjectContext {
     }
 }
 
-/// Creates the state folder, unless it exists, and excludes it from git.
+/// Creates the state folder if it does not exist, and excludes it from git.
 pub fn create_state_folder(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     let ignore = folder.join(".gitignore");

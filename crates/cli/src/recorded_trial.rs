@@ -1,4 +1,4 @@
-//! A recorded trial that can be repeated from one of its steps.
+//! Recorded trials that can be repeated from one of their steps.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::preparation::{Prepared, prepare_with};
 use crate::resume;
 use crate::run_args::{CassetteArgs, GateArgs, OutputArgs, RunArgs, SelectionArgs};
 
-/// Time after the end of a trial within which its cassette was written.
+/// Time after the end of a trial within which its cassette must have been written.
 const WRITING: SignedDuration = SignedDuration::from_secs(60);
 
-/// A recorded trial, and its model traffic.
+/// A recorded trial with its model traffic.
 pub struct RecordedTrial {
     /// The trial.
     pub row: TrialRow,
@@ -25,26 +25,26 @@ pub struct RecordedTrial {
     recording: Arc<Recording>,
 }
 
-/// Differences between a recorded trial and its repetitions.
+/// Changes that a repetition makes to a recorded trial.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
     /// Number of repetitions.
     pub times: u64,
-    /// Trial whose agent, model and variant replace the recorded ones.
+    /// Trial whose agent, model and variant are used instead of the recorded ones.
     pub arm: Option<TrialRow>,
-    /// Model in place of the recorded one.
+    /// Model to use instead of the recorded one.
     pub model: Option<String>,
-    /// System prompt in place of that of the case.
+    /// System prompt to use instead of that of the case.
     pub system_prompt: Option<String>,
     /// Label of the run.
     pub label: String,
 }
 
 impl RecordedTrial {
-    /// Finds the traffic of a trial.
+    /// Finds the model traffic of a trial.
     ///
     /// # Errors
-    /// Returns an error if the trial cannot be planned any more, or its traffic was not recorded.
+    /// Returns an error if the trial can no longer be planned, or if its traffic was not recorded.
     pub fn find(global: &Global, store: &dyn Store, row: TrialRow) -> Result<Self, CliError> {
         let info = store.info(&row.run)?;
         let mut args = resume::arguments(&store.select(&row.run)?, &info)?;
@@ -77,7 +77,7 @@ impl RecordedTrial {
         self.recording.exchanges.iter().filter(|exchange| exchange.sender == Sender::Agent).count()
     }
 
-    /// Returns the number of tool calls for which the first `turns` answers to the agent asked.
+    /// Returns the number of tool calls in the first `turns` answers to the agent.
     pub fn calls(&self, turns: usize) -> usize {
         let of_agent = self.recording.exchanges.iter().filter(|exchange| exchange.sender == Sender::Agent);
         let content = of_agent.take(turns).filter_map(runner::recorded_reply).flat_map(|reply| reply.content);
@@ -99,7 +99,7 @@ impl RecordedTrial {
         args
     }
 
-    /// Plans a run that repeats the first `turns` requests of the trial, and then asks the model.
+    /// Plans a run that replays the first `turns` answers of the trial, and then asks the model.
     ///
     /// # Errors
     /// Returns an error if the test cannot be planned.
@@ -121,7 +121,7 @@ impl RecordedTrial {
     }
 }
 
-/// Returns `true` if the recording was made by the trial.
+/// Returns `true` if the trial made the recording.
 fn is_of(recording: &Recording, row: &TrialRow) -> bool {
     let took = SignedDuration::from_millis(i64::try_from(row.duration_ms).unwrap_or(i64::MAX));
     let end: Option<Timestamp> = took.checked_add(WRITING).and_then(|after| row.started_at.checked_add(after).ok());

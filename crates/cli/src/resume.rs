@@ -55,7 +55,7 @@ pub fn resume(
     let finished = Finished::load(&*store, &run, &info)?;
     let open: HashSet<Arc<str>> =
         info.trials.iter().map(Arc::from).filter(|trial| !finished.trials.contains(trial)).collect();
-    // The results of all cases together decide how many more trials run.
+    // A question may be about all cases together, so their finished trials are needed too.
     let is_wanted = |trial: &&TrialId| info.decisions > 0 || open.contains(&Arc::from(*trial));
     let cases = info.trials.iter().filter(is_wanted);
     let only = cases.map(|trial| format!("{}::{}", trial.suite, trial.case)).collect();

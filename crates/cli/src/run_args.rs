@@ -401,7 +401,7 @@ pub fn parse_share(written: &str) -> Result<f64, String> {
     written.parse::<f64>().ok().filter(|n| (0.0..=1.0).contains(n)).ok_or_else(|| "a number from 0 to 1".to_owned())
 }
 
-/// Parses half of the widest acceptable interval of a share.
+/// Parses a precision: half of the widest acceptable interval, as a share.
 pub fn parse_precision(written: &str) -> Result<f64, String> {
     let precision = written.parse::<f64>().ok().filter(|n| (0.001..0.5).contains(n));
     precision.ok_or_else(|| "a number from 0.001 to less than 0.5, such as 0.05 for 5 points".to_owned())

@@ -254,8 +254,8 @@ fn settings(
     }
 }
 
-/// Returns the use of cassettes. A folder on the command line is relative to the current directory, one in the
-/// configuration to the root of the project.
+/// Returns the cassette settings. A folder on the command line is relative to the current directory, and one in the
+/// configuration is relative to the project root.
 fn cassettes(args: &RunArgs, context: &ProjectContext) -> runner::CassetteSettings {
     let (typed, defaults) = (&args.cassettes, &context.project.defaults);
     let own = || Some(context.project.root.join(&defaults.cassette_dir.as_ref()?.value));

@@ -1,4 +1,4 @@
-//! Ages and sizes, as users read them.
+//! Formats ages and sizes for users.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Reads the number of trials of a case, and the pass rate that it requires.
+//! Reads the number of trials of a case, and the pass rate that the case requires.
 
 use model::decode::{Fields, Problems};
 use model::{Diagnostic, Node, NodeKind, PassRate, Trials};
@@ -13,7 +13,7 @@ pub fn trials(node: &Node, problems: &mut Problems) -> Option<Trials> {
     parsed.map_err(|form: String| problems.push(node.error(format!("`trials` must be {form}, not {shown}")))).ok()
 }
 
-/// Reads `pass_rate`: the smallest rate that is good enough, alone or with a tolerance.
+/// Reads `pass_rate`: the smallest acceptable rate, alone or with a tolerance.
 pub fn pass_rate(node: &Node, problems: &mut Problems) -> Option<PassRate> {
     let NodeKind::Map(_) = &node.kind else {
         return rate(node, "`pass_rate`", problems).map(PassRate::at_least);
@@ -60,7 +60,7 @@ fn rate(node: &Node, name: &str, problems: &mut Problems) -> Option<f64> {
     rate
 }
 
-/// Adds how to write a percentage as a share.
+/// Adds help on how to write a percentage as a share.
 fn percent_help(problem: Diagnostic, written: Option<f64>) -> Diagnostic {
     match written.filter(|written| *written > 1.0 && *written <= 100.0) {
         Some(percent) => problem.help(format!("write {percent} % as {}", percent / 100.0)),

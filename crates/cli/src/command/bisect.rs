@@ -41,7 +41,7 @@ pub struct BisectArgs {
     json: bool,
 }
 
-/// A step that was tried: the good arm went on after the first `turns` answers of the failed trial.
+/// A tried step: the arm that passed continued after the first `turns` answers of the failed trial.
 struct Tried {
     turns: usize,
     run: String,
@@ -49,7 +49,7 @@ struct Tried {
     decided: usize,
 }
 
-/// Searches for the answer from which a failed trial could not be saved any more by the arm that passed.
+/// Finds the answer after which the arm that passed can no longer save the failed trial.
 pub fn run(global: &Global, args: &BisectArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
     let context = ProjectContext::find(global, &[])?;
@@ -132,13 +132,13 @@ pub fn run(global: &Global, args: &BisectArgs, terminal: &Terminal) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the trial of a case in a run: a failed one if there are several.
+/// Returns the trial of a case in a run. If there are several, a failed one is preferred.
 fn trial_of(store: &dyn Store, run: &str, case: &str, terminal: &Terminal) -> Result<TrialRow, CliError> {
     let run = named_run(store, run, terminal)?;
     Ok(store.select_trial(&format!("{}/{case}", run.id))?)
 }
 
-/// Returns the trial that passed and the one that failed.
+/// Returns the two trials in order: the one that passed, then the one that failed.
 fn in_order(one: TrialRow, other: TrialRow) -> Result<(TrialRow, TrialRow), CliError> {
     match (one.outcome, other.outcome) {
         (Outcome::Passed, Outcome::Failed) => Ok((one, other)),
@@ -153,7 +153,7 @@ fn in_order(one: TrialRow, other: TrialRow) -> Result<(TrialRow, TrialRow), CliE
     }
 }
 
-/// Runs the arm that passed after the first `turns` answers of the failed trial.
+/// Replays the first `turns` answers of the failed trial, and lets the arm that passed continue.
 fn attempt(global: &Global, failed: &RecordedTrial, changes: &Changes, turns: usize) -> Result<Tried, CliError> {
     let arguments = failed.arguments(changes);
     let prepared = failed.prepare(global, &arguments, turns, changes)?;
@@ -189,7 +189,7 @@ fn trial_that_passed(store: &dyn Store, run: &str) -> Result<Option<(String, Tri
     })
 }
 
-/// Returns what an agent did after its first `calls` tool calls: the next call, or its answer to the user.
+/// Describes what an agent did after its first `calls` tool calls: its next call, or its answer to the user.
 fn did(record: &TrialRecord, calls: usize) -> String {
     let mut own = record.tool_calls.iter().filter(|call| call.parent.is_none());
     let text = match own.nth(calls) {

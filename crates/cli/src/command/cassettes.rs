@@ -22,7 +22,7 @@ use crate::run_args::RunArgs;
 use crate::terminal::Terminal;
 use crate::units::{age, bytes};
 
-/// Number of runs in which the last result of a replay is searched.
+/// Number of recent runs that are searched for the last replay result.
 const RUNS: usize = 20;
 
 /// Cassettes to record again.
@@ -49,24 +49,24 @@ pub struct CassettesArgs {
     run: RunArgs,
 }
 
-/// The cassette of a case in an arm.
+/// Cassette of one case in one arm.
 struct Row {
     case: String,
     arm: String,
     file: PathBuf,
-    /// Number of trials in the plan.
+    /// Number of planned trials.
     planned: usize,
     cassette: Cassette,
     size: u64,
     state: State,
 }
 
-/// State of a cassette, as far as it is known.
+/// State of a cassette. Listing does not run anything, so drift is known only from earlier replays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     /// No problem is known.
     Current,
-    /// The last replay did not match, for this reason.
+    /// The last replay did not match. The text says why.
     Stale(String),
     /// The case, its skill or its settings have changed since.
     Changed,
@@ -74,7 +74,7 @@ enum State {
     Incomplete,
     /// Nothing is recorded.
     Missing,
-    /// It cannot be read, for this reason.
+    /// The cassette cannot be read. The text says why.
     Damaged(String),
 }
 
@@ -100,7 +100,7 @@ impl State {
 
 /// Lists the cassettes of the selected tests, or records them again.
 pub fn run(global: &Global, args: &CassettesArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    // Listing records nothing, wherever it runs.
+    // Listing does not record, so it must also work in CI, where recording is an error.
     let prepared = prepare_with(global, &args.run, |settings| settings.cassettes.mode = CassetteMode::Off)?;
     let rows = rows(&prepared)?;
     if let Some(refresh) = args.refresh {
@@ -116,7 +116,7 @@ pub fn run(global: &Global, args: &CassettesArgs, terminal: &Terminal) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs the tests of the selected cassettes and records them.
+/// Runs the tests of the selected cassettes, and records their traffic again.
 fn record(
     global: &Global,
     args: &CassettesArgs,
@@ -136,7 +136,7 @@ fn record(
     command::run::run(global, &run, terminal)
 }
 
-/// Returns the cassettes of all planned trials, in the order of the cases.
+/// Returns the cassettes of all planned trials, in case order.
 fn rows(prepared: &Prepared) -> Result<Vec<Row>, CliError> {
     let settings = &prepared.resolved.run.cassettes;
     let mut of_files: BTreeMap<(usize, PathBuf), Vec<&PlannedTrial>> = BTreeMap::new();
@@ -182,7 +182,7 @@ fn state(cassette: &Cassette, trials: &[&PlannedTrial], results: &HashMap<String
     state
 }
 
-/// Returns the last result of each trial, by its id.
+/// Returns the last result of each trial, by trial id.
 fn last_results(prepared: &Prepared) -> Result<HashMap<String, TrialRow>, CliError> {
     let mut results = HashMap::new();
     let Ok(store) = prepared.context.read_store() else { return Ok(results) };
@@ -199,10 +199,10 @@ fn last_results(prepared: &Prepared) -> Result<HashMap<String, TrialRow>, CliErr
     Ok(results)
 }
 
-/// Returns the cassettes in the folders of the rows that belong to no test. If only a part of the tests was selected,
-/// nothing is known about the others.
+/// Returns cassettes that no test uses, from the folders of `rows`. If only some tests were selected, the list is
+/// empty, because the other tests may use these files.
 fn unused(prepared: &Prepared, rows: &[Row]) -> Vec<PathBuf> {
-    // Another project may use the same folder.
+    // Other projects may also use an explicitly set folder.
     let is_shared = prepared.resolved.run.cassettes.directory.is_some();
     if is_shared || prepared.plan.cases_matched < prepared.plan.cases_loaded {
         return Vec::new();

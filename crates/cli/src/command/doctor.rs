@@ -34,7 +34,7 @@ pub struct DoctorArgs {
 const SELF_TEST: &str = "self-test";
 const OPERATOR: &str = "operator";
 
-/// The kind of sandbox that is a directory of this machine.
+/// The sandbox kind that is a plain directory on this machine.
 const LOCAL: &str = "local";
 
 /// Time limit for a program to report its version.
@@ -130,7 +130,7 @@ async fn containment(host: &Host) -> Finding {
     Finding { kind: "sandbox", name: LOCAL.into(), ready, about: vec![about], hints: Vec::new() }
 }
 
-/// Checks which kinds of sandbox work on this machine with the project's settings, and which guarantees each one gives.
+/// Checks which sandbox kinds work on this machine with the project's settings, and what each one guarantees.
 fn isolation(host: &Host, resolved: &Resolved) -> Vec<Finding> {
     let others = sandbox::SANDBOXES.iter().filter(|kind| kind.name() != LOCAL);
     others.map(|kind| held(*kind, host, &resolved.run.sandbox.isolation)).collect()
@@ -139,7 +139,7 @@ fn isolation(host: &Host, resolved: &Resolved) -> Vec<Finding> {
 fn held(kind: &dyn SandboxKind, host: &Host, options: &SandboxOptions) -> Finding {
     let works = match kind.missing(host, options) {
         Some(missing) => Err(missing),
-        // A service is reachable if it can list its sandboxes.
+        // Listing its sandboxes shows that a service can be reached.
         None if kind.is_remote() => kind.leftovers(host, options).map(drop),
         None => Ok(()),
     };

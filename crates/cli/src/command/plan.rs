@@ -1,4 +1,4 @@
-//! `trialrun plan`: what the trials of a run can show, and about how long it takes and what it costs.
+//! `trialrun plan`: shows what the trials of a run can prove, and estimates the time and the cost.
 
 mod forecast;
 mod history;
@@ -30,7 +30,7 @@ pub struct PlanArgs {
     run: RunArgs,
 }
 
-/// Prints what a run can show, before anything is spent.
+/// Prints what a run can show, before it spends anything.
 pub fn run(global: &Global, args: &PlanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let prepared = preparation::prepare(global, &args.run)?;
     let plan = &prepared.plan;

@@ -153,7 +153,7 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
     Ok(ExitCode::from(if failed { exit::FAILED } else { exit::PASSED }))
 }
 
-/// Returns containers and remote sandboxes that ended runs left behind. Errors are printed to stderr.
+/// Returns containers and remote sandboxes that finished runs left behind. Errors are printed to stderr.
 fn leftovers(host: &Host, options: &SandboxOptions, terminal: &Terminal) -> Vec<(&'static dyn SandboxKind, Leftover)> {
     let of_kind = |kind: &&'static dyn SandboxKind| match kind.leftovers(host, options) {
         Ok(found) => found.into_iter().map(|leftover| (*kind, leftover)).collect(),

@@ -31,7 +31,7 @@ pub struct RerunArgs {
     times: u64,
 }
 
-/// Repeats a recorded trial up to a step, and goes on from there.
+/// Replays a recorded trial up to a step, and continues from there with the model.
 pub fn run(global: &Global, args: &RerunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
     let system_prompt = args.system.as_deref().map(text).transpose()?;
@@ -57,7 +57,7 @@ pub fn run(global: &Global, args: &RerunArgs, terminal: &Terminal) -> Result<Exi
     run_prepared(&arguments, prepared, None, terminal)
 }
 
-/// Returns the text, or the content of the file that it names.
+/// Returns the text, or the content of the file if it is written as `@FILE`.
 fn text(written: &str) -> Result<String, CliError> {
     match written.strip_prefix('@') {
         Some(file) => std::fs::read_to_string(file)

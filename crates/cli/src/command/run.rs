@@ -184,7 +184,7 @@ fn warn_of_real_remotes(plan: &Plan, terminal: &Terminal) -> usize {
     count
 }
 
-/// Returns a note about required pass rates that are not tested, because the number of trials is fixed.
+/// Returns a note about required pass rates that have no effect, because the number of trials is fixed.
 fn untested_rates(plan: &Plan) -> Option<String> {
     let is_first = |trial: &&Arc<PlannedTrial>| trial.id.repetition == 1 && !trial.id.is_baseline();
     let is_untested = |trial: &&Arc<PlannedTrial>| trial.case.pass_rate.is_some() && trial.auto.is_none();

@@ -1,14 +1,14 @@
-//! Relation of settings to the values of cases.
+//! Precedence of settings over values in cases.
 
-/// Relation of a setting to a value that a case sets.
+/// Precedence of a setting over the value that a case sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applies {
-    /// Applies to the run. Cases cannot set it.
+    /// Applies to the whole run. Cases cannot set it.
     ToRun,
-    /// Overrides the case if it comes from the command line or a variable. In the configuration, it is a default for
-    /// cases.
+    /// Overrides the case if it is set on the command line or in a variable. In the configuration, it is only a
+    /// default.
     OverCase,
-    /// Is a default for cases, wherever it is set.
+    /// Is only a default for cases, no matter where it is set.
     UnderCase,
 }
 

@@ -1,4 +1,4 @@
-//! The calibration that the judge needs before it may decide.
+//! Reads the calibration that the judge needs before it may decide assertions.
 
 use std::path::Path;
 
@@ -8,18 +8,18 @@ use super::value;
 use crate::project::{ProjectContext, shown};
 use crate::run_args::RunArgs;
 
-/// Default minimum of the lower limit of κ. Below about 0.4, agreement is usually called fair at best.
+/// Default minimum for the lower limit of κ. Agreement with a κ below about 0.4 is usually called fair at best.
 const MIN_KAPPA: f64 = 0.4;
 
 /// Maximum size of a calibration, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Returns the minimum of the lower limit of κ.
+/// Returns the minimum for the lower limit of κ.
 pub fn min_kappa(args: &RunArgs, context: &ProjectContext) -> f64 {
     args.judging.judge_min_kappa.or(value(&context.project.judge.min_kappa)).unwrap_or(MIN_KAPPA)
 }
 
-/// Returns the condition under which the judge may decide, if the command line or the project names a calibration.
+/// Returns the condition for the judge, if the command line or the project names a calibration.
 pub(super) fn gate(args: &RunArgs, context: &ProjectContext) -> Option<CalibrationGate> {
     let path = match &args.judging.judge_calibration {
         Some(typed) => Some(typed).filter(|typed| !typed.is_empty()).map(|typed| context.cwd.join(typed)),
@@ -30,7 +30,7 @@ pub(super) fn gate(args: &RunArgs, context: &ProjectContext) -> Option<Calibrati
     Some(CalibrationGate { file, calibration, min_kappa: min_kappa(args, context) })
 }
 
-/// Reads a calibration; `file` is its name in messages.
+/// Reads a calibration. Messages call it `file`.
 fn read(path: &Path, file: &str) -> Result<Calibration, String> {
     let bytes = files::read_named(path, MAX_BYTES).map_err(|error| format!("cannot read {file}: {error}"))?;
     let calibration: Calibration =

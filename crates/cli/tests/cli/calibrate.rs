@@ -14,7 +14,7 @@ assertions:
   - { id: polite, type: guardrail, mustNot: insult the user }
 ";
 
-/// Returns a judge for which the tone is as wanted, and the rule as `verdict` says.
+/// Returns a judge that accepts the tone, and gives `verdict` about the rule.
 fn judge(verdict: &str) -> String {
     let row = json!({"id": "c1", "quote": "hello", "reasoning": "Seen.", "verdict": "met", "score": 4});
     let rule = json!({"id": "c1", "quote": "hello", "reasoning": "Said so.", "verdict": verdict});
@@ -22,7 +22,7 @@ fn judge(verdict: &str) -> String {
     json!({ "steps": [step(row), step(rule)] }).to_string()
 }
 
-/// Returns a project with a run of 20 trials, whose judge finds `warm` met and `polite` violated in each.
+/// Returns a project with a run of 20 trials. In each, the judge finds `warm` met and `polite` violated.
 fn project() -> Project {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     project
@@ -34,7 +34,8 @@ fn project() -> Project {
     project
 }
 
-/// Returns rows that label both assertions of each trial: `warm` met except in the first `wrong` trials, `polite` unmet.
+/// Returns labels for both assertions of each trial: `warm` is met except in the first `wrong` trials, `polite` is
+/// unmet.
 fn labels(wrong: u64) -> String {
     let row = |number: u64| {
         let warm = if number <= wrong { "unmet,too curt" } else { "met," };

@@ -1,4 +1,4 @@
-//! Recorded model traffic of real agents: it is recorded from a provider on loopback, and replayed without it.
+//! Model traffic of real agents: recorded from a provider on loopback, then replayed without the provider.
 //!
 //! If a CLI is missing, its test is skipped with a message (`testkit::real`).
 
@@ -11,10 +11,10 @@ use testkit::{Project, ScriptedProvider};
 use crate::hostile::refusal;
 use crate::vendor::{CLAUDE, CODEX_CLI, OPENCODE_CLI, Vendor};
 
-/// Address at which nobody listens.
+/// Address on which no server listens.
 const NOBODY: &str = "http://127.0.0.1:9";
 
-/// A case whose model uses the directory and the id of a commit in its second call.
+/// A case in which the model's second call uses the directory and a commit id.
 const CASE: &str = "scenario: commits\nsystem_prompt: Work.\nuser_prompt: go\nfixtures: {git_init: true}\n\
     runner: {permission_mode: bypassPermissions}\n\
     assertions:\n  - {id: done, type: output_contains, pattern: Done}\n  \
@@ -23,7 +23,7 @@ const CASE: &str = "scenario: commits\nsystem_prompt: Work.\nuser_prompt: go\nfi
 const COMMIT: &str = "echo hi > a.txt && git add . && git -c user.name=a -c user.email=a@b.c commit -qm 'first message' \
     && echo \"made:$(git rev-parse HEAD) under:$(pwd)/ on $(date)\"";
 
-/// Returns the word after `before` in the result of the last command.
+/// Returns the word that follows `before` in the result of the last command.
 fn word(body: &str, before: &str) -> String {
     let rest = &body[body.rfind(before).unwrap() + before.len()..];
     rest.split(|char: char| char.is_whitespace() || "\"\\".contains(char)).next().unwrap().to_owned()
@@ -40,7 +40,7 @@ fn provider(vendor: Vendor) -> ScriptedProvider {
     })
 }
 
-/// The parts of a trial that must be the same in a replay.
+/// Returns the parts of a trial that a replay must reproduce.
 fn essence(trial: &Value) -> Value {
     let findings: Vec<Value> =
         trial["findings"].as_array().unwrap().iter().map(|found| json!([found["id"], found["status"]])).collect();
@@ -58,7 +58,7 @@ fn is_replayed(vendor: Vendor, test: &str, more: &[&str]) {
         ran.json()["trials"][0].clone()
     };
     assert_eq!((&recorded["outcome"], &recorded["warnings"]), (&json!("passed"), &json!([])), "{recorded:#}");
-    // Another machine: no key, no provider.
+    // Simulates another machine: no key, and no provider.
     let other = Project::new(env!("CARGO_BIN_EXE_trialrun")).path_first(&vendor.agent.installed(test).unwrap());
     copy(&project.dir(), &other.dir());
     let ran = vendor.run(&other, NOBODY, &[&["--cassette", "replay"], more].concat());
@@ -66,7 +66,7 @@ fn is_replayed(vendor: Vendor, test: &str, more: &[&str]) {
     assert_eq!(essence(&replayed), essence(&recorded), "{replayed:#}");
     let traffic = &replayed["model_traffic"];
     assert_eq!(traffic["replayed"], traffic["requests"], "{traffic:#}");
-    // Another prompt is stale where it differs.
+    // A changed prompt makes the trial stale, with a pointer to the prompt.
     other.write("case.yaml", &CASE.replace("user_prompt: go", "user_prompt: stop"));
     let ran = vendor.run(&other, NOBODY, &[&["--cassette", "replay"], more].concat()).exits(3);
     let stale = ran.json()["trials"][0].clone();

@@ -1,5 +1,5 @@
-//! Recorded trials of `chat`, with its judge: replayed, continued from a step, and bisected. The provider is a server on
-//! loopback that does not know trialrun.
+//! Recorded trials of `chat` with a judge: replayed, continued from a step, and bisected. The provider is a server on
+//! loopback that knows nothing about trialrun.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -10,7 +10,7 @@ const CASE: &str = "scenario: writes\nsystem_prompt: Work.\nuser_prompt: write b
     assertions:\n  - {id: second, type: file_contains, path: b.txt, pattern: two}\n  \
     - {id: kind, type: sentiment, expected: friendly}\n";
 
-/// Answers in the Chat Completions format.
+/// Sends an answer in the Chat Completions format.
 fn completion(answer: &mut Answer, content: &Value) {
     let chunk = |delta: &Value, stop: Value, usage: Value| {
         let chunk = json!({"id": "c_1", "object": "chat.completion.chunk", "created": 1, "model": "m",
@@ -29,7 +29,7 @@ fn call(number: usize, command: &str) -> Value {
         "function": function}]})
 }
 
-/// The model `good` writes two files; `bad` writes the second one wrong, and neither looks at it again. Other models
+/// Plays the models: `good` writes two files, and `bad` writes the second one wrong. Neither checks it. Other models
 /// judge.
 fn model(request: &ReceivedRequest, answer: &mut Answer) {
     let asked: Value = serde_json::from_str(&request.body).unwrap();
@@ -86,7 +86,7 @@ fn chat_and_its_judge_are_replayed_without_a_provider() {
         reports.push(trials.iter().map(essence).collect::<Vec<_>>());
     }
     assert!(reports.windows(2).all(|two| two[0] == two[1]), "{reports:#?}");
-    // There are only three recordings.
+    // The cassette has only three recordings.
     let more = ["--cassette", "replay", "--trials", "4"];
     let report = project.run(&arguments(NOBODY, "compatible:good", &more)).exits(3).json();
     assert_eq!((&report["summary"]["passed"], &report["summary"]["stale"]), (&json!(3), &json!(1)), "{report:#}");
@@ -194,7 +194,7 @@ fn bisect_finds_the_step_that_decides() {
     assert!(refused.err.contains("one trial must have passed"), "{}", refused.output());
 }
 
-/// A program that asks its model with the address and key of its environment.
+/// A program that asks its model with the address and the key from its environment.
 const PROGRAM: &str = r#"
 const chunks = [];
 process.stdin.on("data", (chunk) => chunks.push(chunk)).on("end", async () => {

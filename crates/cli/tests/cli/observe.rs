@@ -21,7 +21,7 @@ const CASE: &str = "scenario: works\nsystem_prompt: Work.\nuser_prompt: go\nfixt
 /// Assertion that only a forged call meets.
 const RAN: &str = "  - {id: ran, type: command_ran, command: pytest}\n";
 
-/// Returns a project with the case and the real agent; `None` if it is not installed.
+/// Returns a project with the case and the real agent, or `None` if the agent is not installed.
 fn project(vendor: Vendor, test: &str) -> Option<Project> {
     let project = vendor.project(test)?;
     project.write("case.yaml", CASE);

@@ -1,4 +1,4 @@
-//! Tests of `--trials auto`: a run stops when the questions about its cases are answered.
+//! Tests of `--trials auto`: a run stops once the questions about its cases are answered.
 
 #![allow(clippy::unwrap_used)]
 
@@ -32,7 +32,7 @@ fn project() -> Project {
     project
 }
 
-/// Returns the answer about each case, why nothing more was run, and the number of trials, by case.
+/// Returns the answer about each case, the stop reason, and the number of trials.
 fn decisions(report: &Value) -> Vec<(String, String, u64)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let decided = report["decisions"].as_array().unwrap().iter();
@@ -50,7 +50,7 @@ fn decisions(report: &Value) -> Vec<(String, String, u64)> {
     decisions
 }
 
-/// Returns every interval and p-value for a fixed number of trials that a report contains.
+/// Collects the intervals and p-values in a report that are valid only for a fixed number of trials.
 fn fixed_figures(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {

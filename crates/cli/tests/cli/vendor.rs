@@ -1,4 +1,4 @@
-//! Real agent CLIs with a provider on loopback that does not know trialrun.
+//! Real agent CLIs with a provider on loopback that knows nothing about trialrun.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -11,7 +11,8 @@ const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 /// Key of the user.
 pub const KEY: &str = "sk-dummy-0123456789abcdef";
 
-/// Returns the arguments of the next tool call for a request and its number of results; `None` for the final answer.
+/// Returns the arguments of the next tool call, given the request and its number of results; `None` for the final
+/// answer.
 type Next<'a> = &'a dyn Fn(&str, usize) -> Option<Value>;
 
 fn event(data: &Value) -> String {
@@ -23,7 +24,7 @@ fn events(events: &[Value]) -> String {
     events.iter().map(event).collect()
 }
 
-/// Answers in the Anthropic Messages format: a call of `tool`, then a text.
+/// Answers in the Anthropic Messages format: a call to `tool`, then a text.
 fn anthropic(request: &ReceivedRequest, answer: &mut Answer, tool: &str, next: Next<'_>) {
     let asked: Value = serde_json::from_str(&request.body).unwrap_or_default();
     if !request.line.split('?').next().unwrap_or_default().ends_with("/messages") {
@@ -112,7 +113,7 @@ fn completions(request: &ReceivedRequest, answer: &mut Answer, tool: &str, next:
     answer.events(&format!("{text}data: [DONE]\n\n"));
 }
 
-/// A real agent, its model, and how its provider answers.
+/// A real agent, its model, and the format of its provider.
 #[derive(Clone, Copy)]
 pub struct Vendor {
     pub agent: RealAgent,
@@ -120,7 +121,7 @@ pub struct Vendor {
     tool: &'static str,
     argument: &'static str,
     variable: &'static str,
-    /// Version path in the address that the user gives.
+    /// Version path in the address that the user sets.
     version: &'static str,
     answers: fn(&ReceivedRequest, &mut Answer, &str, Next<'_>),
 }
@@ -154,7 +155,7 @@ pub const OPENCODE_CLI: Vendor = Vendor {
 };
 
 impl Vendor {
-    /// Returns a project with the real agent; `None` if it is not installed.
+    /// Returns a project with the real agent, or `None` if the agent is not installed.
     pub fn project(self, test: &str) -> Option<Project> {
         let agents = self.agent.installed(test)?;
         let project = Project::new(TRIALRUN).path_first(&agents).env(self.variable, KEY);
@@ -167,7 +168,7 @@ impl Vendor {
         self.provider_of(move |_, results| (results == 0).then(|| command.clone()))
     }
 
-    /// Starts a provider whose model runs the commands that `next` returns for a request and its number of results.
+    /// Starts a provider whose model runs the commands that `next` returns, given a request and its number of results.
     pub fn provider_of(self, next: impl Fn(&str, usize) -> Option<String> + Send + Sync + 'static) -> ScriptedProvider {
         let next = move |body: &str, results: usize| {
             next(body, results).map(|command| json!({self.argument: command, "description": "Works"}))
@@ -175,7 +176,7 @@ impl Vendor {
         ScriptedProvider::start(move |request, answer| (self.answers)(request, answer, self.tool, &next))
     }
 
-    /// Runs `case.yaml` with the agent, whose provider is at `address`.
+    /// Runs `case.yaml` with the agent and its provider at `address`.
     pub fn run(self, project: &Project, address: &str, more: &[&str]) -> Ran {
         let base_url = format!("{address}{}", self.version);
         let own = ["run", "case.yaml", "--agent", self.agent.name, "--model", self.model, "--base-url", &base_url];

@@ -1,4 +1,4 @@
-//! Judgements that several runs use, in a SQLite file of their own: they are not part of any run, and losing them costs
+//! Judgements that several runs share, in a separate SQLite file. They do not belong to any run, and losing them costs
 //! only requests.
 
 use std::path::Path;
@@ -10,28 +10,28 @@ use super::migrate::{Header, header};
 use super::{SAFELY, SqliteError, TIMEOUT, write_ahead};
 use crate::StoreError;
 
-/// Application id of files with judgements (`trlj`).
+/// Application id of judgement files (`trlj`).
 const MARK: u32 = 0x7472_6c6a;
 
-/// Format of the file. A file with another format is emptied.
+/// Version of the file format. A file with another version is emptied.
 const FORMAT: u32 = 1;
 
-/// Judgements by their keys. Several processes may use the same file.
+/// Judgements by key. Several processes may use the same file.
 pub struct Judgements {
     connection: Connection,
 }
 
 impl Judgements {
-    /// Opens the file at `path`, and creates it if it does not exist. The folder must exist. Judgements that were
-    /// stored before `since` are removed.
+    /// Opens the file at `path`, or creates it in its folder, which must exist. Judgements that were stored before
+    /// `since` are removed.
     ///
     /// # Errors
-    /// Returns an error if the file has other contents, which then stay unchanged, or cannot be written.
+    /// Returns an error if the file cannot be written, or if it is not a judgement file. Such a file does not change.
     pub fn open(path: &Path, since: Timestamp) -> Result<Self, StoreError> {
         let no = |error: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), reason: error.to_string() };
         match header(path).map_err(|error| no(&error))? {
             Header::Absent | Header::Database { mark: MARK, .. } => {}
-            // Another process may be creating the file.
+            // Another process may be creating the file right now.
             Header::Database { mark: 0, version: 0 } => {}
             _ => return Err(StoreError::Foreign { path: path.to_owned() }),
         }
@@ -52,7 +52,7 @@ impl Judgements {
         Ok(get().map_err(SqliteError::from)?)
     }
 
-    /// Stores a judgement, which must not contain secrets. It replaces the one with the same key.
+    /// Stores a judgement, replacing any with the same key. It must not contain secrets.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.

@@ -184,10 +184,10 @@ fn of_file(table: &Node, directory: &Path, library: &Library, problems: &mut Pro
     format.rows(&source, problems)
 }
 
-/// Help for the name of a table.
+/// Help text about the names of table files.
 const TABLE_NAMES: &str = "the name ends in `.csv`, `.tsv`, `.jsonl`, `.json` or `.yaml`";
 
-/// Format of a table, from the extension of its file.
+/// Format of a table, chosen by the file extension.
 #[derive(Clone, Copy)]
 enum TableFormat {
     Delimited(u8),
@@ -205,7 +205,7 @@ impl TableFormat {
         }
     }
 
-    /// Returns the rows in `source`, or `None` if there are problems.
+    /// Parses the rows in `source`, or returns `None` if there are problems.
     fn rows(self, source: &Arc<Source>, problems: &mut Problems) -> Option<Vec<Node>> {
         let before = problems.len();
         let rows = match self {
@@ -226,7 +226,7 @@ impl TableFormat {
     }
 }
 
-/// Reads the rows of the table at `path`, which messages call `shown`: CSV, TSV, JSON lines, JSON or YAML.
+/// Reads the rows of the table at `path`: CSV, TSV, JSON lines, JSON or YAML. Messages call it `shown`.
 ///
 /// # Errors
 /// Returns all problems with the file and its syntax.

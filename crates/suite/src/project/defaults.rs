@@ -28,7 +28,7 @@ pub struct Defaults {
     pub trials: Option<Setting<Trials>>,
     /// Pass rate that cases require if the number of their trials is decided automatically.
     pub pass_rate: Option<Setting<PassRate>>,
-    /// Precision with which pass rates are to be known.
+    /// Required precision of pass rates.
     pub precision: Option<Setting<f64>>,
     /// Maximum number of tokens per trial.
     pub token_budget: Option<Setting<f64>>,
@@ -42,9 +42,9 @@ pub struct Defaults {
     pub sandbox: Option<Setting<String>>,
     /// Use of the gateway for vendors' models.
     pub gateway: Option<Setting<GatewayMode>>,
-    /// Use of recorded model answers.
+    /// How recorded model answers are used.
     pub cassette: Option<Setting<CassetteMode>>,
-    /// Folder of recorded model answers.
+    /// Folder for recorded model answers.
     pub cassette_dir: Option<Setting<String>>,
 }
 

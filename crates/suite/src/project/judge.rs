@@ -17,15 +17,15 @@ pub struct Judge {
     pub api_key: Option<Setting<String>>,
     /// Number of judges for each verdict.
     pub judges: Option<Setting<u64>>,
-    /// Use of the judgements of earlier runs.
+    /// How judgements from earlier runs are used.
     pub cache: Option<Setting<JudgeCache>>,
-    /// Trials that the judge decides.
+    /// Size of the sample that the judge decides.
     pub sample: Option<Setting<JudgeSample>>,
     /// True if assertions about the same material share a request.
     pub batch: Option<Setting<bool>>,
-    /// File with the calibration of the judge, relative to the project's folder.
+    /// Calibration file for the judge, relative to the project's folder.
     pub calibration: Option<Setting<String>>,
-    /// Minimum of the lower limit of κ in the calibration.
+    /// Minimum for the lower limit of κ in the calibration.
     pub min_kappa: Option<Setting<f64>>,
     /// Sampling temperature, from 0.
     pub temperature: Option<Setting<f64>>,
@@ -101,7 +101,7 @@ fn of_llm(node: &Node, problems: &mut Problems) -> Judge {
     judge
 }
 
-/// Reads the sample: a number, or text such as `20%`.
+/// Reads the sample size: a number, or text such as `20%`.
 fn sample(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Setting<JudgeSample>> {
     let node = fields.get("sample")?;
     let written = match &node.kind {

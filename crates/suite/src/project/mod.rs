@@ -210,7 +210,8 @@ impl Project {
             self.isolation = chosen.isolation;
         }
         self.canaries = fields.get("canaries").and_then(|node| canaries(node, problems));
-        // Without a key, trials that need such a sandbox are broken, or run in another one.
+        // A missing key matters only to trials that need such a sandbox: they are broken, or run in another kind of
+        // sandbox.
         environment::take_below(missing, &["sandbox", "daytona"]);
         if let Some(node) = fields.get("eval") {
             self.defaults.read_eval(node, dialect, problems);

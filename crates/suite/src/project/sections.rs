@@ -80,13 +80,13 @@ pub struct IsolationChoice {
     pub open_files: Option<u64>,
     /// Maximum CPU time of a process, in seconds.
     pub cpu_seconds: Option<u64>,
-    /// Image of containers.
+    /// Image for containers.
     pub image: Option<String>,
-    /// Settings of Daytona sandboxes.
+    /// Settings for Daytona sandboxes.
     pub daytona: DaytonaChoice,
 }
 
-/// Settings of Daytona sandboxes.
+/// Settings for Daytona sandboxes.
 #[derive(Debug, Clone, Default)]
 pub struct DaytonaChoice {
     /// API key.
@@ -95,7 +95,7 @@ pub struct DaytonaChoice {
     pub api_url: Option<String>,
     /// Region.
     pub target: Option<String>,
-    /// Snapshot from which sandboxes are made.
+    /// Snapshot from which sandboxes are created.
     pub snapshot: Option<String>,
     /// Variables of all processes.
     pub env: BTreeMap<String, String>,
@@ -168,13 +168,13 @@ fn near(path: &Path, written: &Path) -> Option<String> {
     Some(written.with_file_name(name).display().to_string())
 }
 
-/// Reads `daytona`. A value whose variable is not set is absent.
+/// Reads `daytona`. If a value refers to a variable that is not set, the value is absent.
 fn daytona(node: &Node, problems: &mut Problems) -> DaytonaChoice {
     let Some(fields) = Fields::of(node, "`daytona`", problems) else { return DaytonaChoice::default() };
     let mut fields = fields.in_either_case();
     let mut text = |key| fields.text(key, problems).filter(|value| !value.is_empty() && !value.contains("${env."));
     let [api_key, api_url, target, snapshot] = ["apiKey", "apiUrl", "target", "snapshot"].map(&mut text);
-    // The service makes the image of a sandbox from its snapshot, and runs commands in a shell.
+    // These two fields have no effect: the service takes the image from the snapshot, and commands run in a shell.
     let image = text("image");
     text("language");
     if image.is_some() && snapshot.is_none() {

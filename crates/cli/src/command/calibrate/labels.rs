@@ -1,4 +1,4 @@
-//! Labels that a human gave to judged assertions, in a table.
+//! Reads human labels of judged assertions from a table.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use model::decode::{Fields, Problems};
 use model::{Diagnostic, Excerpt, Node, NodeKind};
 
-/// Written labels with their meaning, in lower case.
+/// Accepted labels in lower case, each with its meaning.
 const MARKS: [(&str, bool); 10] = [
     ("met", true),
     ("unmet", false),
@@ -20,36 +20,36 @@ const MARKS: [(&str, bool); 10] = [
     ("0", false),
 ];
 
-/// Column of the labels.
+/// Name of the column that contains the labels.
 const LABEL: &str = "label";
 
-/// A human's label of one assertion of one trial.
+/// Label that a human gave to one assertion of one trial.
 #[derive(Debug, Clone)]
 pub struct Label {
-    /// Run that recorded the trial, as written; absent if the table does not say it.
+    /// Run of the trial, as written; absent if the table has no such column.
     pub run: Option<String>,
-    /// Printed id of the trial.
+    /// Id of the trial, as reports print it.
     pub trial: String,
     /// Id of the assertion.
     pub assertion: String,
-    /// True if the human says that the assertion is met.
+    /// True if the human labelled the assertion as met.
     pub is_met: bool,
     /// The human's reason.
     pub note: Option<String>,
-    /// Place of the row.
+    /// Location of the row.
     pub source: Excerpt,
 }
 
-/// Labels of a table.
+/// Labels from a table.
 #[derive(Debug, Default)]
 pub struct Labels {
     /// Rows with a label.
     pub rows: Vec<Label>,
-    /// Number of rows without one.
+    /// Number of rows without a label.
     pub unlabelled: u64,
 }
 
-/// Reads the table at `path`, which messages call `shown`: CSV, TSV, JSON lines, JSON or YAML.
+/// Reads the table at `path`: CSV, TSV, JSON lines, JSON or YAML. Messages call it `shown`.
 pub fn read(path: &Path, shown: &str) -> Result<Labels, Problems> {
     let rows = suite::read_table(path, shown)?;
     let mut problems = Problems::new();
@@ -97,7 +97,7 @@ impl Labels {
     }
 }
 
-/// Returns a label as text; `None` if it is empty.
+/// Returns a cell as text, or `None` if it is empty.
 fn written(node: &Node) -> Option<String> {
     let text = match &node.kind {
         NodeKind::String(text) => text.trim().to_owned(),

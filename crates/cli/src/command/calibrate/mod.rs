@@ -26,7 +26,7 @@ use crate::project::{ProjectContext, shown};
 use crate::run_args::parse_share;
 use crate::terminal::Terminal;
 
-/// Number of trials that are read at the same time.
+/// Number of trials in memory at the same time.
 const READ_AT_ONCE: usize = 200;
 
 /// Arguments of `calibrate`.
@@ -62,7 +62,7 @@ pub struct CalibrateArgs {
     json: bool,
 }
 
-/// Compares a judge with human labels, or writes a table to label.
+/// Compares a judge with human labels, or writes a table for a human to label.
 pub fn run(global: &Global, args: &CalibrateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let context = ProjectContext::find(global, &[])?;
     if let Some(run) = &args.export {
@@ -110,7 +110,7 @@ fn refuse(problems: &[Diagnostic], terminal: &Terminal) -> ExitCode {
     ExitCode::from(exit::INVALID)
 }
 
-/// Writes the judged assertions of a run, for a human to label.
+/// Writes a run's judged assertions to a table for a human to label.
 fn export(
     context: &ProjectContext,
     args: &CalibrateArgs,
@@ -147,16 +147,16 @@ fn export(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Comparison of labels with recorded judgements.
+/// Compares labels with recorded judgements.
 struct Comparison<'s> {
     store: &'s dyn Store,
     terminal: &'s Terminal,
-    /// Run whose judgements are compared, if it is not the labelled one, with the runs that it graded again.
+    /// Run whose judgements are compared, if it is not the labelled run, and the ids of the runs that it regraded.
     other: Option<(RunRow, Vec<String>)>,
-    /// Runs as written in the table.
+    /// Runs by the id that the table uses.
     runs: HashMap<Option<String>, RunRow>,
     records: HashMap<(String, String), Option<TrialRecord>>,
-    /// Calibrations by judge and version of the prompts.
+    /// Calibrations by judge and prompt version.
     judges: BTreeMap<(String, String), Calibration>,
     undecided: u64,
     problems: Vec<Diagnostic>,
@@ -169,7 +169,7 @@ impl<'s> Comparison<'s> {
             Some(named) => {
                 let run = named_run(store, named, terminal)?;
                 let mut graded = vec![run.id.clone()];
-                // A removed run ends the list.
+                // The chain ends at a run that was removed.
                 while let Some(earlier) = graded.last().and_then(|last| store.info(last).ok()?.regrade_of)
                     && !graded.contains(&earlier)
                 {
@@ -182,7 +182,7 @@ impl<'s> Comparison<'s> {
         Ok(Self { store, terminal, other, runs, records, judges, undecided: 0, problems: Vec::new() })
     }
 
-    /// Counts one label, or adds what is wrong with it.
+    /// Counts one label, or adds a problem.
     fn add(&mut self, label: &Label) -> Result<(), CliError> {
         let wrong = |message: String| Diagnostic::error(message).at(label.source.clone());
         let Some(run) = self.run(label)? else { return Ok(()) };
@@ -223,12 +223,12 @@ impl<'s> Comparison<'s> {
         Ok(())
     }
 
-    /// Returns the run whose judgement is compared with the label. Adds a problem if there is none.
+    /// Returns the run whose judgement is compared with the label, or adds a problem.
     fn run(&mut self, label: &Label) -> Result<Option<RunRow>, CliError> {
         if !self.runs.contains_key(&label.run) {
             let named = label.run.as_deref().unwrap_or("latest");
             let run = match (self.store.select(named), &self.other) {
-                // The labelled run may have been removed.
+                // The labelled run may have been removed, but its regrade is enough.
                 (Err(_), Some((other, graded))) if graded.iter().any(|id| id == named) => other.clone(),
                 (Err(error), _) => {
                     let problem = Diagnostic::error(error.to_string()).at(label.source.clone());
@@ -284,7 +284,7 @@ impl<'s> Comparison<'s> {
     }
 }
 
-/// Counts a label and the judgement of the same assertion.
+/// Counts a label together with the judgement of the same assertion.
 fn compare(calibration: &mut Calibration, label: &Label, run: &str, finding: &Finding, judgement: &Judgement) {
     let judge_met = finding.status == Status::Met;
     let asked = CalibratedQuestion {
@@ -308,7 +308,7 @@ fn compare(calibration: &mut Calibration, label: &Label, run: &str, finding: &Fi
     }
 }
 
-/// Calls `take` with each finished trial of a run.
+/// Calls `take` for each finished trial of a run.
 fn each_record(store: &dyn Store, run: &str, mut take: impl FnMut(&TrialRecord)) -> Result<(), CliError> {
     let mut ids: Vec<String> = store.trials(&TrialFilter::of_run(run))?.into_iter().map(|trial| trial.id).collect();
     ids.sort();
@@ -319,7 +319,7 @@ fn each_record(store: &dyn Store, run: &str, mut take: impl FnMut(&TrialRecord))
     Ok(())
 }
 
-/// Writes a file in one step, so that an interruption leaves no part of it.
+/// Writes a file atomically, so that an interruption cannot leave half of it.
 fn write_file(
     path: &Path,
     replaces: bool,

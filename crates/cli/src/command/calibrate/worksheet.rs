@@ -1,5 +1,5 @@
-//! A table of judged assertions for a human to label. It does not contain the judge's verdicts, because a label that
-//! follows them says nothing about the judge.
+//! A table of judged assertions for a human to label. It does not show the judge's verdicts, because they would
+//! influence the human, and the labels would then say nothing about the judge.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use crate::error::CliError;
 
-/// Maximum number of tool calls in a conversation.
+/// Maximum number of tool calls that are shown for a conversation.
 const MAX_CALLS: usize = 50;
-/// Maximum length of the arguments of a call, in characters.
+/// Maximum length of a tool call's arguments, in characters.
 const MAX_INPUT_CHARS: usize = 200;
 
-/// Format of the table, from the extension of its file.
+/// Table format, chosen by the file extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Csv,
@@ -34,7 +34,7 @@ impl Format {
     }
 }
 
-/// A judged assertion to label. The fields are the columns of the table.
+/// A judged assertion for a human to label. Its fields are the columns of the table.
 #[derive(Debug, Serialize)]
 pub struct Row {
     run: String,
@@ -66,7 +66,7 @@ pub fn rows(run: &str, record: &TrialRecord) -> Vec<Row> {
     record.findings.iter().filter_map(row).collect()
 }
 
-/// Returns `count` of the rows, chosen at random with `seed`, in their order.
+/// Returns `count` rows in their original order, chosen at random with `seed`.
 pub fn sample(rows: Vec<Row>, count: usize, seed: u64) -> Vec<Row> {
     let mut chosen: Vec<usize> = (0..rows.len()).collect();
     Chance::new(seed).shuffle(&mut chosen);
@@ -90,7 +90,7 @@ pub fn write(rows: &[Row], format: Format, out: &mut dyn Write) -> std::io::Resu
     }
 }
 
-/// Returns the messages, the replies and the tool calls as text.
+/// Returns the messages, replies and tool calls as text.
 fn conversation(record: &TrialRecord) -> String {
     let mut lines = Vec::new();
     for (index, message) in record.input.iter().enumerate() {

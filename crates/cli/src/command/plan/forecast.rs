@@ -1,4 +1,5 @@
-//! Figures of a plan: what its trials can show, how many are expected to run, and what they take.
+//! Computes the figures of a plan: what its trials can show, how many are expected to run, and how much time and money
+//! they take.
 
 use model::statistics::{Contract, SIGNIFICANCE, detectable_drop, wilson_of_share};
 use model::{DecisionQuestion, PassRate};
@@ -7,11 +8,11 @@ use serde::Serialize;
 
 use super::history::History;
 
-/// Probability with which a difference of the stated size is found.
+/// Probability of detecting a difference that is at least as large as the reported one.
 const POWER: f64 = 0.8;
-/// Pass rate from which the smallest drop that can be found is stated.
+/// Pass rate from which the smallest detectable drop is computed.
 const USUAL_RATE: f64 = 0.9;
-/// Largest maximum for which runs are followed exactly; the time grows with its cube.
+/// Largest maximum for which the expected number of trials is computed exactly, because the time grows with its cube.
 const MOST_EXACT: u64 = 120;
 
 /// Figures of a plan.
@@ -21,13 +22,13 @@ pub struct Forecast {
     pub cases: usize,
     /// Names of the arms.
     pub arms: Vec<String>,
-    /// Number of planned trials: the maximum, if the results decide how many run.
+    /// Number of planned trials. If the results decide how many run, this is the maximum.
     pub trials: usize,
     /// Number of trials that are expected to run.
     pub expected_trials: f64,
-    /// Number of cases, counted once for each arm, whose earlier results are known.
+    /// Number of combinations of a case and an arm that have earlier results.
     pub known_groups: usize,
-    /// Number of cases, counted once for each arm.
+    /// Number of combinations of a case and an arm.
     pub groups: usize,
     /// Number of parallel trials.
     pub jobs: usize,
@@ -37,62 +38,62 @@ pub struct Forecast {
     pub expected_cost_usd: Option<f64>,
     /// Cost in US dollars if all planned trials run; absent if no earlier cost is recorded.
     pub most_cost_usd: Option<f64>,
-    /// What a fixed number of trials can show.
+    /// What fixed numbers of trials can show.
     pub fixed: Vec<FixedTrials>,
-    /// What decides how many trials run.
+    /// Questions that decide how many trials run.
     pub decisions: Vec<DecisionForecast>,
 }
 
-/// Cases with the same fixed number of trials under one arm.
+/// Cases that run the same fixed number of times under one arm.
 #[derive(Debug, Serialize)]
 pub struct FixedTrials {
     /// Arm.
     pub arm: String,
-    /// Number of trials of each case.
+    /// Number of trials for each case.
     pub trials_per_case: u64,
     /// Number of cases.
     pub cases: u64,
-    /// 95 % interval of the pass rate of one case if 90 % of its trials pass.
+    /// 95 % interval for the pass rate of a case that passes 90 % of its trials.
     pub ci95_of_case_at_90: [f64; 2],
-    /// Smallest drop from a pass rate of 90 % that a comparison with another run or arm finds in one case, with a
-    /// probability of 80 %; absent if it cannot find any.
+    /// Smallest drop from a pass rate of 90 % that a comparison with another run or arm detects in one case with a
+    /// probability of 80 %; absent if it cannot detect any.
     pub detectable_drop_of_case: Option<f64>,
     /// The same for all cases together.
     pub detectable_drop: Option<f64>,
 }
 
-/// What a question needs.
+/// Trials that a question needs.
 #[derive(Debug, Serialize)]
 pub struct DecisionForecast {
     /// Question.
     pub question: DecisionQuestion,
-    /// Suite and case; absent for a comparison of several cases.
+    /// Suite and case; absent for a comparison over several cases.
     pub case: Option<String>,
     /// Arm.
     pub arm: String,
-    /// Arm with which it is compared.
+    /// Arm that it is compared with.
     pub versus: Option<String>,
     /// Number of cases.
     pub cases: usize,
-    /// Maximum number of trials of each case under each arm.
+    /// Maximum number of trials for each case and arm.
     pub max_trials: u64,
-    /// Pass rate in earlier trials.
+    /// Pass rate in earlier trials; absent if there are none.
     pub known_pass_rate: Option<f64>,
-    /// Number of trials of each case under each arm that are expected to run.
+    /// Expected number of trials for each case and arm.
     pub expected_trials: f64,
-    /// True if the expected number is the maximum, because it cannot be computed.
+    /// True if the expected number could not be computed, so that it is the maximum.
     pub is_most: bool,
     /// Smallest true pass rate that is shown to be high enough with a probability of 80 %.
     pub high_enough: Option<f64>,
     /// Largest true pass rate that is shown to be too low with a probability of 80 %.
     pub too_low: Option<f64>,
-    /// Smallest drop from a pass rate of 90 % that the maximum number of trials would find in a test for a fixed
-    /// number, with a probability of 80 %.
+    /// Smallest drop from a pass rate of 90 % that a test with a fixed number of trials, the maximum, detects with a
+    /// probability of 80 %.
     pub detectable_drop: Option<f64>,
 }
 
 impl Forecast {
-    /// Computes the figures of `plan`.
+    /// Computes the figures of a plan.
     pub fn of(plan: &Plan, history: &History, jobs: usize) -> Self {
         let mut groups: Vec<Group<'_>> = Vec::new();
         for trial in plan.trials.iter().filter(|trial| trial.case.skip.is_none() && trial.case.broken.is_empty()) {
@@ -179,8 +180,8 @@ impl History {
     }
 }
 
-/// Adds an amount per trial over all expected trials. Cases for which it is unknown count like the mean of the others.
-/// Also returns the number of cases for which it is known.
+/// Returns the sum of an amount over all expected trials, and the number of cases for which it is known. Cases for
+/// which it is unknown count as the mean of the others.
 fn sum(groups: &[Group<'_>], of: impl Fn(&Group<'_>) -> Option<f64>) -> (Option<f64>, usize) {
     let known: Vec<f64> = groups.iter().filter_map(&of).collect();
     if known.is_empty() {
@@ -190,7 +191,7 @@ fn sum(groups: &[Group<'_>], of: impl Fn(&Group<'_>) -> Option<f64>) -> (Option<
     (Some(groups.iter().map(|group| group.expected * of(group).unwrap_or(mean)).sum()), known.len())
 }
 
-/// Returns what the cases with a fixed number of trials can show, arm by arm.
+/// Returns what cases with a fixed number of trials can show, in arm order.
 fn fixed(groups: &[Group<'_>], arms: &[String]) -> Vec<FixedTrials> {
     let mut rows: Vec<FixedTrials> = Vec::new();
     for arm in arms {
@@ -212,8 +213,8 @@ fn fixed(groups: &[Group<'_>], arms: &[String]) -> Vec<FixedTrials> {
     rows
 }
 
-/// Figures of a required pass rate that many cases share: its terms, the smallest rate that is high enough and the
-/// largest that is too low.
+/// Figures that cases with the same required pass rate share: the requirement, the smallest rate that is high enough,
+/// and the largest that is too low.
 type Shown = ((PassRate, u64), [Option<f64>; 2]);
 
 impl DecisionForecast {
@@ -222,7 +223,7 @@ impl DecisionForecast {
         let [passed, failed] =
             known.fold([0, 0], |[passed, failed], known| [passed + known.passed, failed + known.failed]);
         let rate = (passed + failed > 0).then(|| passed as f64 / (passed + failed) as f64);
-        // One failure more and one pass more keep a few trials from looking certain.
+        // Adding one pass and one failure prevents a few trials from looking certain.
         let likely = rate.map(|_| (passed + 1) as f64 / (passed + failed + 2) as f64);
         let mut forecast = Self {
             question: decision.question,
@@ -280,7 +281,7 @@ impl DecisionForecast {
     }
 }
 
-/// Returns the expected number of trials for a likely pass rate, or for every rate equally likely if it is unknown.
+/// Returns the expected number of trials for a likely pass rate. Without one, every rate is equally likely.
 fn expected(contract: &Contract, rate: Option<f64>) -> f64 {
     match rate {
         Some(rate) => contract.forecast(rate).mean_trials,
@@ -289,7 +290,7 @@ fn expected(contract: &Contract, rate: Option<f64>) -> f64 {
 }
 
 /// Returns the smallest true rate that is shown to be high enough with a probability of 80 %, and the largest that is
-/// shown to be too low; `None` if not even 1 or 0 is.
+/// shown to be too low. Each is `None` if no rate can be shown.
 fn detectable(contract: &Contract) -> [Option<f64>; 2] {
     let high = |rate: f64| contract.forecast(rate).success >= POWER;
     let low = |rate: f64| contract.forecast(rate).failure >= POWER;
@@ -299,7 +300,7 @@ fn detectable(contract: &Contract) -> [Option<f64>; 2] {
     ]
 }
 
-/// Returns the boundary between a rate that is shown and one that is not, to a tenth of a point.
+/// Returns the boundary between rates that are shown and rates that are not, to a tenth of a percentage point.
 fn boundary([mut shown, mut hidden]: [f64; 2], is_shown: impl Fn(f64) -> bool) -> f64 {
     while (shown - hidden).abs() > 0.001 {
         let middle = f64::midpoint(shown, hidden);

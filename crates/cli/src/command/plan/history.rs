@@ -1,4 +1,4 @@
-//! Results, times and costs of earlier trials of the planned cases.
+//! Results, durations and costs of earlier trials of the planned cases.
 
 use std::collections::HashMap;
 
@@ -6,15 +6,15 @@ use model::{Outcome, TrialRow};
 use runner::Plan;
 use store::{Store, StoreError, TrialFilter};
 
-/// Maximum number of recorded trials that are searched, newest first.
+/// Maximum number of recorded trials to search, newest first.
 const MOST_ROWS: usize = 20_000;
-/// Number of trials of a case and an arm that are enough.
+/// Number of trials that is enough for one case and arm.
 const ENOUGH: u64 = 50;
 
 /// Suite, case and arm.
 pub type Key = (String, String, String);
 
-/// Earlier trials by case and arm.
+/// Earlier trials, by case and arm.
 #[derive(Debug, Default)]
 pub struct History(HashMap<Key, Known>);
 
@@ -32,7 +32,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Returns the mean time of a trial in milliseconds.
+    /// Returns the mean duration of a trial in milliseconds.
     pub fn mean_ms(&self) -> Option<f64> {
         (self.trials > 0).then(|| self.duration_ms as f64 / self.trials as f64)
     }
@@ -55,7 +55,7 @@ impl Known {
 }
 
 impl History {
-    /// Reads the newest trials of the planned cases.
+    /// Reads the newest recorded trials of the planned cases.
     pub fn read(store: &dyn Store, plan: &Plan) -> Result<Self, StoreError> {
         let mut known: HashMap<Key, Known> = HashMap::new();
         for trial in plan.trials.iter().filter(|trial| trial.id.repetition == 1) {
@@ -79,7 +79,7 @@ impl History {
         Ok(Self(known))
     }
 
-    /// Returns the earlier trials of a case under an arm, if there are any.
+    /// Returns the earlier trials of a case under an arm.
     pub fn get(&self, suite: &str, case: &str, arm: &str) -> Option<Known> {
         self.0.get(&(suite.to_owned(), case.to_owned(), arm.to_owned())).copied()
     }

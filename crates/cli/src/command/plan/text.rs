@@ -1,11 +1,11 @@
-//! The plan as text.
+//! Formats a plan as text.
 
 use model::DecisionQuestion;
 use report::counted;
 
 use super::forecast::{DecisionForecast, FixedTrials, Forecast};
 
-/// Maximum number of cases that are listed one by one.
+/// Maximum number of cases that are listed individually.
 const CASES: usize = 20;
 
 /// Formats the figures of a plan.
@@ -27,7 +27,7 @@ pub fn text(forecast: &Forecast, max_run_cost: Option<f64>) -> String {
     text
 }
 
-/// Says what a fixed number of trials can show.
+/// Describes what a fixed number of trials can show.
 fn fixed(row: &FixedTrials, has_arms: bool) -> String {
     let arm = if has_arms { format!("{}: ", row.arm) } else { String::new() };
     let [low, high] = row.ci95_of_case_at_90;
@@ -50,7 +50,7 @@ fn fixed(row: &FixedTrials, has_arms: bool) -> String {
     text
 }
 
-/// Says what decides how many trials run, and how many are expected.
+/// Describes the questions that decide how many trials run, and the expected numbers.
 fn decisions(decisions: &[DecisionForecast]) -> String {
     let mut text = String::new();
     let mut groups: Vec<Vec<&DecisionForecast>> = Vec::new();
@@ -133,7 +133,7 @@ fn heading(decision: &DecisionForecast, cases: usize) -> String {
     }
 }
 
-/// Says how many trials are expected, and what they take.
+/// Describes how many trials are expected, and how much time and money they take.
 fn expected(forecast: &Forecast, is_auto: bool, max_run_cost: Option<f64>) -> String {
     let mut text = String::from("\n");
     if is_auto {
@@ -170,7 +170,7 @@ fn counted_u64(count: u64, noun: &str) -> String {
     counted(usize::try_from(count).unwrap_or(usize::MAX), noun)
 }
 
-/// Formats a share as `84%`. Only exactly 1 is shown as 100 %, and only exactly 0 as 0 %.
+/// Formats a share as `84%`. Rounding never produces 100 % or 0 %: only exactly 1 and exactly 0 do.
 fn percent(share: f64) -> String {
     report::share(share)
 }

@@ -124,7 +124,7 @@ impl Pages {
                 add(&self.store.trial(&self.run, id)?);
             }
         }
-        // Only a run that is over has an answer to every question, and reading all events takes long.
+        // Reading all events takes long, so they are read only for finished runs, where every question has an answer.
         if self.store.info(&self.run)?.decisions > 0 && self.store.select(&self.run)?.finished_at.is_some() {
             self.store.replay(&self.run, &mut |envelope| {
                 if let Event::Decided(decision) = &envelope.event {

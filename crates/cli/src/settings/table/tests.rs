@@ -1,4 +1,4 @@
-//! Tests of the table against the arguments, the configuration and the effective defaults.
+//! Checks the settings table against the arguments, the configuration and the effective defaults.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ fn every_setting_key_exists_in_the_configuration() {
         let (section, key) = key.split_once('.').unwrap_or(("", key));
         assert!(keys(section).contains_key(key), "{section}.{key}");
     }
-    // Other names of these keys, and of keys of other sections.
+    // Aliases of these keys, and keys of other sections.
     let others = ["runtime", "parallelism", "reruns", "sandbox", "defaultTimeout", "default_timeout", "retries"];
     let in_table = |key: &String| {
         SETTINGS

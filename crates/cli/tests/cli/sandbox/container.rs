@@ -1,4 +1,4 @@
-//! Containers in tests: an image without files, in which the system of this machine is visible.
+//! Containers for tests: an empty image into which the system folders of this machine are mounted.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -17,21 +17,21 @@ use testkit::real::{RealAgent, only_trial};
 
 use super::machine::Settings;
 
-/// Image that the tests make.
+/// Image that the tests build.
 const IMAGE: &str = "localhost/trialrun-test:1";
 
-/// Folders of the system, which are mounted on the image's empty ones.
+/// System folders that are mounted over the image's empty ones.
 const SYSTEM: [&str; 5] = ["/usr", "/bin", "/sbin", "/lib", "/lib64"];
 
-/// Variables by which engines find their services.
+/// Variables that engines use to find their services.
 const OF_ENGINES: [&str; 4] = ["DOCKER_HOST", "XDG_RUNTIME_DIR", "HOME", "CONTAINERS_CONF"];
 
-/// Returns the output of the engine.
+/// Runs a command of the engine, and returns its output.
 fn ask(engine: &str, args: &[&str]) -> std::io::Result<Output> {
     Command::new(engine).args(args).output()
 }
 
-/// Returns the settings of containers, after making the image; `None` if the engine does not work here.
+/// Returns the settings for containers, and builds the image. `None` if the engine does not work here.
 pub(super) fn settings(engine: &'static str) -> Option<Settings> {
     static READY: Mutex<BTreeMap<&str, bool>> = Mutex::new(BTreeMap::new());
     let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,12 +44,12 @@ pub(super) fn settings(engine: &'static str) -> Option<Settings> {
     Some(Settings { options, env: env.collect(), must_hold: true, elsewhere: None })
 }
 
-/// Returns the folders of the system that are not links.
+/// Returns the system folders that are not symbolic links.
 fn system() -> Vec<PathBuf> {
     SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists() && !path.is_symlink()).collect()
 }
 
-/// Makes the image, unless it exists. Returns `false` if the engine does not work.
+/// Builds the image if it does not exist. Returns `false` if the engine does not work.
 fn make_image(engine: &str) -> bool {
     let succeeds = |args: &[&str]| ask(engine, args).is_ok_and(|output| output.status.success());
     if !succeeds(&["info"]) {
@@ -80,7 +80,7 @@ fn make_image(engine: &str) -> bool {
     imported.status.success()
 }
 
-/// Returns a project with a scenario for the agent; `None` if the engine does not work here.
+/// Returns a project with a scenario for the agent, or `None` if the engine does not work here.
 fn project(engine: &'static str, agent: &str, more: &str) -> Option<Project> {
     let settings = settings(engine)?;
     let mut project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
@@ -98,7 +98,7 @@ fn project(engine: &'static str, agent: &str, more: &str) -> Option<Project> {
     Some(project)
 }
 
-/// Returns the names of the containers that the program started.
+/// Returns the names of containers that the program left behind.
 fn left(engine: &str) -> Vec<String> {
     let output = ask(engine, &["ps", "--all", "--filter", "label=trialrun.owner", "--format", "{{.Names}}"]).unwrap();
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
@@ -119,10 +119,10 @@ pub(super) fn what_a_killed_run_leaves_behind_is_removed(engine: &'static str) {
     let owner = String::from_utf8(owner).unwrap();
     let scope = owner.trim().rsplit(':').next().unwrap();
     live.signal(Signal::SIGKILL);
-    // The supervisor ends the container, although nobody told it to.
+    // Only the harness was killed: its supervisor must end the container.
     pipe.wait_until_closed();
 
-    // As if the supervisor had been killed, too: a container of a process that has ended.
+    // Simulates a killed supervisor: this container belongs to a process that has ended.
     let name = format!("trialrun-test-{}", std::process::id());
     let label = format!("trialrun.owner=1:1:{scope}");
     let args = ["run", "--detach", "--name", &name, "--label", &label, "--network", "none", "--ulimit", "nofile=64:64"];
@@ -166,8 +166,8 @@ pub(super) fn programs_fail_files_are_read_only_and_canaries_are_planted(engine:
     assert!(signs.contains("canary"), "{signs}");
 }
 
-/// Runs an agent CLI, whose first model request gets HTTP 529 and whose third one is cut. Podman only: the engine of Docker
-/// would give it the machine's network.
+/// Runs an agent CLI whose first model request gets HTTP 529 and whose third one is cut. This works only with Podman,
+/// because Docker would give the agent the machine's network.
 pub(super) fn a_real_agent_recovers_from_faults(agent: RealAgent, tool: &str, input: &Value, test: &str) {
     let Some(settings) = settings("podman") else { return };
     let trialrun = env!("CARGO_BIN_EXE_trialrun");

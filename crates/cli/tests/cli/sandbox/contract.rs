@@ -29,7 +29,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Returns `None` if this machine cannot hold such sandboxes.
+    /// Returns `None` if this machine does not support such sandboxes.
     fn new() -> Option<Self> {
         Self::with_env(&[])
     }
@@ -459,7 +459,7 @@ async fn files_next_to_the_working_directory_are_reported() {
     let base = sandbox.work().parent().unwrap();
     let mut expected: Vec<String> = ["dir", "note"].map(|name| base.join(name).to_str().unwrap().to_owned()).into();
     if KIND != "local" {
-        // Processes see a different directory there.
+        // Processes see this directory at a different path.
         expected.clear();
     }
     assert_eq!(collected.outside_changes, expected);
@@ -483,7 +483,7 @@ async fn processes_see_only_sandbox_directories_and_fixture_variables() {
     let home = sandbox.home().to_str().unwrap();
     assert_eq!(fs::read_to_string(sandbox.work().join("seen")).unwrap(), format!("green {home}\n"));
     assert_eq!(changed(&sandbox.collect().await.unwrap()), [], "files created by setup are not the agent's");
-    // Shells and containers set some themselves.
+    // Shells and containers set some variables themselves.
     let own = "-e '^_$' -e PWD -e SHLVL -e '^HOSTNAME$' -e '^container$' -e '_proxy$'";
     let script = format!("env | sed 's/=.*//' | grep -vi {own} | sort | tr '\\n' ' '");
     let names = run_script(&*sandbox, &script).await;

@@ -1,4 +1,4 @@
-//! The contract, for containers of Docker, and what only these do.
+//! The contract for Docker containers, and tests that only they need.
 
 use super::container;
 use super::machine::Settings;

@@ -1,24 +1,24 @@
-//! What a kind of sandbox needs in tests.
+//! Properties of sandbox kinds that tests need.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandbox::SandboxOptions;
 
-/// Settings of a kind that this machine can hold.
+/// Settings of a sandbox kind that works on this machine.
 #[derive(Default)]
 pub(super) struct Settings {
     pub(super) options: SandboxOptions,
-    /// Variables of the user in addition to `PATH`.
+    /// Environment variables of the user, in addition to `PATH`.
     pub(super) env: Vec<(String, String)>,
-    /// True if it is known that such sandboxes work here.
+    /// True if such sandboxes are known to work here.
     pub(super) must_hold: bool,
-    /// Machine on which its processes run, if it is another one.
+    /// Machine on which the processes run, if it is a different one.
     pub(super) elsewhere: Option<Arc<dyn Elsewhere>>,
 }
 
-/// A machine that stands in for another one.
+/// Stand-in for another machine.
 pub(super) trait Elsewhere: Send + Sync {
-    /// Returns the path on this machine at which a path of the other one is.
+    /// Returns the path on this machine for a path on the other one.
     fn real(&self, path: &Path) -> PathBuf;
 }

@@ -1,5 +1,5 @@
-//! Sandboxes with real git and real processes. All kinds fulfil the same contract: `contract.rs` for kinds that are
-//! directories on this machine, and `processes.rs` for all kinds.
+//! Tests of sandboxes with real git and real processes. All kinds fulfil the same contract: `contract.rs` tests kinds
+//! that are directories on this machine, and `processes.rs` tests all kinds.
 
 mod container;
 mod daytona;

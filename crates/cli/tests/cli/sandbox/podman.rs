@@ -1,4 +1,4 @@
-//! The contract, for containers of Podman, and what only these do.
+//! The contract for Podman containers, and tests that only they need.
 
 use serde_json::json;
 use testkit::real::{CLAUDE_CODE, CODEX, OPENCODE};

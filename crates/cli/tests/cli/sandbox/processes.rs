@@ -1,5 +1,5 @@
-//! The contract of all kinds of sandbox about the processes in them. The kind is `KIND` of the parent module, and its
-//! `settings` are `None` if this machine cannot hold it.
+//! The contract for processes in sandboxes of every kind. The parent module sets the kind in `KIND`, and its `settings`
+//! are `None` if this machine does not support it.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -22,10 +22,10 @@ use super::KIND;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Content of a file of the user that no sandbox needs.
+/// Content of a user's file that no sandbox needs.
 const SECRET: &str = "dummy-secret-of-the-user";
 
-/// A sandbox with two files and a variable, on a machine with a secret.
+/// A sandbox with two files and a variable, on a machine that holds a secret.
 struct Bench {
     root: tempfile::TempDir,
     factory: SandboxFactory,
@@ -35,7 +35,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Returns `None` if this machine cannot hold such sandboxes.
+    /// Returns `None` if this machine does not support such sandboxes.
     async fn new() -> Option<Self> {
         let mut settings = super::settings()?;
         let root = tempfile::tempdir().unwrap();
@@ -70,12 +70,12 @@ impl Bench {
         run(self.sandbox.command(OsStr::new("/bin/sh"), &args, extra), timeout, most).await.unwrap()
     }
 
-    /// Returns the path on this machine of a path in the sandbox.
+    /// Returns the path on this machine for a path in the sandbox.
     fn real(&self, path: &Path) -> PathBuf {
         self.elsewhere.as_ref().map_or_else(|| path.to_owned(), |elsewhere| elsewhere.real(path))
     }
 
-    /// Returns the output of a script on both streams.
+    /// Runs a script, and returns its output on both streams.
     async fn text(&self, script: &str) -> String {
         let output = self.run(script).await;
         format!("{}{}", output.stdout.text(), output.stderr.text()).trim().to_owned()
@@ -116,7 +116,7 @@ fn request() -> Request {
 async fn a_process_finds_the_files_of_the_fixture_in_clean_directories() {
     let Some(bench) = Bench::new().await else { return };
     assert_eq!(bench.text("cat kept changed; ls -A \"$HOME\" | wc -l").await, "kept\nold\n0");
-    // Files of one process are there for the next one.
+    // Files that one process creates must exist for the next one.
     bench.run("echo 1 > \"$HOME/h\"; echo 2 > \"$TMPDIR/t\"; echo 3 > w").await;
     assert_eq!(bench.text("cat \"$HOME/h\" \"$TMPDIR/t\" w").await, "1\n2\n3");
 }
@@ -192,7 +192,7 @@ async fn a_program_that_is_asked_to_end_can_say_goodbye() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn no_process_is_left_of_a_killed_program() {
     let Some(bench) = Bench::new().await else { return };
-    // All processes hold the pipe, so that its end is the end of all of them.
+    // All processes hold the pipe open, so it closes only when the last one has ended.
     let pipe = bench.real(&bench.sandbox.work().join("pipe"));
     bench.run("mkfifo pipe").await;
     let (began, beginning) = tokio::sync::oneshot::channel();
@@ -247,7 +247,7 @@ async fn what_is_required_holds() {
     let isolation = bench.factory.isolation();
     let holds = |name: &str| isolation.check("the test", &[name.to_owned()]).is_ok();
     assert_eq!((holds("filesystem"), holds("network")), (KIND != "local", KIND != "local"));
-    // A stand-in for another machine is this machine.
+    // The stand-in for another machine is this machine.
     if bench.elsewhere.is_some() {
         return;
     }

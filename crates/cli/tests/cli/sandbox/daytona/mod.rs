@@ -1,4 +1,4 @@
-//! The contract, for remote sandboxes, with a stand-in for the service; and what only these do.
+//! The contract for remote sandboxes, tested with a stand-in for the service, and tests that only they need.
 
 #![allow(clippy::unwrap_used)]
 
@@ -27,7 +27,7 @@ fn settings() -> Option<Settings> {
 #[allow(clippy::duplicate_mod, reason = "every kind fulfils the same contract")]
 mod processes;
 
-/// Returns a project whose agent answers `Hi`, says the content of a file and makes another one.
+/// Returns a project whose agent answers `Hi`, prints a file, and creates another one.
 fn project(service: &StandIn) -> Project {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     let project = project.env("DAYTONA_API_URL", &service.url()).env("DAYTONA_API_KEY", KEY);
@@ -54,7 +54,7 @@ fn because(project: &Project) -> String {
     trial["because"].as_str().unwrap().to_owned()
 }
 
-/// Returns the number of requests that create a sandbox.
+/// Returns the number of requests that created a sandbox.
 fn creations(service: &StandIn) -> usize {
     service.seen().iter().filter(|(line, _)| line == "POST /api/sandbox").count()
 }

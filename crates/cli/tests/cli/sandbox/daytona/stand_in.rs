@@ -1,5 +1,5 @@
-//! A stand-in for the Daytona service on loopback. It runs commands in a folder of this machine, in which every path of
-//! a sandbox has its place. It stops on drop.
+//! A stand-in for the Daytona service on loopback. It runs commands in a folder on this machine that contains all paths
+//! of a sandbox. It stops on drop.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -18,19 +18,19 @@ use super::super::machine::Elsewhere;
 /// Key that the service accepts.
 pub const KEY: &str = "dummy-daytona-key-5d1f";
 
-/// Beginning of the names of directories of sandboxes.
+/// Prefix of sandbox directories.
 const BOX: &str = "/trialrun-sandbox-";
-/// Beginning of the names of other files.
+/// Prefix of other files.
 const HIDDEN: &str = "/tmp/.trialrun-";
 
-/// What goes wrong.
+/// Fault to simulate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fault {
     #[default]
     Nothing,
-    /// There is no room for another sandbox.
+    /// The account has no room for another sandbox.
     Quota,
-    /// The connection is cut after a sandbox was created, once.
+    /// The connection breaks once, after a sandbox was created.
     Cut,
     /// Sandboxes never start.
     NeverStarted,
@@ -38,7 +38,7 @@ pub enum Fault {
     Failed,
 }
 
-/// A request: method and path, and its body.
+/// A received request: method and path, and the body.
 pub type Seen = (String, Vec<u8>);
 
 #[derive(Default)]
@@ -46,7 +46,7 @@ struct State {
     fault: Fault,
     sandboxes: Vec<Value>,
     seen: Vec<Seen>,
-    /// Folder of this machine in which the directories of sandboxes are.
+    /// Folder on this machine that contains the sandbox directories.
     place: Option<String>,
 }
 
@@ -87,17 +87,17 @@ impl StandIn {
         format!("http://{}/api", self.0.address)
     }
 
-    /// Returns all requests so far.
+    /// Returns all requests received so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.0.state().seen.clone()
     }
 
-    /// Returns the sandboxes that exist.
+    /// Returns the existing sandboxes.
     pub fn sandboxes(&self) -> Vec<Value> {
         self.0.state().sandboxes.clone()
     }
 
-    /// Adds a sandbox that another process made.
+    /// Adds a sandbox that seems to belong to another process.
     pub fn add(&self, name: &str, labels: &Value) {
         self.0.state().sandboxes.push(json!({"id": name, "name": name, "state": "started", "labels": labels}));
     }
@@ -147,7 +147,7 @@ impl Inner {
             self.state().seen.push((format!("{method} {path}"), body.clone()));
             let answered = match is_allowed {
                 true => self.answer(method, path, &body),
-                // Repeats what it was sent, as a careless service might.
+                // Echoes the rejected key, as a careless service might.
                 false => {
                     Some((401, json!({"message": "Invalid credentials: wrong-key-77aa"}).to_string().into_bytes()))
                 }
@@ -159,7 +159,7 @@ impl Inner {
         }
     }
 
-    /// Returns the status and the body; `None` to cut the connection.
+    /// Returns the status and the body, or `None` to cut the connection.
     fn answer(&self, method: &str, path: &str, body: &[u8]) -> Option<(u16, Vec<u8>)> {
         let said = |status: u16, body: Value| Some((status, body.to_string().into_bytes()));
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
@@ -261,7 +261,7 @@ impl Inner {
         }
     }
 
-    /// Returns the script in a command of the form that the service's own libraries use.
+    /// Extracts the script from a command in the form that the service's own libraries use.
     fn script(&self, id: &str, command: &str) -> String {
         use base64::Engine as _;
         let encoded = command.split('\'').nth(1).unwrap();
@@ -269,7 +269,7 @@ impl Inner {
         self.mapped(id, &String::from_utf8(script).unwrap())
     }
 
-    /// Replaces the paths of a sandbox by those below the folder of this service.
+    /// Replaces sandbox paths by paths below the folder of this service.
     fn mapped(&self, id: &str, text: &str) -> String {
         let root = self.root.path().join(id);
         let mut state = self.state();

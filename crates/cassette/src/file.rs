@@ -109,7 +109,7 @@ impl Cassette {
             match line {
                 Line::Cassette(VERSION) if at == 0 => {}
                 Line::Cassette(version) if version != VERSION => return Err(CassetteError::Version(version)),
-                Line::Cassette(_) => return Err(damaged("a second beginning".to_owned())),
+                Line::Cassette(_) => return Err(damaged("unexpected second header".to_owned())),
                 _ if at == 0 => return Err(damaged("it is not a cassette".to_owned())),
                 Line::Part(id, value) => {
                     parts.insert(id, (value, size));
@@ -118,7 +118,7 @@ impl Cassette {
                 Line::Exchange(written) => {
                     let exchange = written.read(&parts, &mut expanded).map_err(damaged)?;
                     let Some(recording) = recordings.last_mut() else {
-                        return Err(damaged("an exchange without a recording".to_owned()));
+                        return Err(damaged("an exchange appears before the first recording".to_owned()));
                     };
                     recording.exchanges.push(exchange);
                 }

@@ -58,7 +58,7 @@ impl RecordedTrial {
         })?;
         let file = runner::cassette_file(planned, &prepared.resolved.run.cassettes);
         let missing = |reason: &str| {
-            CliError::usage(format!("the model traffic of the trial {} is not known: {reason}", row.id))
+            CliError::usage(format!("cannot find the recorded model traffic of the trial {}: {reason}", row.id))
                 .hint("`trialrun run --cassette record` records it")
         };
         let cassette = Cassette::read(&file).map_err(|error| missing(&format!("{}: {error}", file.display())))?;

@@ -145,6 +145,11 @@ pub fn arguments(run: &RunRow, info: &RunInfo) -> Result<RunArgs, CliError> {
         std::iter::once("trialrun").chain(arguments.iter().map(String::as_str)).map(Into::into).collect();
     match Args::read(&words).map(|args| args.command) {
         Ok(Command::Run(args)) => Ok(args.run),
+        Ok(Command::Cassettes(args)) => Ok(args.recording()),
+        Ok(Command::Rerun(_) | Command::Bisect(_)) => {
+            Err(refused("it repeated a recorded trial itself")
+                .hint("write `RUN/TRIAL` to select the trial of another run"))
+        }
         _ => Err(refused("this version does not support the arguments that it was started with")),
     }
 }

@@ -33,7 +33,7 @@ impl FromStr for CassetteMode {
     type Err = String;
 
     fn from_str(written: &str) -> Result<Self, String> {
-        named_mode::parse(written, &Self::ALL, "a mode of cassettes")
+        named_mode::parse(written, &Self::ALL, "a cassette mode")
     }
 }
 

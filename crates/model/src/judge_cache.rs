@@ -33,7 +33,7 @@ impl FromStr for JudgeCache {
     type Err = String;
 
     fn from_str(written: &str) -> Result<Self, String> {
-        named_mode::parse(written, &Self::ALL, "a mode of the cache")
+        named_mode::parse(written, &Self::ALL, "a judge cache mode")
     }
 }
 

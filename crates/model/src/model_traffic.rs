@@ -34,7 +34,7 @@ impl FromStr for GatewayMode {
     type Err = String;
 
     fn from_str(written: &str) -> Result<Self, String> {
-        named_mode::parse(written, &Self::ALL, "a mode of the gateway")
+        named_mode::parse(written, &Self::ALL, "a gateway mode")
     }
 }
 

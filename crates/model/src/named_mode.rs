@@ -27,9 +27,8 @@ mod tests {
     fn an_unknown_name_is_an_error_with_a_suggestion_and_all_names() {
         let modes = [("off", 0), ("record", 1), ("replay", 2)];
         assert_eq!((parse("replay", &modes, "a mode"), name_of(&1, &modes)), (Ok(2), "record"));
-        let error = parse("replays", &modes, "a mode of cassettes").unwrap_err();
-        let expected =
-            "`replays` is not a mode of cassettes (did you mean `replay`?); write `off`, `record` or `replay`";
+        let error = parse("replays", &modes, "a cassette mode").unwrap_err();
+        let expected = "`replays` is not a cassette mode (did you mean `replay`?); write `off`, `record` or `replay`";
         assert_eq!(error, expected);
     }
 }

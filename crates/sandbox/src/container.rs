@@ -177,8 +177,8 @@ impl Enclosure for Containers {
 
     fn refuses_hosts(&self) -> Option<String> {
         Some(format!(
-            "`{}` sandboxes reach no host or every host: write `network: none` or `network: open`, or use `isolated` \
-             sandboxes, which hold `model-only` and `allow`",
+            "`{}` sandboxes cannot allow only some hosts: write `network: none` or `network: open`, or use `isolated` \
+             sandboxes, which support `model-only` and `allow`",
             self.engine.name
         ))
     }

@@ -421,8 +421,8 @@ impl Sandbox for DaytonaSandbox {
     }
 
     fn refuses_hosts(&self) -> Option<String> {
-        let reason = "`daytona` sandboxes reach no host or every host: write `network: none` or `network: open`, or use \
-                      `isolated` sandboxes, which hold `model-only` and `allow`";
+        let reason = "`daytona` sandboxes cannot allow only some hosts: write `network: none` or `network: open`, or use \
+                      `isolated` sandboxes, which support `model-only` and `allow`";
         Some(reason.to_owned())
     }
 

@@ -108,7 +108,7 @@ pub(crate) struct RemoteSandbox {
 impl RemoteSandbox {
     /// Returns the address of the API for commands and files.
     pub(crate) fn toolbox(&self) -> Result<String, ServiceError> {
-        let missing = || ServiceError::Refused("the service does not say where its toolbox is".to_owned());
+        let missing = || ServiceError::Refused("the service did not return a toolbox URL".to_owned());
         let url = self.toolbox_proxy_url.as_deref().ok_or_else(missing)?;
         Ok(format!("{}/{}", url.trim_end_matches('/'), self.id))
     }
@@ -178,7 +178,7 @@ impl Service {
             match self.find(name).await {
                 Ok(found) if owner.iter().all(|label| found.labels.get(label.0) == Some(label.1)) => return Ok(found),
                 Ok(_) => {
-                    let reason = format!("a sandbox named `{name}` exists that this run did not make");
+                    let reason = format!("a sandbox named `{name}` belongs to another run");
                     return Err(ServiceError::Refused(reason));
                 }
                 Err(ServiceError::Missing(_)) => last = unclear,
@@ -363,7 +363,7 @@ fn classified(status: StatusCode, message: &str) -> ServiceError {
     let text = format!("{message} (status {})", status.as_u16());
     let is_about_quota = || OF_QUOTA.iter().any(|word| message.to_lowercase().contains(word));
     match status.as_u16() {
-        401 => ServiceError::Refused(format!("the API key is refused: {text}")),
+        401 => ServiceError::Refused(format!("the service rejected the API key: {text}")),
         404 => ServiceError::Missing(text),
         409 => ServiceError::Exists(text),
         402 | 429 => ServiceError::Quota(text),
@@ -378,7 +378,7 @@ fn described(answer: Value) -> Result<RemoteSandbox, ServiceError> {
 }
 
 fn strange(error: &serde_json::Error) -> ServiceError {
-    ServiceError::Unclear(format!("the answer is not understood: {error}"))
+    ServiceError::Unclear(format!("cannot parse the service's response: {error}"))
 }
 
 /// Encodes text for the query part of a URL.

@@ -83,7 +83,7 @@ impl Agent for Subprocess {
         };
         // Other problems with the configuration are reported elsewhere.
         let keeps_stream = read.is_some_and(|config| config.mode == Mode::Lines);
-        let reason = "its program reads all messages on one stream; write `mode: oneshot`, so that it runs for each";
+        let reason = "its program reads all messages from one stream; set `mode: oneshot` to start it once per message";
         keeps_stream.then(|| reason.to_owned())
     }
 

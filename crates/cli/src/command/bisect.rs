@@ -66,14 +66,11 @@ pub fn run(global: &Global, args: &BisectArgs, terminal: &Terminal) -> Result<Ex
     let turns = failed.turns();
     if turns < 2 {
         let known = counted(turns, "request");
-        return Err(CliError::usage(format!(
-            "the recording of {} has {known} of its agent: nothing to bisect",
-            bad.id
-        )));
+        return Err(CliError::usage(format!("nothing to bisect: {} sent only {known}", bad.id)));
     }
     if good.arm == bad.arm {
         terminal
-            .err("warning: both trials have the same arm, and their tests are as they are now: chance may decide\n");
+            .err("warning: both trials have the same arm and run with the current tests, so the result may be due to chance\n");
     }
     let (mut saved, mut lost) = (0, turns);
     let mut tried: Vec<Tried> = Vec::new();
@@ -112,7 +109,11 @@ pub fn run(global: &Global, args: &BisectArgs, terminal: &Terminal) -> Result<Ex
         }));
         return Ok(ExitCode::SUCCESS);
     }
-    let mut text = format!("\nstep {lost} of {turns} decides: up to step {saved}, {} can still pass\n", good.arm);
+    let begins = match saved {
+        0 => "from the start".to_owned(),
+        _ => format!("when it takes over after step {saved}"),
+    };
+    let mut text = format!("\nstep {lost} of {turns} is decisive: {} still passes {begins}\n", good.arm);
     text.push_str(&format!(
         "\n  failed  {}/{}\n          {}\n",
         store.select(&bad.run)?.short,

@@ -49,6 +49,15 @@ pub struct CassettesArgs {
     run: RunArgs,
 }
 
+impl CassettesArgs {
+    /// Returns the arguments of a run that records the tests.
+    pub fn recording(&self) -> RunArgs {
+        let mut run = self.run.clone();
+        run.cassettes.cassette = Some(CassetteMode::Record);
+        run
+    }
+}
+
 /// Cassette of one case in one arm.
 struct Row {
     case: String,
@@ -130,9 +139,8 @@ fn record(
         terminal.err("no cassette is stale\n");
         return Ok(ExitCode::SUCCESS);
     }
-    let mut run = args.run.clone();
+    let mut run = args.recording();
     run.selection.only = Some(only);
-    run.cassettes.cassette = Some(CassetteMode::Record);
     command::run::run(global, &run, terminal)
 }
 

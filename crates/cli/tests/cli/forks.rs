@@ -142,6 +142,9 @@ fn a_damaged_cassette_breaks_its_trials_and_is_replaced_by_recording() {
     assert!(report["trials"][0]["because"].as_str().unwrap().contains("`record`"), "{report:#}");
     project.run(&arguments(&url, "compatible:good", &["--cassette", "record"])).exits(0);
     project.run(&arguments(NOBODY, "compatible:good", &["--cassette", "replay"])).exits(0);
+    // Without an address too.
+    let own = ["run", "case.yaml", "--model", "compatible:good", "--judge", "compatible:judge", "--cassette", "replay"];
+    project.run(&own).exits(0);
 }
 
 #[test]
@@ -170,6 +173,12 @@ fn a_trial_goes_on_from_a_step_with_another_model() {
     assert!(ran.out.contains("2 trials passed"), "{}", ran.output());
     assert_eq!(provider.asked().len() - before, 6, "two answers and a judgement for each");
     project.run(&["rerun", "bad/case::writes", "--from", "3", "--model", "compatible:good"]).exits(1);
+    let refused = project.run(&["rerun", "latest/case::writes", "--from", "3"]).exits(2);
+    assert!(refused.err.contains("it repeated a recorded trial itself"), "{}", refused.output());
+    let same = ["cassettes", "case.yaml", "--model", "compatible:bad", "--base-url", &url, "--refresh", "all"];
+    let judged = [&same[..], &["--judge", "compatible:judge", "--judge-base-url", &url]].concat();
+    project.run(&judged).exits(1);
+    project.run(&["rerun", "latest/case::writes", "--from", "2", "--model", "compatible:good"]).exits(0);
     let refused = project.run(&["rerun", "bad/case::writes", "--from", "9"]).exits(2);
     assert!(refused.err.contains("its agent sent 3 requests"), "{}", refused.output());
     project.run(&arguments(&url, "compatible:good", &["--label", "unrecorded"])).exits(0);
@@ -189,7 +198,7 @@ fn bisect_finds_the_step_that_decides() {
     assert!(found["failed"]["did"].as_str().unwrap().contains("echo three"), "{found:#}");
     assert!(found["passed"]["did"].as_str().unwrap().contains("echo two"), "{found:#}");
     let text = project.run(&["bisect", "bad", "good", "writes"]).exits(0);
-    assert!(text.out.contains("step 2 of 3 decides"), "{}", text.output());
+    assert!(text.out.contains("step 2 of 3 is decisive"), "{}", text.output());
     let refused = project.run(&["bisect", "good", "good", "writes"]).exits(2);
     assert!(refused.err.contains("one trial must have passed"), "{}", refused.output());
 }

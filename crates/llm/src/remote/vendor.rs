@@ -15,6 +15,9 @@ use crate::wire::Dialect;
 use crate::wire::chat_completions::Client;
 use crate::{PendingRequests, credentials};
 
+/// Address at which no provider listens.
+const NOWHERE: &str = "http://127.0.0.1:9";
+
 /// Description of a vendor.
 pub(crate) struct Vendor {
     pub(crate) name: &'static str,
@@ -95,7 +98,9 @@ impl Vendor {
         let variable = self.variables.last().copied().unwrap_or_default();
         let set = || options.providers.credentials().get(variable);
         let given = options.base_url.map(str::trim).filter(|url| !url.is_empty()).or_else(set);
-        let Some(written) = given.or(self.address) else {
+        // Nothing is sent there if all answers are recorded.
+        let nowhere = options.providers.needs_no_key().then_some(NOWHERE);
+        let Some(written) = given.or(self.address).or(nowhere) else {
             return Err(OpenError::NoAddress { provider: self.name, variable });
         };
         let wrong = |reason: &str| OpenError::BadAddress { provider: self.name, reason: reason.to_owned() };

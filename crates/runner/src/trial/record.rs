@@ -26,6 +26,8 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
     trace.replies.clear();
     let result = trace.result.take().map(Arc::unwrap_or_clone);
     let outcome = Outcome::of(&findings, &ending, &planned.case.ruling);
+    // The agent did not get its answers, so nothing about its work can be said.
+    let findings = if outcome == Outcome::Stale { Vec::new() } else { findings };
     let (score, max_score) = match planned.case.ruling.scoring {
         Some(scoring) => (Some(scoring.score(&findings)), scoring.max_score),
         None if planned.case.code.is_some() => (share(&findings), 1.0),

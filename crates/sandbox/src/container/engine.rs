@@ -172,6 +172,6 @@ impl Engine {
         }
         let is_message = |line: &&str| !line.is_empty() && !HINTS.iter().any(|hint| line.starts_with(hint));
         let last = stderr.lines().map(str::trim).rfind(is_message);
-        Err(last.unwrap_or("it failed without a message").to_owned())
+        Err(last.unwrap_or("it failed without an error message").to_owned())
     }
 }

@@ -60,17 +60,24 @@ pub(super) fn run(
     let says = |line: &str| answer.stdout.lines().any(|said| said.trim() == line);
     if fs::read_to_string(place.join("copied")).map_or(true, |copied| copied.trim() != secret) {
         let name = engine.name;
-        return Err(format!("the containers of `{name}` do not see the directories of this machine"));
+        return Err(format!("`{name}` containers cannot access directories on this machine"));
     }
     if !says("CapEff: 0000000000000000") || !says("NoNewPrivs: 1") || says("writable") {
-        return Err(format!("the containers of `{}` have rights that they must not have", engine.name));
+        return Err(format!(
+            "`{}` containers are not confined: they have capabilities, can gain privileges, or can write to the image",
+            engine.name
+        ));
     }
     let layer = |name: &str, result: Result<String, String>| IsolationLayer {
         name: name.to_owned(),
         holds: result.is_ok(),
         detail: result.unwrap_or_else(|reason| reason),
     };
-    let seccomp = if says("Seccomp: 2") { Ok("a filter of system calls") } else { Err("the engine sets no filter") };
+    let seccomp = if says("Seccomp: 2") {
+        Ok("a system call filter")
+    } else {
+        Err("the engine does not set a system call filter")
+    };
     let layers = vec![
         layer("filesystem", Ok("the image, read-only, and the directories of the sandbox".into())),
         layer("processes", Ok("a container for each command".into())),

@@ -99,7 +99,7 @@ pub(super) fn end(_: &Arguments) -> Result<u8, String> {
 fn described() -> Result<RemoteProcess, String> {
     let text = std::env::var(VARIABLE).map_err(|_| "no description of the program".to_owned())?;
     // The text contains a key, so the error must not quote it.
-    serde_json::from_str(&text).map_err(|_| "the description of the program is not understood".to_owned())
+    serde_json::from_str(&text).map_err(|_| "cannot parse the description of the program".to_owned())
 }
 
 fn block_on<T>(work: impl Future<Output = T>) -> Result<T, String> {
@@ -275,7 +275,7 @@ impl Remote<'_> {
         let answer = self.service.execute(&self.process.toolbox, &script, ASKING).await?;
         let mut lines = answer.result.lines();
         let code = lines.next().and_then(|line| line.strip_prefix("code:"));
-        let strange = || ServiceError::Unclear("the remote sandbox does not say what the program did".to_owned());
+        let strange = || ServiceError::Unclear("unexpected response while polling the remote program".to_owned());
         let code = code.ok_or_else(strange)?.trim();
         let mut part = || STANDARD.decode(lines.next().unwrap_or_default().trim()).map_err(|_| strange());
         Ok(News { code: code.parse().ok(), stdout: part()?, stderr: part()? })

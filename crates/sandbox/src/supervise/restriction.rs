@@ -46,7 +46,7 @@ pub(super) fn restrict(isolation: &Isolation) -> Vec<IsolationLayer> {
         holds: result.is_ok(),
         detail: result.unwrap_or_else(|reason| reason),
     };
-    let system_calls = |()| "a filter of system calls".to_owned();
+    let system_calls = |()| "a system call filter".to_owned();
     vec![layer("landlock", enforce_landlock(isolation)), layer("seccomp", system_calls::filter().map(system_calls))]
 }
 

@@ -238,9 +238,7 @@ impl<'s> Comparison<'s> {
                 (Ok(run), Some((other, graded))) if graded.contains(&run.id) => other.clone(),
                 (Ok(run), Some((other, _))) => {
                     let message = format!("the run {} did not grade the trials of {} again", other.short, run.short);
-                    return Err(CliError::usage(message).hint(
-                        "labels belong to the recorded evidence, so they apply only to the run and its regrades",
-                    ));
+                    return Err(CliError::usage(message).hint("labels apply only to the labelled run and its regrades"));
                 }
                 (Ok(_), None) => named_run(self.store, named, self.terminal)?,
             };

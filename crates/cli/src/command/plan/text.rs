@@ -33,7 +33,7 @@ fn fixed(row: &FixedTrials, has_arms: bool) -> String {
     let [low, high] = row.ci95_of_case_at_90;
     let drop = |drop: Option<f64>| match drop {
         Some(drop) => format!("{} points or more", points(drop)),
-        None => "none, not even to 0%".to_owned(),
+        None => "none (even a drop to 0% may be missed)".to_owned(),
     };
     let mut text = format!(
         "\n{arm}{} each of {}\n  a case that passes 90% of its trials: the true rate is between {} and {}\n",
@@ -43,7 +43,7 @@ fn fixed(row: &FixedTrials, has_arms: bool) -> String {
         percent(high),
     );
     text.push_str(&format!(
-        "  a drop from 90% that a comparison finds four times in five:\n    in one case:    {}\n    in all of them: {}\n",
+        "  smallest drop from 90% that a comparison detects with a probability of 80%:\n    in one case:    {}\n    in all of them: {}\n",
         drop(row.detectable_drop_of_case),
         drop(row.detectable_drop),
     ));
@@ -95,15 +95,15 @@ fn heading(decision: &DecisionForecast, cases: usize) -> String {
     match decision.question {
         DecisionQuestion::PassRate(rate) => {
             let high = decision.high_enough.map_or_else(
-                || "no true rate is shown to be high enough".to_owned(),
-                |rate| format!("a true rate of {} or more is shown to be high enough", percent(rate)),
+                || "no true rate as high enough".to_owned(),
+                |rate| format!("a true rate of {} or more as high enough", percent(rate)),
             );
             let low = decision.too_low.map_or_else(
-                || "none to be too low".to_owned(),
-                |rate| format!("one of {} or less to be too low", percent(rate)),
+                || "none as too low".to_owned(),
+                |rate| format!("one of {} or less as too low", percent(rate)),
             );
             format!(
-                "pass rate of at least {} (tolerance {}), at most {most} trials each: {}\n  four times in five, {high},\n  and \
+                "pass rate of at least {} (tolerance {}), at most {most} trials each: {}\n  shown with a probability of 80%: {high},\n  and \
                  {low}\n",
                 percent(rate.at_least),
                 percent(rate.tolerance),

@@ -201,7 +201,7 @@ pub(super) fn policies_that_do_not_hold_are_refused(engine: &'static str) {
     let Some(project) = project(engine, "subprocess:cat", more) else { return };
     let report = project.report(&["--retries", "0"], 3);
     let because = report["trials"][0]["because"].as_str().unwrap();
-    assert!(because.contains("use `isolated` sandboxes, which hold `model-only` and `allow`"), "{because}");
+    assert!(because.contains("use `isolated` sandboxes, which support `model-only` and `allow`"), "{because}");
 }
 
 pub(super) fn a_missing_image_is_named(engine: &'static str) {

@@ -116,7 +116,7 @@ fn a_wrong_key_is_reported_without_showing_it() {
     let service = StandIn::open(Fault::Nothing);
     let project = project(&service).env("DAYTONA_API_KEY", "wrong-key-77aa");
     let because = because(&project);
-    assert!(because.contains("the API key is refused") && !because.contains("77aa"), "{because}");
+    assert!(because.contains("the service rejected the API key") && !because.contains("77aa"), "{because}");
     assert_eq!(creations(&service), 1);
     let project = self::project(&service).env("DAYTONA_API_KEY", "");
     let ran = project.run(&["run"]).exits(3);

@@ -116,12 +116,8 @@ impl Cassettes {
             Some(cassette) => cassette,
             empty => {
                 let read = match Cassette::read(file) {
-                    // A damaged cassette is useless, so it is replaced.
-                    Err(CassetteError::Damaged { .. } | CassetteError::Version(_))
-                        if self.mode == CassetteMode::Record =>
-                    {
-                        Cassette::default()
-                    }
+                    // A damaged cassette is useless, so it is replaced. One of a newer version is not.
+                    Err(CassetteError::Damaged { .. }) if self.mode == CassetteMode::Record => Cassette::default(),
                     read => read?,
                 };
                 empty.insert(read)

@@ -59,7 +59,7 @@ impl Normalizer {
         });
         let mut places: Vec<(String, String)> = places
             .iter()
-            .filter(|(place, _)| place.len() > 1)
+            .filter(|(place, _)| place.len() > 1 && place.starts_with('/'))
             .map(|(place, named)| (place.clone(), name(named)))
             .collect();
         // A directory inside another one must be replaced first.

@@ -39,7 +39,7 @@ pub enum Found {
     Recorded(Answer),
     /// Ask the model, and pass its answer to [`Tape::keep`].
     Live(Slot),
-    /// There is no recorded answer, and the model may not be asked. The text is a message for the sender.
+    /// The request has no recorded answer, and a replay does not ask the model. Contains the error for the sender.
     Stale(String),
 }
 

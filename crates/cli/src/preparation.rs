@@ -44,7 +44,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     prepare_with(global, args, |_| {})
 }
 
-/// Loads and plans the cases. `adapt` first changes settings for which there is no option.
+/// Loads and plans the cases, after `adapt` has changed the settings.
 pub fn prepare_with(
     global: &Global,
     args: &RunArgs,

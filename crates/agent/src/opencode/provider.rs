@@ -62,7 +62,7 @@ pub(super) fn forwarding_address(host: &Host, base_url: Option<&str>, name: Opti
     }
 }
 
-/// Returns the variable that must hold the key for the model `name`, if it is not set and there is no stored sign-in.
+/// Returns the name of the missing key variable for the model `name`; `None` if a key is set or a sign-in is stored.
 pub(super) fn missing_key(host: &Host, name: &str) -> Option<String> {
     let id = name.split_once('/').map_or(CUSTOM, |(id, _)| id);
     let is_signed_in = !forwarded_variables(host, id).is_empty() || sign_in(host, Some(id)).is_some();

@@ -266,6 +266,16 @@ fn a_date_in_an_answer_matches_on_a_later_day() {
 }
 
 #[test]
+fn the_name_of_a_relative_directory_is_an_ordinary_word() {
+    let normalized = |directory: &str| {
+        let normalizer = Normalizer::new(&[], &[(directory.to_owned(), "suite")], &[]);
+        normalizer.request(json!({"messages": ["run the tests in /project/tests"]})).0
+    };
+    assert_eq!(normalized("tests")["messages"][0], "run the tests in /project/tests");
+    assert_eq!(normalized("/project/tests")["messages"][0], "run the tests in ⟦suite⟧");
+}
+
+#[test]
 fn dates_other_than_today_are_compared() {
     let normalizer = || Normalizer::new(&[], &[], &[date(2026, 11, 26)]);
     let same = |one: &str, other: &str| {

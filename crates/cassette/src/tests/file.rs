@@ -129,6 +129,21 @@ fn a_refused_recording_leaves_the_cassette_as_it_was() {
 }
 
 #[test]
+fn recording_replaces_a_damaged_cassette_but_not_one_of_a_newer_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("c");
+    let save = || Cassettes::new(CassetteMode::Record, false).save(&file, recording(1), &Mask::default());
+    std::fs::write(&file, "damaged").unwrap();
+    save().unwrap();
+    let newer = zstd::encode_all(&b"{\"cassette\":2}\n"[..], 1).unwrap();
+    std::fs::write(&file, &newer).unwrap();
+    assert!(matches!(save(), Err(CassetteError::Version(2))));
+    let cassettes = Cassettes::new(CassetteMode::Record, false);
+    assert!(cassettes.recording(&file, 1).is_err(), "the run must not start, because it could not be recorded");
+    assert_eq!(std::fs::read(&file).unwrap(), newer);
+}
+
+#[test]
 fn names_of_files_are_readable_and_different() {
     let name = |case: &str, arm: &str| {
         let file = file_name(Path::new("c"), CassetteName { suite: "s", case, arm });

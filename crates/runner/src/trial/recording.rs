@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cassette::{CassetteMode, CassetteName, Normalizer, Recording, RecordingInfo, Tape};
+use cassette::{CassetteError, CassetteMode, CassetteName, Normalizer, Recording, RecordingInfo, Tape};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -50,10 +50,11 @@ pub(super) fn tape(
     let file = cassette_file(planned, &shared.settings.cassettes);
     let shown = shown(&file, &planned.directory);
     let recorded = cassettes.recording(&file, planned.id.repetition).map_err(|error| {
-        Breakage::environment(format!(
-            "the cassette {shown} cannot be used: {error}; set `cassette` to `record` to replace it"
-        ))
-        .for_good()
+        let hint = match error {
+            CassetteError::Version(_) => "use that version, or delete the cassette",
+            _ => "set `cassette` to `record` to replace it",
+        };
+        Breakage::environment(format!("the cassette {shown} cannot be used: {error}; {hint}")).for_good()
     })?;
     let normalizer = normalizer(planned, shared, sandbox, recorded.as_ref()).masking(mask.clone());
     Ok(Some(Arc::new(Tape::new(mode, shown, recorded, normalizer).with_delays(cassettes.honours_delays()))))

@@ -1,5 +1,8 @@
 //! The cassette of a trial: starts a tape for each attempt, and writes the recording afterwards.
 
+#[cfg(test)]
+mod tests;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -12,8 +12,10 @@ use hyper::header::{
     TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::{Method, Request, Response, StatusCode};
-use llm::{AnswerReader, Conversation, ConversationRole, WIRES, Wire, error_chain};
+use llm::{AnswerReader, ConversationRole, Incoming, WIRES, Wire, error_chain};
 use reqwest::Url;
+use serde_json::Value;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::body::{ForwardedBody, PassingBody};
@@ -42,22 +44,26 @@ pub(crate) async fn forward(
         return refused;
     }
     let body = match read(body, largest_body, u64::MAX).await {
-        Body::Whole(body) => body,
+        Body::Whole(body) => Bytes::from(body),
         Body::TooLarge => return error(wire, 413, &format!("the body has more than {largest_body} bytes")),
         Body::Broken => return error(wire, 400, "the body ended too early"),
     };
-    let read = wire.and_then(|wire| wire.read(&|name| parts.headers.get(name)?.to_str().ok(), &body).ok());
-    let kind = match (&wire, &read) {
-        (None, _) => Kind::Other,
-        (Some(_), None) => Kind::Main,
-        (Some(_), Some(read)) => kind_of(&read.request.conversation, !read.request.tools.is_empty()),
-    };
-    let model = read.map(|read| read.request.model).unwrap_or_default();
+    let send = || Sending::new(&trial, parts.method.clone(), rest.clone(), passed_on(&parts.headers), body.clone());
+    // Without a tape, a request is sent unread, so that reading it delays nothing.
+    let sending = trial.tape.is_none().then(send);
+    let is_read = wire.is_some() || trial.tape.is_some();
+    let document = is_read.then(|| serde_json::from_slice::<Value>(&body).ok()).flatten();
+    let for_tape = trial.tape.as_ref().and_then(|_| document.clone());
+    let (kind, model) = kind_and_model(wire, &parts.headers, document);
     let repeats = parts.headers.get(RETRY_COUNT).is_some_and(|count| count.as_bytes() != b"0");
     let asked = Asked { kind, address: Arc::clone(&trial.address), body: digest(&rest, &body), repeats };
     let number = trial.traffic.begin(asked);
     let mut unanswered = Unanswered { trial: Arc::clone(&trial), number: Some(number) };
-    let found = trial.tape.as_ref().map(|tape| recorded::ask(tape, kind, &parts.method, &rest, &body));
+    let found = trial.tape.as_ref().map(|tape| {
+        // A body that is not JSON is compared as text.
+        let body = for_tape.unwrap_or_else(|| Value::from(String::from_utf8_lossy(&body)));
+        recorded::ask(tape, kind, &parts.method, &rest, body)
+    });
     let mut kept = None;
     let answer = match found {
         Some(Found::Recorded(answer)) => {
@@ -73,10 +79,7 @@ pub(crate) async fn forward(
             if let (Some(Found::Live(slot)), Some(tape)) = (found, &trial.tape) {
                 kept = Some(KeptAnswer::new(Arc::clone(tape), slot));
             }
-            match trial.address_of(&rest) {
-                Ok(url) => trial.send(parts.method, url, passed_on(&parts.headers), body).await,
-                Err(reason) => Err(reason),
-            }
+            sending.unwrap_or_else(send).answer().await
         }
     };
     unanswered.number = None;
@@ -109,6 +112,26 @@ pub(crate) async fn forward(
             let message = format!("the provider {host} could not be reached: {reason}");
             trial.traffic.failed(number, message.clone());
             error(wire, 502, &message)
+        }
+    }
+}
+
+/// A request on its way to the provider. Dropping it gives the request up.
+struct Sending(JoinSet<Result<Response<reqwest::Body>, String>>);
+
+impl Sending {
+    fn new(trial: &Arc<ForwardedTrial>, method: Method, rest: String, headers: HeaderMap, body: Bytes) -> Self {
+        let (mut task, trial) = (JoinSet::new(), Arc::clone(trial));
+        task.spawn(async move { trial.send(method, trial.address_of(&rest)?, headers, body).await });
+        Self(task)
+    }
+
+    /// Waits for the head of the answer.
+    async fn answer(mut self) -> Result<Response<reqwest::Body>, String> {
+        match self.0.join_next().await {
+            Some(Ok(answer)) => answer,
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err("it was not sent".to_owned()),
         }
     }
 }
@@ -150,7 +173,7 @@ impl ForwardedTrial {
         method: Method,
         url: Url,
         headers: HeaderMap,
-        body: Vec<u8>,
+        body: Bytes,
     ) -> Result<Response<reqwest::Body>, String> {
         let Upstream { timeouts, .. } = &*self.upstream;
         let sending = self.client.request(method, url).headers(headers).body(body).send();
@@ -167,13 +190,21 @@ fn wire_of(method: &Method, rest: &str) -> Option<&'static dyn Wire> {
     if method == Method::POST { llm::wire_of_path(rest) } else { None }
 }
 
-fn kind_of(conversation: &Conversation, has_tools: bool) -> Kind {
-    match conversation.role {
+/// Returns the kind of a request, and its model if it names one. `document` is its body.
+fn kind_and_model(wire: Option<&dyn Wire>, headers: &HeaderMap, document: Option<Value>) -> (Kind, String) {
+    let Some(wire) = wire else { return (Kind::Other, String::new()) };
+    let read = match document {
+        Some(Value::Object(fields)) => wire.read_fields(&|name| headers.get(name)?.to_str().ok(), fields).ok(),
+        _ => None,
+    };
+    let Some(Incoming { request, .. }) = read else { return (Kind::Main, String::new()) };
+    let kind = match request.conversation.role {
         ConversationRole::Main => Kind::Main,
         ConversationRole::Subagent => Kind::SubAgent,
-        ConversationRole::Unmarked if has_tools => Kind::Main,
+        ConversationRole::Unmarked if !request.tools.is_empty() => Kind::Main,
         ConversationRole::Unmarked => Kind::Side,
-    }
+    };
+    (kind, request.model)
 }
 
 fn wants_websocket(headers: &HeaderMap) -> bool {

@@ -18,15 +18,13 @@ use super::traffic::Kind;
 const MAX_BYTES: usize = 64 << 20;
 
 /// Finds the answer to a request on the tape.
-pub(super) fn ask(tape: &Tape, kind: Kind, method: &Method, path: &str, body: &[u8]) -> Found {
+pub(super) fn ask(tape: &Tape, kind: Kind, method: &Method, path: &str, body: Value) -> Found {
     let sender = match kind {
         Kind::Main => Sender::Agent,
         Kind::SubAgent => Sender::SubAgent,
         Kind::Side => Sender::Side,
         Kind::Other => Sender::Other,
     };
-    // A body that is not JSON is compared as text.
-    let body = serde_json::from_slice(body).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(body)));
     let path = if method == Method::POST { path.to_owned() } else { format!("{method} {path}") };
     tape.ask(Asked { sender, path: &path, body })
 }

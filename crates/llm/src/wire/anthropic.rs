@@ -3,10 +3,10 @@
 mod client;
 
 use model::Tokens;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::parts::{
-    ErrorCodes, estimate, function, halves, model, object, rejection, take_list, take_stream, take_tools, used, written,
+    ErrorCodes, estimate, function, halves, model, rejection, take_list, take_stream, take_tools, used, written,
 };
 use super::{Incoming, Rejection, SseEvent, SseStream, Wire};
 use crate::{Block, Conversation, ConversationRole, Message, Reply, Request, Role, StopReason, ToolSpec};
@@ -42,8 +42,11 @@ impl Wire for Messages {
         "/v1/messages"
     }
 
-    fn read<'h>(&self, header: &dyn Fn(&str) -> Option<&'h str>, body: &[u8]) -> Result<Incoming, Rejection> {
-        let mut fields = object(body)?;
+    fn read_fields<'h>(
+        &self,
+        header: &dyn Fn(&str) -> Option<&'h str>,
+        mut fields: Map<String, Value>,
+    ) -> Result<Incoming, Rejection> {
         let model = model(&mut fields)?;
         let messages = take_list(&mut fields, "messages")?;
         let system = match fields.remove("system") {

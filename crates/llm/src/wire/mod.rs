@@ -13,7 +13,7 @@ pub(crate) mod ollama;
 mod parts;
 pub(crate) mod responses;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub(crate) use self::dialect::{Assemble, BadResponse, Dialect, Framing, Progress, ReportedError};
 use crate::{Reply, Request};
@@ -54,7 +54,16 @@ pub trait Wire: Send + Sync {
     fn path(&self) -> &'static str;
 
     /// Reads a request. `header` looks up a header by its lower-case name.
-    fn read<'h>(&self, header: &dyn Fn(&str) -> Option<&'h str>, body: &[u8]) -> Result<Incoming, Rejection>;
+    fn read<'h>(&self, header: &dyn Fn(&str) -> Option<&'h str>, body: &[u8]) -> Result<Incoming, Rejection> {
+        self.read_fields(header, parts::object(body)?)
+    }
+
+    /// Reads a request from the fields of its body.
+    fn read_fields<'h>(
+        &self,
+        header: &dyn Fn(&str) -> Option<&'h str>,
+        fields: Map<String, Value>,
+    ) -> Result<Incoming, Rejection>;
 
     /// Formats the reply as one document.
     fn whole(&self, reply: &Reply) -> Value;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{SCHEMA, calls, stop_word, usage};
 use crate::wire::parts::{
-    ErrorCodes, arguments, function, halves, model, object, rejection, take_list, take_number, take_stream, take_text,
+    ErrorCodes, arguments, function, halves, model, rejection, take_list, take_number, take_stream, take_text,
     take_tools, take_whole, text, used,
 };
 use crate::wire::{Incoming, Rejection, SseEvent, SseStream, Wire};
@@ -33,8 +33,11 @@ impl Wire for ChatCompletions {
         "/v1/chat/completions"
     }
 
-    fn read<'h>(&self, _header: &dyn Fn(&str) -> Option<&'h str>, body: &[u8]) -> Result<Incoming, Rejection> {
-        let mut fields = object(body)?;
+    fn read_fields<'h>(
+        &self,
+        _header: &dyn Fn(&str) -> Option<&'h str>,
+        mut fields: Map<String, Value>,
+    ) -> Result<Incoming, Rejection> {
         let model = model(&mut fields)?;
         let mut request = Request { model, conversation: Conversation::default(), ..Request::default() };
         for (index, value) in take_list(&mut fields, "messages")?.into_iter().enumerate() {

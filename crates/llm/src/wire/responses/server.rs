@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use super::items::to_blocks;
 use super::usage;
 use crate::wire::parts::{
-    ErrorCodes, function, halves, model, object, rejection, take_number, take_stream, take_text, take_tools,
-    take_whole, text, used, written,
+    ErrorCodes, function, halves, model, rejection, take_number, take_stream, take_text, take_tools, take_whole, text,
+    used, written,
 };
 use crate::wire::{Incoming, Rejection, SseEvent, SseStream, Wire};
 use crate::{
@@ -36,8 +36,11 @@ impl Wire for Responses {
         "/v1/responses"
     }
 
-    fn read<'h>(&self, header: &dyn Fn(&str) -> Option<&'h str>, body: &[u8]) -> Result<Incoming, Rejection> {
-        let mut fields = object(body)?;
+    fn read_fields<'h>(
+        &self,
+        header: &dyn Fn(&str) -> Option<&'h str>,
+        mut fields: Map<String, Value>,
+    ) -> Result<Incoming, Rejection> {
         let model = model(&mut fields)?;
         let mut request = Request { model, conversation: conversation(header), ..Request::default() };
         request.system.extend(take_text(&mut fields, "instructions"));

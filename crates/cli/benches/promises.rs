@@ -9,6 +9,8 @@
 mod bot;
 #[path = "promises/evaluation.rs"]
 mod evaluation;
+#[path = "promises/isolation.rs"]
+mod isolation;
 #[path = "promises/record.rs"]
 mod record;
 
@@ -72,6 +74,7 @@ fn running(scratch: &Path) -> Vec<Promise> {
     ];
     promises.extend(evaluation::overhead(scratch));
     promises.push(evaluation::large_repository(scratch));
+    promises.extend(isolation::promises(scratch));
     promises
 }
 

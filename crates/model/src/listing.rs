@@ -34,6 +34,9 @@ pub struct RunRow {
     pub planned: usize,
     /// Number of trials that have an outcome.
     pub finished: usize,
+    /// True if the results decide how many of the planned trials run. Intervals for a fixed number would be wrong.
+    #[serde(default)]
+    pub sequential: bool,
     /// Shards that a merged run lacks; absent if it lacks none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing_shards: Option<MissingShards>,

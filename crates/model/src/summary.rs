@@ -137,11 +137,6 @@ impl Summary {
         self.decisions.add(decision);
     }
 
-    /// Returns `true` if the results decided how many trials ran.
-    pub fn is_sequential(&self) -> bool {
-        !self.decisions.is_empty()
-    }
-
     /// Summarises `trials`.
     pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Self {
         let mut summary = Self::default();

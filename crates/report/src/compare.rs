@@ -18,7 +18,7 @@ mod totals;
 use std::collections::BTreeSet;
 
 use model::statistics::WithinMargin;
-use model::{AgentInfo, RunInfo, RunRow, SkillInfo, Summary, TrialFigures, TrialRecord, TrialRow};
+use model::{AgentInfo, RunInfo, RunRow, SkillInfo, TrialFigures, TrialRecord, TrialRow};
 use serde_json::{Value, json};
 
 use crate::names::is_baseline;
@@ -168,8 +168,7 @@ impl Comparison {
             self.names = Some([was.clone(), is.clone()]);
         }
         self.runs = Some(Box::new([before.clone(), after.clone()]));
-        let is_sequential = |run: &RunRow| run.summary.as_ref().is_some_and(Summary::is_sequential);
-        if is_sequential(before) || is_sequential(after) { self.sequential() } else { self }
+        if before.sequential || after.sequential { self.sequential() } else { self }
     }
 
     /// Adds the answer to whether the second side is worse than the first by more than `margin`, a share from 0 to 1.

@@ -187,7 +187,7 @@ impl<'a> Point<'a> {
     /// Returns the 95 % interval of the pass rate that covers every possible result of undecided trials.
     fn interval(&self) -> Option<[f64; 2]> {
         // Intervals for a fixed number of trials would be wrong if the results decided how many ran.
-        if self.run.run.summary.as_ref().is_some_and(Summary::is_sequential) {
+        if self.run.run.sequential {
             return None;
         }
         let Counts { passed, undecided, .. } = self.counts;

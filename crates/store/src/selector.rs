@@ -193,6 +193,7 @@ mod tests {
             agents: Vec::new(),
             planned: 0,
             finished: 0,
+            sequential: false,
             missing_shards: None,
             hash: None,
             summary: None,

@@ -178,6 +178,15 @@ fn a_resumed_run_decides_like_one_that_was_not_interrupted() {
     }
     live.signal(Signal::SIGKILL);
     live.end();
+    // The killed run has no summary, and no interval for a fixed number of trials either.
+    let trend = project.run(&["trend", "--json"]).exits(0).json();
+    assert!(trend["runs"][0]["ci95"].is_null() && trend["runs"][0]["passed"].as_u64() >= Some(4), "{trend}");
+    for command in ["trend", "status", "history"] {
+        let shown = project.run(&[command]).exits(0).out;
+        assert!(!shown.contains("95%") && !shown.contains("95 %"), "{shown}");
+    }
+    let compared = project.run(&["compare", "latest", "latest", "--json"]).exits(0).json();
+    assert_eq!((&compared["sequential"], &compared["totals"][0]["ci95"]), (&json!(true), &Value::Null));
     let ran = project.run(&["run", "--resume"]).exits(0);
     assert!(ran.err.contains(" of 40 trials finished, at most "), "{}", ran.err);
     let report = project.run(&["report", "--format", "json"]).exits(0).json();

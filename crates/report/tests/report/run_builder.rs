@@ -412,6 +412,7 @@ pub fn run_row(id: &str) -> RunRow {
         agents: Vec::new(),
         planned: 4,
         finished: 3,
+        sequential: false,
         missing_shards: None,
         hash: None,
         summary: None,

@@ -136,8 +136,8 @@ fn insert_run(
     transaction
         .prepare_cached(
             "INSERT INTO runs (id, label, regrade_of, started_us, owner_pid, version, planned, agents,
-                 test_files, missing_shards)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                 test_files, missing_shards, sequential)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         )?
         .execute(params![
             info.id,
@@ -150,6 +150,7 @@ fn insert_run(
             serde_json::to_string(&info.agents).map_err(|error| damaged(&error))?,
             serde_json::to_string(&test_files).map_err(|error| damaged(&error))?,
             missing_shards.transpose().map_err(|error| damaged(&error))?,
+            info.decisions > 0,
         ])?;
     let run = transaction.last_insert_rowid();
     transaction

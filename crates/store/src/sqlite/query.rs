@@ -24,16 +24,22 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ru
     )?;
     let before = filter.before.map_or(i64::MAX, Timestamp::as_microsecond);
     let values = (before, &filter.named, !filter.interrupted, limit(filter.last));
-    let rows = statement.query_map(values, run)?;
+    let rows = statement.query_map(values, |row| run(connection, row))?;
     let mut runs: Vec<RunRow> = rows.collect::<Result<_, _>>()?;
     runs.iter_mut().try_for_each(|run| shorten(connection, run))?;
     Ok(runs)
 }
 
 /// Reads a row of the `runs` table. The short id is set by [`shorten`].
-pub(super) fn run(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+pub(super) fn run(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<RunRow> {
+    let id: String = row.get("id")?;
+    let sequential = match row.get("sequential")? {
+        Some(sequential) => sequential,
+        // Recorded by an older version, and not finished.
+        None => info(connection, &id).map_or(true, |info| info.decisions > 0),
+    };
     Ok(RunRow {
-        id: row.get("id")?,
+        id,
         short: String::new(),
         label: row.get("label")?,
         regrade_of: row.get("regrade_of")?,
@@ -46,6 +52,7 @@ pub(super) fn run(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         agents: serde_json::from_str(&row.get::<_, String>("agents")?).unwrap_or_default(),
         planned: count(row, "planned")?,
         finished: count(row, "finished")?,
+        sequential,
         missing_shards: row
             .get::<_, Option<String>>("missing_shards")?
             .and_then(|json| serde_json::from_str(&json).ok()),

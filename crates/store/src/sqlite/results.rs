@@ -36,7 +36,7 @@ pub(super) fn results(connection: &Connection, filter: &ResultFilter) -> Result<
         named_params! {
             ":prefixes": prefixes, ":suite": filter.suite, ":case": filter.case, ":last": limit(filter.last),
         },
-        |row| Ok((row.get::<_, i64>("no")?, run(row)?)),
+        |row| Ok((row.get::<_, i64>("no")?, run(connection, row)?)),
     )?;
     let mut results = Vec::new();
     for found in found {

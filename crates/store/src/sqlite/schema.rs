@@ -163,4 +163,9 @@ CREATE TABLE links (
 -- Hash of the last link; runs that were recorded before have no chain.
 ALTER TABLE runs ADD COLUMN chain BLOB;
 ",
+    "
+-- Whether the results decide how many trials run; NULL for older runs without a summary, whose `infos` have it.
+ALTER TABLE runs ADD COLUMN sequential INTEGER;
+UPDATE runs SET sequential = json_extract(summary, '$.decisions') IS NOT NULL WHERE json_valid(summary);
+",
 ];

@@ -262,3 +262,28 @@ fn a_record_in_the_first_format_can_be_read_and_extended() {
     store.remove(RUN).unwrap();
     assert_eq!(store.count(ROWS), 0);
 }
+
+#[test]
+fn older_runs_whose_results_decided_how_many_trials_ran_are_recognised() {
+    let scratch = scratch();
+    {
+        let connection = Connection::open(&scratch.path).unwrap();
+        schema::STEPS[..7].iter().for_each(|step| connection.execute_batch(step).unwrap());
+        connection.pragma_update(None, "application_id", schema::MARK).unwrap();
+        connection.pragma_update(None, "user_version", 7).unwrap();
+        let insert = "INSERT INTO runs (id, started_us, version, planned, summary) VALUES (?1, ?2, '0.1.0', 2, ?3)";
+        let summaries =
+            [("a", Some(r#"{"decisions":{"all":1}}"#)), ("b", Some("{}")), ("c", None), ("d", Some("damaged"))];
+        for (at, (id, summary)) in summaries.into_iter().enumerate() {
+            connection.execute(insert, params![id, at as i64, summary]).unwrap();
+        }
+        let info = r#"{"id":"c","label":null,"started_at":"2026-01-01T00:00:00Z","trialrun_version":"0.1.0","settings":{},
+            "agents":[],"skills":[],"trials":[],"decisions":2,"jobs":1}"#;
+        let packed = Packer::new().unwrap().bytes(info.as_bytes()).unwrap();
+        connection.execute("INSERT INTO infos (run, info) VALUES (3, ?1)", params![packed]).unwrap();
+    }
+    let mut runs = scratch.store().runs(&RunFilter::default()).unwrap();
+    runs.sort_by(|a, b| a.id.cmp(&b.id));
+    let sequential: Vec<bool> = runs.iter().map(|run| run.sequential).collect();
+    assert_eq!(sequential, [true, false, true, true], "an unreadable run gets no interval either");
+}

@@ -21,6 +21,8 @@ pub struct TrialFigures {
     pub model: Option<String>,
     /// Variant of the arm.
     pub variant: Option<String>,
+    /// Number of the repetition, from 1.
+    pub repetition: u64,
     /// Outcome and usage. The suite's name and the case's id identify the case.
     pub observation: Observation<(Arc<str>, Arc<str>)>,
     /// True if the results decided how many trials ran. Intervals for a fixed number of trials would be wrong then.
@@ -40,6 +42,7 @@ impl TrialFigures {
             agent: trial.agent.clone(),
             model: trial.model.clone(),
             variant: trial.variant.clone(),
+            repetition: trial.repetition,
             is_sequential: trial.auto_trials.is_some(),
             observation: Observation::from_record(trial).of_case((trial.suite.clone(), trial.case.clone())),
             trigger: Trigger::from_record(trial),
@@ -371,6 +374,7 @@ mod tests {
                 tokens: Some(if with_skill { 100.0 } else { 150.0 }),
                 ..Observation::new(("s".into(), case.into()), outcome)
             },
+            repetition: 1,
             is_sequential: false,
             trigger: with_skill.then_some(Trigger { expected: case != "control", happened: triggered }),
         }

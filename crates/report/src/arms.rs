@@ -73,7 +73,7 @@ impl Arms {
 }
 
 /// Removes figures that are valid only for a fixed number of trials.
-fn without_intervals(arm: &mut ArmSummary) {
+pub(crate) fn without_intervals(arm: &mut ArmSummary) {
     let statistics = &mut arm.statistics;
     // `pass@k` assumes that the number of trials of a case does not depend on their results.
     statistics.k = statistics.k.min(1);
@@ -115,7 +115,7 @@ fn without_tests(delta: &mut ArmDelta) {
     }
 }
 
-fn without_test(delta: &mut Delta) {
+pub(crate) fn without_test(delta: &mut Delta) {
     let figures: [&mut Option<Difference>; 7] = [
         &mut delta.pass_rate,
         &mut delta.full_pass_rate,

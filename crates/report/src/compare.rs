@@ -9,21 +9,23 @@ mod margin;
 mod markdown;
 mod pairs;
 mod quarantine;
+mod rounds;
 mod sequential;
 mod settings;
 mod skills;
+mod stopping;
 mod test_files;
 mod totals;
 
 use std::collections::BTreeSet;
 
 use model::statistics::WithinMargin;
-use model::{AgentInfo, RunInfo, RunRow, SkillInfo, TrialFigures, TrialRecord, TrialRow};
+use model::{AgentInfo, DecisionRecord, RunInfo, RunRow, SkillInfo, TrialFigures, TrialRecord, TrialRow};
 use serde_json::{Value, json};
 
 use crate::names::is_baseline;
 use crate::verdict::{SKILL, Words};
-use arms::ArmChange;
+use arms::ArmChanges;
 use case::Side;
 pub use case::{CaseChange, Change};
 use decision::Decision;
@@ -31,6 +33,7 @@ pub(crate) use evidence::{Evidence, line_diff};
 use margin::Margin;
 use settings::SettingChange;
 use skills::SkillChange;
+use stopping::Decisions;
 use test_files::TestFileChange;
 use totals::Total;
 
@@ -66,7 +69,9 @@ pub struct Comparison {
     /// Names of the cases that are not compared because they are in quarantine on at least one side.
     quarantined: BTreeSet<String>,
     totals: Vec<Total>,
-    arms: Vec<ArmChange>,
+    arms: ArmChanges,
+    /// Decisions of the runs about the number of trials.
+    decisions: Decisions,
     skills: Vec<SkillChange>,
     settings: Vec<SettingChange>,
     test_files: Vec<TestFileChange>,
@@ -139,7 +144,8 @@ impl Comparison {
             decision,
             margin: None,
             cases,
-            arms: Vec::new(),
+            arms: ArmChanges::default(),
+            decisions: Decisions::default(),
             skills: Vec::new(),
             settings: Vec::new(),
             test_files: Vec::new(),
@@ -153,7 +159,8 @@ impl Comparison {
             let threshold = self.decision.threshold;
             sequential::confirm(&mut self.cases, threshold);
             self.decision = self.decision.sequential(&self.cases);
-            self.totals.iter_mut().for_each(Total::remove_test);
+            let passed = sequential::interval(&self.cases);
+            self.totals.iter_mut().for_each(|total| total.sequential(passed));
             self.margin = self.margin.map(|margin| margin.sequential(&self.cases));
         }
         self
@@ -191,7 +198,13 @@ impl Comparison {
     /// Adds the differences of the arms, including the baseline. Arms are listed in the order of `agents`, those of the
     /// second run.
     pub fn with_arms(mut self, before: &[TrialFigures], after: &[TrialFigures], agents: &[AgentInfo]) -> Self {
-        self.arms = arms::changes(before, after, agents);
+        self.arms = ArmChanges::between(before, after, agents);
+        self
+    }
+
+    /// Adds the decisions of both runs about the number of trials. If parts of one run are compared, `before` is empty.
+    pub fn with_decisions(mut self, before: &[DecisionRecord], after: &[DecisionRecord]) -> Self {
+        self.decisions = Decisions::new(before, after);
         self
     }
 
@@ -286,7 +299,8 @@ impl Comparison {
             "settings": settings::to_json(&self.settings),
             "cases": self.cases.iter().map(CaseChange::to_json).collect::<Value>(),
             "quarantined": self.quarantined,
-            "arms": arms::to_json(&self.arms),
+            "arms": self.arms.to_json(),
+            "decisions": self.decisions.to_json(self.runs.as_deref()),
             "skills": skills::to_json(&self.skills),
         })
     }

@@ -85,7 +85,7 @@ fn stop_reason(decision: &DecisionRecord) -> String {
 }
 
 /// Returns the requirement for the case: `at least 90%`.
-fn required(decision: &DecisionRecord) -> String {
+pub(crate) fn required(decision: &DecisionRecord) -> String {
     match decision.question {
         DecisionQuestion::PassRate(rate) => format!("at least {}", percent(rate.at_least)),
         DecisionQuestion::Precision { half_width } => {
@@ -137,7 +137,7 @@ pub(crate) fn sentence(decision: &DecisionRecord) -> String {
 }
 
 /// Formats the passed trials as `5/6`.
-fn passed(decision: &DecisionRecord) -> String {
+pub(crate) fn passed(decision: &DecisionRecord) -> String {
     let open = if decision.undecided > 0 { format!(", {} undecided", decision.undecided) } else { String::new() };
     format!("{}/{}{open}", decision.passed, decision.passed + decision.failed)
 }

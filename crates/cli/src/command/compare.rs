@@ -182,10 +182,14 @@ fn between(before: &Side, after: &Side, threshold: f64, format: Format) -> Resul
             side.store.records(run, trials)
         })?;
     let trials = [&before.trials, &after.trials];
-    if trials.iter().any(|trials| has_arms(trials)) && trials.iter().all(|trials| trials.len() <= READ_WHOLE) {
+    let (has_arms, is_sequential) = (trials.iter().any(|trials| has_arms(trials)), had.decisions + has.decisions > 0);
+    if (has_arms || is_sequential) && trials.iter().all(|trials| trials.len() <= READ_WHOLE) {
         let was = super::status::details(&*before.store, &before.run)?;
         let is = super::status::details(&*after.store, &after.run)?;
-        comparison = comparison.with_arms(&was.figures, &is.figures, &is.agents);
+        comparison = comparison.with_decisions(&was.decisions, &is.decisions);
+        if has_arms {
+            comparison = comparison.with_arms(&was.figures, &is.figures, &is.agents);
+        }
     }
     Ok(comparison)
 }
@@ -202,8 +206,12 @@ fn within(side: &Side, by: By, threshold: f64, format: Format) -> Result<Vec<Com
         let wrong = format!("the run {} has fewer than two {name}s with a case in common", side.run.short);
         return Err(CliError::usage(wrong).hint("`trialrun compare A B` compares two runs"));
     }
+    let decisions = match side.run.sequential && side.trials.len() <= READ_WHOLE {
+        true => super::status::details(&*side.store, &side.run)?.decisions,
+        false => Vec::new(),
+    };
     let detailed = |each: Comparison| {
-        let each = each.with_runs(&side.run, &side.run);
+        let each = each.with_runs(&side.run, &side.run).with_decisions(&[], &decisions);
         Ok(each.with_evidence(format.detailed(), |run, trials| side.store.records(run, trials))?)
     };
     comparisons.into_iter().map(detailed).collect()

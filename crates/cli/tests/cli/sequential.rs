@@ -107,6 +107,18 @@ fn every_report_shows_decisions_instead_of_intervals_for_a_fixed_number() {
     let compared = project.run(&["compare", "--json", "--no-worse-than", "0.05"]).exits(3).json();
     assert_eq!((&trend["runs"][0]["ci95"], &compared["sequential"]), (&Value::Null, &json!(true)));
     assert!(compared["totals"].as_array().unwrap().iter().all(|total| total["ci95"].is_null()), "{compared}");
+    let sequence = compared["totals"][0]["confidence_sequence"].as_array().unwrap();
+    assert!(sequence[0].as_f64().unwrap() < 0.0 && sequence[1].as_f64().unwrap() > 0.0, "{compared}");
+    let decided = compared["decisions"].as_array().unwrap();
+    assert_eq!((decided.len(), &decided[0]["run"]), (6, &compared["before"]["id"]));
+    let drawn = project.run(&["compare"]).exits(0).out;
+    assert!(
+        drawn.contains("  bad::bad  ") && drawn.contains("not met, 0/2") && drawn.contains("at any time"),
+        "{drawn}"
+    );
+    let drawn = project.run(&["compare", "--format", "markdown"]).exits(0).out;
+    assert!(drawn.contains("| bad::bad | at least 90% | not met, 0/2 | 0-90% | not met, 0/2 | 0-90% |"), "{drawn}");
+    assert!(project.run(&["compare", "--format", "html"]).exits(0).out.contains("not met, 0/2"));
     project.run(&["history"]).exits(0);
     let again = project.run(&["regrade", "latest"]).exits(1);
     assert!(again.out.contains("FAIL  1 of 3 pass rates too low"), "{}", again.out);
@@ -219,6 +231,24 @@ fn a_comparison_runs_until_it_is_known_whether_the_skill_helps() {
     assert_eq!(found, Vec::<String>::new());
     let text = project.run(&["report"]).exits(0).out;
     assert!(text.contains("The skill helps") && !text.contains(" p "), "{text}");
+    project.run(&["run", "skills/one", "--trials", "auto:30", "--jobs", "1"]).exits(0);
+    let compared = project.run(&["compare", "--json"]).exits(0).json();
+    let arms = compared["arms"].as_array().unwrap();
+    assert_eq!(arms.len(), 2, "{compared}");
+    for (arm, end) in arms.iter().zip([1, 0]) {
+        let rate = |side: &str| arm["confidence_sequences"][side][end].as_f64().unwrap();
+        assert_eq!((rate("before"), rate("after")), ([0.0, 1.0][end], [0.0, 1.0][end]), "{arm}");
+        let mut found = Vec::new();
+        fixed_figures(arm, &mut found);
+        assert_eq!(found, Vec::<String>::new());
+    }
+    let drawn = project.run(&["compare"]).exits(0).out;
+    assert!(drawn.contains("before: The skill helps: decided after") && drawn.contains("with skill"), "{drawn}");
+    let drawn = project.run(&["compare", "--format", "markdown"]).exits(0).out;
+    assert!(drawn.contains("| passed | before | 95% | after | 95% | change | 95% |"), "{drawn}");
+    assert!(project.run(&["compare", "--format", "html"]).exits(0).out.contains("fake+without_skill"));
+    let drawn = project.run(&["compare", "--by", "variant"]).exits(0).out;
+    assert!(drawn.contains("The skill helps: decided after"), "{drawn}");
 }
 
 #[test]

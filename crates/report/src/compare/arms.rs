@@ -6,8 +6,10 @@ use model::statistics::{Delta, Difference, Observation};
 use model::{AgentInfo, ArmSummary, TrialFigures, WITH_SKILL, WITHOUT_SKILL};
 use serde_json::{Value, json};
 
-use crate::arms::{Arms, without_variant};
-use crate::format::{gain, gains, money, p_value, percent, rounded, seconds, signed};
+use super::rounds::Rounds;
+use crate::arms::{Arms, without_intervals, without_test, without_variant};
+use crate::counts::Counts;
+use crate::format::{gain, gains, money, p_value, percent, range, rounded, seconds, signed};
 use crate::terminal::Paint;
 use crate::terminal::arms::{too_few, verdict};
 use crate::terminal::grid::{Cell, CellStyle, Grid};
@@ -15,22 +17,88 @@ use crate::terminal::grid::{Cell, CellStyle, Grid};
 /// Maximum width of an arm's name.
 const NAME: usize = 44;
 
+/// Heads of the columns, and the order in which they are omitted if there is no room.
+const HEADS: [(&str, u8); 10] = [
+    ("checks met", 0),
+    ("before", 0),
+    ("after", 0),
+    ("change", 0),
+    ("95%", 3),
+    ("p", 2),
+    ("n", 1),
+    ("time", 4),
+    ("tokens", 6),
+    ("cost", 5),
+];
+/// The same if the results of a run decided how many trials ran.
+const SEQUENTIAL_HEADS: [(&str, u8); 10] = [
+    ("passed", 0),
+    ("before", 0),
+    ("95%", 2),
+    ("after", 0),
+    ("95%", 3),
+    ("change", 0),
+    ("95%", 1),
+    ("time", 4),
+    ("tokens", 6),
+    ("cost", 5),
+];
+
+/// The arms of two runs, those of the second run first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct ArmChanges {
+    arms: Vec<ArmChange>,
+    /// True if the results of a run decided how many trials ran.
+    is_sequential: bool,
+}
+
 /// An arm in both runs, or in one of them.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ArmChange {
+struct ArmChange {
     before: Option<ArmSummary>,
     after: Option<ArmSummary>,
     /// Difference of the second run's arm from the first one's.
     delta: Delta,
+    /// Figures that stay valid if the results decide how many trials run.
+    sequences: Sequences,
 }
 
-/// Returns each arm of two runs, those of the second run first. Arms with different names are paired if each is the
-/// only remaining arm of its variant in its run.
-pub(super) fn changes(before: &[TrialFigures], after: &[TrialFigures], agents: &[AgentInfo]) -> Vec<ArmChange> {
-    // These tests are valid only for a fixed number of trials.
-    if before.iter().chain(after).any(|trial| trial.is_sequential) {
-        return Vec::new();
+/// Outcomes of an arm in both runs, with confidence sequences of the pass rates and of their difference.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Sequences {
+    counts: [Counts; 2],
+    rates: [Option<[f64; 2]>; 2],
+    difference: Option<[f64; 2]>,
+}
+
+impl Sequences {
+    fn between(before: &[&TrialFigures], after: &[&TrialFigures]) -> Self {
+        let count = |trials: &[&TrialFigures]| {
+            let mut counts = Counts::default();
+            trials.iter().for_each(|trial| counts.add(trial.observation.outcome));
+            counts
+        };
+        let [was, is] = [before, after].map(|trials| Rounds::of(trials.iter().copied()));
+        Self {
+            counts: [count(before), count(after)],
+            rates: [was.confidence_sequence(), is.confidence_sequence()],
+            difference: is.difference(&was),
+        }
     }
+
+    fn to_json(&self) -> Value {
+        let [before, after] = self.rates;
+        json!({ "before": before, "after": after, "difference": self.difference })
+    }
+}
+
+/// Pairs the arms of two runs, those of the second run first. Arms with different names are paired if each is the only
+/// remaining arm of its variant in its run.
+fn pairs(
+    before: &[TrialFigures],
+    after: &[TrialFigures],
+    agents: &[AgentInfo],
+) -> Vec<(Option<ArmSummary>, Option<ArmSummary>)> {
     let mut were = Arms::of(before, agents).arms;
     let are = Arms::of(after, agents).arms;
     let mut pairs: Vec<(Option<ArmSummary>, Option<ArmSummary>)> = Vec::new();
@@ -47,68 +115,105 @@ pub(super) fn changes(before: &[TrialFigures], after: &[TrialFigures], agents: &
         }
     }
     pairs.extend(were.into_iter().map(|was| (Some(was), None)));
-    let of = |arm: &Option<ArmSummary>, trials: &[TrialFigures]| -> Vec<Observation<(Arc<str>, Arc<str>)>> {
-        let ours = trials.iter().filter(|trial| arm.as_ref().is_some_and(|arm| *arm.arm == *trial.arm));
-        ours.map(|trial| trial.observation.clone()).collect()
-    };
-    let change = |(was, now): (Option<ArmSummary>, Option<ArmSummary>)| ArmChange {
-        delta: Delta::between(&of(&now, after), &of(&was, before)),
-        before: was,
-        after: now,
-    };
-    pairs.into_iter().map(change).collect()
+    pairs
 }
 
-/// Returns the table of arms. It begins with an empty line, unless there are no arms.
-pub(super) fn draw(arms: &[ArmChange], paint: &Paint) -> String {
-    if arms.is_empty() {
-        return String::new();
-    }
-    let mut grid = Grid::new(&[
-        ("checks met", 0),
-        ("before", 0),
-        ("after", 0),
-        ("change", 0),
-        ("95%", 3),
-        ("p", 2),
-        ("n", 1),
-        ("time", 4),
-        ("tokens", 6),
-        ("cost", 5),
-    ]);
-    let mut agent = String::new();
-    for arm in arms {
-        let name = arm.name();
-        let short = without_variant(&name);
-        let row = match arm.variant() {
-            Some(variant) => {
-                if short != agent {
-                    short.clone_into(&mut agent);
-                    grid.heading(paint.folded(short, NAME));
-                }
-                format!("  {variant}")
+impl ArmChanges {
+    /// Returns the differences of the arms of two runs.
+    pub(super) fn between(before: &[TrialFigures], after: &[TrialFigures], agents: &[AgentInfo]) -> Self {
+        let is_sequential = before.iter().chain(after).any(|trial| trial.is_sequential);
+        let of =
+            |arm: &Option<ArmSummary>, trials| arm.as_ref().map_or_else(Vec::new, |arm| trials_of(&arm.arm, trials));
+        let change = |(was, now): (Option<ArmSummary>, Option<ArmSummary>)| {
+            let (trials_before, trials_after) = (of(&was, before), of(&now, after));
+            let mut change = ArmChange {
+                delta: Delta::between(&observations(&trials_after), &observations(&trials_before)),
+                sequences: Sequences::between(&trials_before, &trials_after),
+                before: was,
+                after: now,
+            };
+            if is_sequential {
+                // These are valid only for a fixed number of trials.
+                change.before.iter_mut().chain(&mut change.after).for_each(without_intervals);
+                without_test(&mut change.delta);
             }
-            None => paint.folded(&name, NAME),
+            change
         };
-        grid.row(arm.cells(row));
+        Self { arms: pairs(before, after, agents).into_iter().map(change).collect(), is_sequential }
     }
-    let mut text = format!("\n{}", grid.draw(paint));
-    if let Some(note) = too_few(arms.iter().filter_map(|arm| arm.delta.pass_rate)) {
-        text.push_str(&format!("  {}\n", paint.yellow(&note)));
+
+    fn heads(&self) -> [(&'static str, u8); 10] {
+        if self.is_sequential { SEQUENTIAL_HEADS } else { HEADS }
     }
-    text
+
+    fn cells(&self, arm: &ArmChange, name: String) -> [Cell; 10] {
+        if self.is_sequential { arm.sequential_cells(name) } else { arm.cells(name) }
+    }
+
+    /// Returns the table of arms. It begins with an empty line, unless there are no arms.
+    pub(super) fn draw(&self, paint: &Paint) -> String {
+        if self.arms.is_empty() {
+            return String::new();
+        }
+        let mut grid = Grid::new(&self.heads());
+        let mut agent = String::new();
+        for arm in &self.arms {
+            let name = arm.name();
+            let short = without_variant(&name);
+            let row = match arm.variant() {
+                Some(variant) => {
+                    if short != agent {
+                        short.clone_into(&mut agent);
+                        grid.heading(paint.folded(short, NAME));
+                    }
+                    format!("  {variant}")
+                }
+                None => paint.folded(&name, NAME),
+            };
+            grid.row(self.cells(arm, row));
+        }
+        let mut text = format!("\n{}", grid.draw(paint));
+        let tested = self.arms.iter().filter(|_| !self.is_sequential);
+        if let Some(note) = too_few(tested.filter_map(|arm| arm.delta.pass_rate)) {
+            text.push_str(&format!("  {}\n", paint.yellow(&note)));
+        }
+        text
+    }
+
+    /// Returns the arms as rows of text, below a row of headings.
+    pub(super) fn rows(&self) -> Vec<[String; 10]> {
+        if self.arms.is_empty() {
+            return Vec::new();
+        }
+        let row = |arm: &ArmChange| self.cells(arm, arm.name()).map(Cell::into_text);
+        let heads = self.heads().map(|(head, _)| head.to_owned());
+        std::iter::once(heads).chain(self.arms.iter().map(row)).collect()
+    }
+
+    /// Returns the arms as JSON.
+    pub(super) fn to_json(&self) -> Value {
+        let one = |arm: &ArmChange| {
+            let mut delta = json!(arm.delta);
+            if self.is_sequential {
+                // There is no test.
+                let p_values = delta.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut);
+                p_values.filter_map(|figure| figure.get_mut("p_value")).for_each(|p_value| *p_value = Value::Null);
+            }
+            json!({
+                "arm": arm.name(), "baseline": arm.is_baseline(), "before": arm.before, "after": arm.after,
+                "delta": delta, "confidence_sequences": self.is_sequential.then(|| arm.sequences.to_json()),
+            })
+        };
+        self.arms.iter().map(one).collect()
+    }
 }
 
-/// Returns the arms as JSON.
-pub(super) fn to_json(arms: &[ArmChange]) -> Value {
-    arms.iter()
-        .map(|arm| {
-            json!({
-                "arm": arm.name(), "baseline": arm.is_baseline(),
-                "before": arm.before, "after": arm.after, "delta": arm.delta,
-            })
-        })
-        .collect()
+fn trials_of<'t>(arm: &str, trials: &'t [TrialFigures]) -> Vec<&'t TrialFigures> {
+    trials.iter().filter(|trial| *trial.arm == *arm).collect()
+}
+
+fn observations(trials: &[&TrialFigures]) -> Vec<Observation<(Arc<str>, Arc<str>)>> {
+    trials.iter().map(|trial| trial.observation.clone()).collect()
 }
 
 impl ArmChange {
@@ -157,5 +262,30 @@ impl ArmChange {
             of(self.delta.tokens, &|tokens| signed(tokens, rounded)),
             of(self.delta.cost_usd, &|cost| signed(cost, money)),
         ]
+    }
+    /// Returns the cells if the results of a run decided how many trials ran: passed trials and confidence sequences.
+    fn sequential_cells(&self, name: String) -> [Cell; 10] {
+        let [before, after] = [0, 1].map(|side| {
+            let counts = self.sequences.counts[side];
+            match counts.graded() {
+                0 => Cell::new("n/a", CellStyle::Dim),
+                _ => format!("{} {:>4}", counts.describe(), counts.share()).into(),
+            }
+        });
+        let [was, is] = self.sequences.rates.map(|rate| rate.map_or_else(Cell::default, |ends| range(ends).into()));
+        let [.., time, tokens, cost] = self.cells(String::new());
+        let difference = self.sequences.difference;
+        let style = match difference {
+            _ if self.is_baseline() => CellStyle::Plain,
+            Some([low, _]) if low > 0.0 => CellStyle::Green,
+            Some([_, high]) if high < 0.0 => CellStyle::Red,
+            _ => CellStyle::Bold,
+        };
+        let change = match self.delta.full_pass_rate {
+            Some(apart) => Cell::new(format!("{} pts", gain(apart.mean)), style),
+            None => Cell::new("n/a", CellStyle::Dim),
+        };
+        let interval = difference.map_or_else(Cell::default, |ends| gains(ends).into());
+        [name.into(), before, was, after, is, change, interval, time, tokens, cost]
     }
 }

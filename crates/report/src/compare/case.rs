@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::evidence::Evidence;
 use super::pairs::Pair;
+use super::rounds::counted;
 use crate::counts::Counts;
 use crate::format::p_value;
 
@@ -50,7 +51,7 @@ pub struct CaseChange {
     pub(super) p_value: Option<f64>,
     /// The p-value, adjusted for the number of cases that are tested at once.
     pub(super) adjusted_p_value: Option<f64>,
-    /// True if the results of a run decided how many trials ran. There are no intervals then.
+    /// True if the results of a run decided how many trials ran.
     pub(super) is_sequential: bool,
     pub(super) before: Side,
     pub(super) after: Side,
@@ -63,8 +64,8 @@ pub(super) struct Side {
     pub(super) counts: Counts,
     pub(super) trials: u64,
     outcomes: Vec<Outcome>,
-    /// Outcomes of graded trials, with their repetitions.
-    graded: Vec<(u64, Outcome)>,
+    /// Results in the order in which the trials were started; `None` if undecided.
+    pub(super) results: Vec<Option<bool>>,
     pub(super) reason: Option<String>,
     /// Scores, each as a share of its maximum.
     scores: Mean,
@@ -158,13 +159,7 @@ impl CaseChange {
     /// Returns pairs of results from both sides, the second side first, in the order in which the trials were started.
     /// An undecided trial is `None`.
     pub(super) fn pairs(&self) -> Vec<[Option<bool>; 2]> {
-        let verdict = |(_, outcome): &(u64, Outcome)| match outcome {
-            Outcome::Passed => Some(true),
-            Outcome::Failed => Some(false),
-            _ => None,
-        };
-        let sides = self.after.graded.iter().map(verdict).zip(self.before.graded.iter().map(verdict));
-        sides.map(<[Option<bool>; 2]>::from).collect()
+        self.after.results.iter().zip(&self.before.results).map(|(after, before)| [*after, *before]).collect()
     }
 
     pub(crate) fn evidence(&self) -> Option<&Evidence> {
@@ -226,7 +221,8 @@ impl Side {
         let mut side = Self::default();
         trials.iter().for_each(|trial| side.add(trial));
         side.outcomes.sort_by_key(|outcome| outcome.name());
-        side.graded.sort_by_key(|(repetition, _)| *repetition);
+        let mut ended: Vec<_> = trials.iter().map(|trial| (trial.repetition, trial.outcome)).collect();
+        side.results = counted(&mut ended);
         side
     }
 
@@ -241,7 +237,6 @@ impl Side {
             self.scores.add(Some(share));
         }
         if trial.outcome.is_graded() {
-            self.graded.push((trial.repetition, trial.outcome));
             self.time.add(trial.agent_ms.map(|ms| ms as f64));
             self.tokens.add(trial.tokens.map(|tokens| tokens.total() as f64));
             self.cost.add(trial.cost_usd);

@@ -5,12 +5,15 @@ use std::cmp::Ordering;
 use model::statistics::wilson;
 use model::{Outcome, Part, RunRow, Segment, Status};
 
+use super::case::Side;
 use super::evidence::{Call, Evidence, Flip};
+use super::rounds::sum;
 use super::totals::Total;
-use super::{CaseChange, Change, Comparison, Dimension, arms, quarantine, test_files};
+use super::{CaseChange, Change, Comparison, Dimension, quarantine, stopping, test_files};
 use crate::align::Row;
 use crate::columns;
 use crate::counts::Counts;
+use crate::decisions;
 use crate::format::{counted, elapsed, gain, in_parentheses, money, number, percent, range, timestamp};
 use crate::terminal::arms::folded;
 use crate::terminal::grid::{Cell, CellStyle, Grid};
@@ -47,7 +50,8 @@ impl Comparison {
         self.sides(&paint).iter().for_each(|side| text.push_str(&format!("  {}\n", paint.dim(side))));
         text.push_str(&self.differences(&paint));
         text.push_str(&self.figures(&paint));
-        text.push_str(&arms::draw(&self.arms, &paint));
+        text.push_str(&self.arms.draw(&paint));
+        text.push_str(&self.stopping(&paint));
         let width = columns::widest(self.cases.iter().map(|case| &case.name)).min(56);
         for (heading, cases) in self.groups() {
             text.push_str(&format!("\n{}\n", paint.bold(&format!("{heading} ({})", cases.len()))));
@@ -110,6 +114,29 @@ impl Comparison {
             _ => Vec::new(),
         };
         lines.iter().map(|line| paint.one_line(line, 200)).collect()
+    }
+
+    /// Returns the decisions about the number of trials. The text begins with an empty line, unless there are none.
+    fn stopping(&self, paint: &Paint) -> String {
+        let sentences: String =
+            self.decision_sentences().iter().map(|sentence| folded(sentence, paint, Paint::bold)).collect();
+        let gap = if sentences.is_empty() { "" } else { "\n" };
+        format!("{gap}{sentences}{}", self.decisions.draw(self.short_names(), paint))
+    }
+
+    /// Returns a sentence for each decision about two arms.
+    pub(crate) fn decision_sentences(&self) -> Vec<String> {
+        self.decisions.sentences((self.by == Dimension::Run).then(|| self.short_names()))
+    }
+
+    /// Returns the decisions about cases as rows of text, below a row of headings.
+    pub(crate) fn decision_rows(&self, paint: &Paint) -> Vec<[String; 6]> {
+        self.decisions.rows(self.short_names(), paint)
+    }
+
+    /// Returns the arms as rows of text, below a row of headings.
+    pub(crate) fn arm_rows(&self) -> Vec<[String; 10]> {
+        self.arms.rows()
     }
 
     /// Describes the two sides, and the settings and skills that differ.
@@ -176,6 +203,9 @@ impl Comparison {
         let mut notes = Vec::new();
         if self.totals.iter().any(|total| total.p_value.is_some()) {
             notes.push(READING.to_owned());
+        }
+        if self.is_sequential {
+            notes.push(format!("{} {}", decisions::NOTE, stopping::ROUNDS));
         }
         if self.cases.iter().any(|case| case.change.is_change() && !case.is_single() && case.is_adjusted()) {
             notes.push(ADJUSTED.to_owned());
@@ -270,7 +300,13 @@ impl CaseChange {
             return "n = 1: no interval".into();
         }
         if self.is_sequential {
-            return format!("valid at any number of trials, {}", self.named_p_value());
+            let interval = |side: &Side| range(sum(side.results.iter()).confidence_sequence(UNLIKELY));
+            return format!(
+                "95% at any time: {} and {}, {}",
+                interval(&self.before),
+                interval(&self.after),
+                self.named_p_value()
+            );
         }
         // Covers all possible outcomes of undecided trials.
         let interval = |counts: &Counts| {

@@ -33,7 +33,8 @@ impl Comparison {
         if !differences.is_empty() {
             page.push('\n');
         }
-        page.push_str(&self.table());
+        page.push_str(&table(&self.table_rows()));
+        page.push_str(&self.arms_and_decisions(&paint));
         for (heading, cases) in self.groups() {
             page.push_str(&format!("\n**{heading} ({})**\n\n", cases.len()));
             let mut listed = 0;
@@ -55,16 +56,23 @@ impl Comparison {
         page
     }
 
-    fn table(&self) -> String {
-        let mut table = String::new();
-        for (at, row) in self.table_rows().iter().enumerate() {
-            table.push_str(&format!("| {} |\n", row.each_ref().map(|cell| text(cell, 80)).join(" | ")));
-            if at == 0 {
-                table.push_str("| --- | --: | --: | --: | --: | --: | --: |\n");
-            }
-        }
-        table
+    /// Returns the tables of arms and of decisions about the number of trials, each after an empty line.
+    fn arms_and_decisions(&self, paint: &Paint) -> String {
+        let sentences = self.decision_sentences().into_iter().map(|sentence| format!("- {}\n", text(&sentence, 1000)));
+        let parts = [table(&self.arm_rows()), sentences.collect(), table(&self.decision_rows(paint))];
+        parts.iter().filter(|part| !part.is_empty()).map(|part| format!("\n{part}")).collect()
     }
+}
+
+fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let mut table = String::new();
+    for (at, row) in rows.iter().enumerate() {
+        table.push_str(&format!("| {} |\n", row.each_ref().map(|cell| text(cell, 80)).join(" | ")));
+        if at == 0 {
+            table.push_str(&format!("| --- |{}\n", " --: |".repeat(N - 1)));
+        }
+    }
+    table
 }
 
 impl CaseChange {

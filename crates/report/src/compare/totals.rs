@@ -18,6 +18,8 @@ pub(super) struct Total {
     pub(super) mean: f64,
     pub(super) ci95: Option<[f64; 2]>,
     pub(super) p_value: Option<f64>,
+    /// Confidence sequence of the difference, if the results of a run decided how many trials ran.
+    confidence_sequence: Option<[f64; 2]>,
     /// Number of cases for which both sides have the figure.
     pub(super) cases: usize,
     unit: Unit,
@@ -45,6 +47,7 @@ pub(super) fn of(cases: &[CaseChange], decision: &Decision) -> Vec<Total> {
         mean: score.mean,
         ci95: score.ci95,
         p_value: Some(score.p_value),
+        confidence_sequence: None,
         cases: score.cases,
         unit: Unit::Share,
     }));
@@ -96,15 +99,18 @@ fn total(name: &'static str, unit: Unit, cases: &[&CaseChange], of: impl Fn(&Sid
         mean: estimated.mean,
         ci95: estimated.ci95,
         p_value,
+        confidence_sequence: None,
         cases: pairs.len(),
         unit,
     })
 }
 
 impl Total {
-    /// Removes the interval and the p-value, which assume a fixed number of trials.
-    pub(super) fn remove_test(&mut self) {
+    /// Replaces the interval, which assumes a fixed number of trials, by a confidence sequence of the passed trials'
+    /// difference, and removes the p-value.
+    pub(super) fn sequential(&mut self, passed: Option<[f64; 2]>) {
         (self.ci95, self.p_value) = (None, None);
+        self.confidence_sequence = passed.filter(|_| self.trials.is_some());
     }
 
     /// Formats the figure of a side.
@@ -132,7 +138,7 @@ impl Total {
 
     /// Formats the interval of the difference; empty for one case.
     pub(super) fn interval(&self) -> String {
-        match (self.ci95, self.unit) {
+        match (self.ci95.or(self.confidence_sequence), self.unit) {
             (None, _) => String::new(),
             (Some(ends), Unit::Share) => gains(ends),
             (Some([low, high]), _) => format!("{} to {}", self.signed(low), self.signed(high)),
@@ -158,7 +164,8 @@ pub(super) fn to_json(totals: &[Total]) -> Value {
     let one = |total: &Total| {
         json!({
             "name": total.name, "before": total.means[0], "after": total.means[1], "difference": total.mean,
-            "ci95": total.ci95, "p_value": total.p_value, "cases": total.cases,
+            "ci95": total.ci95, "confidence_sequence": total.confidence_sequence, "p_value": total.p_value,
+            "cases": total.cases,
         })
     };
     totals.iter().map(one).collect()

@@ -26,6 +26,9 @@ fn comparison(comparison: &Comparison) -> String {
     }
     html.push_str(&list("muted", &comparison.sides_and_differences(&paint)));
     html.push_str(&table(&comparison.table_rows()));
+    html.push_str(&table(&comparison.arm_rows()));
+    html.push_str(&list("verdict", &comparison.decision_sentences()));
+    html.push_str(&table(&comparison.decision_rows(&paint)));
     for (heading, cases) in comparison.groups() {
         html.push_str(&format!("<section><h2>{} ({})</h2>\n", text(heading), cases.len()));
         for case in cases {
@@ -52,10 +55,10 @@ fn comparison(comparison: &Comparison) -> String {
     html
 }
 
-fn table(rows: &[[String; 7]]) -> String {
+fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let mut html = String::new();
     for (index, row) in rows.iter().enumerate() {
-        let [name, cells @ ..] = row;
+        let Some((name, cells)) = row.split_first() else { continue };
         let tag = if index == 0 { "th" } else { "td" };
         let labelled = |(cell, label): (&String, &String)| {
             format!("<{tag} class=\"number\" data-label=\"{}\">{}</{tag}>", text(label), text(cell))

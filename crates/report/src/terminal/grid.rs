@@ -31,6 +31,11 @@ impl Cell {
         Self { text: text.into(), style }
     }
 
+    /// Returns the text without its style.
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+
     fn width(&self) -> usize {
         columns::width(&self.text)
     }

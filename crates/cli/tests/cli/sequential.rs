@@ -226,6 +226,20 @@ fn a_comparison_runs_until_it_is_known_whether_the_skill_helps() {
     let report = project.run(&["report", "--format", "json"]).exits(0).json();
     let decision = &report["decisions"][0];
     assert_eq!((&decision["answer"], &decision["cases"]), (&json!("better"), &json!(2)));
+    let planned = project.run(&["plan", "skills/one", "--trials", "auto:30"]).exits(0).out;
+    for part in [
+        "smallest difference from 90% that is found with a probability of 80%: ",
+        "    none       half of the runs stop after ",
+        "    25 points  half of the runs stop after ",
+        ", at most ",
+    ] {
+        assert!(planned.contains(part), "{part}\n{planned}");
+    }
+    let plan = project.run(&["plan", "skills/one", "--trials", "auto:30", "--json"]).exits(0).json();
+    let differences = plan["plan"]["decisions"][0]["differences"].as_array().unwrap();
+    let found: Vec<f64> = differences.iter().map(|row| row["found"].as_f64().unwrap()).collect();
+    assert!(found[0] < 0.05 && found[0] < found[1] && found[1] < found[2], "{plan}");
+    assert!(plan["plan"]["most_ms"].as_f64() >= plan["plan"]["expected_ms"].as_f64(), "{plan}");
     let mut found = Vec::new();
     fixed_figures(&report, &mut found);
     assert_eq!(found, Vec::<String>::new());

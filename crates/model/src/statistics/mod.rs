@@ -44,9 +44,9 @@ pub use mean::{amount, estimate, rate, share};
 pub use observation::Observation;
 pub use planning::{DetectableRates, detectable_drop, detectable_rates, trials_for_contract, trials_for_precision};
 pub use sequential::{
-    Comparison, ComparisonDecision, Contract, Counted, Decision, Evidence, Forecast, OpenDecision, PairBounds, Pairs,
-    confidence_sequence, difference_sequence, e_above, e_below, e_difference_above, e_two_samples, next_trial,
-    sequential_trials_for_precision,
+    Comparison, ComparisonDecision, ComparisonForecast, Contract, Counted, Decision, Evidence, Forecast, OpenDecision,
+    PairBounds, Pairs, confidence_sequence, difference_sequence, e_above, e_below, e_difference_above, e_two_samples,
+    next_trial, sequential_trials_for_precision,
 };
 pub use sign_flip::{least_p_value, sign_flip};
 pub use triggering::{Trigger, Triggering};

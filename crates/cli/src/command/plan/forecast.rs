@@ -1,7 +1,7 @@
 //! Computes the figures of a plan: what its trials can show, how many are expected to run, and how much time and money
 //! they take.
 
-use model::statistics::{Contract, SIGNIFICANCE, detectable_drop, wilson_of_share};
+use model::statistics::{Comparison, ComparisonForecast, Contract, SIGNIFICANCE, detectable_drop, wilson_of_share};
 use model::{DecisionQuestion, PassRate};
 use runner::{Plan, PlannedDecision};
 use serde::Serialize;
@@ -12,6 +12,8 @@ use super::history::History;
 const POWER: f64 = 0.8;
 /// Pass rate from which the smallest detectable drop is computed.
 const USUAL_RATE: f64 = 0.9;
+/// Differences for which the number of trials is forecast.
+const DIFFERENCES: [f64; 3] = [0.0, 0.1, 0.25];
 /// Largest maximum for which the expected number of trials is computed exactly, because the time grows with its cube.
 const MOST_EXACT: u64 = 120;
 
@@ -34,6 +36,8 @@ pub struct Forecast {
     pub jobs: usize,
     /// Expected duration in milliseconds; absent if no earlier trial is recorded.
     pub expected_ms: Option<f64>,
+    /// Duration in milliseconds if all planned trials run; absent if no earlier trial is recorded.
+    pub most_ms: Option<f64>,
     /// Expected cost in US dollars; absent if no earlier cost is recorded.
     pub expected_cost_usd: Option<f64>,
     /// Cost in US dollars if all planned trials run; absent if no earlier cost is recorded.
@@ -87,9 +91,23 @@ pub struct DecisionForecast {
     pub high_enough: Option<f64>,
     /// Largest true pass rate that is shown to be too low with a probability of 80 %.
     pub too_low: Option<f64>,
-    /// Smallest drop from a pass rate of 90 % that a test with a fixed number of trials, the maximum, detects with a
-    /// probability of 80 %.
+    /// For a comparison: smallest difference from a pass rate of 90 % that the run finds with a probability of 80 %.
     pub detectable_drop: Option<f64>,
+    /// For a comparison: how runs end for several true differences.
+    pub differences: Vec<DifferenceForecast>,
+}
+
+/// How runs of a comparison end for one true difference, by simulation.
+#[derive(Debug, Serialize)]
+pub struct DifferenceForecast {
+    /// True pass rates: the better arm, and the other one.
+    pub rates: [f64; 2],
+    /// Probability that the run shows which arm is better.
+    pub found: f64,
+    /// Probability that the run shows that the arms do not differ by an amount that matters.
+    pub equivalent: f64,
+    /// Number of pairs of trials per case after which at least half of all runs stop.
+    pub median_pairs: u64,
 }
 
 impl Forecast {
@@ -127,6 +145,7 @@ impl Forecast {
         let (expected_cost_usd, _) = sum(&groups, |group| history.of(group)?.mean_cost_usd());
         let all: Vec<Group<'_>> =
             groups.iter().map(|group| Group { expected: group.planned as f64, ..*group }).collect();
+        let (most_ms, _) = sum(&all, |group| history.of(group)?.mean_ms());
         let (most_cost_usd, _) = sum(&all, |group| history.of(group)?.mean_cost_usd());
         let mut arms: Vec<String> = Vec::new();
         for group in &groups {
@@ -149,6 +168,7 @@ impl Forecast {
             groups: groups.len(),
             jobs,
             expected_ms: expected_ms.map(|ms| ms / (jobs as f64).min(expected_trials.max(1.0))),
+            most_ms: most_ms.map(|ms| ms / jobs as f64),
             expected_cost_usd,
             most_cost_usd,
             decisions,
@@ -242,6 +262,7 @@ impl DecisionForecast {
             high_enough: None,
             too_low: None,
             detectable_drop: None,
+            differences: Vec::new(),
         };
         match decision.question {
             DecisionQuestion::PassRate(rate) => {
@@ -272,13 +293,48 @@ impl DecisionForecast {
                     needed.map_or(decision.most as f64, |needed| (needed as f64).min(decision.most as f64));
                 forecast.is_most = needed.is_none_or(|needed| needed > decision.most);
             }
-            DecisionQuestion::Difference { .. } => {
-                let pairs = decision.most * decision.cases.len() as u64;
-                forecast.detectable_drop = detectable_drop(pairs, USUAL_RATE, decision.alpha, POWER);
+            DecisionQuestion::Difference { half_width: Some(_), .. } => {}
+            DecisionQuestion::Difference { margin, half_width: None } => {
+                let comparison = Comparison { alpha: decision.alpha, margin, max_pairs: decision.most };
+                forecast.compare(&comparison, known_rates(decision, history));
             }
         }
         forecast
     }
+
+    /// Adds the forecast of a comparison. `known` are the pass rates of both arms in earlier trials.
+    fn compare(&mut self, comparison: &Comparison, known: Option<[f64; 2]>) {
+        let cases = self.cases as u64;
+        let ends = DIFFERENCES.map(|difference| {
+            let rates = [USUAL_RATE, USUAL_RATE - difference];
+            (rates, comparison.forecast(cases, rates))
+        });
+        let mean = ends.iter().map(|(_, end)| end.mean_pairs).sum::<f64>() / ends.len() as f64;
+        self.expected_trials = known.map_or(mean, |rates| comparison.forecast(cases, rates).mean_pairs);
+        self.is_most = false;
+        self.differences = ends.into_iter().map(|(rates, end)| DifferenceForecast::of(rates, &end)).collect();
+        let is_found =
+            |difference: f64| comparison.forecast(cases, [USUAL_RATE, USUAL_RATE - difference]).better >= POWER;
+        self.detectable_drop = is_found(USUAL_RATE).then(|| boundary([USUAL_RATE, 0.0], 0.01, is_found));
+    }
+}
+
+impl DifferenceForecast {
+    fn of(rates: [f64; 2], forecast: &ComparisonForecast) -> Self {
+        let ComparisonForecast { better, worse, equivalent, median_pairs, .. } = *forecast;
+        Self { rates, found: better + worse, equivalent, median_pairs }
+    }
+}
+
+/// Returns the pass rates of both arms in earlier trials, if both have some.
+fn known_rates(decision: &PlannedDecision, history: &History) -> Option<[f64; 2]> {
+    let rate = |arm: &str| {
+        let known = decision.cases.iter().filter_map(|(suite, case)| history.get(suite, case, arm));
+        let [passed, all] =
+            known.fold([0, 0], |[passed, all], known| [passed + known.passed, all + known.passed + known.failed]);
+        (all > 0).then(|| (passed + 1) as f64 / (all + 2) as f64)
+    };
+    Some([rate(&decision.arm)?, rate(decision.versus.as_deref()?)?])
 }
 
 /// Returns the expected number of trials for a likely pass rate. Without one, every rate is equally likely.
@@ -295,14 +351,14 @@ fn detectable(contract: &Contract) -> [Option<f64>; 2] {
     let high = |rate: f64| contract.forecast(rate).success >= POWER;
     let low = |rate: f64| contract.forecast(rate).failure >= POWER;
     [
-        high(1.0).then(|| boundary([1.0, contract.at_least - contract.indifference], high)),
-        low(0.0).then(|| boundary([0.0, contract.at_least], low)),
+        high(1.0).then(|| boundary([1.0, contract.at_least - contract.indifference], 0.001, high)),
+        low(0.0).then(|| boundary([0.0, contract.at_least], 0.001, low)),
     ]
 }
 
-/// Returns the boundary between rates that are shown and rates that are not, to a tenth of a percentage point.
-fn boundary([mut shown, mut hidden]: [f64; 2], is_shown: impl Fn(f64) -> bool) -> f64 {
-    while (shown - hidden).abs() > 0.001 {
+/// Returns the boundary between values that are shown and values that are not, at most `step` away from it.
+fn boundary([mut shown, mut hidden]: [f64; 2], step: f64, is_shown: impl Fn(f64) -> bool) -> f64 {
+    while (shown - hidden).abs() > step {
         let middle = f64::midpoint(shown, hidden);
         if is_shown(middle) { shown = middle } else { hidden = middle }
     }

@@ -118,19 +118,47 @@ fn heading(decision: &DecisionForecast, cases: usize) -> String {
         DecisionQuestion::Difference { half_width, .. } => {
             let precisely =
                 half_width.map_or_else(String::new, |width| format!(", to within {} points", points(width)));
-            let drop = decision.detectable_drop.map_or_else(
-                || "not even a drop from 90% to 0% would be found".to_owned(),
-                |drop| format!("a difference of {} points (from 90%) is found four times in five", points(drop)),
-            );
-            format!(
-                "{} compared with {}{precisely}, at most {most} pairs of trials each: {}\n  with all of them, {drop};\n  larger \
-                 differences take fewer\n",
+            let heading = format!(
+                "{} compared with {}{precisely}, at most {} each: {}\n",
                 decision.arm,
                 decision.versus.as_deref().unwrap_or_default(),
+                counted_pairs(most),
                 counted(decision.cases, "case"),
-            )
+            );
+            heading + &differences(decision)
         }
     }
+}
+
+/// Describes which differences a comparison finds, and how many pairs of trials it takes. It begins with the smallest
+/// difference.
+fn differences(decision: &DecisionForecast) -> String {
+    if decision.differences.is_empty() {
+        return String::new();
+    }
+    let smallest = decision.detectable_drop.map_or_else(
+        || "none (even 90% and 0% may not be told apart)".to_owned(),
+        |drop| format!("{} points or more", (drop * 100.0).ceil()),
+    );
+    let mut text = format!(
+        "  smallest difference from 90% that is found with a probability of 80%: {smallest}\n  if the true difference is:\n"
+    );
+    for row in &decision.differences {
+        let [high, low] = row.rates;
+        let (name, answer) = match high - low {
+            0.0 => ("none".to_owned(), format!("{} show that it does not matter", percent(row.equivalent))),
+            difference => (format!("{} points", points(difference)), format!("{} find it", percent(row.found))),
+        };
+        text.push_str(&format!(
+            "    {name:<10} half of the runs stop after {}, {answer}\n",
+            counted_pairs(row.median_pairs),
+        ));
+    }
+    text
+}
+
+fn counted_pairs(pairs: u64) -> String {
+    format!("{} of trials", counted_u64(pairs, "pair"))
 }
 
 /// Describes how many trials are expected, and how much time and money they take.
@@ -147,7 +175,9 @@ fn expected(forecast: &Forecast, is_auto: bool, max_run_cost: Option<f64>) -> St
         text.push_str("time      unknown: no earlier trial of these cases is recorded\ncost      unknown\n");
         return text;
     };
-    text.push_str(&format!("time      about {}\n", report::duration(ms.round() as u64)));
+    let time = |ms: f64| report::duration(ms.round() as u64);
+    let most = forecast.most_ms.filter(|_| is_auto).map_or_else(String::new, |ms| format!(", at most {}", time(ms)));
+    text.push_str(&format!("time      about {}{most}\n", time(ms)));
     text.push_str(&match (forecast.expected_cost_usd, forecast.most_cost_usd) {
         (Some(cost), Some(most)) if is_auto => format!("cost      about {cost:.2} USD, at most {most:.2} USD\n"),
         (Some(cost), _) => format!("cost      about {cost:.2} USD\n"),

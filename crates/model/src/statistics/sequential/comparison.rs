@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::e_process::{MOST, last_rejected};
 
 /// Number of bets that the evidence averages over.
-const BETS: u32 = 128;
+const BETS: usize = 128;
 
 /// Pairs of trials, each of the same case in two arms, by which of the two trials passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -71,21 +71,76 @@ impl Sum for Pairs {
 ///
 /// Every factor decreases if the limit increases, so the e-value does too.
 pub fn e_difference_above(limit: f64, pairs: Pairs) -> f64 {
-    if limit.is_nan() {
-        return 1.0;
+    Bets::against(limit).e_value(pairs)
+}
+
+/// Bets against the null hypothesis that a difference is at most a limit.
+#[derive(Debug, Clone, PartialEq)]
+struct Bets {
+    /// 1 + the limit.
+    scale: f64,
+    /// For each bet, the logarithms of the factors for a better, a worse and an equal pair.
+    logs: [[f64; 3]; BETS],
+}
+
+impl Bets {
+    fn against(limit: f64) -> Self {
+        let scale = 1.0 + limit.clamp(-1.0, 1.0);
+        let mut logs = [[0.0; 3]; BETS];
+        for (index, logs) in logs.iter_mut().enumerate().filter(|_| scale > 0.0) {
+            let bet = (index as f64 + 0.5) / BETS as f64;
+            let rest = 1.0 - bet;
+            *logs = [rest + 2.0 * bet / scale, rest, rest + bet / scale].map(f64::ln);
+        }
+        Self { scale, logs }
     }
-    let scale = 1.0 + limit.clamp(-1.0, 1.0);
-    if scale == 0.0 {
-        return if pairs.better + pairs.same > 0 { MOST } else { 1.0 / (pairs.worse as f64 + 1.0) };
+
+    fn e_value(&self, pairs: Pairs) -> f64 {
+        if self.scale == 0.0 {
+            return if pairs.better + pairs.same > 0 { MOST } else { 1.0 / (pairs.worse as f64 + 1.0) };
+        }
+        let counts = [pairs.better, pairs.worse, pairs.same].map(|count| count as f64);
+        let log = |[better, worse, same]: &[f64; 3]| better * counts[0] + worse * counts[1] + same * counts[2];
+        let mean = self.logs.iter().map(|logs| log(logs).exp()).sum::<f64>() / BETS as f64;
+        mean.min(MOST)
     }
-    let power = |factor: f64, count: u64| if count == 0 { 0.0 } else { factor.ln() * count as f64 };
-    let logs = (0..BETS).map(|index| {
-        let bet = (f64::from(index) + 0.5) / f64::from(BETS);
-        let rest = 1.0 - bet;
-        power(rest + 2.0 * bet / scale, pairs.better) + power(rest, pairs.worse) + power(rest + bet / scale, pairs.same)
-    });
-    let mean = logs.map(f64::exp).sum::<f64>() / f64::from(BETS);
-    mean.min(MOST)
+}
+
+/// Statements about a difference that the evidence proves, each with bets against its opposite.
+#[derive(Debug, Clone)]
+pub(super) struct Statements {
+    /// Evidence that is enough for the two-sided statements.
+    enough: f64,
+    above_zero: Bets,
+    above_minus_margin: Bets,
+    above_margin: Bets,
+}
+
+impl Statements {
+    /// Returns what is shown about whether the arms differ.
+    pub(super) fn difference(&self, bounds: PairBounds) -> Option<ComparisonDecision> {
+        let PairBounds { worst, best } = bounds;
+        let is_shown = |bets: &Bets, pairs: Pairs| bets.e_value(pairs) >= self.enough;
+        if is_shown(&self.above_zero, worst) {
+            Some(ComparisonDecision::Better)
+        } else if is_shown(&self.above_zero, best.swapped()) {
+            Some(ComparisonDecision::Worse)
+        } else {
+            let is_equivalent =
+                is_shown(&self.above_minus_margin, worst) && is_shown(&self.above_minus_margin, best.swapped());
+            is_equivalent.then_some(ComparisonDecision::Equivalent)
+        }
+    }
+
+    /// Returns what is shown about whether the first arm is worse by more than the margin.
+    fn no_worse(&self, PairBounds { worst, best }: PairBounds) -> Option<ComparisonDecision> {
+        if self.above_minus_margin.e_value(worst) >= self.enough {
+            Some(ComparisonDecision::NoWorse)
+        } else {
+            let is_worse = self.above_margin.e_value(best.swapped()) >= self.enough;
+            is_worse.then_some(ComparisonDecision::Worse)
+        }
+    }
 }
 
 /// Returns the confidence sequence of the difference of pass rates, first − second: an interval that contains the true
@@ -181,57 +236,56 @@ impl Comparison {
     /// All statements are read off one confidence sequence, so the probability that any of them is ever wrong is at
     /// most `alpha`. Between complete rounds, when cases differ in their number of pairs, the result is `Continue`.
     pub fn decide(&self, cases: &[Pairs]) -> ComparisonDecision {
-        self.read(cases, |interval| self.difference(interval))
+        let statements = self.statements();
+        self.read([cases, cases], |bounds| statements.difference(bounds))
     }
 
     /// Decides whether the first arm is no worse than the second by more than the margin, like [`Comparison::decide`].
     pub fn decide_no_worse(&self, cases: &[Pairs]) -> ComparisonDecision {
-        self.read(cases, |[low, high]| {
-            if low > -self.margin {
-                Some(ComparisonDecision::NoWorse)
-            } else {
-                (high < -self.margin).then_some(ComparisonDecision::Worse)
-            }
-        })
+        let statements = self.statements();
+        self.read([cases, cases], |bounds| statements.no_worse(bounds))
     }
 
     /// Decides like [`Comparison::decide`], but some trials may be undecided. For each possible answer, they count as
     /// the results that are worst for it.
     pub fn decide_bounds(&self, cases: &[PairBounds]) -> ComparisonDecision {
         let side = |of: fn(&PairBounds) -> Pairs| cases.iter().map(of).collect::<Vec<Pairs>>();
-        self.read_bounds([&side(|case| case.worst), &side(|case| case.best)], |interval| self.difference(interval))
+        let statements = self.statements();
+        self.read([&side(|case| case.worst), &side(|case| case.best)], |bounds| statements.difference(bounds))
     }
 
-    /// Returns the answer that an interval of the difference proves, if any.
-    fn difference(&self, [low, high]: [f64; 2]) -> Option<ComparisonDecision> {
-        if low > 0.0 {
-            Some(ComparisonDecision::Better)
-        } else if high < 0.0 {
-            Some(ComparisonDecision::Worse)
-        } else {
-            (low > -self.margin && high < self.margin).then_some(ComparisonDecision::Equivalent)
-        }
+    /// Returns the statements that a comparison can make.
+    pub(super) fn statements(&self) -> Statements {
+        let [above_zero, above_minus_margin, above_margin] = [0.0, -self.margin, self.margin].map(Bets::against);
+        Statements { enough: 2.0 / self.alpha.clamp(0.0, 1.0), above_zero, above_minus_margin, above_margin }
     }
 
-    fn read(&self, cases: &[Pairs], statement: impl Fn([f64; 2]) -> Option<ComparisonDecision>) -> ComparisonDecision {
-        self.read_bounds([cases, cases], statement)
-    }
-
-    fn read_bounds(
+    fn read(
         &self,
         cases: [&[Pairs]; 2],
-        statement: impl Fn([f64; 2]) -> Option<ComparisonDecision>,
+        statement: impl Fn(PairBounds) -> Option<ComparisonDecision>,
     ) -> ComparisonDecision {
         let Some(rounds) = cases[0].iter().map(|case| case.count()).max() else { return ComparisonDecision::Futility };
         if cases.iter().any(|cases| cases.iter().any(|case| case.count() != rounds)) {
             return ComparisonDecision::Continue;
         }
         let [worst, best] = cases.map(|cases| cases.iter().copied().sum::<Pairs>());
-        let shown = |more: Pairs| statement(PairBounds { worst: worst + more, best: best + more }.interval(self.alpha));
-        if let Some(decision) = shown(Pairs::default()) {
+        self.read_pooled(PairBounds { worst, best }, rounds, cases[0].len() as u64, statement)
+    }
+
+    /// Decides after complete rounds, by the pairs of all cases.
+    pub(super) fn read_pooled(
+        &self,
+        all: PairBounds,
+        rounds: u64,
+        cases: u64,
+        statement: impl Fn(PairBounds) -> Option<ComparisonDecision>,
+    ) -> ComparisonDecision {
+        if let Some(decision) = statement(all) {
             return decision;
         }
-        let remaining = self.max_pairs.saturating_sub(rounds) * cases[0].len() as u64;
+        let shown = |more: Pairs| statement(all + PairBounds { worst: more, best: more });
+        let remaining = self.max_pairs.saturating_sub(rounds) * cases;
         // The most extreme results that remain possible, and the narrowest interval.
         let further = [
             Pairs { better: remaining, ..Pairs::default() },

@@ -10,6 +10,7 @@
 
 mod allocation;
 mod comparison;
+mod comparison_forecast;
 mod contract;
 mod counted;
 mod e_process;
@@ -18,6 +19,7 @@ mod two_sample;
 
 pub use allocation::{OpenDecision, next_trial};
 pub use comparison::{Comparison, ComparisonDecision, PairBounds, Pairs, difference_sequence, e_difference_above};
+pub use comparison_forecast::ComparisonForecast;
 pub use contract::{Contract, Decision, Evidence};
 pub use counted::Counted;
 pub use e_process::{confidence_sequence, e_above, e_below, sequential_trials_for_precision};

@@ -57,6 +57,8 @@ enum Kind {
     Texts(&'static str),
     /// Option that takes a whole number.
     Count(&'static str),
+    /// Option that takes a number of trials, which may be `auto`.
+    Trials(&'static str),
     /// Option without a value.
     Flag(&'static str),
 }
@@ -93,7 +95,11 @@ const TOOLS: [CommandTool; 6] = [
             CASES,
             parameter("agent", Kind::Text("--agent"), "Agent to run the cases with"),
             parameter("model", Kind::Text("--model"), "Model of the agent"),
-            parameter("trials", Kind::Count("--trials"), "Number of trials of each case"),
+            parameter(
+                "trials",
+                Kind::Trials("--trials"),
+                "Number of trials of each case; `auto` or `auto:MAX` runs as many as needed to decide it, at most MAX",
+            ),
             parameter("label", Kind::Text("--label"), "Label of the run, for `compare`"),
             parameter("last_failed", Kind::Flag("--last-failed"), "Only cases that did not pass in the last run"),
         ],
@@ -139,6 +145,11 @@ impl CommandTool {
                 }
                 Kind::Required | Kind::Text(_) => json!({ "type": "string", "description": description }),
                 Kind::Count(_) => json!({ "type": "integer", "minimum": 1, "description": description }),
+                Kind::Trials(_) => {
+                    let number = json!({ "type": "integer", "minimum": 1, "maximum": model::MOST_TRIALS });
+                    let auto = json!({ "type": "string", "pattern": "^auto(:[1-9][0-9]*)?$" });
+                    json!({ "anyOf": [number, auto], "description": description })
+                }
                 Kind::Flag(_) => json!({ "type": "boolean", "description": description }),
             };
             (parameter.name.to_owned(), schema)
@@ -185,6 +196,11 @@ impl CommandTool {
                 Kind::Count(option) => {
                     let count = value.as_u64().ok_or_else(|| wrong("a whole number"))?;
                     options.push(format!("{option}={count}"));
+                }
+                Kind::Trials(option) => {
+                    let written = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                    let trials = written.parse::<model::Trials>().map_err(|expected| wrong(&expected))?;
+                    options.push(format!("{option}={trials}"));
                 }
                 Kind::Flag(option) => {
                     if value.as_bool().ok_or_else(|| wrong("true or false"))? {
@@ -312,6 +328,8 @@ mod tests {
         assert_eq!(line("run", &all).unwrap(), "run --case=-x --trials=3 --last-failed -- --help a.yaml");
         assert_eq!(line("show", &json!({ "trial": "a", "step": null })).unwrap(), "show -- a");
         assert_eq!(line("run", &json!({ "last_failed": false })).unwrap(), "run");
+        assert_eq!(line("run", &json!({ "trials": "auto" })).unwrap(), "run --trials=auto:40");
+        assert_eq!(line("run", &json!({ "trials": "auto:12" })).unwrap(), "run --trials=auto:12");
     }
 
     #[test]
@@ -323,6 +341,12 @@ mod tests {
         );
         assert_eq!(wrong("run", json!({ "paths": "a" })), "`paths` must be a list of strings");
         assert_eq!(wrong("show", json!({})), "`show` needs `trial`");
-        assert_eq!(wrong("run", json!({ "trials": -1 })), "`trials` must be a whole number");
+        assert_eq!(wrong("show", json!({ "trial": "a", "step": -1 })), "`step` must be a whole number");
+        for trials in [json!(-1), json!(0), json!(2.5), json!("auto:0"), json!("many"), json!([3]), json!(true)] {
+            assert_eq!(
+                wrong("run", json!({ "trials": trials })),
+                "`trials` must be a number from 1 to 100000, `auto` or `auto:MAX`, such as `auto:40`"
+            );
+        }
     }
 }

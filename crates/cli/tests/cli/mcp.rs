@@ -73,6 +73,7 @@ fn a_coding_agent_lists_checks_audits_runs_shows_and_compares() {
     let calls = r#"[
         ["list", {}], ["check", {"paths": ["tests/greets.yaml"]}], ["audit", {}], ["run", {"label": "one"}],
         ["show", {"trial": "greets"}], ["run", {"trials": 2}], ["compare", {"before": "one"}],
+        ["run", {"trials": "auto:3"}], ["run", {"trials": "auto:x"}],
         ["check", {"paths": ["none.yaml"]}], ["run", {"path": "x"}], ["nothing", {}]
     ]"#;
     let Some(results) = client(&project, calls) else { return };
@@ -94,7 +95,9 @@ fn a_coding_agent_lists_checks_audits_runs_shows_and_compares() {
         assert!(text(call).contains(expected) && call["isError"] != true, "{expected}: {call}");
     }
     assert!(text(&calls[3]).ends_with("exit code 0"), "{}", calls[3]);
-    assert!(calls[7]["isError"] == true && text(&calls[7]).ends_with("exit code 2"), "{}", calls[7]);
-    assert!(calls[8]["protocolError"].as_str().unwrap().contains("did you mean `paths`?"), "{}", calls[8]);
-    assert!(calls[9]["protocolError"].as_str().unwrap().contains("unknown tool"), "{}", calls[9]);
+    assert!(text(&calls[7]).contains("3 of 3"), "{}", calls[7]);
+    assert!(calls[8]["protocolError"].as_str().unwrap().contains("`auto` or `auto:MAX`"), "{}", calls[8]);
+    assert!(calls[9]["isError"] == true && text(&calls[9]).ends_with("exit code 2"), "{}", calls[9]);
+    assert!(calls[10]["protocolError"].as_str().unwrap().contains("did you mean `paths`?"), "{}", calls[10]);
+    assert!(calls[11]["protocolError"].as_str().unwrap().contains("unknown tool"), "{}", calls[11]);
 }

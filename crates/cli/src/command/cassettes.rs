@@ -28,7 +28,7 @@ const RUNS: usize = 20;
 /// Cassettes to record again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Refresh {
-    /// Those that are missing, stale or changed.
+    /// Those that are not current: stale, changed, incomplete, missing or damaged.
     Stale,
     /// All of them.
     All,
@@ -41,7 +41,7 @@ pub struct CassettesArgs {
     // Placed before the groups of `run`, because otherwise it would appear under their last heading.
     #[arg(long)]
     json: bool,
-    /// Run the tests whose cassettes are stale, or all, and record them again
+    /// Run the tests whose cassettes are not current, or all, and record them again
     #[arg(long, value_name = "WHICH")]
     refresh: Option<Refresh>,
     /// Files, directories and options of `run` that select the tests
@@ -136,7 +136,7 @@ fn record(
     let is_wanted = |row: &&Row| refresh == Refresh::All || row.state != State::Current;
     let only: HashSet<String> = rows.iter().filter(is_wanted).map(|row| row.case.clone()).collect();
     if only.is_empty() {
-        terminal.err("no cassette is stale\n");
+        terminal.err("all cassettes are current\n");
         return Ok(ExitCode::SUCCESS);
     }
     let mut run = args.recording();

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use model::{Envelope, TrialRecord, TrialRow};
-use store::{Store, TrialFilter};
+use model::{Envelope, Outcome, RunRow, TrialRecord, TrialRow};
+use report::counted;
+use store::{SelectError, Store, StoreError, TrialFilter};
 
 use crate::error::CliError;
 use crate::global::Global;
@@ -14,7 +15,7 @@ use crate::terminal::Terminal;
 #[derive(Debug, clap::Args)]
 pub struct ShowArgs {
     /// Id or case of a trial, or a prefix of either; `RUN/TRIAL` selects a run. If a case has several trials, a failed
-    /// one is shown first
+    /// one is shown first. A run alone, such as `latest`, lists its trials
     #[arg(value_name = "TRIAL")]
     trial: String,
     /// Second trial, to show both side by side
@@ -30,6 +31,9 @@ pub struct ShowArgs {
     #[arg(long)]
     json: bool,
 }
+
+/// Maximum number of trials that are listed for a run.
+const LISTED: usize = 20;
 
 /// A recorded trial with its events.
 struct Shown {
@@ -54,6 +58,14 @@ impl Shown {
 /// Shows one trial, a part of it, or two trials side by side.
 pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let store = ProjectContext::find(global, &[])?.read_store()?;
+    if let Some(run) = named_run(&*store, &args.trial)? {
+        if args.other.is_some() || args.step.is_some() || args.diff || args.json {
+            let wrong = format!("`{}` is a run, and not a trial", args.trial);
+            return Err(CliError::usage(wrong).hint(format!("`trialrun show {}` lists its trials", args.trial)));
+        }
+        terminal.out(&trials(&*store, &run)?);
+        return Ok(ExitCode::SUCCESS);
+    }
     let shown = Shown::read(&*store, &args.trial)?;
     let style = &terminal.out_style;
     let (record, events, run) = shown.parts();
@@ -88,6 +100,34 @@ pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<Exit
         terminal.out(&others(&*store, &shown.row, &args.trial)?);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the run with that name, unless it is the name of a trial.
+fn named_run(store: &dyn Store, wanted: &str) -> Result<Option<RunRow>, CliError> {
+    match store.select_trial(wanted) {
+        Err(StoreError::Select(SelectError::UnknownTrial { .. })) => Ok(store.select(wanted).ok()),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(None),
+    }
+}
+
+/// Lists the trials of a run, those that did not pass first, each with the command that shows it.
+fn trials(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
+    let mut trials = store.trials(&TrialFilter::of_run(&run.id))?;
+    let order = |trial: &TrialRow| {
+        let order = [Outcome::Failed, Outcome::Broken, Outcome::Stale, Outcome::Undecided, Outcome::Passed];
+        order.iter().position(|known| *known == trial.outcome).unwrap_or(order.len())
+    };
+    trials.sort_by(|a, b| (order(a), &a.id).cmp(&(order(b), &b.id)));
+    let label = run.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
+    let mut text = format!("run {}{label}: {}\n", run.short, counted(trials.len(), "finished trial"));
+    for trial in trials.iter().take(LISTED) {
+        text.push_str(&format!("  {:9}  trialrun show '{}/{}'\n", trial.outcome.name(), run.short, trial.id));
+    }
+    if trials.len() > LISTED {
+        text.push_str(&format!("  and {} more: trialrun status {} --all\n", trials.len() - LISTED, run.short));
+    }
+    Ok(report::clean(&text))
 }
 
 /// Lists the other trials of the same case, unless this one was selected by its id.

@@ -59,6 +59,8 @@ pub struct Turn {
     on_the_way: Tokens,
     /// Exit code of the agent's process, if it ended on its own.
     exit_code: Option<i32>,
+    /// Probable cause if the trial times out.
+    timeout_hint: Option<String>,
     /// The agent's working directory.
     disk: Option<PathBuf>,
     /// True if the disk was full at any step.
@@ -92,6 +94,7 @@ impl Turn {
             first_token: None,
             on_the_way: Tokens::default(),
             exit_code: None,
+            timeout_hint: None,
             disk: None,
             disk_was_full: false,
         }
@@ -272,6 +275,16 @@ impl Turn {
         if self.warned.insert(warning.clone()) {
             self.warnings.push(warning);
         }
+    }
+
+    /// Sets the probable cause if the trial times out.
+    pub(crate) fn explain_timeout(&mut self, hint: impl Into<String>) {
+        self.timeout_hint = Some(hint.into());
+    }
+
+    /// Returns the probable cause if the trial times out.
+    pub fn timeout_hint(&self) -> Option<&str> {
+        self.timeout_hint.as_deref()
     }
 
     /// Resolves when the trial must stop: the wall clock ran out or the run was cancelled.

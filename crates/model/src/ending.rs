@@ -29,6 +29,9 @@ pub enum Ending {
         setting: String,
         /// Its value in milliseconds.
         after_ms: u64,
+        /// Probable cause, if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
     },
     /// A model or a service behind it did not answer, or its answer was not valid.
     ProviderFailed {
@@ -67,8 +70,9 @@ impl Ending {
             Self::Finished => "finished".into(),
             Self::GaveUp { reason } => format!("the agent gave up: {reason}"),
             Self::OutOfBudget { budget, limit } => format!("ran out of {} (limit {limit})", budget.describe()),
-            Self::TimedOut { setting, after_ms } => {
-                format!("timed out after {} s ({setting})", *after_ms as f64 / 1000.0)
+            Self::TimedOut { setting, after_ms, hint } => {
+                let hint = hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"));
+                format!("timed out after {} s ({setting}){hint}", *after_ms as f64 / 1000.0)
             }
             Self::ProviderFailed { reason } => format!("the model provider failed: {reason}"),
             Self::Aborted { reason } => format!("the agent's process ended unexpectedly: {reason}"),

@@ -188,6 +188,7 @@ impl LineReader<'_> {
                 "timed_out" => Ending::TimedOut {
                     setting: "as recorded".to_owned(),
                     after_ms: map.get("duration_ms").and_then(Value::as_u64).unwrap_or(0),
+                    hint: None,
                 },
                 "provider_failed" => Ending::ProviderFailed { reason: reason() },
                 "aborted" => Ending::Aborted { reason: reason() },

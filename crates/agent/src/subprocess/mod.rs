@@ -123,6 +123,7 @@ fn open(context: &SessionContext) -> Result<SubprocessSession, Breakage> {
         notices,
         sent: 0,
         is_reported: false,
+        has_written: false,
         is_over: false,
     })
 }

@@ -23,6 +23,10 @@ const MAX_OUTPUT_BYTES: usize = 64 << 20;
 /// Maximum size of a plain text answer, in bytes.
 const MAX_TEXT_BYTES: usize = 16 << 20;
 
+/// Probable cause if a program in mode `jsonl` has not written anything when the trial times out.
+const WAITING: &str = "its program has not written anything, so it may be waiting for the end of its stdin; `mode: \
+                       oneshot` closes stdin after each message";
+
 /// An open conversation.
 pub(super) struct SubprocessSession {
     pub(super) launch: Launch,
@@ -35,6 +39,8 @@ pub(super) struct SubprocessSession {
     pub(super) notices: [Notices; 2],
     /// Number of messages sent.
     pub(super) sent: usize,
+    /// True if the process of a conversation in lines has written to stdout.
+    pub(super) has_written: bool,
     /// True if the end of the reply to the last message was recorded.
     pub(super) is_reported: bool,
     /// True if the conversation ended early, so that the process's output is no longer read.
@@ -76,6 +82,9 @@ impl SubprocessSession {
                 turn.waiting("agent");
                 let answer = self.follow(&mut process, turn).await;
                 if answer == Err(Ending::Cancelled) {
+                    if !self.has_written {
+                        turn.explain_timeout(WAITING);
+                    }
                     let _ = process.stop().await;
                 }
                 self.record_stderr(&mut process, turn).await.and(answer)
@@ -112,6 +121,7 @@ impl SubprocessSession {
             };
             match output {
                 Output::Stdout(line) => {
+                    self.has_written = true;
                     line.keep("stdout", turn);
                     if !line.text.trim().is_empty() {
                         turn.warn("the agent wrote to stdout after its answer; that output is ignored");
@@ -131,6 +141,7 @@ impl SubprocessSession {
             match unless_stopped(turn.stopping(), process.next_output()).await? {
                 Output::Stderr(line) => self.hear_stderr(&line, turn)?,
                 Output::Stdout(line) => {
+                    self.has_written = true;
                     written += line.text.len();
                     line.keep("stdout", turn);
                     within_bounds(&line, written, MAX_OUTPUT_BYTES)?;

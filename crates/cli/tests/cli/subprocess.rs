@@ -41,6 +41,18 @@ fn a_program_that_does_not_exit_is_killed_with_its_descendants() {
 }
 
 #[test]
+fn a_program_that_waits_for_the_end_of_its_input_gets_a_hint() {
+    let because = |script: &str| {
+        let trial = trial(script, "subprocess:sh agent.sh", &["--timeout", "1s"], 1);
+        trial["because"].as_str().unwrap().to_owned()
+    };
+    let waiting = because("cat > all.txt; echo '{\"text\":\"done\"}'");
+    assert!(waiting.contains("it may be waiting for the end of its stdin; `mode: oneshot` closes stdin"), "{waiting}");
+    let busy = because("read -r line; echo working; sleep 1000");
+    assert!(busy.contains("timed out after 1 s") && !busy.contains("stdin"), "{busy}");
+}
+
+#[test]
 fn a_program_that_exits_early_fails_and_a_missing_one_breaks_the_trial() {
     let gone = trial("echo >&2 oh no; exit 3", "subprocess:sh agent.sh", &[], 1);
     assert_eq!(gone["outcome"], "failed");

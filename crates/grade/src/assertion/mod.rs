@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn a_timeout_names_its_setting_and_the_call_that_hangs() {
-        let ending = Ending::TimedOut { setting: "timeout".into(), after_ms: 1500 };
+        let ending = Ending::TimedOut { setting: "timeout".into(), after_ms: 1500, hint: None };
         let mut evidence =
             EvidenceBuilder::new().call("Bash", serde_json::json!({"command": "sleep 9"})).ending(ending).evidence();
         evidence.trace.calls[0].result = None;

@@ -9,9 +9,11 @@ pub(super) const ASSERTION: Assertion =
         nothing_written,
         || EvidenceBuilder::new().answer("Done."),
         || {
-            EvidenceBuilder::new()
-                .call("Bash", json!({"command": "npm test -- --watch"}))
-                .ending(Ending::TimedOut { setting: "--timeout".into(), after_ms: 600_000 })
+            EvidenceBuilder::new().call("Bash", json!({"command": "npm test -- --watch"})).ending(Ending::TimedOut {
+                setting: "--timeout".into(),
+                after_ms: 600_000,
+                hint: None,
+            })
         },
     );
 
@@ -28,7 +30,7 @@ fn waiting(trace: &Trace) -> String {
 }
 
 fn judge(evidence: &Evidence) -> Option<Verdict> {
-    let Ending::TimedOut { setting, after_ms } = &evidence.ending else { return None };
+    let Ending::TimedOut { after_ms, .. } = &evidence.ending else { return None };
     let seconds = *after_ms as f64 / 1000.0;
     let trace = &evidence.trace;
     let last = trace.calls.len().checked_sub(1).map(|index| (index, &trace.calls[index]));
@@ -39,8 +41,7 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
         Some((at, traced)) => format!("its last call was call {}, {}", at + 1, traced.call.summary()),
         None => waiting(trace),
     };
-    let reason = format!("timed out after {seconds} s ({setting})");
-    let verdict = Verdict::unmet(reason, format!("an answer within {seconds} s"), actual);
+    let verdict = Verdict::unmet(evidence.ending.describe(), format!("an answer within {seconds} s"), actual);
     Some(verdict.at_call(trace, last.map(|(at, _)| at)))
 }
 
@@ -51,7 +52,7 @@ mod tests {
     #[test]
     fn a_timeout_without_tool_calls_names_the_unanswered_message() {
         let late = |story: EvidenceBuilder| {
-            let ending = Ending::TimedOut { setting: "`timeout` in the project".into(), after_ms: 2000 };
+            let ending = Ending::TimedOut { setting: "`timeout` in the project".into(), after_ms: 2000, hint: None };
             let verdict = judge(&story.ending(ending).evidence()).unwrap();
             (verdict.reason, verdict.actual.unwrap())
         };

@@ -127,6 +127,9 @@ impl Attempt<'_> {
         let sees_all = !others.as_ref().is_some_and(Conversations::had_other_agents);
         drop((session, others));
         let played = played.transpose()?;
+        if let Ending::TimedOut { hint, .. } = &mut ending {
+            *hint = turn.timeout_hint().map(str::to_owned);
+        }
         model.record(&mut turn, &mut ending);
         if let Some(network) = self.network.get() {
             network.explain(&mut ending);

@@ -316,7 +316,7 @@ impl<'s> RunningScenario<'s> {
     /// Handles a timeout, or a request to stop the run, while the agent is not working.
     async fn out_of_time(&mut self, ending: Ending) -> Result<(), Breakage> {
         let after = match &ending {
-            Ending::TimedOut { setting, after_ms } => Some(format!("{} s ({setting})", *after_ms as f64 / 1e3)),
+            Ending::TimedOut { setting, after_ms, .. } => Some(format!("{} s ({setting})", *after_ms as f64 / 1e3)),
             _ => None,
         };
         let Some(after) = after else {

@@ -136,7 +136,7 @@ impl ModelInUse {
         let timeout = limits.timeout_ms as f64 / 1000.0;
         // Faults of the case are part of the test, so the agent must cope with them in time.
         if self.faulty.as_ref().is_some_and(|faulty| faulty.has_occurred()) {
-            return Ending::TimedOut { setting, after_ms: limits.timeout_ms };
+            return Ending::TimedOut { setting, after_ms: limits.timeout_ms, hint: None };
         }
         let failed = |what: &str| Ending::ProviderFailed {
             reason: format!("{what} when the trial's timeout of {timeout} s expired ({setting})"),
@@ -152,7 +152,7 @@ impl ModelInUse {
                 failed("the provider had not started to respond")
             }
             _ if waiting_on == WAITING_ON_PROVIDER => failed("the agent was retrying its model after an error"),
-            _ => Ending::TimedOut { setting, after_ms: limits.timeout_ms },
+            _ => Ending::TimedOut { setting, after_ms: limits.timeout_ms, hint: None },
         }
     }
 

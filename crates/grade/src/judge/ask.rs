@@ -15,6 +15,7 @@ use super::batch::{Batch, groups};
 use super::breaker::Breaker;
 use super::cache::{self, Cache, Key};
 use super::fence::Fence;
+use super::flight::Turn;
 use super::prompt;
 use super::question::Question;
 use super::request::{content, request};
@@ -192,6 +193,7 @@ impl Judge {
             return join_all(questions.iter().map(|question| self.vote(question, judge, is_alone))).await;
         };
         let key = self.cache.as_ref().map(|(_, series)| self.key(&batch.question, series, judge, is_alone));
+        let turn = self.turn(key.as_ref()).await;
         if let Some(answer) = self.known(key.as_ref(), &batch.question) {
             let answers = batch.split(answer.marks.into_iter().map(Some).collect());
             return answers.into_iter().flatten().map(Vote::cached).collect();
@@ -200,6 +202,9 @@ impl Judge {
             return questions.iter().map(|_| self.stopped(&reason)).collect();
         }
         let (marks, mut took) = self.persist(&batch.question, is_alone, &Answer::read_each).await;
+        if let (Err(_), Some(turn)) = (&marks, &turn) {
+            turn.failed();
+        }
         if marks.as_ref().err().is_some_and(|none| is_unavailable(none).is_some()) {
             let reason = marks.err().map_or_else(String::new, |none| self.no_verdict(&none));
             return questions
@@ -236,6 +241,7 @@ impl Judge {
 
     async fn vote(&self, question: &Question, judge: usize, is_alone: bool) -> Vote {
         let key = self.cache.as_ref().map(|(_, series)| self.key(question, series, judge, is_alone));
+        let turn = self.turn(key.as_ref()).await;
         if let Some(answer) = self.known(key.as_ref(), question) {
             return Vote::cached(answer);
         }
@@ -243,8 +249,10 @@ impl Judge {
             return self.stopped(&reason);
         }
         let (answer, took) = self.persist(question, is_alone, &Answer::read).await;
-        if let Ok(answer) = &answer {
-            self.remember(key, answer);
+        match (&answer, &turn) {
+            (Ok(answer), _) => self.remember(key, answer),
+            (Err(_), Some(turn)) => turn.failed(),
+            (Err(_), None) => {}
         }
         Vote { answer: answer.map_err(|none| self.no_verdict(&none)), took }
     }
@@ -301,6 +309,11 @@ impl Judge {
 
     fn known(&self, key: Option<&Key>, question: &Question) -> Option<Answer> {
         self.cache.as_ref()?.0.get(key?, question)
+    }
+
+    /// Waits until no other trial asks the question with that key.
+    async fn turn(&self, key: Option<&Key>) -> Option<Turn<'_>> {
+        self.cache.as_ref()?.0.turn(key?).await
     }
 
     /// Returns the temperature that is sent, unless the model rejects it.

@@ -8,6 +8,7 @@ use model::JudgeCache;
 use sha2::{Digest, Sha256};
 
 use super::answer::Answer;
+use super::flight::{Flights, Turn};
 use super::question::Question;
 
 /// Store for judgements that outlives a run. Its errors are only reported by [`problem`](Self::problem), because the
@@ -27,6 +28,7 @@ pub trait JudgementStore: fmt::Debug + Send + Sync {
 #[derive(Debug, Default)]
 pub struct Cache {
     answers: Mutex<HashMap<Key, Answer>>,
+    flights: Flights,
     store: Option<Arc<dyn JudgementStore>>,
     mode: JudgeCache,
 }
@@ -37,7 +39,16 @@ pub(super) type Key = [u8; 32];
 impl Cache {
     /// Creates a cache. `mode` decides how it uses `store`.
     pub fn new(store: Option<Arc<dyn JudgementStore>>, mode: JudgeCache) -> Self {
-        Self { answers: Mutex::default(), store: store.filter(|_| mode != JudgeCache::Off), mode }
+        let store = store.filter(|_| mode != JudgeCache::Off);
+        Self { answers: Mutex::default(), flights: Flights::default(), store, mode }
+    }
+
+    /// Waits until nobody else asks the question with that key. `None` if answers are not cached.
+    pub(super) async fn turn(&self, key: &Key) -> Option<Turn<'_>> {
+        match self.mode {
+            JudgeCache::Off => None,
+            _ => Some(self.flights.turn(key).await),
+        }
     }
 
     /// Returns the answer to `question` that is stored under `key`. A stored answer that does not fit the question is

@@ -20,6 +20,7 @@ mod breaker;
 mod cache;
 mod choice;
 mod fence;
+mod flight;
 mod material;
 pub(crate) mod prompt;
 mod question;

@@ -87,3 +87,60 @@ async fn invalid_answers_are_not_stored_and_stored_ones_that_do_not_fit_are_igno
         assert_eq!(run(verdict("violated")).await, Status::Unmet, "{wrong}");
     }
 }
+
+/// Model that takes a while to answer.
+struct Slow(Arc<Answers>);
+
+impl Model for Slow {
+    fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>> {
+        Box::pin(async move {
+            let answer = self.0.respond(request).await;
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+            answer
+        })
+    }
+}
+
+#[tokio::test]
+async fn trials_that_ask_the_same_question_at_the_same_time_send_one_request() {
+    let wrong = || Ok(Reply { content: vec![Block::Text { text: "no".into() }], ..Reply::default() });
+    for (answers, requests) in [(vec![verdict("met")], 1), (vec![wrong()], 10)] {
+        let model = model(answers);
+        let cache = Arc::new(Cache::default());
+        let asked = (0..5).map(|_| {
+            let judge = Judge::new("fake", Arc::new(Slow(Arc::clone(&model))) as Arc<dyn Model>);
+            let judge = judge.cached(Arc::clone(&cache), "share");
+            async move { judge_with(&ruled(), &done(), &judge).await }
+        });
+        let judged = futures_util::future::join_all(asked).await;
+        assert_eq!(model.asked.lock().unwrap().len(), requests, "an answer that cannot be parsed is asked for again");
+        let is_met = |(findings, _): &(Vec<Finding>, _)| findings[0].status == Status::Met;
+        assert_eq!(judged.iter().filter(|judged| is_met(judged)).count(), if requests == 1 { 5 } else { 0 });
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_question_does_not_hold_up_the_others() {
+    let model = model(vec![verdict("met")]);
+    let cache = Arc::new(Cache::default());
+    let ask = || {
+        let judge = Judge::new("fake", Arc::new(Slow(Arc::clone(&model))) as Arc<dyn Model>);
+        let judge = judge.cached(Arc::clone(&cache), "share");
+        async move { judge_with(&ruled(), &done(), &judge).await }
+    };
+    let mut first = Box::pin(ask());
+    assert!(poll_once(&mut first).await.is_pending());
+    let mut second = Box::pin(ask());
+    assert!(poll_once(&mut second).await.is_pending());
+    assert_eq!(model.asked.lock().unwrap().len(), 1);
+    drop(first);
+    assert_eq!(second.await.0[0].status, Status::Met);
+    assert_eq!(model.asked.lock().unwrap().len(), 2);
+}
+
+/// Polls a future once.
+async fn poll_once<F: Future + Unpin>(future: &mut F) -> std::task::Poll<F::Output> {
+    std::future::poll_fn(|context| std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(context))).await
+}

@@ -180,20 +180,25 @@ impl Cassette {
     /// Reports the first text that `mask` would change. Streamed texts are also checked after they are joined, because
     /// a secret may be spread over several events.
     fn check_secrets(&self, mask: &Mask) -> Result<(), CassetteError> {
+        self.recordings.iter().try_for_each(|recording| recording.check_secrets(mask))
+    }
+}
+
+impl Recording {
+    /// Reports the first text that `mask` would change.
+    pub(crate) fn check_secrets(&self, mask: &Mask) -> Result<(), CassetteError> {
         let has_secret = |text: &str| mask.text(text) != text;
-        for recording in &self.recordings {
-            for (at, exchange) in recording.exchanges.iter().enumerate() {
-                let place = || format!("request {} ({})", at + 1, exchange.sender.name());
-                if has_secret(&exchange.answer.content_type)
-                    || has_secret(&exchange.path)
-                    || has_secret(&exchange.request.to_string())
-                {
-                    return Err(CassetteError::Secret(place()));
-                }
-                let is_event_stream = exchange.answer.content_type.starts_with("text/event-stream");
-                if stream::texts(&exchange.answer.chunks, is_event_stream).iter().any(|text| has_secret(text)) {
-                    return Err(CassetteError::Secret(format!("the answer to {}", place())));
-                }
+        for (at, exchange) in self.exchanges.iter().enumerate() {
+            let place = || format!("request {} ({})", at + 1, exchange.sender.name());
+            if has_secret(&exchange.answer.content_type)
+                || has_secret(&exchange.path)
+                || has_secret(&exchange.request.to_string())
+            {
+                return Err(CassetteError::Secret(place()));
+            }
+            let is_event_stream = exchange.answer.content_type.starts_with("text/event-stream");
+            if stream::texts(&exchange.answer.chunks, is_event_stream).iter().any(|text| has_secret(text)) {
+                return Err(CassetteError::Secret(format!("the answer to {}", place())));
             }
         }
         Ok(())

@@ -1,6 +1,8 @@
 //! The cassettes that a run uses.
 
 use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -50,6 +52,17 @@ fn safe(name: &str) -> String {
     format!("{}-{hash}", safe.trim_start_matches('.'))
 }
 
+/// Locks the folder of a cassette until the returned file is dropped, and creates it if it is missing. The folder itself
+/// is locked, because a lock file would stay in the user's repository. Some network file systems cannot lock folders;
+/// there, recordings are added without a lock.
+fn lock_folder(cassette: &Path) -> io::Result<File> {
+    let folder = cassette.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let folder = File::open(folder)?;
+    let _ = folder.lock();
+    Ok(folder)
+}
+
 /// The cassettes that a run uses. Each file is read only once.
 #[derive(Debug, Default)]
 pub struct Cassettes {
@@ -82,13 +95,17 @@ impl Cassettes {
         self.with(file, |cassette| Ok(cassette.recording(repetition).cloned()))
     }
 
-    /// Adds a recording to `file`, and writes the file.
+    /// Adds a recording to `file`, and writes the file. Other processes that add recordings to cassettes in the same
+    /// folder wait.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read or written, or if it would contain a secret that `mask` hides. In
     /// that case the file does not change.
     pub fn save(&self, file: &Path, recording: Recording, mask: &Mask) -> Result<(), CassetteError> {
         self.with(file, |cassette| {
+            // A refused recording must not leave an empty folder behind.
+            recording.check_secrets(mask)?;
+            let _lock = lock_folder(file)?;
             // Another process may have changed the file since it was read.
             let mut new = match Cassette::read(file) {
                 Ok(present) => present,

@@ -157,3 +157,33 @@ fn names_of_files_are_readable_and_different() {
     assert!(!name("../..", "m").contains(".."), "{}", name("../..", "m"));
     assert!(name(&"long ".repeat(100), "m").len() < 150);
 }
+
+#[test]
+fn processes_that_record_into_one_file_at_the_same_time_keep_all_recordings() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("suite/case@arm.jsonl.zst");
+    let repetitions: Vec<u64> = (1..=12).collect();
+    std::thread::scope(|scope| {
+        for repetition in &repetitions {
+            // Each collection stands for a process: it has its own view of the file.
+            let cassettes = Cassettes::new(CassetteMode::Record, false);
+            let file = &file;
+            scope.spawn(move || cassettes.save(file, recording(*repetition), &Mask::default()).unwrap());
+        }
+    });
+    let recorded = Cassette::read(&file).unwrap();
+    assert_eq!(recorded.recordings.iter().map(|one| one.about.repetition).collect::<Vec<_>>(), repetitions);
+    let left: Vec<_> = std::fs::read_dir(file.parent().unwrap()).unwrap().collect();
+    assert_eq!(left.len(), 1, "no lock file is left: {left:?}");
+}
+
+#[test]
+fn a_refused_recording_creates_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let mask = Mask::of(&BTreeMap::from([("X_API_KEY".to_owned(), "correct-horse-battery".to_owned())]));
+    let mut unsafe_one = recording(1);
+    unsafe_one.exchanges[0].path = "/correct-horse-battery".into();
+    let saved = Cassettes::default().save(&folder.path().join("suite/c"), unsafe_one, &mask);
+    assert!(matches!(saved, Err(CassetteError::Secret(_))), "{saved:?}");
+    assert!(!folder.path().join("suite").exists());
+}

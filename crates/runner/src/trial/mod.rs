@@ -192,7 +192,7 @@ pub(crate) async fn run(
             record.started_at = started_at;
             record.duration_ms = model::millis(started.elapsed());
             if let Some(tape) = &tape {
-                recording::save(tape, &planned, &shared, events.mask(), &mut record);
+                recording::save(tape, &planned, &shared, events.mask(), &mut record).await;
             }
             shared.spending.add(&record, &shared.settings);
             return record;

@@ -108,8 +108,14 @@ fn shown(file: &Path, directory: &Path) -> String {
 }
 
 /// Writes the recording of an attempt, unless the attempt says nothing about the agent. Problems become warnings on the
-/// trial.
-pub(super) fn save(tape: &Tape, planned: &PlannedTrial, shared: &Shared, mask: &Mask, record: &mut TrialRecord) {
+/// trial. The file is written on a thread for blocking calls, because compressing and syncing it takes long.
+pub(super) async fn save(
+    tape: &Tape,
+    planned: &PlannedTrial,
+    shared: &Arc<Shared>,
+    mask: &Mask,
+    record: &mut TrialRecord,
+) {
     if !record.outcome.is_graded() {
         return;
     }
@@ -132,8 +138,15 @@ pub(super) fn save(tape: &Tape, planned: &PlannedTrial, shared: &Shared, mask: &
         inputs: inputs(planned),
     };
     let file = cassette_file(planned, &shared.settings.cassettes);
-    if let Err(error) = shared.cassettes.save(&file, recording, mask) {
-        record.warnings.push(not_written(&error));
+    let (writer, mask) = (Arc::clone(shared), mask.clone());
+    let saved = tokio::task::spawn_blocking(move || writer.cassettes.save(&file, recording, &mask)).await;
+    match saved {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => record.warnings.push(not_written(&error)),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => record.warnings.push(not_written(&"the run is ending")),
+        },
     }
 }
 

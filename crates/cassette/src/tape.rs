@@ -197,6 +197,12 @@ impl Tape {
         self.lock().stale.clone()
     }
 
+    /// Returns the number of requests that were answered from the recording, and of those that were sent to the model.
+    pub fn requests(&self) -> [u64; 2] {
+        let state = self.lock();
+        [state.replayed as u64, state.live as u64]
+    }
+
     /// Returns `true` if a request from the agent has no answer yet.
     pub fn has_unanswered(&self) -> bool {
         self.lock().added.iter().any(|exchange| exchange.sender == Sender::Agent && exchange.answer.status == 0)

@@ -26,6 +26,7 @@ mod calibration;
 mod canary;
 mod case;
 mod cassette_mode;
+mod cassette_use;
 mod decision;
 pub mod decode;
 mod diagnostic;
@@ -77,6 +78,7 @@ pub use case::{
     RunnerOptions, Scoring, SettingSource, SimulatedUser, Subject, Suite, UserMessage, UserResponse,
 };
 pub use cassette_mode::CassetteMode;
+pub use cassette_use::CassetteUse;
 pub use decision::{Answer, DecisionCounts, DecisionQuestion, DecisionRecord, StopReason};
 pub use diagnostic::{Diagnostic, Severity};
 pub use ending::{Budget, Ending, Fault};

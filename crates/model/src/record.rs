@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    AutoTrials, EgressAttempt, Ending, Fault, FaultReport, FileChange, Finding, IntegritySign, Limits, ModelTraffic,
-    Outcome, OutcomeRule, Phases, Quarantine, Scoring, SideEffects, SkillInfo, Tokens, Usage,
+    AutoTrials, CassetteUse, EgressAttempt, Ending, Fault, FaultReport, FileChange, Finding, IntegritySign, Limits,
+    ModelTraffic, Outcome, OutcomeRule, Phases, Quarantine, Scoring, SideEffects, SkillInfo, Tokens, Usage,
 };
 
 /// Finished trial, as in the report's `trials`. Absent fields are omitted: most fields of most trials are empty, and
@@ -201,6 +201,9 @@ pub struct TrialRecord {
     /// Traffic between the agent and its model; absent if the gateway did not observe it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_traffic: Option<Box<ModelTraffic>>,
+    /// Use of the trial's cassette; absent if it has none, or if its last attempt sent no request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cassette: Option<Box<CassetteUse>>,
     /// Hosts that the processes of the sandbox tried to reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub egress: Vec<EgressAttempt>,

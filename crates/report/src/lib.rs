@@ -24,6 +24,7 @@ mod align;
 mod arms;
 mod artifacts;
 mod calibration;
+mod cassettes;
 pub mod columns;
 mod compare;
 mod counts;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use model::{AgentInfo, AuxiliaryUsage, DecisionRecord, Outcome, RunInfo, Summary, TrialFigures, TrialRecord};
 
 use crate::arms::Arms;
+use crate::cassettes::CassetteTotals;
 use crate::decisions;
 use crate::format::{counted, number};
 
@@ -25,6 +26,7 @@ pub(crate) struct RunTotals {
     /// Usage of judges and simulated users, kept by position for the same reason.
     auxiliary_usages: Vec<(usize, [Option<AuxiliaryUsage>; 2])>,
     figures: Vec<(usize, TrialFigures)>,
+    cassettes: CassetteTotals,
     /// Decisions in the order in which they were made.
     decisions: Vec<DecisionRecord>,
     /// `true` to keep figures even for trials whose arm has no variant.
@@ -67,6 +69,9 @@ impl RunTotals {
         let place = self.place(&record.id);
         let is_baseline = record.is_baseline();
         self.summary.add(record);
+        if let Some(used) = &record.cassette {
+            self.cassettes.add(used);
+        }
         let costs = record.attempts.iter().filter_map(|attempt| attempt.cost_usd);
         self.costs.extend(costs.map(|cost| (place, cost, is_baseline)));
         if record.judge.is_some() || record.user.is_some() {
@@ -76,6 +81,11 @@ impl RunTotals {
             self.figures.push((place, TrialFigures::from_record(record)));
         }
         place
+    }
+
+    /// Describes the use of cassettes; `None` if nothing was recorded or replayed.
+    pub(crate) fn cassettes(&self) -> Option<String> {
+        self.cassettes.describe()
     }
 
     /// Adds a decision about the number of trials.

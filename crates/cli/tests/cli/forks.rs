@@ -73,8 +73,21 @@ fn chat_and_its_judge_are_replayed_without_a_provider() {
     {
         let provider = ScriptedProvider::start(model);
         let more = ["--cassette", "record", "--trials", "3"];
-        project.run(&arguments(&provider.url(), "compatible:good", &more)).exits(0);
+        let report = project.run(&arguments(&provider.url(), "compatible:good", &more)).exits(0).json();
         assert_eq!(provider.asked().len(), 12, "three answers and one judgement for each trial");
+        let file = "cassettes/case/writes@chat-compatible-good-11344b.jsonl.zst";
+        let used = json!({"file": file, "recorded": true, "replayed": 0, "live": 4});
+        assert_eq!(report["trials"][0]["cassette"], used);
+        let summary = project.run(&["report"]).exits(0).out;
+        assert!(summary.contains("cassettes  recorded 1 cassette in cassettes: commit it\n"), "{summary}");
+        let page = project.run(&["report", "--format", "markdown"]).exits(0).out;
+        assert!(page.contains("- Cassettes: recorded 1 cassette in cassettes: commit it\n"), "{page}");
+        // A fourth trial is new.
+        let more = ["--cassette", "auto", "--trials", "4", "--cassette-dir", "other"];
+        project.run(&arguments(&provider.url(), "compatible:good", &more[..4])).exits(0);
+        let summary = project.run(&["report"]).exits(0).out;
+        let line = "cassettes  12 requests replayed, 4 new; recorded 1 cassette in cassettes: commit it\n";
+        assert!(summary.contains(line), "{summary}");
     }
     let mut reports = Vec::new();
     for jobs in ["8", "8", "1"] {
@@ -86,8 +99,8 @@ fn chat_and_its_judge_are_replayed_without_a_provider() {
         reports.push(trials.iter().map(essence).collect::<Vec<_>>());
     }
     assert!(reports.windows(2).all(|two| two[0] == two[1]), "{reports:#?}");
-    // The cassette has only three recordings.
-    let more = ["--cassette", "replay", "--trials", "4"];
+    // The cassette has only four recordings.
+    let more = ["--cassette", "replay", "--trials", "5"];
     let report = project.run(&arguments(NOBODY, "compatible:good", &more)).exits(3).json();
     assert_eq!((&report["summary"]["passed"], &report["summary"]["stale"]), (&json!(3), &json!(1)), "{report:#}");
 }

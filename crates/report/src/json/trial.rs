@@ -115,6 +115,9 @@ impl Serialize for Trial<'_> {
         if let Some(traffic) = &record.model_traffic {
             fields.serialize_entry("model_traffic", traffic)?;
         }
+        if let Some(cassette) = &record.cassette {
+            fields.serialize_entry("cassette", cassette)?;
+        }
         fields.serialize_entry("files_changed", &record.files_changed)?;
         fields.serialize_entry("integrity", &record.integrity)?;
         fields.serialize_entry("sandbox", &record.sandbox)?;

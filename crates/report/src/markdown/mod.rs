@@ -182,6 +182,9 @@ impl Run {
         for (name, took) in [("Judge", &summary.judge), ("Simulated users", &summary.user)] {
             page.push_str(&took.as_ref().map_or_else(String::new, |took| format!("- {name}: {}\n", model_usage(took))));
         }
+        if let Some(used) = self.totals.cassettes() {
+            page.push_str(&format!("- Cassettes: {}\n", text(&used, 400)));
+        }
         for hook in &self.hooks {
             let command = escape::plain_code(&hook.command, 120);
             page.push_str(&format!("- Hook: {} {command}: {}\n", hook.hook.name(), text(&hook.describe(), 200)));

@@ -114,6 +114,9 @@ impl RunSummary {
         if let Some(user) = &summary.user {
             row("user", model_usage(user));
         }
+        if let Some(used) = self.totals.cassettes() {
+            row("cassettes", paint.folded(&used, 200));
+        }
         for hook in &self.hooks {
             let how = format!("{} `{}`: {}", hook.hook.name(), hook.command, hook.describe());
             row("hook", paint.yellow(&paint.folded(&how, 160)));

@@ -261,6 +261,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         }],
         network: None,
         model_traffic: None,
+        cassette: None,
         egress: Vec::new(),
         injected_faults: Vec::new(),
         integrity: Vec::new(),

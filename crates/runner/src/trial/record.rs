@@ -111,6 +111,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         auth: trace.auth.clone(),
         network: collected.network,
         model_traffic: collected.model_traffic,
+        cassette: None,
         egress: trace.egress,
         injected_faults: collected.faults,
         integrity,

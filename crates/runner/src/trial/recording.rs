@@ -11,7 +11,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use mask::Mask;
-use model::{Ending, TrialRecord};
+use model::{CassetteUse, Ending, TrialRecord};
 use sandbox::{Breakage, Sandbox};
 use serde_json::json;
 
@@ -107,7 +107,13 @@ fn shown(file: &Path, directory: &Path) -> String {
     file.strip_prefix(directory).unwrap_or(file).to_string_lossy().into_owned()
 }
 
-/// Writes the recording of an attempt, unless the attempt says nothing about the agent. Problems become warnings on the
+/// Returns the path of a cassette relative to the working directory, if it is below that directory.
+fn from_working_directory(cassette: &Path) -> String {
+    let here = std::path::absolute(".").unwrap_or_default();
+    cassette.strip_prefix(here).unwrap_or(cassette).to_string_lossy().into_owned()
+}
+
+/// Notes how the trial used its cassette. Writes the recording of the attempt, unless the attempt says nothing about the agent. Problems become warnings on the
 /// trial. The file is written on a thread for blocking calls, because compressing and syncing it takes long.
 pub(super) async fn save(
     tape: &Tape,
@@ -116,6 +122,12 @@ pub(super) async fn save(
     mask: &Mask,
     record: &mut TrialRecord,
 ) {
+    let file = cassette_file(planned, &shared.settings.cassettes);
+    let [replayed, live] = tape.requests();
+    if shared.settings.cassettes.fork.is_none() && replayed + live > 0 {
+        record.cassette =
+            Some(Box::new(CassetteUse { file: from_working_directory(&file), recorded: false, replayed, live }));
+    }
     if !record.outcome.is_graded() {
         return;
     }
@@ -137,11 +149,14 @@ pub(super) async fn save(
         model: record.model.clone(),
         inputs: inputs(planned),
     };
-    let file = cassette_file(planned, &shared.settings.cassettes);
     let (writer, mask) = (Arc::clone(shared), mask.clone());
     let saved = tokio::task::spawn_blocking(move || writer.cassettes.save(&file, recording, &mask)).await;
     match saved {
-        Ok(Ok(())) => {}
+        Ok(Ok(())) => {
+            if let Some(cassette) = &mut record.cassette {
+                cassette.recorded = true;
+            }
+        }
         Ok(Err(error)) => record.warnings.push(not_written(&error)),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

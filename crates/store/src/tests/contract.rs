@@ -527,6 +527,7 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
         attempts: vec![attempt.clone(), attempt],
         network: Some("none".to_owned()),
         model_traffic: Some(Box::new(model::ModelTraffic { requests: 2, ..model::ModelTraffic::default() })),
+        cassette: Some(Box::new(model::CassetteUse { file: "c".into(), recorded: true, replayed: 1, live: 2 })),
         egress: vec![EgressAttempt {
             host: "a.example".to_owned(),
             port: Some(443),

@@ -1,23 +1,16 @@
-//! Describes decisions about the number of trials in sentences and tables. Their intervals stay valid although the
+//! Describes decisions about the number of trials in sentences. Their intervals stay valid although the
 //! results decided when to stop. Intervals for a fixed number of trials would not.
 
 use model::{Answer, DecisionQuestion, DecisionRecord, Outcome, StopReason, Summary, WITH_SKILL, WITHOUT_SKILL};
 
 use crate::format::{counted, gain, number, percent, range};
-use crate::terminal::Paint;
-use crate::terminal::grid::{Cell, CellStyle, Grid};
-
-/// Maximum width of a case name.
-const NAME: usize = 44;
-/// Maximum number of decisions in a table.
-const ROWS: usize = 50;
 
 /// Note below a table that explains the intervals.
 pub(crate) const NOTE: &str =
     "95%: contains the true value after every trial at once, so it is valid although the results decided when to stop.";
 
 /// Returns the decisions about single cases.
-fn about_cases(decisions: &[DecisionRecord]) -> impl Iterator<Item = &DecisionRecord> {
+pub(crate) fn about_cases(decisions: &[DecisionRecord]) -> impl Iterator<Item = &DecisionRecord> {
     decisions.iter().filter(|decision| decision.versus.is_none())
 }
 
@@ -156,55 +149,6 @@ fn interval(decision: &DecisionRecord) -> String {
 pub(crate) fn has_arms(decisions: &[DecisionRecord]) -> bool {
     let mut arms = about_cases(decisions).map(|decision| &decision.arm);
     arms.next().is_some_and(|first| arms.any(|arm| arm != first))
-}
-
-/// Returns the table of decisions about cases. It begins with an empty line, unless it is empty. Comparisons are not in
-/// the table: they are sentences.
-pub(crate) fn table(decisions: &[DecisionRecord], paint: &Paint) -> String {
-    let has_arms = has_arms(decisions);
-    let mut shown: Vec<&DecisionRecord> = about_cases(decisions).collect();
-    if shown.is_empty() {
-        return String::new();
-    }
-    let order =
-        |decision: &DecisionRecord| (outcome(decision) != Outcome::Failed, outcome(decision) == Outcome::Passed);
-    // The sort is stable, so cases with the same answer stay in plan order.
-    shown.sort_by_key(|decision| order(decision));
-    let mut grid = Grid::new(&[
-        ("pass rate", 0),
-        ("required", 3),
-        ("result", 0),
-        ("decided after", 0),
-        ("passed", 1),
-        ("rate", 2),
-        ("95%", 0),
-    ])
-    .left(4);
-    for decision in shown.iter().take(ROWS) {
-        let style = match outcome(decision) {
-            _ if decision.quarantined => CellStyle::Dim,
-            Outcome::Failed => CellStyle::Red,
-            Outcome::Undecided => CellStyle::Bold,
-            _ => CellStyle::Green,
-        };
-        let after = format!("{} of {}", number(decision.trials), number(decision.max_trials));
-        let is_decided = decision.stopped_by == StopReason::Decided;
-        grid.row([
-            paint.folded(&name(decision, has_arms), NAME).into(),
-            required(decision).into(),
-            Cell::new(answer(decision), style),
-            if is_decided { after.into() } else { Cell::new(format!("no ({after})"), CellStyle::Dim) },
-            passed(decision).into(),
-            decision.estimate.map_or_else(|| "n/a".to_owned(), percent).into(),
-            range(decision.confidence_sequence).into(),
-        ]);
-    }
-    let mut text = format!("\n{}", grid.draw(paint));
-    if shown.len() > ROWS {
-        let more = format!("and {} more; the JSON report has all", number((shown.len() - ROWS) as u64));
-        text.push_str(&format!("  {}\n", paint.dim(&more)));
-    }
-    text
 }
 
 /// Returns the reasons why cases are undecided, one line each.

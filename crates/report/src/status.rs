@@ -7,10 +7,9 @@ use model::{
 };
 
 use crate::arms::Arms;
-use crate::decisions;
 use crate::format::{between, cached, counted, elapsed, in_parentheses, money, number, percent, span, timestamp};
 use crate::names::is_baseline;
-use crate::terminal::{Paint, Style, arms, doing};
+use crate::terminal::{Paint, Style, arms, decisions, doing};
 use crate::{merged_side_effects, score, show};
 
 /// Maximum number of lines of each kind, unless all are requested.

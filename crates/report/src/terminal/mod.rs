@@ -5,6 +5,7 @@
 
 mod activity;
 pub(crate) mod arms;
+pub(crate) mod decisions;
 mod diagnostic;
 pub(crate) mod diff;
 mod failure;

@@ -5,8 +5,8 @@ use model::{
     TrialRecord,
 };
 
-use super::{Paint, arms, result};
-use crate::decisions;
+use super::{Paint, arms, decisions, result};
+use crate::decisions::{NOTE, reasons};
 use crate::format::{between, cached, counted, elapsed, model_usage, money, number, percent, range};
 use crate::names::Names;
 use crate::totals::{self, RunTotals};
@@ -184,10 +184,10 @@ fn decided(decisions: &[DecisionRecord], paint: &Paint) -> String {
     if table.is_empty() {
         return table;
     }
-    let notes: String = decisions::reasons(decisions)
+    let notes: String = reasons(decisions)
         .iter()
         .map(|reason| arms::folded(reason, paint, Paint::yellow))
-        .chain([arms::folded(decisions::NOTE, paint, Paint::dim)])
+        .chain([arms::folded(NOTE, paint, Paint::dim)])
         .collect();
     format!("{table}\n{notes}")
 }

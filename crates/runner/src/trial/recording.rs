@@ -113,8 +113,9 @@ fn from_working_directory(cassette: &Path) -> String {
     cassette.strip_prefix(here).unwrap_or(cassette).to_string_lossy().into_owned()
 }
 
-/// Notes how the trial used its cassette. Writes the recording of the attempt, unless the attempt says nothing about the agent. Problems become warnings on the
-/// trial. The file is written on a thread for blocking calls, because compressing and syncing it takes long.
+/// Adds to the record how the trial used its cassette, and writes the recording of the attempt unless the attempt says
+/// nothing about the agent. Problems become warnings on the trial. The file is written on a thread for blocking calls,
+/// because compressing and syncing it takes long.
 pub(super) async fn save(
     tape: &Tape,
     planned: &PlannedTrial,

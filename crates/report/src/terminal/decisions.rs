@@ -1,0 +1,62 @@
+//! The table of decisions about pass rates.
+
+use model::{DecisionRecord, Outcome, StopReason};
+
+use super::Paint;
+use super::grid::{Cell, CellStyle, Grid};
+use crate::decisions::{about_cases, answer, has_arms, name, outcome, passed, required};
+use crate::format::{number, percent, range};
+
+/// Maximum width of a case name.
+const NAME: usize = 44;
+/// Maximum number of decisions in the table.
+const ROWS: usize = 50;
+
+/// Returns the table of decisions about cases. It begins with an empty line, unless it is empty. Comparisons are not in
+/// the table: they are sentences.
+pub(crate) fn table(decisions: &[DecisionRecord], paint: &Paint) -> String {
+    let has_arms = has_arms(decisions);
+    let mut shown: Vec<&DecisionRecord> = about_cases(decisions).collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let order =
+        |decision: &DecisionRecord| (outcome(decision) != Outcome::Failed, outcome(decision) == Outcome::Passed);
+    // The sort is stable, so cases with the same answer stay in plan order.
+    shown.sort_by_key(|decision| order(decision));
+    let mut grid = Grid::new(&[
+        ("pass rate", 0),
+        ("required", 3),
+        ("result", 0),
+        ("decided after", 0),
+        ("passed", 1),
+        ("rate", 2),
+        ("95%", 0),
+    ])
+    .left(4);
+    for decision in shown.iter().take(ROWS) {
+        let style = match outcome(decision) {
+            _ if decision.quarantined => CellStyle::Dim,
+            Outcome::Failed => CellStyle::Red,
+            Outcome::Undecided => CellStyle::Bold,
+            _ => CellStyle::Green,
+        };
+        let after = format!("{} of {}", number(decision.trials), number(decision.max_trials));
+        let is_decided = decision.stopped_by == StopReason::Decided;
+        grid.row([
+            paint.folded(&name(decision, has_arms), NAME).into(),
+            required(decision).into(),
+            Cell::new(answer(decision), style),
+            if is_decided { after.into() } else { Cell::new(format!("no ({after})"), CellStyle::Dim) },
+            passed(decision).into(),
+            decision.estimate.map_or_else(|| "n/a".to_owned(), percent).into(),
+            range(decision.confidence_sequence).into(),
+        ]);
+    }
+    let mut text = format!("\n{}", grid.draw(paint));
+    if shown.len() > ROWS {
+        let more = format!("and {} more; the JSON report has all", number((shown.len() - ROWS) as u64));
+        text.push_str(&format!("  {}\n", paint.dim(&more)));
+    }
+    text
+}

@@ -25,6 +25,7 @@ use super::deadline::Deadline;
 use super::enclosure::{Enclosure, Surroundings};
 use super::git_state::GitSettings;
 use super::graded;
+use super::outward_links;
 use super::owner::{Base, Purpose};
 use super::registry::Registry;
 use super::remote::{self, RemoteCopy};
@@ -162,6 +163,21 @@ impl SandboxCopy {
     pub fn work(&self) -> &Path {
         let copied = self.places.iter().find(|(_, original)| *original == self.work);
         copied.map_or(&self.work, |(copy, _)| copy)
+    }
+
+    /// Prepares the copied working directory for programs that are not isolated: removes the links that lead out of it,
+    /// and makes git's hooks not executable.
+    ///
+    /// # Errors
+    /// Returns an error if a link or a hook cannot be changed.
+    pub async fn disarm(&self) -> Result<(), SandboxError> {
+        let work = self.work().to_owned();
+        blocking(move || {
+            outward_links::remove(&work)
+                .and_then(|()| graded::disable_hooks(&work))
+                .map_err(SandboxError::io("remove links and hooks from", &work))
+        })
+        .await
     }
 
     /// Removes the copy.

@@ -2,10 +2,15 @@
 //! written, but its content comes from the agent: git settings in it must not decide what git shows or runs.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
+use walkdir::{DirEntry, WalkDir};
+
+use super::git_config::without_programs;
 use super::git_state::GitSettings;
 use super::inspection;
 
@@ -24,9 +29,6 @@ const STARTUP: [&str; 2] = ["BASH_ENV", "ENV"];
 
 /// Variable with the number of settings in further variables.
 const COUNT: &str = "GIT_CONFIG_COUNT";
-
-/// Sections of git's configuration that run programs or read other files, in lower case.
-const DROPPED: [&str; 8] = ["include", "includeif", "filter", "alias", "diff", "merge", "credential", "url"];
 
 /// Files in a repository with patterns that apply only to it.
 const PATTERNS: [&str; 2] = ["info/exclude", "info/attributes"];
@@ -57,11 +59,17 @@ pub(super) fn environment(
 }
 
 /// Restores the repository settings `before` in the copied working directory `work`, as far as the agent's own
-/// settings could hide changes or run programs. Remotes, branches and the author are kept.
+/// settings could hide changes or run programs. Remotes, branches and the author are kept. Repositories below it lose
+/// settings that could run programs.
 ///
 /// # Errors
 /// Returns an error if the files cannot be written.
 pub(super) fn restore(work: &Path, before: Option<&GitSettings>) -> io::Result<()> {
+    restore_own(work, before)?;
+    disarm_others(work)
+}
+
+fn restore_own(work: &Path, before: Option<&GitSettings>) -> io::Result<()> {
     let (git, nothing) = (work.join(".git"), BTreeMap::new());
     // A link could lead out of the copy.
     let is_directory = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
@@ -92,27 +100,49 @@ pub(super) fn replace(path: &Path, content: Option<&[u8]>) -> io::Result<()> {
     content.map_or(Ok(()), |content| fs::write(path, content))
 }
 
-/// Returns a configuration without the sections that run programs or read other files; `None` if it is not written as
-/// git itself would write it.
-fn without_programs(config: &[u8]) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(config).ok()?;
-    let mut kept = String::with_capacity(text.len());
-    let mut is_kept = true;
-    for line in text.lines() {
-        let trimmed = line.trim();
-        if let Some(header) = trimmed.strip_prefix('[') {
-            let section = header.strip_suffix(']')?;
-            let name = section.split([' ', '.', '"', '\t']).next().unwrap_or(section).to_ascii_lowercase();
-            is_kept = !DROPPED.contains(&name.as_str());
-        } else if trimmed.ends_with('\\') {
-            return None;
+/// Returns the git directories below `work`: its own, nested ones, those of submodules and worktrees, and bare ones.
+fn git_directories(work: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let folders = WalkDir::new(work).into_iter().flatten().filter(|entry| entry.file_type().is_dir());
+    folders.map(DirEntry::into_path).filter(|folder| {
+        let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
+        has("config") && ["HEAD", "objects", "refs"].into_iter().any(has)
+    })
+}
+
+/// Makes git run no hook in `work`, for programs that do not get the [fixed settings](FIXED). The files stay.
+pub(super) fn disable_hooks(work: &Path) -> io::Result<()> {
+    for hooks in git_directories(work).map(|folder| folder.join("hooks")) {
+        if hooks.is_symlink() {
+            replace(&hooks, None)?;
         }
-        if is_kept {
-            kept.push_str(line);
-            kept.push('\n');
+        for hook in hooks.read_dir().into_iter().flatten().flatten() {
+            let meta = hook.metadata()?;
+            if meta.is_file() {
+                fs::set_permissions(hook.path(), fs::Permissions::from_mode(meta.mode() & 0o666))?;
+            } else if !meta.is_dir() {
+                replace(&hook.path(), None)?;
+            }
         }
     }
-    Some(kept.into_bytes())
+    Ok(())
+}
+
+/// Removes the settings that could run programs from every repository below `work` except its own.
+fn disarm_others(work: &Path) -> io::Result<()> {
+    for folder in git_directories(work) {
+        let own = folder.join("config.worktree");
+        if own.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
+            replace(&own, None)?;
+        }
+        if folder != work.join(".git") {
+            let config = folder.join("config");
+            let is_bare = folder.file_name() != Some(OsStr::new(".git"));
+            let least = || format!("[core]\n\trepositoryformatversion = 0\n\tbare = {is_bare}\n").into_bytes();
+            let safe = files::read(&config, LARGEST).ok().and_then(|old| without_programs(&old));
+            replace(&config, Some(&safe.unwrap_or_else(least)))?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -132,17 +162,6 @@ mod tests {
     }
 
     #[test]
-    fn only_sections_that_run_nothing_are_kept() {
-        let config =
-            "[core]\n\tbare = false\n[include]\n\tpath = x\n[remote \"o\"]\n\turl = y\n[Filter \"f\"]\n\tclean = z\n";
-        let kept = String::from_utf8(without_programs(config.as_bytes()).unwrap()).unwrap();
-        assert_eq!(kept, "[core]\n\tbare = false\n[remote \"o\"]\n\turl = y\n");
-        for odd in ["[include] path = x\n", "[core]\n\ta = b\\\n[include]\n", "[core\n"] {
-            assert_eq!(without_programs(odd.as_bytes()), None, "{odd}");
-        }
-    }
-
-    #[test]
     fn settings_from_before_replace_those_that_hide_changes() {
         let work = tempfile::tempdir().unwrap();
         let git = work.path().join(".git");
@@ -155,6 +174,36 @@ mod tests {
         assert_eq!(fs::read_to_string(git.join("config")).unwrap(), "[core]\n");
         assert_eq!(fs::read_to_string(git.join("info/exclude")).unwrap(), "/skill\n");
         assert!(!git.join("info/attributes").exists());
+    }
+
+    #[test]
+    fn nested_repositories_run_nothing() {
+        let work = tempfile::tempdir().unwrap();
+        let repository = |name: &str, config: &str| {
+            let folder = work.path().join(name);
+            fs::create_dir_all(folder.join("hooks")).unwrap();
+            fs::write(folder.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+            let hook = folder.join("hooks/post-commit");
+            fs::write(&hook, "#!/bin/sh\n").unwrap();
+            fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+            fs::write(folder.join("config"), config).unwrap();
+            folder
+        };
+        let own = repository(".git", "[core]\n\tfsmonitor = x\n\tbare = false\n");
+        let nested = repository("sub/.git", "[core] fsmonitor = x\n");
+        let module = repository(".git/modules/m", "[core]\n\tworktree = ../../..\n\tpager = x\n\tbare = false\n");
+        fs::write(module.join("config.worktree"), "[core]\n\tfsmonitor = x\n").unwrap();
+        restore(work.path(), None).unwrap();
+        let config = |folder: &Path| fs::read_to_string(folder.join("config")).unwrap();
+        assert_eq!(config(&own), "[core]\n\tbare = false\n");
+        assert_eq!(config(&nested), "[core]\n\trepositoryformatversion = 0\n\tbare = false\n");
+        assert_eq!(config(&module), "[core]\n\tbare = false\n");
+        assert!(!module.join("config.worktree").exists());
+        let hooks = [own, nested, module].map(|folder| folder.join("hooks/post-commit"));
+        let is_executable = |hook: &Path| hook.metadata().unwrap().mode() & 0o111 > 0;
+        assert!(hooks.iter().all(|hook| is_executable(hook)));
+        disable_hooks(work.path()).unwrap();
+        assert!(!hooks.iter().any(|hook| is_executable(hook)));
     }
 
     #[test]

@@ -106,3 +106,53 @@ fn a_call_that_a_command_writes_into_the_thread_of_codex_is_forged() {
     assert!(kinds(&trial).contains(&"forged_call"), "{trial:#}");
     assert_eq!(status(&trial, "ran"), "unmet", "{trial:#}");
 }
+
+/// A program that leaves traps for tools that work in its directory without isolation.
+const TRAPS: &str = "git config core.fsmonitor 'touch RAN #'\ngit config alias.lg '!touch RAN'\n\
+    printf '#!/bin/sh\\ntouch RAN\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit\n\
+    git init -q sub; git -C sub config core.fsmonitor 'touch RAN #'; touch sub/new\n\
+    ln -s SECRET in.txt; ln -s RAN out.log\nmkdir -p tree; printf 'gitdir: BASE/evil\\n' > tree/.git\n\
+    ln -s kept.txt kept-link; echo kept > kept.txt\necho done\n";
+
+/// What a reviewer's script might do there.
+const VISITS: &str = "cd \"$TRIALRUN_WORKSPACE_PATH\" || exit 9\ngit status --short; git lg; git add -A; \
+    git -c user.name=a -c user.email=a@b.c commit -qm more; (cd sub && git status --short); (cd tree && git status)\n\
+    cat in.txt; echo x > out.log; cat kept-link\n";
+
+#[test]
+fn hooks_after_grading_run_nothing_of_the_agent_and_follow_none_of_its_links() {
+    let project = Project::new(TRIALRUN);
+    let base = project.dir();
+    let (ran, secret) = (base.join("ran"), base.join("secret.txt"));
+    std::process::Command::new("git").args(["init", "-q", "evil"]).current_dir(&base).status().unwrap();
+    std::process::Command::new("git")
+        .args(["-C", "evil", "config", "core.fsmonitor", &format!("touch {} #", ran.display())])
+        .current_dir(&base)
+        .status()
+        .unwrap();
+    let traps = TRAPS
+        .replace("RAN", &ran.to_string_lossy())
+        .replace("SECRET", &secret.to_string_lossy())
+        .replace("BASE/evil", &format!("{}/evil/.git", base.display()));
+    project.write("secret.txt", "correct-horse").write("traps.sh", &traps).write("visits.sh", VISITS);
+    project.write(
+        "trialrun.yaml",
+        "agents:\n  trapper: {type: subprocess, mode: oneshot, command: [sh, '{project}/traps.sh']}\n",
+    );
+    let case = "scenario: traps\nagent: trapper\nsystem_prompt: Work.\nuser_prompt: Work.\nfixtures: {git_init: true}\n\
+        assertions:\n  - {id: done, type: output_contains, pattern: done}\n";
+    project.write("case.yaml", case);
+    let hook = format!("sh {}/visits.sh", base.display());
+    let more = ["run", "case.yaml", "--post-grade-command", &hook, "--artifacts", "out"];
+    let output = project.run(&more).output();
+    let kept = walk(&base.join("out")).into_iter().find(|file| file.ends_with("post_grade_hooks.json"));
+    let seen = std::fs::read_to_string(kept.unwrap()).unwrap();
+    assert!(seen.contains("kept"), "{output}\n{seen}");
+    assert!(!seen.contains("correct-horse"), "{seen}");
+    assert!(!ran.exists(), "a program of the agent ran, or its link was followed: {output}\n{seen}");
+}
+
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::{AttemptRecord, Collected, Event, Finding, HookKind};
-use sandbox::Sandbox;
+use sandbox::{Sandbox, SandboxCopy, SandboxError};
 
 use super::record::{attempt_of, record_of};
 use super::retry::{self, Retry};
@@ -28,9 +28,10 @@ impl Attempt<'_> {
             return;
         }
         self.events.emit(Event::Waiting { on: "hooks".into() });
-        // Hooks are not isolated, and programs such as git run whatever the settings in a working directory say.
+        // Hooks are not isolated. Programs such as git run whatever the settings in a working directory say, and every
+        // program follows links.
         let copy = match sandbox {
-            Some(sandbox) => sandbox.copy().await.map(Some),
+            Some(sandbox) => disarmed_copy(&**sandbox).await.map(Some),
             None => Ok(None),
         };
         let copy = copy.unwrap_or_else(|error| {
@@ -93,4 +94,11 @@ fn numbered(mut finding: Finding, others: &[Finding]) -> Finding {
         finding.id = free.unwrap_or_default();
     }
     finding
+}
+
+/// Returns a copy of the sandbox in which nothing runs by itself and no link leads out.
+async fn disarmed_copy(sandbox: &dyn Sandbox) -> Result<SandboxCopy, SandboxError> {
+    let copy = sandbox.copy().await?;
+    copy.disarm().await?;
+    Ok(copy)
 }

@@ -74,6 +74,10 @@ pub fn integrity(evidence: &Evidence) -> Vec<IntegritySign> {
     signs.extend(evidence.collected.files_changed.iter().filter_map(|file| of_file(file, ran_tests)));
     signs.extend(of_commands(evidence));
     signs.extend(of_answers(evidence));
+    signs.extend(evidence.collected.forged_replies.iter().map(|position| {
+        let place = format!("reply {}", position + 1);
+        IntegritySign::new(IntegrityKind::ForgedAnswer, place, "no model wrote it, so no assertion sees it")
+    }));
     signs.sort_by(|one, other| (one.kind, &one.place).cmp(&(other.kind, &other.place)));
     signs.dedup();
     signs.truncate(MOST);
@@ -314,8 +318,7 @@ mod tests {
     fn a_forged_call_is_a_sign_and_matches_no_assertion() {
         let mut evidence = EvidenceBuilder::new().call("Bash", json!({"command": "npm test"})).evidence();
         evidence.collected.forged_calls = vec![evidence.trace.calls[0].call.id.clone()];
-        let forged = evidence.collected.forged_calls.clone();
-        evidence.trace.withdraw(&forged);
+        evidence.trace.withdraw(&evidence.collected);
         let signs = integrity(&evidence);
         assert_eq!(signs[0].to_string(), "forged call: call 1: no model requested Bash (forged)(command=\"npm test\")");
         let finding = crate::check::tests::judged(&json!({"id": "a", "type": "tests_pass"}), &evidence);

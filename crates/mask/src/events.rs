@@ -199,6 +199,7 @@ impl<'m> Pass<'m> {
             integrity,
             faults,
             forged_calls: _,
+            forged_replies: _,
             model_traffic,
             sandbox: _,
             home: _,

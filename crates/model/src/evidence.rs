@@ -149,6 +149,9 @@ pub struct Collected {
     /// Ids of tool calls that no model requested, although all requests to the model were seen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forged_calls: Vec<String>,
+    /// Positions of replies with text that no model wrote, although all answers of the model were seen; from 0.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub forged_replies: Vec<usize>,
     /// Faults of the case, and what became of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultReport>,

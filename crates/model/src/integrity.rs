@@ -46,6 +46,8 @@ pub enum IntegrityKind {
     HiddenCommit,
     /// A tool call that no model requested, or an attempt to write one.
     ForgedCall,
+    /// An answer that no model wrote.
+    ForgedAnswer,
     /// One of the agent's commands killed the agent's own program.
     KilledProgram,
     /// Text that addresses a judge.
@@ -68,6 +70,7 @@ impl IntegrityKind {
             Self::GitSetting => "git setting",
             Self::HiddenCommit => "hidden commit",
             Self::ForgedCall => "forged call",
+            Self::ForgedAnswer => "forged answer",
             Self::KilledProgram => "killed program",
             Self::JudgeInstruction => "instruction to the judge",
             Self::CanaryTouched => "canary touched",

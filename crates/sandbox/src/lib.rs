@@ -242,6 +242,11 @@ pub trait Sandbox: Send + Sync {
         let _ = path;
     }
 
+    /// Returns the paths of all calls to [`show`](Self::show).
+    fn shown(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Returns the shell that its processes find in their system.
     fn shell(&self) -> &Path {
         machine_shell()

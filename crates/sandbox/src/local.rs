@@ -432,6 +432,10 @@ impl Sandbox for LocalSandbox {
         }
     }
 
+    fn shown(&self) -> Vec<PathBuf> {
+        self.enclosed.as_ref().map_or_else(Vec::new, |enclosed| enclosed.surroundings().shown)
+    }
+
     fn shell(&self) -> &Path {
         self.system().map_or(super::machine_shell(), |system| &system.shell)
     }

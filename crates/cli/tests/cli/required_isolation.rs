@@ -45,3 +45,20 @@ fn a_misspelt_guarantee_is_an_error() {
     let ran = project("fake", "filesytem").run(&["check"]).exits(2);
     assert!(ran.err.contains("did you mean `filesystem`?"), "{}", ran.output());
 }
+
+#[test]
+fn an_agent_that_can_read_the_suite_does_not_run_where_isolated_files_are_required() {
+    if let Some(refusal) = crate::hostile::refusal() {
+        return println!("isolated SKIPPED: {refusal}");
+    }
+    for (config, is_run) in [("", true), ("cwd: '{project}', ", false)] {
+        let project = project("reader", "filesystem");
+        let agents = format!("agents:\n  reader: {{ type: subprocess, {config}command: [cat], mode: oneshot }}\n");
+        project.write("trialrun.yaml", &agents);
+        let report = project.report(&["--sandbox", "isolated"], if is_run { 0 } else { 3 });
+        let trial = only_trial(&report);
+        assert_eq!(trial["outcome"], if is_run { "passed" } else { "broken" }, "{trial:#}");
+        let because = trial["because"].as_str().unwrap_or_default();
+        assert_eq!(because.contains("requires `filesystem` isolation, but the agent can read"), !is_run, "{because}");
+    }
+}

@@ -128,10 +128,10 @@ impl ForwardedAdmission {
         self.traffic.counted()
     }
 
-    /// Returns all tool calls that the answers so far asked for. `None` if an answer could not be read, or if there was
+    /// Returns all tool calls and texts in the answers so far. `None` if an answer could not be read, or if there was
     /// no request for a message; the agent's calls can then not be compared.
-    pub fn asked(&self) -> Option<Vec<Block>> {
-        self.traffic.asked()
+    pub fn replied(&self) -> Option<Vec<Block>> {
+        self.traffic.replied()
     }
 
     /// Returns the age of the oldest request whose answer has not begun; `None` if there is none.

@@ -15,8 +15,8 @@ const MOST_FAILED: usize = 10_000;
 /// Maximum number of names that are counted separately, and maximum length of a name.
 const MOST_NAMES: usize = 100;
 const LONGEST_NAME: usize = 200;
-/// Maximum size of the tool calls that are kept, in bytes.
-const LARGEST_CALLS: usize = 64 * 1024 * 1024;
+/// Maximum size of the tool calls and texts that are kept, in bytes.
+const LARGEST_REPLIES: usize = 64 * 1024 * 1024;
 
 /// Purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,9 +76,10 @@ struct State {
     /// Requests that failed, to recognise retries.
     failed: HashSet<u64>,
     open: HashMap<u64, Open>,
-    calls: Vec<Block>,
-    size_of_calls: usize,
-    /// True if an answer could not be read, so that the calls are not complete.
+    /// Tool calls and texts of the model.
+    replied: Vec<Block>,
+    size_of_replies: usize,
+    /// True if an answer could not be read, so that they are not complete.
     is_blind: bool,
     failure: Option<String>,
 }
@@ -191,7 +192,7 @@ impl Traffic {
             let cost = reply.cost_usd.or_else(|| self.providers.cost_at(&open.address, &reply.model, &reply.tokens?));
             state.usage += AuxiliaryUsage::from_answer(reply.tokens, cost);
             count(&mut state.counted.models, &reply.model);
-            state.add_calls(reply.content);
+            state.add(reply.content);
         }
         match (end, open.status) {
             (End::Cut(reason), _) => state.fail(&open, format!("the answer of {host} was cut: {reason}")),
@@ -222,16 +223,16 @@ impl Traffic {
         }
     }
 
-    /// Returns all tool calls so far; `None` if they are not complete.
-    pub(super) fn asked(&self) -> Option<Vec<Block>> {
+    /// Returns all tool calls and texts of the model so far; `None` if they are not complete.
+    pub(super) fn replied(&self) -> Option<Vec<Block>> {
         let state = self.lock();
         let messages = state.counted.requests - state.counted.other;
         if state.is_blind || messages == 0 {
             return None;
         }
         let open = state.open.values().filter_map(|open| open.reader.as_ref()?.so_far());
-        let open = open.flat_map(|reply| reply.content).filter(is_call);
-        Some(state.calls.iter().cloned().chain(open).collect())
+        let open = open.flat_map(|reply| reply.content).filter(is_kept);
+        Some(state.replied.iter().cloned().chain(open).collect())
     }
 
     /// Returns the reason why the last request of the agent or a sub-agent for a message failed, if that was not the fault
@@ -255,24 +256,26 @@ impl State {
         }
     }
 
-    fn add_calls(&mut self, content: Vec<Block>) {
-        for block in content.into_iter().filter(is_call) {
-            if let Block::ToolUse { input, .. } = &block {
-                self.size_of_calls += input.to_string().len();
-            }
-            if self.size_of_calls > LARGEST_CALLS {
+    fn add(&mut self, content: Vec<Block>) {
+        for block in content.into_iter().filter(is_kept) {
+            self.size_of_replies += match &block {
+                Block::ToolUse { input, .. } => input.to_string().len(),
+                Block::Text { text } => text.len(),
+                _ => 0,
+            };
+            if self.size_of_replies > LARGEST_REPLIES {
                 self.is_blind = true;
                 return;
             }
-            self.calls.push(block);
+            self.replied.push(block);
         }
     }
 }
 
-/// Returns `true` for a tool call, including one that the provider made itself.
-fn is_call(block: &Block) -> bool {
+/// Returns `true` for a text and for a tool call, including one that the provider made itself.
+fn is_kept(block: &Block) -> bool {
     match block {
-        Block::ToolUse { .. } => true,
+        Block::ToolUse { .. } | Block::Text { .. } => true,
         Block::Other(value) => {
             let kind = value.get("type").and_then(serde_json::Value::as_str).unwrap_or_default();
             kind.ends_with("_call") || kind.ends_with("tool_use")

@@ -96,7 +96,7 @@ async fn the_first_part_of_a_stream_is_passed_on_before_the_rest_exists() {
     assert!(first.contains("request-id: req_9"), "{first}");
     go.send(()).unwrap();
     read_until(&mut client, "partial_json").await;
-    let asked = bench.admission.asked().unwrap();
+    let asked = bench.admission.replied().unwrap();
     assert!(matches!(&asked[..], [Block::ToolUse { id, .. }] if id == "toolu_1"), "known before the end: {asked:?}");
     go.send(()).unwrap();
     read_until(&mut client, "message_stop").await;
@@ -140,7 +140,7 @@ async fn side_endpoints_and_documents_pass_unchanged() {
     assert_eq!((counted.status, counted.body.as_str()), (200, r#"{"input_tokens": 4}"#));
     let models = bench.send("GET /trial-1/v1/models?limit=1", KEY, "").await;
     assert_eq!((models.header("x-own"), models.body.as_str()), (Some("1"), r#"{"data": []}"#));
-    assert_eq!(bench.admission.asked(), None, "no message yet");
+    assert_eq!(bench.admission.replied(), None, "no message yet");
     let title = r#"{"model":"claude-x","max_tokens":9,"messages":[{"role":"user","content":"title"}]}"#;
     assert!(bench.send("POST /trial-1/v1/messages", KEY, title).await.complete);
     let traffic = bench.admission.traffic();
@@ -176,7 +176,7 @@ async fn a_cut_stream_is_cut_for_the_client_after_all_that_came() {
     let cut = bench.post().await;
     assert_eq!((cut.complete, cut.body), (false, [OPENING, REST].concat()));
     assert!(bench.admission.failure().unwrap().contains("was cut"));
-    assert_eq!(bench.admission.asked().unwrap().len(), 1);
+    assert_eq!(bench.admission.replied().unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -231,5 +231,5 @@ async fn an_answer_that_cannot_be_read_makes_the_calls_unknown() {
     let bench = Bench::new(&provider.url()).await;
     let got = bench.post().await;
     assert_eq!((got.body.as_str(), got.header("content-encoding")), ("\u{1}ab\n", Some("gzip")));
-    assert_eq!(bench.admission.asked(), None);
+    assert_eq!(bench.admission.replied(), None);
 }

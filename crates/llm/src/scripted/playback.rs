@@ -30,8 +30,8 @@ struct State {
     steps: Vec<model::Step>,
     problems: Vec<Problem>,
     faulted: Option<(ConversationKey, ServedFault)>,
-    /// Tool calls in all replies.
-    calls: Vec<Block>,
+    /// Tool calls and texts of all replies.
+    replied: Vec<Block>,
 }
 
 /// Conversation and instance from which a request takes its steps.
@@ -96,9 +96,9 @@ impl Playback {
         self.state().faulted.as_ref().map(|(_, fault)| fault.clone())
     }
 
-    /// Returns the tool calls in all replies so far.
-    pub fn calls(&self) -> Vec<Block> {
-        self.state().calls.clone()
+    /// Returns the tool calls and the texts of all replies so far.
+    pub fn replied(&self) -> Vec<Block> {
+        self.state().replied.clone()
     }
 
     /// Returns the number of requests, including side requests.
@@ -196,7 +196,8 @@ impl Playback {
             state.steps.push(model::Step::RequestCheck { step: number, met: checked.met, reason });
         }
         let reply = step.reply(request, &self.context, &label);
-        state.calls.extend(reply.content.iter().filter(|block| matches!(block, Block::ToolUse { .. })).cloned());
+        let is_kept = |block: &&Block| matches!(block, Block::ToolUse { .. } | Block::Text { .. });
+        state.replied.extend(reply.content.iter().filter(is_kept).cloned());
         let answer = match &step.fault {
             None => {
                 if let Some((_, fault)) = state.faulted.as_mut().filter(|(faulted, _)| *faulted == place) {

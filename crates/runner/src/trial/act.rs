@@ -33,6 +33,8 @@ pub(super) struct ActResult {
     pub(super) agent_ms: u64,
     /// Ids of the tool calls that no model requested.
     pub(super) forged_calls: Vec<String>,
+    /// Positions of replies that no model wrote.
+    pub(super) forged_replies: Vec<usize>,
     /// Traffic between the agent and its model that the gateway observed.
     pub(super) model_traffic: Option<Box<ModelTraffic>>,
     /// Sign that the agent killed its own program.
@@ -44,9 +46,20 @@ pub(super) struct ActResult {
 impl ActResult {
     /// Returns the result of an agent that did nothing but end.
     fn of_ending(turn: Turn, ending: Ending, agent_ms: u64) -> Self {
-        let (reply_probes, forged_calls, faults) = (Vec::new(), Vec::new(), Vec::new());
-        let (played, model_traffic, killed) = (None, None, None);
-        Self { turn, ending, played, reply_probes, agent_ms, forged_calls, model_traffic, killed, faults }
+        let (reply_probes, faults, played, model_traffic, killed) = (Vec::new(), Vec::new(), None, None, None);
+        let (forged_calls, forged_replies) = (Vec::new(), Vec::new());
+        Self {
+            turn,
+            ending,
+            played,
+            reply_probes,
+            agent_ms,
+            forged_calls,
+            forged_replies,
+            model_traffic,
+            killed,
+            faults,
+        }
     }
 }
 
@@ -84,7 +97,10 @@ impl Attempt<'_> {
         let mut others =
             script.as_ref().map(|_| Conversations::beside(session_context.clone(), planned.agent, configured));
         let mut session = match clock.watch(planned.agent.open(session_context)).await {
-            Watched::Done(session) => session?,
+            Watched::Done(session) => {
+                self.check_shown(sandbox.as_deref())?;
+                session?
+            }
             Watched::Ended(ending) => {
                 let agent_ms = self.agents_time(began, waited);
                 return Ok(ActResult::of_ending(turn, ending, agent_ms));
@@ -137,7 +153,11 @@ impl Attempt<'_> {
         recording::judge_staleness(self.tape(), &mut ending);
         let killed = culprit.judge(&mut ending, turn.trace());
         let agent = planned.agent.description();
-        let forged_calls = if sees_all { model.forged(agent, turn.trace()) } else { Vec::new() };
+        let is_finished = matches!(ending, Ending::Finished);
+        let (forged_calls, forged_replies) = match sees_all {
+            true => model.forged(agent, turn.trace(), is_finished),
+            false => (Vec::new(), Vec::new()),
+        };
         let model_traffic = model.traffic();
         if planned.case.skill_eval.is_some() {
             // A program that failed before its first model request reveals nothing about the agent.
@@ -145,7 +165,18 @@ impl Attempt<'_> {
             ending = retry::counted(ending, turn.exit_code().filter(|_| has_acted));
         }
         let faults = model.fault_reports(&planned.case.faults);
-        Ok(ActResult { turn, ending, played, reply_probes, agent_ms, forged_calls, model_traffic, killed, faults })
+        Ok(ActResult {
+            turn,
+            ending,
+            played,
+            reply_probes,
+            agent_ms,
+            forged_calls,
+            forged_replies,
+            model_traffic,
+            killed,
+            faults,
+        })
     }
 
     /// Opens the network for the sandbox's processes as far as the trial's policy allows it.

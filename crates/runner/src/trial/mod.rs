@@ -8,6 +8,7 @@ mod culprit;
 mod files;
 mod grade;
 mod hooks;
+mod isolation;
 mod model_in_use;
 mod network;
 pub(crate) mod probe;
@@ -421,24 +422,6 @@ impl<'a> Attempt<'a> {
         Ok(Some(sandbox))
     }
 
-    /// Checks that the run's isolation meets the case's requirements, and that the agent can work in it.
-    fn check_isolation(&self) -> Result<(), Breakage> {
-        let policy = self.network_policy();
-        let isolation = self.shared.factory.isolation().with_network(&policy);
-        let never = |reason: String| Breakage::environment(reason).for_good();
-        let is_closed = self.planned.case.network.is_some() && !policy.is_open();
-        let network = is_closed.then(|| "network".to_owned());
-        let required: Vec<String> = self.planned.case.required_isolation.iter().cloned().chain(network).collect();
-        isolation.check("the case", &required).map_err(never)?;
-        let has_model = self.planned.agent.description().wire.is_some();
-        if policy == NetworkPolicy::None && isolation.holds("network") && has_model {
-            let reason =
-                format!("`{}` reaches its model over the network, and `network` is `none`", self.planned.agent.name());
-            return Err(never(reason));
-        }
-        Ok(())
-    }
-
     /// Returns the network policy for the trial. It applies if its sandbox isolates processes.
     fn network_policy(&self) -> NetworkPolicy {
         self.shared.settings.sandbox.network_of(&self.planned.case).cloned().unwrap_or_default()
@@ -487,6 +470,7 @@ impl<'a> Attempt<'a> {
             collected.integrity.extend(canaries.signs(act_result.turn.trace(), &*sandbox, &texts));
         }
         collected.forged_calls.clone_from(&act_result.forged_calls);
+        collected.forged_replies.clone_from(&act_result.forged_replies);
         let (reports, occurrences) = sandbox.faults();
         occurrences.into_iter().for_each(|occurrence| self.events.emit(Event::Step(Step::Fault(occurrence))));
         collected.faults = act_result.faults.iter().cloned().chain(reports).collect();

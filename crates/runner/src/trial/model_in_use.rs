@@ -156,22 +156,25 @@ impl ModelInUse {
         }
     }
 
-    /// Returns the ids of the calls in `trace` that no model requested. The gateway has seen all requests, so a call
-    /// that was not in a response was written into the output of the agent's program.
-    pub(super) fn forged(&self, agent: &Description, trace: &Trace) -> Vec<String> {
-        let asked = match (&self.endpoint, &self.playback, &self.observed) {
+    /// Returns the ids of the calls in `trace` that no model requested, and the positions of the replies that no model
+    /// wrote. The gateway has seen all responses, so what was not in one was written into the output of the agent's
+    /// program. Replies are compared only if the agent `is_finished`: otherwise, programs report errors as replies.
+    pub(super) fn forged(&self, agent: &Description, trace: &Trace, is_finished: bool) -> (Vec<String>, Vec<usize>) {
+        let from_model = match (&self.endpoint, &self.playback, &self.observed) {
             (Endpoint::Gateway { .. }, Some(playback), _) => {
-                let mut asked = playback.calls();
-                asked.extend(self.faulty.iter().flat_map(|faulty| faulty.calls()));
-                Some(asked)
+                let mut replied = playback.replied();
+                replied.extend(self.faulty.iter().flat_map(|faulty| faulty.calls()));
+                Some(replied)
             }
-            (_, _, Some(observed)) => observed.asked(),
+            (_, _, Some(observed)) => observed.replied(),
             _ => None,
         };
-        match asked.zip(agent.call_ids) {
-            Some((asked, call_ids)) => call_ids.forged(trace.calls.iter().map(|traced| &traced.call), &asked),
-            None => Vec::new(),
-        }
+        let Some((from_model, call_ids)) = from_model.zip(agent.call_ids) else { return (Vec::new(), Vec::new()) };
+        let calls = call_ids.forged(trace.calls.iter().map(|traced| &traced.call), &from_model);
+        // Without any response, the program answered by itself.
+        let is_compared = is_finished && !from_model.is_empty();
+        let replies = if is_compared { agent::forged_replies(&trace.replies, &from_model) } else { Vec::new() };
+        (calls, replies)
     }
 
     /// Returns what became of those faults of the case that hit model requests, in the order of the case.

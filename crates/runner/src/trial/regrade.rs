@@ -44,7 +44,7 @@ pub(crate) async fn regrade(
 ) -> TrialRecord {
     let RecordedEvidence { steps, collected, unknown, .. } = recorded;
     let mut trace = Trace::of(&steps);
-    trace.withdraw(collected.as_ref().map_or(&[], |collected| &collected.forged_calls));
+    collected.iter().for_each(|collected| trace.withdraw(collected));
     let evidence = Evidence {
         unused_responses: unused(planned, &trace),
         trace,

@@ -83,8 +83,7 @@ impl LocalSandbox {
         };
         repository_change.iter_mut().for_each(|change| change.after.status.retain(is_agents));
         let new = integrity::new_objects(self.baseline.files.repository.as_ref(), now.as_ref());
-        if self.watched.is_some()
-            && !new.is_empty()
+        if !new.is_empty()
             && let Ok(view) = self.inspection(deadline, reads_all).view(&self.work).await
         {
             signs.extend(integrity::hidden_commits(&view, &new).await);

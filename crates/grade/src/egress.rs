@@ -13,6 +13,7 @@ pub(crate) fn attempts(evidence: &Evidence) -> Option<Vec<&EgressAttempt>> {
 /// Returns the verdict if the attempts are not known.
 pub(crate) fn unknown() -> Verdict {
     Verdict::undecided(
-        "the hosts that an agent tries to reach are recorded only in `isolated` sandboxes whose `network` is not `open`",
+        "the hosts that an agent tries to reach are recorded only in `isolated` sandboxes and containers whose `network` \
+         is not `open`",
     )
 }

@@ -5,6 +5,7 @@
 //! container shows which parts of the isolation the engine enforces.
 
 mod engine;
+mod network;
 mod probe;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +18,8 @@ use model::{IsolationLayer, NetworkPolicy};
 use tokio::process::Command;
 
 use self::engine::Engine;
-use super::enclosure::{Enclosure, OwnSystem, Surroundings};
+use self::network::Listener;
+use super::enclosure::{Enclosure, OwnSystem, Surroundings, set_proxy};
 use super::local::LocalBackend;
 use super::registry::Registry;
 use super::{Leftover, SandboxBackend, SandboxError, SandboxKind, SandboxOptions, owner};
@@ -98,8 +100,12 @@ struct Containers {
     image: String,
     /// Options that all containers get.
     options: Vec<String>,
+    /// Options for `visible`.
+    visible_options: Vec<String>,
     visible: Vec<PathBuf>,
     system: OwnSystem,
+    /// Opens the ports of networks without other hosts, or the reason why this does not work.
+    listener: Result<Listener, String>,
     layers: Vec<IsolationLayer>,
     policy: NetworkPolicy,
 }
@@ -114,15 +120,20 @@ impl Containers {
         engine.check_image(&image)?;
         let mut common = common_options(&engine)?;
         let visible = options.visible.iter().filter(|path| path.exists());
-        common.extend(visible.flat_map(|path| mount(path, path, true)));
-        let mut found = probe::run(&engine, &image, &common, &options.limits, host, registry)?;
+        let visible_options: Vec<String> = visible.flat_map(|path| mount(path, path, true)).collect();
+        let all = [common.as_slice(), &visible_options].concat();
+        let mut found = probe::run(&engine, &image, &all, &options.limits, host, registry)?;
         common.append(&mut found.options);
+        let listener = Listener::open(&engine, &image, &common, host, registry);
+        found.layers.push(network_layer(&listener));
         Ok(Self {
             engine,
             image,
             options: common,
+            visible_options,
             visible: options.visible.clone(),
             system: found.system,
+            listener,
             layers: found.layers,
             policy: options.network.clone(),
         })
@@ -144,8 +155,15 @@ impl Enclosure for Containers {
         program: &OsStr,
         args: &[&OsStr],
     ) -> Command {
-        let mut options = self.options.clone();
-        options.extend(["--network", network_of(own.network)].map(str::to_owned));
+        let mut options = [self.options.as_slice(), &self.visible_options].concat();
+        let served = own.served.as_ref().zip(self.listener.as_ref().ok());
+        let network = served.map(|(ports, listener)| {
+            options.extend(network::client_options(ports));
+            listener.serve(&self.options, ports)
+        });
+        if network.is_none() {
+            options.extend(["--network", network_of(own.network)].map(str::to_owned));
+        }
         options.extend(places.iter().flat_map(|(from, to)| mount(from, to, false)));
         let shown = own.shown.iter().filter(|path| path.exists() && !self.visible.contains(path));
         let shown: BTreeSet<&PathBuf> = shown.collect();
@@ -158,6 +176,7 @@ impl Enclosure for Containers {
             name: next_name(),
             options,
             image: self.image.clone(),
+            network,
         };
         let is_inside = |path: &Path| {
             let mut seen = places.iter().map(|(_, to)| to).chain(&self.visible).chain(shown.iter().copied());
@@ -168,6 +187,9 @@ impl Enclosure for Containers {
             command.envs(PROXIES.map(|name| (name, "")));
         }
         command.envs(env);
+        if let Some((ports, _)) = served {
+            set_proxy(&mut command, Some(ports));
+        }
         command
     }
 
@@ -176,12 +198,22 @@ impl Enclosure for Containers {
     }
 
     fn refuses_hosts(&self) -> Option<String> {
+        let reason = self.listener.as_ref().err()?;
         Some(format!(
-            "`{}` sandboxes cannot allow only some hosts: write `network: none` or `network: open`, or use `isolated` \
-             sandboxes, which support `model-only` and `allow`",
+            "`{}` sandboxes on this machine cannot allow only some hosts ({reason}): write `network: none` or `network: \
+             open`, or use `isolated` sandboxes",
             self.engine.name
         ))
     }
+}
+
+/// Returns the layer that describes networks that are not open.
+fn network_layer(listener: &Result<Listener, String>) -> IsolationLayer {
+    let detail = match listener {
+        Ok(_) => "a network namespace, for the policies `none`, `model-only` and `allow`".to_owned(),
+        Err(reason) => format!("no network, for the policy `none`; `model-only` and `allow` do not work: {reason}"),
+    };
+    IsolationLayer { name: "network".to_owned(), holds: true, detail }
 }
 
 /// Returns a unique name for a container.

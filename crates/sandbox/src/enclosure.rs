@@ -15,6 +15,24 @@ use crate::supervise::{Listeners, Network, ServedPorts, Supervisor};
 /// Port of the proxy in the sandbox's network, unless the port is used for something else.
 const PROXY_PORT: u16 = 3128;
 
+/// Name of the file, beside the harness's socket, that makes programs send DNS lookups to the harness.
+pub(super) const RESOLVER: &str = "resolv.conf";
+
+/// Content of that file.
+const RESOLVER_TEXT: &str = "nameserver 127.0.0.1\n";
+
+/// Variables for the proxy.
+const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+
+/// Variables for the hosts that are reached without the proxy.
+const NO_PROXIES: [&str; 2] = ["NO_PROXY", "no_proxy"];
+
+/// Hosts that are reached without the proxy: those in the sandbox's own network.
+const OWN_HOSTS: &str = "localhost,.localhost,127.0.0.1,127.0.0.0/8,::1,[::1],0.0.0.0";
+
+/// Variable that makes Node.js use the proxy.
+const NODE_PROXY: &str = "NODE_USE_ENV_PROXY";
+
 /// Confines the processes of all sandboxes in a run.
 pub(super) trait Enclosure: Debug + Send + Sync {
     /// Returns the isolation of the run.
@@ -125,13 +143,17 @@ impl Enclosed {
     }
 
     /// Opens `ports` and a proxy on the loopback interface of processes that start from now on. Their sockets are
-    /// passed to the returned listeners through `socket`. Returns `None` if the processes use the machine's network.
-    pub(super) fn serve(&self, socket: PathBuf, ports: &[u16]) -> io::Result<Option<Listeners>> {
+    /// passed to the returned listeners through a socket in `folder`, which must not exist yet. Returns `None` if the
+    /// processes use the machine's network.
+    pub(super) fn serve(&self, folder: &Path, ports: &[u16]) -> io::Result<Option<Listeners>> {
         let mut own = self.lock();
         if own.network == Network::Open {
             return Ok(None);
         }
         let proxy = (PROXY_PORT..).find(|port| !ports.contains(port)).unwrap_or(PROXY_PORT);
+        std::fs::create_dir(folder)?;
+        std::fs::write(folder.join(RESOLVER), RESOLVER_TEXT)?;
+        let socket = folder.join("socket");
         let listeners = Listeners::bind(&socket, proxy)?;
         let ports = std::iter::once(proxy).chain(ports.iter().copied()).collect();
         own.served = Some(ServedPorts { socket, ports, is_of_command: false });
@@ -145,5 +167,19 @@ impl Enclosed {
 
     fn lock(&self) -> MutexGuard<'_, Surroundings> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sets the variables for the sandbox's proxy. The machine's proxy cannot be reached from the sandbox.
+pub(super) fn set_proxy(command: &mut Command, served: Option<&ServedPorts>) {
+    let proxy = served.and_then(|served| served.ports.first()).map(|port| format!("http://127.0.0.1:{port}"));
+    for name in PROXIES {
+        match &proxy {
+            Some(proxy) => command.env(name, proxy),
+            None => command.env_remove(name),
+        };
+    }
+    if proxy.is_some() {
+        command.envs(NO_PROXIES.map(|name| (name, OWN_HOSTS))).env(NODE_PROXY, "1");
     }
 }

@@ -56,7 +56,7 @@ const SANDBOX: &str = "sandbox";
 
 const HOME: &str = "home";
 const TMP: &str = "tmp";
-/// Socket that takes over the listening sockets of isolated processes.
+/// Folder of the socket that takes over the listening sockets of isolated processes.
 const RELAY: &str = "relay";
 
 /// Timeout for making a patch.
@@ -450,8 +450,8 @@ impl Sandbox for LocalSandbox {
 
     fn serve(&self, ports: &[u16]) -> Result<Option<Listeners>, SandboxError> {
         let Some(enclosed) = &self.enclosed else { return Ok(None) };
-        let socket = self.path.join(RELAY);
-        enclosed.serve(socket.clone(), ports).map_err(SandboxError::io("listen at", &socket))
+        let folder = self.path.join(RELAY);
+        enclosed.serve(&folder, ports).map_err(SandboxError::io("listen in", &folder))
     }
 
     fn read_only(&self) -> Vec<PathBuf> {

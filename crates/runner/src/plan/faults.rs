@@ -1,10 +1,9 @@
 //! Checks that the faults of a case can be injected: a fault that silently never occurs would look like a recovery.
 
 use agent::Agent;
-use model::{Case, Diagnostic, NetworkPolicy};
+use model::{Case, Diagnostic};
 
 use super::planner::Planner;
-use super::settings::SandboxSettings;
 use super::trial::{ModelChoice, needs_sandbox};
 
 impl Planner<'_> {
@@ -23,7 +22,6 @@ impl Planner<'_> {
             let name = fault.action.kind().name();
             let problem = if fault.action.requests().is_some() {
                 model_refusal(agent, model)
-                    .or_else(|| gateway_refusal(agent, case, &settings.sandbox))
                     .map(|(reason, help)| (format!("`{name}` cannot be injected: {reason}"), help))
             } else if !needs_sandbox(agent, case) {
                 let reason = format!("`{name}` needs a sandbox, and `{}` runs without one", agent.name());
@@ -38,18 +36,6 @@ impl Planner<'_> {
             }
         }
     }
-}
-
-/// Returns the reason why the agent's program cannot reach the gateway from its sandbox, and a hint.
-fn gateway_refusal(agent: &dyn Agent, case: &Case, settings: &SandboxSettings) -> Option<(String, String)> {
-    let kind = sandbox::find(&settings.kind).filter(|kind| kind.has_own_system())?;
-    let is_open = settings.network_of(case).is_some_and(NetworkPolicy::is_open);
-    let description = agent.description();
-    if is_open || (description.wire.is_none() && !description.reads_model_variables) {
-        return None;
-    }
-    let reason = format!("programs in `{}` sandboxes can reach the gateway only with `network: open`", kind.name());
-    Some((reason, "write `sandbox: {network: open}`, or use `isolated` sandboxes".to_owned()))
 }
 
 /// Returns the reason why faults do not reach an agent's model requests, and what to do about it.

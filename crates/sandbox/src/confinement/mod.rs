@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use model::{IsolationLayer, NetworkPolicy};
 use tokio::process::Command;
 
-use super::enclosure::{Enclosure, Surroundings};
+use super::enclosure::{Enclosure, Surroundings, set_proxy};
 use super::{SandboxError, SandboxOptions};
 use crate::Host;
-use crate::supervise::{Isolation, Network, ServedPorts, Supervisor};
+use crate::supervise::{Isolation, Network, Supervisor};
 
 /// System folders, which processes see read-only.
 const SYSTEM: [&str; 13] = [
@@ -45,18 +45,6 @@ const SETTINGS: &str = "/etc";
 
 /// Maximum number of private files that are searched for.
 const MOST_PRIVATE: usize = 10_000;
-
-/// Variables for the proxy.
-const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
-
-/// Variables for the hosts that are reached without the proxy.
-const NO_PROXIES: [&str; 2] = ["NO_PROXY", "no_proxy"];
-
-/// Hosts that are reached without the proxy: those in the sandbox's own network.
-const OWN_HOSTS: &str = "localhost,.localhost,127.0.0.1,127.0.0.0/8,::1,[::1],0.0.0.0";
-
-/// Variable that makes Node.js use the proxy.
-const NODE_PROXY: &str = "NODE_USE_ENV_PROXY";
 
 /// What the sandboxes of a run have in common.
 #[derive(Debug)]
@@ -161,20 +149,6 @@ impl Enclosure for Confinement {
             set_proxy(&mut command, own.served.as_ref());
         }
         command
-    }
-}
-
-/// Sets the variables for the sandbox's proxy. The machine's proxy cannot be reached from the sandbox.
-fn set_proxy(command: &mut Command, served: Option<&ServedPorts>) {
-    let proxy = served.and_then(|served| served.ports.first()).map(|port| format!("http://127.0.0.1:{port}"));
-    for name in PROXIES {
-        match &proxy {
-            Some(proxy) => command.env(name, proxy),
-            None => command.env_remove(name),
-        };
-    }
-    if proxy.is_some() {
-        command.envs(NO_PROXIES.map(|name| (name, OWN_HOSTS))).env(NODE_PROXY, "1");
     }
 }
 

@@ -11,15 +11,13 @@ use std::time::Duration;
 use nix::sys::resource::{Resource, getrlimit};
 
 use crate::Host;
+use crate::supervise::error_message;
 
 /// Time limit for a command of the engine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Limit that Podman sets on the number of the user's processes. Each container also has its own limit.
 const MOST_PROCESSES: u64 = 16_384;
-
-/// Prefixes of lines that follow an error message.
-const HINTS: [&str; 2] = ["See '", "Run '"];
 
 /// The user's variables that the engine needs to find its daemon and its files.
 const NEEDED: [&str; 10] = [
@@ -108,7 +106,11 @@ impl Engine {
         Ok(options)
     }
 
-    fn is_rootless(&self) -> Result<bool, String> {
+    /// Returns `true` if it runs without root.
+    ///
+    /// # Errors
+    /// Returns the reason if it does not work.
+    pub(super) fn is_rootless(&self) -> Result<bool, String> {
         Ok(match self.name {
             "docker" => self.ask(&["info", "--format", "{{.SecurityOptions}}"])?.stdout.contains("rootless"),
             _ => self.ask(&["info", "--format", "{{.Host.Security.Rootless}}"])?.stdout.contains("true"),
@@ -117,20 +119,31 @@ impl Engine {
 
     /// Returns the names of all containers with this label, and the values of the label.
     pub(super) fn labelled(&self, label: &str) -> Result<Vec<(String, String)>, String> {
-        let filter = format!("label={label}");
-        let listed = self.ask(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"])?.stdout;
+        let mut names = self.names(&format!("label={label}"))?;
+        // The container of a network comes after the one that uses it. Podman refuses to remove it first.
+        names.sort_unstable();
         let format = format!("{{{{index .Config.Labels \"{label}\"}}}}");
         let value = |name: &str| {
             // The container may have been removed in the meantime.
             let answer = self.ask(&["container", "inspect", "--format", &format, name]).ok()?;
             Some((name.to_owned(), answer.stdout.trim().to_owned()))
         };
-        Ok(listed.lines().map(str::trim).filter(|name| !name.is_empty()).filter_map(value).collect())
+        Ok(names.iter().filter_map(|name| value(name)).collect())
     }
 
-    /// Removes a container with its processes.
+    /// Returns the names of all containers that match `filter`.
+    fn names(&self, filter: &str) -> Result<Vec<String>, String> {
+        let listed = self.ask(&["ps", "--all", "--filter", filter, "--format", "{{.Names}}"])?.stdout;
+        Ok(listed.lines().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())
+    }
+
+    /// Removes a container with its processes, if it exists.
     pub(super) fn remove(&self, name: &str) -> Result<(), String> {
-        self.ask(&["rm", "--force", "--volumes", name]).map(drop)
+        let removed = self.ask(&["rm", "--force", "--volumes", name]);
+        // Its supervisor may be removing it too.
+        let is_gone =
+            || self.names(&format!("name={name}")).is_ok_and(|names| !names.iter().any(|other| other == name));
+        removed.map(drop).or_else(|reason| if is_gone() { Ok(()) } else { Err(reason) })
     }
 
     /// Runs a command of the engine, and returns its output.
@@ -170,8 +183,6 @@ impl Engine {
         if child.wait().map_err(failed)?.success() {
             return Ok(Answer { stdout, stderr });
         }
-        let is_message = |line: &&str| !line.is_empty() && !HINTS.iter().any(|hint| line.starts_with(hint));
-        let last = stderr.lines().map(str::trim).rfind(is_message);
-        Err(last.unwrap_or("it failed without an error message").to_owned())
+        Err(error_message(&stderr).unwrap_or("it failed without an error message").to_owned())
     }
 }

@@ -82,7 +82,6 @@ pub(super) fn run(
         layer("filesystem", Ok("the image, read-only, and the directories of the sandbox".into())),
         layer("processes", Ok("a container for each command".into())),
         layer("limits", refused.map_or_else(|| Ok("of the container and its processes".into()), Err)),
-        layer("network", Ok("no network, for the policy `none`".into())),
         layer("seccomp", seccomp.map(str::to_owned).map_err(str::to_owned)),
     ];
     let shell = if says("bash") { "/bin/bash" } else { "/bin/sh" };

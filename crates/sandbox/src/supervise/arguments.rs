@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::container::ContainerProcess;
-use super::isolation::Isolation;
+use super::isolation::{Isolation, ServedPorts};
 
 /// Arguments of a role: settings, then `--`, then the program and its arguments.
 #[derive(Debug, Default)]
@@ -30,6 +30,8 @@ pub(super) struct Arguments {
     pub(super) isolation: Option<Isolation>,
     /// `--container JSON`: container in which the program runs.
     pub(super) container: Option<ContainerProcess>,
+    /// `--served JSON`: ports to open for the harness.
+    pub(super) served: Option<ServedPorts>,
     /// `--at-end ROLE`: role in which this binary is started again if the program must be killed.
     pub(super) at_end: Option<String>,
     /// The program and its arguments.
@@ -67,6 +69,7 @@ impl Arguments {
                 "--isolation" => arguments.isolation = Some(serde_json::from_str(&value).map_err(|_| wrong())?),
                 "--at-end" => arguments.at_end = Some(value),
                 "--container" => arguments.container = Some(serde_json::from_str(&value).map_err(|_| wrong())?),
+                "--served" => arguments.served = Some(serde_json::from_str(&value).map_err(|_| wrong())?),
                 "--parent" => arguments.parent = Some(value.parse().map_err(|_| wrong())?),
                 "--owner" => {
                     let (uid, gid) = value.split_once(':').ok_or_else(wrong)?;

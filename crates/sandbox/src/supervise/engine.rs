@@ -22,6 +22,9 @@ const DOUBTFUL: std::ops::RangeInclusive<u8> = 125..=127;
 /// Beginning of the start time that engines report for a container that never started.
 const NEVER: &str = "0001-01-01";
 
+/// Prefixes of lines that follow an error message of an engine.
+const HINTS: [&str; 2] = ["See '", "Run '"];
+
 /// Prefixes of variables that change how engines and their libraries behave. Only the container gets their values.
 const OF_ENGINES: [&str; 10] =
     ["DOCKER_", "BUILDX_", "CONTAINER", "PODMAN_", "STORAGE_", "REGISTRY_", "_CONTAINERS_", "XDG_", "LD_", "TMPDIR"];
@@ -32,8 +35,18 @@ impl ContainerProcess {
         let here = std::env::current_dir().map_err(|error| format!("the working directory is gone: {error}"))?;
         let Some((program, args)) = program.split_first() else { return Err("no program to run".into()) };
         let mut exec = Command::new(myself()?);
-        exec.arg("__supervise-exec").arg("--").arg(&self.engine);
-        exec.args(["run", "--interactive", "--name", &self.name]).args(&self.options);
+        exec.arg("__supervise-exec");
+        if self.network.is_some() {
+            let container = serde_json::to_string(self).map_err(|error| error.to_string())?;
+            exec.arg("--container").arg(container);
+        }
+        exec.arg("--").arg(&self.engine);
+        exec.args(["run", "--interactive", "--name", &self.name]);
+        if self.network.is_some() {
+            exec.args(self.options_in_network());
+        } else {
+            exec.args(&self.options);
+        }
         exec.arg("--workdir").arg(here).env_clear();
         for (name, value) in std::env::vars_os() {
             if self.is_of_engine(&name) {
@@ -54,49 +67,89 @@ impl ContainerProcess {
     /// supervisor.
     pub(super) fn end(&self, code: Option<u8>) -> Option<u8> {
         let doubtful = code.filter(|code| DOUBTFUL.contains(code));
-        let code = match doubtful {
-            Some(failure) if !self.has_started() => {
+        let is_started = doubtful.is_none() || self.has_started();
+        let mut removed = self.remove(&self.name);
+        if self.network.is_some() {
+            // Podman removes a network's container only after those that use it.
+            removed = removed.and(self.remove(&self.name_of_network()));
+        }
+        match (code, removed) {
+            (Some(1..), Err(reason)) => {
+                // Without its engine, the client's exit code says nothing about the program.
+                say(&format!("the container engine failed: {reason}"));
+                return Some(super::SUPERVISOR_FAILED);
+            }
+            (_, Err(reason)) => say(&reason),
+            (Some(failure), Ok(())) if !is_started => {
                 let what =
                     if failure == super::SUPERVISOR_FAILED { "the container" } else { "the program of the container" };
                 say(&format!("{what} cannot be started"));
-                Some(failure)
             }
-            _ => code,
-        };
-        if self.ask(&["rm", "--force", "--volumes", &self.name]).is_none() {
-            say(&format!("the container {} cannot be removed; `trialrun prune` removes it later", self.name));
+            _ => {}
         }
         code
+    }
+
+    /// Removes a container with all its processes, if it exists.
+    ///
+    /// # Errors
+    /// Returns the reason if the engine does not answer.
+    fn remove(&self, name: &str) -> Result<(), String> {
+        let Err(reason) = self.ask(&["rm", "--force", "--volumes", name]) else { return Ok(()) };
+        let later = format!("{reason}; `trialrun prune` removes the container {name} later");
+        // The end of a container's program can remove it too.
+        let left = self.ask(&["ps", "--all", "--filter", &format!("name={name}"), "--format", "{{.Names}}"]);
+        let is_left = left.map_err(|_| later.clone())?.lines().any(|other| other.trim() == name);
+        if is_left {
+            say(&later);
+        }
+        Ok(())
     }
 
     /// Returns `true` if the engine reports that the program was started.
     fn has_started(&self) -> bool {
         let started = self.ask(&["container", "inspect", "--format", "{{.State.StartedAt}}", &self.name]);
-        started.is_some_and(|moment| !moment.trim().starts_with(NEVER))
+        started.is_ok_and(|moment| !moment.trim().starts_with(NEVER))
     }
 
-    /// Returns the output of an engine command, or `None` if it fails or takes too long.
-    fn ask(&self, args: &[&str]) -> Option<String> {
+    /// Returns the output of an engine command.
+    ///
+    /// # Errors
+    /// Returns the error message if the command fails or takes too long.
+    fn ask(&self, args: &[&str]) -> Result<String, String> {
         let mut command = Command::new(&self.engine);
         command.args(args).env_clear().envs(&self.env).current_dir("/");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().ok()?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let failed = |error: std::io::Error| format!("{} cannot be started: {error}", self.engine.display());
+        let mut child = command.spawn().map_err(failed)?;
         let began = Instant::now();
         let mut pause = Duration::from_millis(1);
         while matches!(child.try_wait(), Ok(None)) {
             if began.elapsed() > TIMEOUT {
                 let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("it did not answer within {} s", TIMEOUT.as_secs()));
             }
             thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
         }
         // The output is so short that it fits into the pipe.
-        let output = child.wait_with_output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        let output = child.wait_with_output().map_err(failed)?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let message = String::from_utf8_lossy(&output.stderr);
+        Err(error_message(&message).unwrap_or("it failed without an error message").to_owned())
     }
 
     fn is_of_engine(&self, name: &OsStr) -> bool {
         let name = name.to_string_lossy();
         self.env.contains_key(&*name) || OF_ENGINES.iter().any(|start| name.starts_with(start))
     }
+}
+
+/// Returns the error message in the output of an engine: the last line that is not a hint.
+pub(crate) fn error_message(output: &str) -> Option<&str> {
+    let is_message = |line: &&str| !line.is_empty() && !HINTS.iter().any(|hint| line.starts_with(hint));
+    output.lines().map(str::trim).rfind(is_message)
 }

@@ -26,6 +26,9 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
     if let Some(isolation) = &arguments.isolation {
         space::restrict(isolation);
     }
+    if let Some(container) = &arguments.container {
+        container.open_network()?;
+    }
     let error = Command::new(program).args(args).exec();
     say(&format!("cannot run {}: {error}", program.to_string_lossy()));
     Ok(if error.kind() == ErrorKind::NotFound { 127 } else { 126 })

@@ -151,7 +151,25 @@ impl Ended {
     }
 }
 
-fn receive(stream: &tokio::net::UnixStream) -> io::Result<(u8, Vec<OwnedFd>)> {
+/// Checks that the harness gets sockets from a program that `start` runs and that passes them to `socket`, which must
+/// not exist yet.
+///
+/// # Errors
+/// Returns the error of `start`, or the reason why no sockets arrived.
+pub(crate) fn probe(socket: &Path, start: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    let failed = |error: io::Error| format!("listening sockets do not arrive: {error}");
+    let (_folder, path) = short_path(socket).map_err(failed)?;
+    let listener = std::os::unix::net::UnixListener::bind(&path).map_err(failed)?;
+    // The program ends when its connection is closed after this.
+    let taken = std::thread::spawn(move || receive(&listener.accept()?.0).map(drop));
+    let started = start();
+    // If the program did not connect, this ends the wait for it.
+    drop(UnixStream::connect(&path));
+    let taken = taken.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+    started.and_then(|()| taken.map_err(failed))
+}
+
+fn receive(stream: &impl AsFd) -> io::Result<(u8, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_SOCKETS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut kind = [0];

@@ -9,6 +9,7 @@
 //! harness ── __supervise ── __supervise-space ── __supervise-init (pid 1) ── program      with a namespace
 //! harness ── __supervise ── program                                                      without a namespace
 //! harness ── __supervise ── engine ·· program                                             in a container
+//!                        └─ engine ·· __supervise-listen       in the container that creates the network for it
 //! harness ── __supervise ── __supervise-remote ·· program                                on another machine
 //! ```
 //!
@@ -24,6 +25,7 @@ mod arguments;
 mod captured;
 mod contained;
 mod container;
+mod container_network;
 mod descendants;
 mod engine;
 mod exec;
@@ -54,12 +56,17 @@ use std::process::ExitCode;
 
 pub use captured::Captured;
 pub use contained::Contained;
-pub(crate) use container::ContainerProcess;
+pub(crate) use container::{ContainerProcess, ServedNetwork};
+pub(crate) use engine::error_message;
 pub(crate) use isolation::{Isolation, ServedPorts};
 pub use isolation::{Limits, Network};
 pub use lifeline::Lifeline;
 #[cfg(target_os = "linux")]
+pub(crate) use listeners::probe as probe_listeners;
+#[cfg(target_os = "linux")]
 pub use listeners::{Arrival, Ended, Listeners, Served};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use no_listeners::probe as probe_listeners;
 #[cfg(not(target_os = "linux"))]
 pub use no_listeners::{Arrival, Ended, Listeners, Served};
 pub(crate) use remote::RemoteProcess;
@@ -81,6 +88,8 @@ const ROLES: &[(&str, Role)] = &[
     ("__supervise-init", space::init),
     ("__supervise-exec", exec::main),
     ("__supervise-probe", keeper::probe),
+    #[cfg(target_os = "linux")]
+    (container::LISTEN, container_network::listen),
     (remote::RUN, remote::run),
     (remote::END, remote::end),
 ];

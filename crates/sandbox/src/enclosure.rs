@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::process::Command;
 
+use super::SandboxError;
 use super::faults::SandboxFaults;
 use crate::supervise::{Listeners, Network, ServedPorts, Supervisor};
 
@@ -59,6 +60,14 @@ pub(super) trait Enclosure: Debug + Send + Sync {
     /// Returns the reason why it cannot allow some hosts and block the others, if so.
     fn refuses_hosts(&self) -> Option<String> {
         None
+    }
+
+    /// Checks that it can still run processes. May take long.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot.
+    fn check(&self) -> Result<(), SandboxError> {
+        Ok(())
     }
 }
 

@@ -274,6 +274,14 @@ pub trait Sandbox: Send + Sync {
         Ok(None)
     }
 
+    /// Checks that it can still run processes.
+    ///
+    /// # Errors
+    /// Returns an error if the program or service behind it has stopped.
+    fn check(&self) -> BoxFuture<'_, Result<(), SandboxError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Returns reports on the faults of its processes and files so far, and their individual occurrences.
     fn faults(&self) -> (Vec<FaultReport>, Vec<FaultOccurrence>) {
         (Vec::new(), Vec::new())

@@ -454,6 +454,14 @@ impl Sandbox for LocalSandbox {
         enclosed.serve(&folder, ports).map_err(SandboxError::io("listen in", &folder))
     }
 
+    fn check(&self) -> BoxFuture<'_, Result<(), SandboxError>> {
+        Box::pin(async move {
+            let Some(enclosed) = &self.enclosed else { return Ok(()) };
+            let enclosure = Arc::clone(&enclosed.enclosure);
+            blocking(move || enclosure.check()).await
+        })
+    }
+
     fn read_only(&self) -> Vec<PathBuf> {
         self.faults.read_only().to_vec()
     }

@@ -326,6 +326,9 @@ impl<'a> Attempt<'a> {
         if let Some(warning) = warning {
             act_result.turn.warn(warning);
         }
+        if let Some(sandbox) = &sandbox {
+            check_sandbox(&**sandbox, &mut act_result.ending).await;
+        }
         let reply_probes = std::mem::take(&mut act_result.reply_probes);
         let began = Instant::now();
         // Pinned here: a future that is passed by value takes up its space twice in the one that awaits it.
@@ -511,6 +514,15 @@ impl<'a> Attempt<'a> {
             let _ = tokio::time::timeout(grace, killed.wait_for(|stop_level| *stop_level >= StopLevel::Kill)).await;
         };
         until(stopped, work).await
+    }
+}
+
+/// Corrects the ending of an agent whose sandbox can no longer run its commands. It may have ended like one that gave
+/// up, or that finished without noticing.
+async fn check_sandbox(sandbox: &dyn Sandbox, ending: &mut Ending) {
+    let is_doubtful = matches!(ending, Ending::Finished | Ending::GaveUp { .. } | Ending::TimedOut { .. });
+    if is_doubtful && let Err(error) = sandbox.check().await {
+        *ending = Ending::Unreachable { reason: error.to_string() };
     }
 }
 

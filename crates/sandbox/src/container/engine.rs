@@ -146,6 +146,14 @@ impl Engine {
         removed.map(drop).or_else(|reason| if is_gone() { Ok(()) } else { Err(reason) })
     }
 
+    /// Checks that the engine works.
+    ///
+    /// # Errors
+    /// Returns the reason if it does not.
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.ask(&["version"]).map(drop)
+    }
+
     /// Runs a command of the engine, and returns its output.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ use self::network::Listener;
 use super::enclosure::{Enclosure, OwnSystem, Surroundings, set_proxy};
 use super::local::LocalBackend;
 use super::registry::Registry;
-use super::{Leftover, SandboxBackend, SandboxError, SandboxKind, SandboxOptions, owner};
+use super::{EngineState, Leftover, SandboxBackend, SandboxError, SandboxKind, SandboxOptions, owner};
 use crate::Host;
 use crate::supervise::{ContainerProcess, Limits, Network, Supervisor};
 
@@ -68,6 +68,14 @@ impl SandboxKind for ContainerKind {
         true
     }
 
+    fn engine(&self, host: &Host, options: &SandboxOptions) -> Option<EngineState> {
+        let missing = options.image.is_none().then(|| no_image(self.name));
+        Some(match Engine::find(self.name, host) {
+            Ok(engine) => EngineState { found: Some(engine.describe()), problem: engine.is_rootless().err(), missing },
+            Err(reason) => EngineState { found: None, problem: Some(reason), missing },
+        })
+    }
+
     fn open(
         &self,
         host: &Host,
@@ -81,10 +89,9 @@ impl SandboxKind for ContainerKind {
     }
 
     fn leftovers(&self, host: &Host, _: &SandboxOptions) -> Result<Vec<Leftover>, String> {
-        // Without an engine there are no containers. If the engine does not work, `doctor` reports that.
+        // Without an engine there are no containers.
         let Ok(engine) = Engine::find(self.name, host) else { return Ok(Vec::new()) };
-        let Ok(containers) = engine.labelled(OWNER) else { return Ok(Vec::new()) };
-        let ended = containers.into_iter().filter(|(_, owner)| owner::has_ended(owner));
+        let ended = engine.labelled(OWNER)?.into_iter().filter(|(_, owner)| owner::has_ended(owner));
         Ok(ended.map(|(name, owner)| Leftover { name, owner }).collect())
     }
 
@@ -113,9 +120,8 @@ struct Containers {
 impl Containers {
     /// Starts a probe container to find out which isolation the engine enforces.
     fn open(engine: Engine, host: &Host, registry: &Arc<Registry>, options: &SandboxOptions) -> Result<Self, String> {
-        let name = engine.name;
         let Some(image) = options.image.clone() else {
-            return Err(format!("no image is set: write `sandbox: {{provider: {name}, image: IMAGE}}`"));
+            return Err(no_image(engine.name));
         };
         engine.check_image(&image)?;
         let mut common = common_options(&engine)?;
@@ -219,6 +225,10 @@ fn network_layer(listener: &Result<Listener, String>) -> IsolationLayer {
         Err(reason) => format!("no network, for the policy `none`; `model-only` and `allow` do not work: {reason}"),
     };
     IsolationLayer { name: "network".to_owned(), holds: true, detail }
+}
+
+fn no_image(engine: &str) -> String {
+    format!("no image is set: write `sandbox: {{provider: {engine}, image: IMAGE}}`")
 }
 
 /// Returns a unique name for a container.

@@ -155,6 +155,12 @@ pub trait SandboxKind: Send + Sync {
         None
     }
 
+    /// Returns the state of the program on this machine that runs the processes, if there is one.
+    fn engine(&self, host: &Host, options: &SandboxOptions) -> Option<EngineState> {
+        let _ = (host, options);
+        None
+    }
+
     /// Prepares to create sandboxes for one run. Every directory is entered in `registry` before it is created.
     ///
     /// # Errors
@@ -183,6 +189,17 @@ pub trait SandboxKind: Send + Sync {
         let _ = (host, options, leftover);
         Ok(())
     }
+}
+
+/// A program on this machine that runs the processes of sandboxes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineState {
+    /// Its version and path, if it was found.
+    pub found: Option<String>,
+    /// Reason why it does not work, if so.
+    pub problem: Option<String>,
+    /// Setting without which it cannot be used, if it is missing.
+    pub missing: Option<String>,
 }
 
 /// Something that a run left behind outside the file system of this machine: a container or a remote sandbox.

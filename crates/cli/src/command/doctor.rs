@@ -137,6 +137,15 @@ fn isolation(host: &Host, resolved: &Resolved) -> Vec<Finding> {
 }
 
 fn held(kind: &dyn SandboxKind, host: &Host, options: &SandboxOptions) -> Finding {
+    let engine = kind.engine(host, options);
+    let mut about: Vec<String> = engine.iter().filter_map(|engine| engine.found.clone()).collect();
+    let of_kind = |ready, about, hints| Finding { kind: "sandbox", name: kind.name().into(), ready, about, hints };
+    if let Some(engine) = &engine
+        && let Some(reason) = engine.problem.as_ref().or(engine.missing.as_ref())
+    {
+        // An engine that works is ready, even if this project does not use it.
+        return of_kind(engine.problem.is_none(), about, vec![reason.clone()]);
+    }
     let works = match kind.missing(host, options) {
         Some(missing) => Err(missing),
         // Listing its sandboxes shows that a service can be reached.
@@ -145,17 +154,17 @@ fn held(kind: &dyn SandboxKind, host: &Host, options: &SandboxOptions) -> Findin
     };
     let opened =
         works.and_then(|()| kind.open(host, &sandbox::Registry::new(), options).map_err(|error| error.to_string()));
-    let (ready, about, hints) = match opened {
-        Ok(backend) => {
-            let isolation = backend.isolation();
-            let (holds, lacks): (Vec<_>, Vec<_>) = isolation.layers.iter().partition(|layer| layer.holds);
-            let line = |layer: &&model::IsolationLayer| format!("without {}: {}", layer.name, layer.detail);
-            let names: Vec<&str> = holds.iter().map(|layer| layer.name.as_str()).collect();
-            (true, vec![format!("isolates with {}", names.join(", "))], lacks.iter().map(line).collect())
-        }
-        Err(reason) => (false, Vec::new(), vec![reason]),
+    let backend = match opened {
+        Ok(backend) => backend,
+        Err(reason) => return of_kind(false, about, vec![reason]),
     };
-    Finding { kind: "sandbox", name: kind.name().into(), ready, about, hints }
+    let isolation = backend.isolation();
+    let (holds, lacks): (Vec<_>, Vec<_>) = isolation.layers.iter().partition(|layer| layer.holds);
+    let line = |layer: &&model::IsolationLayer| format!("without {}: {}", layer.name, layer.detail);
+    let names: Vec<&str> = holds.iter().map(|layer| layer.name.as_str()).collect();
+    about.extend(engine.and(options.image.as_ref()).map(|image| format!("has the image `{image}`")));
+    about.push(format!("isolates with {}", names.join(", ")));
+    of_kind(true, about, lacks.iter().map(line).collect())
 }
 
 /// Checks whether this machine can inject the faults that depend on it.

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use model::RunRow;
 use report::counted;
+use runner::SandboxSettings;
 use sandbox::prune::{self, Purpose};
-use sandbox::{Host, Leftover, SandboxKind, SandboxOptions};
+use sandbox::{Host, Leftover, SandboxKind};
 use store::RunFilter;
 
 use crate::error::CliError;
@@ -69,8 +70,9 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
     }
     let host = machine::host()?;
     let context = ProjectContext::find(global, &[])?;
-    let options = Resolved::of(&RunArgs::default(), &context)?.run.sandbox.isolation;
-    let elsewhere = leftovers(&host, &options, terminal);
+    let settings = Resolved::of(&RunArgs::default(), &context)?.run.sandbox;
+    let elsewhere = leftovers(&host, &settings, terminal);
+    let options = settings.isolation;
     let temp = &host.temp;
     let now = std::time::SystemTime::now();
     let mut survey = prune::survey(temp, Duration::from_millis(args.min_age), now)
@@ -153,9 +155,15 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
     Ok(ExitCode::from(if failed { exit::FAILED } else { exit::PASSED }))
 }
 
-/// Returns containers and remote sandboxes that finished runs left behind. Errors are printed to stderr.
-fn leftovers(host: &Host, options: &SandboxOptions, terminal: &Terminal) -> Vec<(&'static dyn SandboxKind, Leftover)> {
-    let of_kind = |kind: &&'static dyn SandboxKind| match kind.leftovers(host, options) {
+/// Returns containers and remote sandboxes that finished runs left behind. Errors are printed to stderr, except for
+/// engines that the project does not use.
+fn leftovers(
+    host: &Host,
+    settings: &SandboxSettings,
+    terminal: &Terminal,
+) -> Vec<(&'static dyn SandboxKind, Leftover)> {
+    let of_kind = |kind: &&'static dyn SandboxKind| match kind.leftovers(host, &settings.isolation) {
+        Err(_) if !kind.is_remote() && kind.name() != settings.kind => Vec::new(),
         Ok(found) => found.into_iter().map(|leftover| (*kind, leftover)).collect(),
         Err(reason) => {
             terminal.err(&format!("cannot look for orphans of `{}` sandboxes: {reason}\n", kind.name()));

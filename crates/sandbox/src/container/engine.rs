@@ -73,6 +73,14 @@ impl Engine {
         Ok(Self { name, program, env })
     }
 
+    /// Returns its version and its path.
+    pub(super) fn describe(&self) -> String {
+        let answer = self.ask(&["--version"]).map(|answer| answer.stdout).unwrap_or_default();
+        let version = answer.split_once("version ").map_or("unknown", |(_, rest)| rest.trim());
+        let version = version.split([',', ' ', '\n']).next().unwrap_or(version);
+        format!("version {version} at {}", self.program.display())
+    }
+
     /// Checks that the image is on this machine. It is not pulled automatically: the first trial could take minutes,
     /// and the user may not have checked the image.
     pub(super) fn check_image(&self, image: &str) -> Result<(), String> {

@@ -4,6 +4,7 @@
 mod container;
 mod daytona;
 mod docker;
+mod engine;
 mod isolated;
 mod local;
 mod machine;

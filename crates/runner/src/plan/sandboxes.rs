@@ -32,7 +32,8 @@ impl Planner<'_> {
         }
         if kind.is_remote() && agent.description().reads_model_variables && self.request.settings.observes() {
             let message = format!("programs in `{}` sandboxes cannot reach the gateway or a cassette", kind.name());
-            problems.push((message, "set `gateway` and `cassette` to `off`, or use `isolated` sandboxes".to_owned()));
+            let help = "set `gateway` and `cassette` to `off`, or use `isolated`, `docker` or `podman` sandboxes";
+            problems.push((message, help.to_owned()));
         }
         if settings.source_repo.is_some()
             && let Some((reason, help)) = sandbox::remote_refusal(kind, settings.remote_of(case))

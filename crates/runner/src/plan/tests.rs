@@ -1,7 +1,10 @@
 use std::path::Path;
 
 use grade::Check;
-use model::{AssertionSpec, Case, Excerpt, Node, Source, Spanned, Subject, Suite, UserMessage, WITHOUT_SKILL};
+use model::{
+    AssertionSpec, Case, CassetteMode, Excerpt, GatewayMode, Node, Source, Spanned, Subject, Suite, UserMessage,
+    WITHOUT_SKILL,
+};
 use serde_json::{Value, json};
 
 use super::*;
@@ -426,4 +429,26 @@ fn the_name_of_an_arm_contains_no_secret() {
     });
     let errors: Vec<String> = problems.iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect();
     assert_eq!(errors, ["two arms are called `http:[masked]@127.0.0.1:9`"]);
+}
+
+#[test]
+fn programs_on_another_machine_cannot_be_observed() {
+    let errors = |kind: &str, agent: &str, gateway, mode| {
+        let mut settings = Settings { gateway, ..Settings::default() };
+        settings.sandbox.kind = kind.to_owned();
+        settings.cassettes.mode = mode;
+        let (_, problems) = plan_with_problems(&settings, vec![case("a", agent), case("b", agent)]);
+        let about = |problem: &&Diagnostic| problem.message.contains("cannot reach the gateway or a cassette");
+        problems.iter().filter(about).map(|problem| (problem.to_string(), problem.help.clone())).collect::<Vec<_>>()
+    };
+    let (off, observe) = (GatewayMode::default(), GatewayMode::Observe);
+    for (gateway, mode) in [(observe, CassetteMode::Off), (off, CassetteMode::Auto), (off, CassetteMode::Replay)] {
+        let refused = errors("daytona", "subprocess:sh bot.sh", gateway, mode);
+        let [(message, help)] = refused.as_slice() else { panic!("reported once per place: {refused:?}") };
+        assert_eq!(message, "case.yaml:1:1: programs in `daytona` sandboxes cannot reach the gateway or a cassette");
+        assert!(help[0].contains("set `gateway` and `cassette` to `off`"), "{help:?}");
+        assert_eq!(errors("docker", "subprocess:sh bot.sh", gateway, mode), []);
+        assert_eq!(errors("daytona", "http:http://127.0.0.1:9", gateway, mode), []);
+    }
+    assert_eq!(errors("daytona", "subprocess:sh bot.sh", off, CassetteMode::Off), []);
 }

@@ -176,6 +176,22 @@ fn every_yaml_and_json_block_can_be_parsed() {
 }
 
 #[test]
+fn images_in_the_documentation_have_the_tested_versions_of_agents() {
+    let tested = std::fs::read_to_string(root().join("scripts/agents")).unwrap();
+    let mut packages = 0;
+    for path in pages() {
+        for block in Page::read(&path).blocks.iter().filter(|block| block.language == "dockerfile") {
+            let pinned = block.code.split_whitespace().filter_map(|word| word.rsplit_once('@'));
+            for (package, version) in pinned {
+                assert!(tested.contains(&format!(" {package} {version} ")), "{path}: {package}@{version}");
+                packages += 1;
+            }
+        }
+    }
+    assert!(packages >= 3, "{packages}");
+}
+
+#[test]
 fn every_documented_command_is_valid() {
     let project = Project::new(PROGRAM);
     let mut wrong = Vec::new();

@@ -1,9 +1,10 @@
 //! The stand-in for `gh`.
 
 use clap::{Args, Parser, Subcommand};
-use sandbox::remote::{Draft, Item, ItemChange, ItemKind, ItemState, Members, Project};
+use sandbox::remote::{Item, ItemChange, ItemKind, ItemState, Members, Project};
 
 use super::checkout::MergeMethod;
+use super::draft::NewItem;
 use super::json::{AGENT, of_item, of_project, print, select, state};
 use super::{CommandResult, Failure, Session, find, github_api, split, text_of, time};
 
@@ -327,61 +328,33 @@ impl Items<'_> {
     }
 
     fn create(&self, arguments: CreateArguments) -> CommandResult {
-        let is_review = self.kind == ItemKind::ReviewRequest;
-        let body = text_of(arguments.body, arguments.body_file.as_deref())?;
-        let checkout = self.session.checkout();
-        let (mut title, mut body, mut branches) = (arguments.title, body, None);
-        if is_review {
-            let base = arguments.base.or_else(|| self.project.default_branch.clone());
-            let base = base.ok_or_else(|| Failure::new("the repository has no default branch"))?;
-            let owner = self.project.name.split('/').next().unwrap_or_default();
-            let head = match arguments.head {
-                Some(head) => head.strip_prefix(&format!("{owner}:")).map_or(head.clone(), str::to_owned),
-                None => checkout.branch().ok_or_else(|| {
-                    Failure::new(
-                        "could not determine the current branch: could not determine current branch: not on any branch",
-                    )
-                })?,
-            };
-            if checkout.pushed(&head).is_none() {
-                return Err(Failure::new(
-                    "aborted: you must first push the current branch to a remote, or use the --head flag",
-                ));
-            }
-            if checkout.commits(&base, &head) == Some(0) {
-                let message = format!(
-                    "pull request create failed: GraphQL: No commits between {base} and {head} (createPullRequest)"
-                );
-                return Err(Failure::Refused(message));
-            }
-            if arguments.fill
-                && let Some((subject, text)) = checkout.filled(&base, &head)
-            {
-                title = title.or(Some(subject));
-                body = body.or(Some(text));
-            }
-            branches = Some((head, base));
-        }
-        let (Some(title), Some(body)) = (title, body) else {
-            return Err(Failure::new(match is_review {
-                true => {
-                    "must provide `--title` and `--body` (or `--fill` or `fill-first` or `--fillverbose`) when not running interactively"
-                }
-                false => "must provide `--title` and `--body` when not running interactively",
-            }));
-        };
-        let (head, base) = branches.unzip();
-        let item = self.session.create(Draft {
-            kind: self.kind,
-            title,
-            body,
-            head,
-            base,
-            is_draft: arguments.draft && is_review,
+        let owner = format!("{}:", self.project.name.split('/').next().unwrap_or_default());
+        let mut item = NewItem {
+            title: arguments.title,
+            body: text_of(arguments.body, arguments.body_file.as_deref())?,
+            head: arguments.head.map(|head| head.strip_prefix(&owner).map_or(head.clone(), str::to_owned)),
+            base: arguments.base,
+            fill: arguments.fill,
+            is_draft: arguments.draft,
             labels: split(&arguments.label),
             reviewers: split(&arguments.reviewer),
             assignees: split(&arguments.assignee),
-        })?;
+        };
+        let mut incomplete = "must provide `--title` and `--body` when not running interactively";
+        if self.kind == ItemKind::ReviewRequest {
+            let checkout = self.session.checkout();
+            let no_branch =
+                "could not determine the current branch: could not determine current branch: not on any branch";
+            let not_pushed = "aborted: you must first push the current branch to a remote, or use the --head flag";
+            let (head, base) = item.complete(&self.project, &checkout, no_branch, |_| not_pushed.to_owned())?;
+            if checkout.commits(&base, &head) == Some(0) {
+                return Err(Failure::Refused(format!(
+                    "pull request create failed: GraphQL: No commits between {base} and {head} (createPullRequest)"
+                )));
+            }
+            incomplete = "must provide `--title` and `--body` (or `--fill` or `fill-first` or `--fillverbose`) when not running interactively";
+        }
+        let item = self.session.create(item.into_draft(self.kind, incomplete)?)?;
         Ok(format!("{}\n", item.url))
     }
 

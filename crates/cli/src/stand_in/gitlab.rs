@@ -1,10 +1,11 @@
 //! The stand-in for `glab`.
 
 use clap::{Args, Parser, Subcommand};
-use sandbox::remote::{Draft, Item, ItemChange, ItemKind, ItemState, Members, Project};
+use sandbox::remote::{Item, ItemChange, ItemKind, ItemState, Members, Project};
 use serde_json::{Value, json};
 
 use super::checkout::MergeMethod;
+use super::draft::NewItem;
 use super::json::AGENT;
 use super::{CommandResult, Failure, Session, find, split, time};
 
@@ -262,42 +263,23 @@ impl Items<'_> {
         if arguments.push {
             return Err(Failure::Unsupported("`--push`".to_owned()));
         }
-        let is_review = self.kind == ItemKind::ReviewRequest;
-        let checkout = self.session.checkout();
-        let (mut title, mut description, mut branches) = (arguments.title, arguments.description, None);
-        if is_review {
-            let base = arguments.target_branch.or_else(|| self.project.default_branch.clone());
-            let base = base.ok_or_else(|| Failure::new("the repository has no default branch"))?;
-            let head = arguments.source_branch.or_else(|| checkout.branch());
-            let head = head.ok_or_else(|| Failure::new("not on any branch"))?;
-            if checkout.pushed(&head).is_none() {
-                return Err(Failure::Refused(format!(
-                    "the source branch `{head}` is not on the remote; push it first"
-                )));
-            }
-            if arguments.fill
-                && let Some((subject, text)) = checkout.filled(&base, &head)
-            {
-                title = title.or(Some(subject));
-                description = description.or(Some(text));
-            }
-            branches = Some((head, base));
-        }
-        let (Some(title), Some(body)) = (title, description) else {
-            return Err(Failure::new("--title and --description, or --fill, are required for non-interactive mode"));
-        };
-        let (head, base) = branches.unzip();
-        let item = self.session.create(Draft {
-            kind: self.kind,
-            title,
-            body,
-            head,
-            base,
-            is_draft: arguments.draft && is_review,
+        let mut item = NewItem {
+            title: arguments.title,
+            body: arguments.description,
+            head: arguments.source_branch,
+            base: arguments.target_branch,
+            fill: arguments.fill,
+            is_draft: arguments.draft,
             labels: split(&arguments.label),
             reviewers: split(&arguments.reviewer),
             assignees: split(&arguments.assignee),
-        })?;
+        };
+        if self.kind == ItemKind::ReviewRequest {
+            let not_pushed = |head: &str| format!("the source branch `{head}` is not on the remote; push it first");
+            item.complete(&self.project, &self.session.checkout(), "not on any branch", not_pushed)?;
+        }
+        let incomplete = "--title and --description, or --fill, are required for non-interactive mode";
+        let item = self.session.create(item.into_draft(self.kind, incomplete)?)?;
         Ok(format!("{}\n", describe_line(&item)))
     }
 

@@ -2,6 +2,7 @@
 //! requests to the trial's service, and print what the real programs would print.
 
 mod checkout;
+mod draft;
 mod github;
 mod github_api;
 mod gitlab;

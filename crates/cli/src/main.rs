@@ -24,6 +24,7 @@ mod otlp;
 mod preparation;
 mod prices;
 mod project;
+mod recorded_arguments;
 mod recorded_trial;
 mod recording;
 mod reports;

@@ -11,7 +11,7 @@ use store::Store;
 use crate::error::CliError;
 use crate::global::Global;
 use crate::preparation::{Prepared, prepare_with};
-use crate::resume;
+use crate::recorded_arguments::recorded_arguments;
 use crate::run_args::{CassetteArgs, GateArgs, OutputArgs, RunArgs, SelectionArgs};
 
 /// Time after the end of a trial within which its cassette must have been written.
@@ -47,7 +47,7 @@ impl RecordedTrial {
     /// Returns an error if the trial can no longer be planned, or if its traffic was not recorded.
     pub fn find(global: &Global, store: &dyn Store, row: TrialRow) -> Result<Self, CliError> {
         let info = store.info(&row.run)?;
-        let mut args = resume::arguments(&store.select(&row.run)?, &info)?;
+        let mut args = recorded_arguments(&store.select(&row.run)?, &info)?;
         let SelectionArgs { files, evals, skill, .. } = args.selection;
         let only = Some([format!("{}::{}", row.suite, row.case)].into());
         args.selection = SelectionArgs { files, evals, skill, only, ..SelectionArgs::default() };

@@ -1,20 +1,17 @@
 //! `run --resume`: continues an interrupted run with its original arguments, plan and settings.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use model::{Event, Invocation, Outcome, RunInfo, RunRow, TrialId};
+use model::{Event, Outcome, RunInfo, RunRow, TrialId};
 use report::counted;
 use report::telemetry::TRACEPARENT;
 use runner::{Earlier, Plan, TrialResult};
 use serde_json::Value;
 use store::{RunFilter, Store};
 
-use crate::args::Args;
-use crate::command::Command;
 use crate::command::run::{Started, run_prepared};
 use crate::error::CliError;
 use crate::global::Global;
@@ -22,6 +19,7 @@ use crate::invocation::hash_of;
 use crate::named_run::named_run;
 use crate::preparation::{Prepared, prepare};
 use crate::project::ProjectContext;
+use crate::recorded_arguments::recorded_arguments;
 use crate::run_args::{ReportArgs, RunArgs, SelectionArgs};
 use crate::run_lock::{LockError, RunLock};
 use crate::terminal::Terminal;
@@ -51,7 +49,7 @@ pub fn resume(
         return Err(CliError::nothing(format!("the run {} is complete; there is nothing to resume", run.short)));
     }
     let info = store.info(&run.id)?;
-    let mut args = arguments(&run, &info)?;
+    let mut args = recorded_arguments(&run, &info)?;
     let finished = Finished::load(&*store, &run, &info)?;
     let open: HashSet<Arc<str>> =
         info.trials.iter().map(Arc::from).filter(|trial| !finished.trials.contains(trial)).collect();
@@ -124,33 +122,6 @@ fn find(store: &dyn Store, wanted: Option<&str>, terminal: &Terminal) -> Result<
     match runs.is_empty() {
         true => Err(CliError::nothing("no run was interrupted; there is nothing to resume")),
         false => Ok(runs.swap_remove(newest)),
-    }
-}
-
-/// Returns the arguments that started the run, and changes to the directory where it was started.
-pub fn arguments(run: &RunRow, info: &RunInfo) -> Result<RunArgs, CliError> {
-    let refused = |reason: &str| CliError::usage(format!("the run {} cannot be repeated: {reason}", run.short));
-    let started = info.invocation.as_ref().filter(|invocation| !invocation.arguments.is_empty());
-    let Some(Invocation { arguments, directory, .. }) = started else {
-        return Err(refused("its record does not have the command that started it")
-            .hint("`--failed-in RUN` runs the cases that did not finish, as a new run"));
-    };
-    if arguments.iter().any(|argument| argument.contains(mask::MASKED)) {
-        return Err(refused("its command had a secret in an argument, which is not recorded")
-            .hint("pass secrets in environment variables"));
-    }
-    std::env::set_current_dir(directory)
-        .map_err(|error| refused(&format!("the directory {directory} cannot be used: {error}")))?;
-    let words: Vec<OsString> =
-        std::iter::once("trialrun").chain(arguments.iter().map(String::as_str)).map(Into::into).collect();
-    match Args::read(&words).map(|args| args.command) {
-        Ok(Command::Run(args)) => Ok(args.run),
-        Ok(Command::Cassettes(args)) => Ok(args.recording()),
-        Ok(Command::Rerun(_) | Command::Bisect(_)) => {
-            Err(refused("it repeated a recorded trial itself")
-                .hint("write `RUN/TRIAL` to select the trial of another run"))
-        }
-        _ => Err(refused("this version does not support the arguments that it was started with")),
     }
 }
 

@@ -1,0 +1,88 @@
+//! Arguments of recorded runs.
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+use model::{Invocation, RunInfo, RunRow};
+
+use crate::command::cassettes::CassettesArgs;
+use crate::command::run::RunCommandArgs;
+use crate::error::CliError;
+use crate::global::Global;
+use crate::run_args::RunArgs;
+
+/// Command line that started a run.
+#[derive(Debug, Parser)]
+struct Recorded {
+    #[command(flatten)]
+    _global: Global,
+    #[command(subcommand)]
+    command: RecordedCommand,
+}
+
+/// The commands that run tests.
+#[derive(Debug, Subcommand)]
+enum RecordedCommand {
+    Run(RunCommandArgs),
+    Cassettes(CassettesArgs),
+    /// Any other command, with its arguments.
+    #[command(external_subcommand)]
+    Other(Vec<OsString>),
+}
+
+/// Commands that repeat a recorded trial.
+const REPEATING: [&str; 2] = ["rerun", "bisect"];
+
+/// Returns the arguments that started the run, and changes to the directory where it was started.
+///
+/// # Errors
+/// Returns an error if they are not recorded, or the run cannot be repeated with them.
+pub fn recorded_arguments(run: &RunRow, info: &RunInfo) -> Result<RunArgs, CliError> {
+    let refused = |reason: &str| CliError::usage(format!("the run {} cannot be repeated: {reason}", run.short));
+    let started = info.invocation.as_ref().filter(|invocation| !invocation.arguments.is_empty());
+    let Some(Invocation { arguments, directory, .. }) = started else {
+        return Err(refused("its record does not have the command that started it")
+            .hint("`--failed-in RUN` runs the cases that did not finish, as a new run"));
+    };
+    if arguments.iter().any(|argument| argument.contains(mask::MASKED)) {
+        return Err(refused("its command had a secret in an argument, which is not recorded")
+            .hint("pass secrets in environment variables"));
+    }
+    std::env::set_current_dir(directory)
+        .map_err(|error| refused(&format!("the directory {directory} cannot be used: {error}")))?;
+    match parse(arguments) {
+        Some(RecordedCommand::Run(args)) => Ok(args.run),
+        Some(RecordedCommand::Cassettes(args)) => Ok(args.recording()),
+        Some(RecordedCommand::Other(words))
+            if REPEATING.iter().any(|name| words.first().is_some_and(|word| word == name)) =>
+        {
+            Err(refused("it repeated a recorded trial itself")
+                .hint("write `RUN/TRIAL` to select the trial of another run"))
+        }
+        _ => Err(refused("this version does not support the arguments that it was started with")),
+    }
+}
+
+fn parse(arguments: &[String]) -> Option<RecordedCommand> {
+    let words = std::iter::once("trialrun").chain(arguments.iter().map(String::as_str));
+    Recorded::try_parse_from(words).ok().map(|recorded| recorded.command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn global_options_and_commands_that_do_not_run_tests_are_recognised() {
+        let parsed = |line: &str| parse(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let Some(RecordedCommand::Run(run)) = parsed("--state here run tests --agent fake") else {
+            panic!("not a run")
+        };
+        assert_eq!(run.run.arms.agent, ["fake"]);
+        let Some(RecordedCommand::Other(words)) = parsed("rerun greets --from 2") else {
+            panic!("not another command")
+        };
+        assert_eq!(words, ["rerun", "greets", "--from", "2"]);
+        assert!(parsed("run --no-such-option").is_none());
+    }
+}

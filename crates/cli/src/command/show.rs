@@ -118,7 +118,9 @@ fn trials(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
         let order = [Outcome::Failed, Outcome::Broken, Outcome::Stale, Outcome::Undecided, Outcome::Passed];
         order.iter().position(|known| *known == trial.outcome).unwrap_or(order.len())
     };
-    trials.sort_by(|a, b| (order(a), &a.id).cmp(&(order(b), &b.id)));
+    let key =
+        |trial: &TrialRow| (order(trial), trial.suite.clone(), trial.case.clone(), trial.arm.clone(), trial.repetition);
+    trials.sort_by_cached_key(key);
     let label = run.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
     let mut text = format!("run {}{label}: {}\n", run.short, counted(trials.len(), "finished trial"));
     for trial in trials.iter().take(LISTED) {

@@ -31,7 +31,7 @@ pub enum Ending {
         after_ms: u64,
         /// Probable cause, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        hint: Option<String>,
+        hint: Option<Box<str>>,
     },
     /// A model or a service behind it did not answer, or its answer was not valid.
     ProviderFailed {

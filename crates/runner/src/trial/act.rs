@@ -144,7 +144,7 @@ impl Attempt<'_> {
         drop((session, others));
         let played = played.transpose()?;
         if let Ending::TimedOut { hint, .. } = &mut ending {
-            *hint = turn.timeout_hint().map(str::to_owned);
+            *hint = turn.timeout_hint().map(Box::from);
         }
         model.record(&mut turn, &mut ending);
         if let Some(network) = self.network.get() {

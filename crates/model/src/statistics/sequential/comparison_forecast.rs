@@ -6,7 +6,7 @@ use super::super::Chance;
 use super::comparison::{Comparison, ComparisonDecision, PairBounds, Statements};
 
 /// Number of decisions that all simulated runs of one forecast may take together.
-const DECISIONS: u64 = 16_000;
+const DECISIONS: u64 = 10_000;
 /// Fewest and most simulated runs.
 const RUNS: [u64; 2] = [40, 400];
 /// Seed of the simulation, so that a forecast does not change from one call to the next.
@@ -88,7 +88,7 @@ mod tests {
         assert!(large.better > 0.99 && large.median_pairs < 15, "{large:?}");
         assert_eq!(large, COMPARISON.forecast(2, [0.9, 0.2]));
         let none = COMPARISON.forecast(2, [0.9, 0.9]);
-        assert!(none.better + none.worse < 0.06 && none.median_pairs == 40, "{none:?}");
+        assert!(none.better + none.worse < 0.06 && none.median_pairs > 30, "{none:?}");
         let swapped = COMPARISON.forecast(2, [0.2, 0.9]);
         assert!(swapped.worse > 0.99 && swapped.mean_pairs < 15.0, "{swapped:?}");
     }

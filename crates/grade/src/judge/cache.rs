@@ -8,6 +8,7 @@ use model::JudgeCache;
 use sha2::{Digest, Sha256};
 
 use super::answer::Answer;
+pub(super) use super::flight::Key;
 use super::flight::{Flights, Turn};
 use super::question::Question;
 
@@ -32,9 +33,6 @@ pub struct Cache {
     store: Option<Arc<dyn JudgementStore>>,
     mode: JudgeCache,
 }
-
-/// Hash of everything that an answer depends on.
-pub(super) type Key = [u8; 32];
 
 impl Cache {
     /// Creates a cache. `mode` decides how it uses `store`.

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::lock::OwnedMutexGuard;
 
-use super::cache::Key;
+/// Hash of everything that an answer depends on.
+pub(super) type Key = [u8; 32];
 
 /// Questions in flight, by the key of their answer in the cache.
 #[derive(Debug, Default)]

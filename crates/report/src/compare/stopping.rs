@@ -65,7 +65,7 @@ impl Decisions {
         let more = cases.len().saturating_sub(ROWS);
         let mut rows: Vec<[String; 6]> = std::iter::once(heads).chain(cases.into_iter().take(ROWS).map(row)).collect();
         if more > 0 {
-            let note = format!("and {} more; `--json` has all", number(more as u64));
+            let note = format!("and {} more; the JSON format has all", number(more as u64));
             rows.push([note, String::new(), String::new(), String::new(), String::new(), String::new()]);
         }
         rows

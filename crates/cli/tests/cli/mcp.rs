@@ -95,7 +95,7 @@ fn a_coding_agent_lists_checks_audits_runs_shows_and_compares() {
         assert!(text(call).contains(expected) && call["isError"] != true, "{expected}: {call}");
     }
     assert!(text(&calls[3]).ends_with("exit code 0"), "{}", calls[3]);
-    assert!(text(&calls[7]).contains("3 of 3"), "{}", calls[7]);
+    assert!(text(&calls[7]).contains("at most 3 trials cannot show"), "{}", calls[7]);
     assert!(calls[8]["protocolError"].as_str().unwrap().contains("`auto` or `auto:MAX`"), "{}", calls[8]);
     assert!(calls[9]["isError"] == true && text(&calls[9]).ends_with("exit code 2"), "{}", calls[9]);
     assert!(calls[10]["protocolError"].as_str().unwrap().contains("did you mean `paths`?"), "{}", calls[10]);

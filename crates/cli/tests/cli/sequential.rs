@@ -141,6 +141,8 @@ fn a_required_pass_rate_decides_instead_of_single_trials() {
         ran.err
     );
     assert!(ran.out.contains("INCOMPLETE  1 pass rate undecided"), "{}", ran.out);
+    let ran = project.run(&["plan", "scenarios/good.yaml", "--trials", "auto:3"]).exits(0);
+    assert!(ran.err.contains("this takes at least 43 trials, if all of them pass"), "{}", ran.err);
 }
 
 #[test]

@@ -206,10 +206,10 @@ fn needed(decision: &PlannedDecision) -> Option<(String, Option<u64>)> {
     match decision.question {
         DecisionQuestion::PassRate(rate) => {
             let contract = contract(rate, decision.alpha, decision.most);
-            let enough = |trials: &u64| contract.evidence(*trials, 0).success >= contract.enough();
+            let is_enough = |trials: u64| contract.evidence(trials, 0).success >= contract.enough();
             let what =
                 format!("a pass rate of {} with a tolerance of {}", percent(rate.at_least), percent(rate.tolerance));
-            Some((what, (1..=decision.most.saturating_mul(4).min(model::MOST_TRIALS)).find(enough)))
+            Some((what, fewest(is_enough)))
         }
         DecisionQuestion::Precision { half_width } => {
             let what = format!("a pass rate to within {}", percent(half_width));
@@ -217,6 +217,24 @@ fn needed(decision: &PlannedDecision) -> Option<(String, Option<u64>)> {
         }
         DecisionQuestion::Difference { .. } => None,
     }
+}
+
+/// Returns the smallest number of trials that is enough, if any larger number is enough too. `None` for more than
+/// 100,000 trials.
+fn fewest(is_enough: impl Fn(u64) -> bool) -> Option<u64> {
+    let mut high = 1;
+    while !is_enough(high) {
+        if high == model::MOST_TRIALS {
+            return None;
+        }
+        high = (high * 2).min(model::MOST_TRIALS);
+    }
+    let mut low = high / 2;
+    while high - low > 1 {
+        let middle = u64::midpoint(low, high);
+        if is_enough(middle) { high = middle } else { low = middle }
+    }
+    Some(high)
 }
 
 fn percent(share: f64) -> String {

@@ -49,6 +49,7 @@ mod network;
 mod node;
 mod outcome;
 mod phases;
+mod preference;
 mod present;
 mod record;
 mod remote;
@@ -104,6 +105,7 @@ pub use network::{Destination, EgressAttempt, EgressVerdict, EgressWay, HostPatt
 pub use node::{Node, NodeKind};
 pub use outcome::{Outcome, Tally};
 pub use phases::{Phases, millis};
+pub use preference::{PairJudgement, Preference};
 pub use record::{
     AnsweredQuestion, AttemptRecord, AuxiliaryUsage, CallRecord, HookKind, HookRecord, ReplyRecord, TrialRecord,
 };

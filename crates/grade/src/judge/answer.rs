@@ -28,6 +28,9 @@ pub(crate) struct CriterionMark {
     pub score: Option<u64>,
     /// Relation of the claim to the reference text.
     pub status: Option<ClaimStatus>,
+    /// Choice between two trials, if one was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<Choice>,
     /// Passage quoted from the material. May be empty if there is nothing to quote.
     pub quote: String,
     /// Reasoning in the judge's words.
@@ -46,7 +49,20 @@ pub(crate) enum ClaimStatus {
     NotStated,
 }
 
+/// Choice between two trials by their positions in the material.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Choice {
+    /// The trial that is shown first.
+    First,
+    /// The trial that is shown second.
+    Second,
+    /// Neither is better.
+    Equal,
+}
+
 const VERDICTS: [(&str, Option<bool>); 3] = [("met", Some(true)), ("violated", Some(false)), ("cannot_tell", None)];
+const CHOICES: [(&str, Choice); 3] = [("first", Choice::First), ("second", Choice::Second), ("equal", Choice::Equal)];
 const CLAIM_STATUSES: [(&str, ClaimStatus); 3] = [
     ("consistent", ClaimStatus::Consistent),
     ("contradicted", ClaimStatus::Contradicted),
@@ -69,8 +85,10 @@ pub(super) fn schema(question: &Question) -> Value {
             "answers"
         }
     };
-    row.insert("quote".into(), text());
-    if question.form != Form::Claims {
+    if question.form != Form::Choice {
+        row.insert("quote".into(), text());
+    }
+    if !matches!(question.form, Form::Claims | Form::Choice) {
         row.insert("absent".into(), json!({"type": "boolean"}));
     }
     row.insert("reasoning".into(), text());
@@ -79,6 +97,9 @@ pub(super) fn schema(question: &Question) -> Value {
     }
     if question.form.has_marks() {
         row.insert("verdict".into(), choice(&VERDICTS));
+    }
+    if question.form == Form::Choice {
+        row.insert("verdict".into(), choice(&CHOICES));
     }
     if let Some(scale) = question.form.scale() {
         let scores: Vec<u64> = (1..=scale).collect();
@@ -135,10 +156,11 @@ impl Answer {
         if question.form == Form::Claims {
             return self.marks.len() <= MAX_CLAIMS && self.marks.iter().all(|mark| mark.status.is_some());
         }
-        let fits = |mark: &CriterionMark| match question.form.scale() {
+        let has_score = |mark: &CriterionMark| match question.form.scale() {
             Some(scale) => mark.score.is_some_and(|score| (1..=scale).contains(&score)),
             None => mark.score.is_none(),
         };
+        let fits = |mark: &CriterionMark| has_score(mark) && mark.choice.is_some() == (question.form == Form::Choice);
         self.marks.len() == question.criteria.len() && self.marks.iter().all(fits)
     }
 
@@ -192,6 +214,9 @@ fn rows_of<'a>(rows: &'a [Value], id: &'a str) -> impl Iterator<Item = &'a Value
 
 fn mark(question: &Question, criterion: &Criterion, row: &Value) -> Result<CriterionMark, String> {
     let id = &criterion.id;
+    if question.form == Form::Choice {
+        return choice_mark(row, id);
+    }
     let met = match question.form.has_marks() {
         true => read_name(&VERDICTS, row, "verdict", id)?,
         false => None,
@@ -209,7 +234,19 @@ fn mark(question: &Question, criterion: &Criterion, row: &Value) -> Result<Crite
         ));
     }
     look_up(question, &quote, id)?;
-    Ok(CriterionMark { claim: String::new(), met, score, status: None, quote, reasoning })
+    Ok(CriterionMark { claim: String::new(), met, score, status: None, choice: None, quote, reasoning })
+}
+
+/// Parses a choice between two trials. It needs a reason instead of a quote, because it often rests on something that
+/// only one of them lacks.
+fn choice_mark(row: &Value, id: &str) -> Result<CriterionMark, String> {
+    let choice = Some(read_name(&CHOICES, row, "verdict", id)?);
+    let reasoning = text(row, "reasoning", id)?;
+    if reasoning.is_empty() {
+        return Err(format!("`reasoning` of `{id}` must not be empty"));
+    }
+    let (claim, quote) = (String::new(), String::new());
+    Ok(CriterionMark { claim, met: None, score: None, status: None, choice, quote, reasoning })
 }
 
 /// Returns `true` if the answer is based on something that is absent from the material, which means that there is
@@ -236,7 +273,7 @@ fn claims(question: &Question, rows: &[Value]) -> Result<Vec<CriterionMark>, Str
             return Err(format!("`{place}` needs a `claim` and the quote that makes it"));
         }
         look_up(question, &quote, &place)?;
-        Ok(CriterionMark { claim, met: None, score: None, status: Some(status), quote, reasoning })
+        Ok(CriterionMark { claim, met: None, score: None, status: Some(status), choice: None, quote, reasoning })
     };
     rows.iter().enumerate().map(claim).collect()
 }

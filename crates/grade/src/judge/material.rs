@@ -125,6 +125,24 @@ impl Material {
         self
     }
 
+    /// Creates material from that of two trials, which are called `first` and `second`. What both begin with, such as
+    /// the task, is shown once.
+    pub fn of_pair(first: &Self, second: &Self) -> Self {
+        let is_common = |(one, other): &(&Part, &Part)| !one.is_agents && one == other;
+        let common = first.parts.iter().zip(&second.parts).take_while(is_common).count();
+        let mut parts = first.parts[..common].to_vec();
+        for (name, side) in [("first", first), ("second", second)] {
+            let own = side.parts[common..].iter();
+            parts.extend(own.map(|part| Part { title: format!("{name}: {}", part.title), ..part.clone() }));
+            if side.is_empty() {
+                let (title, text) =
+                    (format!("{name}: context: note"), "the agent did nothing and gave no reply".into());
+                parts.push(Part { title, text, is_agents: false });
+            }
+        }
+        Self { parts, is_answered: first.is_answered && second.is_answered }
+    }
+
     /// Returns `true` if none of the material is the agent's own.
     pub fn is_empty(&self) -> bool {
         !self.parts.iter().any(|part| part.is_agents)

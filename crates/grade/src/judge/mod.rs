@@ -22,6 +22,7 @@ mod choice;
 mod fence;
 mod flight;
 mod material;
+mod preference;
 pub(crate) mod prompt;
 mod question;
 pub(crate) mod reading;
@@ -36,6 +37,7 @@ pub use self::ask::{Judge, Withhold};
 pub use self::breaker::Breaker;
 pub use self::cache::{Cache, JudgementStore};
 pub use self::choice::{DEFAULT_JUDGES, DefaultJudge, default_judge, named_judge};
+pub use self::preference::prefer;
 
 /// Version of the judge prompts.
 pub use self::prompt::VERSION as PROMPTS_VERSION;

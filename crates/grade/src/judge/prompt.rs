@@ -35,6 +35,14 @@ pub(super) const PARTS: &str = "\
 Parts labelled `context` show what the agent was given. All other parts are the agent's own: its replies, its tool \
 calls with their results, and the files it changed. Quote only from the agent's own parts.";
 
+/// Must keep the two sides of a pair apart. Their names say nothing about which is which, and their order carries no
+/// meaning.
+pub(super) const PAIR_PARTS: &str = "\
+The material shows two trials in which an AI agent was given the same task. They are called `first` and `second`, in \
+an order that was chosen without looking at them. Parts whose label begins with one of these names belong to that \
+trial; all other parts belong to both. Parts labelled `context` show what the agent was given. All other parts are \
+the agent's own: its replies, its tool calls with their results, and the names of the files it changed.";
+
 /// Must result in evidence that can be checked: a quote that exists, or none.
 pub(super) const QUOTES: &str = "\
 `quote` is a short passage copied exactly from the agent's own parts, in its original language and without any \
@@ -54,6 +62,14 @@ pub(super) const SCORES: &str = "\
 For each of the following criteria, rate how well it is met with a whole number from 1 to {scale}. 1 means not at \
 all, {scale} means completely and without any flaw that matters, and the numbers in between are evenly spaced. If \
 you hesitate between two numbers, choose the lower one. Quote the most important evidence.";
+
+/// Must result in a choice that would be the same if the two trials changed places, and in an honest tie if there is
+/// nothing to choose between. Length and order must not decide.
+pub(super) const CHOICES: &str = "\
+For the following criterion, decide which of the two trials is better. Set `verdict` to `first` or `second`, or to \
+`equal` if neither is better in a way that matters for the criterion. The order of the trials must not affect your \
+answer: if they changed places, you would choose the same one. In `reasoning`, compare the two in one or two plain \
+sentences before you decide, and call them `first` and `second`.";
 
 /// Must separate the tone of the reply from its content: a refusal may be kind, and an answer may be curt.
 pub(crate) const SENTIMENT: &str = "\
@@ -94,6 +110,11 @@ The criterion is a statement about what the agent did, said and left behind. It 
 the whole statement is true. If the statement says that something did not happen, it is met if nothing in the \
 material shows that it happened. The state of the files and of the repository was recorded independently of the \
 agent, and counts for more than what the agent says about it.";
+
+/// Must compare two trials by one criterion in the user's words, and not in general.
+pub(super) const PREFERENCE: &str = "\
+Compare the two trials by the criterion only, looking at the replies and at the work that was done for them. Other \
+strengths and weaknesses do not matter, nor whether a trial is good enough.";
 
 /// Must make the judge decide assertions that share a request independently of each other.
 pub(super) const BATCH: &str = "\

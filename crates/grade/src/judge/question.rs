@@ -37,6 +37,8 @@ pub(crate) enum Form {
     MarksAndScores(u64),
     /// The claims in the reply, and how each relates to the reference text.
     Claims,
+    /// A choice between two trials.
+    Choice,
 }
 
 impl Form {
@@ -49,7 +51,7 @@ impl Form {
     pub fn scale(self) -> Option<u64> {
         match self {
             Self::Scores(scale) | Self::MarksAndScores(scale) => Some(scale),
-            Self::Marks | Self::Claims => None,
+            Self::Marks | Self::Claims | Self::Choice => None,
         }
     }
 }

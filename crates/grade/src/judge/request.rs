@@ -31,7 +31,12 @@ fn instructions(question: &Question, fence: &Fence) -> String {
         .replace("{begin}", &fence.begin())
         .replace("{part}", &fence.part())
         .replace("{end}", &fence.end());
-    let mut parts = vec![prompt::ROLE.to_owned(), marks, prompt::PARTS.to_owned(), question.task.clone()];
+    let is_pair = question.form == Form::Choice;
+    let kinds = if is_pair { prompt::PAIR_PARTS } else { prompt::PARTS };
+    let mut parts = vec![prompt::ROLE.to_owned(), marks, kinds.to_owned(), question.task.clone()];
+    if is_pair {
+        parts.push(prompt::CHOICES.to_owned());
+    }
     if question.form.has_marks() {
         parts.push(prompt::MARKS.to_owned());
     }
@@ -42,7 +47,9 @@ fn instructions(question: &Question, fence: &Fence) -> String {
         let line = |criterion: &super::question::Criterion| format!("- {}: {}", criterion.id, criterion.text);
         parts.push(question.criteria.iter().map(line).collect::<Vec<_>>().join("\n"));
     }
-    parts.push(prompt::QUOTES.to_owned());
+    if !is_pair {
+        parts.push(prompt::QUOTES.to_owned());
+    }
     parts.join("\n\n")
 }
 

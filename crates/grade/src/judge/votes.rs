@@ -133,6 +133,7 @@ mod tests {
             met,
             score,
             status: None,
+            choice: None,
             quote: String::new(),
             reasoning: format!("{met:?}"),
         };

@@ -3,6 +3,7 @@
 mod batch;
 mod cache;
 mod injections;
+mod preference;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,0 +1,56 @@
+//! Pairwise judgements: a judge's preference between two trials.
+
+use serde::{Deserialize, Serialize};
+
+use crate::AuxiliaryUsage;
+
+/// Preference between two trials of the same case, one on each side of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Preference {
+    /// The trial of the first side is preferred in both orders.
+    Before,
+    /// The trial of the second side is preferred in both orders.
+    After,
+    /// Neither is preferred.
+    Tie,
+    /// The judge chose the same position in both orders, so its choice says nothing about the trials.
+    PositionTie,
+    /// The judge did not decide.
+    Undecided,
+}
+
+impl Preference {
+    /// Returns the score of the second side: 1 for a win, 0.5 for a tie, 0 for a loss, `None` if undecided.
+    pub fn score(self) -> Option<f64> {
+        match self {
+            Self::After => Some(1.0),
+            Self::Tie | Self::PositionTie => Some(0.5),
+            Self::Before => Some(0.0),
+            Self::Undecided => None,
+        }
+    }
+}
+
+/// Pairwise judgement of two trials, from the answers in both orders.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PairJudgement {
+    /// The preference.
+    pub preference: Preference,
+    /// The judge's reason when the trial of the first side was called `first`, or the reason why it did not decide.
+    pub reason: String,
+    /// Usage of the judge. There are neither requests nor cached answers if the judge was not asked.
+    pub usage: AuxiliaryUsage,
+}
+
+impl PairJudgement {
+    /// Creates a judgement that did not need the judge.
+    pub fn without_judge(preference: Preference, reason: impl Into<String>) -> Self {
+        Self { preference, reason: reason.into(), usage: AuxiliaryUsage::default() }
+    }
+
+    /// Returns `true` if a judge, or its cached answers, decided.
+    pub fn is_judged(&self) -> bool {
+        self.preference != Preference::Undecided && self.usage.requests + self.usage.cached > 0
+    }
+}

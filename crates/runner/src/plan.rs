@@ -8,6 +8,7 @@ mod decisions;
 mod faults;
 mod judging;
 mod order;
+mod pairwise;
 mod planner;
 mod recorded_settings;
 mod request;
@@ -28,6 +29,7 @@ use crate::hook::Hook;
 pub use self::decisions::PlannedDecision;
 pub(crate) use self::decisions::contract;
 pub use self::judging::{Judging, judged};
+pub use self::pairwise::PairwiseJudging;
 pub use self::request::{PlanRequest, ReadScript};
 pub use self::settings::{
     ArmSettings, CassetteSettings, Defaults, Fork, JudgeSettings, LimitSettings, RetryOn, RetrySettings,

@@ -35,11 +35,11 @@ pub struct Judging {
 }
 
 /// A judge that can be used.
-struct JudgeModel {
+pub(super) struct JudgeModel {
     /// Name that the user gave it.
-    name: String,
+    pub(super) name: String,
     /// The script to play, if it is one.
-    script: Option<Arc<Script>>,
+    pub(super) script: Option<Arc<Script>>,
 }
 
 impl Judging {
@@ -52,7 +52,7 @@ impl Judging {
     ) -> Self {
         let asked = trials.iter().map(|trial| judged(trial)).sum();
         let known = problems.len();
-        let judge = judge_model(request, problems);
+        let judge = judge_model(request.settings, &request.read_script, problems);
         let is_refused = problems[known..].iter().any(Diagnostic::is_error);
         let refusal = judge
             .as_ref()
@@ -194,13 +194,18 @@ impl Judging {
                 judge.with_breaker(Arc::clone(&self.breaker))
             }
         };
-        // Grading needs the unmasked text, but the user's secrets must not be sent to the judge's provider.
-        let (withheld, mask) = (Arc::clone(mask), Arc::clone(mask));
-        let judge = judge.withholding(Box::new(move |text| withheld.without_values(text).into_owned()));
-        let judge = judge.masking(Box::new(move |text| mask.text(text).into_owned()));
         let judge = judge.gated(settings.judge.gate.clone()).batching(settings.judge.batch);
-        Ok(judge.panel(settings.judge.judges).temperature(settings.judge.temperature))
+        Ok(with_settings(judge, settings, mask))
     }
+}
+
+/// Adds the settings that apply to every question: the number of judges, their temperature, and what they must not see.
+pub(super) fn with_settings(judge: Judge, settings: &Settings, mask: &Arc<Mask>) -> Judge {
+    // Grading needs the unmasked text, but the user's secrets must not be sent to the judge's provider.
+    let (withheld, mask) = (Arc::clone(mask), Arc::clone(mask));
+    let judge = judge.withholding(Box::new(move |text| withheld.without_values(text).into_owned()));
+    let judge = judge.masking(Box::new(move |text| mask.text(text).into_owned()));
+    judge.panel(settings.judge.judges).temperature(settings.judge.temperature)
 }
 
 /// Chooses the trials that the judge decides, if the settings ask for a sample. The choice depends only on the seed and
@@ -264,8 +269,13 @@ impl fmt::Debug for Judging {
     }
 }
 
-fn judge_model(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<JudgeModel, String> {
-    let settings = request.settings;
+/// Returns the judge that `settings` set, or the first default one whose key is set. Adds to `problems` what is wrong
+/// with the settings.
+pub(super) fn judge_model(
+    settings: &Settings,
+    read_script: &ReadScript,
+    problems: &mut Vec<Diagnostic>,
+) -> Result<JudgeModel, String> {
     if let Some(reason) = &settings.judge.missing {
         return Err(reason.clone());
     }
@@ -281,7 +291,7 @@ fn judge_model(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Res
         (None, None) => default_judge(&settings.providers).ok_or_else(no_judge)?.to_owned(),
     };
     if let Some(file) = name.strip_prefix(SCRIPTED) {
-        let mut script = (request.read_script)(Path::new(file)).map_err(|wrong| {
+        let mut script = read_script(Path::new(file)).map_err(|wrong| {
             problems.extend(wrong);
             format!("the judge {name} cannot be read")
         })?;
@@ -343,7 +353,7 @@ fn read_user(
     true
 }
 
-fn open(settings: &Settings, name: &str) -> Result<Arc<dyn llm::Model>, llm::OpenError> {
+pub(super) fn open(settings: &Settings, name: &str) -> Result<Arc<dyn llm::Model>, llm::OpenError> {
     settings.providers.model(name, settings.judge.base_url.as_deref())
 }
 

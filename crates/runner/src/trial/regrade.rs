@@ -33,6 +33,23 @@ pub struct RecordedEvidence {
     pub unknown: usize,
 }
 
+impl RecordedEvidence {
+    /// Returns the evidence for grading. What the events do not contain comes from `record`.
+    pub fn into_evidence(self, record: &TrialRecord) -> Evidence {
+        let mut trace = Trace::of(&self.steps);
+        self.collected.iter().for_each(|collected| trace.withdraw(collected));
+        Evidence {
+            trace,
+            collected: self.collected.unwrap_or_default(),
+            // A record without an ending has no evidence, and is not graded again.
+            ending: record.ending.clone().unwrap_or(model::Ending::Cancelled),
+            limits: Arc::clone(&record.limits),
+            unused_responses: Vec::new(),
+            agent_ms: record.agent_ms,
+        }
+    }
+}
+
 /// Grades a trial again, with the planned checks and the recorded evidence. The record of the agent is not changed.
 pub(crate) async fn regrade(
     planned: &Arc<PlannedTrial>,
@@ -42,18 +59,10 @@ pub(crate) async fn regrade(
     old: &TrialRecord,
     recorded: RecordedEvidence,
 ) -> TrialRecord {
-    let RecordedEvidence { steps, collected, unknown, .. } = recorded;
-    let mut trace = Trace::of(&steps);
-    collected.iter().for_each(|collected| trace.withdraw(collected));
-    let evidence = Evidence {
-        unused_responses: unused(planned, &trace),
-        trace,
-        collected: collected.unwrap_or_default(),
-        // A record without an ending has no evidence, and is not graded again.
-        ending: old.ending.clone().unwrap_or(model::Ending::Cancelled),
-        limits: Arc::clone(&planned.limits),
-        agent_ms: old.agent_ms,
-    };
+    let unknown = recorded.unknown;
+    let evidence = recorded.into_evidence(old);
+    let unused_responses = unused(planned, &evidence.trace);
+    let evidence = Evidence { unused_responses, limits: Arc::clone(&planned.limits), ..evidence };
     let attempt = Attempt::new(planned, shared, events, stop_level, Grading::Elsewhere);
     let assessed = attempt.unless(StopLevel::Kill, attempt.assess(&planned.checks, evidence)).await;
     let mut new = match assessed.and_then(|assessed| assessed) {

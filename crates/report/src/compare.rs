@@ -8,6 +8,7 @@ mod evidence;
 mod margin;
 mod markdown;
 mod pairs;
+mod preference;
 mod quarantine;
 mod rounds;
 mod sequential;
@@ -31,6 +32,8 @@ pub use case::{CaseChange, Change};
 use decision::Decision;
 pub(crate) use evidence::{Evidence, line_diff};
 use margin::Margin;
+use preference::Preferences;
+pub use preference::TrialPair;
 use settings::SettingChange;
 use skills::SkillChange;
 use stopping::Decisions;
@@ -66,6 +69,9 @@ pub struct Comparison {
     runs: Option<Box<[RunRow; 2]>>,
     decision: Decision,
     margin: Option<Margin>,
+    /// Pairs of trials that a judge can compare directly.
+    trial_pairs: Vec<TrialPair>,
+    preferences: Option<Box<Preferences>>,
     /// Names of the cases that are not compared because they are in quarantine on at least one side.
     quarantined: BTreeSet<String>,
     totals: Vec<Total>,
@@ -143,6 +149,8 @@ impl Comparison {
             totals: totals::of(&cases, &decision),
             decision,
             margin: None,
+            trial_pairs: pairs.iter().flat_map(pairs::Pair::trials).collect(),
+            preferences: None,
             cases,
             arms: ArmChanges::default(),
             decisions: Decisions::default(),
@@ -162,6 +170,7 @@ impl Comparison {
             let passed = sequential::interval(&self.cases);
             self.totals.iter_mut().for_each(|total| total.sequential(passed));
             self.margin = self.margin.map(|margin| margin.sequential(&self.cases));
+            self.preferences = self.preferences.map(|preferences| Box::new(preferences.sequential()));
         }
         self
     }
@@ -290,6 +299,7 @@ impl Comparison {
             "regressed": self.has_regressed(),
             "sequential": self.is_sequential,
             "no_worse_than": self.margin.as_ref().map(Margin::to_json),
+            "preference": self.preference_to_json(),
             "same_cases_p_value": self.decision.same_cases_p_value,
             "before": self.side_to_json(0),
             "after": self.side_to_json(1),

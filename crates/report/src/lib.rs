@@ -65,7 +65,7 @@ pub use agent_output::reason_of;
 pub use arms::Arms;
 pub use artifacts::{Tree, TrialFiles, merged_side_effects};
 pub use calibration::{calibration, calibration_json};
-pub use compare::{CaseChange, Change, Comparison, Dimension, THRESHOLD};
+pub use compare::{CaseChange, Change, Comparison, Dimension, THRESHOLD, TrialPair};
 pub use format::{counted, elapsed as duration, percent as share};
 pub use history::{history, history_json};
 pub use html::{ServedRun, ServedState, comparison_page, transcript};

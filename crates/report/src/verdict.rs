@@ -215,6 +215,11 @@ fn needed(difference: &Difference) -> String {
             None => "One case is too few.".to_owned(),
         };
     }
+    more_cases(difference)
+}
+
+/// Says how many cases would be enough, if a difference other than 0 stays as it is.
+pub(crate) fn more_cases(difference: &Difference) -> String {
     match cases_needed(difference) {
         Some(cases) => {
             format!("At this difference, about {cases} cases instead of {} would be enough.", difference.cases)

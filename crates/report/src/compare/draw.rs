@@ -47,11 +47,15 @@ impl Comparison {
         if let Some(sentence) = self.margin_sentence() {
             text.push_str(&folded(&paint.folded(&sentence, SENTENCE), &paint, Paint::bold));
         }
+        if let Some(sentence) = self.preference_sentence() {
+            text.push_str(&folded(&paint.folded(&sentence, SENTENCE), &paint, Paint::bold));
+        }
         self.sides(&paint).iter().for_each(|side| text.push_str(&format!("  {}\n", paint.dim(side))));
         text.push_str(&self.differences(&paint));
         text.push_str(&self.figures(&paint));
         text.push_str(&self.arms.draw(&paint));
         text.push_str(&self.stopping(&paint));
+        text.push_str(&self.draw_preference(&paint));
         let width = columns::widest(self.cases.iter().map(|case| &case.name)).min(56);
         for (heading, cases) in self.groups() {
             text.push_str(&format!("\n{}\n", paint.bold(&format!("{heading} ({})", cases.len()))));

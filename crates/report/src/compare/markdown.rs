@@ -26,6 +26,9 @@ impl Comparison {
         if let Some(sentence) = self.margin_sentence() {
             page.push_str(&format!("{}\n\n", text(&sentence, 1000)));
         }
+        if let Some(sentence) = self.preference_sentence() {
+            page.push_str(&format!("{}\n\n", text(&sentence, 1000)));
+        }
         let differences = self.changed_settings(&paint);
         for difference in &differences {
             page.push_str(&format!("- {}\n", text(difference, REASON)));
@@ -35,6 +38,7 @@ impl Comparison {
         }
         page.push_str(&table(&self.table_rows()));
         page.push_str(&self.arms_and_decisions(&paint));
+        page.push_str(&self.preference_to_markdown(most / 2));
         for (heading, cases) in self.groups() {
             page.push_str(&format!("\n**{heading} ({})**\n\n", cases.len()));
             let mut listed = 0;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use model::TrialRow;
 
 use super::Dimension;
+use super::preference::TrialPair;
 use crate::arms::without_variant;
 
 /// Trials of one case on both sides. One side is empty if only the other has the case.
@@ -12,6 +13,32 @@ pub(super) struct Pair<'a> {
     /// `suite::case`, with the arm if a side has several.
     pub(super) name: String,
     pub(super) sides: [Vec<&'a TrialRow>; 2],
+}
+
+impl Pair<'_> {
+    /// Returns the pairs of graded trials with the same repetition. Several trials with the same repetition, from
+    /// different arms, are paired in the order of their ids.
+    pub(super) fn trials(&self) -> Vec<TrialPair> {
+        let [before, after] = self.sides.each_ref().map(|trials| {
+            let mut graded: BTreeMap<u64, Vec<&TrialRow>> = BTreeMap::new();
+            for trial in trials.iter().filter(|trial| trial.outcome.is_graded()) {
+                graded.entry(trial.repetition).or_default().push(trial);
+            }
+            graded.values_mut().for_each(|trials| trials.sort_by(|one, other| one.id.cmp(&other.id)));
+            graded
+        });
+        let both =
+            before.into_iter().filter_map(|(repetition, trials)| Some((repetition, trials, after.get(&repetition)?)));
+        let pair = |(repetition, before, after): (u64, Vec<&TrialRow>, &Vec<&TrialRow>)| {
+            let pair = |(before, after): (&TrialRow, &&TrialRow)| TrialPair {
+                case: self.name.clone(),
+                repetition,
+                trials: [before, after].map(|trial| (trial.run.clone(), trial.id.clone())),
+            };
+            before.into_iter().zip(after).map(pair).collect::<Vec<_>>()
+        };
+        both.flat_map(pair).collect()
+    }
 }
 
 /// Trials of one side by arm.

@@ -1,9 +1,9 @@
 //! A comparison as a static page, with the style of the report and without scripts.
 
-use model::{Part, Segment, Status};
+use model::{PairJudgement, Part, Segment, Status};
 
 use super::page;
-use crate::compare::{Comparison, Evidence};
+use crate::compare::{Comparison, Evidence, TrialPair};
 use crate::plain;
 use crate::terminal::{Paint, Style};
 
@@ -24,11 +24,15 @@ fn comparison(comparison: &Comparison) -> String {
     if let Some(sentence) = comparison.margin_sentence() {
         html.push_str(&format!("<p class=\"verdict\">{}</p>\n", text(&sentence)));
     }
+    if let Some(sentence) = comparison.preference_sentence() {
+        html.push_str(&format!("<p class=\"verdict\">{}</p>\n", text(&sentence)));
+    }
     html.push_str(&list("muted", &comparison.sides_and_differences(&paint)));
     html.push_str(&table(&comparison.table_rows()));
     html.push_str(&table(&comparison.arm_rows()));
     html.push_str(&list("verdict", &comparison.decision_sentences()));
     html.push_str(&table(&comparison.decision_rows(&paint)));
+    html.push_str(&preference(comparison));
     for (heading, cases) in comparison.groups() {
         html.push_str(&format!("<section><h2>{} ({})</h2>\n", text(heading), cases.len()));
         for case in cases {
@@ -52,6 +56,39 @@ fn comparison(comparison: &Comparison) -> String {
         html.push_str("</section>\n");
     }
     html.push_str(&list("muted", &comparison.notes()));
+    html
+}
+
+/// Returns the figures of the preference, and the cases that have one with all their pairs.
+fn preference(comparison: &Comparison) -> String {
+    let Some(criterion) = comparison.criterion() else { return String::new() };
+    let row = |(name, value): &(String, String)| {
+        format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", text(name), text(value))
+    };
+    let rows: String = comparison.preference_rows().iter().map(row).collect();
+    let criterion = text(criterion);
+    let mut html = format!(
+        "<section class=\"wide\"><h2>preference</h2>\n<p>{criterion}</p>\n<table><tbody>{rows}</tbody></table></section>\n"
+    );
+    for problem in comparison.preference_problems() {
+        html.push_str(&format!("<p><b>{}</b></p>\n", marked(&problem)));
+    }
+    for (heading, cases) in comparison.preference_groups() {
+        html.push_str(&format!("<section><h2>{} ({})</h2>\n", text(&heading), cases.len()));
+        for case in cases {
+            let head = format!("<code>{}</code> {}", text(&case.name), text(&case.figures()));
+            let pair = |(pair, judgement): &(TrialPair, PairJudgement)| {
+                let (preferred, repetition) = (comparison.preferred(judgement.preference), pair.repetition);
+                let reason = plain::folded(&judgement.reason, REASON, "…");
+                let (preferred, reason) = (text(&preferred), marked(&reason));
+                format!("<div>#{repetition} <b>{preferred}</b> <span class=\"muted\">{reason}</span></div>\n")
+            };
+            let pairs: String = case.pairs.iter().map(pair).collect();
+            html.push_str(&format!("<details class=\"finding\"><summary>{head}</summary>{pairs}</details>\n"));
+        }
+        html.push_str("</section>\n");
+    }
+    html.push_str(&list("muted", comparison.preference_note().as_slice()));
     html
 }
 

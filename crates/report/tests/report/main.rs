@@ -16,6 +16,7 @@ mod html;
 mod judged;
 mod lists;
 mod otlp;
+mod preference;
 mod run_builder;
 mod screen;
 

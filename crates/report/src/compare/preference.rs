@@ -1,0 +1,414 @@
+//! Pairwise judgements of a comparison: which side a judge prefers by a criterion.
+
+mod draw;
+
+use model::statistics::Difference;
+use model::{AuxiliaryUsage, PairJudgement, Preference, WITH_SKILL, WITHOUT_SKILL};
+use serde_json::{Value, json};
+
+use super::sequential::without_test;
+use super::{Comparison, Dimension};
+use crate::format::{counted, number, p_value, percent, range};
+use crate::verdict::{UNLIKELY, chance, more_cases};
+
+/// Share of pairs in which the judge may follow the position without a warning.
+const POSITION_SHARE: f64 = 0.3;
+/// Number of pairs below which there is no such warning, because a few pairs may be close by chance.
+const POSITION_PAIRS: u64 = 10;
+
+/// Pair of graded trials of the same case and the same repetition, one of each side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrialPair {
+    /// `suite::case`, with the arm if there are several.
+    pub case: String,
+    /// Repetition of the trials.
+    pub repetition: u64,
+    /// Run and id of each trial; the first side comes first.
+    pub trials: [(String, String); 2],
+}
+
+/// Pairwise judgements by one criterion.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Preferences {
+    criterion: String,
+    judge: String,
+    /// Number of pairs that could have been judged.
+    available: usize,
+    counts: PairCounts,
+    /// Cases with at least one judged pair, in order.
+    cases: Vec<CasePreference>,
+    /// Difference between the shares of won pairs, second side − first side, paired by case.
+    difference: Option<Difference>,
+    /// True if the results decided how many trials ran. There is no test then.
+    is_sequential: bool,
+    usage: AuxiliaryUsage,
+}
+
+/// Pairwise judgements of one case.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CasePreference {
+    pub(crate) name: String,
+    counts: PairCounts,
+    pub(crate) pairs: Vec<(TrialPair, PairJudgement)>,
+}
+
+/// Numbers of pairs by preference.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct PairCounts {
+    before: u64,
+    after: u64,
+    /// All ties, including those that the position caused.
+    ties: u64,
+    position_ties: u64,
+    undecided: u64,
+    /// Number of pairs that the judge decided.
+    judged: u64,
+}
+
+impl PairCounts {
+    fn add(&mut self, judgement: &PairJudgement) {
+        self.judged += u64::from(judgement.is_judged());
+        match judgement.preference {
+            Preference::Before => self.before += 1,
+            Preference::After => self.after += 1,
+            Preference::Tie => self.ties += 1,
+            Preference::PositionTie => {
+                self.ties += 1;
+                self.position_ties += 1;
+            }
+            Preference::Undecided => self.undecided += 1,
+        }
+    }
+
+    fn decided(self) -> u64 {
+        self.before + self.after + self.ties
+    }
+
+    fn pairs(self) -> u64 {
+        self.decided() + self.undecided
+    }
+
+    fn follows_position(self) -> bool {
+        self.judged >= POSITION_PAIRS && self.position_ties as f64 > POSITION_SHARE * self.judged as f64
+    }
+}
+
+impl Preferences {
+    fn of(criterion: &str, judge: &str, available: usize, judged: Vec<(TrialPair, PairJudgement)>) -> Self {
+        let (mut counts, mut usage) = (PairCounts::default(), AuxiliaryUsage::default());
+        let mut cases: Vec<CasePreference> = Vec::new();
+        for (pair, judgement) in judged {
+            counts.add(&judgement);
+            usage += judgement.usage;
+            match cases.last_mut().filter(|case| case.name == pair.case) {
+                Some(case) => case.add(pair, judgement),
+                None => {
+                    let mut case =
+                        CasePreference { name: pair.case.clone(), counts: PairCounts::default(), pairs: Vec::new() };
+                    case.add(pair, judgement);
+                    cases.push(case);
+                }
+            }
+        }
+        let differences: Vec<f64> = cases.iter().filter_map(CasePreference::difference).collect();
+        Self {
+            criterion: criterion.to_owned(),
+            judge: judge.to_owned(),
+            available,
+            counts,
+            cases,
+            difference: Difference::of_share_differences(&differences),
+            is_sequential: false,
+            usage,
+        }
+    }
+
+    /// Removes the interval and the p-value, which assume a fixed number of trials.
+    pub(super) fn sequential(mut self) -> Self {
+        self.difference = self.difference.map(without_test);
+        self.is_sequential = true;
+        self
+    }
+
+    /// Returns the win rate of the second side, with its interval: the mean over the cases.
+    fn win_rate(&self) -> Option<(f64, Option<[f64; 2]>)> {
+        // A difference from −1 to 1 between the shares of won pairs is a win rate from 0 to 1, in which ties are half.
+        let rate = |difference: f64| f64::midpoint(difference, 1.0);
+        self.difference.map(|difference| (rate(difference.mean), difference.ci95.map(|ends| ends.map(rate))))
+    }
+
+    /// Returns the reason why a pair is undecided.
+    fn trouble(&self) -> Option<&str> {
+        let mut all = self.cases.iter().flat_map(|case| &case.pairs).map(|(_, judgement)| judgement);
+        all.find(|judgement| judgement.preference == Preference::Undecided).map(|judgement| judgement.reason.as_str())
+    }
+
+    /// Says that the judge follows the position, and what to do about it.
+    fn warning(&self) -> Option<String> {
+        let PairCounts { position_ties, judged, .. } = self.counts;
+        self.counts.follows_position().then(|| {
+            format!(
+                "Warning: in {} of {judged} pairs, the judge chose the same position in both orders. It cannot tell these \
+                 trials apart by this criterion. Use a stronger model (`--judge`) or a more specific criterion.",
+                number(position_ties)
+            )
+        })
+    }
+}
+
+impl CasePreference {
+    fn add(&mut self, pair: TrialPair, judgement: PairJudgement) {
+        self.counts.add(&judgement);
+        self.pairs.push((pair, judgement));
+    }
+
+    /// Returns the share of pairs that the second side won minus the share that the first side won.
+    fn difference(&self) -> Option<f64> {
+        let decided = self.counts.decided();
+        (decided > 0).then(|| (self.counts.after as f64 - self.counts.before as f64) / decided as f64)
+    }
+
+    /// Returns a judged pair with the preference that most pairs of the case have.
+    pub(crate) fn example(&self) -> Option<&(TrialPair, PairJudgement)> {
+        let wanted = if self.counts.before > self.counts.after { Preference::Before } else { Preference::After };
+        self.pairs.iter().find(|(_, judgement)| judgement.preference == wanted)
+    }
+}
+
+impl Comparison {
+    /// Returns the pairs of graded trials that a judge can compare directly.
+    pub fn trial_pairs(&self) -> &[TrialPair] {
+        &self.trial_pairs
+    }
+
+    /// Adds the judgements of `judge` by `criterion`. They are some or all of the [pairs](Self::trial_pairs), in order.
+    pub fn with_preferences(mut self, criterion: &str, judge: &str, judged: Vec<(TrialPair, PairJudgement)>) -> Self {
+        let preferences = Preferences::of(criterion, judge, self.trial_pairs.len(), judged);
+        self.preferences = Some(Box::new(if self.is_sequential { preferences.sequential() } else { preferences }));
+        self
+    }
+
+    /// Returns `true` if a preference was asked for, but the judge decided none of the pairs.
+    pub fn lacks_preference(&self) -> bool {
+        self.preferences.as_ref().is_some_and(|all| all.counts.pairs() > 0 && all.counts.decided() == 0)
+    }
+
+    /// Names both sides in a sentence.
+    fn side_names(&self) -> [String; 2] {
+        match &self.names {
+            None => ["the first run".into(), "the second run".into()],
+            Some([before, after])
+                if self.by == Dimension::Variant && before == WITHOUT_SKILL && after == WITH_SKILL =>
+            {
+                ["the side without the skill".into(), "the side with the skill".into()]
+            }
+            Some(names) => names.clone(),
+        }
+    }
+
+    /// Says which side is preferred.
+    pub(crate) fn preference_sentence(&self) -> Option<String> {
+        let preferences = self.preferences.as_deref()?;
+        Some(format!("Preference: {}", preferences.sentence(self.side_names())))
+    }
+
+    /// Returns the criterion of the preference, if one was asked for.
+    pub(crate) fn criterion(&self) -> Option<&str> {
+        self.preferences.as_deref().map(|preferences| preferences.criterion.as_str())
+    }
+
+    /// Returns the figures of the preference as pairs of a name and a value.
+    pub(crate) fn preference_rows(&self) -> Vec<(String, String)> {
+        self.preferences.as_deref().map(|preferences| preferences.rows(self.side_names())).unwrap_or_default()
+    }
+
+    /// Returns the cases with a preference in groups, each with its heading: the second side first.
+    pub(crate) fn preference_groups(&self) -> Vec<(String, Vec<&CasePreference>)> {
+        let Some(preferences) = &self.preferences else { return Vec::new() };
+        let [before, after] = self.side_names();
+        let of = |is_meant: fn(&PairCounts) -> bool| {
+            let mut cases: Vec<&CasePreference> =
+                preferences.cases.iter().filter(|case| is_meant(&case.counts)).collect();
+            let size = |case: &CasePreference| case.difference().unwrap_or_default().abs();
+            cases.sort_by(|one, other| size(other).total_cmp(&size(one)));
+            cases
+        };
+        let groups = vec![
+            (format!("{after} preferred"), of(|counts| counts.after > counts.before)),
+            (format!("{before} preferred"), of(|counts| counts.before > counts.after)),
+            ("each preferred equally often".into(), of(|counts| counts.before == counts.after && counts.after > 0)),
+        ];
+        groups.into_iter().filter(|(_, cases)| !cases.is_empty()).collect()
+    }
+
+    /// Names the preferred side.
+    pub(crate) fn preferred(&self, preference: Preference) -> String {
+        let [before, after] = self.side_names();
+        match preference {
+            Preference::Before => before,
+            Preference::After => after,
+            Preference::Tie => "tie".into(),
+            Preference::PositionTie => "tie by position".into(),
+            Preference::Undecided => "undecided".into(),
+        }
+    }
+
+    /// Returns what is wrong with the judgements: that the judge follows the position, or why pairs are undecided.
+    pub(crate) fn preference_problems(&self) -> Vec<String> {
+        let Some(preferences) = &self.preferences else { return Vec::new() };
+        let undecided = preferences.trouble().map(|reason| format!("Undecided: {reason}"));
+        preferences.warning().into_iter().chain(undecided).collect()
+    }
+
+    /// Says how to read the figures of the preference.
+    pub(crate) fn preference_note(&self) -> Option<String> {
+        self.preferences.as_ref().filter(|preferences| preferences.counts.decided() > 0)?;
+        let [before, after] = self.side_names();
+        Some(format!(
+            "Each pair of trials was judged twice, with the positions swapped. A trial is preferred only if the judge \
+             chose it both times; if it chose the same position both times, the pair is a tie by position. Win rate: \
+             share of pairs in which {after} is preferred; a tie counts half, and each case has the same weight. In the \
+             judge's reasons, `first` is {before} and `second` is {after}."
+        ))
+    }
+
+    pub(super) fn preference_to_json(&self) -> Value {
+        let Some(preferences) = &self.preferences else { return Value::Null };
+        let (counts, rate) = (&preferences.counts, preferences.win_rate());
+        let pairs = preferences.cases.iter().flat_map(|case| &case.pairs);
+        let pair = |(pair, judgement): &(TrialPair, PairJudgement)| {
+            let [(_, before), (_, after)] = &pair.trials;
+            json!({
+                "case": pair.case, "repetition": pair.repetition, "before": before, "after": after,
+                "preference": judgement.preference, "because": judgement.reason,
+            })
+        };
+        json!({
+            "criterion": preferences.criterion,
+            "judge": preferences.judge,
+            "sentence": preferences.sentence(self.side_names()),
+            "warning": preferences.warning(),
+            "available": preferences.available,
+            "pairs": counts.pairs(),
+            "before": counts.before,
+            "after": counts.after,
+            "ties": counts.ties,
+            "position_ties": counts.position_ties,
+            "undecided": counts.undecided,
+            "win_rate": rate.map(|(rate, _)| rate),
+            "ci95": rate.and_then(|(_, ci95)| ci95),
+            "p_value": preferences.p_value(),
+            "cases": preferences.difference.map_or(0, |difference| difference.cases),
+            "requests": preferences.usage.requests,
+            "cached": preferences.usage.cached,
+            "tokens": preferences.usage.tokens.map(|tokens| tokens.total()),
+            "cost_usd": preferences.usage.cost_usd,
+            "judged": pairs.map(pair).collect::<Value>(),
+        })
+    }
+}
+
+impl Preferences {
+    /// Says which of the sides is preferred.
+    fn sentence(&self, [before, after]: [String; 2]) -> String {
+        let counts = &self.counts;
+        let (pairs, is_certain) = (counted(self.pairs(), "pair"), self.p_value().is_some_and(|p| p < UNLIKELY));
+        if self.available == 0 {
+            return "cannot tell which side is preferred, because no case has a graded trial on both sides.".into();
+        }
+        if counts.decided() == 0 {
+            return format!("cannot tell which side is preferred, because the judge decided none of {pairs}.");
+        }
+        let decided = counted(usize::try_from(counts.decided()).unwrap_or(usize::MAX), "pair");
+        let of = if counts.undecided > 0 { format!("{decided} that were decided") } else { decided };
+        let ties = match counts.ties {
+            0 => String::new(),
+            1 => ", with 1 tie".into(),
+            ties => format!(", with {} ties", number(ties)),
+        };
+        let won = |side: &str, won: u64, lost: u64| {
+            format!("{side} won {} of {of} and lost {}{ties}", number(won), number(lost))
+        };
+        let mean = self.difference.map_or(0.0, |difference| difference.mean);
+        if counts.before + counts.after == 0 {
+            let all =
+                if counts.decided() == 1 { "the only pair is a tie".into() } else { format!("all {of} are ties") };
+            return match counts.position_ties {
+                0 => format!("neither side is preferred; {all}."),
+                count => format!("neither side is preferred; {all}, {} of them by position.", number(count)),
+            };
+        }
+        match (is_certain, self.p_value()) {
+            (true, Some(p)) if mean > 0.0 => {
+                format!("{after} is preferred; {} ({}).", won("it", counts.after, counts.before), chance(p))
+            }
+            (true, Some(p)) => {
+                format!("{before} is preferred; {} ({}).", won("it", counts.before, counts.after), chance(p))
+            }
+            (_, p) => {
+                let more = self.difference.filter(|_| p.is_some() && mean != 0.0).map(|each| more_cases(&each));
+                let more = more.map_or_else(String::new, |more| format!(" {more}"));
+                format!(
+                    "cannot tell yet whether {after} is preferred to {before}; {}.{more}",
+                    won("it", counts.after, counts.before)
+                )
+            }
+        }
+    }
+
+    fn pairs(&self) -> usize {
+        usize::try_from(self.counts.pairs()).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the p-value; `None` if there is no test.
+    fn p_value(&self) -> Option<f64> {
+        self.difference.filter(|_| !self.is_sequential).map(|difference| difference.p_value)
+    }
+
+    fn rows(&self, [before, after]: [String; 2]) -> Vec<(String, String)> {
+        let counts = &self.counts;
+        let mut pairs = counted(self.pairs(), "pair");
+        if self.pairs() < self.available {
+            pairs.push_str(&format!(", a random sample of {}", number(self.available as u64)));
+        }
+        let mut rows = vec![("judged".to_owned(), pairs)];
+        if counts.pairs() == 0 {
+            return rows;
+        }
+        let share = |count: u64| match counts.decided() {
+            0 => number(count),
+            decided => format!("{} ({})", number(count), percent(count as f64 / decided as f64)),
+        };
+        rows.push((format!("{after} preferred"), share(counts.after)));
+        rows.push((format!("{before} preferred"), share(counts.before)));
+        let ties = match counts.position_ties {
+            0 => share(counts.ties),
+            by_position => format!("{}, {} of them by position", share(counts.ties), number(by_position)),
+        };
+        rows.push(("ties".into(), ties));
+        if counts.undecided > 0 {
+            rows.push(("undecided".into(), number(counts.undecided)));
+        }
+        if let Some((rate, ci95)) = self.win_rate() {
+            let interval = ci95.map_or_else(String::new, |ends| format!(" (95%: {})", range(ends)));
+            let p = self.p_value().map_or_else(String::new, |p| format!(", p {}", p_value(p)));
+            let cases = counted(self.difference.map_or(0, |difference| difference.cases), "case");
+            rows.push((format!("win rate of {after}"), format!("{}{interval}{p}, {cases}", percent(rate))));
+        }
+        rows.push(("judge".into(), format!("{}: {}", self.judge, crate::format::model_usage(&self.usage))));
+        rows
+    }
+}
+
+impl CasePreference {
+    /// Formats how many pairs of the case each side won: `3 of 3 pairs`, or `2 of 4 pairs, lost 1`.
+    pub(crate) fn figures(&self) -> String {
+        let PairCounts { before, after, .. } = self.counts;
+        let pairs = counted(self.pairs.len(), "pair");
+        match (before.max(after), before.min(after)) {
+            (_, _) if before == after => format!("{} each of {pairs}", number(after)),
+            (won, 0) => format!("{} of {pairs}", number(won)),
+            (won, lost) => format!("{} of {pairs}, lost {}", number(won), number(lost)),
+        }
+    }
+}

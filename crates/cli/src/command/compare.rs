@@ -1,5 +1,7 @@
 //! `trialrun compare`.
 
+mod preference;
+
 use std::collections::HashSet;
 use std::process::ExitCode;
 
@@ -10,6 +12,7 @@ use report::{Comparison, Dimension};
 use serde_json::{Value, json};
 use store::{RunFilter, Store, TrialFilter};
 
+use self::preference::{PairJudge, PreferenceArgs};
 use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
@@ -57,6 +60,8 @@ pub struct CompareArgs {
     /// Print JSON, the same as `--format json`
     #[arg(long, conflicts_with = "format")]
     json: bool,
+    #[command(flatten)]
+    preference: PreferenceArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -103,6 +108,24 @@ const COMMENT: usize = 65_000;
 /// Maximum number of runs that `--by label` compares.
 const LABELS: usize = 6;
 
+/// How comparisons are made.
+struct ComparisonOptions {
+    threshold: f64,
+    format: Format,
+    /// The judge of pairs of trials, if a preference was asked for.
+    judge: Option<PairJudge>,
+}
+
+impl ComparisonOptions {
+    /// Adds the preference of the judge, if it was asked for.
+    fn judged(&self, comparison: Comparison, sides: &[&Side]) -> Result<Comparison, CliError> {
+        match &self.judge {
+            Some(judge) => judge.add_to(comparison, sides),
+            None => Ok(comparison),
+        }
+    }
+}
+
 /// A recorded run with its finished trials.
 struct Side {
     store: Box<dyn Store>,
@@ -122,21 +145,23 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
     let format = if args.json { Format::Json } else { args.format };
     let context = ProjectContext::find(global, &[])?;
     let configured = context.project.regression_threshold.as_ref().map(|set| set.value);
-    let threshold = args.threshold.or(configured).unwrap_or(report::THRESHOLD);
+    let options = ComparisonOptions {
+        threshold: args.threshold.or(configured).unwrap_or(report::THRESHOLD),
+        format,
+        judge: args.preference.open(&context, terminal)?,
+    };
     let find = |given: Option<&str>, default: &str| Side::read(args.place.find(global, given, default)?);
     let comparisons = match args.by {
         None => {
             let before = find(args.a.as_deref().or(args.before.as_deref()), "previous")?;
             let after = find(args.b.as_deref().or(args.after.as_deref()), "latest")?;
-            vec![between(&before, &after, threshold, format)?]
+            vec![between(&before, &after, &options)?]
         }
         Some(By::Label) => {
             let first = args.a.as_deref().map(|first| find(Some(first), "latest")).transpose()?;
-            by_label(&context, first, threshold, format)?
+            by_label(&context, first, &options)?
         }
-        Some(by @ (By::Model | By::Agent | By::Variant)) => {
-            within(&find(args.a.as_deref(), "latest")?, by, threshold, format)?
-        }
+        Some(by @ (By::Model | By::Agent | By::Variant)) => within(&find(args.a.as_deref(), "latest")?, by, &options)?,
     };
     let comparisons: Vec<Comparison> = match args.no_worse_than {
         Some(margin) => comparisons.into_iter().map(|each| each.with_margin(margin)).collect(),
@@ -160,7 +185,7 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
         let is_beyond_margin = each.within_margin() == Some(WithinMargin::Refuted);
         each.has_regressed() || is_beyond_margin || args.any && each.has_regressions()
     };
-    let is_open = |each: &Comparison| each.within_margin() == Some(WithinMargin::Open);
+    let is_open = |each: &Comparison| each.within_margin() == Some(WithinMargin::Open) || each.lacks_preference();
     Ok(ExitCode::from(if comparisons.iter().any(is_worse) {
         exit::FAILED
     } else if comparisons.iter().any(is_open) {
@@ -171,13 +196,13 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
 }
 
 /// Compares two runs.
-fn between(before: &Side, after: &Side, threshold: f64, format: Format) -> Result<Comparison, CliError> {
+fn between(before: &Side, after: &Side, options: &ComparisonOptions) -> Result<Comparison, CliError> {
     let (had, has) = (before.store.info(&before.run.id)?, after.store.info(&after.run.id)?);
-    let mut comparison = Comparison::of(&before.trials, &after.trials, threshold)
+    let mut comparison = Comparison::of(&before.trials, &after.trials, options.threshold)
         .with_runs(&before.run, &after.run)
         .with_skills(&had.skills, &has.skills)
         .with_settings(&had, &has)
-        .with_evidence(format.detailed(), |run, trials| {
+        .with_evidence(options.format.detailed(), |run, trials| {
             let side = if run == after.run.id { after } else { before };
             side.store.records(run, trials)
         })?;
@@ -191,17 +216,17 @@ fn between(before: &Side, after: &Side, threshold: f64, format: Format) -> Resul
             comparison = comparison.with_arms(&was.figures, &is.figures, &is.agents);
         }
     }
-    Ok(comparison)
+    options.judged(comparison, &[before, after])
 }
 
 /// Compares the models, agents or variants of a run.
-fn within(side: &Side, by: By, threshold: f64, format: Format) -> Result<Vec<Comparison>, CliError> {
+fn within(side: &Side, by: By, options: &ComparisonOptions) -> Result<Vec<Comparison>, CliError> {
     let (dimension, name) = match by {
         By::Agent => (Dimension::Agent, "agent"),
         By::Variant => (Dimension::Variant, "variant"),
         By::Model | By::Label => (Dimension::Model, "model"),
     };
-    let comparisons = Comparison::by(&side.trials, &side.run.agents, dimension, threshold);
+    let comparisons = Comparison::by(&side.trials, &side.run.agents, dimension, options.threshold);
     if comparisons.is_empty() {
         let wrong = format!("the run {} has fewer than two {name}s with a case in common", side.run.short);
         return Err(CliError::usage(wrong).hint("`trialrun compare A B` compares two runs"));
@@ -212,7 +237,8 @@ fn within(side: &Side, by: By, threshold: f64, format: Format) -> Result<Vec<Com
     };
     let detailed = |each: Comparison| {
         let each = each.with_runs(&side.run, &side.run).with_decisions(&[], &decisions);
-        Ok(each.with_evidence(format.detailed(), |run, trials| side.store.records(run, trials))?)
+        let each = each.with_evidence(options.format.detailed(), |run, trials| side.store.records(run, trials))?;
+        options.judged(each, &[side])
     };
     comparisons.into_iter().map(detailed).collect()
 }
@@ -222,8 +248,7 @@ fn within(side: &Side, by: By, threshold: f64, format: Format) -> Result<Vec<Com
 fn by_label(
     context: &ProjectContext,
     first: Option<Side>,
-    threshold: f64,
-    format: Format,
+    options: &ComparisonOptions,
 ) -> Result<Vec<Comparison>, CliError> {
     let mut sides: Vec<Side> = Vec::new();
     let mut labels: HashSet<String> = HashSet::new();
@@ -244,7 +269,7 @@ fn by_label(
         return Err(CliError::usage("fewer than two runs with different labels have a case in common")
             .hint("`trialrun run --label NAME` labels a run"));
     };
-    sides.iter().rev().map(|side| between(&base, side, threshold, format)).collect()
+    sides.iter().rev().map(|side| between(&base, side, options)).collect()
 }
 
 fn have_common_case(some: &[TrialRow], others: &[TrialRow]) -> bool {

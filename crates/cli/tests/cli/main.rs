@@ -46,6 +46,7 @@ mod network;
 mod observe;
 mod opencode;
 mod otlp;
+mod preference;
 mod readers;
 mod refusals;
 mod regrade;

@@ -132,6 +132,12 @@ fn a_comparison_conforms_to_its_schema() {
     let within = project.run(&["compare", "--no-worse-than", "0.05", "--json"]).json();
     assert_eq!(within["no_worse_than"]["margin"], 0.05, "{within:#}");
     assert_eq!(mistakes(&within, &schema, &schema), Vec::<String>::new());
+    let answer = json!({"answers": [{"id": "c1", "reasoning": "It is.", "verdict": "first"}]}).to_string();
+    project.write("judge.yaml", &json!({"steps": [{"text": answer, "repeat": "forever"}]}).to_string());
+    let prefer = ["compare", "--prefer", "Which is kinder?", "--judge", "scripted:judge.yaml", "--json"];
+    let preferred = project.run(&prefer).json();
+    assert_eq!(preferred["preference"]["judged"][0]["preference"], "position_tie", "{preferred:#}");
+    assert_eq!(mistakes(&preferred, &schema, &schema), Vec::<String>::new());
     let by = project.run(&["compare", "--by", "label", "--json"]).json();
     assert_eq!(by["by"], "label", "{by:#}");
     assert_eq!(mistakes(&by, &schema, &schema), Vec::<String>::new());

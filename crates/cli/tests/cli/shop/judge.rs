@@ -1,4 +1,5 @@
-//! A judge that approves everything, behind the chat completions API. It quotes the text that it judges.
+//! A judge that approves everything, behind the chat completions API. It quotes the text that it judges. Of two trials,
+//! it prefers the one whose last reply names a number of days.
 
 use serde_json::{Value, json};
 
@@ -15,7 +16,8 @@ pub fn judge(request: &Value) -> Value {
     let answer = |id: &Value| {
         let mut answer = json!({ "id": id, "quote": quote, "reasoning": "It does." });
         if rows["verdict"].is_object() {
-            answer["verdict"] = json!("met");
+            let is_choice = rows["verdict"]["enum"][0] == "first";
+            answer["verdict"] = if is_choice { choice(&output) } else { json!("met") };
         }
         if let Some(best) = rows["score"]["enum"].as_array().and_then(|scores| scores.last()) {
             answer["score"] = best.clone();
@@ -30,5 +32,17 @@ pub fn judge(request: &Value) -> Value {
         "id": "judgement", "object": "chat.completion", "model": "judge",
         "choices": [{ "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": content } }],
         "usage": { "prompt_tokens": 100, "completion_tokens": 20 },
+    })
+}
+
+fn choice(output: &str) -> Value {
+    let names_days = |trial: &str| {
+        let reply = output.split_once(&format!("{trial}: last reply of the agent>>>")).map_or("", |(_, reply)| reply);
+        reply.split("<<<").next().is_some_and(|reply| reply.contains(" days"))
+    };
+    json!(match (names_days("first"), names_days("second")) {
+        (true, false) => "first",
+        (false, true) => "second",
+        _ => "equal",
     })
 }

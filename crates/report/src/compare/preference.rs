@@ -267,8 +267,9 @@ impl Comparison {
         Some(format!(
             "Each pair of trials was judged twice, with the positions swapped. A trial is preferred only if the judge \
              chose it both times; if it chose the same position both times, the pair is a tie by position. Win rate: \
-             share of pairs in which {after} is preferred; a tie counts half, and each case has the same weight. In the \
-             judge's reasons, `first` is {before} and `second` is {after}."
+             share of pairs in which {after} is preferred; a tie counts half, and each case has the same weight. If 50% \
+             is in its interval, the sides may be equal. In the judge's reasons, `first` is {before} and `second` is \
+             {after}."
         ))
     }
 

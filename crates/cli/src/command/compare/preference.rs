@@ -143,7 +143,7 @@ impl PairJudge {
         let stopped = |done: usize| {
             let all = counted(pairs.len(), "pair");
             CliError::stopped(format!("stopped after {done} of {all} were judged"))
-                .hint("the same command continues with the other pairs, if judgements are cached")
+                .hint("the same command judges the other pairs; cached judgements cost nothing")
         };
         let progress = Progress { terminal: &self.terminal, pairs: pairs.len() };
         loop {

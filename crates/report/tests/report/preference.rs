@@ -1,6 +1,6 @@
 //! Preferences of a judge between the sides of a comparison.
 
-use model::{AuxiliaryUsage, DecisionCounts, Outcome, PairJudgement, Preference, RunRow, Summary, Tokens, TrialRow};
+use model::{AuxiliaryUsage, Outcome, PairJudgement, Preference, RunRow, Tokens, TrialRow};
 use report::{Comparison, Dimension, THRESHOLD, TrialPair};
 use serde_json::{Value, json};
 
@@ -210,9 +210,7 @@ fn the_sides_of_a_skill_are_named_in_words() {
 
 #[test]
 fn a_run_that_stopped_because_of_its_results_has_no_interval() {
-    let decisions = DecisionCounts { all: 1, ..DecisionCounts::default() };
-    let summary = Some(Summary { decisions, ..Summary::default() });
-    let stopped = RunRow { summary, ..run_row(RUN) };
+    let stopped = RunRow { sequential: true, ..run_row(RUN) };
     let json = preference(&compared("a a a a a a a").with_runs(&run_row(OLD), &stopped));
     assert_eq!((&json["win_rate"], &json["ci95"], &json["p_value"]), (&json!(1.0), &Value::Null, &Value::Null));
 }

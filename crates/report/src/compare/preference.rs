@@ -6,7 +6,6 @@ use model::statistics::Difference;
 use model::{AuxiliaryUsage, PairJudgement, Preference, WITH_SKILL, WITHOUT_SKILL};
 use serde_json::{Value, json};
 
-use super::sequential::without_test;
 use super::{Comparison, Dimension};
 use crate::format::{counted, number, p_value, percent, range};
 use crate::verdict::{UNLIKELY, chance, more_cases};
@@ -125,7 +124,7 @@ impl Preferences {
 
     /// Removes the interval and the p-value, which assume a fixed number of trials.
     pub(super) fn sequential(mut self) -> Self {
-        self.difference = self.difference.map(without_test);
+        self.difference = self.difference.map(|difference| Difference { ci95: None, p_value: 1.0, ..difference });
         self.is_sequential = true;
         self
     }
@@ -149,7 +148,7 @@ impl Preferences {
         self.counts.follows_position().then(|| {
             format!(
                 "Warning: in {} of {judged} pairs, the judge chose the same position in both orders. It cannot tell these \
-                 trials apart by this criterion. Use a stronger model (`--judge`) or a more specific criterion.",
+                 trials apart by this criterion. Use a stronger judge or a more specific criterion.",
                 number(position_ties)
             )
         })

@@ -41,7 +41,7 @@ impl Comparison {
                 out.push_str(&case.draw(width, paint));
             }
             if cases.len() > LISTED {
-                let more = format!("and {} more, which `--format html` shows", cases.len() - LISTED);
+                let more = format!("and {} more, which the HTML page shows", cases.len() - LISTED);
                 out.push_str(&format!("  {}\n", paint.dim(&more)));
             }
         }

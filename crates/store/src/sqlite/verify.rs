@@ -180,7 +180,8 @@ impl Comparison<'_> {
             Event::RunFinished { summary, duration_ms, signal } => Some((envelope.at, summary, *duration_ms, signal)),
             _ => None,
         });
-        let expected: [(&str, Value); 8] = [
+        let expected: [(&str, Value); 9] = [
+            ("version", info.trialrun_version.clone().into()),
             ("label", info.label.clone().into()),
             ("regrade_of", info.regrade_of.clone().into()),
             ("started_us", info.started_at.as_microsecond().into()),
@@ -207,6 +208,27 @@ impl Comparison<'_> {
         }
         for ((name, expected), stored) in expected.into_iter().zip(stored) {
             if !is_same(&ToSqlOutput::Owned(expected), &stored) {
+                self.differ(None, format!("`{name}` in the list of runs does not match its events"));
+            }
+        }
+        self.documents(info)
+    }
+
+    /// Compares the columns of the run that contain JSON with its first event.
+    fn documents(&mut self, info: &RunInfo) -> Result<(), SqliteError> {
+        let test_files = info.invocation.as_ref().map(|invocation| &invocation.suites).cloned().unwrap_or_default();
+        let expected = [
+            ("agents", serde_json::to_value(&info.agents)),
+            ("test_files", serde_json::to_value(test_files)),
+            ("missing_shards", serde_json::to_value(&info.missing_shards)),
+        ];
+        let stored: [Option<String>; 3] = self
+            .transaction
+            .prepare_cached("SELECT agents, test_files, missing_shards FROM runs WHERE no = ?1")?
+            .query_row([self.run], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
+        for ((name, expected), stored) in expected.into_iter().zip(stored) {
+            let stored = stored.map_or(Some(serde_json::Value::Null), |json| serde_json::from_str(&json).ok());
+            if stored != expected.ok() {
                 self.differ(None, format!("`{name}` in the list of runs does not match its events"));
             }
         }

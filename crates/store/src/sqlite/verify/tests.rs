@@ -113,6 +113,15 @@ fn changes_to_the_plan_the_totals_and_the_events_of_the_run_are_differences() {
         after("UPDATE runs SET summary = replace(summary, '\"passed\":1', '\"passed\":9')"),
         ["the run: its totals were changed"]
     );
+    for (change, name) in [
+        ("version = '9.9'", "version"),
+        ("agents = '[{\"name\":\"other\"}]'", "agents"),
+        ("test_files = '{\"a.yaml\":\"\"}'", "test_files"),
+        ("missing_shards = '[1]'", "missing_shards"),
+    ] {
+        let expected = format!("the run: `{name}` in the list of runs does not match its events");
+        assert_eq!(after(&format!("UPDATE runs SET {change}")), [expected]);
+    }
     assert_eq!(
         after("UPDATE runs SET label = 'release'"),
         ["the run: `label` in the list of runs does not match its events"]

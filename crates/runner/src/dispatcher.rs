@@ -183,11 +183,13 @@ fn upstream(plan: &Plan, host: &Host) -> gateway::Upstream {
 fn open_factory(settings: &SandboxSettings, host: &Host, registry: &Arc<Registry>) -> Result<SandboxFactory, Breakage> {
     let factory = SandboxFactory::open_isolated(&settings.kind, host, registry, &settings.isolation)?;
     let isolation = factory.isolation();
-    let mut required = settings.require.clone();
+    let check = |who: &str, required: &[String]| {
+        isolation.check(who, required).map_err(|reason| Breakage::environment(reason).for_good())
+    };
+    check("the project", &settings.require)?;
     if settings.network.as_ref().is_some_and(|policy| !policy.is_open()) {
-        required.push("network".to_owned());
+        check("the network policy of the run", &["network".to_owned()])?;
     }
-    isolation.check("the project", &required).map_err(|reason| Breakage::environment(reason).for_good())?;
     Ok(factory)
 }
 

@@ -357,7 +357,7 @@ mod tests {
     fn a_forged_call_is_a_sign_and_matches_no_assertion() {
         let mut evidence = EvidenceBuilder::new().call("Bash", json!({"command": "npm test"})).evidence();
         evidence.collected.forged_calls = vec![evidence.trace.calls[0].call.id.clone()];
-        evidence.trace.withdraw(&evidence.collected);
+        evidence.collected.withdraw_forged(&mut evidence.trace);
         let signs = integrity(&evidence);
         assert_eq!(signs[0].to_string(), "forged call: call 1: no model requested Bash (forged)(command=\"npm test\")");
         let finding = crate::check::tests::judged(&json!({"id": "a", "type": "tests_pass"}), &evidence);

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Budgets, Ending, FaultReport, IntegritySign, ModelTraffic, OnBudget, RepositoryChange, Trace, Usage};
+use crate::{
+    Budgets, Effect, Ending, FaultReport, IntegritySign, ModelTraffic, OnBudget, RepositoryChange, Trace, Usage,
+};
 
 /// All the inputs of grading.
 #[derive(Debug, Clone)]
@@ -164,6 +166,25 @@ pub struct Collected {
 }
 
 impl Collected {
+    /// Renames the tool calls in `trace` that no model requested, and removes the replies that no model wrote. The calls
+    /// remain visible under another name, and no assertion about tools, commands or answers matches any of them. The
+    /// replies remain in the steps.
+    pub fn withdraw_forged(&self, trace: &mut Trace) {
+        for position in &self.forged_replies {
+            if let Some(reply) = trace.replies.get_mut(*position) {
+                (reply.answer, reply.result) = (None, None);
+            }
+            if position + 1 == trace.replies.len() {
+                (trace.answer, trace.result) = (None, None);
+            }
+        }
+        for traced in trace.calls.iter_mut().filter(|traced| self.forged_calls.contains(&traced.call.id)) {
+            traced.call.name = format!("{} (forged)", traced.call.name);
+            traced.call.effect = Effect::Other;
+            traced.call.touches.clear();
+        }
+    }
+
     /// Returns the result of the probe for `need`, if there was one.
     pub fn probed(&self, need: &Need) -> Option<&Probed> {
         let key = need.key();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{Collected, Effect, EgressAttempt, Question, Step, ToolCall, ToolResult, Usage};
+use crate::{EgressAttempt, Question, Step, ToolCall, ToolResult, Usage};
 
 /// Trace of an agent.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -98,25 +98,6 @@ impl Trace {
             trace.push(step);
         }
         trace
-    }
-
-    /// Renames the tool calls that no model requested, and removes the replies that no model wrote. The calls remain
-    /// visible under another name, and no assertion about tools, commands or answers matches any of them. The replies
-    /// remain in the steps.
-    pub fn withdraw(&mut self, collected: &Collected) {
-        for position in &collected.forged_replies {
-            if let Some(reply) = self.replies.get_mut(*position) {
-                (reply.answer, reply.result) = (None, None);
-            }
-            if position + 1 == self.replies.len() {
-                (self.answer, self.result) = (None, None);
-            }
-        }
-        for traced in self.calls.iter_mut().filter(|traced| collected.forged_calls.contains(&traced.call.id)) {
-            traced.call.name = format!("{} (forged)", traced.call.name);
-            traced.call.effect = Effect::Other;
-            traced.call.touches.clear();
-        }
     }
 
     /// Adds the next step.

@@ -71,7 +71,7 @@ impl Attempt<'_> {
         let exit_code = turn.exit_code();
         let bill = turn.bill();
         let (mut trace, unused_responses, warnings) = turn.into_parts();
-        trace.withdraw(&collected);
+        collected.withdraw_forged(&mut trace);
         let limits = self.limits.clone();
         let evidence = Evidence { trace, collected, ending, limits, unused_responses, agent_ms: Some(agent_ms) };
         let has_claimed = |played: &ScenarioEnd| !played.claims.is_empty() || !evidence.ending.goes_on();

@@ -37,7 +37,7 @@ impl RecordedEvidence {
     /// Returns the evidence for grading. What the events do not contain comes from `record`.
     pub fn into_evidence(self, record: &TrialRecord) -> Evidence {
         let mut trace = Trace::of(&self.steps);
-        self.collected.iter().for_each(|collected| trace.withdraw(collected));
+        self.collected.iter().for_each(|collected| collected.withdraw_forged(&mut trace));
         Evidence {
             trace,
             collected: self.collected.unwrap_or_default(),

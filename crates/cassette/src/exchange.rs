@@ -110,6 +110,10 @@ pub struct RecordingInfo {
     pub repetition: u64,
     /// Time of the recording.
     pub recorded_at: Timestamp,
+    /// Start of the trial. It identifies the trial among those with the same cassette and repetition. Recordings of
+    /// earlier versions do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
     /// Version of trialrun.
     pub trialrun: String,
     /// Version of the agent, if known.

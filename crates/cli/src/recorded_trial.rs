@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cassette::{Cassette, Recording, Sender};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use model::{CassetteMode, TrialRow};
 use runner::Fork;
 use store::Store;
@@ -14,7 +14,7 @@ use crate::preparation::{Prepared, prepare_with};
 use crate::recorded_arguments::recorded_arguments;
 use crate::run_args::{CassetteArgs, GateArgs, OutputArgs, RunArgs, SelectionArgs};
 
-/// Time after the end of a trial within which its cassette must have been written.
+/// Time after the end of a trial within which a recording that does not name its start must have been written.
 const WRITING: SignedDuration = SignedDuration::from_secs(60);
 
 /// A recorded trial with its model traffic.
@@ -123,8 +123,54 @@ impl RecordedTrial {
 
 /// Returns `true` if the trial made the recording.
 fn is_of(recording: &Recording, row: &TrialRow) -> bool {
-    let took = SignedDuration::from_millis(i64::try_from(row.duration_ms).unwrap_or(i64::MAX));
-    let end: Option<Timestamp> = took.checked_add(WRITING).and_then(|after| row.started_at.checked_add(after).ok());
+    if let Some(started_at) = recording.about.started_at {
+        // The database stores microseconds.
+        return started_at.as_microsecond() == row.started_at.as_microsecond();
+    }
+    let end = row.finished_at().checked_add(WRITING).ok();
     let at = recording.about.recorded_at;
     at >= row.started_at && end.is_none_or(|end| at <= end)
+}
+
+#[cfg(test)]
+mod tests {
+    use cassette::RecordingInfo;
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        format!("2026-01-01T00:00:{text}Z").parse().unwrap()
+    }
+
+    fn trial(started_at: Timestamp) -> TrialRow {
+        serde_json::from_value(json!({
+            "run": "r", "id": "s::c@a#1", "suite": "s", "case": "c", "arm": "a", "agent": "a", "repetition": 1,
+            "outcome": "passed", "flaky": false, "quarantined": false, "started_at": started_at, "duration_ms": 2000,
+            "turns": 1, "tool_calls": 0, "attempts": 1, "errors": 0,
+        }))
+        .unwrap()
+    }
+
+    fn recording(started_at: Option<Timestamp>, recorded_at: Timestamp) -> Recording {
+        let about = RecordingInfo { started_at, recorded_at, ..RecordingInfo::default() };
+        Recording { about, ..Recording::default() }
+    }
+
+    #[test]
+    fn a_recording_of_the_same_trial_in_a_later_run_is_not_taken_for_its_own() {
+        let first = trial(at("10.123456"));
+        assert!(is_of(&recording(Some(at("10.123456789")), at("12.2")), &first));
+        assert!(!is_of(&recording(Some(at("10.123457")), at("12.2")), &first), "of a run right after it");
+    }
+
+    #[test]
+    fn without_the_start_of_the_trial_the_time_of_the_recording_decides() {
+        let row = trial(at("10"));
+        assert!(is_of(&recording(None, at("12.1")), &row));
+        assert!(!is_of(&recording(None, at("09")), &row));
+        let late = at("12") + WRITING + SignedDuration::from_secs(1);
+        assert!(!is_of(&recording(None, late), &row));
+    }
 }

@@ -145,6 +145,7 @@ pub(super) async fn save(
     recording.about = RecordingInfo {
         repetition: planned.id.repetition,
         recorded_at: Timestamp::now(),
+        started_at: Some(record.started_at),
         trialrun: env!("CARGO_PKG_VERSION").to_owned(),
         agent_version: record.agent_version.clone(),
         model: record.model.clone(),

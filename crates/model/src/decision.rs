@@ -142,6 +142,8 @@ pub struct DecisionCounts {
     pub failed_trials: usize,
     /// Number of undecided and broken trials in cases that are decided by their pass rate.
     pub open_trials: usize,
+    /// Number of stale trials in such cases.
+    pub stale_trials: usize,
     /// Number of passed and failed trials in such cases that have undecided assertions.
     pub partial_trials: usize,
 }

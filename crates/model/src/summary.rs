@@ -187,7 +187,8 @@ impl Summary {
         match trial.outcome {
             Outcome::Failed => decisions.failed_trials += 1,
             Outcome::Undecided | Outcome::Broken => decisions.open_trials += usize::from(!trial.is_not_judged()),
-            Outcome::Passed | Outcome::Stale | Outcome::Skipped | Outcome::Cancelled => {}
+            Outcome::Stale => decisions.stale_trials += 1,
+            Outcome::Passed | Outcome::Skipped | Outcome::Cancelled => {}
         }
         decisions.partial_trials += usize::from(trial.outcome.is_graded() && trial.undecided() > 0);
     }
@@ -207,7 +208,13 @@ impl Summary {
     /// Returns the number of trials that leave the run incomplete, because they have no result although one was wanted.
     pub fn open(&self) -> usize {
         let undecided = self.undecided.saturating_sub(self.not_judged);
-        (undecided + self.broken + self.stale + self.cancelled).saturating_sub(self.decisions.open_trials)
+        let open = undecided + self.broken + self.stale + self.cancelled;
+        open.saturating_sub(self.decisions.open_trials + self.decisions.stale_trials)
+    }
+
+    /// Returns the number of stale trials that leave the run incomplete.
+    pub fn open_stale(&self) -> usize {
+        self.stale.saturating_sub(self.decisions.stale_trials)
     }
 
     /// Returns the number of trials with that outcome, without the baseline.
@@ -314,7 +321,7 @@ mod tests {
             .unwrap()
         };
         let summary = |answer: &str| {
-            let mut summary = Summary::of(&["passed", "failed", "broken"].map(sample));
+            let mut summary = Summary::of(&["passed", "failed", "broken", "stale"].map(sample));
             summary.decide(&decision(answer, false));
             summary
         };
@@ -327,6 +334,9 @@ mod tests {
         // If a trial has no required pass rate, its own outcome counts as usual.
         let plain = trial(&json!({ "outcome": "failed", "auto_trials": { "most": 20 } }));
         assert_eq!(Summary::of(&[sample("passed"), plain]).exit_code(), 1);
+        let plain = trial(&json!({ "outcome": "stale", "auto_trials": { "most": 20 } }));
+        let stale = Summary::of(&[sample("stale"), plain]);
+        assert_eq!((stale.exit_code(), stale.open_stale()), (3, 1));
     }
 
     #[test]

@@ -192,13 +192,17 @@ impl RunTotals {
         } else {
             // Trials that a required pass rate covers are already part of its decision.
             let (broken, undecided) = if summary.decisions.open_trials > 0 {
-                (0, summary.open().saturating_sub(summary.cancelled + summary.stale) + summary.passed_but_undecided)
+                (
+                    0,
+                    summary.open().saturating_sub(summary.cancelled + summary.open_stale())
+                        + summary.passed_but_undecided,
+                )
             } else {
                 (summary.broken, summary.undecided.saturating_sub(summary.not_judged))
             };
             for (count, what) in [
                 (broken, "broken"),
-                (summary.stale, "stale"),
+                (summary.open_stale(), "stale"),
                 (undecided.saturating_sub(summary.passed_but_undecided), "undecided"),
                 (summary.passed_but_undecided.min(undecided), "passed except for undecided assertions"),
                 (summary.cancelled, "cancelled"),

@@ -132,7 +132,7 @@ impl Terminal {
                 View::Lines(lines) => lines.failures(),
                 View::Table(table) => table.end(),
             };
-            let text = failures + &summary.draw();
+            let text = failures + &summary.draw(matches!(view, View::Stream(_)));
             // In quiet mode, this is the first output.
             let text = if self.detail.quiet { text.trim_start_matches('\n') } else { &text };
             self.out.write_all(text.as_bytes())?;

@@ -14,6 +14,9 @@ use crate::totals::{self, RunTotals};
 /// Maximum number of trials suggested for `show`.
 const HINTS: usize = 3;
 
+/// Maximum number of warnings that are listed.
+const WARNINGS: usize = 5;
+
 /// Collects the data for the last block. Trials are listed in the order of the plan, regardless of when they finished.
 pub(crate) struct RunSummary {
     paint: Paint,
@@ -26,8 +29,12 @@ pub(crate) struct RunSummary {
     faults: Vec<&'static str>,
     /// Trials that did not pass: position, outcome and name.
     unsuccessful: Vec<(usize, Outcome, String)>,
+    /// Warnings of passed trials: position, text and name of the trial.
+    warnings: Vec<(usize, String, String)>,
     /// Failed commands around the run.
     hooks: Vec<HookRecord>,
+    /// Command that records stale cassettes again.
+    refresh: String,
 }
 
 impl RunSummary {
@@ -42,7 +49,9 @@ impl RunSummary {
             signal: None,
             faults: Vec::new(),
             unsuccessful: Vec::new(),
+            warnings: Vec::new(),
             hooks: Vec::new(),
+            refresh: refresh(info.invocation.as_ref().map_or(&[], |invocation| &invocation.arguments)),
         }
     }
 
@@ -62,6 +71,10 @@ impl RunSummary {
 
     fn trial(&mut self, record: &TrialRecord) {
         let place = self.totals.add(record);
+        if record.outcome == Outcome::Passed {
+            let name = self.names.of_record(record);
+            self.warnings.extend(record.warnings.iter().map(|warning| (place, warning.clone(), name.clone())));
+        }
         // The baseline is expected to fail without the skill.
         if record.is_baseline() || record.quarantine.is_some() {
             return;
@@ -72,7 +85,11 @@ impl RunSummary {
         }
     }
 
-    pub(super) fn draw(&mut self) -> String {
+    /// Draws the summary. Unless the result of every trial was drawn, it lists the warnings of passed trials.
+    pub(super) fn draw(&mut self, has_all_results: bool) -> String {
+        if has_all_results {
+            self.warnings.clear();
+        }
         self.unsuccessful.sort_by_key(|(place, ..)| *place);
         self.faults.sort_unstable();
         let paint = self.paint;
@@ -120,6 +137,9 @@ impl RunSummary {
         for hook in &self.hooks {
             let how = format!("{} `{}`: {}", hook.hook.name(), hook.command, hook.describe());
             row("hook", paint.yellow(&paint.folded(&how, 160)));
+        }
+        for warning in warned(&mut self.warnings) {
+            row("warning", paint.yellow(&paint.folded(&warning, 300)));
         }
         let decisions = self.totals.decisions();
         text.push_str(&decided(&decisions, &paint));
@@ -171,8 +191,8 @@ impl RunSummary {
             let more = number((self.unsuccessful.len() - HINTS) as u64);
             text.push_str(&format!("  {}\n", paint.dim(&format!("and {more} more: trialrun status"))));
         }
-        if self.totals.summary().stale > 0 {
-            text.push_str(&format!("  {}\n", paint.dim("trialrun cassettes --refresh stale")));
+        if self.totals.summary().open_stale() > 0 {
+            text.push_str(&format!("  {}\n", paint.dim(&crate::plain::clean(&self.refresh))));
         }
         text
     }
@@ -246,8 +266,75 @@ pub(crate) fn cost(summary: &Summary) -> String {
     if notes.is_empty() { money(cost) } else { format!("{} ({})", money(cost), notes.join("; ")) }
 }
 
+/// Describes each distinct warning once, with the number of its trials and the name of the first.
+fn warned(warnings: &mut [(usize, String, String)]) -> Vec<String> {
+    warnings.sort_by_key(|(place, ..)| *place);
+    let mut distinct: Vec<(&str, &str, usize)> = Vec::new();
+    for (_, text, name) in &*warnings {
+        match distinct.iter_mut().find(|(known, ..)| known == text) {
+            Some((.., count)) => *count += 1,
+            None => distinct.push((text, name, 1)),
+        }
+    }
+    let more = distinct.len().saturating_sub(WARNINGS);
+    let describe = |(text, name, count): &(&str, &str, usize)| match count {
+        1 => format!("{name}: {text}"),
+        _ => format!("{name} and {} more: {text}", number(*count as u64 - 1)),
+    };
+    let mut lines: Vec<String> = distinct.iter().take(WARNINGS).map(describe).collect();
+    lines.extend((more > 0).then(|| format!("and {} more", number(more as u64))));
+    lines
+}
+
+/// Returns the command that records the stale cassettes of a run again. It has the options of the run, because these
+/// select the trials, their arms and their folder.
+fn refresh(arguments: &[String]) -> String {
+    let mut command = vec!["trialrun".to_owned(), "cassettes".to_owned()];
+    if let Some((_, options)) = arguments.split_first().filter(|(first, _)| *first == "run") {
+        let mut options = options.iter();
+        while let Some(option) = options.next() {
+            match option.as_str() {
+                // It records in any case.
+                "--cassette" => drop(options.next()),
+                option if option.starts_with("--cassette=") => {}
+                option => command.push(quoted(option)),
+            }
+        }
+    }
+    // Before the others, because these may end with `-- PATH`.
+    command.splice(2..2, ["--refresh".to_owned(), "stale".to_owned()]);
+    command.join(" ")
+}
+
 /// Quotes a word for a shell if needed.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-.:/@#+=,%".contains(c);
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_distinct_warning_is_listed_once_with_the_number_of_its_trials() {
+        let warning = |place: usize, text: &str| (place, text.to_owned(), format!("trial{place}"));
+        assert_eq!(warned(&mut [warning(3, "full"), warning(1, "full")]), ["trial1 and 1 more: full"]);
+        let mut many: Vec<_> = (0..7).map(|place| warning(place, &place.to_string())).collect();
+        let lines = warned(&mut many);
+        assert_eq!((lines[0].as_str(), lines.len()), ("trial0: 0", 6));
+        assert_eq!(lines[5], "and 2 more");
+    }
+
+    #[test]
+    fn stale_cassettes_are_recorded_again_with_the_options_of_the_run() {
+        let of = |line: &str| refresh(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(
+            of("run tests --cassette replay --trials 4 --model it's"),
+            r"trialrun cassettes --refresh stale tests --trials 4 --model 'it'\''s'"
+        );
+        assert_eq!(of("run --cassette=auto"), "trialrun cassettes --refresh stale");
+        assert_eq!(of("cassettes --refresh all"), "trialrun cassettes --refresh stale");
+        assert_eq!(refresh(&[]), "trialrun cassettes --refresh stale");
+    }
 }

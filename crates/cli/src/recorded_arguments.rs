@@ -53,13 +53,26 @@ pub fn recorded_arguments(run: &RunRow, info: &RunInfo) -> Result<RunArgs, CliEr
     match parse(arguments) {
         Some(RecordedCommand::Run(args)) => Ok(args.run),
         Some(RecordedCommand::Cassettes(args)) => Ok(args.recording()),
-        Some(RecordedCommand::Other(words))
-            if REPEATING.iter().any(|name| words.first().is_some_and(|word| word == name)) =>
-        {
+        Some(command) if command.repeats_trial() => {
             Err(refused("it repeated a recorded trial itself")
                 .hint("write `RUN/TRIAL` to select the trial of another run"))
         }
         _ => Err(refused("this version does not support the arguments that it was started with")),
+    }
+}
+
+/// Returns `true` if the run repeated a trial of another run, so that it cannot be repeated itself.
+pub fn repeats_trial(info: &RunInfo) -> bool {
+    let started = info.invocation.as_ref();
+    started.and_then(|started| parse(&started.arguments)).is_some_and(|command| command.repeats_trial())
+}
+
+impl RecordedCommand {
+    fn repeats_trial(&self) -> bool {
+        match self {
+            Self::Other(words) => REPEATING.iter().any(|name| words.first().is_some_and(|word| word == name)),
+            Self::Run(_) | Self::Cassettes(_) => false,
+        }
     }
 }
 
@@ -83,6 +96,9 @@ mod tests {
             panic!("not another command")
         };
         assert_eq!(words, ["rerun", "greets", "--from", "2"]);
+        let repeats = |line: &str| parsed(line).unwrap().repeats_trial();
+        assert!(repeats("rerun greets --from 2") && repeats("--state here bisect one other greets"));
+        assert!(!repeats("run rerun") && !repeats("audit rerun"));
         assert!(parsed("run --no-such-option").is_none());
     }
 }

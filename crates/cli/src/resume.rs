@@ -19,7 +19,7 @@ use crate::invocation::hash_of;
 use crate::named_run::named_run;
 use crate::preparation::{Prepared, prepare};
 use crate::project::ProjectContext;
-use crate::recorded_arguments::recorded_arguments;
+use crate::recorded_arguments::{recorded_arguments, repeats_trial};
 use crate::run_args::{ReportArgs, RunArgs, SelectionArgs};
 use crate::run_lock::{LockError, RunLock};
 use crate::terminal::Terminal;
@@ -116,7 +116,12 @@ fn find(store: &dyn Store, wanted: Option<&str>, terminal: &Terminal) -> Result<
         };
     }
     let interrupted = store.runs(&RunFilter { interrupted: true, ..RunFilter::default() })?;
-    let mut runs: Vec<RunRow> = interrupted.into_iter().filter(|run| run.regrade_of.is_none()).collect();
+    let mut runs: Vec<RunRow> = Vec::new();
+    for run in interrupted.into_iter().filter(|run| run.regrade_of.is_none()) {
+        if !repeats_trial(&store.info(&run.id)?) {
+            runs.push(run);
+        }
+    }
     // The process id may belong to another process by now, so if all of these seem to be active, the lock decides.
     let newest = runs.iter().position(|run| !machine::is_active(run)).unwrap_or_default();
     match runs.is_empty() {

@@ -2,11 +2,15 @@
 
 use std::process::ExitCode;
 
+use model::TrialRow;
+use store::{Store, TrialFilter, select_trial};
+
 use crate::command::run::run_prepared;
 use crate::error::CliError;
 use crate::global::Global;
 use crate::limits;
 use crate::project::ProjectContext;
+use crate::recorded_arguments::repeats_trial;
 use crate::recorded_trial::{Changes, RecordedTrial};
 use crate::terminal::Terminal;
 
@@ -36,14 +40,15 @@ pub fn run(global: &Global, args: &RerunArgs, terminal: &Terminal) -> Result<Exi
     limits::raise_open_files();
     let system_prompt = args.system.as_deref().map(text).transpose()?;
     let store = ProjectContext::find(global, &[])?.read_store()?;
-    let row = store.select_trial(&args.trial)?;
+    let row = trial_of(&*store, &args.trial)?;
     let trial = RecordedTrial::find(global, &*store, row)?;
     let turns = trial.turns();
     let from = usize::try_from(args.from).unwrap_or(usize::MAX);
-    if from > turns + 1 {
+    // Without a request to ask about, the trial would only be replayed.
+    if from > turns {
         let known = report::counted(turns, "request");
         return Err(CliError::usage(format!("the trial {} has no step {from}: its agent sent {known}", trial.row.id))
-            .hint(format!("`--from {}` replaces only its last answer", turns.max(1))));
+            .maybe_hint((turns > 0).then(|| format!("`--from {turns}` replaces only its last answer"))));
     }
     let label = format!("rerun of {} from step {from}", trial.row.id);
     let changes = Changes { times: args.times, model: args.model.clone(), system_prompt, label, arm: None };
@@ -55,6 +60,28 @@ pub fn run(global: &Global, args: &RerunArgs, terminal: &Terminal) -> Result<Exi
         trial.row.id
     ));
     run_prepared(&arguments, prepared, None, terminal)
+}
+
+/// Returns the trial to which `wanted` refers. Unless it names a run, runs that repeated a trial themselves are passed
+/// over, because they cannot be repeated.
+fn trial_of(store: &dyn Store, wanted: &str) -> Result<TrialRow, CliError> {
+    let newest = store.select_trial(wanted)?;
+    if wanted.split_once('/').is_some_and(|(run, _)| store.select(run).is_ok_and(|run| run.id == newest.run)) {
+        return Ok(newest);
+    }
+    let named = TrialFilter { named: Some(wanted.to_owned()), ..TrialFilter::default() };
+    let mut runs: Vec<String> = store.trials(&named)?.into_iter().map(|row| row.run).collect();
+    runs.dedup();
+    for run in runs {
+        if repeats_trial(&store.info(&run)?) {
+            continue;
+        }
+        let mut trials = store.trials(&TrialFilter::of_run(&run))?;
+        if let Ok(found) = select_trial(&trials, wanted) {
+            return Ok(trials.swap_remove(found));
+        }
+    }
+    Ok(newest)
 }
 
 /// Returns the text, or the content of the file if it is written as `@FILE`.

@@ -149,6 +149,12 @@ fn a_damaged_cassette_breaks_its_trials_and_is_replaced_by_recording() {
     let listed = project.run(&["cassettes", "case.yaml", "--model", "compatible:good", "--json"]).exits(0).json();
     assert_eq!(listed["cassettes"][0]["state"], "current", "{listed:#}");
     let file = listed["cassettes"][0]["file"].as_str().unwrap().to_owned();
+    let list = |target: &str| project.run(&["cassettes", target, "--model", "compatible:good", "--json"]);
+    assert!(list("nonexist").exits(2).err.contains("nonexist"));
+    let of_deleted = project.dir().join("cassettes/deleted/writes@chat.jsonl.zst");
+    project.write("cassettes/deleted/writes@chat.jsonl.zst", "");
+    assert_eq!(list("case.yaml").exits(0).json()["unused"], json!([]), "other files may use it");
+    assert_eq!(list(".").exits(0).json()["unused"], json!([of_deleted]));
     std::fs::write(&file, "not a cassette").unwrap();
     let report = project.run(&arguments(&url, "compatible:good", &["--cassette", "replay"])).exits(3).json();
     assert_eq!(report["trials"][0]["outcome"], "broken");
@@ -188,12 +194,16 @@ fn a_trial_goes_on_from_a_step_with_another_model() {
     project.run(&["rerun", "bad/case::writes", "--from", "3", "--model", "compatible:good"]).exits(1);
     let refused = project.run(&["rerun", "latest/case::writes", "--from", "3"]).exits(2);
     assert!(refused.err.contains("it repeated a recorded trial itself"), "{}", refused.output());
+    let refused = project.run(&["rerun", "bad/case::writes", "--from", "4"]).exits(2);
+    assert!(refused.err.contains("its agent sent 3 requests"), "{}", refused.output());
+    // Without a run, the newest one that can be repeated.
+    project.run(&["rerun", "case::writes", "--from", "3"]).exits(1);
     let same = ["cassettes", "case.yaml", "--model", "compatible:bad", "--base-url", &url, "--refresh", "all"];
     let judged = [&same[..], &["--judge", "compatible:judge", "--judge-base-url", &url]].concat();
     project.run(&judged).exits(1);
     project.run(&["rerun", "latest/case::writes", "--from", "2", "--model", "compatible:good"]).exits(0);
-    let refused = project.run(&["rerun", "bad/case::writes", "--from", "9"]).exits(2);
-    assert!(refused.err.contains("its agent sent 3 requests"), "{}", refused.output());
+    let refused = project.run(&["rerun", "bad/case::writes", "--from", "2"]).exits(2);
+    assert!(refused.err.contains("a recording of another run"), "{}", refused.output());
     project.run(&arguments(&url, "compatible:good", &["--label", "unrecorded"])).exits(0);
     let refused = project.run(&["rerun", "unrecorded/case::writes", "--from", "1"]).exits(2);
     assert!(refused.err.contains("--cassette record"), "{}", refused.output());

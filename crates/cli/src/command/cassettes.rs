@@ -1,6 +1,6 @@
 //! `trialrun cassettes`.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,8 +16,9 @@ use store::{RunFilter, Store, TrialFilter};
 
 use crate::command;
 use crate::error::CliError;
+use crate::exit;
 use crate::global::Global;
-use crate::preparation::{Prepared, prepare_with};
+use crate::preparation::{self, Prepared, prepare_with};
 use crate::run_args::RunArgs;
 use crate::terminal::Terminal;
 use crate::units::{age, bytes};
@@ -65,6 +66,8 @@ struct Row {
     file: PathBuf,
     /// Number of planned trials.
     planned: usize,
+    /// True if the results decide how many of them run.
+    is_auto: bool,
     cassette: Cassette,
     size: u64,
     state: State,
@@ -111,18 +114,30 @@ impl State {
 pub fn run(global: &Global, args: &CassettesArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     // Listing does not record, so it must also work in CI, where recording is an error.
     let prepared = prepare_with(global, &args.run, |settings| settings.cassettes.mode = CassetteMode::Off)?;
+    let is_invalid = prepared.diagnostics.iter().any(model::Diagnostic::is_error);
+    if args.refresh.is_none() || is_invalid {
+        terminal.diagnostics(&prepared.diagnostics);
+    }
+    if prepared.plan.trials.is_empty() && !is_invalid {
+        let (nearest, ids) = (prepared.nearest.as_deref(), &prepared.case_ids);
+        return Err(preparation::nothing_selected(&args.run, &prepared.plan, nearest, ids));
+    }
+    let code = ExitCode::from(if is_invalid { exit::INVALID } else { exit::PASSED });
+    if args.refresh.is_some() && is_invalid {
+        return Ok(code);
+    }
     let rows = rows(&prepared)?;
     if let Some(refresh) = args.refresh {
         return record(global, args, &rows, refresh, terminal);
     }
-    let unused = unused(&prepared, &rows);
+    let unused = unused(&prepared, &args.run, &rows);
     if args.json {
         let rows: Vec<Value> = rows.iter().map(Row::json).collect();
         terminal.json(&json!({ "cassettes": rows, "unused": unused }));
-        return Ok(ExitCode::SUCCESS);
+        return Ok(code);
     }
     terminal.out(&table(&rows, &unused, &prepared.context.cwd));
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }
 
 /// Runs the tests of the selected cassettes, and records their traffic again.
@@ -164,7 +179,8 @@ fn rows(prepared: &Prepared) -> Result<Vec<Row>, CliError> {
         let size = std::fs::metadata(&file).map_or(0, |metadata| metadata.len());
         let state = damage.unwrap_or_else(|| state(&cassette, &trials, &results));
         let case = format!("{}::{}", first.id.suite, first.id.case);
-        Some(Row { case, arm: first.id.arm.to_string(), file, planned: trials.len(), cassette, size, state })
+        let (arm, planned, is_auto) = (first.id.arm.to_string(), trials.len(), first.auto.is_some());
+        Some(Row { case, arm, file, planned, is_auto, cassette, size, state })
     };
     Ok(of_files.into_iter().filter_map(row).collect())
 }
@@ -174,9 +190,13 @@ fn state(cassette: &Cassette, trials: &[&PlannedTrial], results: &HashMap<String
         return State::Missing;
     }
     let mut state = State::Current;
+    let last = cassette.recordings.iter().map(|recording| recording.about.repetition).max();
     for trial in trials {
         let Some(recording) = cassette.recording(trial.id.repetition) else {
-            state = State::Incomplete;
+            // If the results decide how many trials run, those after the last recorded one were not needed.
+            if trial.auto.is_none() || last.is_some_and(|last| trial.id.repetition < last) {
+                state = State::Incomplete;
+            }
             continue;
         };
         let last = results.get(&trial.id.to_string()).filter(|row| row.started_at > recording.about.recorded_at);
@@ -207,24 +227,40 @@ fn last_results(prepared: &Prepared) -> Result<HashMap<String, TrialRow>, CliErr
     Ok(results)
 }
 
-/// Returns cassettes that no test uses, from the folders of `rows`. If only some tests were selected, the list is
-/// empty, because the other tests may use these files.
-fn unused(prepared: &Prepared, rows: &[Row]) -> Vec<PathBuf> {
+/// Returns cassettes that no test uses, from the folders of `rows`, and from those beside them if every suite there was
+/// loaded. If only some tests were selected, the list is empty, because the other tests may use these files.
+fn unused(prepared: &Prepared, args: &RunArgs, rows: &[Row]) -> Vec<PathBuf> {
+    let settings = &prepared.resolved.run.cassettes;
     // Other projects may also use an explicitly set folder.
-    let is_shared = prepared.resolved.run.cassettes.directory.is_some();
-    if is_shared || prepared.plan.cases_matched < prepared.plan.cases_loaded {
+    if settings.directory.is_some() || prepared.plan.cases_matched < prepared.plan.cases_loaded {
         return Vec::new();
     }
-    let used: HashSet<&Path> = rows.iter().map(|row| row.file.as_path()).collect();
-    let folders: HashSet<&Path> = rows.iter().filter_map(|row| row.file.parent()).collect();
-    let mut unused: Vec<PathBuf> = folders
-        .into_iter()
-        .filter_map(|folder| std::fs::read_dir(folder).ok())
-        .flat_map(|entries| entries.flatten().map(|entry| entry.path()))
-        .filter(|path| path.to_string_lossy().ends_with(cassette::ENDING) && !used.contains(path.as_path()))
-        .collect();
+    let files: HashSet<PathBuf> =
+        prepared.plan.trials.iter().map(|trial| runner::cassette_file(trial, settings)).collect();
+    let mut folders: BTreeSet<PathBuf> = rows.iter().filter_map(|row| row.file.parent()).map(Path::to_owned).collect();
+    if has_all_suites(prepared, args) {
+        let beside: HashSet<&Path> = files.iter().filter_map(|file| file.parent()?.parent()).collect();
+        folders.extend(beside.into_iter().flat_map(entries));
+    }
+    let of_folders = folders.iter().flat_map(|folder| entries(folder));
+    let mut unused: Vec<PathBuf> =
+        of_folders.filter(|path| path.to_string_lossy().ends_with(cassette::ENDING) && !files.contains(path)).collect();
     unused.sort();
     unused
+}
+
+/// Returns `true` if all suites were loaded from the directories in which any was.
+fn has_all_suites(prepared: &Prepared, args: &RunArgs) -> bool {
+    let chosen = &args.selection;
+    chosen.skill.is_none()
+        && args.named().iter().all(|target| prepared.context.cwd.join(target).is_dir())
+        && !prepared.diagnostics.iter().any(model::Diagnostic::is_error)
+}
+
+/// Returns the paths in a folder; none if it cannot be read.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
 }
 
 impl Row {
@@ -268,7 +304,10 @@ fn table(rows: &[Row], unused: &[PathBuf], cwd: &Path) -> String {
             row.state.name().to_owned(),
             row.case.clone(),
             row.arm.clone(),
-            format!("{}/{}", row.cassette.recordings.len(), row.planned),
+            match row.is_auto {
+                true => format!("{} (up to {})", row.cassette.recordings.len(), row.planned),
+                false => format!("{}/{}", row.cassette.recordings.len(), row.planned),
+            },
             seconds.map_or_else(none, |seconds| age(Duration::from_secs(seconds))),
             newest.and_then(|about| about.agent_version.clone()).unwrap_or_else(none),
             if row.size == 0 { none() } else { bytes(row.size) },
@@ -293,7 +332,7 @@ fn table(rows: &[Row], unused: &[PathBuf], cwd: &Path) -> String {
     if stale > 0 {
         let total: u64 = rows.iter().map(|row| row.size).sum();
         text.push_str(&format!(
-            "\nnot current: {stale} of {} ({} in all); `trialrun cassettes --refresh stale` records them again\n",
+            "\nnot current: {stale} of {} ({} in all); `--refresh stale` records them again\n",
             counted(rows.len(), "cassette"),
             bytes(total)
         ));

@@ -1,5 +1,7 @@
 //! The last block of the output: the summary of the run.
 
+use std::collections::HashMap;
+
 use model::{
     DecisionRecord, Envelope, Estimate, Event, HookRecord, Outcome, Passes, RunInfo, SampledTrials, Summary, Tokens,
     TrialRecord,
@@ -270,8 +272,10 @@ pub(crate) fn cost(summary: &Summary) -> String {
 fn warned(warnings: &mut [(usize, String, String)]) -> Vec<String> {
     warnings.sort_by_key(|(place, ..)| *place);
     let mut distinct: Vec<(&str, &str, usize)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
     for (_, text, name) in &*warnings {
-        match distinct.iter_mut().find(|(known, ..)| known == text) {
+        let place = *places.entry(text).or_insert(distinct.len());
+        match distinct.get_mut(place) {
             Some((.., count)) => *count += 1,
             None => distinct.push((text, name, 1)),
         }

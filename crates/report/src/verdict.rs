@@ -97,7 +97,8 @@ pub(crate) fn compared(words: &Words<'_>, passes: &Passes, difference: &Differen
     }
 }
 
-/// Says which side is better, if the trials show it for these cases but the cases are too few to generalise.
+/// Says which side is better, if the trials show it for these cases. If the cases are too few to generalise, says how
+/// many would be enough.
 pub(crate) fn compared_for_these_cases(
     words: &Words<'_>,
     passes: &Passes,
@@ -106,11 +107,12 @@ pub(crate) fn compared_for_these_cases(
 ) -> String {
     let side = if difference.mean < 0.0 { words.worse } else { words.better };
     let passed = passes.describe(words);
-    let other = match cases_needed(difference) {
-        Some(cases) => format!("To generalise, test about {cases} cases."),
-        None => format!("To generalise, test more than {MAX_SUGGESTED_CASES} cases."),
+    let more = match enough_cases(difference) {
+        cases if cases <= difference.cases as f64 => String::new(),
+        cases if cases <= MAX_SUGGESTED_CASES => format!(" To generalise, test about {cases} cases."),
+        _ => format!(" To generalise, test more than {MAX_SUGGESTED_CASES} cases."),
     };
-    format!("{side}: {passed} (for these cases, {}: p {}). {other}", chance(p_value), format::p_value(p_value))
+    format!("{side}: {passed} (for these cases, {}: p {}).{more}", chance(p_value), format::p_value(p_value))
 }
 
 /// Says how many cases passed, based on the trials in which everything was decided, and what does not count.
@@ -228,10 +230,15 @@ pub(crate) fn more_cases(difference: &Difference) -> String {
     }
 }
 
+/// Returns how many cases are enough to show the difference.
+fn enough_cases(difference: &Difference) -> f64 {
+    let spread = difference.stddev.unwrap_or(0.0) / difference.mean;
+    (QUANTILES * spread).powi(2).ceil().max(MIN_CASES)
+}
+
 /// Returns how many cases would be enough; `None` if more than [`MAX_SUGGESTED_CASES`].
 fn cases_needed(difference: &Difference) -> Option<f64> {
-    let spread = difference.stddev.unwrap_or(0.0) / difference.mean;
-    let cases = (QUANTILES * spread).powi(2).ceil().max(MIN_CASES);
+    let cases = enough_cases(difference);
     // More cases than there are, even if chance gave the few cases a small spread.
     (cases <= MAX_SUGGESTED_CASES).then(|| cases.max(difference.cases as f64 + 1.0))
 }
@@ -322,6 +329,21 @@ mod tests {
         ] {
             assert_eq!(sentence(&compared(&cases, trials), None), expected);
         }
+    }
+
+    #[test]
+    fn more_cases_are_suggested_only_if_there_are_too_few() {
+        let sentence = |cases: u64| {
+            let passes = Passes { cases, first: [0, cases], second: [cases; 2], is_single: true, ..Passes::default() };
+            let worse = Difference::of(&vec![-1.0; cases as usize]).unwrap();
+            compared_for_these_cases(&SKILL, &passes, &worse, 0.0001)
+        };
+        assert_eq!(
+            sentence(40),
+            "The skill harms: 0 of 40 cases passed with it, 40 of 40 without (for these cases, almost certainly not \
+             chance: p <0.001)."
+        );
+        assert!(sentence(3).ends_with(" To generalise, test about 6 cases."), "{}", sentence(3));
     }
 
     #[test]

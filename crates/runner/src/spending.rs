@@ -6,6 +6,9 @@ use model::{Ending, OnBudget, Status, TrialRecord};
 
 use crate::plan::{Earlier, Settings};
 
+/// Excess in US dollars that may be a rounding error of the sum.
+const NOISE: f64 = 0.000001;
+
 /// Cost of all trials in a run so far.
 #[derive(Debug, Default)]
 pub(crate) struct Spending {
@@ -31,9 +34,9 @@ impl Spending {
             *sum
         };
         if let Some(most) = settings.limits.max_run_cost
-            && sum > most
+            && let Some(reason) = excess(sum, most)
         {
-            self.ceased.get_or_init(|| format!("the run cost {sum:.4} USD, which is over its limit of {most} USD"));
+            self.ceased.get_or_init(|| reason);
         }
         if settings.limits.on_budget == OnBudget::Stop
             && let Some(budget) = unkept(record, settings.limits.max_duration_from)
@@ -48,6 +51,16 @@ impl Spending {
     }
 }
 
+/// Returns the message about a sum above the limit. It has enough digits to show the difference.
+fn excess(sum: f64, most: f64) -> Option<String> {
+    let decimals = match sum - most {
+        excess if excess > 0.0001 => 4,
+        excess if excess > NOISE => 6,
+        _ => return None,
+    };
+    Some(format!("the run cost {sum:.decimals$} USD, which is over its limit of {most} USD"))
+}
+
 /// Returns the message about a budget that the trial exceeded. The time counts only if it is set as a budget.
 fn unkept<'r>(record: &'r TrialRecord, max_duration_from: &str) -> Option<&'r str> {
     let is_clock = matches!(&record.ending, Some(Ending::TimedOut { setting, .. }) if setting != max_duration_from);
@@ -55,4 +68,19 @@ fn unkept<'r>(record: &'r TrialRecord, max_duration_from: &str) -> Option<&'r st
     unmet
         .find(|finding| finding.is_about_budget() && !(finding.kind == "time_budget" && is_clock))
         .map(|finding| finding.reason.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_errors_of_the_sum_do_not_exceed_the_limit() {
+        let sum = (0..30).fold(0.0, |sum, _| sum + 0.01);
+        assert!(sum > 0.3);
+        assert_eq!(excess(sum, 0.3), None);
+        let reason = |cost: &str| Some(format!("the run cost {cost} USD, which is over its limit of 0.3 USD"));
+        assert_eq!(excess(0.31, 0.3), reason("0.3100"));
+        assert_eq!(excess(0.300012, 0.3), reason("0.300012"));
+    }
 }

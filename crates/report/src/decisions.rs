@@ -14,6 +14,27 @@ pub(crate) fn about_cases(decisions: &[DecisionRecord]) -> impl Iterator<Item = 
     decisions.iter().filter(|decision| decision.versus.is_none())
 }
 
+/// Returns the decisions about single cases: not met first, then undecided. Those with the same answer keep their order.
+pub(crate) fn by_urgency(decisions: &[DecisionRecord]) -> Vec<&DecisionRecord> {
+    let mut sorted: Vec<&DecisionRecord> = about_cases(decisions).collect();
+    sorted.sort_by_key(|decision| (outcome(decision) != Outcome::Failed, outcome(decision) == Outcome::Passed));
+    sorted
+}
+
+/// Returns sentences about single cases, the most urgent first. Those after `most` are only counted.
+pub(crate) fn most_urgent(decisions: &[DecisionRecord], most: usize) -> Vec<String> {
+    let sorted = by_urgency(decisions);
+    let mut sentences: Vec<String> = sorted.iter().take(most).map(|decision| sentence(decision)).collect();
+    let rest = sorted.get(most..).unwrap_or_default();
+    if !rest.is_empty() {
+        let counts = rest.chunk_by(|one, other| answer(one) == answer(other));
+        let counts: Vec<String> =
+            counts.map(|same| format!("{} {}", number(same.len() as u64), answer(same[0]))).collect();
+        sentences.push(format!("And {}: {}.", counted(rest.len(), "more pass rate"), counts.join(", ")));
+    }
+    sentences
+}
+
 /// Returns a sentence for each comparison of two arms.
 pub(crate) fn sentences(decisions: &[DecisionRecord]) -> impl Iterator<Item = String> {
     decisions.iter().filter(|decision| decision.versus.is_some()).map(sentence)
@@ -64,7 +85,9 @@ pub(crate) fn decided_after(decision: &DecisionRecord) -> String {
 fn stop_reason(decision: &DecisionRecord) -> String {
     let reason = match decision.stopped_by {
         StopReason::Decided => "the answer is known",
-        StopReason::Futility => "the remaining ones are unlikely to decide",
+        StopReason::Futility => {
+            "the remaining trials are unlikely to decide; raise the maximum number of trials or the tolerance"
+        }
         StopReason::Maximum => "the maximum was reached",
         StopReason::Broken => "several trials in a row are broken",
         StopReason::Budget => "the run reached a limit",
@@ -95,11 +118,13 @@ pub(crate) fn sentence(decision: &DecisionRecord) -> String {
             DecisionQuestion::Precision { .. } => format!("pass rate {}", required(decision)),
             _ => format!("pass rate of {}", required(decision)),
         };
+        let after = match decision.answer {
+            Answer::Undecided => decided_after(decision),
+            _ => format!("{}, {}", answer(decision), decided_after(decision)),
+        };
         return format!(
-            "{}: {asked}: {}, {}, {} passed ({}).",
+            "{}: {asked}: {after}, {} passed ({}).",
             name(decision, false),
-            answer(decision),
-            decided_after(decision),
             passed(decision),
             interval(decision),
         );
@@ -199,4 +224,45 @@ pub(crate) fn verdict(summary: &Summary, decisions: &[DecisionRecord]) -> [Vec<S
 pub(crate) fn met(decisions: &[DecisionRecord]) -> Option<String> {
     let met = decisions.iter().filter(|decision| !decision.quarantined && decision.answer == Answer::Met).count();
     (met > 0).then(|| format!("{} high enough", counted(met, "pass rate")))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Decisions about cases with these answers, in this order.
+    pub(crate) fn decisions(answers: &[&str]) -> Vec<DecisionRecord> {
+        let decision = |(number, answer): (usize, &&str)| {
+            let stopped_by = if *answer == "undecided" { "futility" } else { "decided" };
+            serde_json::from_value(json!({
+                "question": { "type": "pass_rate", "at_least": 0.9, "tolerance": 0.1 }, "suite": "s",
+                "case": format!("c{number}"), "arm": "a", "answer": answer, "stopped_by": stopped_by, "trials": 21,
+                "max_trials": 40, "cases": 1, "passed": 20, "failed": 1, "undecided": 0, "estimate": 0.95,
+                "confidence_sequence": [0.7, 1.0], "confidence": 0.95, "spared": 19,
+            }))
+            .unwrap()
+        };
+        answers.iter().enumerate().map(decision).collect()
+    }
+
+    #[test]
+    fn the_most_urgent_decisions_come_first_and_the_rest_is_counted() {
+        let decisions = decisions(&["met", "undecided", "met", "not_met", "undecided"]);
+        let names: Vec<&str> = by_urgency(&decisions).iter().filter_map(|decision| decision.case.as_deref()).collect();
+        assert_eq!(names, ["c3", "c1", "c4", "c0", "c2"]);
+        let sentences = most_urgent(&decisions, 2);
+        assert!(sentences[0].starts_with("s::c3: pass rate of at least 90%: not met, decided after 21 of 40 trials, "));
+        assert_eq!(sentences[2], "And 3 more pass rates: 1 undecided, 2 met.");
+        assert_eq!(most_urgent(&decisions, 5).len(), 5);
+    }
+
+    #[test]
+    fn an_undecided_case_is_called_undecided_once() {
+        let sentence = sentence(&decisions(&["undecided"])[0]);
+        let after = "s::c0: pass rate of at least 90%: undecided after 21 of 40 trials: the remaining trials are \
+                     unlikely to decide; ";
+        assert!(sentence.starts_with(after), "{sentence}");
+    }
 }

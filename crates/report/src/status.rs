@@ -1,8 +1,10 @@
 //! One run on one screen: its progress or its result.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use model::{
-    AgentInfo, DecisionRecord, Finding, HookRecord, LiveTrial, Outcome, RunRow, SideEffects, Status, Tokens,
+    AgentInfo, Answer, DecisionRecord, Finding, HookRecord, LiveTrial, Outcome, RunRow, SideEffects, Status, Tokens,
     TrialFigures, TrialRecord, TrialRow,
 };
 
@@ -10,6 +12,7 @@ use crate::arms::Arms;
 use crate::format::{between, cached, counted, elapsed, in_parentheses, money, number, percent, span, timestamp};
 use crate::names::is_baseline;
 use crate::terminal::{Paint, Style, arms, decisions, doing};
+use crate::totals::Verdict;
 use crate::{merged_side_effects, score, show};
 
 /// Maximum number of lines of each kind, unless all are requested.
@@ -84,6 +87,7 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
     let label = in_parentheses(run.label.as_deref());
     let mut text = format!("run {}{label}\n", paint.bold(&run.id));
     text.push_str(&format!("  {}\n", state(view, &paint)));
+    text.push_str(&verdict(view, &paint));
     text.push_str(&format!("  {}\n", paint.join(&counts(view, &paint))));
     for line in took(view.trials) {
         text.push_str(&format!("  {line}\n"));
@@ -100,7 +104,7 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
         text.push_str(&more(view.live.len(), view.most(), &paint));
     }
 
-    text.push_str(&arm_tables(view.details, &paint));
+    text.push_str(&arm_tables(view, &paint));
 
     // The baseline is expected to fail without the skill.
     let mut noted: Vec<&&TrialRow> = trials
@@ -110,6 +114,10 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
         })
         .filter(|trial| !is_baseline(trial))
         .collect();
+    let unsuccessful = noted.len();
+    let met: HashSet<[&str; 3]> = high_enough(view.details).collect();
+    noted.retain(|trial| !met.contains(&[&*trial.suite, &*trial.case, &*trial.arm]));
+    let of_met = unsuccessful - noted.len();
     noted.sort_by_key(|trial| (trial.quarantined, trial.outcome != Outcome::Failed));
     if !noted.is_empty() {
         text.push_str(&format!("\n{}\n", paint.bold("did not pass")));
@@ -127,16 +135,47 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
         }
         text.push_str(&more(noted.len(), view.most(), &paint));
     }
+    if of_met > 0 {
+        let trials = counted(of_met, "trial");
+        text.push_str(&format!(
+            "\n{}\n",
+            paint.dim(&format!("{trials} of cases with a high enough pass rate did not pass"))
+        ));
+    }
     text.push_str(&over(view, &paint));
     text.push_str(&hooks(view, &paint));
     text.push_str(&left_over(view, &paint));
     text
 }
 
+/// Returns the suite, the case and the arm of each pass rate that is high enough.
+fn high_enough(details: &Details) -> impl Iterator<Item = [&str; 3]> {
+    let met = details.decisions.iter().filter(|decision| decision.answer == Answer::Met);
+    met.filter_map(|decision| Some([decision.suite.as_deref()?, decision.case.as_deref()?, &*decision.arm]))
+}
+
+/// Returns the verdict on a run that is over.
+fn verdict(view: &StatusView<'_>, paint: &Paint) -> String {
+    let run = view.run;
+    let Some(summary) = run.summary.as_ref().filter(|_| run.finished_at.is_some()) else {
+        return String::new();
+    };
+    let not_started = view.trials.iter().find(|trial| trial.outcome == Outcome::Cancelled);
+    let not_started = not_started.and_then(|trial| trial.reason.as_deref());
+    let signal = run.signal.as_deref();
+    let verdict = Verdict::of(summary, run.planned, &view.details.decisions, not_started, signal);
+    let word = paint.as_outcome(verdict.outcome, verdict.word);
+    format!("  {word}  {}\n", paint.folded(&verdict.reason, 300))
+}
+
 /// Returns the tables of arms, if there is something to compare.
-fn arm_tables(details: &Details, paint: &Paint) -> String {
+fn arm_tables(view: &StatusView<'_>, paint: &Paint) -> String {
+    let details = view.details;
     let all = Arms::of(&details.figures, &details.agents).with_decisions(&details.decisions);
-    let decided = decisions::table(&details.decisions, paint);
+    let decided = match view.all {
+        true => decisions::first_rows(&details.decisions, usize::MAX, paint),
+        false => decisions::table(&details.decisions, paint),
+    };
     if all.arms.len() < 2 && all.arms.iter().all(|arm| arm.variant.is_none()) {
         return decided;
     }

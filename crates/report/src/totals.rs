@@ -29,6 +29,8 @@ pub(crate) struct RunTotals {
     cassettes: CassetteTotals,
     /// Decisions in the order in which they were made.
     decisions: Vec<DecisionRecord>,
+    /// Reason why trials were not started.
+    not_started: Option<String>,
     /// `true` to keep figures even for trials whose arm has no variant.
     compares: bool,
 }
@@ -69,6 +71,9 @@ impl RunTotals {
         let place = self.place(&record.id);
         let is_baseline = record.is_baseline();
         self.summary.add(record);
+        if record.outcome == Outcome::Cancelled && record.ending.is_none() && self.not_started.is_none() {
+            self.not_started = record.reason.clone();
+        }
         if let Some(used) = &record.cassette {
             self.cassettes.add(used);
         }
@@ -178,16 +183,34 @@ impl RunTotals {
 
     /// Returns the verdict on the run, which finished or was stopped by `signal`.
     pub(crate) fn verdict(&self, signal: Option<&str>) -> Verdict {
-        let summary = &self.summary;
+        Verdict::of(&self.summary, self.planned, &self.decisions, self.not_started.as_deref(), signal)
+    }
+}
+
+impl Verdict {
+    /// Returns the verdict on a run with `planned` trials, which finished or was stopped by `signal`. `not_started` is
+    /// the reason why trials were not started.
+    pub(crate) fn of(
+        summary: &Summary,
+        planned: usize,
+        decisions: &[DecisionRecord],
+        not_started: Option<&str>,
+        signal: Option<&str>,
+    ) -> Self {
         let finished = summary.trials + summary.baseline + summary.all_quarantined();
-        let unfinished = self.planned.saturating_sub(finished + summary.decisions.spared);
+        let unfinished = planned.saturating_sub(finished + summary.decisions.spared);
         let mut reason: Vec<String> = Vec::new();
-        let [not_met, open] = decisions::verdict(summary, &self.decisions);
+        let [not_met, open] = decisions::verdict(summary, decisions);
+        let cancelled = (summary.cancelled > 0).then(|| {
+            let reason = not_started.map_or_else(String::new, |reason| format!(" ({reason})"));
+            format!("{} cancelled{reason}", counted(summary.cancelled, "trial"))
+        });
         let (word, outcome) = if summary.failures() > 0 || !not_met.is_empty() {
             if summary.failures() > 0 {
                 reason.push(format!("{} of {} failed", summary.failures(), counted(summary.trials, "trial")));
             }
             reason.extend(not_met);
+            reason.extend(cancelled.filter(|_| not_started.is_some()));
             ("FAIL", Outcome::Failed)
         } else {
             // Trials that a required pass rate covers are already part of its decision.
@@ -205,13 +228,13 @@ impl RunTotals {
                 (summary.open_stale(), "stale"),
                 (undecided.saturating_sub(summary.passed_but_undecided), "undecided"),
                 (summary.passed_but_undecided.min(undecided), "passed except for undecided assertions"),
-                (summary.cancelled, "cancelled"),
                 (unfinished, "not finished"),
             ] {
                 if count > 0 {
                     reason.push(format!("{} {what}", counted(count, "trial")));
                 }
             }
+            reason.extend(cancelled);
             reason.extend(open);
             if !reason.is_empty() || signal.is_some() {
                 ("INCOMPLETE", Outcome::Broken)
@@ -221,7 +244,7 @@ impl RunTotals {
             } else {
                 let is_all_quarantined = summary.trials == 0 && summary.all_quarantined() > 0;
                 let passed = || format!("{} passed", counted(summary.passed, "trial"));
-                let passed = decisions::met(&self.decisions).unwrap_or_else(passed);
+                let passed = decisions::met(decisions).unwrap_or_else(passed);
                 reason.extend((!is_all_quarantined).then_some(passed));
                 reason.extend((summary.not_judged > 0).then(|| format!("{} not judged", summary.not_judged)));
                 ("PASS", Outcome::Passed)
@@ -229,6 +252,22 @@ impl RunTotals {
         };
         reason.extend(quarantined(summary));
         reason.extend(signal.map(|signal| format!("stopped by {signal}")));
-        Verdict { word, outcome, reason: reason.join(", ") }
+        Self { word, outcome, reason: reason.join(", ") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_says_why_trials_were_not_started() {
+        let reason = |failed: usize| {
+            let summary = Summary { trials: 80, passed: 6 - failed, failed, cancelled: 74, ..Summary::default() };
+            let verdict = Verdict::of(&summary, 80, &[], Some("over its limit of 0.05 USD"), None);
+            format!("{} {}", verdict.word, verdict.reason)
+        };
+        assert_eq!(reason(0), "INCOMPLETE 74 trials cancelled (over its limit of 0.05 USD)");
+        assert_eq!(reason(1), "FAIL 1 of 80 trials failed, 74 trials cancelled (over its limit of 0.05 USD)");
     }
 }

@@ -13,12 +13,18 @@ use crate::names::is_skill;
 use crate::totals::RunTotals;
 use crate::verdict;
 
+/// Maximum number of pass rates that get a sentence.
+const PASS_RATES: usize = 5;
+
 /// Everything that the overview shows.
 #[derive(Serialize)]
 pub(super) struct Index<'a> {
     run: Value,
     /// Sentences about the result, the most important first.
     verdicts: Vec<String>,
+    /// Sentences about the required pass rates, the most urgent first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pass_rates: Vec<String>,
     arms: Vec<Value>,
     deltas: Vec<Value>,
     trials: Vec<&'a Row>,
@@ -68,8 +74,7 @@ impl<'a> Index<'a> {
         trials: Vec<&'a Row>,
     ) -> Self {
         let arms = totals.arms();
-        let about_cases = arms.decisions.iter().filter(|decision| decision.versus.is_none()).map(decisions::sentence);
-        let mut verdicts: Vec<String> = arms.verdicts().chain(about_cases).collect();
+        let mut verdicts: Vec<String> = arms.verdicts().collect();
         if verdicts.is_empty() {
             let is_alone = arms.arms.len() == 1;
             let named = |name: &str, text: String| if is_alone { text } else { format!("{name}: {text}") };
@@ -96,6 +101,7 @@ impl<'a> Index<'a> {
                 "judge_cost_usd": summary.judge.and_then(|judge| judge.cost_usd),
             }),
             verdicts,
+            pass_rates: decisions::most_urgent(&arms.decisions, PASS_RATES),
             arms: arms.arms.iter().map(arm).collect(),
             deltas: arms.deltas.iter().map(|one| without_cases(delta(one, !arms.is_sequential))).collect(),
             trials,

@@ -48,6 +48,7 @@ function summaryParts() {
       ? [h('strong', { class: 'result RUNNING' }, 'RUNNING'), progress()]
       : [h('strong', { class: `result ${run.result.replace(' ', '-')}` }, run.result), marked(run.because),
         index.live && !index.live.is_over && 'interrupted: its process is gone']),
+    (index.pass_rates ?? []).map((sentence) => h('p', {}, sentence)),
     h('p', { class: 'facts muted' }, facts.map((fact) => h('span', {}, fact))),
     section('Arms', arms(), deltas()),
     section('Slowest and most expensive', extremes()),

@@ -5,7 +5,7 @@ use model::{ArmDelta, ArmSummary, CaseEffect, DecisionRecord, Estimate};
 
 use super::escape::{code, text};
 use crate::arms::{Arms, without_variant};
-use crate::decisions::{answer, decided_after, has_arms, name};
+use crate::decisions::{answer, by_urgency, decided_after, has_arms, name};
 use crate::format::{counted, money, number, p_value, percent, rounded, seconds, signed};
 use crate::terminal::arms::{shown_figures, ties};
 
@@ -149,7 +149,7 @@ pub(super) fn suites(arms: &Arms) -> String {
 
 /// Returns the decisions about cases, and how many trials they took. The text is empty if there are none.
 pub(super) fn decisions(decisions: &[DecisionRecord]) -> String {
-    let shown: Vec<&DecisionRecord> = decisions.iter().filter(|decision| decision.versus.is_none()).collect();
+    let shown = by_urgency(decisions);
     if shown.is_empty() {
         return String::new();
     }
@@ -227,4 +227,15 @@ pub(super) fn cases(deltas: &[ArmDelta]) -> String {
     format!(
         "| Case | Configuration | With the skill | With (passed, checks met) | Without (passed, checks met) |\n| --- | --- | --- | --- | --- |\n{table}{more}{ties}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_table_begins_with_pass_rates_that_are_not_met() {
+        let mut answers = vec!["met"; 60];
+        answers[59] = "not_met";
+        let table = super::decisions(&crate::decisions::tests::decisions(&answers));
+        assert!(table.contains(" --- |\n| `s::c59` | not met |") && table.contains("\nand 10 more cases\n"), "{table}");
+    }
 }

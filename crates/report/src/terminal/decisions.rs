@@ -4,7 +4,7 @@ use model::{DecisionRecord, Outcome, StopReason};
 
 use super::Paint;
 use super::grid::{Cell, CellStyle, Grid};
-use crate::decisions::{about_cases, answer, has_arms, name, outcome, passed, required};
+use crate::decisions::{answer, by_urgency, has_arms, name, outcome, passed, required};
 use crate::format::{number, percent, range};
 
 /// Maximum width of a case name.
@@ -15,15 +15,16 @@ const ROWS: usize = 50;
 /// Returns the table of decisions about cases. It begins with an empty line, unless it is empty. Comparisons are not in
 /// the table: they are sentences.
 pub(crate) fn table(decisions: &[DecisionRecord], paint: &Paint) -> String {
+    first_rows(decisions, ROWS, paint)
+}
+
+/// Returns the table with at most `most` rows.
+pub(crate) fn first_rows(decisions: &[DecisionRecord], most: usize, paint: &Paint) -> String {
     let has_arms = has_arms(decisions);
-    let mut shown: Vec<&DecisionRecord> = about_cases(decisions).collect();
+    let shown = by_urgency(decisions);
     if shown.is_empty() {
         return String::new();
     }
-    let order =
-        |decision: &DecisionRecord| (outcome(decision) != Outcome::Failed, outcome(decision) == Outcome::Passed);
-    // The sort is stable, so cases with the same answer stay in plan order.
-    shown.sort_by_key(|decision| order(decision));
     let mut grid = Grid::new(&[
         ("pass rate", 0),
         ("required", 3),
@@ -34,7 +35,7 @@ pub(crate) fn table(decisions: &[DecisionRecord], paint: &Paint) -> String {
         ("95%", 0),
     ])
     .left(4);
-    for decision in shown.iter().take(ROWS) {
+    for decision in shown.iter().take(most) {
         let style = match outcome(decision) {
             _ if decision.quarantined => CellStyle::Dim,
             Outcome::Failed => CellStyle::Red,
@@ -54,8 +55,8 @@ pub(crate) fn table(decisions: &[DecisionRecord], paint: &Paint) -> String {
         ]);
     }
     let mut text = format!("\n{}", grid.draw(paint));
-    if shown.len() > ROWS {
-        let more = format!("and {} more; the JSON report has all", number((shown.len() - ROWS) as u64));
+    if shown.len() > most {
+        let more = format!("and {} more; the JSON report has all", number((shown.len() - most) as u64));
         text.push_str(&format!("  {}\n", paint.dim(&more)));
     }
     text

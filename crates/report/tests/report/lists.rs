@@ -1,5 +1,7 @@
 use jiff::SignedDuration;
-use model::{AgentInfo, CaseResults, LiveTrial, RunResults, RunRow, Step, Summary, ToolCall};
+use model::{
+    AgentInfo, CaseResults, DecisionRecord, LiveTrial, RunResults, RunRow, Step, Summary, ToolCall, TrialRecord,
+};
 use report::{Details, ListedRun, StatusView, TrendOf};
 use serde_json::{Value, json};
 
@@ -164,6 +166,36 @@ fn status_shows_what_each_trial_is_waiting_for() {
         text.push_str(&report::status(&view, &plain()));
     }
     expect("status.txt", &text);
+}
+
+#[test]
+fn status_shows_the_verdict_and_omits_failed_trials_of_cases_that_met_their_pass_rate() {
+    let trials = ["bad", "good"].map(|case| id(case, "fake", 1));
+    let records = trials.each_ref().map(failed);
+    let decision = |record: &TrialRecord, answer: &str| -> DecisionRecord {
+        serde_json::from_value(json!({
+            "question": { "type": "pass_rate", "at_least": 0.9, "tolerance": 0.1 }, "suite": record.suite,
+            "case": record.case, "arm": record.arm, "answer": answer, "stopped_by": "decided", "trials": 30,
+            "max_trials": 40, "cases": 1, "passed": 29, "failed": 1, "undecided": 0, "estimate": 0.95,
+            "confidence_sequence": [0.8, 1.0], "confidence": 0.95, "spared": 0,
+        }))
+        .unwrap()
+    };
+    let details = Details {
+        decisions: vec![decision(&records[1], "met"), decision(&records[0], "not_met")],
+        ..Details::default()
+    };
+    let mut summary = Summary::default();
+    details.decisions.iter().for_each(|decision| summary.decide(decision));
+    let run = RunRow { planned: 2, finished: 2, sequential: true, summary: Some(summary), ..run_row(RUN) };
+    let rows = records.each_ref().map(|record| row(record, RUN));
+    let view =
+        StatusView { run: &run, trials: &rows, live: &[], alive: false, now: begin(), all: false, details: &details };
+    let text = report::status(&view, &plain());
+    assert!(text.contains("\n  FAIL  1 of 2 pass rates too low\n"), "{text}");
+    let (_, noted) = text.split_once("did not pass\n").unwrap();
+    assert!(noted.contains("bad@fake#1") && !noted.contains("good@fake#1"), "{text}");
+    assert!(noted.contains("\n1 trial of cases with a high enough pass rate did not pass\n"), "{text}");
 }
 
 fn results(case: &str, passed: u64, failed: u64) -> CaseResults {

@@ -110,17 +110,29 @@ impl Contract {
     }
 
     pub(super) fn decide_within(&self, bounds: Bounds, passed: u64, failed: u64) -> Decision {
-        let (evidence, enough) = (self.evidence(passed, failed), self.enough());
         let remaining = self.max_trials.saturating_sub(passed + failed);
+        self.decide_unless(passed, failed, || {
+            remaining == 0 || chance_of_decision(bounds, passed, failed, remaining) < FUTILE
+        })
+    }
+
+    /// Decides by the evidence. Without enough of it, `is_futile` says whether to stop.
+    fn decide_unless(&self, passed: u64, failed: u64, is_futile: impl FnOnce() -> bool) -> Decision {
+        let (evidence, enough) = (self.evidence(passed, failed), self.enough());
         if evidence.success >= enough {
             Decision::Success
         } else if evidence.failure >= enough {
             Decision::Failure
-        } else if remaining == 0 || chance_of_decision(bounds, passed, failed, remaining) < FUTILE {
+        } else if is_futile() {
             Decision::Futility
         } else {
             Decision::Continue
         }
+    }
+
+    /// Decides like [`Contract::decide`], given the predictive probability of a decision.
+    pub(super) fn decide_with(&self, chances: &Chances, passed: u64, failed: u64) -> Decision {
+        self.decide_unless(passed, failed, || passed + failed >= self.max_trials || chances.of(passed, failed) < FUTILE)
     }
 
     /// Computes the final bounds by halving: the evidence for success grows with the number of passed trials, and that
@@ -149,6 +161,40 @@ impl Contract {
     /// Returns the largest rate that violates the contract beyond the range of indifference.
     fn lowest(&self) -> f64 {
         (self.at_least - self.indifference.max(0.0)).clamp(0.0, 1.0)
+    }
+}
+
+/// Predictive probability of a decision after each possible result of the trials so far.
+pub(super) struct Chances {
+    /// One row for each number of trials, which contains the probability for each number of passed ones.
+    rows: Vec<Vec<f64>>,
+}
+
+impl Chances {
+    /// Computes all probabilities backwards from the last trial: from a uniform prior, the next trial passes with
+    /// (passed + 1) / (trials + 2), which is Laplace's rule of succession.
+    pub(super) fn of_contract(contract: &Contract) -> Self {
+        let bounds = contract.bounds();
+        let is_decided = |passed: u64| passed >= bounds.success || passed < bounds.failure;
+        let mut row: Vec<f64> =
+            (0..=contract.max_trials).map(|passed| f64::from(u8::from(is_decided(passed)))).collect();
+        let mut rows = Vec::with_capacity(row.len());
+        for trials in (0..contract.max_trials).rev() {
+            let all = (trials + 2) as f64;
+            let of = |(passed, next): (usize, &[f64])| {
+                let passes = (passed + 1) as f64 / all;
+                passes * next[1] + (1.0 - passes) * next[0]
+            };
+            let before = row.windows(2).enumerate().map(of).collect();
+            rows.push(std::mem::replace(&mut row, before));
+        }
+        rows.push(row);
+        rows.reverse();
+        Self { rows }
+    }
+
+    fn of(&self, passed: u64, failed: u64) -> f64 {
+        self.rows[(passed + failed) as usize][passed as usize]
     }
 }
 
@@ -227,6 +273,16 @@ mod tests {
         assert!((chance_of_decision(bounds, 0, 0, 9) - 0.4).abs() < 1e-12);
         // Pólya's urn with 3 passed and 1 failed balls after 2 passes: both further trials pass with 3/4 · 4/5.
         assert!((chance_of_decision(Bounds { success: 4, failure: 0 }, 2, 0, 2) - 0.6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_predictive_probabilities_of_all_results_are_those_of_each() {
+        let (chances, bounds) = (Chances::of_contract(&CONTRACT), CONTRACT.bounds());
+        for (passed, failed) in [(0, 0), (19, 0), (30, 5), (39, 7), (49, 0)] {
+            let chance = chance_of_decision(bounds, passed, failed, 50 - passed - failed);
+            assert!((chances.of(passed, failed) - chance).abs() < 1e-9, "{passed} {failed}");
+            assert_eq!(CONTRACT.decide_with(&chances, passed, failed), CONTRACT.decide(passed, failed));
+        }
     }
 
     #[test]

@@ -175,7 +175,7 @@ fn attempt(global: &Global, failed: &RecordedTrial, changes: &Changes, turns: us
         return Err(CliError::environment(format!("recording failed: {error}")));
     }
     if let Some(reason) = ended.stopped_by {
-        return Err(CliError::nothing(format!("stopped by {reason}")));
+        return Err(CliError::stopped(format!("stopped by {reason}")));
     }
     let summary = ended.summary;
     Ok(Tried { turns, run: id, passed: summary.passed, decided: summary.passed + summary.failed })

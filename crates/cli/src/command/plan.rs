@@ -34,8 +34,16 @@ pub struct PlanArgs {
 pub fn run(global: &Global, args: &PlanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let prepared = preparation::prepare(global, &args.run)?;
     let plan = &prepared.plan;
-    terminal.diagnostics(&prepared.diagnostics);
-    if prepared.diagnostics.iter().any(model::Diagnostic::is_error) {
+    // A run would continue without these files, but the figures would not be those of the user's tests.
+    let unloaded = plan.trials.iter().flat_map(|trial| &trial.case.broken);
+    let mut problems = prepared.diagnostics.clone();
+    for problem in unloaded {
+        if !problems.contains(problem) {
+            problems.push(problem.clone());
+        }
+    }
+    terminal.diagnostics(&problems);
+    if problems.iter().any(|problem| args.run.gates.strict || problem.is_error()) {
         return Ok(ExitCode::from(exit::INVALID));
     }
     if plan.trials.is_empty() {

@@ -13,7 +13,8 @@ use crate::machine;
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 
-/// Maximum number of trials for which a run is read completely; larger runs are shown from the lists alone.
+/// Maximum number of trials for which a run is read completely. Larger ones are shown from the lists alone, unless the
+/// results decided how many trials ran: the decisions are not in the lists.
 const READ_WHOLE: usize = 2_000;
 
 /// Arguments of `status`.
@@ -38,7 +39,8 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
     let trials = store.trials(&TrialFilter::of_run(&run.id))?;
     let live = store.live(&run.id)?;
     let alive = machine::is_active(&run);
-    let details = if run.finished <= READ_WHOLE { details(&*store, &run)? } else { Details::default() };
+    let is_whole = run.finished <= READ_WHOLE || run.sequential || args.all;
+    let details = if is_whole { details(&*store, &run)? } else { Details::default() };
     if args.json {
         let Arms { arms, deltas, .. } = Arms::of(&details.figures, &details.agents);
         let over_budget: Vec<_> =

@@ -114,17 +114,15 @@ impl State {
 pub fn run(global: &Global, args: &CassettesArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     // Listing does not record, so it must also work in CI, where recording is an error.
     let prepared = prepare_with(global, &args.run, |settings| settings.cassettes.mode = CassetteMode::Off)?;
-    let is_invalid = prepared.diagnostics.iter().any(model::Diagnostic::is_error);
-    if args.refresh.is_none() || is_invalid {
+    if args.refresh.is_none() || prepared.plan.trials.is_empty() {
         terminal.diagnostics(&prepared.diagnostics);
     }
-    if prepared.plan.trials.is_empty() && !is_invalid {
+    if prepared.plan.trials.is_empty() {
+        if prepared.diagnostics.iter().any(model::Diagnostic::is_error) {
+            return Ok(ExitCode::from(exit::INVALID));
+        }
         let (nearest, ids) = (prepared.nearest.as_deref(), &prepared.case_ids);
         return Err(preparation::nothing_selected(&args.run, &prepared.plan, nearest, ids));
-    }
-    let code = ExitCode::from(if is_invalid { exit::INVALID } else { exit::PASSED });
-    if args.refresh.is_some() && is_invalid {
-        return Ok(code);
     }
     let rows = rows(&prepared)?;
     if let Some(refresh) = args.refresh {
@@ -134,10 +132,10 @@ pub fn run(global: &Global, args: &CassettesArgs, terminal: &Terminal) -> Result
     if args.json {
         let rows: Vec<Value> = rows.iter().map(Row::json).collect();
         terminal.json(&json!({ "cassettes": rows, "unused": unused }));
-        return Ok(code);
+        return Ok(ExitCode::SUCCESS);
     }
     terminal.out(&table(&rows, &unused, &prepared.context.cwd));
-    Ok(code)
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs the tests of the selected cassettes, and records their traffic again.

@@ -23,12 +23,11 @@ impl Attempt<'_> {
         let shown = sandbox.map_or_else(Vec::new, |sandbox| sandbox.shown());
         let private: Vec<PathBuf> = settings.isolation.private.iter().map(|path| real(path)).collect();
         for path in shown.iter().chain(&settings.isolation.visible).map(|path| real(path)) {
-            if let Some(private) = private.iter().find(|private| private.starts_with(&path)) {
+            if private.iter().any(|private| private.starts_with(&path)) {
                 let reason = format!(
-                    "{who} requires `{FILES}` isolation, but the agent can read {}, which contains {}; put its program \
-                     into a folder of its own, and list no folder with tests in `visible`",
+                    "{who} requires `{FILES}` isolation, but the agent can read {}, a folder with tests or the record in \
+                     it; put its program into a folder of its own, and list no folder with tests in `visible`",
                     path.display(),
-                    private.display(),
                 );
                 return Err(Breakage::environment(reason).for_good());
             }

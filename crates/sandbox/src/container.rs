@@ -89,7 +89,7 @@ impl SandboxKind for ContainerKind {
     }
 
     fn leftovers(&self, host: &Host, _: &SandboxOptions) -> Result<Vec<Leftover>, String> {
-        // Without an engine there are no containers.
+        // No containers exist without an engine.
         let Ok(engine) = Engine::find(self.name, host) else { return Ok(Vec::new()) };
         let ended = engine.labelled(OWNER)?.into_iter().filter(|(_, owner)| owner::has_ended(owner));
         Ok(ended.map(|(name, owner)| Leftover { name, owner }).collect())

@@ -5,14 +5,14 @@ use sandbox::remote::{Draft, ItemKind, Project};
 use super::Failure;
 use super::checkout::Checkout;
 
-/// What the arguments of a `create` command say about the new item.
+/// New item, as the arguments of a `create` command describe it.
 #[derive(Debug)]
 pub(super) struct NewItem {
     pub(super) title: Option<String>,
     pub(super) body: Option<String>,
     pub(super) head: Option<String>,
     pub(super) base: Option<String>,
-    /// Take title and body from the commits, where they are missing.
+    /// True if the commits provide a missing title and body.
     pub(super) fill: bool,
     pub(super) is_draft: bool,
     pub(super) labels: Vec<String>,
@@ -48,7 +48,7 @@ impl NewItem {
         Ok((head, base))
     }
 
-    /// Returns what the service is asked to create.
+    /// Returns the item in the form in which the service creates it.
     ///
     /// # Errors
     /// Returns an error with the program's message `incomplete` if the title or the body is missing.

@@ -132,7 +132,7 @@ const TRAPS: &str = "git config core.fsmonitor 'touch RAN #'\ngit config alias.l
     ln -s SECRET in.txt; ln -s RAN out.log\nmkdir -p tree; printf 'gitdir: BASE/evil\\n' > tree/.git\n\
     ln -s kept.txt kept-link; echo kept > kept.txt\necho done\n";
 
-/// What a reviewer's script might do there.
+/// Commands that a reviewer's script might run in this directory.
 const VISITS: &str = "cd \"$TRIALRUN_WORKSPACE_PATH\" || exit 9\ngit status --short; git lg; git add -A; \
     git -c user.name=a -c user.email=a@b.c commit -qm more; (cd sub && git status --short); (cd tree && git status)\n\
     cat in.txt; echo x > out.log; cat kept-link\n";

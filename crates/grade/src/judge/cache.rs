@@ -41,7 +41,7 @@ impl Cache {
         Self { answers: Mutex::default(), flights: Flights::default(), store, mode }
     }
 
-    /// Waits until nobody else asks the question with that key. `None` if answers are not cached.
+    /// Waits until no other trial is asking the question with that key. Returns `None` if answers are not cached.
     pub(super) async fn turn(&self, key: &Key) -> Option<Turn<'_>> {
         match self.mode {
             JudgeCache::Off => None,

@@ -1,4 +1,4 @@
-//! Questions that a judge is being asked, so that an equal question waits for the answer instead of being sent too.
+//! Questions that a judge is answering. An equal question waits for the answer instead of being sent again.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,15 +14,15 @@ pub(super) type Key = [u8; 32];
 #[derive(Debug, Default)]
 pub(super) struct Flights(Mutex<HashMap<Key, Arc<Flight>>>);
 
-/// A question that somebody asks, while others may wait for its answer.
+/// A question that one trial is asking, while other trials may wait for the answer.
 #[derive(Debug, Default)]
 struct Flight {
     turn: Arc<futures_util::lock::Mutex<()>>,
-    /// True if the judge gave no answer. Others then ask at once instead of one after another.
+    /// True if the judge gave no answer. The waiting trials then ask at the same time instead of one after another.
     has_failed: AtomicBool,
 }
 
-/// Permission to ask a question. Dropping it lets the next waiting question through, even if the asker was cancelled.
+/// Permission to ask a question. Dropping it, also on cancellation, lets the next waiting trial ask.
 #[derive(Debug)]
 pub(super) struct Turn<'f> {
     flights: &'f Flights,
@@ -32,8 +32,8 @@ pub(super) struct Turn<'f> {
 }
 
 impl Flights {
-    /// Waits until nobody else asks the question. The answer may then be in the cache. If the asker got no answer, all
-    /// waiting questions are let through together.
+    /// Waits until no other trial is asking the question. The answer may then be in the cache. If the judge gave no
+    /// answer, all waiting trials may ask at the same time.
     pub(super) async fn turn(&self, key: &Key) -> Turn<'_> {
         let flight = {
             let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);

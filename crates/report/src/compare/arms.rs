@@ -17,7 +17,7 @@ use crate::terminal::grid::{Cell, CellStyle, Grid};
 /// Maximum width of an arm's name.
 const NAME: usize = 44;
 
-/// Heads of the columns, and the order in which they are omitted if there is no room.
+/// Column headings, and the order in which columns are omitted in a narrow terminal.
 const HEADS: [(&str, u8); 10] = [
     ("checks met", 0),
     ("before", 0),
@@ -150,7 +150,7 @@ impl ArmChanges {
         if self.is_sequential { arm.sequential_cells(name) } else { arm.cells(name) }
     }
 
-    /// Returns the table of arms. It begins with an empty line, unless there are no arms.
+    /// Returns an empty line and the table of arms, or an empty text without arms.
     pub(super) fn draw(&self, paint: &Paint) -> String {
         if self.arms.is_empty() {
             return String::new();
@@ -195,7 +195,7 @@ impl ArmChanges {
         let one = |arm: &ArmChange| {
             let mut delta = json!(arm.delta);
             if self.is_sequential {
-                // There is no test.
+                // The results decided how many trials ran, so this p-value is not valid.
                 let p_values = delta.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut);
                 p_values.filter_map(|figure| figure.get_mut("p_value")).for_each(|p_value| *p_value = Value::Null);
             }

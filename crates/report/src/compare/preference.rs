@@ -12,7 +12,7 @@ use crate::verdict::{UNLIKELY, chance, more_cases};
 
 /// Share of pairs in which the judge may follow the position without a warning.
 const POSITION_SHARE: f64 = 0.3;
-/// Number of pairs below which there is no such warning, because a few pairs may be close by chance.
+/// Minimum number of pairs for this warning, because with fewer, the judge may follow the position by chance.
 const POSITION_PAIRS: u64 = 10;
 
 /// Pair of graded trials of the same case and the same repetition, one of each side.
@@ -38,7 +38,7 @@ pub(crate) struct Preferences {
     cases: Vec<CasePreference>,
     /// Difference between the shares of won pairs, second side − first side, paired by case.
     difference: Option<Difference>,
-    /// True if the results decided how many trials ran. There is no test then.
+    /// True if the results decided how many trials ran. No p-value is then computed.
     is_sequential: bool,
     usage: AuxiliaryUsage,
 }

@@ -30,7 +30,7 @@ impl PairwiseJudging {
     /// removes. A scripted judge answers the questions about all pairs in order.
     ///
     /// # Errors
-    /// Returns the reason why there is no judge. If the settings are wrong, also adds to `problems`.
+    /// Returns the reason why no judge is available. Adds problems of the settings to `problems`.
     pub fn open(
         settings: Settings,
         read_script: &ReadScript,

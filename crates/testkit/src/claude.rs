@@ -8,7 +8,7 @@ use crate::Project;
 /// Implements the protocol up to the user's first message. The script may then use `text TEXT`, `result TEXT`, and
 /// `hear`, which waits for the next message, or for an interrupt.
 const OPENING: &str = r#"#!/bin/sh
-if [ "$1" = --version ]; then echo "2.1.330 (Claude Code)"; exit 0; fi
+if [ "$1" = --version ]; then echo "2.1.332 (Claude Code)"; exit 0; fi
 hear() {
   while IFS= read -r line; do
     id=$(printf '%s' "$line" | sed -n 's/.*"request_id":"\([^"]*\)".*/\1/p')
@@ -28,7 +28,7 @@ result() {
   printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"%s","usage":{"input_tokens":10,"output_tokens":2}}\n' "$1"
 }
 hear
-printf '{"type":"system","subtype":"init","session_id":"s-1","model":"m","tools":["Bash"],"claude_code_version":"2.1.330"}\n'
+printf '{"type":"system","subtype":"init","session_id":"s-1","model":"m","tools":["Bash"],"claude_code_version":"2.1.332"}\n'
 "#;
 
 impl Project {

@@ -187,7 +187,7 @@ fn the_complete_example_commits_after_two_questions() {
                {"question": "Push it now?", "answer": "Skip push"}])
     );
     assert!(result(&trial, 3).0.contains("[feature/auth "), "{trial:#}");
-    assert_eq!((&trial["agent_version"], &trial["auth"]), (&json!("2.1.330"), &json!("scripted")));
+    assert_eq!((&trial["agent_version"], &trial["auth"]), (&json!("2.1.332"), &json!("scripted")));
     assert_eq!(trial["warnings"], json!([]));
     assert_eq!(project.left_over(), Vec::<String>::new());
 }

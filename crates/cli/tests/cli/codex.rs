@@ -82,7 +82,7 @@ steps:
         json!({"input": 70, "cache_read": 30, "cache_write": 0, "output": 9, "reasoning": 4, "total": 109})
     );
     assert_eq!((&trial["turn_count"], &trial["model"]), (&json!(1), &json!("scripted:model.yaml")), "{trial:#}");
-    assert_eq!((&trial["agent_version"], &trial["auth"]), (&json!("0.169.0"), &json!("scripted")));
+    assert_eq!((&trial["agent_version"], &trial["auth"]), (&json!("0.171.0"), &json!("scripted")));
     assert!(trial["session_id"].as_str().is_some_and(|id| id.len() == 36));
     assert_eq!(trial["warnings"], json!([]));
     assert_eq!((events(&project, "session"), events(&project, "thinking"), events(&project, "notice")), (1, 1, 0));
@@ -545,14 +545,14 @@ fn without_a_sign_in_a_trial_is_broken_before_it_starts() {
 fn doctor_reports_the_version() {
     let Some(project) = project("doctor") else { return };
     let ran = project.run(&["doctor"]);
-    assert!(ran.out.contains("codex") && ran.out.contains("0.169.0"), "{}", ran.output());
+    assert!(ran.out.contains("codex") && ran.out.contains("0.171.0"), "{}", ran.output());
 }
 
 /// Returns a project with a program in place of `codex`. It reads the user's message and runs `acts`, a shell script
 /// that may also call `say TEXT` and `finish INPUT`. It keeps no files.
 fn stub(acts: &str) -> Project {
     let opening = r#"#!/bin/sh
-if [ "$1" = --version ]; then echo "codex-cli 0.169.0"; exit 0; fi
+if [ "$1" = --version ]; then echo "codex-cli 0.171.0"; exit 0; fi
 message=$(cat)
 echo '{"type":"thread.started","thread_id":"t-1"}'
 echo '{"type":"turn.started"}'

@@ -27,7 +27,7 @@ fn parse(path: &Path) -> Value {
 fn write_agent(bin: &Path, lines: &Path, script: &Value) {
     let mut program = String::from(
         r#"#!/bin/sh
-if [ "$1" = --version ]; then echo "2.1.330 (Claude Code)"; exit 0; fi
+if [ "$1" = --version ]; then echo "2.1.332 (Claude Code)"; exit 0; fi
 say() { sed "s|\$CWD|$PWD|g" "$lines/$1"; }
 hear() {
   while IFS= read -r line; do
@@ -94,7 +94,7 @@ fn write_codex(bin: &Path, lines: &Path, script: &Value) {
     }
     let program = format!(
         r#"#!/bin/sh
-if [ "$1" = --version ]; then echo "codex-cli 0.169.0"; exit 0; fi
+if [ "$1" = --version ]; then echo "codex-cli 0.171.0"; exit 0; fi
 cat > /dev/null
 number=$(cat '{lines}/count' 2> /dev/null || echo 0)
 echo $((number + 1)) > '{lines}/count'

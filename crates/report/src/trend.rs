@@ -347,7 +347,7 @@ fn sparkline(values: &[Option<f64>], most: f64, paint: &Paint) -> String {
     values.iter().map(|value| value.map_or(" ", height)).collect()
 }
 
-/// Case that both passed and failed under equal settings.
+/// Results of a case under equal settings.
 struct Flaky<'a> {
     case: &'a CaseResults,
     runs: usize,
@@ -366,6 +366,14 @@ impl Flaky<'_> {
     fn rank(&self) -> f64 {
         let rarer = self.passed.min(self.failed + self.rerun);
         statistics::wilson(rarer, self.passed + self.failed)[0]
+    }
+
+    /// Returns `true` if it passed and failed by chance: within a run, in a rerun, or back and forth between runs. If
+    /// it only changed once from one run to the next, something fixed it or broke it.
+    fn is_flaky(&self) -> bool {
+        let is_mixed = self.rates.iter().flatten().any(|rate| *rate > 0.0 && *rate < 1.0);
+        let changes = self.rates.windows(2).filter(|rates| rates[0] != rates[1]).count();
+        self.rerun > 0 || is_mixed || changes > 1
     }
 }
 
@@ -396,8 +404,7 @@ fn flaky_cases(runs: &[RunResults]) -> Vec<Flaky<'_>> {
             flaky.rates.push(Some(case.passed as f64 / (case.passed + case.failed) as f64));
         }
     }
-    let is_flaky = |flaky: &Flaky<'_>| flaky.passed > 0 && flaky.failed + flaky.rerun > 0;
-    let mut flaky: Vec<Flaky<'_>> = cases.into_values().filter(is_flaky).collect();
+    let mut flaky: Vec<Flaky<'_>> = cases.into_values().filter(Flaky::is_flaky).collect();
     flaky.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
     flaky
 }

@@ -263,14 +263,18 @@ fn a_case_is_flaky_only_under_equal_settings_and_worse_only_beyond_chance() {
         settings: settings.map(str::to_owned),
         ..results("a", passed, failed)
     };
-    let flaky = |newest: CaseResults, oldest: CaseResults| {
-        let json = report::trend_json(&runs_of(&[&[newest], &[oldest]]), TrendOf::Suite);
+    let flaky = |settings: [Option<&str>; 3], results: [(u64, u64); 3]| {
+        let cases = [0, 1, 2].map(|run| [with(settings[run], results[run].0, results[run].1)]);
+        let json = report::trend_json(&runs_of(&[&cases[0], &cases[1], &cases[2]]), TrendOf::Suite);
         json["flaky"].as_array().map(Vec::len)
     };
-    assert_eq!(flaky(with(Some("1"), 1, 0), with(Some("1"), 0, 1)), Some(1));
-    assert_eq!(flaky(with(Some("1"), 1, 0), with(Some("2"), 0, 1)), Some(0), "other settings");
-    assert_eq!(flaky(with(None, 1, 0), with(None, 0, 1)), Some(0), "unknown settings");
-    assert_eq!(flaky(with(None, 1, 1), with(None, 0, 1)), Some(1), "one run has equal settings");
+    let equal = [Some("1"); 3];
+    assert_eq!(flaky(equal, [(1, 0), (0, 1), (1, 0)]), Some(1), "back and forth");
+    assert_eq!(flaky([Some("1"), Some("2"), Some("1")], [(1, 0), (0, 1), (1, 0)]), Some(0), "other settings");
+    assert_eq!(flaky([None; 3], [(1, 0), (0, 1), (1, 0)]), Some(0), "unknown settings");
+    assert_eq!(flaky([None; 3], [(1, 1), (0, 1), (0, 1)]), Some(1), "one run has equal settings");
+    assert_eq!(flaky(equal, [(5, 0), (0, 1), (0, 1)]), Some(0), "a fixed bug");
+    assert_eq!(flaky(equal, [(0, 2), (2, 0), (2, 0)]), Some(0), "a new bug");
 
     let drawn = |newest: CaseResults, oldest: CaseResults| {
         report::trend(&runs_of(&[&[newest], &[oldest]]), TrendOf::Runs, &plain())

@@ -1,7 +1,7 @@
 //! Agents, machines and records that misbehave: every trial ends as it should, every message is helpful, and nothing
 //! is left behind.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -266,20 +266,17 @@ fn quick(project: &Project) {
     project.write("s.yaml", &scenario("fake", "user_prompt: done\n"));
 }
 
-/// Runs `script` as root of its own mount namespace, with the program as `$1`, in the project's directory. Prints a
-/// message and returns `None` if that is not allowed.
-fn with_mounts(project: &Project, script: &str) -> Option<Ran> {
+/// Runs `script` as root of its own mount namespace, with the program as `$1`, in the project's directory.
+#[track_caller]
+fn with_mounts(project: &Project, script: &str) -> Ran {
     let run = project.command(&[]);
     let mut unshare = Command::new("unshare");
     unshare.args(["--mount", "--map-root-user", "sh", "-c", script, "sh"]).arg(run.get_program());
     unshare.current_dir(project.dir()).env_clear();
     unshare.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let ran = Live::start(unshare).end();
-    if ran.code == 111 || ran.err.contains("unshare failed") {
-        eprintln!("NOT TESTED: no mounts of one's own on this machine: {}", ran.output());
-        return None;
-    }
-    Some(ran)
+    assert!(ran.code != 111 && !ran.err.contains("unshare failed"), "cannot mount: {}", ran.output());
+    ran
 }
 
 #[test]
@@ -294,6 +291,7 @@ fn a_record_that_cannot_be_created_prevents_the_run() {
 }
 
 #[test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 fn a_record_on_a_read_only_disk_prevents_the_run() {
     let mount = "mkdir -p .trialrun && mount -t tmpfs tmpfs .trialrun && ";
     let read_only = "mount -o remount,ro .trialrun || exit 111; ";
@@ -301,12 +299,13 @@ fn a_record_on_a_read_only_disk_prevents_the_run() {
         let project = project();
         quick(&project);
         let script = format!("{{ {mount} true; }} || exit 111; {before}{read_only} exec \"$1\" run s.yaml");
-        let Some(ran) = with_mounts(&project, &script) else { return };
+        let ran = with_mounts(&project, &script);
         refused(ran, &["record", ".trialrun"]);
     }
 }
 
 #[test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 fn a_full_disk_under_the_record_stops_the_run_with_a_message() {
     let project = project();
     let flood = "!call Bash {\"command\": \"ls\"} => ".to_owned() + &noise(2000);
@@ -314,7 +313,7 @@ fn a_full_disk_under_the_record_stops_the_run_with_a_message() {
     project.write("s.yaml", &scenario("fake", &prompt));
     let script = "mkdir .trialrun && mount -t tmpfs -o size=600k tmpfs .trialrun || exit 111; \
                   \"$1\" run s.yaml --trials 2000 --jobs 2; code=$?; cp -r .trialrun kept; exit $code";
-    let Some(ran) = with_mounts(&project, script) else { return };
+    let ran = with_mounts(&project, script);
     let ran = ran.exits(3);
     assert!(ran.err.contains("recording failed") && ran.err.contains("full"), "{}", ran.output());
     assert!(!ran.err.contains("panicked"), "{}", ran.output());
@@ -337,19 +336,21 @@ fn noise(length: usize) -> String {
 }
 
 #[test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 fn a_full_disk_under_the_sandboxes_breaks_the_trial() {
     let project = project();
     let fixtures =
         format!("fixtures: {{files_committed: [{{path: a.txt, content: {}}}]}}\nuser_prompt: done\n", noise(200_000));
     project.write("s.yaml", &scenario("fake", &fixtures));
     let script = "mount -t tmpfs -o size=100k tmpfs \"$TMPDIR\" || exit 111; exec \"$1\" run s.yaml --retries 0";
-    let Some(ran) = with_mounts(&project, script) else { return };
+    let ran = with_mounts(&project, script);
     let ran = ran.exits(3);
     assert!(ran.out.contains("No space left on device"), "{}", ran.output());
     assert!(!ran.err.contains("panicked"), "{}", ran.output());
 }
 
 #[test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 fn a_disk_that_fills_up_during_a_trial_does_not_fail_the_agent() {
     let project = project();
     project.write("agent.sh", "head -c 9000000 /dev/zero > \"$TMPDIR/full\"; echo 'No space left on device'\n");
@@ -357,7 +358,7 @@ fn a_disk_that_fills_up_during_a_trial_does_not_fail_the_agent() {
     project.write("trialrun.yaml", configured);
     project.write("s.yaml", &scenario("filler", "user_prompt: go\n"));
     let script = "mount -t tmpfs -o size=2m tmpfs \"$TMPDIR\" || exit 111; exec \"$1\" run s.yaml --retries 0";
-    let Some(ran) = with_mounts(&project, script) else { return };
+    let ran = with_mounts(&project, script);
     let ran = ran.exits(3);
     assert!(ran.out.contains("the disk was full while the agent worked"), "{}", ran.output());
 }

@@ -68,6 +68,20 @@ impl Ran {
     }
 }
 
+/// Returns the folder in which `scripts/packages` installs npm packages, and Python packages in `python`. Tests that need
+/// them are ignored where `scripts/needs` does not find them.
+#[track_caller]
+pub fn packages() -> PathBuf {
+    path_in("TRIALRUN_TEST_PACKAGES")
+}
+
+/// Returns the path in a variable. There must be something at that path.
+#[track_caller]
+fn path_in(variable: &str) -> PathBuf {
+    let path = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.exists());
+    path.unwrap_or_else(|| panic!("`{variable}` is not the path of anything; run scripts/test"))
+}
+
 /// Runs git in `dir`, as a user with a name but without settings, and returns its output. It must succeed.
 #[track_caller]
 pub fn git(dir: &Path, arguments: &[&str]) -> String {

@@ -1,5 +1,5 @@
-//! Real agent CLIs, if they are installed. `TRIALRUN_TEST_AGENTS` is the directory that `scripts/agents` fills. If it
-//! is not set, tests are skipped with a message; `TRIALRUN_REQUIRE_AGENTS=1` makes this a failure.
+//! Real agent CLIs. `TRIALRUN_TEST_AGENTS` is the directory that `scripts/agents` fills. Tests that need them are ignored
+//! where `scripts/needs` does not find them.
 
 use std::fs;
 use std::io::Write;
@@ -29,36 +29,19 @@ pub const CODEX: RealAgent = RealAgent { name: "codex", program: "codex" };
 pub const OPENCODE: RealAgent = RealAgent { name: "opencode", program: "opencode" };
 
 impl RealAgent {
-    /// Path of its program, if it is installed.
-    pub fn path(self) -> Option<PathBuf> {
-        let dir = std::env::var_os("TRIALRUN_TEST_AGENTS").map(PathBuf::from)?;
-        Some(dir.join(self.program)).filter(|program| program.exists())
-    }
-
-    /// Returns the agent's directory, or `None` if the agent is not installed; in that case the test is skipped.
-    /// `scripts/test` counts the lines that this prints.
+    /// Returns the directory that contains the agent's program.
     #[track_caller]
-    pub fn installed(self, test: &str) -> Option<PathBuf> {
-        let Self { name, program } = self;
-        let found = self.path().and_then(|program| program.parent().map(Path::to_owned));
-        if found.is_some() {
-            tell(&format!("real agent ran: {name}, {test}"));
-        } else {
-            tell(&format!(
-                "real agent SKIPPED: {name}, {test}: TRIALRUN_TEST_AGENTS is not a directory with {program}"
-            ));
-            assert_ne!(std::env::var("TRIALRUN_REQUIRE_AGENTS").as_deref(), Ok("1"), "a skip is forbidden");
-        }
-        found
+    pub fn installed(self) -> PathBuf {
+        let agents = crate::path_in("TRIALRUN_TEST_AGENTS");
+        assert!(agents.join(self.program).exists(), "{} has no `{}`", agents.display(), self.program);
+        agents
     }
 
     /// Returns a project with the agent on its `PATH`, in which `trialrun` starts without any network except loopback,
-    /// if the machine allows that. `None` means that the test is skipped. `scratch` is a directory for the program
-    /// that starts `trialrun`.
+    /// if the machine allows that. `scratch` is a directory for the program that starts `trialrun`.
     #[track_caller]
-    pub fn project(self, trialrun: &str, scratch: &str, test: &str) -> Option<Project> {
-        let agents = self.installed(test)?;
-        Some(Project::new(offline(trialrun, scratch)).path_first(&agents))
+    pub fn project(self, trialrun: &str, scratch: &str) -> Project {
+        Project::new(offline(trialrun, scratch)).path_first(&self.installed())
     }
 }
 
@@ -70,7 +53,11 @@ pub fn is_offline(name: &str) -> bool {
     let test = std::env::current_exe().expect("the program of the tests");
     let inside = format!("exec {unshare} sh -c 'ip link set lo up && exec \"$0\" \"$@\"' \"$0\" \"$@\"");
     let mut command = Command::new("sh");
-    command.args(["-c", &inside]).arg(test).args([name, "--exact", "--nocapture"]).env(INSIDE, "1");
+    command
+        .args(["-c", &inside])
+        .arg(test)
+        .args([name, "--exact", "--include-ignored", "--nocapture"])
+        .env(INSIDE, "1");
     let output = command.output().expect("a process");
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");

@@ -1,6 +1,6 @@
 //! The GitHub Action in `action.yml`: its scripts, started as its steps start them, and its inputs.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,15 +16,6 @@ const TOKEN: &str = "ghs_canary0123456789";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-/// Returns `false` and prints a message if a tool that GitHub's machines have is missing here.
-fn is_possible() -> bool {
-    let missing = ["bash", "curl", "jq"].into_iter().find(|tool| Command::new(tool).arg("--version").output().is_err());
-    if let Some(tool) = missing {
-        println!("SKIPPED: the Action needs {tool}");
-    }
-    missing.is_none()
 }
 
 /// A GitHub machine with a clone of a repository, on which the scripts run.
@@ -125,10 +116,8 @@ impl Runner {
 }
 
 #[test]
+#[cfg_attr(not(has = "action"), ignore = "needs bash, curl and jq; run scripts/test")]
 fn a_pull_request_that_breaks_a_skill_is_reported_from_an_empty_repository_on() {
-    if !is_possible() {
-        return;
-    }
     let runner = Runner::new();
     let dir = runner.project.dir();
     git(&dir, &["init", "--quiet"]);
@@ -201,10 +190,8 @@ fn a_pull_request_that_breaks_a_skill_is_reported_from_an_empty_repository_on() 
 }
 
 #[test]
+#[cfg_attr(not(has = "action"), ignore = "needs bash, curl and jq; run scripts/test")]
 fn gates_are_inputs() {
-    if !is_possible() {
-        return;
-    }
     let runner = Runner::new();
     runner.write_skill("Hello, Ada!");
     runner.run(&[]);
@@ -241,10 +228,8 @@ fn gates_are_inputs() {
 }
 
 #[test]
+#[cfg_attr(not(has = "action"), ignore = "needs bash, curl and jq; run scripts/test")]
 fn tests_that_are_invalid_stop_the_run_and_are_shown() {
-    if !is_possible() {
-        return;
-    }
     let runner = Runner::new();
     runner.write_skill("Hello, Ada!");
     let test = runner.project.read("skills/greet/tests/greets.yaml").replace("file_contains", "file_<b>");
@@ -264,10 +249,8 @@ fn tests_that_are_invalid_stop_the_run_and_are_shown() {
 }
 
 #[test]
+#[cfg_attr(not(has = "action"), ignore = "needs bash, curl and jq; run scripts/test")]
 fn a_comparison_in_markdown_is_part_of_the_comment_if_it_fits() {
-    if !is_possible() {
-        return;
-    }
     let runner = Runner::new();
     runner.write_skill("Hello, Ada!");
     runner.run(&[]);
@@ -306,10 +289,8 @@ fn a_comparison_in_markdown_is_part_of_the_comment_if_it_fits() {
 }
 
 #[test]
+#[cfg_attr(not(has = "action"), ignore = "needs bash, curl and jq; run scripts/test")]
 fn a_baseline_that_cannot_be_read_fails_the_gate_with_its_reason() {
-    if !is_possible() {
-        return;
-    }
     let runner = Runner::new();
     runner.write_skill("Hello, Ada!");
     runner.run(&[]);
@@ -350,10 +331,8 @@ fn watch_curl(runner: &Runner) -> PathBuf {
 }
 
 #[test]
+#[cfg_attr(not(has = "action"), ignore = "needs bash, curl and jq; run scripts/test")]
 fn a_comment_is_posted_once_and_then_replaced() {
-    if !is_possible() {
-        return;
-    }
     let runner = Runner::new().env("PULL_REQUEST", "12");
     let log = watch_curl(&runner);
     runner.project.write("comment.md", "<!-- trialrun: trialrun -->\n**Passed.** \"quoted\" \\ ü\n");
@@ -394,10 +373,8 @@ fn a_comment_is_posted_once_and_then_replaced() {
 }
 
 #[test]
+#[cfg_attr(not(has = "action"), ignore = "needs bash, curl and jq; run scripts/test")]
 fn the_baseline_is_the_newest_artifact_of_the_repositorys_own_default_branch() {
-    if !is_possible() {
-        return;
-    }
     let runner = Runner::new().env("DEFAULT_BRANCH", "main").env("INPUT_NAME", "trialrun-baseline");
     let artifact = |id: u64, branch: &str, repository: u64, expired: bool| {
         let run = json!({ "id": id * 10, "repository_id": 1, "head_repository_id": repository, "head_branch": branch });
@@ -431,10 +408,8 @@ fn the_baseline_is_the_newest_artifact_of_the_repositorys_own_default_branch() {
 }
 
 #[test]
+#[cfg_attr(not(has = "action"), ignore = "needs bash, curl and jq; run scripts/test")]
 fn a_release_is_installed_only_if_its_checksum_is_right() {
-    if !is_possible() {
-        return;
-    }
     let runner = Runner::new();
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
     if !cfg!(target_os = "linux") {

@@ -1,6 +1,4 @@
 //! Model traffic of real agents: recorded from a provider on loopback, then replayed without the provider.
-//!
-//! If a CLI is missing, its test is skipped with a message (`testkit::real`).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
 
@@ -8,7 +6,6 @@ use serde_json::{Value, json};
 use testkit::real::is_offline;
 use testkit::{Project, ScriptedProvider};
 
-use crate::hostile::refusal;
 use crate::vendor::{CLAUDE, CODEX_CLI, OPENCODE_CLI, Vendor};
 
 /// Address on which no server listens.
@@ -49,8 +46,8 @@ fn essence(trial: &Value) -> Value {
     json!([trial["outcome"], trial["answer"], trial["usage"], findings, calls])
 }
 
-fn is_replayed(vendor: Vendor, test: &str, more: &[&str]) {
-    let Some(project) = vendor.project(test) else { return };
+fn is_replayed(vendor: Vendor, more: &[&str]) {
+    let project = vendor.project();
     project.write("case.yaml", CASE);
     let recorded = {
         let provider = provider(vendor);
@@ -59,7 +56,7 @@ fn is_replayed(vendor: Vendor, test: &str, more: &[&str]) {
     };
     assert_eq!((&recorded["outcome"], &recorded["warnings"]), (&json!("passed"), &json!([])), "{recorded:#}");
     // Simulates another machine: no key, and no provider.
-    let other = Project::new(env!("CARGO_BIN_EXE_trialrun")).path_first(&vendor.agent.installed(test).unwrap());
+    let other = Project::new(env!("CARGO_BIN_EXE_trialrun")).path_first(&vendor.agent.installed());
     copy(&project.dir(), &other.dir());
     let ran = vendor.run(&other, NOBODY, &[&["--cassette", "replay"], more].concat());
     let replayed = ran.json()["trials"][0].clone();
@@ -92,38 +89,42 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn the_real_claude_code_is_replayed_without_its_provider() {
     let name = "cassettes::the_real_claude_code_is_replayed_without_its_provider";
     if is_offline(name) {
-        is_replayed(CLAUDE, name, &[]);
+        is_replayed(CLAUDE, &[]);
     }
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn the_real_codex_is_replayed_without_its_provider() {
     let name = "cassettes::the_real_codex_is_replayed_without_its_provider";
     if is_offline(name) {
-        is_replayed(CODEX_CLI, name, &[]);
+        is_replayed(CODEX_CLI, &[]);
     }
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn the_real_opencode_is_replayed_without_its_provider() {
     let name = "cassettes::the_real_opencode_is_replayed_without_its_provider";
     if is_offline(name) {
-        is_replayed(OPENCODE_CLI, name, &[]);
+        is_replayed(OPENCODE_CLI, &[]);
     }
 }
 
 #[test]
+#[cfg_attr(
+    not(all(has = "agents", has = "isolation")),
+    ignore = "needs the agent CLIs and a kernel that isolates processes; run scripts/test"
+)]
 fn agents_in_isolated_sandboxes_are_replayed() {
     let name = "cassettes::agents_in_isolated_sandboxes_are_replayed";
-    if let Some(refusal) = refusal() {
-        return println!("isolated SKIPPED: {refusal}");
-    }
     if is_offline(name) {
         for vendor in [CLAUDE, CODEX_CLI, OPENCODE_CLI] {
-            is_replayed(vendor, name, &["--sandbox", "isolated", "--network", "model-only"]);
+            is_replayed(vendor, &["--sandbox", "isolated", "--network", "model-only"]);
         }
     }
 }

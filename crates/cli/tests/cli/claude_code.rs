@@ -1,7 +1,5 @@
 //! Tests of the real Claude Code with scripted models, from the scenario file to the exit code. Where the machine
 //! allows it, they run without a network.
-//!
-//! Without the CLI, these tests are skipped with a message (`testkit::real`).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -18,9 +16,9 @@ use testkit::real::{CLAUDE_CODE, only_trial as trial};
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// Returns a project that uses the real agent with the model in `model.yaml`. `None`: skip the test.
-fn project(test: &str) -> Option<Project> {
-    CLAUDE_CODE.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), test)
+/// Returns a project that uses the real agent with the model in `model.yaml`.
+fn project() -> Project {
+    CLAUDE_CODE.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"))
 }
 
 /// Writes a scenario and its model, runs it with the expected exit code `code`, and returns its trial.
@@ -166,8 +164,9 @@ steps:
 "#;
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn the_complete_example_commits_after_two_questions() {
-    let Some(project) = project("complete example") else { return };
+    let project = project();
     project
         .write(".ai-tester.yaml", "skills_dir: ./skills\n")
         .write("skills/aif-commit/SKILL.md", COMMIT_SKILL)
@@ -193,8 +192,9 @@ fn the_complete_example_commits_after_two_questions() {
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn only_the_skill_under_test_is_found_and_the_skill_tool_triggers_it() {
-    let Some(project) = project("Skill tool") else { return };
+    let project = project();
     project
         .write("trialrun.yaml", "skills_dir: ./skills\n")
         .write(
@@ -237,8 +237,9 @@ steps:
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_chain_is_one_session_and_is_billed_once() {
-    let Some(project) = project("chain") else { return };
+    let project = project();
     let trial = run(
         &project,
         "
@@ -273,15 +274,16 @@ steps:
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_session_is_resumed_by_another_process_and_billed_once() {
-    let Some(project) = project("resumed session") else { return };
+    let project = project();
     // The first process receives only one message, so that it ends on its own after its answer.
     let program = format!(
         "#!/bin/sh\nreal='{0}'\nhere=$(dirname \"$0\")\ncase \"$*\" in\n\
          *--resume*) echo resumed >> \"$here/seen\" ;;\n\
          *--input-format*) echo begun >> \"$here/seen\"; head -n 2 | \"$real\" \"$@\"; exit $? ;;\n\
          esac\nexec \"$real\" \"$@\"\n",
-        CLAUDE_CODE.path().unwrap().display()
+        CLAUDE_CODE.installed().join(CLAUDE_CODE.program).display()
     );
     project.write("bin/claude", &program);
     let bin = project.dir().join("bin");
@@ -319,8 +321,9 @@ steps:
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_chain_stops_at_its_turn_limit() {
-    let Some(project) = project("chain at its turns") else { return };
+    let project = project();
     let trial = run(
         &project,
         "
@@ -349,8 +352,9 @@ steps:
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn reaching_max_turns_fails() {
-    let Some(project) = project("max turns") else { return };
+    let project = project();
     let steps: String =
         (0..5).map(|n| format!("  - tools: [{{ name: Bash, input: {{ command: echo {n} }} }}]\n")).collect();
     let trial = run(
@@ -372,8 +376,9 @@ assertions: [{ id: starts, type: tool_called, tool: Bash }]
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_closed_list_and_its_scopes_apply_in_every_mode() {
-    let Some(project) = project("closed list") else { return };
+    let project = project();
     let trial = run(
         &project,
         "
@@ -414,8 +419,9 @@ steps:
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_failing_tool_makes_the_call_an_error_and_the_agent_continues() {
-    let Some(project) = project("failing tool") else { return };
+    let project = project();
     let trial = run(
         &project,
         "
@@ -438,8 +444,9 @@ steps:
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn calls_without_permission_are_denied() {
-    let Some(project) = project("permissions") else { return };
+    let project = project();
     let trial = run(
         &project,
         "
@@ -462,8 +469,9 @@ steps:
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn an_unanswered_question_fails_and_the_agent_continues() {
-    let Some(project) = project("unanswered question") else { return };
+    let project = project();
     let trial = run(
         &project,
         "
@@ -493,8 +501,9 @@ steps:
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn the_work_of_a_sub_agent_is_recorded_and_billed_but_is_not_a_turn() {
-    let Some(project) = project("sub-agent") else { return };
+    let project = project();
     let trial = run(
         &project,
         "
@@ -522,8 +531,9 @@ conversations:
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_failing_provider_breaks_the_trial_and_is_at_fault() {
-    let Some(project) = project("provider faults") else { return };
+    let project = project();
     let faults = [
         ("500", "{ kind: http, status: 500, times: forever }"),
         ("429", "{ kind: http, status: 429, times: forever, headers: { retry-after: '0' } }"),
@@ -560,8 +570,9 @@ fn a_failing_provider_breaks_the_trial_and_is_at_fault() {
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_provider_that_recovers_does_not_break_the_trial() {
-    let Some(project) = project("provider recovers") else { return };
+    let project = project();
     let trial = run(
         &project,
         "
@@ -581,8 +592,9 @@ steps:
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_child_that_does_not_exit_is_killed_at_the_timeout() {
-    let Some(project) = project("stubborn child") else { return };
+    let project = project();
     let pipe = project.process_pipe("tether");
     let command = format!(
         "trap '' TERM INT HUP; exec 9> {0}; echo begun >&9; setsid tail -f /dev/null & tail -f /dev/null",
@@ -640,8 +652,9 @@ assertions: [{ id: answers, type: output_contains, pattern: . }]
 ";
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn machine_settings_are_hidden_unless_the_scenario_requests_them() {
-    let Some(project) = project("hermetic") else { return };
+    let project = project();
     let (hooked, served) = plant(&project);
     let marks = "[USERSKILL, USERMEMORY, PROJECTMEMORY, PROJECTAGENTS, PROJECTSKILL]";
     let step = |expect: &str| format!("steps:\n  - text: done\n    expect_request: {{ {expect} }}\n");
@@ -658,8 +671,9 @@ fn machine_settings_are_hidden_unless_the_scenario_requests_them() {
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn the_users_settings_do_not_replace_the_scripted_model() {
-    let Some(project) = project("user settings on a scripted model") else { return };
+    let project = project();
     plant(&project);
     let env = json!({"env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "ANTHROPIC_API_KEY": "sk-test-other"}});
     std::fs::write(project.home().join(".claude/settings.json"), env.to_string()).unwrap();
@@ -667,8 +681,9 @@ fn the_users_settings_do_not_replace_the_scripted_model() {
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn the_skill_under_test_has_the_same_name_for_every_sign_in() {
-    let Some(project) = project("skill as a plug-in") else { return };
+    let project = project();
     plant(&project);
     let case = "scenario: SOURCES\nskill: greet\nrunner: { model: scripted:../model.yaml, setting_sources: [SOURCES] }\n\
         assertions:\n  - { id: uses-it, type: tool_called, tool: Skill, args_match: { skill: ^greet$ } }\n";
@@ -741,8 +756,9 @@ fn model() -> (String, Receiver<(Vec<String>, String)>) {
 const SIGNED_IN: &str = "scenario: signed-in\nsystem_prompt: Work.\nmodel: some-model\nuser_prompt: hi\nassertions: [{ id: answers, type: output_contains, pattern: . }]\n";
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_planted_token_is_sent_as_a_bearer_token() {
-    let Some(agents) = CLAUDE_CODE.installed("oauth token") else { return };
+    let agents = CLAUDE_CODE.installed();
     let (address, messages) = model();
     let project = Project::new(TRIALRUN).path_first(&agents).env("CLAUDE_CODE_OAUTH_TOKEN", "sk-test-planted");
     project.write("case.yaml", SIGNED_IN);
@@ -753,8 +769,9 @@ fn a_planted_token_is_sent_as_a_bearer_token() {
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_subscription_is_used_in_place() {
-    let Some(agents) = CLAUDE_CODE.installed("subscription") else { return };
+    let agents = CLAUDE_CODE.installed();
     let (address, messages) = model();
     let project = Project::new(TRIALRUN).path_first(&agents);
     let (hooked, served) = plant(&project);
@@ -786,8 +803,9 @@ fn a_subscription_is_used_in_place() {
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn without_a_sign_in_a_trial_is_broken_before_it_starts() {
-    let Some(project) = project("no sign-in") else { return };
+    let project = project();
     project.write("case.yaml", SIGNED_IN);
     let report = project.report(&["case.yaml"], 3);
     let trial = &report["trials"][0];

@@ -1,7 +1,5 @@
 //! Tests of the real Codex with scripted models, from the scenario file to the exit code. Where the machine allows it,
 //! they run without a network.
-//!
-//! Without the CLI, these tests are skipped with a message (`testkit::real`).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -17,9 +15,9 @@ use testkit::real::{CODEX, only_trial as trial};
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// Returns a project that uses the real agent with the model in `model.yaml`. `None`: skip the test.
-fn project(test: &str) -> Option<Project> {
-    CODEX.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), test)
+/// Returns a project that uses the real agent with the model in `model.yaml`.
+fn project() -> Project {
+    CODEX.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"))
 }
 
 /// Writes a scenario and its model, runs it with the expected exit code `code`, and returns its trial.
@@ -52,8 +50,9 @@ fn events(project: &Project, kind: &str) -> usize {
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_text_turn_is_recorded_exactly() {
-    let Some(project) = project("text turn") else { return };
+    let project = project();
     let trial = run(
         &project,
         "
@@ -91,8 +90,9 @@ steps:
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn commands_and_patches_are_calls_with_their_results() {
-    let Some(project) = project("tool calls") else { return };
+    let project = project();
     let trial = run(
         &project,
         "
@@ -138,8 +138,9 @@ steps:
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn calls_that_never_ran_are_recorded_as_failed() {
-    let Some(project) = project("failing tools") else { return };
+    let project = project();
     let trial = run(
         &project,
         "
@@ -170,8 +171,9 @@ steps:
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_chain_is_one_thread_and_each_message_is_billed_once() {
-    let Some(project) = project("chain") else { return };
+    let project = project();
     let trial = run(
         &project,
         "
@@ -209,8 +211,9 @@ steps:
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn codex_is_stopped_at_its_turn_and_token_limits() {
-    let Some(project) = project("limits") else { return };
+    let project = project();
     let steps: String =
         (0..6).map(|n| format!("  - tools: [{{ name: exec_command, input: {{ cmd: echo {n} }} }}]\n")).collect();
     let model = format!("steps:\n{steps}");
@@ -226,8 +229,9 @@ fn codex_is_stopped_at_its_turn_and_token_limits() {
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_skill_is_detected_when_read_or_named() {
-    let Some(project) = project("skill") else { return };
+    let project = project();
     project
         .write("trialrun.yaml", "skills_dir: ./skills\n")
         .write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets people warmly.\n---\n\nSay MANTRA.\n")
@@ -260,8 +264,9 @@ fn a_skill_is_detected_when_read_or_named() {
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn permissions_follow_the_mode() {
-    let Some(project) = project("permissions") else { return };
+    let project = project();
     let scenario = |mode: &str| {
         format!(
             "scenario: mode\nsystem_prompt: Work.\nrunner: {{ model: scripted:model.yaml, permission_mode: {mode} }}\n\
@@ -287,8 +292,9 @@ steps:
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_failing_provider_breaks_the_trial_and_is_at_fault() {
-    let Some(project) = project("provider faults") else { return };
+    let project = project();
     let faults = [
         ("500", "{ kind: http, status: 500, times: forever }"),
         ("429", "{ kind: http, status: 429, times: forever, headers: { retry-after: '0' } }"),
@@ -326,8 +332,9 @@ fn a_failing_provider_breaks_the_trial_and_is_at_fault() {
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_provider_that_recovers_does_not_break_the_trial() {
-    let Some(project) = project("provider recovers") else { return };
+    let project = project();
     let trial = run(
         &project,
         "
@@ -349,8 +356,9 @@ steps:
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn an_unreachable_address_is_an_environment_fault() {
-    let Some(project) = project("nobody there") else { return };
+    let project = project();
     project.write("case.yaml", "scenario: alone\nsystem_prompt: Work.\nuser_prompt: Go.\n");
     let arguments = ["case.yaml", "--agent", "codex", "--base-url", "http://127.0.0.1:9/v1", "--retries", "0"];
     let report = project.report(&arguments, 3);
@@ -360,8 +368,9 @@ fn an_unreachable_address_is_an_environment_fault() {
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_child_that_does_not_exit_is_killed_at_the_timeout() {
-    let Some(project) = project("stubborn child") else { return };
+    let project = project();
     let pipe = project.process_pipe("tether");
     let command = format!(
         "trap '' TERM INT HUP; exec 9> {0}; echo begun >&9; setsid tail -f /dev/null & tail -f /dev/null",
@@ -390,8 +399,9 @@ timeout: 4s
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn the_work_of_a_sub_agent_is_recorded_and_billed_but_is_not_a_turn() {
-    let Some(project) = project("sub-agent") else { return };
+    let project = project();
     let trial = run(
         &project,
         "
@@ -443,8 +453,9 @@ fn plant(project: &Project) -> (PathBuf, PathBuf) {
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn machine_settings_are_hidden_unless_the_scenario_requests_them() {
-    let Some(project) = project("hermetic") else { return };
+    let project = project();
     let (notified, served) = plant(&project);
     let scenario = |sources: &str| {
         format!(
@@ -505,8 +516,9 @@ fn model() -> (String, Receiver<String>) {
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_key_and_a_subscription_are_sent_to_another_base_url() {
-    let Some(agents) = CODEX.installed("sign-in") else { return };
+    let agents = CODEX.installed();
     for (variable, auth, bearer) in
         [(Some("OPENAI_API_KEY"), "api key", "Bearer sk-planted"), (None, "subscription", "Bearer sk-stored")]
     {
@@ -532,8 +544,9 @@ fn a_key_and_a_subscription_are_sent_to_another_base_url() {
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn without_a_sign_in_a_trial_is_broken_before_it_starts() {
-    let Some(project) = project("no sign-in") else { return };
+    let project = project();
     project.write("case.yaml", "scenario: alone\nsystem_prompt: Work.\nuser_prompt: Go.\n");
     let report = project.report(&["case.yaml", "--agent", "codex"], 3);
     let trial = &report["trials"][0];
@@ -542,8 +555,9 @@ fn without_a_sign_in_a_trial_is_broken_before_it_starts() {
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn doctor_reports_the_version() {
-    let Some(project) = project("doctor") else { return };
+    let project = project();
     let ran = project.run(&["doctor"]);
     assert!(ran.out.contains("codex") && ran.out.contains("0.171.0"), "{}", ran.output());
 }

@@ -2,7 +2,7 @@
 //! The archives in these tests contain a script that starts the real program, because packing the program takes
 //! seconds.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,15 +21,6 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Returns `false` and prints a message if a program is missing here.
-fn has(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok();
-    if !found {
-        println!("SKIPPED: {program} is not installed");
-    }
-    found
-}
-
 #[track_caller]
 fn script(name: &str, arguments: &[&str]) -> Ran {
     Command::new(root().join("scripts").join(name)).args(arguments).output().unwrap().into()
@@ -43,10 +34,8 @@ fn stand_in(project: &Project) -> String {
 }
 
 #[test]
+#[cfg_attr(not(has = "node"), ignore = "needs Node.js and npm; run scripts/test")]
 fn the_npm_package_starts_the_program_of_its_platform() {
-    if !has("npm") || !cfg!(target_os = "linux") {
-        return;
-    }
     let project = Project::new("npm").env("npm_config_update_notifier", "false");
     let place = |name: &str| project.tmp().join(name).to_str().unwrap().to_owned();
     for target in TARGETS {
@@ -131,37 +120,45 @@ fn the_npm_package_starts_the_program_of_its_platform() {
     assert!(missing.err.starts_with(&wanted), "{}", missing.output());
 }
 
-#[test]
-fn the_homebrew_formula_has_the_checksum_of_each_archive() {
-    let sums = tempfile::NamedTempFile::new().unwrap();
-    let lines: Vec<String> = TARGETS
+/// Returns a line with a checksum for each archive.
+fn checksums() -> Vec<String> {
+    TARGETS
         .iter()
         .zip('a'..)
         .map(|(target, letter)| format!("{}  trialrun-{target}.tar.gz\n", letter.to_string().repeat(64)))
-        .collect();
-    fs::write(sums.path(), lines.concat()).unwrap();
-    let arguments = ["1.2.3", "https://example.org/ada/trialrun", sums.path().to_str().unwrap()];
-    let formula = script("homebrew-formula", &arguments).exits(0).out;
+        .collect()
+}
+
+/// Writes the formula for archives with these checksums.
+#[track_caller]
+fn formula(checksums: &[String]) -> Ran {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), checksums.concat()).unwrap();
+    script("homebrew-formula", &["1.2.3", "https://example.org/ada/trialrun", file.path().to_str().unwrap()])
+}
+
+#[test]
+fn the_homebrew_formula_has_the_checksum_of_each_archive() {
+    let checksums = checksums();
+    let text = formula(&checksums).exits(0).out;
     for (target, letter) in TARGETS.iter().zip('a'..) {
         let url = format!("url \"https://example.org/ada/trialrun/releases/download/v1.2.3/trialrun-{target}.tar.gz\"");
         let sum = format!("{url}\n      sha256 \"{}\"\n", letter.to_string().repeat(64));
-        assert!(formula.contains(&sum), "{target}: {formula}");
+        assert!(text.contains(&sum), "{target}: {text}");
     }
-    assert!(
-        !formula.contains("REPOSITORY") && !formula.contains("VERSION") && !formula.contains("CHECKSUM"),
-        "{formula}"
-    );
+    assert!(!text.contains("REPOSITORY") && !text.contains("VERSION") && !text.contains("CHECKSUM"), "{text}");
 
-    fs::write(sums.path(), lines[..3].concat()).unwrap();
-    let ran = script("homebrew-formula", &arguments).exits(1);
+    let ran = formula(&checksums[..3]).exits(1);
     assert!(ran.err.contains("has no checksum of trialrun-"), "{}", ran.output());
+}
 
-    if has("ruby") {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(file.path(), formula).unwrap();
-        let checked = Command::new("ruby").arg("-c").arg(file.path()).output().unwrap();
-        assert!(checked.status.success(), "{checked:?}");
-    }
+#[test]
+#[cfg_attr(not(has = "ruby"), ignore = "needs Ruby; run scripts/test")]
+fn the_homebrew_formula_is_valid_ruby() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), formula(&checksums()).exits(0).out).unwrap();
+    let checked = Command::new("ruby").arg("-c").arg(file.path()).output().unwrap();
+    assert!(checked.status.success(), "{checked:?}");
 }
 
 /// Checks the workflows without a linter; `scripts/lint` runs one.

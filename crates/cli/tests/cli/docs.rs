@@ -4,13 +4,13 @@
 //! A comment before a block states the purpose of the block; it is not visible to readers:
 //!
 //! - `<!-- run -->`: the commands are run and must succeed; `<!-- run: exit 1 -->` must exit with 1;
-//!   `<!-- run: needs bot.mjs -->` runs while `node bot.mjs` listens, and is skipped without Node.js. Both can be
-//!   combined: `<!-- run: needs bot.mjs, exit 1 -->`. A model on loopback proposes the tests of `gen`.
+//!   `<!-- run: needs bot.mjs -->` runs while `node bot.mjs` listens. Both can be combined:
+//!   `<!-- run: needs bot.mjs, exit 1 -->`. A model on loopback proposes the tests of `gen`.
 //!   The lines of a `text` block below must be printed, in order.
 //! - `<!-- file: PATH -->`: the reader saves the block as `PATH`. A first line `# PATH` means the same.
 //! - `<!-- shows: PATH -->`: the block is the content of `PATH`.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeSet;
 use std::net::{TcpListener, TcpStream};
@@ -219,12 +219,12 @@ impl Drop for Bot {
 }
 
 impl Bot {
-    /// Starts `node FILE` and waits until it listens. `None` without Node.js.
-    fn start(project: &Project, file: &str, port: u16) -> Option<Self> {
+    /// Starts `node FILE` and waits until it listens.
+    fn start(project: &Project, file: &str, port: u16) -> Self {
         let child = Command::new("node").arg(file).current_dir(project.dir()).stdout(Stdio::null()).spawn();
-        let bot = Self(child.ok()?);
+        let bot = Self(child.unwrap());
         assert!(testkit::until(|| TcpStream::connect(("127.0.0.1", port)).is_ok()), "{file} does not listen");
-        Some(bot)
+        bot
     }
 }
 
@@ -252,18 +252,13 @@ fn follow(path: &str) -> usize {
             if !purpose.starts_with("run") {
                 continue;
             }
-            let (mut code_wanted, mut is_ready) = (0, true);
+            let mut code_wanted = 0;
             for condition in purpose.trim_start_matches("run").trim_start_matches(": ").split(", ") {
                 if let Some(file) = condition.strip_prefix("needs ") {
-                    bot = bot.or_else(|| Bot::start(&project, file, port));
-                    is_ready = bot.is_some();
+                    bot.get_or_insert_with(|| Bot::start(&project, file, port));
                 } else if let Some(code) = condition.strip_prefix("exit ") {
                     code_wanted = code.parse().unwrap();
                 }
-            }
-            if !is_ready {
-                eprintln!("there is no Node.js: a block of {path} was not run");
-                continue;
             }
             let done = project.run(&["-e", "-c", &code]);
             assert_eq!(done.code, code_wanted, "{path}: {code}\n{}", done.output());
@@ -318,13 +313,15 @@ fn the_guide_for_coding_agents_can_be_followed() {
 }
 
 #[test]
+#[cfg_attr(not(has = "node"), ignore = "needs Node.js and npm; run scripts/test")]
 fn the_tutorial_for_generated_tests_can_be_followed() {
-    follow("docs/tutorials/generated-tests.md");
+    assert_eq!(follow("docs/tutorials/generated-tests.md"), 4);
 }
 
 #[test]
+#[cfg_attr(not(has = "node"), ignore = "needs Node.js and npm; run scripts/test")]
 fn the_tutorial_for_a_first_bot_test_can_be_followed() {
-    follow("docs/tutorials/first-bot-test.md");
+    assert_eq!(follow("docs/tutorials/first-bot-test.md"), 2);
 }
 
 #[test]

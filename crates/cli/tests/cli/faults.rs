@@ -1,6 +1,6 @@
 //! Faults of a case: they occur where the case specifies, are shown in reports, and are part of the test.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 use serde_json::{Value, json};
 use testkit::Project;
@@ -129,11 +129,8 @@ fn a_fault_that_a_kind_of_sandbox_does_not_support_is_an_error_before_the_run() 
 }
 
 #[test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 fn files_are_read_only_in_isolated_sandboxes() {
-    if let Some(refusal) = isolation_refusal() {
-        println!("isolated SKIPPED: {refusal}");
-        return;
-    }
     let project = project("  - read_only: [docs]\n", &["echo new > docs/a.txt", "echo new > b.txt"], RECOVERY);
     let trial = only_trial(&project.report(&["case.yaml", "--sandbox", "isolated"], 0));
     assert!(trial["tool_calls"][0]["result"].as_str().unwrap().contains("Read-only file system"), "{trial:#}");
@@ -141,17 +138,12 @@ fn files_are_read_only_in_isolated_sandboxes() {
 }
 
 #[test]
+#[cfg_attr(not(has = "root"), ignore = "needs root that can mount file systems; run scripts/test")]
 fn a_full_disk_is_the_agents_to_cope_with() {
     let faults = "  - disk_full: {free_kb: 64}\n";
     let commands = ["head -c 1000000 /dev/zero > big.bin", "rm big.bin; echo small > small.txt"];
     let project = project(faults, &commands, RECOVERY);
-    let ran = project.run(&["run", "case.yaml", "--report", "json=r.json"]);
-    if ran.code == 2 {
-        assert!(ran.err.contains("run as root on Linux"), "{}", ran.output());
-        println!("disk_full SKIPPED: not root");
-        return;
-    }
-    let trial = only_trial(&serde_json::from_str(&project.read("r.json")).unwrap());
+    let trial = only_trial(&project.report(&["case.yaml"], 0));
     assert_eq!(trial["outcome"], "passed", "{trial:#}");
     assert!(trial["tool_calls"][0]["result"].as_str().unwrap().contains("No space left on device"), "{trial:#}");
     assert_eq!(trial["files_changed"], json!([{"path": "small.txt", "change": "added"}]));
@@ -159,71 +151,101 @@ fn a_full_disk_is_the_agents_to_cope_with() {
 }
 
 #[test]
-fn the_clock_is_wrong_where_the_library_is_installed() {
+#[cfg_attr(has = "root", ignore = "needs a user who cannot mount file systems")]
+fn without_root_a_full_disk_is_refused() {
+    let refused = project("  - disk_full: {free_kb: 64}\n", &["true"], RECOVERY).run(&["run", "case.yaml"]).exits(2);
+    assert!(refused.err.contains("run as root on Linux"), "{}", refused.output());
+}
+
+#[test]
+#[cfg_attr(not(has = "faketime"), ignore = "needs the library libfaketime; run scripts/test")]
+fn the_clock_is_wrong() {
     let project = project(
         "  - clock_offset: '+2d'\n",
         &["date -u +%s > now.txt"],
         "  - {id: now, type: file_exists, path: now.txt}\n",
     );
-    let ran = project.run(&["run", "case.yaml", "--keep-sandbox", "--report", "json=r.json"]);
-    if sandbox::fake_clock().is_none() {
-        assert!(ran.err.contains("`libfaketime` is not installed"), "{}", ran.output());
-        return;
-    }
-    let trial = only_trial(&serde_json::from_str(&project.read("r.json")).unwrap());
+    let trial = only_trial(&project.report(&["case.yaml", "--keep-sandbox"], 0));
     let work = std::path::PathBuf::from(trial["sandbox"].as_str().unwrap());
     let then: i64 = std::fs::read_to_string(work.join("now.txt")).unwrap().trim().parse().unwrap();
     let now = jiff::Timestamp::now().as_second();
     assert!((86_400..3 * 86_400).contains(&(then - now)), "{then} {now}");
 }
 
-/// Returns the reason why this machine has no isolated sandboxes, if it has none.
-fn isolation_refusal() -> Option<String> {
-    #[cfg(target_os = "linux")]
-    return crate::hostile::refusal();
-    #[cfg(not(target_os = "linux"))]
-    return Some("not Linux".to_owned());
+#[test]
+#[cfg_attr(has = "faketime", ignore = "needs a machine without the library libfaketime")]
+fn without_its_library_a_wrong_clock_is_refused() {
+    let refused = project("  - clock_offset: '+2d'\n", &["true"], RECOVERY).run(&["run", "case.yaml"]).exits(2);
+    assert!(refused.err.contains("`libfaketime` is not installed"), "{}", refused.output());
 }
 
-/// Runs an agent in both kinds of sandbox. Its first request gets HTTP 529, and its third one is cut.
-fn real(agent: RealAgent, tool: &str, input: &Value, test: &str) {
-    for kind in ["local", "isolated"] {
-        if let Some(refusal) = isolation_refusal().filter(|_| kind == "isolated") {
-            println!("isolated SKIPPED: {refusal}");
-            continue;
-        }
-        let Some(project) = agent.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), test) else { return };
-        let model = json!({"steps": [{"tools": [{"name": tool, "input": input}]}, {"text": "Done."}]});
-        project.write("model.json", &model.to_string()).write(
-            "case.yaml",
-            &format!(
-                "scenario: faults\nsystem_prompt: Work.\nuser_prompt: go\nagent: {}\nmodel: scripted:model.json\n\
-                 faults:\n  - http_status: {{status: 529, retry_after: 1s}}\n  - cut_stream: {{at: 3}}\nassertions:\n  \
-                 - {{id: recovered, type: recovered}}\n  - {{id: out, type: file_exists, path: out.txt}}\n",
-                agent.name
-            ),
-        );
-        let trial = only_trial(&project.report(&["case.yaml", "--sandbox", kind], 0));
-        let hits: Vec<_> = trial["injected_faults"].as_array().unwrap().iter().map(|fault| &fault["hits"]).collect();
-        assert_eq!(hits, [&json!([1]), &json!([3])], "{kind}: {trial:#}");
-        assert_eq!(trial["integrity"], json!([]));
-    }
+/// Runs an agent in a sandbox of this kind. Its first request gets HTTP 529, and its third one is cut.
+#[track_caller]
+fn recovers(agent: RealAgent, kind: &str) {
+    let (tool, argument) = match agent.program {
+        "claude" => ("Bash", "command"),
+        "codex" => ("exec_command", "cmd"),
+        _ => ("bash", "command"),
+    };
+    let input = json!({argument: "date > out.txt", "description": "Works"});
+    let project = agent.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"));
+    let model = json!({"steps": [{"tools": [{"name": tool, "input": input}]}, {"text": "Done."}]});
+    project.write("model.json", &model.to_string()).write(
+        "case.yaml",
+        &format!(
+            "scenario: faults\nsystem_prompt: Work.\nuser_prompt: go\nagent: {}\nmodel: scripted:model.json\n\
+             faults:\n  - http_status: {{status: 529, retry_after: 1s}}\n  - cut_stream: {{at: 3}}\nassertions:\n  \
+             - {{id: recovered, type: recovered}}\n  - {{id: out, type: file_exists, path: out.txt}}\n",
+            agent.name
+        ),
+    );
+    let trial = only_trial(&project.report(&["case.yaml", "--sandbox", kind], 0));
+    let hits: Vec<_> = trial["injected_faults"].as_array().unwrap().iter().map(|fault| &fault["hits"]).collect();
+    assert_eq!(hits, [&json!([1]), &json!([3])], "{trial:#}");
+    assert_eq!(trial["integrity"], json!([]));
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn claude_code_recovers_from_an_overload_and_a_cut_stream() {
-    let input = json!({"command": "date > out.txt", "description": "Works"});
-    real(CLAUDE_CODE, "Bash", &input, "claude_code_recovers_from_an_overload_and_a_cut_stream");
+    recovers(CLAUDE_CODE, "local");
 }
 
 #[test]
+#[cfg_attr(
+    not(all(has = "agents", has = "isolation")),
+    ignore = "needs the agent CLIs and a kernel that isolates processes; run scripts/test"
+)]
+fn claude_code_recovers_in_an_isolated_sandbox() {
+    recovers(CLAUDE_CODE, "isolated");
+}
+
+#[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn codex_recovers_from_an_overload_and_a_cut_stream() {
-    let input = json!({"cmd": "date > out.txt"});
-    real(CODEX, "exec_command", &input, "codex_recovers_from_an_overload_and_a_cut_stream");
+    recovers(CODEX, "local");
 }
 
 #[test]
+#[cfg_attr(
+    not(all(has = "agents", has = "isolation")),
+    ignore = "needs the agent CLIs and a kernel that isolates processes; run scripts/test"
+)]
+fn codex_recovers_in_an_isolated_sandbox() {
+    recovers(CODEX, "isolated");
+}
+
+#[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn opencode_recovers_from_an_overload_and_a_cut_stream() {
-    let input = json!({"command": "date > out.txt", "description": "Works"});
-    real(OPENCODE, "bash", &input, "opencode_recovers_from_an_overload_and_a_cut_stream");
+    recovers(OPENCODE, "local");
+}
+
+#[test]
+#[cfg_attr(
+    not(all(has = "agents", has = "isolation")),
+    ignore = "needs the agent CLIs and a kernel that isolates processes; run scripts/test"
+)]
+fn opencode_recovers_in_an_isolated_sandbox() {
+    recovers(OPENCODE, "isolated");
 }

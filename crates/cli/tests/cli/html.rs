@@ -75,8 +75,9 @@ fn project() -> Project {
 }
 
 #[test]
+#[cfg_attr(not(has = "browser"), ignore = "needs a browser; run scripts/test")]
 fn trials_in_quarantine_are_marked_and_come_after_failures() {
-    let Some(program) = browser::installed("trials_in_quarantine_are_marked_and_come_after_failures") else { return };
+    let program = browser::installed();
     let project = Project::new(PROGRAM);
     for (name, expected, quarantined) in [("a", "bye", true), ("b", "bye", false), ("c", "hello", false)] {
         let quarantine = if quarantined { "quarantine: { reason: slow, since: 2026-11-01 }\n" } else { "" };
@@ -98,8 +99,9 @@ fn trials_in_quarantine_are_marked_and_come_after_failures() {
 }
 
 #[test]
+#[cfg_attr(not(has = "browser"), ignore = "needs a browser; run scripts/test")]
 fn every_view_filter_and_key_works() {
-    let Some(program) = browser::installed("every_view_filter_and_key_works") else { return };
+    let program = browser::installed();
     let project = project();
     project.run(&["run", "--agent", "fake", "--trials", "2", "--report", "html=out.html"]).exits(1);
     let page = project.dir().join("out.html");
@@ -310,9 +312,10 @@ pub const HOSTILE: &str = "</script><script>window.hacked = 1</script><img src=x
 pub const HOSTILE_SHOWN: [&str; 5] = ["</script><script>", "⟨U+202E⟩evil", "␛[31mred␇", "␀nul", "${1+1}"];
 
 #[test]
+#[cfg_attr(not(has = "browser"), ignore = "needs a browser; run scripts/test")]
 fn hostile_transcripts_stay_text() {
     let hostile = HOSTILE;
-    let Some(program) = browser::installed("hostile_transcripts_stay_text") else { return };
+    let program = browser::installed();
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("hostile.html");
     let steps = [
@@ -349,8 +352,9 @@ fn hostile_transcripts_stay_text() {
 }
 
 #[test]
+#[cfg_attr(not(has = "browser"), ignore = "needs a browser; run scripts/test")]
 fn trials_that_differ_inside_a_sub_agent_are_aligned_there() {
-    let Some(program) = browser::installed("trials_that_differ_inside_a_sub_agent_are_aligned_there") else { return };
+    let program = browser::installed();
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("sub.html");
     let steps = |command: &str| {
@@ -372,8 +376,9 @@ fn trials_that_differ_inside_a_sub_agent_are_aligned_there() {
 }
 
 #[test]
+#[cfg_attr(not(has = "browser"), ignore = "needs a browser; run scripts/test")]
 fn a_trial_of_fifty_megabytes_opens() {
-    let Some(program) = browser::installed("a_trial_of_fifty_megabytes_opens") else { return };
+    let program = browser::installed();
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("huge.html");
     let line = "0123456789".repeat(1_000_000);

@@ -1,16 +1,11 @@
 //! `trialrun mcp`, used by the official Node.js client for the Model Context Protocol.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test that cannot go on fails, and says when it is skipped"
-)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
-use testkit::Project;
+use testkit::{Project, packages};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
@@ -37,15 +32,9 @@ console.log(JSON.stringify(results));
 const CASE: &str =
     "name: greets\nagent: fake\nturns:\n  - says: '!say Hello, Ada.'\nassertions:\n  - matches: ^Hello, \\w+\\.$\n";
 
-fn client(project: &Project, calls: &str) -> Option<Value> {
-    let packages = std::env::var_os("TRIALRUN_TEST_PACKAGES").map(PathBuf::from);
-    let Some(packages) = packages.filter(|packages| packages.join("node_modules/@modelcontextprotocol/sdk").is_dir())
-    else {
-        println!("SKIPPED: set TRIALRUN_TEST_PACKAGES to a folder that has @modelcontextprotocol/sdk");
-        return None;
-    };
+fn client(project: &Project, calls: &str) -> Value {
     project.write("client/client.mjs", CLIENT);
-    std::os::unix::fs::symlink(packages.join("node_modules"), project.dir().join("client/node_modules")).unwrap();
+    std::os::unix::fs::symlink(packages().join("node_modules"), project.dir().join("client/node_modules")).unwrap();
     let mut command = Command::new("node");
     let template = project.command(&[]);
     for (name, value) in template.get_envs() {
@@ -59,7 +48,7 @@ fn client(project: &Project, calls: &str) -> Option<Value> {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(serde_json::from_slice(&output.stdout).unwrap())
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 fn text(result: &Value) -> &str {
@@ -67,6 +56,7 @@ fn text(result: &Value) -> &str {
 }
 
 #[test]
+#[cfg_attr(not(has = "packages"), ignore = "needs npm packages; run scripts/test")]
 fn a_coding_agent_lists_checks_audits_runs_shows_and_compares() {
     let project = Project::new(PROGRAM);
     project.write("tests/greets.yaml", CASE);
@@ -76,7 +66,7 @@ fn a_coding_agent_lists_checks_audits_runs_shows_and_compares() {
         ["run", {"trials": "auto:3"}], ["run", {"trials": "auto:x"}],
         ["check", {"paths": ["none.yaml"]}], ["run", {"path": "x"}], ["nothing", {}]
     ]"#;
-    let Some(results) = client(&project, calls) else { return };
+    let results = client(&project, calls);
     assert_eq!(results["server"]["name"], "trialrun");
     let tools: Vec<&str> =
         results["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();

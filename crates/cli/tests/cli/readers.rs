@@ -1,26 +1,14 @@
 //! Reports in the formats of other tools, read by independent programs from package registries.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-#![allow(clippy::print_stdout, reason = "a test says when it is skipped")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
-use testkit::Project;
+use testkit::{Project, packages};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
-
-/// Returns the folder of the packages; prints a message and returns `None` if the packages at `path` are not
-/// installed.
-fn packages(path: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("TRIALRUN_TEST_PACKAGES").map(PathBuf::from);
-    let found = folder.filter(|folder| folder.join(path).is_dir());
-    if found.is_none() {
-        println!("SKIPPED: set TRIALRUN_TEST_PACKAGES to a folder that has {path}");
-    }
-    found
-}
 
 fn reader(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/readers").join(name)
@@ -73,11 +61,11 @@ fn as_junit(trials: &[(String, String)]) -> Vec<(String, String)> {
 }
 
 #[test]
+#[cfg_attr(not(has = "packages"), ignore = "needs npm packages; run scripts/test")]
 fn readers_from_npm_find_every_trial_with_its_outcome() {
-    let Some(packages) = packages("node_modules/junit2json") else { return };
     let (project, trials) = project();
     let files = ["out/junit", "out/tap", "out/ctrf"].map(|file| project.dir().join(file));
-    let found = answer(Command::new("node").arg(reader("read.mjs")).arg(packages).args(files));
+    let found = answer(Command::new("node").arg(reader("read.mjs")).arg(packages()).args(files));
     assert_eq!(read(&found["junit"]), as_junit(&trials));
     assert_eq!((&found["tapPlan"], &found["tapProblems"]), (&json!([1, 6]), &json!([])), "{found}");
     assert_eq!(found["ctrfErrors"], json!([]), "the report conforms to the schema");
@@ -89,8 +77,8 @@ fn readers_from_npm_find_every_trial_with_its_outcome() {
 }
 
 #[test]
+#[cfg_attr(not(has = "python-packages"), ignore = "needs Python packages; run scripts/test")]
 fn readers_from_pypi_find_every_trial_and_every_problem() {
-    let Some(packages) = packages("python/junitparser") else { return };
     let (project, trials) = project();
     project.write("wrong/case.yaml", "scenario: wrong\nsystem_prompt: x\ndescripton: typo\n");
     let sarif = project.run(&["check", "wrong/case.yaml", "--format", "sarif"]).exits(2).out;
@@ -98,7 +86,7 @@ fn readers_from_pypi_find_every_trial_and_every_problem() {
     let files =
         ["out/sarif", "out/junit", "out/junit:gitlab", "out/junit:jenkins"].map(|file| project.dir().join(file));
     let mut command = Command::new("python3");
-    command.arg("-B").arg(reader("read.py")).args(files).env("PYTHONPATH", packages.join("python"));
+    command.arg("-B").arg(reader("read.py")).args(files).env("PYTHONPATH", packages().join("python"));
     let found = answer(&mut command);
     for junit in found["junit"].as_array().unwrap() {
         assert_eq!(read(junit), as_junit(&trials));

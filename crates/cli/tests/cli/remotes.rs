@@ -1,6 +1,6 @@
 //! Remotes of trials: a copy for each trial with a stand-in for the hosting service, or the real one.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,21 +8,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use testkit::{Project, git};
 
-use super::hostile::refusal;
-
 /// Address of the source repository. The user's git settings map it to a folder.
 const ADDRESS: &str = "https://github.com/acme/shop.git";
-
-/// Kinds of sandbox that this machine supports.
-fn kinds() -> Vec<&'static str> {
-    match refusal() {
-        Some(refusal) => {
-            println!("isolated SKIPPED: {refusal}");
-            vec!["local"]
-        }
-        None => vec!["local", "isolated"],
-    }
-}
 
 /// Creates the source repository, and returns its folder.
 fn origin(project: &Project) -> PathBuf {
@@ -71,6 +58,17 @@ fn outcomes(report: &Value) -> Vec<&str> {
 
 #[test]
 fn three_trials_that_push_the_same_branch_all_pass() {
+    trials_that_push_the_same_branch_pass("local");
+}
+
+#[test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
+fn three_isolated_trials_that_push_the_same_branch_all_pass() {
+    trials_that_push_the_same_branch_pass("isolated");
+}
+
+#[track_caller]
+fn trials_that_push_the_same_branch_pass(kind: &str) {
     let assertions = json!([
         {"id": "pushes", "type": "pushed", "name": "feat/basket"},
         {"id": "opens", "type": "review_request_created", "head": "feat/basket", "base": "main"},
@@ -80,23 +78,32 @@ fn three_trials_that_push_the_same_branch_all_pass() {
         {"id": "asks", "type": "command_succeeds",
             "command": "gh pr view 1 --json title,body --jq .body | grep -q ten && git fetch -q origin && git push -q origin HEAD:more"},
     ]);
-    for kind in kinds() {
-        let acts = format!(
-            "git branch -a\necho \"sees $(git remote get-url origin)\"\n{PUBLISH}\ngit ls-remote git@github.com:acme/shop.git"
-        );
-        let project = project(&acts, &assertions);
-        let origin = origin(&project);
-        let arguments = ["s.yaml", "--source-repo", ADDRESS, "--sandbox", kind, "--trials", "3", "--jobs", "3"];
-        let report = project.report(&arguments, 0);
-        assert_eq!(outcomes(&report), ["passed"; 3], "{kind}: {report:#}");
-        assert_eq!(branches(&origin), "main", "{kind}");
-        assert!(!report.to_string().contains("side_effects\":[{"), "{report:#}");
-        assert!(project.left_over().is_empty());
-    }
+    let acts = format!(
+        "git branch -a\necho \"sees $(git remote get-url origin)\"\n{PUBLISH}\ngit ls-remote git@github.com:acme/shop.git"
+    );
+    let project = project(&acts, &assertions);
+    let origin = origin(&project);
+    let arguments = ["s.yaml", "--source-repo", ADDRESS, "--sandbox", kind, "--trials", "3", "--jobs", "3"];
+    let report = project.report(&arguments, 0);
+    assert_eq!(outcomes(&report), ["passed"; 3], "{report:#}");
+    assert_eq!(branches(&origin), "main");
+    assert!(!report.to_string().contains("side_effects\":[{"), "{report:#}");
+    assert!(project.left_over().is_empty());
 }
 
 #[test]
 fn a_trial_sees_nothing_that_another_pushed() {
+    sees_nothing_that_another_pushed("local");
+}
+
+#[test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
+fn an_isolated_trial_sees_nothing_that_another_pushed() {
+    sees_nothing_that_another_pushed("isolated");
+}
+
+#[track_caller]
+fn sees_nothing_that_another_pushed(kind: &str) {
     // The second trial starts after the first has pushed: with one job, they run one after the other.
     let acts = format!("git ls-remote origin; gh pr list; gh issue list; ls -A \"$HOME/..\"; env\n{PUBLISH}");
     let assertions = json!([
@@ -106,13 +113,11 @@ fn a_trial_sees_nothing_that_another_pushed() {
         lacks("number", "s#"),
         {"id": "opens", "type": "review_request_created"},
     ]);
-    for kind in kinds() {
-        let project = project(&acts, &assertions);
-        let origin = origin(&project).to_string_lossy().into_owned();
-        let report =
-            project.report(&["s.yaml", "--source-repo", &origin, "--sandbox", kind, "--trials", "2", "--jobs", "1"], 0);
-        assert_eq!(outcomes(&report), ["passed"; 2], "{kind}: {report:#}");
-    }
+    let project = project(&acts, &assertions);
+    let origin = origin(&project).to_string_lossy().into_owned();
+    let report =
+        project.report(&["s.yaml", "--source-repo", &origin, "--sandbox", kind, "--trials", "2", "--jobs", "1"], 0);
+    assert_eq!(outcomes(&report), ["passed"; 2], "{report:#}");
 }
 
 #[test]

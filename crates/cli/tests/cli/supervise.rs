@@ -1,7 +1,7 @@
 //! Nothing that a trial starts survives it, whatever it does: the real binary, real processes, with and without a PID
 //! namespace, as the user who runs the tests and, if that is root, also as `nobody`.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
@@ -33,25 +33,66 @@ struct Way {
     _copy: Option<Arc<tempfile::TempDir>>,
 }
 
-/// Returns every way that this machine supports. If namespaces are not allowed, that is reported, not silently
-/// skipped.
-fn ways() -> Vec<Way> {
-    let binary = PathBuf::from(env!("CARGO_BIN_EXE_trialrun"));
-    let mine = |name, floor| Way { name, binary: binary.clone(), floor, uid: None, _copy: None };
-    let mut ways = vec![mine("floor", true), mine("namespace", false)];
-    if Uid::effective().is_root() {
-        let copy = copy_for_every_user();
-        let nobodys = |name, floor| Way {
-            name,
-            binary: copy.path().join("trialrun"),
-            floor,
-            uid: Some(NOBODY),
-            _copy: Some(Arc::clone(&copy)),
-        };
-        ways.extend([nobodys("floor as nobody", true), nobodys("namespace as nobody", false)]);
-    }
-    ways.retain(|way| way.floor || way.has_namespace());
-    ways
+/// Defines a test for each rule of a way, and tests that only this way needs. The rules are functions that get the way.
+macro_rules! tests_of {
+    ($way:expr, $attributes:tt $(, $own:ident)*) => {
+        use super::*;
+        tests_of! { @all $way, $attributes:
+            processes_left_behind_by_the_program_are_killed
+            a_killed_program_leaves_no_processes
+            the_exit_code_is_that_of_the_program_or_reports_the_failed_start
+            a_graceful_stop_lets_the_program_exit_by_itself
+            a_second_stop_request_kills_the_program
+            processes_are_killed_after_the_grace_period
+            sigusr1_kills_at_once
+            all_processes_end_when_the_harness_is_gone
+            killing_a_supervisor_kills_its_program
+            processes_that_keep_forking_are_caught
+            the_program_starts_with_a_clean_process_state
+            a_stream_that_the_program_closed_is_closed
+            $($own)*
+        }
+    };
+    (@all $way:expr, $attributes:tt: $($rule:ident)+) => {
+        $(tests_of! { @one $way, $attributes, $rule })+
+    };
+    (@one $way:expr, [$($attribute:tt)*], $rule:ident) => {
+        $($attribute)*
+        #[test]
+        fn $rule() {
+            super::$rule(&$way);
+        }
+    };
+}
+
+mod floor {
+    tests_of!(Way::mine("floor", true), []);
+}
+
+mod namespace {
+    tests_of!(
+        Way::mine("namespace", false),
+        [#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]],
+        in_a_namespace_the_program_sees_only_its_own_processes
+    );
+}
+
+mod floor_as_nobody {
+    tests_of!(
+        Way::nobodys("floor as nobody", true),
+        [#[cfg_attr(not(has = "root"), ignore = "needs root that can mount file systems; run scripts/test")]]
+    );
+}
+
+mod namespace_as_nobody {
+    tests_of!(
+        Way::nobodys("namespace as nobody", false),
+        [#[cfg_attr(
+            not(all(has = "isolation", has = "root")),
+            ignore = "needs root and a kernel that isolates processes; run scripts/test"
+        )]],
+        in_a_namespace_the_program_sees_only_its_own_processes
+    );
 }
 
 /// Returns a copy of the binary that every user may run; parallel tests share it, and it is removed after the last
@@ -71,6 +112,15 @@ fn copy_for_every_user() -> Arc<tempfile::TempDir> {
 }
 
 impl Way {
+    fn mine(name: &'static str, floor: bool) -> Self {
+        Self { name, binary: PathBuf::from(env!("CARGO_BIN_EXE_trialrun")), floor, uid: None, _copy: None }
+    }
+
+    fn nobodys(name: &'static str, floor: bool) -> Self {
+        let copy = copy_for_every_user();
+        Self { name, binary: copy.path().join("trialrun"), floor, uid: Some(NOBODY), _copy: Some(copy) }
+    }
+
     fn command(&self, role: &str) -> Command {
         let mut command = Command::new(&self.binary);
         command.arg(role).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").current_dir("/");
@@ -78,15 +128,6 @@ impl Way {
             command.uid(uid).gid(uid);
         }
         command
-    }
-
-    fn has_namespace(&self) -> bool {
-        let spoken = self.command("__supervise-probe").output().unwrap();
-        let spoken = String::from_utf8_lossy(&spoken.stdout).trim().to_owned();
-        if spoken != "namespace" {
-            eprintln!("NOT TESTED: {}: {spoken}", self.name);
-        }
-        spoken == "namespace"
     }
 
     fn start(&self, settings: &[&str], program: &[&str]) -> Started {
@@ -174,172 +215,132 @@ fn with_orphans(way: &Way, settings: &[&str], then: &str) -> Started {
     started
 }
 
-#[test]
-fn processes_left_behind_by_the_program_are_killed() {
-    for way in ways() {
-        let mut started = with_orphans(&way, &[], "read go; exit 3");
-        started.go();
-        assert_eq!(started.end(), (3, String::new()), "{}", way.name);
-    }
+fn processes_left_behind_by_the_program_are_killed(way: &Way) {
+    let mut started = with_orphans(way, &[], "read go; exit 3");
+    started.go();
+    assert_eq!(started.end(), (3, String::new()), "{}", way.name);
 }
 
-#[test]
-fn a_killed_program_leaves_no_processes() {
-    for way in ways() {
-        let mut started = with_orphans(&way, &[], "read go; kill -9 $$");
-        started.go();
-        assert_eq!(started.end().0, 137, "{}", way.name);
-    }
+fn a_killed_program_leaves_no_processes(way: &Way) {
+    let mut started = with_orphans(way, &[], "read go; kill -9 $$");
+    started.go();
+    assert_eq!(started.end().0, 137, "{}", way.name);
 }
 
-#[test]
-fn the_exit_code_is_that_of_the_program_or_reports_the_failed_start() {
-    for way in ways() {
-        assert_eq!(way.shell(&[], "exit 125").end(), (125, String::new()));
-        assert_eq!(way.shell(&[], "kill -15 $$").end(), (143, String::new()));
-        let (code, stderr) = way.start(&[], &["no-such-program-anywhere"]).end();
-        assert_eq!(code, 127, "{}", way.name);
-        assert!(stderr.starts_with(&format!("{MESSAGE_PREFIX}cannot run no-such-program-anywhere: ")), "{stderr}");
-        let (code, stderr) = way.start(&[], &["/etc/passwd"]).end();
-        assert_eq!(code, 126, "{}", way.name);
-        assert!(stderr.starts_with(MESSAGE_PREFIX), "{stderr}");
-        let (code, stderr) = way.start(&[], &[]).end();
-        assert_eq!((code, stderr.as_str()), (125, "trialrun supervisor: no program to run\n"));
-    }
+fn the_exit_code_is_that_of_the_program_or_reports_the_failed_start(way: &Way) {
+    assert_eq!(way.shell(&[], "exit 125").end(), (125, String::new()));
+    assert_eq!(way.shell(&[], "kill -15 $$").end(), (143, String::new()));
+    let (code, stderr) = way.start(&[], &["no-such-program-anywhere"]).end();
+    assert_eq!(code, 127, "{}", way.name);
+    assert!(stderr.starts_with(&format!("{MESSAGE_PREFIX}cannot run no-such-program-anywhere: ")), "{stderr}");
+    let (code, stderr) = way.start(&[], &["/etc/passwd"]).end();
+    assert_eq!(code, 126, "{}", way.name);
+    assert!(stderr.starts_with(MESSAGE_PREFIX), "{stderr}");
+    let (code, stderr) = way.start(&[], &[]).end();
+    assert_eq!((code, stderr.as_str()), (125, "trialrun supervisor: no program to run\n"));
 }
 
-#[test]
-fn a_graceful_stop_lets_the_program_exit_by_itself() {
-    for way in ways() {
-        for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
-            let started = with_orphans(&way, &[], "trap 'exit 4' TERM; echo ready; while :; do :; done");
-            started.expect("ready");
-            started.send(signal);
-            assert_eq!(started.end().0, 4, "{}", way.name);
-        }
+fn a_graceful_stop_lets_the_program_exit_by_itself(way: &Way) {
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        let started = with_orphans(way, &[], "trap 'exit 4' TERM; echo ready; while :; do :; done");
+        started.expect("ready");
+        started.send(signal);
+        assert_eq!(started.end().0, 4, "{}", way.name);
     }
 }
 
 /// It starts nothing, because a signal that arrives at a shell's child between fork and exec would be lost.
 const STUBBORN: &str = "trap 'echo asked' TERM; echo ready; while :; do :; done";
 
-#[test]
-fn a_second_stop_request_kills_the_program() {
-    for way in ways() {
-        let started = with_orphans(&way, &[], STUBBORN);
-        started.expect("ready");
-        started.send(Signal::SIGTERM);
-        started.expect("asked");
-        started.send(Signal::SIGTERM);
-        assert_eq!(started.end().0, 137, "{}", way.name);
-    }
+fn a_second_stop_request_kills_the_program(way: &Way) {
+    let started = with_orphans(way, &[], STUBBORN);
+    started.expect("ready");
+    started.send(Signal::SIGTERM);
+    started.expect("asked");
+    started.send(Signal::SIGTERM);
+    assert_eq!(started.end().0, 137, "{}", way.name);
 }
 
-#[test]
-fn processes_are_killed_after_the_grace_period() {
-    for way in ways() {
-        let started = with_orphans(&way, &["--grace-ms", "20"], STUBBORN);
-        started.expect("ready");
-        started.send(Signal::SIGTERM);
-        started.expect("asked");
-        assert_eq!(started.end().0, 137, "{}", way.name);
-    }
+fn processes_are_killed_after_the_grace_period(way: &Way) {
+    let started = with_orphans(way, &["--grace-ms", "20"], STUBBORN);
+    started.expect("ready");
+    started.send(Signal::SIGTERM);
+    started.expect("asked");
+    assert_eq!(started.end().0, 137, "{}", way.name);
 }
 
-#[test]
-fn sigusr1_kills_at_once() {
-    for way in ways() {
-        let started = with_orphans(&way, &[], "trap '' TERM INT HUP USR1; while :; do sleep 1000; done");
-        started.send(Signal::SIGUSR1);
-        assert_eq!(started.end().0, 137, "{}", way.name);
-    }
+fn sigusr1_kills_at_once(way: &Way) {
+    let started = with_orphans(way, &[], "trap '' TERM INT HUP USR1; while :; do sleep 1000; done");
+    started.send(Signal::SIGUSR1);
+    assert_eq!(started.end().0, 137, "{}", way.name);
 }
 
-#[test]
-fn all_processes_end_when_the_harness_is_gone() {
-    for way in ways() {
-        let (reader, writer) = std::io::pipe().unwrap();
-        fcntl(&reader, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
-        if let Some(uid) = way.uid {
-            nix::unistd::fchown(&reader, Some(Uid::from_raw(uid)), Some(Gid::from_raw(uid))).unwrap();
-        }
-        let lifeline = reader.as_raw_fd().to_string();
-        let check = format!("[ ! -e /proc/self/fd/{lifeline} ] && echo closed; {STUBBORN}");
-        let started = with_orphans(&way, &["--lifeline", &lifeline], &check);
-        started.expect("closed");
-        started.expect("ready");
-        drop(writer);
-        assert_eq!(started.end().0, 137, "{}", way.name);
+fn all_processes_end_when_the_harness_is_gone(way: &Way) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    fcntl(&reader, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
+    if let Some(uid) = way.uid {
+        nix::unistd::fchown(&reader, Some(Uid::from_raw(uid)), Some(Gid::from_raw(uid))).unwrap();
     }
+    let lifeline = reader.as_raw_fd().to_string();
+    let check = format!("[ ! -e /proc/self/fd/{lifeline} ] && echo closed; {STUBBORN}");
+    let started = with_orphans(way, &["--lifeline", &lifeline], &check);
+    started.expect("closed");
+    started.expect("ready");
+    drop(writer);
+    assert_eq!(started.end().0, 137, "{}", way.name);
 }
 
-#[test]
-fn killing_a_supervisor_kills_its_program() {
-    for way in ways() {
-        let started = way.shell(&[], "trap '' TERM; echo ready; exec sleep 1000");
-        started.expect("ready");
-        started.send(Signal::SIGKILL);
-        started.end_of_stdout();
-    }
+fn killing_a_supervisor_kills_its_program(way: &Way) {
+    let started = way.shell(&[], "trap '' TERM; echo ready; exec sleep 1000");
+    started.expect("ready");
+    started.send(Signal::SIGKILL);
+    started.end_of_stdout();
 }
 
-#[test]
-fn processes_that_keep_forking_are_caught() {
-    for way in ways() {
-        let hop = "hop() { (hop) & }; hop; echo started; read go; exit 5";
-        let mut started = way.shell(&[], hop);
-        started.expect("started");
-        started.go();
-        assert_eq!(started.end().0, 5, "{}", way.name);
-    }
+fn processes_that_keep_forking_are_caught(way: &Way) {
+    let hop = "hop() { (hop) & }; hop; echo started; read go; exit 5";
+    let mut started = way.shell(&[], hop);
+    started.expect("started");
+    started.go();
+    assert_eq!(started.end().0, 5, "{}", way.name);
 }
 
-#[test]
-fn the_program_starts_with_a_clean_process_state() {
-    for way in ways() {
-        let script = r#"
-            sed -n 's/^SigBlk:\t//p' /proc/self/status
-            echo $(( 0x$(sed -n 's/^SigIgn:\t//p' /proc/self/status) >> 12 & 1 )) ignores SIGPIPE
-            read _ _ _ _ _ session _ < /proc/$$/stat; [ "$session" = "$$" ] && echo own session
-            id -u; id -g; pwd; env | grep -v -e ^PWD= -e ^_= -e ^SHLVL= -e ^OLDPWD=
-        "#;
-        let started = way.shell(&[], script);
-        let (uid, gid) = match way.uid {
-            Some(uid) => (uid, uid),
-            None => (Uid::effective().as_raw(), Gid::effective().as_raw()),
-        };
-        let path = "PATH=/usr/local/bin:/usr/bin:/bin";
-        for line in
-            ["0000000000000000", "0 ignores SIGPIPE", "own session", &uid.to_string(), &gid.to_string(), "/", path]
-        {
-            started.expect(line);
-        }
-        assert_eq!(started.end(), (0, String::new()), "{}", way.name);
+fn the_program_starts_with_a_clean_process_state(way: &Way) {
+    let script = r#"
+        sed -n 's/^SigBlk:\t//p' /proc/self/status
+        echo $(( 0x$(sed -n 's/^SigIgn:\t//p' /proc/self/status) >> 12 & 1 )) ignores SIGPIPE
+        read _ _ _ _ _ session _ < /proc/$$/stat; [ "$session" = "$$" ] && echo own session
+        id -u; id -g; pwd; env | grep -v -e ^PWD= -e ^_= -e ^SHLVL= -e ^OLDPWD=
+    "#;
+    let started = way.shell(&[], script);
+    let (uid, gid) = match way.uid {
+        Some(uid) => (uid, uid),
+        None => (Uid::effective().as_raw(), Gid::effective().as_raw()),
+    };
+    let path = "PATH=/usr/local/bin:/usr/bin:/bin";
+    for line in ["0000000000000000", "0 ignores SIGPIPE", "own session", &uid.to_string(), &gid.to_string(), "/", path]
+    {
+        started.expect(line);
     }
+    assert_eq!(started.end(), (0, String::new()), "{}", way.name);
 }
 
-#[test]
-fn in_a_namespace_the_program_sees_only_its_own_processes() {
-    for way in ways().iter().filter(|way| !way.floor) {
-        let started = way.shell(&[], "echo $$; ls -d /proc/[0-9]* | grep -v -e '^/proc/[12]$' | wc -l | tr -d ' '");
-        started.expect("2");
-        // `ls`, `grep`, `wc`, `tr` and a copy of the shell are all that may exist in addition to pid 1 and the shell.
-        let others: usize = started.lines.recv_timeout(TIMEOUT).unwrap().parse().unwrap();
-        assert!(others <= 5, "{}: {others}", way.name);
-        assert_eq!(started.end().0, 0);
-    }
+fn in_a_namespace_the_program_sees_only_its_own_processes(way: &Way) {
+    let started = way.shell(&[], "echo $$; ls -d /proc/[0-9]* | grep -v -e '^/proc/[12]$' | wc -l | tr -d ' '");
+    started.expect("2");
+    // `ls`, `grep`, `wc`, `tr` and a copy of the shell are all that may exist in addition to pid 1 and the shell.
+    let others: usize = started.lines.recv_timeout(TIMEOUT).unwrap().parse().unwrap();
+    assert!(others <= 5, "{}: {others}", way.name);
+    assert_eq!(started.end().0, 0);
 }
 
-#[test]
-fn a_stream_that_the_program_closed_is_closed() {
-    for way in ways() {
-        let mut started = way.shell(&[], "exec >&- <&-; exec sleep 1000");
-        started.end_of_stdout();
-        let mut stdin = started.stdin.take().unwrap();
-        while stdin.write_all(b"anybody?\n").is_ok() {}
-        started.send(Signal::SIGTERM);
-        assert_eq!(started.end().0, 143, "{}", way.name);
-    }
+fn a_stream_that_the_program_closed_is_closed(way: &Way) {
+    let mut started = way.shell(&[], "exec >&- <&-; exec sleep 1000");
+    started.end_of_stdout();
+    let mut stdin = started.stdin.take().unwrap();
+    while stdin.write_all(b"anybody?\n").is_ok() {}
+    started.send(Signal::SIGTERM);
+    assert_eq!(started.end().0, 143, "{}", way.name);
 }
 
 // The harness's side.

@@ -1,11 +1,6 @@
 //! The TypeScript compiler accepts the declarations and the files that `init` writes.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test that cannot go on fails, and says when it is skipped"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,7 +9,7 @@ use generate::{
     AssertionKind, Candidate, Context, ExpectedArgument, PlannedTest, ProposedAssertion, TestScript, Turn,
     find_category, find_format,
 };
-use testkit::Project;
+use testkit::{Project, packages};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
@@ -94,14 +89,8 @@ export const config = defineConfig({
 });
 "#;
 
-/// Returns the compiler if packages are installed; otherwise the test is skipped.
-fn compiler() -> Option<PathBuf> {
-    let found = std::env::var_os("TRIALRUN_TEST_PACKAGES").map(PathBuf::from);
-    let compiler = found.map(|packages| packages.join("node_modules/typescript/bin/tsc")).filter(|path| path.exists());
-    if compiler.is_none() {
-        println!("SKIPPED: set TRIALRUN_TEST_PACKAGES to a folder that has typescript");
-    }
-    compiler
+fn compiler() -> PathBuf {
+    packages().join("node_modules/typescript/bin/tsc")
 }
 
 /// Returns the compiler's output for the project defined by the folder's `tsconfig.json`.
@@ -111,8 +100,9 @@ fn compile(compiler: &PathBuf, project: &Project, folder: &str) -> String {
 }
 
 #[test]
+#[cfg_attr(not(has = "packages"), ignore = "needs npm packages; run scripts/test")]
 fn the_compiler_accepts_what_init_writes_and_tests_of_other_projects() {
-    let Some(compiler) = compiler() else { return };
+    let compiler = compiler();
     let project = Project::new(PROGRAM);
     project.run(&["init", "--template", "code"]).exits(0);
     project.write("tests/foreign.test.ts", FOREIGN);
@@ -134,8 +124,9 @@ fn the_compiler_accepts_what_init_writes_and_tests_of_other_projects() {
 }
 
 #[test]
+#[cfg_attr(not(has = "packages"), ignore = "needs npm packages; run scripts/test")]
 fn the_compiler_accepts_generated_tests() {
-    let Some(compiler) = compiler() else { return };
+    let compiler = compiler();
     let project = Project::new(PROGRAM);
     project.run(&["init", "--template", "code"]).exits(0);
     let text = "It's \"quoted\"\n`${code}` // */";
@@ -172,8 +163,9 @@ fn the_compiler_accepts_generated_tests() {
 }
 
 #[test]
+#[cfg_attr(not(has = "packages"), ignore = "needs npm packages; run scripts/test")]
 fn the_compiler_accepts_every_example() {
-    let Some(compiler) = compiler() else { return };
+    let compiler = compiler();
     let examples = format!("{}/../../examples", env!("CARGO_MANIFEST_DIR"));
     let mut compiled = 0;
     for example in std::fs::read_dir(examples).unwrap().map(|entry| entry.unwrap().path()) {
@@ -194,8 +186,9 @@ fn the_compiler_accepts_every_example() {
 }
 
 #[test]
+#[cfg_attr(not(has = "packages"), ignore = "needs npm packages; run scripts/test")]
 fn the_compiler_rejects_invalid_tests() {
-    let Some(compiler) = compiler() else { return };
+    let compiler = compiler();
     let project = Project::new(PROGRAM);
     project.run(&["init", "--template", "code"]).exits(0);
     let text = "import { assert, scenario } from 'trialrun';

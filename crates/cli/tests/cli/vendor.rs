@@ -155,11 +155,9 @@ pub const OPENCODE_CLI: Vendor = Vendor {
 };
 
 impl Vendor {
-    /// Returns a project with the real agent, or `None` if the agent is not installed.
-    pub fn project(self, test: &str) -> Option<Project> {
-        let agents = self.agent.installed(test)?;
-        let project = Project::new(TRIALRUN).path_first(&agents).env(self.variable, KEY);
-        Some(project)
+    /// Returns a project with the real agent.
+    pub fn project(self) -> Project {
+        Project::new(TRIALRUN).path_first(&self.agent.installed()).env(self.variable, KEY)
     }
 
     /// Starts a provider whose model runs `command` once.

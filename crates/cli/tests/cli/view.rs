@@ -53,8 +53,9 @@ fn serve(project: &Project) -> (Live, String) {
 }
 
 #[test]
+#[cfg_attr(not(has = "browser"), ignore = "needs a browser; run scripts/test")]
 fn the_pages_follow_a_run_and_survive_the_end_of_the_server() {
-    let Some(program) = browser::installed("the_pages_follow_a_run_and_survive_the_end_of_the_server") else { return };
+    let program = browser::installed();
     let project = project();
     let run = start(&project, &["tests"]);
     let (server, address) = serve(&project);
@@ -119,8 +120,9 @@ fn the_pages_follow_a_run_and_survive_the_end_of_the_server() {
 }
 
 #[test]
+#[cfg_attr(not(has = "browser"), ignore = "needs a browser; run scripts/test")]
 fn hostile_answers_remain_text_during_a_run() {
-    let Some(program) = browser::installed("hostile_answers_remain_text_during_a_run") else { return };
+    let program = browser::installed();
     let project = project();
     let run = start(&project, &["tests"]);
     let (_server, address) = serve(&project);

@@ -28,12 +28,12 @@ pub struct Judged {
 pub struct Bench {
     directory: tempfile::TempDir,
     operators: PathBuf,
-    has_packages: bool,
     scripts: Scripts,
 }
 
 impl Bench {
-    pub fn new(vectors: &Path) -> Self {
+    /// Returns the bench for the vectors in a folder, which may import `packages`.
+    pub fn new(vectors: &Path, packages: Option<&Path>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let operators = directory.path().join("operators");
         std::fs::create_dir(&operators).unwrap();
@@ -41,16 +41,10 @@ impl Bench {
             let file = file.unwrap();
             std::fs::copy(file.path(), operators.join(file.file_name())).unwrap();
         }
-        let packages = std::env::var_os("TRIALRUN_TEST_PACKAGES").map(PathBuf::from);
-        if let Some(packages) = &packages {
+        if let Some(packages) = packages {
             std::os::unix::fs::symlink(packages.join("node_modules"), operators.join("node_modules")).unwrap();
         }
-        Self { operators, has_packages: packages.is_some(), scripts: Scripts::new("/"), directory }
-    }
-
-    /// Returns `true` if `vector` needs a package that is not installed.
-    pub fn lacks_a_package(&self, vector: &Value) -> bool {
-        !self.has_packages && vector.to_string().contains("lodash-es#")
+        Self { operators, scripts: Scripts::new("/"), directory }
     }
 
     /// Runs every case of `vector`, in order.

@@ -1,4 +1,4 @@
-//! Tests for all kinds of containers, in addition to the contract. The parent module sets the kind in `KIND`.
+//! Tests for all kinds of containers, in addition to the contract.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,12 +8,27 @@ use std::net::TcpListener;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use super::super::container::{IMAGE, ask, left, project, system};
-use super::KIND;
+use super::container::{IMAGE, ask, left, project, system};
+use super::kind::Kind;
 
-#[test]
-fn what_a_killed_run_leaves_behind_is_removed() {
-    let Some(project) = project(KIND, "subprocess:sh agent.sh", "fixtures: {env: {A: b}}\n") else { return };
+/// Defines a test for each rule of containers.
+macro_rules! container_tests {
+    ($kind:path) => {
+        $crate::sandbox::container_contract::container_tests! { $kind, [] }
+    };
+    ($kind:path, $attributes:tt) => {
+        $crate::sandbox::kind::tests_of! { container_contract, $kind, $attributes:
+            what_a_killed_run_leaves_behind_is_removed
+            programs_fail_files_are_read_only_and_canaries_are_planted
+            a_missing_image_is_named_with_the_command_that_gets_it
+            an_agent_reaches_only_the_hosts_that_the_policy_allows_and_all_attempts_are_recorded
+        }
+    };
+}
+pub(super) use container_tests;
+
+pub(super) fn what_a_killed_run_leaves_behind_is_removed(kind: &Kind) {
+    let project = project(kind, "subprocess:sh agent.sh", "fixtures: {env: {A: b}}\n");
     let pipe = project.process_pipe("pipe");
     project.write("agent.sh", &format!("exec 3> {}; echo began >&3; sleep 1000", pipe.path().display()));
     let config = project.read("trialrun.yaml").replace("visible: [", &format!("visible: [{:?}, ", pipe.path()));
@@ -21,9 +36,9 @@ fn what_a_killed_run_leaves_behind_is_removed() {
     let live = project.start(&["run"]);
     pipe.wait_for_line("began");
     let of_run = format!("trialrun-{}-", live.id());
-    let running = left(KIND).into_iter().find(|name| name.starts_with(&of_run)).unwrap();
+    let running = left(kind.name).into_iter().find(|name| name.starts_with(&of_run)).unwrap();
     let format = "{{index .Config.Labels \"trialrun.owner\"}}";
-    let owner = ask(KIND, &["container", "inspect", "--format", format, &running]).unwrap().stdout;
+    let owner = ask(kind.name, &["container", "inspect", "--format", format, &running]).unwrap().stdout;
     let owner = String::from_utf8(owner).unwrap();
     let scope = owner.trim().rsplit(':').next().unwrap();
     live.signal(Signal::SIGKILL);
@@ -39,17 +54,16 @@ fn what_a_killed_run_leaves_behind_is_removed() {
     let mounts: Vec<String> = system().iter().map(|path| format!("{0}:{0}:ro", path.display())).collect();
     mounts.iter().for_each(|mount| args.extend(["--volume", mount]));
     args.extend([IMAGE, "sleep", "1000"]);
-    let made = ask(KIND, &args).unwrap();
+    let made = ask(kind.name, &args).unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let listed = project.run(&["prune", "--min-age", "0"]).exits(0);
     assert!(listed.out.contains(&name), "{}", listed.output());
     let removed = project.run(&["prune", "--min-age", "0", "--yes"]).exits(0);
-    assert!(!left(KIND).contains(&name), "{}", removed.output());
+    assert!(!left(kind.name).contains(&name), "{}", removed.output());
 }
 
-#[test]
-fn programs_fail_files_are_read_only_and_canaries_are_planted() {
-    let Some(project) = project(KIND, "chat", "") else { return };
+pub(super) fn programs_fail_files_are_read_only_and_canaries_are_planted(kind: &Kind) {
+    let project = project(kind, "chat", "");
     let commands = [
         "env X=1 sh -c 'echo $X'",
         "env X=1 sh -c 'echo $X'",
@@ -75,15 +89,14 @@ fn programs_fail_files_are_read_only_and_canaries_are_planted() {
     assert!(signs.contains("canary"), "{signs}");
 }
 
-#[test]
-fn a_missing_image_is_named_with_the_command_that_gets_it() {
-    let Some(project) = project(KIND, "subprocess:cat", "") else { return };
-    project.write("trialrun.yaml", &format!("sandbox: {{provider: {KIND}, image: localhost/trialrun-none:1}}\n"));
+pub(super) fn a_missing_image_is_named_with_the_command_that_gets_it(kind: &Kind) {
+    let (project, engine) = (project(kind, "subprocess:cat", ""), kind.name);
+    project.write("trialrun.yaml", &format!("sandbox: {{provider: {engine}, image: localhost/trialrun-none:1}}\n"));
     let ran = project.run(&["run"]).exits(3);
-    assert!(ran.err.contains(&format!("{KIND} pull localhost/trialrun-none:1")), "{}", ran.output());
-    project.write("trialrun.yaml", &format!("sandbox: {KIND}\n"));
+    assert!(ran.err.contains(&format!("{engine} pull localhost/trialrun-none:1")), "{}", ran.output());
+    project.write("trialrun.yaml", &format!("sandbox: {engine}\n"));
     let ran = project.run(&["run"]).exits(3);
-    assert!(ran.err.contains(&format!("sandbox: {{provider: {KIND}, image: IMAGE}}")), "{}", ran.output());
+    assert!(ran.err.contains(&format!("sandbox: {{provider: {engine}, image: IMAGE}}")), "{}", ran.output());
 }
 
 /// Sends a request for a tunnel to the proxy, and shows the beginning of the answer.
@@ -94,8 +107,7 @@ fn tunnel_to(host: &str) -> String {
     )
 }
 
-#[test]
-fn an_agent_reaches_only_the_hosts_that_the_policy_allows_and_all_attempts_are_recorded() {
+pub(super) fn an_agent_reaches_only_the_hosts_that_the_policy_allows_and_all_attempts_are_recorded(kind: &Kind) {
     let servers = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     let [allowed, other] = [0, 1].map(|at| servers[at].local_addr().unwrap().port());
     let command = tunnel_to("of-command.example");
@@ -106,7 +118,7 @@ fn an_agent_reaches_only_the_hosts_that_the_policy_allows_and_all_attempts_are_r
          - {{id: command, type: command_succeeds, run: {}}}\n",
         json!(format!("{command} | grep 403"))
     );
-    let Some(project) = project(KIND, "subprocess:sh agent.sh", "") else { return };
+    let project = project(kind, "subprocess:sh agent.sh", "");
     project.write(
         "scenarios/s.yaml",
         &format!("scenario: s\nsystem_prompt: p\nuser_prompt: Hi\nagent: 'subprocess:sh agent.sh'\n{policy}"),
@@ -146,7 +158,7 @@ fn an_agent_reaches_only_the_hosts_that_the_policy_allows_and_all_attempts_are_r
     ] {
         assert!(attempts.contains(&expected), "{expected:?}: {attempts:?}");
     }
-    let left = left(KIND).into_iter().filter(|name| name.starts_with(&of_run));
+    let left = left(kind.name).into_iter().filter(|name| name.starts_with(&of_run));
     assert_eq!(left.collect::<Vec<_>>(), Vec::<String>::new());
     assert_eq!(project.left_over(), Vec::<String>::new());
 }

@@ -1,6 +1,6 @@
-//! The contract that all kinds of sandboxes fulfil. The kind is `KIND` in the parent module.
+//! The contract of sandboxes that are directories on this machine.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -17,7 +17,46 @@ use model::{Change, Collected, CopyTree, Excerpt, FixtureFile, Fixtures, Reposit
 use sandbox::supervise::{Network, Output, Supervisor, run};
 use sandbox::{Host, Registry, RepositoryDetail, Request, SANDBOXES, Sandbox, SandboxError, SandboxFactory, prune};
 
-use super::KIND;
+use super::kind::Kind;
+
+/// Defines a test for each rule of the contract.
+macro_rules! directory_tests {
+    ($kind:path) => {
+        $crate::sandbox::contract::directory_tests! { $kind, [] }
+    };
+    ($kind:path, $attributes:tt) => {
+        $crate::sandbox::kind::tests_of! { async contract, $kind, $attributes:
+            the_same_fixture_yields_the_same_commit_everywhere
+            a_copy_has_a_clean_status_and_allows_commits
+            a_change_only_to_the_repository_is_detected
+            git_hooks_and_monitors_set_by_the_agent_do_not_run_during_inspection
+            git_settings_of_the_agent_do_not_affect_inspection
+            git_settings_from_setup_still_apply_after_the_agent
+            remotes_are_those_configured_before_the_agent_acted
+            no_agent_code_runs_when_git_inspects_the_repository
+            a_repository_broken_by_the_agent_is_reported_and_does_not_block
+            a_repository_created_by_the_agent_in_another_format_is_read
+            remotes_are_queried_concurrently
+            a_change_with_restored_size_and_time_is_detected
+            removing_or_closing_the_sandbox_counts_against_the_agent
+            files_next_to_the_working_directory_are_reported
+            processes_see_only_sandbox_directories_and_fixture_variables
+            changes_by_setup_commands_are_part_of_the_baseline
+            a_setup_command_that_fails_is_quoted_and_leaves_nothing_behind
+            a_skill_is_installed_without_its_answers_and_git_does_not_see_it
+            bytes_modes_and_links_are_preserved
+            a_fixture_cannot_write_outside_even_through_its_own_links
+            a_tree_that_is_a_repository_keeps_its_history_and_runs_no_hook
+            staged_paths_are_literal_and_not_patterns
+            concurrent_sandboxes_share_a_template_and_are_all_removed
+            a_kept_sandbox_remains_but_is_not_in_use_after_its_owner_ended
+            the_end_of_a_run_removes_everything_and_rejects_new_sandboxes
+            abandoned_creation_leaves_nothing_behind
+            every_vector_agrees_or_differs_as_intended
+        }
+    };
+}
+pub(super) use directory_tests;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -29,16 +68,14 @@ struct Bench {
 }
 
 impl Bench {
-    /// Returns `None` if this machine does not support such sandboxes.
-    fn new() -> Option<Self> {
-        Self::with_env(&[])
+    fn new(kind: &Kind) -> Self {
+        Self::with_env(kind, &[])
     }
 
-    fn with_env(env: &[(&str, &str)]) -> Option<Self> {
-        let settings = super::settings()?;
+    fn with_env(kind: &Kind, env: &[(&str, &str)]) -> Self {
         let temp = tempfile::tempdir().unwrap();
         let mut extra_env = BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
-        extra_env.extend(settings.env);
+        extra_env.extend(kind.env.iter().cloned());
         extra_env.extend(env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let host = Host {
             env: extra_env,
@@ -47,10 +84,8 @@ impl Bench {
             supervisor: Supervisor::new(env!("CARGO_BIN_EXE_trialrun")).unwrap(),
         };
         let registry = Registry::new();
-        let factory = SandboxFactory::open_isolated(KIND, &host, &registry, &settings.options);
-        assert!(factory.is_ok() || !settings.must_hold, "{}", factory.err().unwrap());
-        let factory = factory.map_err(|refused| println!("{KIND} SKIPPED: {refused}")).ok()?;
-        Some(Self { temp, registry, factory: Some(factory) })
+        let factory = SandboxFactory::open_isolated(kind.name, &host, &registry, &kind.options).unwrap();
+        Self { temp, registry, factory: Some(factory) }
     }
 
     async fn try_make(&self, request: Request) -> Result<Arc<dyn Sandbox>, SandboxError> {
@@ -145,8 +180,7 @@ fn changed(collected: &Collected) -> Vec<(&str, Change)> {
     collected.files_changed.iter().map(|change| (change.path.as_str(), change.change)).collect()
 }
 
-#[tokio::test]
-async fn the_same_fixture_yields_the_same_commit_everywhere() {
+pub(super) async fn the_same_fixture_yields_the_same_commit_everywhere(kind: &Kind) {
     let fixtures = git(&[("a", "hello\n"), ("dir/b", "world\n")]);
     // A machine with a configuration that would change the repository.
     let elsewhere = tempfile::tempdir().unwrap();
@@ -161,7 +195,7 @@ async fn the_same_fixture_yields_the_same_commit_everywhere() {
         ("GIT_DIR", "/nowhere"),
         ("TZ", "Asia/Tokyo"),
     ];
-    for bench in [Bench::new(), Bench::new(), Bench::with_env(&hostile)].into_iter().flatten() {
+    for bench in [Bench::new(kind), Bench::new(kind), Bench::with_env(kind, &hostile)] {
         let sandbox = bench.make(fixtures.clone()).await;
         assert_eq!(
             run_script(&*sandbox, "git rev-parse HEAD; git log --format='%an <%ae> %aI %cI %s %D'").await,
@@ -171,9 +205,8 @@ async fn the_same_fixture_yields_the_same_commit_everywhere() {
     }
 }
 
-#[tokio::test]
-async fn a_copy_has_a_clean_status_and_allows_commits() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn a_copy_has_a_clean_status_and_allows_commits(kind: &Kind) {
+    let bench = Bench::new(kind);
     let first = bench.make(git(&[("a", "1\n"), ("b", "2\n")])).await;
     // `diff-files` trusts the index and refreshes nothing.
     assert_eq!(
@@ -201,9 +234,8 @@ async fn a_copy_has_a_clean_status_and_allows_commits() {
     assert_eq!(run_script(&*second, "git status --porcelain --branch; cat a").await, "## main\n1");
 }
 
-#[tokio::test]
-async fn a_change_only_to_the_repository_is_detected() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn a_change_only_to_the_repository_is_detected(kind: &Kind) {
+    let bench = Bench::new(kind);
     let sandbox = bench.make(git(&[("a", "1\n")])).await;
     run_script(&*sandbox, "git commit -q --allow-empty -m one; git commit -q --allow-empty -m two").await;
     let collected = sandbox.collect().await.unwrap();
@@ -220,9 +252,8 @@ async fn a_change_only_to_the_repository_is_detected() {
     assert_eq!(bare.collect().await.unwrap().repository, None, "a broken repository does not count");
 }
 
-#[tokio::test]
-async fn git_hooks_and_monitors_set_by_the_agent_do_not_run_during_inspection() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn git_hooks_and_monitors_set_by_the_agent_do_not_run_during_inspection(kind: &Kind) {
+    let bench = Bench::new(kind);
     let sandbox = bench.make(git(&[("a", "1\n")])).await;
     run_script(
         &*sandbox,
@@ -244,9 +275,8 @@ async fn change(sandbox: &dyn Sandbox) -> RepositoryChange {
     *sandbox.collect().await.unwrap().repository_change.unwrap()
 }
 
-#[tokio::test]
-async fn git_settings_of_the_agent_do_not_affect_inspection() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn git_settings_of_the_agent_do_not_affect_inspection(kind: &Kind) {
+    let bench = Bench::new(kind);
     for (hide, expected) in [
         ("git update-index --assume-unchanged a; echo 2 > a", " M a"),
         ("git update-index --skip-worktree a; echo 2 > a", " M a"),
@@ -269,9 +299,8 @@ async fn git_settings_of_the_agent_do_not_affect_inspection() {
     assert_eq!(plain.collect().await.unwrap().repository.unwrap().status, [" M a"]);
 }
 
-#[tokio::test]
-async fn git_settings_from_setup_still_apply_after_the_agent() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn git_settings_from_setup_still_apply_after_the_agent(kind: &Kind) {
+    let bench = Bench::new(kind);
     let sandbox =
         watched(&bench, &["git config core.fileMode false", "mkdir -p .git/info; echo '*.log' >> .git/info/exclude"])
             .await;
@@ -282,9 +311,8 @@ async fn git_settings_from_setup_still_apply_after_the_agent() {
 const ORIGIN: [&str; 3] =
     ["git init -q --bare $TMPDIR/r.git", "git remote add origin $TMPDIR/r.git", "git push -q origin main"];
 
-#[tokio::test]
-async fn remotes_are_those_configured_before_the_agent_acted() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn remotes_are_those_configured_before_the_agent_acted(kind: &Kind) {
+    let bench = Bench::new(kind);
     let sandbox = watched(&bench, &ORIGIN).await;
     let address = format!("{}/r.git", sandbox.tmp().display());
     run_script(
@@ -302,9 +330,8 @@ async fn remotes_are_those_configured_before_the_agent_acted() {
     assert_eq!(pushes.collect::<Vec<_>>(), [("fork/x", true), ("origin/main", true)]);
 }
 
-#[tokio::test]
-async fn no_agent_code_runs_when_git_inspects_the_repository() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn no_agent_code_runs_when_git_inspects_the_repository(kind: &Kind) {
+    let bench = Bench::new(kind);
     let mut fixtures = git(&[("a", "1\n")]);
     // A project whose programs are looked up in the agent's working directory.
     fixtures.env = vec![("PATH".into(), ".:/usr/local/bin:/usr/bin:/bin".into())];
@@ -332,9 +359,8 @@ async fn no_agent_code_runs_when_git_inspects_the_repository() {
     assert!(!sandbox.home().join("ran").exists(), "code of the agent ran");
 }
 
-#[tokio::test]
-async fn a_repository_broken_by_the_agent_is_reported_and_does_not_block() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn a_repository_broken_by_the_agent_is_reported_and_does_not_block(kind: &Kind) {
+    let bench = Bench::new(kind);
     for ruin in [
         "rm -r .git",
         "rm .git/HEAD; mkfifo .git/HEAD",
@@ -362,9 +388,8 @@ async fn a_repository_broken_by_the_agent_is_reported_and_does_not_block() {
     assert_eq!(bare.collect().await.unwrap().repository, None);
 }
 
-#[tokio::test]
-async fn a_repository_created_by_the_agent_in_another_format_is_read() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn a_repository_created_by_the_agent_in_another_format_is_read(kind: &Kind) {
+    let bench = Bench::new(kind);
     let bare = bench.make(Fixtures::default()).await;
     let commit = "git -c user.name=a -c user.email=b commit -q --allow-empty -m first";
     run_script(&*bare, &format!("git init -q -b new --object-format=sha256 .; {commit}; touch x")).await;
@@ -372,8 +397,7 @@ async fn a_repository_created_by_the_agent_in_another_format_is_read() {
     assert_eq!((made.head.unwrap().len(), made.new_commits.len(), made.status), (64, 1, vec!["?? x".to_owned()]));
 }
 
-#[tokio::test]
-async fn remotes_are_queried_concurrently() {
+pub(super) async fn remotes_are_queried_concurrently(kind: &Kind) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     // The service hangs up only after all have connected, so a client that connects to one after another would wait
@@ -382,7 +406,7 @@ async fn remotes_are_queried_concurrently() {
         let all: Vec<_> = (0..4).map(|_| listener.accept().unwrap().0).collect();
         drop(all);
     });
-    let Some(bench) = Bench::new() else { return };
+    let bench = Bench::new(kind);
     let add = format!("for n in 1 2 3 4; do git remote add r$n git://127.0.0.1:{port}/r$n; done");
     let sandbox = watched(&bench, &[&add]).await;
     service.join().unwrap();
@@ -390,9 +414,8 @@ async fn remotes_are_queried_concurrently() {
     assert_eq!(change.before.remotes.values().filter(|remote| remote.branches.is_none()).count(), 4);
 }
 
-#[tokio::test]
-async fn a_change_with_restored_size_and_time_is_detected() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn a_change_with_restored_size_and_time_is_detected(kind: &Kind) {
+    let bench = Bench::new(kind);
     for (hide, expected) in [
         ("touch -r a $TMPDIR/ref; echo 3 > a; touch -r $TMPDIR/ref a", " M a"),
         ("touch -d @0 a; git update-index --refresh; echo 3 > a; touch -d @0 a", " M a"),
@@ -405,9 +428,8 @@ async fn a_change_with_restored_size_and_time_is_detected() {
     }
 }
 
-#[tokio::test]
-async fn removing_or_closing_the_sandbox_counts_against_the_agent() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn removing_or_closing_the_sandbox_counts_against_the_agent(kind: &Kind) {
+    let bench = Bench::new(kind);
     for (ruin, reason) in [
         ("rm -r \"$PWD\"", "the agent removed its working directory"),
         ("rm -r \"$PWD\"; ln -s / \"$PWD\"", "the agent removed its working directory"),
@@ -418,7 +440,7 @@ async fn removing_or_closing_the_sandbox_counts_against_the_agent() {
             "the agent left directories nested so deeply that git cannot read them",
         ),
     ] {
-        if KIND != "local" && (ruin.starts_with("rm") || ruin.ends_with("..")) {
+        if kind.name != "local" && (ruin.starts_with("rm") || ruin.ends_with("..")) {
             // The working directory is a mount, and its parent directory is not the real one.
             continue;
         }
@@ -449,16 +471,15 @@ async fn removing_or_closing_the_sandbox_counts_against_the_agent() {
     assert_eq!(fs::read_to_string(sandbox.work().join("a")).unwrap(), "1\n");
 }
 
-#[tokio::test]
-async fn files_next_to_the_working_directory_are_reported() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn files_next_to_the_working_directory_are_reported(kind: &Kind) {
+    let bench = Bench::new(kind);
     let sandbox = bench.make(Fixtures::default()).await;
     assert_eq!(sandbox.collect().await.unwrap().outside_changes, [] as [&str; 0]);
     run_script(&*sandbox, "echo x > ../note; mkdir ../dir; echo x > ~/.cache; echo x > $TMPDIR/x; echo x > in").await;
     let collected = sandbox.collect().await.unwrap();
     let base = sandbox.work().parent().unwrap();
     let mut expected: Vec<String> = ["dir", "note"].map(|name| base.join(name).to_str().unwrap().to_owned()).into();
-    if KIND != "local" {
+    if kind.name != "local" {
         // Processes see this directory at a different path.
         expected.clear();
     }
@@ -469,10 +490,9 @@ async fn files_next_to_the_working_directory_are_reported() {
     assert_eq!(collected.tmp.as_deref(), sandbox.tmp().to_str());
 }
 
-#[tokio::test]
-async fn processes_see_only_sandbox_directories_and_fixture_variables() {
+pub(super) async fn processes_see_only_sandbox_directories_and_fixture_variables(kind: &Kind) {
     let env = [("HOME", "/home/u"), ("OPENAI_API_KEY", "sk-test"), ("LANG", "C.UTF-8")];
-    let Some(bench) = Bench::with_env(&env) else { return };
+    let bench = Bench::with_env(kind, &env);
     let env = [("COLOUR", "green"), ("TERM", "vt100")].map(|(name, value)| (name.to_owned(), value.to_owned()));
     let fixtures = Fixtures {
         env: env.to_vec(),
@@ -500,9 +520,8 @@ async fn processes_see_only_sandbox_directories_and_fixture_variables() {
     assert_eq!(modes[2], 0, "no other user has access");
 }
 
-#[tokio::test]
-async fn changes_by_setup_commands_are_part_of_the_baseline() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn changes_by_setup_commands_are_part_of_the_baseline(kind: &Kind) {
+    let bench = Bench::new(kind);
     let fixtures = Fixtures {
         setup_commands: commands(&["echo 2 > a && git commit -qam setup", "echo 3 > a", "echo 1 > b"]),
         ..git(&[("a", "1\n")])
@@ -519,9 +538,8 @@ async fn changes_by_setup_commands_are_part_of_the_baseline() {
     assert_eq!(collected.repository.unwrap().new_commits.len(), 1);
 }
 
-#[tokio::test]
-async fn a_setup_command_that_fails_is_quoted_and_leaves_nothing_behind() {
-    let Some(mut bench) = Bench::new() else { return };
+pub(super) async fn a_setup_command_that_fails_is_quoted_and_leaves_nothing_behind(kind: &Kind) {
+    let mut bench = Bench::new(kind);
     let failing = |command: &str| Fixtures { setup_commands: commands(&["true", command]), ..git(&[("a", "1\n")]) };
     let error = bench.try_make(request(failing("echo why >&2; exit 3"))).await.err().unwrap();
     assert_eq!(error.to_string(), "setup command `echo why >&2; exit 3` failed with exit code 3: why");
@@ -538,9 +556,8 @@ async fn a_setup_command_that_fails_is_quoted_and_leaves_nothing_behind() {
     assert_eq!(bench.left(), [] as [PathBuf; 0]);
 }
 
-#[tokio::test]
-async fn a_skill_is_installed_without_its_answers_and_git_does_not_see_it() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn a_skill_is_installed_without_its_answers_and_git_does_not_see_it(kind: &Kind) {
+    let bench = Bench::new(kind);
     let elsewhere = tempfile::tempdir().unwrap();
     fs::write(elsewhere.path().join("secret"), "s").unwrap();
     let skill = small_skill(elsewhere.path());
@@ -572,9 +589,8 @@ async fn a_skill_is_installed_without_its_answers_and_git_does_not_see_it() {
     assert!(!without_git.work().join(".git").exists());
 }
 
-#[tokio::test]
-async fn bytes_modes_and_links_are_preserved() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn bytes_modes_and_links_are_preserved(kind: &Kind) {
+    let bench = Bench::new(kind);
     let tree = tempfile::tempdir().unwrap();
     let bytes: Vec<u8> = (0..=255).cycle().take(70_000).collect();
     fs::write(tree.path().join("from-tree"), &bytes).unwrap();
@@ -599,9 +615,8 @@ async fn bytes_modes_and_links_are_preserved() {
     );
 }
 
-#[tokio::test]
-async fn a_fixture_cannot_write_outside_even_through_its_own_links() {
-    let Some(mut bench) = Bench::new() else { return };
+pub(super) async fn a_fixture_cannot_write_outside_even_through_its_own_links(kind: &Kind) {
+    let mut bench = Bench::new(kind);
     let tree = tempfile::tempdir().unwrap();
     let target = tempfile::tempdir().unwrap();
     symlink(target.path(), tree.path().join("door")).unwrap();
@@ -623,9 +638,8 @@ async fn a_fixture_cannot_write_outside_even_through_its_own_links() {
     assert_eq!(bench.left(), [] as [PathBuf; 0]);
 }
 
-#[tokio::test]
-async fn a_tree_that_is_a_repository_keeps_its_history_and_runs_no_hook() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn a_tree_that_is_a_repository_keeps_its_history_and_runs_no_hook(kind: &Kind) {
+    let bench = Bench::new(kind);
     let origin = bench.make(git(&[("a", "1\n")])).await;
     run_script(&*origin, "mkdir .git/hooks; printf '#!/bin/sh\\ntouch hooked\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit").await;
     let fixtures = Fixtures {
@@ -641,9 +655,8 @@ async fn a_tree_that_is_a_repository_keeps_its_history_and_runs_no_hook() {
     assert!(sandbox.work().join("hooked").exists(), "the agent's own commits are not ours to change");
 }
 
-#[tokio::test]
-async fn staged_paths_are_literal_and_not_patterns() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn staged_paths_are_literal_and_not_patterns(kind: &Kind) {
+    let bench = Bench::new(kind);
     let fixtures = Fixtures {
         files_staged: vec![file("*.txt", "x"), file("-dash", "x")],
         files_unstaged: vec![file("other.txt", "x")],
@@ -653,9 +666,8 @@ async fn staged_paths_are_literal_and_not_patterns() {
     assert_eq!(run_script(&*sandbox, "git status --porcelain").await, "A  *.txt\nA  -dash\n?? other.txt");
 }
 
-#[tokio::test]
-async fn concurrent_sandboxes_share_a_template_and_are_all_removed() {
-    let Some(mut bench) = Bench::new() else { return };
+pub(super) async fn concurrent_sandboxes_share_a_template_and_are_all_removed(kind: &Kind) {
+    let mut bench = Bench::new(kind);
     let fixtures = Arc::new(git(&[("a", "1\n")]));
     let requests = (0..8).map(|_| Request { fixtures: Arc::clone(&fixtures), ..request(Fixtures::default()) });
     let factory = Arc::new(bench.factory.take().unwrap());
@@ -684,9 +696,8 @@ async fn concurrent_sandboxes_share_a_template_and_are_all_removed() {
     assert_eq!(bench.registry.directories(), [] as [PathBuf; 0]);
 }
 
-#[tokio::test]
-async fn a_kept_sandbox_remains_but_is_not_in_use_after_its_owner_ended() {
-    let Some(mut bench) = Bench::new() else { return };
+pub(super) async fn a_kept_sandbox_remains_but_is_not_in_use_after_its_owner_ended(kind: &Kind) {
+    let mut bench = Bench::new(kind);
     let sandbox = bench.try_make(Request { keep: true, ..request(git(&[("a", "1\n")])) }).await.unwrap();
     let base = sandbox.work().parent().unwrap().to_owned();
     sandbox.close().await.unwrap();
@@ -701,9 +712,8 @@ async fn a_kept_sandbox_remains_but_is_not_in_use_after_its_owner_ended() {
     assert_eq!(bench.left(), [] as [PathBuf; 0]);
 }
 
-#[tokio::test]
-async fn the_end_of_a_run_removes_everything_and_rejects_new_sandboxes() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn the_end_of_a_run_removes_everything_and_rejects_new_sandboxes(kind: &Kind) {
+    let bench = Bench::new(kind);
     let sandbox = bench.make(git(&[("a", "1\n")])).await;
     assert_eq!(bench.registry.remove_all().len(), 0);
     assert_eq!(bench.left(), [] as [PathBuf; 0]);
@@ -712,9 +722,8 @@ async fn the_end_of_a_run_removes_everything_and_rejects_new_sandboxes() {
     drop(sandbox);
 }
 
-#[tokio::test]
-async fn abandoned_creation_leaves_nothing_behind() {
-    let Some(mut bench) = Bench::new() else { return };
+pub(super) async fn abandoned_creation_leaves_nothing_behind(kind: &Kind) {
+    let mut bench = Bench::new(kind);
     let outside = tempfile::tempdir().unwrap();
     let pipe = outside.path().join("began");
     mkfifo(&pipe, Mode::S_IRWXU).unwrap();
@@ -855,9 +864,8 @@ async fn observed(label: &str, bench: &Bench, skill: &Arc<Skill>, tree: &Path) -
     fields
 }
 
-#[tokio::test]
-async fn every_vector_agrees_or_differs_as_intended() {
-    let Some(bench) = Bench::new() else { return };
+pub(super) async fn every_vector_agrees_or_differs_as_intended(kind: &Kind) {
+    let bench = Bench::new(kind);
     let project = tempfile::tempdir().unwrap();
     let skill = small_skill(project.path());
     let tree = project.path().join("tree");

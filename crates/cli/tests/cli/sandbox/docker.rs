@@ -1,22 +1,15 @@
-//! The contract for Docker containers, and tests that only they need.
+//! The contract for Docker containers.
 
 use super::container;
-use super::machine::Settings;
+use super::container_contract::container_tests;
+use super::contract::directory_tests;
+use super::kind::Kind;
+use super::processes::process_tests;
 
-const KIND: &str = "docker";
-
-fn settings() -> Option<Settings> {
-    container::settings(KIND)
+fn kind() -> Kind {
+    container::kind("docker")
 }
 
-#[path = "contract.rs"]
-#[allow(clippy::duplicate_mod, reason = "every kind fulfils the same contract")]
-mod contract;
-
-#[path = "processes.rs"]
-#[allow(clippy::duplicate_mod, reason = "every kind fulfils the same contract")]
-mod processes;
-
-#[path = "container_contract.rs"]
-#[allow(clippy::duplicate_mod, reason = "every kind of container fulfils the same contract")]
-mod container_contract;
+directory_tests!(kind, [#[cfg_attr(not(has = "docker"), ignore = "needs Docker; run scripts/test")]]);
+process_tests!(kind, [#[cfg_attr(not(has = "docker"), ignore = "needs Docker; run scripts/test")]]);
+container_tests!(kind, [#[cfg_attr(not(has = "docker"), ignore = "needs Docker; run scripts/test")]]);

@@ -1,6 +1,6 @@
 //! The contract for isolated sandboxes, and what only they do.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,21 +14,16 @@ use sandbox::supervise::{Limits, Network, Supervisor, run};
 use sandbox::{Host, Registry, RepositoryDetail, Request, Sandbox, SandboxFactory, SandboxOptions};
 use tokio::io::AsyncWriteExt;
 
-use super::machine::Settings;
+use super::contract::directory_tests;
+use super::kind::Kind;
+use super::processes::process_tests;
 
-const KIND: &str = "isolated";
-
-fn settings() -> Option<Settings> {
-    Some(Settings::default())
+fn kind() -> Kind {
+    Kind::of("isolated")
 }
 
-#[path = "contract.rs"]
-#[allow(clippy::duplicate_mod, reason = "every kind fulfils the same contract")]
-mod contract;
-
-#[path = "processes.rs"]
-#[allow(clippy::duplicate_mod, reason = "every kind fulfils the same contract")]
-mod processes;
+directory_tests!(kind, [#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]]);
+process_tests!(kind, [#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]]);
 
 /// A user with a home and a project in it.
 struct Machine {
@@ -67,10 +62,9 @@ impl Machine {
         file
     }
 
-    /// Returns a new sandbox; `None` if this machine cannot isolate processes.
-    async fn sandbox(&self) -> Option<Arc<dyn Sandbox>> {
-        let factory = SandboxFactory::open_isolated(KIND, &self.host, &Registry::new(), &self.options);
-        let factory = factory.map_err(|refused| println!("{KIND} SKIPPED: {refused}")).ok()?;
+    /// Returns a new sandbox.
+    async fn sandbox(&self) -> Arc<dyn Sandbox> {
+        let factory = SandboxFactory::open_isolated("isolated", &self.host, &Registry::new(), &self.options).unwrap();
         let request = Request {
             name: "suite::case#1".to_owned(),
             fixtures: Arc::new(Fixtures::default()),
@@ -85,7 +79,7 @@ impl Machine {
             canaries: Vec::new(),
             keep: false,
         };
-        Some(factory.make(request).await.unwrap())
+        factory.make(request).await.unwrap()
     }
 }
 
@@ -103,9 +97,10 @@ async fn shell(sandbox: &dyn Sandbox, script: &str) -> String {
 
 /// Between two messages, the agent's processes run while the commands of assertions about a reply work in a copy.
 #[tokio::test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 async fn a_process_of_the_agent_does_not_see_the_copy_of_commands() {
     let machine = Machine::new();
-    let Some(sandbox) = machine.sandbox().await else { return };
+    let sandbox = machine.sandbox().await;
     let copy = sandbox.copy().await.unwrap();
     let real = copy.work().to_owned();
     assert!(real.is_dir() && real != sandbox.work());
@@ -118,10 +113,11 @@ async fn a_process_of_the_agent_does_not_see_the_copy_of_commands() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 async fn a_process_sees_the_system_and_its_sandbox_and_nothing_else() {
     let machine = Machine::new();
     let secret = machine.write("home/project/secret", "answer");
-    let Some(sandbox) = machine.sandbox().await else { return };
+    let sandbox = machine.sandbox().await;
     let sees = |path: &Path| format!("ls {} > /dev/null 2>&1 && echo yes || echo no", path.display());
     for (path, expected) in [
         (Path::new("/usr/bin"), "yes"),
@@ -133,16 +129,17 @@ async fn a_process_sees_the_system_and_its_sandbox_and_nothing_else() {
     ] {
         assert_eq!(shell(&*sandbox, &sees(path)).await, expected, "{}", path.display());
     }
-    let neighbour = machine.sandbox().await.unwrap();
+    let neighbour = machine.sandbox().await;
     assert_eq!(shell(&*sandbox, &sees(neighbour.work())).await, "no");
     // The first process and the shell.
     assert_eq!(shell(&*sandbox, "set -- /proc/[0-9]*; echo $#").await, "2");
 }
 
 #[tokio::test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 async fn only_the_directories_of_the_sandbox_can_be_written() {
     let machine = Machine::new();
-    let Some(sandbox) = machine.sandbox().await else { return };
+    let sandbox = machine.sandbox().await;
     let writes = "for d in / /usr /etc /dev /proc/sys/kernel \"$PWD\" \"$HOME\" \"$TMPDIR\" /tmp /var/tmp; do \
                   (echo x > $d/written-by-a-test) 2> /dev/null && echo $d; done";
     let [work, home, tmp] = [sandbox.work(), sandbox.home(), sandbox.tmp()].map(|path| path.display().to_string());
@@ -158,6 +155,7 @@ async fn only_the_directories_of_the_sandbox_can_be_written() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 async fn a_program_from_the_home_or_a_package_runs_without_exposing_more() {
     let machine = Machine::new();
     machine.write("home/.local/share/tool/1.0", "#!/bin/sh\necho tool");
@@ -169,7 +167,7 @@ async fn a_program_from_the_home_or_a_package_runs_without_exposing_more() {
     fs::create_dir_all(machine.place("home/project/node_modules/.bin")).unwrap();
     symlink("../cli/cli.sh", machine.place("home/project/node_modules/.bin/cli")).unwrap();
     machine.write("home/project/secret", "answer");
-    let Some(sandbox) = machine.sandbox().await else { return };
+    let sandbox = machine.sandbox().await;
     assert_eq!(output(&*sandbox, "tool", &[]).await, "tool");
     let cli = machine.place("home/project/node_modules/.bin/cli");
     assert_eq!(output(&*sandbox, cli.to_str().unwrap(), &[]).await, "library");
@@ -178,10 +176,11 @@ async fn a_program_from_the_home_or_a_package_runs_without_exposing_more() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 async fn an_exposed_path_can_be_read_but_not_written() {
     let machine = Machine::new();
     let script = machine.write("home/project/bot/main.sh", "cat \"$0\"; echo x >> \"$0\"");
-    let Some(sandbox) = machine.sandbox().await else { return };
+    let sandbox = machine.sandbox().await;
     let path = script.to_str().unwrap();
     assert!(output(&*sandbox, "sh", &[path]).await.contains("No such file") || !script.exists());
     sandbox.show(&script);
@@ -189,10 +188,11 @@ async fn an_exposed_path_can_be_read_but_not_written() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 async fn commands_on_a_copy_are_isolated_too() {
     let machine = Machine::new();
     let secret = machine.write("home/project/secret", "answer");
-    let Some(sandbox) = machine.sandbox().await else { return };
+    let sandbox = machine.sandbox().await;
     fs::write(sandbox.work().join("made"), "by the agent").unwrap();
     let copy = sandbox.copy().await.unwrap();
     let script = format!("cat made; cat {}; echo x > made; pwd", secret.display());
@@ -203,10 +203,11 @@ async fn commands_on_a_copy_are_isolated_too() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 async fn limits_apply_to_each_command() {
     let mut machine = Machine::new();
     machine.options.limits = Limits { open_files: 32, file_size: 1 << 20, cpu_seconds: 7, ..Limits::default() };
-    let Some(sandbox) = machine.sandbox().await else { return };
+    let sandbox = machine.sandbox().await;
     assert_eq!(shell(&*sandbox, "ulimit -Hn; ulimit -t; ulimit -c").await, "32\n7\n0");
     let written =
         shell(&*sandbox, "trap '' XFSZ; dd if=/dev/zero of=big bs=65536 count=64 2> /dev/null; wc -c < big").await;
@@ -214,19 +215,21 @@ async fn limits_apply_to_each_command() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 async fn a_closed_network_has_only_its_own_loopback() {
     let mut machine = Machine::new();
     machine.options.network = NetworkPolicy::None;
-    let Some(sandbox) = machine.sandbox().await else { return };
+    let sandbox = machine.sandbox().await;
     assert_eq!(shell(&*sandbox, "sed -n '3,$p' /proc/net/dev | wc -l").await, "1");
     assert_eq!(shell(&*sandbox, "grep -c 127.0.0.1 /proc/net/fib_trie > /dev/null && echo up").await, "up");
 }
 
 #[tokio::test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 async fn ports_of_a_closed_network_are_served_from_outside_until_the_program_ends() {
     let mut machine = Machine::new();
     machine.options.network = NetworkPolicy::ModelOnly;
-    let Some(sandbox) = machine.sandbox().await else { return };
+    let sandbox = machine.sandbox().await;
     let listeners = sandbox.serve(&[3128, 5005]).unwrap().unwrap();
     assert_eq!(listeners.proxy(), 3129, "the port of the proxy is free");
     let serving = tokio::spawn(async move {
@@ -249,9 +252,10 @@ async fn ports_of_a_closed_network_are_served_from_outside_until_the_program_end
 }
 
 #[tokio::test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 async fn the_system_cannot_be_changed_and_no_new_namespace_can_be_entered() {
     let machine = Machine::new();
-    let Some(sandbox) = machine.sandbox().await else { return };
+    let sandbox = machine.sandbox().await;
     for script in ["unshare -U true", "unshare -m true", "mount -t tmpfs none /tmp", "mount -o remount,rw /usr"] {
         let output = shell(&*sandbox, &format!("{script} && echo done")).await;
         assert!(!output.contains("done"), "{script}: {output}");
@@ -263,6 +267,7 @@ async fn the_system_cannot_be_changed_and_no_new_namespace_can_be_entered() {
 fn a_system_folder_cannot_be_private() {
     let mut machine = Machine::new();
     machine.options.private.push("/usr".into());
-    let refused = SandboxFactory::open_isolated(KIND, &machine.host, &Registry::new(), &machine.options).err().unwrap();
+    let refused = SandboxFactory::open_isolated("isolated", &machine.host, &Registry::new(), &machine.options);
+    let refused = refused.err().unwrap();
     assert!(refused.to_string().contains("/usr is a system folder"), "{refused}");
 }

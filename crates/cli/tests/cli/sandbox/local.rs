@@ -1,17 +1,12 @@
 //! The contract, for local sandboxes.
 
-use super::machine::Settings;
+use super::contract::directory_tests;
+use super::kind::Kind;
+use super::processes::process_tests;
 
-const KIND: &str = "local";
-
-fn settings() -> Option<Settings> {
-    Some(Settings::default())
+fn kind() -> Kind {
+    Kind::of("local")
 }
 
-#[path = "contract.rs"]
-#[allow(clippy::duplicate_mod, reason = "every kind fulfils the same contract")]
-mod contract;
-
-#[path = "processes.rs"]
-#[allow(clippy::duplicate_mod, reason = "every kind fulfils the same contract")]
-mod processes;
+directory_tests!(kind);
+process_tests!(kind);

@@ -3,44 +3,37 @@
 use serde_json::json;
 use testkit::real::{CLAUDE_CODE, CODEX, OPENCODE};
 
-use super::container;
-use super::machine::Settings;
+use super::container::{self, a_real_agent_recovers_from_faults};
+use super::container_contract::container_tests;
+use super::contract::directory_tests;
+use super::kind::Kind;
+use super::processes::process_tests;
 
-const KIND: &str = "podman";
-
-fn settings() -> Option<Settings> {
-    container::settings(KIND)
+fn kind() -> Kind {
+    container::kind("podman")
 }
 
-#[path = "contract.rs"]
-#[allow(clippy::duplicate_mod, reason = "every kind fulfils the same contract")]
-mod contract;
-
-#[path = "processes.rs"]
-#[allow(clippy::duplicate_mod, reason = "every kind fulfils the same contract")]
-mod processes;
-
-#[path = "container_contract.rs"]
-#[allow(clippy::duplicate_mod, reason = "every kind of container fulfils the same contract")]
-mod container_contract;
+directory_tests!(kind, [#[cfg_attr(not(has = "podman"), ignore = "needs Podman; run scripts/test")]]);
+process_tests!(kind, [#[cfg_attr(not(has = "podman"), ignore = "needs Podman; run scripts/test")]]);
+container_tests!(kind, [#[cfg_attr(not(has = "podman"), ignore = "needs Podman; run scripts/test")]]);
 
 #[test]
+#[cfg_attr(not(all(has = "agents", has = "podman")), ignore = "needs the agent CLIs and Podman; run scripts/test")]
 fn claude_code_recovers_from_faults_in_a_container() {
     let input = json!({"command": "date > out.txt", "description": "Works"});
-    let test = "claude_code_recovers_from_faults_in_a_container";
-    container::a_real_agent_recovers_from_faults(KIND, CLAUDE_CODE, "Bash", &input, test);
+    a_real_agent_recovers_from_faults(&kind(), CLAUDE_CODE, "Bash", &input);
 }
 
 #[test]
+#[cfg_attr(not(all(has = "agents", has = "podman")), ignore = "needs the agent CLIs and Podman; run scripts/test")]
 fn codex_recovers_from_faults_in_a_container() {
     let input = json!({"cmd": "date > out.txt"});
-    let test = "codex_recovers_from_faults_in_a_container";
-    container::a_real_agent_recovers_from_faults(KIND, CODEX, "exec_command", &input, test);
+    a_real_agent_recovers_from_faults(&kind(), CODEX, "exec_command", &input);
 }
 
 #[test]
+#[cfg_attr(not(all(has = "agents", has = "podman")), ignore = "needs the agent CLIs and Podman; run scripts/test")]
 fn opencode_recovers_from_faults_in_a_container() {
     let input = json!({"command": "date > out.txt", "description": "Works"});
-    let test = "opencode_recovers_from_faults_in_a_container";
-    container::a_real_agent_recovers_from_faults(KIND, OPENCODE, "bash", &input, test);
+    a_real_agent_recovers_from_faults(&kind(), OPENCODE, "bash", &input);
 }

@@ -1,7 +1,6 @@
-//! The contract for processes in sandboxes of every kind. The parent module sets the kind in `KIND`, and its `settings`
-//! are `None` if this machine does not support it.
+//! The contract for processes in sandboxes of every kind.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,11 +13,34 @@ use std::time::Duration;
 
 use model::{Change, Excerpt, FixtureFile, Fixtures, NetworkPolicy};
 use sandbox::supervise::{Contained, Network, Output, Supervisor, run};
-use sandbox::{Host, Registry, RepositoryDetail, Request, Sandbox, SandboxFactory};
+use sandbox::{Host, Registry, RepositoryDetail, Request, Sandbox, SandboxFactory, SandboxOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::super::machine::Elsewhere;
-use super::KIND;
+use super::kind::{Elsewhere, Kind};
+
+/// Defines a test for each rule of the contract.
+macro_rules! process_tests {
+    ($kind:path) => {
+        $crate::sandbox::processes::process_tests! { $kind, [] }
+    };
+    ($kind:path, $attributes:tt) => {
+        $crate::sandbox::kind::tests_of! { async processes, $kind, $attributes:
+            a_process_finds_the_files_of_the_fixture_in_clean_directories
+            the_list_of_changes_is_exact
+            variables_reach_a_process_unchanged_and_no_others_do
+            the_exit_code_is_that_of_the_program
+            input_reaches_the_program
+            a_program_that_is_asked_to_end_can_say_goodbye
+            no_process_is_left_of_a_killed_program
+            a_program_is_killed_after_the_timeout
+            long_output_is_shortened_and_does_not_block
+            commands_on_a_copy_change_only_the_copy
+            what_is_required_holds
+            closing_leaves_nothing_behind
+        }
+    };
+}
+pub(super) use process_tests;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -28,6 +50,7 @@ const SECRET: &str = "dummy-secret-of-the-user";
 /// A sandbox with two files and a variable, on a machine that holds a secret.
 struct Bench {
     root: tempfile::TempDir,
+    kind: &'static str,
     factory: SandboxFactory,
     sandbox: Arc<dyn Sandbox>,
     secret: PathBuf,
@@ -35,9 +58,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Returns `None` if this machine does not support such sandboxes.
-    async fn new() -> Option<Self> {
-        let mut settings = super::settings()?;
+    async fn new(kind: &Kind) -> Self {
         let root = tempfile::tempdir().unwrap();
         let [home, temp] = ["home", "temp"].map(|name| root.path().canonicalize().unwrap().join(name));
         [&home, &temp].iter().for_each(|folder| fs::create_dir(folder).unwrap());
@@ -45,20 +66,13 @@ impl Bench {
         fs::write(&secret, SECRET).unwrap();
         let own = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("SECRET_TOKEN", SECRET)];
         let mut env: BTreeMap<String, String> = own.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        env.extend(settings.env);
+        env.extend(kind.env.iter().cloned());
         let host =
             Host { env, home: Some(home), temp, supervisor: Supervisor::new(env!("CARGO_BIN_EXE_trialrun")).unwrap() };
-        settings.options.network = NetworkPolicy::None;
-        let factory = match SandboxFactory::open_isolated(KIND, &host, &Registry::new(), &settings.options) {
-            Ok(factory) => factory,
-            Err(refused) => {
-                assert!(!settings.must_hold, "{refused}");
-                println!("{KIND} SKIPPED: {refused}");
-                return None;
-            }
-        };
+        let options = SandboxOptions { network: NetworkPolicy::None, ..kind.options.clone() };
+        let factory = SandboxFactory::open_isolated(kind.name, &host, &Registry::new(), &options).unwrap();
         let sandbox = factory.make(request()).await.unwrap();
-        Some(Self { root, factory, sandbox, secret, elsewhere: settings.elsewhere })
+        Self { root, kind: kind.name, factory, sandbox, secret, elsewhere: kind.elsewhere.clone() }
     }
 
     async fn run(&self, script: &str) -> Output {
@@ -112,18 +126,16 @@ fn request() -> Request {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_process_finds_the_files_of_the_fixture_in_clean_directories() {
-    let Some(bench) = Bench::new().await else { return };
+pub(super) async fn a_process_finds_the_files_of_the_fixture_in_clean_directories(kind: &Kind) {
+    let bench = Bench::new(kind).await;
     assert_eq!(bench.text("cat kept changed; ls -A \"$HOME\" | wc -l").await, "kept\nold\n0");
     // Files that one process creates must exist for the next one.
     bench.run("echo 1 > \"$HOME/h\"; echo 2 > \"$TMPDIR/t\"; echo 3 > w").await;
     assert_eq!(bench.text("cat \"$HOME/h\" \"$TMPDIR/t\" w").await, "1\n2\n3");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_list_of_changes_is_exact() {
-    let Some(bench) = Bench::new().await else { return };
+pub(super) async fn the_list_of_changes_is_exact(kind: &Kind) {
+    let bench = Bench::new(kind).await;
     bench.run("echo new > changed; rm removed; mkdir d; echo x > d/added; touch kept; chmod 644 kept").await;
     let collected = bench.sandbox.collect().await.unwrap();
     let changes: Vec<_> = collected.files_changed.iter().map(|change| (change.path.as_str(), change.change)).collect();
@@ -132,9 +144,8 @@ async fn the_list_of_changes_is_exact() {
     assert_eq!(collected.repository.unwrap().status, [" M changed", " D removed", "?? d/"]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn variables_reach_a_process_unchanged_and_no_others_do() {
-    let Some(bench) = Bench::new().await else { return };
+pub(super) async fn variables_reach_a_process_unchanged_and_no_others_do(kind: &Kind) {
+    let bench = Bench::new(kind).await;
     let strange = "two\nlines, \"quotes\", $HOME and 'more' = \\";
     let extra = [("STRANGE".to_owned(), strange.to_owned()), ("API_KEY".to_owned(), "dummy-key".to_owned())];
     let script = "printf '%s|' \"$STRANGE\" \"$API_KEY\" \"$OF_FIXTURE\" \"$SECRET_TOKEN\" \"$HOME\"";
@@ -143,9 +154,8 @@ async fn variables_reach_a_process_unchanged_and_no_others_do() {
     assert_eq!(output.stdout.text(), format!("{strange}|dummy-key|from the fixture||{home}|"));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_exit_code_is_that_of_the_program() {
-    let Some(bench) = Bench::new().await else { return };
+pub(super) async fn the_exit_code_is_that_of_the_program(kind: &Kind) {
+    let bench = Bench::new(kind).await;
     for code in [0, 3, 125, 127, 137] {
         assert_eq!(bench.run(&format!("exit {code}")).await.status.code(), Some(code));
     }
@@ -157,9 +167,8 @@ async fn the_exit_code_is_that_of_the_program() {
     assert_eq!((output.stdout.text().as_str(), output.stderr.text().as_str()), ("out\n", "err\n"));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn input_reaches_the_program() {
-    let Some(bench) = Bench::new().await else { return };
+pub(super) async fn input_reaches_the_program(kind: &Kind) {
+    let bench = Bench::new(kind).await;
     let args = ["-c", "cat; echo end"].map(OsStr::new);
     let mut command = bench.sandbox.command(OsStr::new("/bin/sh"), &args, &[]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -172,9 +181,8 @@ async fn input_reaches_the_program() {
     assert_eq!((text.as_str(), process.wait().await.unwrap().code()), ("from outside\nend\n", Some(0)));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_program_that_is_asked_to_end_can_say_goodbye() {
-    let Some(bench) = Bench::new().await else { return };
+pub(super) async fn a_program_that_is_asked_to_end_can_say_goodbye(kind: &Kind) {
+    let bench = Bench::new(kind).await;
     let script = "trap 'echo goodbye; exit 7' TERM; echo ready; while :; do sleep 0.05; done";
     let args = ["-c", script].map(OsStr::new);
     let mut command = bench.sandbox.command(OsStr::new("/bin/sh"), &args, &[]);
@@ -189,9 +197,8 @@ async fn a_program_that_is_asked_to_end_can_say_goodbye() {
     assert_eq!((text.as_str(), status.code()), ("goodbye\n", Some(7)));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn no_process_is_left_of_a_killed_program() {
-    let Some(bench) = Bench::new().await else { return };
+pub(super) async fn no_process_is_left_of_a_killed_program(kind: &Kind) {
+    let bench = Bench::new(kind).await;
     // All processes hold the pipe open, so it closes only when the last one has ended.
     let pipe = bench.real(&bench.sandbox.work().join("pipe"));
     bench.run("mkfifo pipe").await;
@@ -211,16 +218,14 @@ async fn no_process_is_left_of_a_killed_program() {
     assert_eq!(reading.await.unwrap(), 0);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_program_is_killed_after_the_timeout() {
-    let Some(bench) = Bench::new().await else { return };
+pub(super) async fn a_program_is_killed_after_the_timeout(kind: &Kind) {
+    let bench = Bench::new(kind).await;
     let output = bench.run_with("sleep 1000", &[], Duration::from_millis(500), 1 << 16).await;
     assert!(output.timed_out);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn long_output_is_shortened_and_does_not_block() {
-    let Some(bench) = Bench::new().await else { return };
+pub(super) async fn long_output_is_shortened_and_does_not_block(kind: &Kind) {
+    let bench = Bench::new(kind).await;
     let output = bench.run_with("echo begin; yes 0123456789 | head -n 300000; echo end", &[], TIMEOUT, 4096).await;
     let text = output.stdout.text();
     assert!(text.starts_with("begin\n") && text.ends_with("end\n"), "{text}");
@@ -228,9 +233,8 @@ async fn long_output_is_shortened_and_does_not_block() {
     assert_eq!(output.status.code(), Some(0));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn commands_on_a_copy_change_only_the_copy() {
-    let Some(bench) = Bench::new().await else { return };
+pub(super) async fn commands_on_a_copy_change_only_the_copy(kind: &Kind) {
+    let bench = Bench::new(kind).await;
     bench.run("echo by the agent > made").await;
     let copy = bench.sandbox.copy().await.unwrap();
     let script = "cat made; echo x > made; rm kept; printf '%s' \"$OF_FIXTURE\"";
@@ -241,12 +245,11 @@ async fn commands_on_a_copy_change_only_the_copy() {
     assert_eq!(bench.text("cat made kept").await, "by the agent\nkept");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_is_required_holds() {
-    let Some(bench) = Bench::new().await else { return };
+pub(super) async fn what_is_required_holds(kind: &Kind) {
+    let bench = Bench::new(kind).await;
     let isolation = bench.factory.isolation();
     let holds = |name: &str| isolation.check("the test", &[name.to_owned()]).is_ok();
-    assert_eq!((holds("filesystem"), holds("network")), (KIND != "local", KIND != "local"));
+    assert_eq!((holds("filesystem"), holds("network")), (bench.kind != "local", bench.kind != "local"));
     // The stand-in for another machine is this machine.
     if bench.elsewhere.is_some() {
         return;
@@ -260,9 +263,8 @@ async fn what_is_required_holds() {
     assert_eq!(bench.text(&connects).await.contains("reached"), !holds("network"));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn closing_leaves_nothing_behind() {
-    let Some(bench) = Bench::new().await else { return };
+pub(super) async fn closing_leaves_nothing_behind(kind: &Kind) {
+    let bench = Bench::new(kind).await;
     bench.run("echo x > made").await;
     bench.sandbox.close().await.unwrap();
     bench.sandbox.close().await.unwrap();

@@ -11,21 +11,18 @@ use serde_json::{Value, json};
 use testkit::Project;
 
 use self::stand_in::{Fault, KEY, StandIn};
-use super::machine::Settings;
+use super::kind::Kind;
+use super::processes::process_tests;
 
-const KIND: &str = "daytona";
-
-fn settings() -> Option<Settings> {
+fn kind() -> Kind {
     let service = StandIn::open(Fault::Nothing);
     let daytona =
         DaytonaOptions { api_key: Some(KEY.to_owned()), api_url: Some(service.url()), ..DaytonaOptions::default() };
     let options = SandboxOptions { daytona, ..SandboxOptions::default() };
-    Some(Settings { options, must_hold: true, elsewhere: Some(Arc::new(service)), ..Settings::default() })
+    Kind { options, elsewhere: Some(Arc::new(service)), ..Kind::of("daytona") }
 }
 
-#[path = "../processes.rs"]
-#[allow(clippy::duplicate_mod, reason = "every kind fulfils the same contract")]
-mod processes;
+process_tests!(kind);
 
 /// Returns a project whose agent answers `Hi`, prints a file, and creates another one.
 fn project(service: &StandIn) -> Project {

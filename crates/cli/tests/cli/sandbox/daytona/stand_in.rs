@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
-use super::super::machine::Elsewhere;
+use super::super::kind::Elsewhere;
 
 /// Key that the service accepts.
 pub const KEY: &str = "dummy-daytona-key-5d1f";

@@ -118,9 +118,7 @@ impl Sum {
             StopReason::MaxTokens => return Err(StructuredReplyError::TooLong),
             _ => {}
         }
-        let value = json_of(&reply.text()).map_err(StructuredReplyError::Invalid)?;
-        valid(&value).map_err(StructuredReplyError::Invalid)?;
-        Ok(value)
+        json_of(&reply.text(), valid).map_err(StructuredReplyError::Invalid)
     }
 }
 
@@ -153,29 +151,50 @@ fn in_words(request: &Request, before: Option<(&Reply, &str)>) -> Request {
     asked
 }
 
-/// Extracts the JSON from a reply: all of it, the contents of a code fence, or the text between the first and the last
-/// bracket.
+/// Extracts the JSON from a reply: all of it, or the last value in it that `valid` accepts. Before the answer, models
+/// think aloud, write prose and drafts, and open code fences.
 ///
 /// # Errors
-/// Returns a description of the problem.
-pub fn json_of(text: &str) -> Result<Value, String> {
+/// Returns a description of the problem: that of the longest value in the reply if `valid` accepts none.
+pub fn json_of(text: &str, valid: &dyn Fn(&Value) -> Result<(), String>) -> Result<Value, String> {
     let text = text.trim();
     let error = match serde_json::from_str(text) {
-        Ok(value) => return Ok(value),
+        Ok(value) => return valid(&value).map(|()| value),
         Err(error) => error,
     };
-    let fenced = text.split("```").nth(1).map(|inside| inside.split_once('\n').map_or(inside, |(_, rest)| rest));
-    let within = |open: char, close: char| text.get(text.find(open)?..=text.rfind(close)?);
-    let (object, list) = (within('{', '}'), within('[', ']'));
-    // The value that begins first contains the other one: a list inside a broken object is not the answer.
-    let candidates = match text.find('{').zip(text.find('[')) {
-        Some((object_at, list_at)) if object_at < list_at => [fenced, object, None],
-        _ => [fenced, list, object],
-    };
-    let found = candidates.into_iter().flatten().find_map(|part| serde_json::from_str(part.trim()).ok());
-    found.ok_or_else(
-        || if text.is_empty() { "it is empty".to_owned() } else { format!("it is not valid JSON ({error})") },
-    )
+    let mut longest: Option<(usize, String)> = None;
+    for (length, value) in values_in(text).into_iter().rev() {
+        match valid(&value) {
+            Ok(()) => return Ok(value),
+            Err(problem) if longest.as_ref().is_none_or(|(most, _)| length > *most) => {
+                longest = Some((length, problem));
+            }
+            Err(_) => {}
+        }
+    }
+    Err(match longest {
+        Some((_, problem)) => problem,
+        None if text.is_empty() => "it is empty".to_owned(),
+        None => format!("it is not valid JSON ({error})"),
+    })
+}
+
+/// Returns all JSON objects and lists in `text`, each with the length of its text. Those inside another value do not
+/// count, not even if that value is cut off.
+fn values_in(text: &str) -> Vec<(usize, Value)> {
+    let (mut values, mut at) = (Vec::new(), 0);
+    while let Some(start) = text[at..].find(['{', '[']).map(|offset| at + offset) {
+        let mut stream = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
+        at = match stream.next() {
+            Some(Ok(value)) => {
+                values.push((stream.byte_offset(), value));
+                start + stream.byte_offset()
+            }
+            Some(Err(error)) if error.is_eof() => break,
+            _ => start + 1,
+        };
+    }
+    values
 }
 
 /// Returns `true` if a vendor's strict mode accepts the schema: every object is closed and requires all its
@@ -286,14 +305,31 @@ mod tests {
 
     #[test]
     fn json_is_found_wherever_models_put_it() {
+        let any = |text: &str| json_of(text, &|_| Ok(()));
         for text in ["{\"a\": 1}", "```json\n{\"a\": 1}\n```", "Sure!\n{\"a\": 1}\nDone.", "```\n{\"a\": 1}```"] {
-            assert_eq!(json_of(text), Ok(json!({"a": 1})), "{text}");
+            assert_eq!(any(text), Ok(json!({"a": 1})), "{text}");
         }
-        assert_eq!(json_of("[1]"), Ok(json!([1])));
-        assert_eq!(json_of("Here: [1, {}]."), Ok(json!([1, {}])));
-        assert!(json_of("{\"files\": [], \"turns\": [{\"says\": \"h").is_err());
-        assert_eq!(json_of(" "), Err("it is empty".into()));
-        assert!(json_of("}{").is_err() && json_of("ü```").is_err());
+        assert_eq!(any("[1]"), Ok(json!([1])));
+        assert_eq!(any("Here: [1, {}]."), Ok(json!([1, {}])));
+        assert!(any("{\"files\": [], \"turns\": [{\"says\": \"h").is_err());
+        assert_eq!(any(" "), Err("it is empty".into()));
+        assert!(any("}{").is_err() && any("ü```").is_err());
+    }
+
+    #[test]
+    fn the_last_valid_value_is_the_answer() {
+        let sealed = |text: &str| json_of(text, &|value| value["seal"].as_str().map(drop).ok_or("no seal".to_owned()));
+        let answer = r#"{"seal": "s", "n": 2}"#;
+        for before in [
+            "<think>The form is {seal, answers}; [1] says so. {\"draft\": 1}</think>\n",
+            "<think>{\"seal\": \"s\", \"n\": 1}</think>",
+            "The agent's reply was:\n```json\n{\"ok\": true}\n```\nMy answer:\n```json\n",
+            "{}\n",
+        ] {
+            assert_eq!(sealed(&format!("{before}{answer}\n```\n{{}} is not it.")), Ok(json!({"seal": "s", "n": 2})));
+        }
+        assert_eq!(sealed("{\"answers\": [1, 2]} {}"), Err("no seal".into()));
+        assert!(sealed("{} says: {\"of\": {\"seal\": \"s\"}, \"cut").is_err(), "a part of a value that is cut off");
     }
 
     #[test]

@@ -256,6 +256,7 @@ fn rests_on_absence(row: &Value, place: &str, reasoning: &str) -> Result<bool, S
     match row.get("absent") {
         None | Some(Value::Null) => Ok(!reasoning.is_empty()),
         Some(Value::Bool(absent)) => Ok(*absent),
+        Some(Value::String(text)) if text == "true" || text == "false" => Ok(text == "true"),
         Some(_) => Err(format!("`absent` of `{place}` must be true or false")),
     }
 }
@@ -287,7 +288,7 @@ fn look_up(question: &Question, quote: &str, place: &str) -> Result<(), String> 
 
 fn read_name<T: Copy>(names: &[(&str, T)], row: &Value, key: &str, place: &str) -> Result<T, String> {
     let written = row.get(key).and_then(Value::as_str);
-    let found = names.iter().find(|(name, _)| written == Some(*name));
+    let found = names.iter().find(|(name, _)| written.is_some_and(|written| written.eq_ignore_ascii_case(name)));
     found.map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
         format!("`{key}` of `{place}` must be one of {}", known.join(", "))
@@ -295,7 +296,12 @@ fn read_name<T: Copy>(names: &[(&str, T)], row: &Value, key: &str, place: &str) 
 }
 
 fn score(row: &Value, scale: u64, place: &str) -> Result<u64, String> {
-    let number = row.get("score").and_then(Value::as_f64).filter(|number| number.fract() == 0.0);
+    // Models write numbers as text, too.
+    let number = match row.get("score") {
+        Some(Value::String(text)) => text.trim().parse().ok(),
+        score => score.and_then(Value::as_f64),
+    };
+    let number = number.filter(|number: &f64| number.fract() == 0.0);
     let score = number.filter(|number| (1.0..=scale as f64).contains(number));
     score.map(|score| score as u64).ok_or(format!("`score` of `{place}` must be a whole number from 1 to {scale}"))
 }
@@ -322,6 +328,7 @@ mod tests {
             criteria: vec![Criterion::new(0, "polite", Quoted::WhenMet), Criterion::new(1, "brief", Quoted::Always)],
             form,
             material: Material::from_evidence(&EvidenceBuilder::new().answer("With pleasure, it is done.").evidence()),
+            has_sandbox: false,
         }
     }
 
@@ -401,8 +408,9 @@ mod tests {
             let value = json!({"answers": [row("c1"), row("c2")]});
             Answer::read(&question(Form::Scores(5)), None, &value).map(|answer| answer.marks[0].score)
         };
-        assert_eq!((read(json!(1)), read(json!(5.0))), (Ok(Some(1)), Ok(Some(5))));
-        for wrong in [json!(0), json!(6), json!(2.5), json!("3"), json!(null), json!(true)] {
+        assert_eq!((read(json!(1)), read(json!(5.0)), read(json!("5"))), (Ok(Some(1)), Ok(Some(5)), Ok(Some(5))));
+        for wrong in [json!(0), json!(6), json!(2.5), json!("6"), json!("5/5"), json!("NaN"), json!(null), json!(true)]
+        {
             assert!(read(wrong.clone()).unwrap_err().contains("from 1 to 5"), "{wrong}");
         }
     }

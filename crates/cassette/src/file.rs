@@ -151,6 +151,8 @@ impl Cassette {
         let readable = fs::Permissions::from_mode(0o666);
         let mut draft = tempfile::Builder::new().permissions(readable).tempfile_in(directory)?;
         let mut out = zstd::Encoder::new(&mut draft, LEVEL)?;
+        // Readers compare it, so a changed byte is an error instead of another answer.
+        out.include_checksum(true)?;
         self.write_lines(&mut out)?;
         out.finish()?;
         draft.as_file().sync_all()?;

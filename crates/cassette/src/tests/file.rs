@@ -52,6 +52,23 @@ fn a_missing_file_is_an_empty_cassette_and_a_damaged_one_an_error() {
 }
 
 #[test]
+fn a_flipped_bit_never_becomes_another_cassette() {
+    let mut cassette = Cassette::default();
+    cassette.put(recording(1));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("c");
+    cassette.write(&file, &Mask::default()).unwrap();
+    let bytes = std::fs::read(&file).unwrap();
+    for bit in 0..bytes.len() * 8 {
+        let mut changed = bytes.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        if let Ok(read) = Cassette::from_reader(&changed[..]) {
+            assert_eq!(read, cassette, "bit {bit}");
+        }
+    }
+}
+
+#[test]
 fn any_bytes_are_a_cassette_or_an_error() {
     let mut cassette = Cassette::default();
     cassette.put(recording(1));

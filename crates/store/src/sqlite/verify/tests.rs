@@ -118,6 +118,7 @@ fn changes_to_the_plan_the_totals_and_the_events_of_the_run_are_differences() {
         ("agents = '[{\"name\":\"other\"}]'", "agents"),
         ("test_files = '{\"a.yaml\":\"\"}'", "test_files"),
         ("missing_shards = '[1]'", "missing_shards"),
+        ("sequential = 1", "sequential"),
     ] {
         let expected = format!("the run: `{name}` in the list of runs does not match its events");
         assert_eq!(after(&format!("UPDATE runs SET {change}")), [expected]);

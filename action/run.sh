@@ -54,6 +54,7 @@ option --trials "${INPUT_TRIALS:-}"
 option --min-pass-rate "${INPUT_MIN_PASS_RATE:-}"
 option --max-cost "${INPUT_MAX_COST:-}"
 option --max-run-cost "${INPUT_MAX_RUN_COST:-}"
+option --max-run-tokens "${INPUT_MAX_RUN_TOKENS:-}"
 [ "${INPUT_FAIL_ON_FAILURE:-true}" = true ] || options+=(--no-fail-on-assertions)
 for report in terminal "junit=$reports/junit.xml" "json=$reports/report.json" "markdown=$reports/report.md" "html=$reports/report.html"; do
   options+=(--report "$report")

@@ -1,6 +1,6 @@
 //! `run --resume`: continues an interrupted run with its original arguments, plan and settings.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 use model::{Event, Outcome, RunInfo, RunRow, TrialId};
 use report::counted;
 use report::telemetry::TRACEPARENT;
-use runner::{Earlier, Plan, TrialResult};
+use runner::{Earlier, Plan, PlannedTrial, TrialResult};
 use serde_json::Value;
 use store::{RunFilter, Store};
 
 use crate::command::run::{Started, run_prepared};
 use crate::error::CliError;
 use crate::global::Global;
-use crate::invocation::hash_of;
+use crate::invocation::{hash_of, test_files};
 use crate::named_run::named_run;
 use crate::preparation::{Prepared, prepare};
 use crate::project::ProjectContext;
@@ -66,6 +66,7 @@ pub fn resume(
     let global = Global { state: context.database.parent().map(Path::to_owned), ..global.clone() };
     let mut prepared = prepare(&global, &args)?;
     prepared.plan.trials.retain(|trial| open.contains(&Arc::from(&trial.id)));
+    refuse_two_versions(&prepared, &info, &finished.files, &run)?;
     prepared.plan.earlier = finished.earlier;
 
     terminal.err(&format!(
@@ -134,6 +135,8 @@ fn find(store: &dyn Store, wanted: Option<&str>, terminal: &Terminal) -> Result<
 struct Finished {
     /// Ids of its trials.
     trials: HashSet<Arc<str>>,
+    /// Files in which their cases are written.
+    files: HashSet<Arc<str>>,
     earlier: Earlier,
     /// Versions of the agents, by agent name.
     versions: BTreeMap<String, String>,
@@ -141,7 +144,12 @@ struct Finished {
 
 impl Finished {
     fn load(store: &dyn Store, run: &RunRow, info: &RunInfo) -> Result<Self, CliError> {
-        let mut finished = Self { trials: HashSet::new(), earlier: Earlier::default(), versions: BTreeMap::new() };
+        let mut finished = Self {
+            trials: HashSet::new(),
+            files: HashSet::new(),
+            earlier: Earlier::default(),
+            versions: BTreeMap::new(),
+        };
         let mut last = info.started_at;
         store.replay(&run.id, &mut |envelope| {
             (finished.earlier.last_seq, last) = (envelope.seq, envelope.at);
@@ -150,6 +158,7 @@ impl Finished {
             {
                 finished.earlier.summary.add(record);
                 finished.trials.insert(Arc::clone(&record.id));
+                finished.files.extend(record.file.clone());
                 finished.earlier.results.extend(record.auto_trials.map(|_| TrialResult::from(&**record)));
                 if let Some(version) = &record.agent_version {
                     finished.versions.insert(record.agent.clone(), version.clone());
@@ -160,6 +169,32 @@ impl Finished {
         finished.earlier.duration_ms = run.duration_ms.unwrap_or(elapsed);
         Ok(finished)
     }
+}
+
+/// Refuses to run the rest of a test that has changed, because the results of one run would be those of two versions.
+/// `finished` are the files of finished trials.
+fn refuse_two_versions(
+    prepared: &Prepared,
+    then: &RunInfo,
+    finished: &HashSet<Arc<str>>,
+    run: &RunRow,
+) -> Result<(), CliError> {
+    let Some(invocation) = &then.invocation else { return Ok(()) };
+    let is_begun = |trial: &&Arc<PlannedTrial>| finished.contains(&trial.case.source.file);
+    let begun = prepared.plan.trials.iter().filter(is_begun).flat_map(|trial| test_files(trial));
+    let begun: BTreeSet<&Arc<str>> = begun.collect();
+    let is_changed = |file: &&&Arc<str>| {
+        let hash = invocation.suites.get(&****file);
+        hash.is_some_and(|hash| hash_of(&prepared.context.cwd.join(&****file)).as_ref() != Some(hash))
+    };
+    let changed: Vec<&str> = begun.iter().filter(is_changed).map(|file| &***file).take(NAMES).collect();
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let message =
+        format!("cannot resume the run {}: {} changed after some of its trials", run.short, changed.join(", "));
+    Err(CliError::usage(message)
+        .hint("its results would come from two versions of a test; restore the file, or start a new run"))
 }
 
 /// Returns what has changed since the run was started, one line per change.

@@ -104,6 +104,8 @@ pub struct Case {
     pub expected_schema: Option<Value>,
     /// Condition under which the record keeps the variables.
     pub log_vars: LogVars,
+    /// File that contains the row from which the case was made, if that is another file.
+    pub table: Option<Arc<str>>,
     /// Position in the file, from 0, for formats whose readers count cases.
     pub position: Option<usize>,
     /// Expectations about the skill under test, if the case checks whether the skill helps.

@@ -74,7 +74,8 @@ pub struct Invocation {
     pub arguments: Vec<String>,
     /// Working directory.
     pub directory: String,
-    /// SHA-256 of each file with cases, by its path.
+    /// SHA-256 of each file with cases, of each table of their rows, and of each file that is an agent's argument, by
+    /// its path.
     pub suites: BTreeMap<String, String>,
 }
 

@@ -180,6 +180,30 @@ fn cancelled_trials_run_again_and_changes_are_reported() {
 }
 
 #[test]
+fn a_test_that_has_changed_after_some_of_its_trials_is_not_continued() {
+    let project = waiting();
+    let suite = project.read("waits.yaml").replace("user_prompt: go", "user_prompt: '{{ says }}'\ncases: rows.csv");
+    let go = project.dir().join("go");
+    let suite = suite.replace(&format!("GO: {}", go.display()), "GO: '{{ go }}'");
+    let rows = format!("name,says,go\nfirst,go,/\nsecond,go,{}\n", go.display());
+    project.write("rows.csv", &rows).write("rows.yaml", &suite);
+    let mut live = project.start(&["run", "rows.yaml", "--jobs", "1", "--report", "jsonl"]);
+    live.line_with("trial_finished");
+    live.line_with("\"here\"");
+    live.signal(Signal::SIGKILL);
+    live.end();
+    project.write("go", "").write("rows.csv", &rows.replace("second,go", "second,stop"));
+    let refused = project.run(&["run", "--resume"]).exits(2).err;
+    assert!(refused.contains("rows.csv changed after some of its trials"), "{refused}");
+    project.write("rows.csv", &rows);
+    project.run(&["run", "--resume"]).exits(0);
+    project.write("rows.csv", &rows.replace("second,go", "second,stop"));
+    project.run(&["run", "rows.yaml"]).exits(0);
+    let compared = project.run(&["compare", "previous", "latest"]);
+    assert!(compared.out.contains("test file changed") && compared.out.contains("rows.csv"), "{}", compared.output());
+}
+
+#[test]
 fn only_one_process_at_a_time_can_resume_a_run() {
     let project = waiting();
     let mut live = waits(&project);

@@ -68,6 +68,8 @@ impl CaseReader {
                 if !is_named {
                     case.id = format!("{} [{}]", case.id, row.name);
                 }
+                let table = row.values.excerpt().file;
+                case.table = (table != case.source.file).then_some(table);
                 (index, case)
             }));
             reported.add(index, found);

@@ -5,6 +5,19 @@ use model::{Definition, PermissionMode, RequestRule};
 use crate::call_ids::CallIds;
 use crate::program::Program;
 
+/// Origin of the cost of an agent's model requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Costs {
+    /// It may report them.
+    MayReport,
+    /// They are computed from its tokens and the price of its model.
+    ByPrice,
+    /// It reports them if requests go to its vendors' own addresses; otherwise they are computed.
+    ByPriceElsewhere,
+    /// There are none: it has no model, or its requests were sent before the run.
+    Nothing,
+}
+
 /// Facts about an agent. All code that lists agents or checks a capability reads them here.
 #[derive(Debug, Clone, Copy)]
 pub struct Description {
@@ -54,6 +67,8 @@ pub struct Description {
     pub takes_script: bool,
     /// True if a case may provide its own tools.
     pub takes_tools: bool,
+    /// Origin of the cost of its model requests.
+    pub costs: Costs,
     /// True if a project configures it as a map under its own name, for example with an address or a command.
     pub takes_config: bool,
 }
@@ -84,8 +99,14 @@ impl Description {
             answers_at_once: false,
             takes_script: false,
             takes_tools: false,
+            costs: Costs::MayReport,
             takes_config: false,
         }
+    }
+
+    /// Returns `true` if it has no model, so that a cost which is not reported is 0. Recorded answers had one.
+    pub fn is_free(&self) -> bool {
+        self.costs == Costs::Nothing && !self.answers_at_once
     }
 
     /// Returns the folder in which the agent looks for definitions of this kind.

@@ -70,7 +70,7 @@ pub use crate::session::Session;
 pub use activity::Activity;
 pub use adversary::{ADVERSARIES, Adversary, Role};
 pub use call_ids::CallIds;
-pub use description::Description;
+pub use description::{Costs, Description};
 pub use event_sink::EventSink;
 pub use executor::Executor;
 pub use forged_reply::forged_replies;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use grade::Responder;
-use model::{Budget, Ending, Event, Limits, OnBudget, Question, Step, Tokens, ToolCall, Trace, Usage};
+use model::{Budget, Ending, Event, Limits, OnBudget, Question, Step, Tokens, ToolCall, Trace, Usage, rounded_number};
 use sandbox::disk_space;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -139,6 +139,12 @@ impl Turn {
         }
         if matches!(step, Step::Finished { .. }) {
             self.on_the_way = Tokens::default();
+        }
+        if let Step::ToolCall(ToolCall { input: value, .. }) | Step::Finished { result: Some(value), .. } = &step
+            && let Some(number) = rounded_number(value)
+        {
+            let number = number.to_string();
+            self.warn(format!("a number of more than 64 bits was rounded to {number}; send such ids as strings"));
         }
         self.trace.push(&step);
         self.sink.send(Event::Step(step));
@@ -351,8 +357,8 @@ impl Turn {
         if let Some(most) = self.limits.turn_cap().filter(|most| self.trace.turn_count() as u64 > *most) {
             return Some(Ending::OutOfBudget { budget: Budget::Turns, limit: most as f64 });
         }
-        let counted = self.limits.counted(self.trace.usage);
-        let known = counted.tokens;
+        let mut counted = self.limits.counted(self.trace.usage, self.trace.unreported);
+        let known = counted.usage.tokens;
         let mut used = known.unwrap_or_default();
         used += self.on_the_way;
         match self.limits.token_budget.filter(|_| !self.limits.tokens_only_warn()) {
@@ -364,11 +370,12 @@ impl Turn {
         }
         let used = (known.is_some() || used != Tokens::default()).then_some(used);
         let on_the_way = self.pricing.estimate(self.on_the_way, self.trace.model.as_deref());
-        let cost = match (counted.cost_usd, on_the_way) {
+        let cost = match (counted.usage.cost_usd, on_the_way) {
             (Some(settled), Some(more)) => Some(settled + more),
             (settled, more) => settled.or(more),
         };
-        let over = self.limits.budgets.overruns(used, cost, None);
+        counted.usage = Usage { tokens: used, cost_usd: cost };
+        let over = self.limits.budgets.overruns(&counted);
         over.first().map(|over| Ending::OutOfBudget { budget: over.budget, limit: over.limit })
     }
 }

@@ -163,6 +163,8 @@ pub struct BudgetArgs {
     pub max_duration: Option<u64>,
     #[arg(long, value_name = "USD", value_parser = parse_positive)]
     pub max_run_cost: Option<f64>,
+    #[arg(long, value_name = "N", value_parser = parse_positive)]
+    pub max_run_tokens: Option<f64>,
     #[arg(long, alias = "budget-action", value_name = "ACTION", value_parser = parse_on_budget)]
     pub on_budget: Option<model::OnBudget>,
     #[arg(long, alias = "pricing-config", value_name = "FILE")]

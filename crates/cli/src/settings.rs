@@ -210,6 +210,14 @@ fn settings(
             max_duration_from: origin("max_duration_ms", line, context),
             on_budget: budgets.on_budget.unwrap_or_default(),
             max_run_cost: budgets.max_run_cost,
+            max_run_tokens: budgets.max_run_tokens,
+            names: runner::LimitNames {
+                cost: "--max-cost",
+                total_tokens: "--max-total-tokens",
+                run_cost: "--max-run-cost",
+                run_tokens: "--max-run-tokens",
+                pricing: "--pricing",
+            },
         },
         judge: judge(args, context),
         sandbox: runner::SandboxSettings {

@@ -239,8 +239,14 @@ impl EvidenceBuilder {
     }
 
     /// Sets the usage in tokens: input, output, and read from a cache.
-    pub fn used(self, input: u64, output: u64, cache_read: u64) -> Self {
-        self.finished(None, Some(Tokens { input, output, cache_read, ..Tokens::default() }))
+    pub fn used(mut self, input: u64, output: u64, cache_read: u64) -> Self {
+        let tokens = Some(Tokens { input, output, cache_read, ..Tokens::default() });
+        // The usage belongs to the last answer, if there is one.
+        match self.steps.last_mut() {
+            Some(Step::Finished { usage, .. }) => usage.tokens = tokens,
+            _ => return self.finished(None, tokens),
+        }
+        self
     }
 
     fn finished(mut self, text: Option<&str>, tokens: Option<Tokens>) -> Self {

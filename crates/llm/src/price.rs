@@ -81,6 +81,11 @@ impl Prices {
         if problems.is_empty() { Ok(Self { own }) } else { Err(problems) }
     }
 
+    /// Returns `true` if the user has set no price.
+    pub fn has_no_own(&self) -> bool {
+        self.own.is_empty()
+    }
+
     /// Returns the user's own price for exactly this name.
     pub fn own(&self, model: &str) -> Option<Price> {
         self.own.get(model).copied()

@@ -125,6 +125,15 @@ impl Providers {
         Some(price.cost(tokens))
     }
 
+    /// Returns `true` if the cost of requests to the model `NAME:ARGUMENT` will be known: its price is known, its
+    /// vendor reports costs, or it is a script. Names that cannot be opened are not examined.
+    pub fn has_price(&self, written: &str, base_url: Option<&str>) -> bool {
+        let Ok((provider, model)) = named(written) else { return true };
+        let Some(vendor) = provider.vendor.filter(|_| provider.name != openrouter::PROVIDER.name) else { return true };
+        let options = ProviderOptions { argument: model, base_url, providers: self, read: &|_| Err(Vec::new()) };
+        vendor.is_own(&options).is_none_or(|is_own| self.prices().of(vendor.name, model, is_own).is_some())
+    }
+
     /// Opens the model `NAME:ARGUMENT` on the network, as [`Providers::open`] does.
     ///
     /// # Errors

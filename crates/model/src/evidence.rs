@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Budgets, Effect, Ending, FaultReport, IntegritySign, ModelTraffic, OnBudget, RepositoryChange, Trace, Usage,
+    Budgets, Consumption, Effect, Ending, FaultReport, IntegritySign, ModelTraffic, OnBudget, RepositoryChange, Trace,
+    Unreported, Usage,
 };
 
 /// All the inputs of grading.
@@ -27,10 +28,11 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Returns the usage that counts against the trial's budgets: this attempt's, and that of earlier attempts that
-    /// were retried because of how their agents ended.
-    pub fn counted(&self) -> Usage {
-        self.limits.counted(self.trace.usage)
+    /// Returns what counts against the trial's budgets: this attempt's usage, and that of earlier attempts that were
+    /// retried because of how their agents ended.
+    pub fn counted(&self) -> Consumption {
+        let duration_ms = self.agent_ms().map(|ms| ms as f64);
+        Consumption { duration_ms, ..self.limits.counted(self.trace.usage, self.trace.unreported) }
     }
 
     /// Returns the time that the agent took, in milliseconds, including earlier attempts that count; absent if it was
@@ -65,6 +67,10 @@ pub struct Limits {
     /// What happens to a trial that exceeds a budget or the run's token limit; omitted if it fails.
     #[serde(skip_serializing_if = "OnBudget::is_fail")]
     pub on_budget: OnBudget,
+    /// True if the agent pays for no model: a script answers, or it has no model. A cost that is not reported is then
+    /// 0.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub costs_nothing: bool,
     /// Usage of earlier attempts that also counts against the budgets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Earlier>,
@@ -74,8 +80,10 @@ pub struct Limits {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Earlier {
-    /// Tokens and cost, if known.
+    /// Tokens and cost, as far as they are known.
     pub usage: Usage,
+    /// Figures that an attempt did not report.
+    pub unreported: Unreported,
     /// Time that their agents took, in milliseconds.
     pub duration_ms: u64,
 }
@@ -107,12 +115,18 @@ impl Limits {
             || (!capped.is_empty() && !self.on_budget.only_warns())
     }
 
-    /// Returns the usage that counts against the budgets for an attempt that used `usage`, if known, including earlier
-    /// attempts.
-    pub fn counted(&self, usage: Usage) -> Usage {
-        let mut sum = self.earlier.map(|earlier| earlier.usage).unwrap_or_default();
+    /// Returns what counts against the budgets for an attempt that used `usage`, including earlier attempts.
+    pub fn counted(&self, usage: Usage, mut unreported: Unreported) -> Consumption {
+        let mut sum = Usage::default();
+        if let Some(earlier) = self.earlier {
+            sum = earlier.usage;
+            unreported |= earlier.unreported;
+        }
         sum += usage;
-        sum
+        if self.costs_nothing && sum.cost_usd.is_none() {
+            (sum.cost_usd, unreported.cost) = (Some(0.0), false);
+        }
+        Consumption { usage: sum, unreported, duration_ms: None }
     }
 }
 

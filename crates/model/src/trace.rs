@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{EgressAttempt, Question, Step, ToolCall, ToolResult, Usage};
+use crate::{EgressAttempt, Question, Step, ToolCall, ToolResult, Unreported, Usage};
 
 /// Trace of an agent.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -34,8 +34,10 @@ pub struct Trace {
     pub answer: Option<String>,
     /// Agent's whole last result, if it is more than text. It may be large and is shared with its reply.
     pub result: Option<Arc<Value>>,
-    /// Usage over all messages.
+    /// Usage over all messages, as far as it was reported.
     pub usage: Usage,
+    /// Figures that a message did not report.
+    pub unreported: Unreported,
     /// Checks of requests by a scripted model: step, met, reason.
     pub request_checks: Vec<(usize, bool, String)>,
     /// Hosts that processes in the sandbox tried to reach.
@@ -54,8 +56,10 @@ pub struct TracedReply {
     pub answer: Option<String>,
     /// Whole result, if it is more than text.
     pub result: Option<Arc<Value>>,
-    /// Usage for this reply.
+    /// Usage for this reply, as far as it was reported.
     pub usage: Usage,
+    /// Figures that were not reported for this reply.
+    pub unreported: Unreported,
     /// Time from the message to the end of the reply, in milliseconds, if it was measured.
     pub latency_ms: Option<u64>,
     /// Time from the message to the first token of the reply, in milliseconds, if it was streamed.
@@ -145,6 +149,7 @@ impl Trace {
             Step::Egress(attempt) => self.egress.push(attempt.clone()),
             Step::Finished { usage, text, result, .. } => {
                 self.usage += *usage;
+                self.unreported |= Unreported::of(usage);
                 let has_text = text.as_ref().is_some_and(|text| !text.is_empty());
                 // The result of an earlier answer does not belong to a later answer that is only text.
                 let gave = has_text || result.is_some();
@@ -157,6 +162,7 @@ impl Trace {
                 }
                 if let Some(reply) = self.replies.last_mut() {
                     reply.usage += *usage;
+                    reply.unreported |= Unreported::of(usage);
                     if gave {
                         reply.result = result;
                     }
@@ -195,6 +201,7 @@ impl Trace {
             answer: reply.answer.clone(),
             result: reply.result.clone(),
             usage: reply.usage,
+            unreported: reply.unreported,
             // Which reply caused them is not known.
             egress: self.egress.clone(),
             ..Self::default()

@@ -74,3 +74,39 @@ impl std::ops::AddAssign for Usage {
         }
     }
 }
+
+/// Figures of which at least one message of an agent lacks its part, so that their sums are not complete.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unreported {
+    /// Tokens.
+    pub tokens: bool,
+    /// Reasoning tokens.
+    pub reasoning: bool,
+    /// Cost.
+    pub cost: bool,
+}
+
+impl Unreported {
+    /// Returns the figures that `usage` lacks.
+    pub fn of(usage: &Usage) -> Self {
+        Self {
+            tokens: usage.tokens.is_none(),
+            reasoning: usage.tokens.is_none_or(|tokens| tokens.reasoning.is_none()),
+            cost: usage.cost_usd.is_none(),
+        }
+    }
+
+    /// Returns `usage` without the sums that are not complete.
+    pub fn complete(self, usage: Usage) -> Usage {
+        Usage { tokens: usage.tokens.filter(|_| !self.tokens), cost_usd: usage.cost_usd.filter(|_| !self.cost) }
+    }
+}
+
+impl std::ops::BitOrAssign for Unreported {
+    fn bitor_assign(&mut self, other: Self) {
+        self.tokens |= other.tokens;
+        self.reasoning |= other.reasoning;
+        self.cost |= other.cost;
+    }
+}

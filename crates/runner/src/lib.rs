@@ -50,8 +50,8 @@ pub use control::Control;
 pub use dispatcher::{RunEnd, regrade, run};
 pub use event_bus::Listener;
 pub use plan::{
-    ArmSettings, CassetteSettings, Defaults, Earlier, Fork, JudgeSettings, Judging, LimitSettings, ModelChoice,
-    PairwiseJudging, Plan, PlanRequest, PlannedDecision, PlannedTrial, ReadScript, RetryOn, RetrySettings,
+    ArmSettings, CassetteSettings, Defaults, Earlier, Fork, JudgeSettings, Judging, LimitNames, LimitSettings,
+    ModelChoice, PairwiseJudging, Plan, PlanRequest, PlannedDecision, PlannedTrial, ReadScript, RetryOn, RetrySettings,
     SandboxSettings, Settings, TrialResult, judged, plan,
 };
 pub use recorded_model::recorded_reply;

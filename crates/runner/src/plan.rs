@@ -4,6 +4,7 @@
 mod agents;
 mod arm;
 mod compilation;
+mod costs;
 mod decisions;
 mod faults;
 mod judging;
@@ -32,7 +33,7 @@ pub use self::judging::{Judging, judged};
 pub use self::pairwise::PairwiseJudging;
 pub use self::request::{PlanRequest, ReadScript};
 pub use self::settings::{
-    ArmSettings, CassetteSettings, Defaults, Fork, JudgeSettings, LimitSettings, RetryOn, RetrySettings,
+    ArmSettings, CassetteSettings, Defaults, Fork, JudgeSettings, LimitNames, LimitSettings, RetryOn, RetrySettings,
     SandboxSettings, Settings,
 };
 pub(crate) use self::trial::directory_of;

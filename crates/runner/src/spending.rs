@@ -1,54 +1,119 @@
-//! Cost of all trials in a run so far, and the check whether more trials may be started.
+//! Cost and tokens of all trials in a run so far, and the check whether more trials may be started.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use model::{Ending, OnBudget, Status, TrialRecord};
+use agent::Costs;
+use model::{AttemptRecord, AuxiliaryUsage, Ending, OnBudget, Outcome, Status, TrialRecord, Usage};
 
-use crate::plan::{Earlier, Settings};
+use crate::plan::{Earlier, Judging, ModelChoice, PlannedTrial, Settings};
 
 /// Excess in US dollars that may be a rounding error of the sum.
 const NOISE: f64 = 0.000001;
 
-/// Cost of all trials in a run so far.
+/// Cost and tokens of all trials in a run so far.
 #[derive(Debug, Default)]
 pub(crate) struct Spending {
-    /// Sum in US dollars.
-    sum: Mutex<f64>,
+    sum: Mutex<Sum>,
     ceased: OnceLock<String>,
+}
+
+/// Totals over agents, judges and simulated users.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    cost_usd: f64,
+    tokens: u64,
+}
+
+impl Sum {
+    fn add(&mut self, usage: Usage) {
+        self.cost_usd += usage.cost_usd.unwrap_or_default();
+        self.tokens += usage.tokens.map_or(0, |tokens| tokens.total());
+    }
 }
 
 impl Spending {
     /// Creates the sum for a run, part of which was already run.
     pub(crate) fn after(earlier: &Earlier) -> Self {
-        Self { sum: Mutex::new(earlier.cost_usd()), ..Self::default() }
+        let mut sum = Sum { cost_usd: earlier.cost_usd(), ..Sum::default() };
+        let asides = [earlier.summary.judge, earlier.summary.user].into_iter().flatten().map(|aside| aside.tokens);
+        for tokens in asides.chain([earlier.summary.tokens]) {
+            sum.add(Usage { tokens, cost_usd: None });
+        }
+        Self { sum: Mutex::new(sum), ..Self::default() }
     }
 
-    /// Adds the cost of `record`, including its judges and its simulated user.
-    pub(crate) fn add(&self, record: &TrialRecord, settings: &Settings) {
-        let attempts = record.attempts.iter().filter_map(|attempt| attempt.cost_usd);
-        let asides = [record.judge, record.user].into_iter().flatten().filter_map(|aside| aside.cost_usd);
-        let cost: f64 = attempts.chain(asides).sum();
+    /// Adds the usage of a trial, including its judges and its simulated user.
+    pub(crate) fn add(&self, record: &TrialRecord, planned: &PlannedTrial, settings: &Settings, judging: &Judging) {
+        let asides = [
+            (record.judge, judging.asks_network(planned)),
+            (record.user, planned.case.user.as_ref().is_some_and(|user| judging.user_is_on_network(user))),
+        ];
+        let attempts = record.attempts.iter().map(used);
         let sum = {
             let mut sum = self.sum.lock().unwrap_or_else(PoisonError::into_inner);
-            *sum += cost;
+            attempts
+                .chain(asides.iter().filter_map(|(aside, _)| Some((*aside)?.usage())))
+                .for_each(|usage| sum.add(usage));
             *sum
         };
-        if let Some(most) = settings.limits.max_run_cost
-            && let Some(reason) = excess(sum, most)
-        {
-            self.ceased.get_or_init(|| reason);
+        let limits = &settings.limits;
+        if let Some(reason) = limits.max_run_cost.and_then(|most| excess(sum.cost_usd, most)) {
+            self.cease(reason);
         }
-        if settings.limits.on_budget == OnBudget::Stop
-            && let Some(budget) = unkept(record, settings.limits.max_duration_from)
-        {
-            self.ceased.get_or_init(|| format!("`{}` exceeded its budget: {budget}", record.id));
+        if let Some(most) = limits.max_run_tokens.filter(|most| sum.tokens as f64 > *most) {
+            self.cease(format!("the run used {} tokens, which is over its limit of {most}", sum.tokens));
         }
+        let caps = [
+            ("cost", limits.names.run_cost, limits.max_run_cost.is_some()),
+            ("number of tokens", limits.names.run_tokens, limits.max_run_tokens.is_some()),
+        ];
+        for (figure, limit, _) in caps.into_iter().filter(|(.., is_set)| *is_set) {
+            let lacks = |usage: Usage| match figure {
+                "cost" => usage.cost_usd.is_none(),
+                _ => usage.tokens.is_none(),
+            };
+            let is_agents =
+                is_paid(planned, record) && record.attempts.iter().any(|attempt| ran(attempt) && lacks(used(attempt)));
+            let is_asides = |(aside, is_on_network): &(Option<AuxiliaryUsage>, bool)| {
+                aside.is_some_and(|aside| *is_on_network && aside.requests > 0 && lacks(aside.usage()))
+            };
+            if is_agents || asides.iter().any(is_asides) {
+                let reason = format!("the {figure} of `{}` is not known, so `{limit}` cannot be kept", record.id);
+                self.cease(reason);
+            }
+        }
+        if limits.on_budget == OnBudget::Stop
+            && let Some(budget) = unkept(record, limits.max_duration_from)
+        {
+            self.cease(format!("`{}` exceeded its budget: {budget}", record.id));
+        }
+    }
+
+    /// Sets the reason why nothing more is started, unless there is one already.
+    fn cease(&self, reason: String) {
+        self.ceased.get_or_init(|| reason);
     }
 
     /// Returns the reason why nothing more is started, or `None` if trials may start.
     pub(crate) fn ceased(&self) -> Option<&str> {
         self.ceased.get().map(String::as_str)
     }
+}
+
+/// Returns `true` if the agent may have sent requests to a model that costs something.
+fn is_paid(planned: &PlannedTrial, record: &TrialRecord) -> bool {
+    let is_replayed = record.cassette.as_ref().is_some_and(|cassette| cassette.live == 0);
+    let is_script = matches!(planned.model, ModelChoice::Scripted(_));
+    !is_script && !is_replayed && planned.agent.description().costs != Costs::Nothing
+}
+
+/// Returns `true` if the agent ran in the attempt. Most broken attempts end before the model answers.
+fn ran(attempt: &AttemptRecord) -> bool {
+    matches!(attempt.outcome, Outcome::Passed | Outcome::Failed | Outcome::Undecided)
+}
+
+fn used(attempt: &AttemptRecord) -> Usage {
+    Usage { tokens: attempt.usage, cost_usd: attempt.cost_usd }
 }
 
 /// Returns the message about a sum above the limit. It has enough digits to show the difference.

@@ -21,7 +21,7 @@ pub(super) use self::access::FileAccess;
 use self::permission::{PermissionDecision, Permissions};
 use self::skills::InstalledSkill;
 use super::own_tools::{self, OwnTools, Owner};
-use super::{Agent, CaseContext, Description, Endpoint, Readiness, SessionContext, joined};
+use super::{Agent, CaseContext, Costs, Description, Endpoint, Readiness, SessionContext, joined};
 use crate::model_request::{respond, steps};
 use crate::session::Session;
 use crate::turn::Turn;
@@ -39,6 +39,7 @@ static DESCRIPTION: Description = Description {
     asks_providers: true,
     takes_script: true,
     takes_tools: true,
+    costs: Costs::ByPrice,
     ..Description::new("chat", "the embedded agent: a model with the usual coding tools, nothing to install")
 };
 

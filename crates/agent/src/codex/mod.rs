@@ -19,7 +19,7 @@ use sandbox::{BoxFuture, Breakage, Host};
 use self::launch::Launch;
 use self::session::CodexSession;
 use super::vendor::Vendor;
-use super::{Agent, CaseContext, Description, Endpoint, Program, Readiness, SessionContext};
+use super::{Agent, CaseContext, Costs, Description, Endpoint, Program, Readiness, SessionContext};
 use crate::call_ids::CallIds;
 use crate::session::Session;
 use crate::sign_in::SignIn;
@@ -58,6 +58,7 @@ static DESCRIPTION: Description = Description {
     call_ids: Some(CallIds::mostly_of_model(item::asked_command, stream::is_id, rollout::SCRIPT)),
     request_rules: REQUEST_RULES,
     evaluation_mode: PermissionMode::AcceptEdits,
+    costs: Costs::ByPrice,
     ..Description::new("codex", "Codex, the `codex` command, with its own tools")
 };
 

@@ -15,7 +15,7 @@ use serde_json::json;
 use self::directive::{Directive, parse};
 use super::chat::FileAccess;
 use super::step_recorder::StepRecorder;
-use super::{Agent, CaseContext, Description, SessionContext};
+use super::{Agent, CaseContext, Costs, Description, SessionContext};
 use crate::session::Session;
 use crate::turn::{Turn, finished, unless_stopped};
 
@@ -40,6 +40,7 @@ static DESCRIPTION: Description = Description {
     needs_sandbox: false,
     takes_script: true,
     takes_tools: true,
+    costs: Costs::Nothing,
     ..Description::new("fake", "echoes the message and follows a few directives in it; needs no model")
 };
 

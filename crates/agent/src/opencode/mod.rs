@@ -17,7 +17,7 @@ use sandbox::{BoxFuture, Breakage, Host};
 use self::launch::Launch;
 use self::provider::Provider;
 use self::session::OpenCodeSession;
-use super::{Agent, CaseContext, Description, Endpoint, Program, Readiness, SessionContext};
+use super::{Agent, CaseContext, Costs, Description, Endpoint, Program, Readiness, SessionContext};
 use crate::call_ids::CallIds;
 use crate::session::Session;
 
@@ -56,6 +56,7 @@ static DESCRIPTION: Description = Description {
     wire: Some("openai"),
     call_ids: Some(CallIds::OF_MODEL),
     request_rules: REQUEST_RULES,
+    costs: Costs::ByPriceElsewhere,
     ..Description::new("opencode", "OpenCode, the `opencode` command, with its own tools")
 };
 

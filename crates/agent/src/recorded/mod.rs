@@ -18,7 +18,7 @@ use self::answer::RecordedAnswer;
 use self::answers::Answers;
 use super::step_recorder::StepRecorder;
 use super::transcript::{ReportedTurn, perform};
-use super::{Agent, CaseContext, Description, SessionContext};
+use super::{Agent, CaseContext, Costs, Description, SessionContext};
 use crate::session::Session;
 use crate::turn::{Turn, finished};
 
@@ -76,6 +76,7 @@ static DESCRIPTION: Description = Description {
     answers_at_once: true,
     takes_script: true,
     takes_tools: true,
+    costs: Costs::Nothing,
     ..Description::new("recorded", "answers from a file of JSON lines, `recorded:FILE`; needs no model")
 };
 

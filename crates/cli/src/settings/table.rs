@@ -97,7 +97,7 @@ impl Setting {
 }
 
 /// All settings, in the order in which `config` shows them.
-pub static SETTINGS: [Setting; 60] = [
+pub static SETTINGS: [Setting; 61] = [
     Setting::new("agent", "Agent to run the cases with; can be repeated, one arm per agent", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
@@ -263,6 +263,12 @@ pub static SETTINGS: [Setting; 60] = [
         |used| json!(used.run.limits.max_run_cost),
     )
     .flag("--max-run-cost", |args| args.budgets.max_run_cost.is_some()),
+    Setting::new(
+        "max_run_tokens",
+        "Maximum number of tokens of all trials; once it is exceeded, no trial is started",
+        |used| json!(used.run.limits.max_run_tokens),
+    )
+    .flag("--max-run-tokens", |args| args.budgets.max_run_tokens.is_some()),
     Setting::new(
         "max_duration_ms",
         "Maximum working time of a trial's agent; with `--on-budget warn`, exceeding it only produces a warning",

@@ -5,6 +5,7 @@
 mod action;
 mod audit;
 mod bot;
+mod budgets;
 mod calibrate;
 mod canaries;
 mod canary_tokens;

@@ -28,7 +28,8 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
     };
     let limit = format::thousands(budget);
     let stopped = matches!(evidence.ending, Ending::OutOfBudget { budget: Budget::Tokens, .. });
-    let Some(tokens) = evidence.counted().tokens else {
+    let counted = evidence.counted();
+    let Some(tokens) = counted.usage.tokens else {
         return Some(if stopped {
             let reason = format!("{whose} of {limit} tokens stopped the agent");
             Verdict::unmet(
@@ -43,7 +44,12 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
     let total = tokens.total() as f64;
     let used = format::thousands(total);
     if total <= budget && !stopped {
-        return Some(Verdict::met(format!("{used} of {limit} tokens")));
+        return Some(match counted.unreported.tokens {
+            false => Verdict::met(format!("{used} of {limit} tokens")),
+            true => Verdict::undecided(format!(
+                "the agent reported {used} tokens, but not those of every message; {whose} is {limit}"
+            )),
+        });
     }
     let reason = format!("{used} tokens exceed {whose} of {limit}");
     let parts = [

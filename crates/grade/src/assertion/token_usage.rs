@@ -32,7 +32,9 @@ impl Matcher for TokenUsage {
             return Ok(Verdict::undecided("the agent did not report its tokens").place(&self.place));
         };
         let (used, max) = (format::thousands(tokens.total() as f64), format::thousands(self.max as f64));
-        let verdict = if tokens.total() <= self.max {
+        let verdict = if tokens.total() <= self.max && evidence.trace.unreported.tokens {
+            Verdict::undecided(format!("the agent reported {used} tokens, but not those of every message"))
+        } else if tokens.total() <= self.max {
             Verdict::met(format!("{used} of {max} tokens"))
         } else {
             let reason = format!("{used} tokens exceed the maximum of {max}");

@@ -93,6 +93,11 @@ impl Vendor {
         Ok((Exchange::new(client, url, headers, key, self.dialect), account, is_own))
     }
 
+    /// Returns `true` if requests go to the vendor's own address; `None` if the address cannot be used.
+    pub(crate) fn is_own(&self, options: &ProviderOptions<'_>) -> Option<bool> {
+        self.url(options).ok().map(|(_, is_own)| is_own)
+    }
+
     /// Returns the URL for requests, and `true` if it is at the vendor's own address.
     fn url(&self, options: &ProviderOptions<'_>) -> Result<(Url, bool), OpenError> {
         let variable = self.variables.last().copied().unwrap_or_default();

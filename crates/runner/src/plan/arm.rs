@@ -130,7 +130,7 @@ impl Planner<'_> {
     }
 
     /// Returns the limits in force for `case`.
-    pub(super) fn limits(&self, case: &Case, agent: &dyn Agent, setup: &Setup) -> Limits {
+    pub(super) fn limits(&self, case: &Case, agent: &dyn Agent, setup: &Setup, model: &ModelChoice) -> Limits {
         let settings = self.request.settings;
         // Turns cost nothing for an agent without a model.
         let has_model = agent.description().wire.is_some() || agent.description().asks_providers;
@@ -154,6 +154,7 @@ impl Planner<'_> {
             timeout_from: Some(self.timeout(case).1.to_owned()),
             budgets: settings.limits.budgets,
             on_budget: settings.limits.on_budget,
+            costs_nothing: matches!(model, ModelChoice::Scripted(_)) || agent.description().is_free(),
             earlier: None,
         }
     }

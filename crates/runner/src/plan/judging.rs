@@ -1,6 +1,6 @@
 //! The models that judge a run and play its users.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use mask::Mask;
 use model::statistics::Chance;
 use model::{Diagnostic, JudgeCache, SimulatedUser};
 
+use super::costs::unpriced_aside;
 use super::request::{PlanRequest, ReadScript};
 use super::settings::Settings;
 use super::trial::{PlannedTrial, SCRIPTED};
@@ -58,6 +59,12 @@ impl Judging {
             .as_ref()
             .ok()
             .and_then(|judge| request.settings.judge.gate.as_ref()?.refuses_judge(&judge.name, PROMPTS_VERSION));
+        let of_judge = judge.as_ref().ok().map(|judge| judge.name.as_str());
+        let of_users = trials.iter().filter_map(|trial| trial.case.user.as_ref()).map(|user| user.model.as_deref());
+        let mut aside: BTreeSet<&str> = of_users.filter_map(|model| model.or(of_judge)).collect();
+        aside.extend(of_judge.filter(|_| asked > 0));
+        let address = |name: &str| request.settings.judge.base_url.as_deref().filter(|_| of_judge == Some(name));
+        problems.extend(aside.into_iter().filter_map(|name| unpriced_aside(request.settings, name, address(name))));
         if let (Some(reason), 1.., false) = (judge.as_ref().err().or(refusal.as_ref()), asked, is_refused) {
             problems.push(undecided(asked, reason, trials));
         }

@@ -169,6 +169,7 @@ impl<'a> Planner<'a> {
                     modules: &self.request.modules,
                 };
                 self.check_agent(agent, written, &context);
+                self.check_costs(agent, &context, &model);
             }
             self.check_sandbox_needs(agent, case, &checks);
             self.check_faults(agent, case, &model);
@@ -189,7 +190,7 @@ impl<'a> Planner<'a> {
                 directory: Arc::clone(&directory),
                 case: Arc::clone(case),
                 position: selected.position,
-                limits: Arc::new(self.limits(case, agent, &setup)),
+                limits: Arc::new(self.limits(case, agent, &setup, &model)),
                 arm: Arc::new(arm),
                 agent,
                 argument: resolved.argument.map(Arc::from),

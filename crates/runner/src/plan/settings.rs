@@ -126,6 +126,37 @@ pub struct LimitSettings {
     pub on_budget: OnBudget,
     /// Maximum cost of all trials in US dollars; once it is exceeded, no trial is started.
     pub max_run_cost: Option<f64>,
+    /// Maximum number of tokens of all trials; once it is exceeded, no trial is started.
+    pub max_run_tokens: Option<f64>,
+    /// Names of the limits above, for messages.
+    pub names: LimitNames,
+}
+
+/// Names of limits, and of the setting for prices, as the user writes them.
+#[derive(Debug, Clone, Copy)]
+pub struct LimitNames {
+    /// Maximum cost of a trial.
+    pub cost: &'static str,
+    /// Maximum number of tokens in a trial.
+    pub total_tokens: &'static str,
+    /// Maximum cost of the run.
+    pub run_cost: &'static str,
+    /// Maximum number of tokens in the run.
+    pub run_tokens: &'static str,
+    /// File of prices.
+    pub pricing: &'static str,
+}
+
+impl Default for LimitNames {
+    fn default() -> Self {
+        Self {
+            cost: "max_cost",
+            total_tokens: "max_total_tokens",
+            run_cost: "max_run_cost",
+            run_tokens: "max_run_tokens",
+            pricing: "pricing",
+        }
+    }
 }
 
 /// The model that judges and plays users.
@@ -270,6 +301,8 @@ impl Default for LimitSettings {
             max_duration_from: "max_duration",
             on_budget: OnBudget::default(),
             max_run_cost: None,
+            max_run_tokens: None,
+            names: LimitNames::default(),
         }
     }
 }

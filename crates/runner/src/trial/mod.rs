@@ -195,7 +195,7 @@ pub(crate) async fn run(
             if let Some(tape) = &tape {
                 recording::save(tape, &planned, &shared, events.mask(), &mut record).await;
             }
-            shared.spending.add(&record, &shared.settings);
+            shared.spending.add(&record, &planned, &shared.settings, &shared.judging);
             return record;
         }
         events.emit(Event::TrialRetried { reason: record.reason.unwrap_or_default() });

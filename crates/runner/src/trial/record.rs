@@ -21,6 +21,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
     let agent_ms = evidence.agent_ms();
     let integrity = grade::integrity(&evidence);
     let Evidence { mut trace, collected, ending, .. } = evidence;
+    let usage = trace.unreported.complete(trace.usage);
     let replies = replies(&trace);
     // The result may be large, and is not copied if this is the only reference.
     trace.replies.clear();
@@ -92,9 +93,9 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
             .iter()
             .map(|asked| AnsweredQuestion { question: asked.question.clone(), answer: asked.answer.clone() })
             .collect(),
-        usage: trace.usage.tokens,
-        cost_usd: trace.usage.cost_usd,
-        cost_source: trace.usage.cost_usd.and(bill.source).map(str::to_owned),
+        usage: usage.tokens,
+        cost_usd: usage.cost_usd,
+        cost_source: usage.cost_usd.and(bill.source).map(str::to_owned),
         cost_usd_cli: bill.reported_usd,
         triggered: planned
             .case

@@ -4,7 +4,7 @@
 //! request: by the project, by the case, or by how the agent ended (`--retry-on`). The last applies only if the attempt
 //! left no trace: changes to a remote would be visible to the next attempt, and changes of any kind are its outcome.
 
-use model::{AttemptRecord, Collected, Ending, Limits, Outcome, RemoteState, RepositoryChange, Usage};
+use model::{AttemptRecord, Collected, Ending, Limits, Outcome, RemoteState, RepositoryChange, Unreported, Usage};
 
 use crate::plan::{ModelChoice, PlannedTrial, RetryOn, Settings};
 
@@ -144,6 +144,7 @@ pub(super) fn limits_after(limits: &Limits, used: Usage, agent_ms: u64, max_dura
     let mut left = limits.clone();
     let earlier = left.earlier.get_or_insert_default();
     earlier.usage += used;
+    earlier.unreported |= Unreported::of(&used);
     earlier.duration_ms = agent_ms;
     if let Some(budget) = left.budgets.duration_ms.filter(|_| !left.on_budget.only_warns()) {
         let rest = (budget as u64).saturating_sub(earlier.duration_ms);

@@ -1,7 +1,7 @@
 //! Pattern for tool calls: the tool, and a regular expression or an expectation for each of some arguments.
 
 use expect::{Data, Expectation, Pass, SourceLocation};
-use model::{Capture, Effect, ToolCall, Trace, TracedCall, nearest};
+use model::{Capture, Effect, ToolCall, Trace, TracedCall, nearest, rounded_number};
 
 use serde_json::Value;
 
@@ -195,6 +195,7 @@ impl ArgumentPattern {
     /// Returns `true` if the argument of `call` matches. The error says in one line why the match cannot be decided.
     pub fn fits(&self, call: &ToolCall, regex_budget: &RegexBudget) -> Result<bool, String> {
         match &self.wanted {
+            ArgumentRule::Text(_) if self.rounded(call).is_some() => Err(self.unread(call)),
             ArgumentRule::Text(pattern) => pattern.test(&self.text(call), regex_budget),
             ArgumentRule::Value(value) => {
                 let nothing = Data { variables: Value::Null, input: None, fixture: Value::Null };
@@ -235,6 +236,21 @@ impl ArgumentPattern {
     /// Returns the name of the argument for messages: `` `command` ``, or "arguments" for all of them.
     pub fn whose(&self) -> String {
         self.name.as_ref().map_or_else(|| "arguments".to_owned(), |name| format!("`{name}`"))
+    }
+
+    /// Returns a number in the argument whose digits are not known.
+    fn rounded<'c>(&self, call: &'c ToolCall) -> Option<&'c serde_json::Number> {
+        rounded_number(self.value(call)?)
+    }
+
+    /// Describes why the text of the argument is not known.
+    fn unread(&self, call: &ToolCall) -> String {
+        let number = self.rounded(call).map(ToString::to_string).unwrap_or_default();
+        format!(
+            "{} has a number of more than 64 bits (about {number}), whose digits are not known; ids of that length must \
+             be strings",
+            self.whose()
+        )
     }
 
     fn value<'c>(&self, call: &'c ToolCall) -> Option<&'c Value> {

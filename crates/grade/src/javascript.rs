@@ -61,9 +61,12 @@ pub(crate) fn argument<'a>(input: &'a Value, name: &str) -> Option<&'a Value> {
     input.as_object().and_then(|input: &Map<String, Value>| input.get(name))
 }
 
-/// Formats a number as JavaScript does. Beyond 2^53 it has the digits of the nearest double.
+/// Formats a number as JavaScript does, but an integer of up to 64 bits with all its digits: it may be an id.
 fn number(number: &Number) -> String {
-    number.as_f64().map_or_else(|| number.to_string(), |value| dragonbox_ecma::Buffer::new().format(value).to_owned())
+    match number.as_f64().filter(|_| number.is_f64()) {
+        Some(value) => dragonbox_ecma::Buffer::new().format(value).to_owned(),
+        None => number.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -88,8 +91,9 @@ mod tests {
             ("1e20", "100000000000000000000"),
             ("-1.25e30", "-1.25e+30"),
             ("1.2345e20", "123450000000000000000"),
-            ("9007199254740993", "9007199254740992"),
-            ("18446744073709551615", "18446744073709552000"),
+            ("9007199254740993", "9007199254740993"),
+            ("18446744073709551615", "18446744073709551615"),
+            ("-9223372036854775808", "-9223372036854775808"),
             ("[1, [2, null], \"x\"]", "1,2,,x"),
             ("{\"a\": 1}", "[object Object]"),
         ] {

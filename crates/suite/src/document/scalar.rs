@@ -11,7 +11,12 @@ pub(super) fn plain(written: &str) -> Result<NodeKind, String> {
         "false" | "False" | "FALSE" => NodeKind::Bool(false),
         _ => match number(written) {
             Some(Ok(number)) => NodeKind::Number(number),
-            Some(Err(())) => return Err(format!("`{written}` is a number that JSON does not have")),
+            Some(Err(Unreadable::NotJson)) => return Err(format!("`{written}` is a number that JSON does not have")),
+            Some(Err(Unreadable::TooLong)) => {
+                return Err(format!(
+                    "`{written}` is an integer of more than 64 bits, which would be rounded; put it in quotes"
+                ));
+            }
             None => NodeKind::String(written.to_owned()),
         },
     })
@@ -28,11 +33,19 @@ pub(super) fn core_tagged(core: &str, written: &str) -> Result<NodeKind, String>
     if fits { Ok(kind) } else { Err(format!("`{written}` is not a valid !!{core}")) }
 }
 
-/// Parses a number: `None` if `written` is not a number, an error if JSON cannot represent it.
-fn number(written: &str) -> Option<Result<Number, ()>> {
+/// Reason why a number cannot be read.
+enum Unreadable {
+    /// JSON does not have it, such as infinity.
+    NotJson,
+    /// It is an integer of more than 64 bits.
+    TooLong,
+}
+
+/// Parses a number: `None` if `written` is not a number, an error if it cannot be represented.
+fn number(written: &str) -> Option<Result<Number, Unreadable>> {
     let unsigned = written.strip_prefix(['-', '+']).unwrap_or(written);
     if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(written, ".nan" | ".NaN" | ".NAN") {
-        return Some(Err(()));
+        return Some(Err(Unreadable::NotJson));
     }
     // Most texts start with a letter, and this check alone rules them out.
     if !unsigned.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
@@ -41,11 +54,14 @@ fn number(written: &str) -> Option<Result<Number, ()>> {
     for (prefix, radix) in [("0o", 8), ("0x", 16)] {
         if let Some(digits) = written.strip_prefix(prefix) {
             let all = !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix));
-            return all.then(|| u64::from_str_radix(digits, radix).map(Number::from).map_err(|_| ()));
+            return all.then(|| u64::from_str_radix(digits, radix).map(Number::from).map_err(|_| Unreadable::TooLong));
         }
     }
     match written.parse::<u64>().map(Number::from).or_else(|_| written.parse::<i64>().map(Number::from)) {
         Ok(whole) => Some(Ok(whole)),
-        Err(_) => Some(Number::from_f64(written.parse().ok()?).ok_or(())),
+        Err(_) if !unsigned.is_empty() && unsigned.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some(Err(Unreadable::TooLong))
+        }
+        Err(_) => Some(Number::from_f64(written.parse().ok()?).ok_or(Unreadable::NotJson)),
     }
 }

@@ -33,7 +33,7 @@ fn plain_scalars_follow_the_core_schema() {
         ])
     );
     assert_eq!(problem("a: .nan"), "1:4 `.nan` is a number that JSON does not have");
-    assert_eq!(value("a: 99999999999999999999"), serde_json::json!({"a": 1e20}));
+    assert!(problem("a: 99999999999999999999").contains("more than 64 bits"));
     assert_eq!(value("a: -9223372036854775808"), serde_json::json!({"a": i64::MIN}));
 }
 

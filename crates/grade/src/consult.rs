@@ -1,9 +1,9 @@
 //! Asks a judge about the checks that need one.
 
-use model::{AssertionScope, AuxiliaryUsage, Evidence, Finding, Status};
+use model::{AssertionScope, AuxiliaryUsage, Evidence, Finding, Judgement, Status};
 
 use crate::check::{Check, Parts};
-use crate::judge::{Answer, Judge, JudgeAnswers, Judged, Question, Votes};
+use crate::judge::{Answer, Judge, JudgeAnswers, Judged, Material, Question, Votes};
 use crate::verdict::Verdict;
 
 /// A judged assertion that needs a judge.
@@ -13,6 +13,8 @@ struct OpenQuestion<'c> {
     check: &'c Check,
     judged: &'c dyn Judged,
     question: Question,
+    /// Number of the judged reply, from 1; 0 for all.
+    reply: usize,
 }
 
 /// Asks `judge` about those `checks` that need it, and fills in their findings. Returns the usage of judging, or
@@ -53,8 +55,9 @@ pub async fn consult(
     let answers = judge.ask_all(open.iter().map(|open| (&open.question, open.check.judges()))).await;
     for (open, answers) in open.iter().zip(answers) {
         took += answers.took;
-        let judgement =
-            (!answers.answers.is_empty()).then(|| Box::new(judge.judgement(open.check, &open.question, &answers)));
+        let place = [open.reply, evidence.trace.user_messages.len()];
+        let judgement = (!answers.answers.is_empty())
+            .then(|| Box::new(judge.judgement(open.check, &open.question, &answers, place)));
         let finding = open.check.finding(verdict(open.judged, &open.question, &answers));
         findings[open.at] = Finding { judgement, ..finding };
     }
@@ -77,9 +80,21 @@ fn open<'c>(checks: &'c [Check], evidence: &Evidence, findings: &[Finding]) -> V
             AssertionScope::LastReply => evidence.trace.replies.len(),
         };
         question.material = question.material.after(&evidence.trace, reply);
-        open.push(OpenQuestion { at: index, check, judged, question });
+        open.push(OpenQuestion { at: index, check, judged, question, reply });
     }
     open
+}
+
+/// Returns what the judge saw for a recorded judgement on a trial with this evidence, as text for people who label it.
+/// `skill` is the skill under test.
+pub fn shown_to_judge(evidence: &Evidence, judgement: &Judgement, skill: Option<&str>) -> String {
+    let reply = usize::try_from(judgement.reply).unwrap_or(usize::MAX);
+    let about = if reply == 0 { AssertionScope::Trial } else { AssertionScope::Reply(reply) };
+    let mut parts = Parts::new(evidence);
+    let Some(part) = parts.of(about) else { return String::new() };
+    let material = Material::from_evidence(part);
+    let material = if judgement.sandbox { material.with_sandbox(part, skill) } else { material };
+    material.after(&evidence.trace, reply).text()
 }
 
 /// Returns the verdict from the answers. If it is undecided because judges did not answer, it says why.
@@ -110,4 +125,41 @@ pub(crate) fn rehearse(check: &Check, evidence: &Evidence, answer: &serde_json::
         Err(verdict) => check.finding(*verdict),
     };
     Ok(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::example::EvidenceBuilder;
+
+    #[test]
+    fn people_see_each_call_in_its_turn_as_the_judge_of_a_reply_does() {
+        let evidence = EvidenceBuilder::new()
+            .asks("Refund it.")
+            .call("refund", json!({"order": 7}))
+            .answer("Done.")
+            .asks("Sure?")
+            .answer("Yes, I have refunded it.")
+            .evidence();
+        let shown = |reply: u64| shown_to_judge(&evidence, &Judgement { reply, ..Judgement::default() }, None);
+        let titles = |text: &str| -> Vec<String> {
+            let lines = text.lines().filter_map(|line| line.strip_prefix("== ")?.strip_suffix(" =="));
+            lines.map(str::to_owned).collect()
+        };
+        assert_eq!(
+            titles(&shown(2)),
+            [
+                "context: earlier message 1 of the user",
+                "context: earlier tool call 1",
+                "context: earlier reply 1 of the agent",
+                "context: message 1 of the user",
+                "last reply of the agent",
+            ]
+        );
+        let whole = titles(&shown(0));
+        assert_eq!(whole[1..3], ["tool call 1", "reply of the agent to message 1"], "{whole:?}");
+        assert_eq!(shown(3), "");
+    }
 }

@@ -87,7 +87,7 @@ mod yaml;
 
 pub use assertion::{ASSERTIONS, Assertion, Field, Parameter, find};
 pub use check::{Check, claim, compile, grade, nothing_asserted};
-pub use consult::consult;
+pub use consult::{consult, shown_to_judge};
 pub use context::{Context, KnownTools};
 pub use declarations::declarations;
 pub use example::Example;

@@ -125,6 +125,20 @@ pub struct Judgement {
     pub asked: u64,
     /// Number of these whose answer came from the cache.
     pub cached: u64,
+    /// Number of the user's message whose reply was judged, from 1; 0 if all were.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reply: u64,
+    /// Number of the user's messages when it was judged. Code may judge before the conversation ends.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub messages: u64,
+    /// True if the judge also saw the state of the sandbox.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sandbox: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Types of findings that report a budget for tokens, money or time.

@@ -52,7 +52,8 @@ fn an_exported_table_has_one_row_per_judged_assertion_and_no_verdicts() {
     let table = project.read("labels.csv");
     assert!(table.starts_with("run,trial,assertion,type,question,conversation,label,note\n"), "{table}");
     assert!(
-        table.contains("the tone of the last reply is: friendly") && table.contains("user: hello there"),
+        table.contains("the tone of the last reply is: friendly")
+            && table.contains("message 1 of the user ==\nhello there"),
         "{table}"
     );
     assert!(!table.contains("Said so."), "a label must not follow the judge: {table}");

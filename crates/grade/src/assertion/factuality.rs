@@ -62,7 +62,7 @@ impl Judged for Factuality {
         if let Some(context) = &self.context {
             task.push_str(&format!("\n\nWhat helps to understand it:\n{context}"));
         }
-        Ok(Question { task, criteria: Vec::new(), form: judge::Form::Claims, material })
+        Ok(Question { task, criteria: Vec::new(), form: judge::Form::Claims, material, has_sandbox: false })
     }
 
     fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {

@@ -78,6 +78,7 @@ impl Judged for Guardrail {
             criteria: self.rules.iter().enumerate().map(criterion).collect(),
             form: judge::Form::Marks,
             material,
+            has_sandbox: false,
         })
     }
 

@@ -105,6 +105,7 @@ impl Judged for LlmJudge {
             criteria: vec![Criterion::new(0, self.criteria.as_str(), Quoted::Always)],
             form: judge::Form::Scores(self.scale),
             material,
+            has_sandbox: false,
         })
     }
 

@@ -53,6 +53,7 @@ impl Judged for OutputIsQuestion {
             criteria: vec![criterion],
             form: judge::Form::Marks,
             material,
+            has_sandbox: false,
         })
     }
 

@@ -159,6 +159,7 @@ impl Judged for Rubric {
             criteria: self.rows.iter().enumerate().map(criterion).collect(),
             form: judge::Form::Marks,
             material,
+            has_sandbox: false,
         })
     }
 

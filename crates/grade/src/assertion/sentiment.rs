@@ -63,6 +63,7 @@ impl Judged for Sentiment {
             criteria: vec![criterion],
             form: judge::Form::MarksAndScores(SCALE),
             material,
+            has_sandbox: false,
         })
     }
 

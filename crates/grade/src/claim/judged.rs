@@ -50,6 +50,7 @@ impl Judged for JudgedClaim {
             criteria: vec![Criterion::new(0, self.text.as_str(), self.quoted)],
             form: Form::Marks,
             material: material.with_sandbox(evidence, self.setting.skill.as_deref()),
+            has_sandbox: true,
         })
     }
 

@@ -322,8 +322,15 @@ impl Judge {
         self.temperature.or(is_alone.then_some(0.0))
     }
 
-    /// Describes how this judge decided `check`.
-    pub(crate) fn judgement(&self, check: &Check, question: &Question, answers: &JudgeAnswers) -> Judgement {
+    /// Describes how this judge decided `check`, about the reply with the first number (0 for all) among that number of
+    /// messages.
+    pub(crate) fn judgement(
+        &self,
+        check: &Check,
+        question: &Question,
+        answers: &JudgeAnswers,
+        [reply, messages]: [usize; 2],
+    ) -> Judgement {
         Judgement {
             judge: self.name.clone(),
             prompts: prompt::VERSION.to_owned(),
@@ -331,6 +338,9 @@ impl Judge {
             digest: self.digest(check),
             asked: answers.asked as u64,
             cached: answers.took.cached,
+            reply: reply as u64,
+            messages: messages as u64,
+            sandbox: question.has_sandbox,
         }
     }
 

@@ -32,7 +32,8 @@ impl Batch {
             task.push_str(&format!("\n\nInstructions for {group}:\n{}", question.task));
             sizes.push(question.criteria.len());
         }
-        let question = Question { task, criteria, form: first.form, material: first.material.clone() };
+        let (material, has_sandbox) = (first.material.clone(), first.has_sandbox);
+        let question = Question { task, criteria, form: first.form, material, has_sandbox };
         Some(Self { question, sizes })
     }
 

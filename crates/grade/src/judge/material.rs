@@ -40,6 +40,17 @@ pub(crate) struct Part {
     pub is_agents: bool,
 }
 
+/// Tool calls to show.
+#[derive(Debug, Clone, Copy)]
+enum Calls {
+    /// All calls.
+    All,
+    /// Those that were made for the user's message with this number.
+    Of(usize),
+    /// The same, in an earlier turn than the judged one.
+    Earlier(usize),
+}
+
 impl Material {
     /// Creates material from all evidence: the user's messages, the tool calls, and the agent's answers.
     pub fn from_evidence(evidence: &Evidence) -> Self {
@@ -50,7 +61,7 @@ impl Material {
             if let Some(text) = number.checked_sub(1).and_then(|index| trace.user_messages.get(index)) {
                 material.add(format!("context: message {number} of the user"), text, MAX_TEXT_LEN, false);
             }
-            material.add_calls(trace, number, messages == 0);
+            material.add_calls(trace, if messages == 0 { Calls::All } else { Calls::Of(number) });
             let is_last = number == messages;
             if let (false, Some(answer_text)) = (is_last, answer_text(trace, number)) {
                 material.add(format!("reply of the agent to message {number}"), &answer_text, MAX_TEXT_LEN, true);
@@ -110,6 +121,12 @@ impl Material {
         }
     }
 
+    /// Returns the material as text, for people who label what a judge decides.
+    pub fn text(&self) -> String {
+        let parts = self.parts.iter().map(|part| format!("== {} ==\n{}", part.title, part.text));
+        parts.collect::<Vec<_>>().join("\n\n")
+    }
+
     /// Adds the conversation before the user's message `number`, from 1, so that a reply is judged in context.
     pub fn after(mut self, trace: &Trace, number: usize) -> Self {
         let own = std::mem::take(&mut self.parts);
@@ -117,6 +134,7 @@ impl Material {
             if let Some(text) = trace.user_messages.get(earlier - 1) {
                 self.add(format!("context: earlier message {earlier} of the user"), text, MAX_EARLIER_LEN, false);
             }
+            self.add_calls(trace, Calls::Earlier(earlier));
             if let Some(text) = answer_text(trace, earlier) {
                 self.add(format!("context: earlier reply {earlier} of the agent"), &text, MAX_EARLIER_LEN, false);
             }
@@ -168,11 +186,16 @@ impl Material {
         }
     }
 
-    /// Adds the calls that were made for that user message, or all of them.
-    fn add_calls(&mut self, trace: &Trace, message: usize, all: bool) {
-        let of_message = |call: &&TracedCall| {
-            let turn = trace.turns.get(call.turn);
-            all || turn.map_or(message == 0, |turn| turn.user_message == message)
+    fn add_calls(&mut self, trace: &Trace, which: Calls) {
+        let of_message = |call: &&TracedCall| match which {
+            Calls::All => true,
+            Calls::Of(message) | Calls::Earlier(message) => {
+                trace.turns.get(call.turn).map_or(message == 0, |turn| turn.user_message == message)
+            }
+        };
+        let (kind, longest, is_agents) = match which {
+            Calls::Earlier(_) => ("context: earlier tool call", MAX_EARLIER_LEN / 2, false),
+            Calls::All | Calls::Of(_) => ("tool call", MAX_CALL_LEN * 3, true),
         };
         let calls: Vec<(usize, &TracedCall)> =
             trace.calls.iter().enumerate().filter(|(_, call)| of_message(call)).collect();
@@ -185,7 +208,7 @@ impl Material {
                 self.parts.push(Part { title: "context: note".into(), text: note, is_agents: false });
             }
             if omitted == 0 || index < head || index >= tail {
-                self.add(format!("tool call {}", number + 1), &describe_call(call), MAX_CALL_LEN * 3, true);
+                self.add(format!("{kind} {}", number + 1), &describe_call(call), longest, is_agents);
             }
         }
     }
@@ -355,6 +378,7 @@ mod tests {
             titles,
             [
                 "context: earlier message 1 of the user",
+                "context: earlier tool call 1",
                 "context: earlier reply 1 of the agent",
                 "context: message 1 of the user",
                 "last reply of the agent",

@@ -41,6 +41,7 @@ fn question(criterion: &str, first: &Material, second: &Material) -> Question {
         criteria: vec![Criterion::new(0, criterion, Quoted::Always)],
         form: Form::Choice,
         material: Material::of_pair(first, second),
+        has_sandbox: false,
     }
 }
 

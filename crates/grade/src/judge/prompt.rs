@@ -8,7 +8,7 @@
 //! it is inside a fence, and the text around it does not depend on it.
 
 /// Version of the prompts; part of the key under which an answer is cached.
-pub const VERSION: &str = "3";
+pub const VERSION: &str = "4";
 
 /// Must make the judge strict, literal and economical: it reports observations with evidence. It must not decide
 /// whether anything passes, because that is computed from its report.

@@ -14,6 +14,8 @@ pub(crate) struct Question {
     pub form: Form,
     /// Material to judge.
     pub material: Material,
+    /// True if the material includes the state of the sandbox.
+    pub has_sandbox: bool,
 }
 
 impl Question {

@@ -126,7 +126,15 @@ fn export(
     let store = context.read_store()?;
     let run = named_run(&*store, run, terminal)?;
     let mut rows = Vec::new();
-    each_record(&*store, &run.id, |record| rows.extend(worksheet::rows(&run.id, record)))?;
+    let mut judged_trials = Vec::new();
+    each_record(&*store, &run.id, |record| {
+        let is_judged = record.findings.iter().any(|finding| finding.judgement.is_some());
+        judged_trials.extend(is_judged.then(|| record.id.clone()));
+    })?;
+    for trial in judged_trials {
+        let evidence = super::regrade::last_attempt(store.trial_events(&run.id, &trial)?);
+        rows.extend(worksheet::rows(&run.id, &store.trial(&run.id, &trial)?, &evidence));
+    }
     let judged = rows.len();
     if judged == 0 {
         return Err(CliError::nothing(format!("no judge decided an assertion in the run {}", run.short)));

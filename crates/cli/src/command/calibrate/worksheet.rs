@@ -4,16 +4,13 @@
 use std::io::Write;
 use std::path::Path;
 
+use grade::shown_to_judge;
 use model::statistics::Chance;
-use model::{Finding, TrialRecord};
+use model::{Finding, Judgement, Step, TrialRecord};
+use runner::RecordedEvidence;
 use serde::Serialize;
 
 use crate::error::CliError;
-
-/// Maximum number of tool calls that are shown for a conversation.
-const MAX_CALLS: usize = 50;
-/// Maximum length of a tool call's arguments, in characters.
-const MAX_INPUT_CHARS: usize = 200;
 
 /// Table format, chosen by the file extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +45,9 @@ pub struct Row {
     note: String,
 }
 
-/// Returns a row for each judged assertion of the trial.
-pub fn rows(run: &str, record: &TrialRecord) -> Vec<Row> {
+/// Returns a row for each judged assertion of the trial. People label exactly what the judge saw.
+pub fn rows(run: &str, record: &TrialRecord, evidence: &RecordedEvidence) -> Vec<Row> {
+    let skill = record.skill.as_ref().map(|skill| skill.name.as_str());
     let row = |finding: &Finding| {
         let judgement = finding.judgement.as_ref()?;
         Some(Row {
@@ -58,7 +56,11 @@ pub fn rows(run: &str, record: &TrialRecord) -> Vec<Row> {
             assertion: finding.id.clone(),
             kind: finding.kind.clone(),
             question: report::clean(&judgement.question),
-            conversation: conversation(record),
+            conversation: report::clean(&shown_to_judge(
+                &evidence_then(evidence, judgement).into_evidence(record),
+                judgement,
+                skill,
+            )),
             label: String::new(),
             note: String::new(),
         })
@@ -90,27 +92,13 @@ pub fn write(rows: &[Row], format: Format, out: &mut dyn Write) -> std::io::Resu
     }
 }
 
-/// Returns the messages, replies and tool calls as text.
-fn conversation(record: &TrialRecord) -> String {
-    let mut lines = Vec::new();
-    for (index, message) in record.input.iter().enumerate() {
-        lines.push(format!("user: {message}"));
-        let is_last = index + 1 == record.input.len();
-        if let Some(reply) = record.replies.get(index).and_then(|reply| reply.answer.as_ref()).filter(|_| !is_last) {
-            lines.push(format!("agent: {reply}"));
-        }
-    }
-    for call in record.tool_calls.iter().take(MAX_CALLS) {
-        let input = call.input.to_string();
-        let cut = input.char_indices().nth(MAX_INPUT_CHARS).map_or(input.len(), |(end, _)| end);
-        let dots = if cut < input.len() { "…" } else { "" };
-        lines.push(format!("tool call: {} {}{dots}", call.name, &input[..cut]));
-    }
-    if record.tool_calls.len() > MAX_CALLS {
-        lines.push(format!("and {} more tool calls", record.tool_calls.len() - MAX_CALLS));
-    }
-    if let Some(answer) = &record.answer {
-        lines.push(format!("agent: {answer}"));
-    }
-    report::clean(&lines.join("\n"))
+/// Returns the evidence when it was judged: code may judge before the conversation ends.
+fn evidence_then(evidence: &RecordedEvidence, judgement: &Judgement) -> RecordedEvidence {
+    let mut messages = 0;
+    let is_seen = |step: &&Step| {
+        messages += u64::from(matches!(step, Step::UserMessage { .. }));
+        // Older records do not have the number.
+        judgement.messages == 0 || messages <= judgement.messages
+    };
+    RecordedEvidence { steps: evidence.steps.iter().take_while(is_seen).cloned().collect(), ..evidence.clone() }
 }

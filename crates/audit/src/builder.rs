@@ -19,7 +19,7 @@ impl AuditBuilder {
         let key = (case.suite.clone(), case.id.clone());
         if !self.index.contains_key(&key) {
             self.index.insert(key, self.entries.len());
-            self.entries.push(CaseVerdicts { case, verdicts: Vec::new(), mutated: None });
+            self.entries.push(CaseVerdicts { case, verdicts: Vec::new(), mutated: None, not_mutated: None });
         }
     }
 
@@ -34,6 +34,13 @@ impl AuditBuilder {
     pub fn mutates(&mut self, suite: &str, case: &str, trial: &str) {
         if let Some(entry) = self.entry(suite, case) {
             entry.mutated = Some(trial.to_owned());
+        }
+    }
+
+    /// Sets the reason why no trial of the case is mutated.
+    pub fn does_not_mutate(&mut self, suite: &str, case: &str, reason: &str) {
+        if let Some(entry) = self.entry(suite, case) {
+            entry.not_mutated = Some(reason.to_owned());
         }
     }
 
@@ -68,7 +75,8 @@ impl AuditBuilder {
 
 fn suite(name: &str, entries: &[&CaseVerdicts]) -> SuiteAudit {
     let cases: Vec<CaseAudit> = entries.iter().map(|entry| entry.audit()).collect();
-    let verdicts: Vec<bool> = entries.iter().flat_map(|entry| entry.adversaries().map(|(_, passed)| passed)).collect();
+    let certain = entries.iter().filter(|entry| !entry.is_left_to_judge());
+    let verdicts: Vec<bool> = certain.flat_map(|entry| entry.adversaries().map(|(_, passed)| passed)).collect();
     let decided = entries.iter().flat_map(|entry| {
         let assertions = entry.assertions().into_iter();
         assertions.filter(|assertion| entry.is_decided(assertion)).map(|one| !one.failed_for.is_empty())

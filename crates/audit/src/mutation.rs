@@ -1,11 +1,15 @@
 //! Mutations of the evidence from a good trial. Each changes one thing that a good test might notice.
 
 use model::tool::{Access, Certainty, Touch};
-use model::{Collected, FileChange, Need, Probed, Step, ToolCall, ToolResult};
+use model::{Change, Collected, Commit, FileChange, Need, Probed, RepositoryChange, Step, ToolCall, ToolResult};
 use serde_json::{Value, json};
 
 /// Maximum number of mutations of the same kind.
 const MOST: usize = 20;
+
+/// Names of mutations that a prompt may forbid.
+pub(crate) const ONE_MORE_COMMIT: &str = "one more commit";
+pub(crate) const ONE_MORE_PUSH: &str = "one more push";
 
 /// Time that a slow agent takes, in milliseconds.
 const SLOW_MS: u64 = 3_600_000;
@@ -69,6 +73,11 @@ pub fn mutants(steps: &[Step], collected: Option<&Collected>, agent_ms: Option<u
     }));
     mutants.extend(files(collected).into_iter().take(2 * MOST).map(|(name, collected)| {
         let mut mutant = base(name);
+        mutant.collected = Some(collected);
+        mutant
+    }));
+    mutants.extend(repositories(collected).into_iter().map(|(name, collected)| {
+        let mut mutant = base(name.to_owned());
         mutant.collected = Some(collected);
         mutant
     }));
@@ -185,11 +194,18 @@ fn files(collected: Option<&Collected>) -> Vec<(String, Collected)> {
     paths.dedup();
     let mut mutants: Vec<(String, Collected)> = Vec::new();
     for path in paths {
+        let is_added = collected.files_changed.iter().any(|file| file.path == path && file.change == Change::Added);
         let mut missing = collected.clone();
         missing.files_changed.retain(|file| file.path != path);
+        if !is_added {
+            missing.files_changed.push(FileChange { path: path.to_owned(), change: Change::Deleted });
+        }
         with_file(&mut missing, path, None);
         mutants.push((format!("{path} is missing"), missing));
         let mut empty = collected.clone();
+        if !empty.files_changed.iter().any(|file| file.path == path) {
+            empty.files_changed.push(FileChange { path: path.to_owned(), change: Change::Modified });
+        }
         with_file(&mut empty, path, Some(""));
         mutants.push((format!("{path} is empty"), empty));
     }
@@ -199,6 +215,34 @@ fn files(collected: Option<&Collected>) -> Vec<(String, Collected)> {
         mutants.push(("one more changed file".to_owned(), extra));
     }
     mutants
+}
+
+/// Returns the contents of the sandbox with another commit, and with another pushed branch, if its repository is known.
+fn repositories(collected: Option<&Collected>) -> Vec<(&'static str, Collected)> {
+    const SHA: &str = "00000000000000000000000000000000000000aa";
+    let Some(collected) = collected.filter(|collected| collected.repository.is_some()) else {
+        return Vec::new();
+    };
+    let with = |name, change: &dyn Fn(&mut RepositoryChange)| {
+        let mut mutant = collected.clone();
+        // Without it, no assertion looks at the repository.
+        change(mutant.repository_change.get_or_insert_default());
+        (name, mutant)
+    };
+    vec![
+        with(ONE_MORE_COMMIT, &|repository| {
+            let commit = Commit { sha: SHA.to_owned(), subject: "something else".to_owned(), on_head: true };
+            repository.new_commits.insert(0, commit);
+            repository.after.head = Some(SHA.to_owned());
+            if let Some(branch) = &repository.after.branch {
+                repository.after.branches.insert(branch.clone(), SHA.to_owned());
+            }
+        }),
+        with(ONE_MORE_PUSH, &|repository| {
+            let origin = repository.after.remotes.entry("origin".to_owned()).or_default();
+            origin.branches.get_or_insert_default().insert("something-else".to_owned(), SHA.to_owned());
+        }),
+    ]
 }
 
 /// Replaces what is known about a file: either it has this text, or it does not exist.

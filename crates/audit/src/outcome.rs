@@ -24,7 +24,7 @@ pub struct SuiteAudit {
     /// Share of adversaries' trials that did not pass and of assertions that failed at least once, from 0 to 1; absent
     /// if none was decided.
     pub score: Option<f64>,
-    /// Number of adversaries' trials with a verdict.
+    /// Number of adversaries' trials with a verdict, except in cases that a judge may decide otherwise.
     pub adversary_trials: usize,
     /// Number of `adversary_trials` that did not pass.
     pub rejected: usize,
@@ -60,6 +60,9 @@ pub struct CaseAudit {
     /// Recorded trial whose evidence was mutated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutated: Option<String>,
+    /// Reason why no trial was mutated; absent if one was, or if none should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_mutated: Option<String>,
     /// Mutations that no assertion noticed. Some of them do not matter.
     pub unnoticed: Vec<String>,
     /// Reason why the case was not audited.
@@ -85,6 +88,9 @@ pub struct AssertionAudit {
     /// Reason why it was never decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undecided: Option<String>,
+    /// True if a judge decides it, which an audit does not ask.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub judged: bool,
     /// Location, for messages.
     #[serde(skip)]
     pub source: Option<Excerpt>,
@@ -117,10 +123,12 @@ pub enum WeaknessKind {
     NeverFails,
     /// The expected text is in a file that the agent can read.
     LeakedByFile,
-    /// The expected text is in the prompt.
+    /// The expected text, or everything that the case expects, is in the prompt.
     LeakedByPrompt,
     /// The assertion fails only if there is no answer.
     AnyAnswer,
+    /// The prompt forbids something that no assertion notices.
+    Unforbidden,
     /// The assertions of a suite look for the skill's own words.
     Overfitted,
 }

@@ -6,7 +6,7 @@ use model::{Excerpt, Finding, Outcome, Status, TrialRecord};
 use crate::outcome::{AssertionAudit, CaseAudit};
 
 /// Types of assertions about time. Adversaries are fast, so no adversary can make them fail.
-const ABOUT_TIME: [&str; 2] = ["latency", "time_budget"];
+pub(crate) const ABOUT_TIME: [&str; 2] = ["latency", "time_budget"];
 
 /// A case under audit.
 #[derive(Debug, Clone)]
@@ -17,6 +17,8 @@ pub struct AuditedCase {
     pub id: String,
     /// Location of the case.
     pub source: Excerpt,
+    /// Messages of the user.
+    pub prompt: String,
     /// True if doing nothing is right: the skill must not trigger, or the case has `not`.
     pub only_forbids: bool,
     /// Reason why it is not audited.
@@ -42,7 +44,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match self {
             Self::Adversary { name, .. } => name,
             Self::Good => "good trial",
@@ -60,8 +62,8 @@ pub struct Verdict {
     pub outcome: Outcome,
     /// Reason, unless it passed.
     pub reason: Option<String>,
-    /// True if all decided findings pass.
-    pub decided_pass: bool,
+    /// True if only a judge can decide it.
+    pub is_left_to_judge: bool,
     /// Findings of the assertions that are written in the case.
     pub findings: Vec<Finding>,
 }
@@ -69,9 +71,10 @@ pub struct Verdict {
 impl Verdict {
     /// Returns the verdict in a record.
     pub fn of(by: Cause, record: TrialRecord) -> Self {
-        let decided_pass = record.passed_but_for().is_some();
+        let mut open = record.findings.iter().filter(|finding| finding.status == Status::Undecided);
+        let is_left_to_judge = record.outcome == Outcome::Undecided && open.all(|finding| finding.judged);
         let findings = record.findings.into_iter().filter(|finding| !finding.implicit).collect();
-        Self { by, outcome: record.outcome, reason: record.reason, decided_pass, findings }
+        Self { by, outcome: record.outcome, reason: record.reason, is_left_to_judge, findings }
     }
 }
 
@@ -82,6 +85,8 @@ pub(crate) struct CaseVerdicts {
     pub(crate) verdicts: Vec<Verdict>,
     /// Recorded trial that was mutated.
     pub(crate) mutated: Option<String>,
+    /// Reason why no trial was mutated.
+    pub(crate) not_mutated: Option<String>,
 }
 
 impl CaseVerdicts {
@@ -119,6 +124,7 @@ impl CaseVerdicts {
                         failed_for: Vec::new(),
                         held: 0,
                         undecided: None,
+                        judged: finding.judged,
                         source: finding.source.clone(),
                     });
                     assertions.len() - 1
@@ -139,10 +145,16 @@ impl CaseVerdicts {
         assertions
     }
 
-    /// Returns `true` if the audit can say whether the assertion can fail.
+    /// Returns `true` if a verdict on an adversary depends on a judge, which an audit does not ask.
+    pub(crate) fn is_left_to_judge(&self) -> bool {
+        self.verdicts.iter().any(|verdict| verdict.is_left_to_judge && verdict.counts())
+    }
+
+    /// Returns `true` if the audit can say whether the assertion can fail. Without a judge, a judged assertion fails only
+    /// if there is nothing to judge.
     pub(crate) fn is_decided(&self, assertion: &AssertionAudit) -> bool {
         let is_about_time = ABOUT_TIME.contains(&assertion.kind.as_str()) && self.mutated.is_none();
-        !assertion.failed_for.is_empty() || (assertion.held > 0 && !is_about_time)
+        !assertion.judged && (!assertion.failed_for.is_empty() || (assertion.held > 0 && !is_about_time))
     }
 
     pub(crate) fn audit(&self) -> CaseAudit {
@@ -151,7 +163,7 @@ impl CaseVerdicts {
             those.map(|(verdict, _)| verdict.by.name().to_owned()).collect()
         };
         let mutations = self.mutations();
-        let left_to_judge = self.verdicts.iter().filter(|verdict| verdict.decided_pass && verdict.counts());
+        let left_to_judge = self.verdicts.iter().filter(|verdict| verdict.is_left_to_judge && verdict.counts());
         CaseAudit {
             id: self.case.id.clone(),
             file: self.case.source.file.to_string(),
@@ -161,6 +173,7 @@ impl CaseVerdicts {
             left_to_judge: left_to_judge.map(|verdict| verdict.by.name().to_owned()).collect(),
             assertions: self.assertions(),
             mutated: self.mutated.clone(),
+            not_mutated: self.not_mutated.clone(),
             unnoticed: mutations
                 .filter(|(_, noticed)| !noticed)
                 .map(|(verdict, _)| verdict.by.name().to_owned())
@@ -169,13 +182,18 @@ impl CaseVerdicts {
         }
     }
 
-    /// Returns the mutations of a good trial, each with `true` if an assertion noticed it.
+    /// Returns the mutations of a good trial, each with `true` if an assertion noticed it. Mutations that only an
+    /// undecided assertion may have noticed are omitted.
     pub(crate) fn mutations(&self) -> impl Iterator<Item = (&Verdict, bool)> {
         let of_mutation = |verdict: &&Verdict| matches!(verdict.by, Cause::Mutation(_));
-        self.verdicts
-            .iter()
-            .filter(of_mutation)
-            .map(|verdict| (verdict, verdict.findings.iter().any(|finding| finding.status == Status::Unmet)))
+        self.verdicts.iter().filter(of_mutation).filter_map(|verdict| {
+            let has = |status: Status| verdict.findings.iter().any(|finding| finding.status == status);
+            match (has(Status::Unmet), has(Status::Undecided)) {
+                (true, _) => Some((verdict, true)),
+                (false, true) => None,
+                (false, false) => Some((verdict, false)),
+            }
+        })
     }
 
     /// Returns the reason why the case was not audited.

@@ -2,8 +2,9 @@
 
 use model::{Diagnostic, Severity, Status};
 
+use crate::mutation::{ONE_MORE_COMMIT, ONE_MORE_PUSH};
 use crate::outcome::{AssertionAudit, Weakness, WeaknessKind};
-use crate::verdict::{CaseVerdicts, Cause};
+use crate::verdict::{ABOUT_TIME, CaseVerdicts, Cause};
 
 /// Maximum number of names in a message.
 const MOST_NAMES: usize = 5;
@@ -20,7 +21,8 @@ pub(crate) fn of_suite(suite: &str, entries: &[&CaseVerdicts]) -> Vec<Weakness> 
             assertion: assertion.map(|assertion| assertion.id.clone()),
             diagnostic,
         };
-        weaknesses.extend(passed(entry).map(|problem| weakness(WeaknessKind::PassedByAdversary, None, problem)));
+        weaknesses.extend(passed(entry).map(|(kind, problem)| weakness(kind, None, problem)));
+        weaknesses.extend(unforbidden(entry).map(|problem| weakness(WeaknessKind::Unforbidden, None, problem)));
         for assertion in entry.assertions() {
             let at = assertion.source.clone().unwrap_or_else(|| entry.case.source.clone());
             if let Some((kind, problem)) = of_assertion(entry, &assertion) {
@@ -58,7 +60,7 @@ pub(crate) fn of_suite(suite: &str, entries: &[&CaseVerdicts]) -> Vec<Weakness> 
 }
 
 /// Returns the weakness of a case that adversaries pass.
-fn passed(entry: &CaseVerdicts) -> Option<Diagnostic> {
+fn passed(entry: &CaseVerdicts) -> Option<(WeaknessKind, Diagnostic)> {
     let passing: Vec<(&str, &str)> = entry
         .adversaries()
         .filter(|(_, passed)| *passed)
@@ -69,6 +71,15 @@ fn passed(entry: &CaseVerdicts) -> Option<Diagnostic> {
         .collect();
     let (first, summary) = *passing.first()?;
     let id = &entry.case.id;
+    let passes = |name: &str| passing.iter().any(|(other, _)| *other == name);
+    if passes("parrot") && !passes("yes-man") && passing.iter().all(|(name, _)| ["parrot", "shotgun"].contains(name)) {
+        let message = format!("everything that the case `{id}` looks for is in its prompt");
+        let problem = Diagnostic::error(message)
+            .at(entry.case.source.clone())
+            .label("an agent that repeats the prompt passes it")
+            .help(advice("parrot"));
+        return Some((WeaknessKind::LeakedByPrompt, problem));
+    }
     let message = match passing.len() {
         1 => format!("an agent that {summary} passes the case `{id}`"),
         _ => {
@@ -76,12 +87,33 @@ fn passed(entry: &CaseVerdicts) -> Option<Diagnostic> {
             format!("{} adversaries pass the case `{id}`: {}", passing.len(), listed(&names))
         }
     };
-    Some(
-        Diagnostic::error(message)
-            .at(entry.case.source.clone())
-            .label(format!("`{first}` passes it"))
-            .help(advice(first)),
-    )
+    let problem = Diagnostic::error(message)
+        .at(entry.case.source.clone())
+        .label(format!("`{first}` passes it"))
+        .help(advice(first));
+    Some((WeaknessKind::PassedByAdversary, problem))
+}
+
+/// Words in a prompt that forbid what follows them.
+const FORBIDDING: [&str; 7] = ["do not", "don't", "don’t", "never", "without", "must not", "no"];
+
+/// Returns the weakness of a case whose prompt forbids commits or pushes if a mutation with one goes unnoticed.
+fn unforbidden(entry: &CaseVerdicts) -> Option<Diagnostic> {
+    let prompt = entry.case.prompt.to_lowercase();
+    let forbids = |what: &str| {
+        let mut sentences = prompt.split(['.', '!', '?', '\n']).filter_map(|sentence| sentence.split_once(what));
+        sentences.any(|(before, _)| FORBIDDING.iter().any(|word| format!(" {before}").contains(&format!(" {word} "))))
+    };
+    let (mutation, what) =
+        [(ONE_MORE_COMMIT, "commit"), (ONE_MORE_PUSH, "push")].into_iter().find(|(mutation, what)| {
+            forbids(what) && entry.mutations().any(|(verdict, noticed)| !noticed && verdict.by.name() == *mutation)
+        })?;
+    let message = format!("the prompt of `{}` forbids a {what}, and no assertion notices one", entry.case.id);
+    let help = match mutation {
+        ONE_MORE_COMMIT => "add `{type: commit_not_created}`",
+        _ => "add `{type: not_pushed}`",
+    };
+    Some(Diagnostic::warning(message).at(entry.case.source.clone()).help(help))
 }
 
 /// Returns advice on how to fail an adversary.
@@ -89,6 +121,7 @@ fn advice(name: &str) -> &'static str {
     match name {
         "nop" => "assert what must exist when the work is done, not only what must not happen",
         "parrot" => "assert something that is not in the prompt: a result, a file, a tool call with its arguments",
+        "blank-object" | "blank-list" => "assert what the value contains, not only its type or that there is one",
         "yes-man" => "assert the result of the work, not what the agent says about it",
         "shotgun" => {
             "assert what must not happen too: forbid other tools or arguments, or check the order of the calls"
@@ -121,7 +154,9 @@ fn of_assertion(entry: &CaseVerdicts, assertion: &AssertionAudit) -> Option<(Wea
             .help("an agent that only repeats the prompt satisfies it");
         return Some((WeaknessKind::LeakedByPrompt, problem));
     }
-    if is("nop", Status::Unmet) && all(&["parrot", "yes-man", "shotgun", "cheat"], Status::Met) {
+    // Adversaries are fast, and only a reply that never comes is too late.
+    let is_about_time = ABOUT_TIME.contains(&assertion.kind.as_str());
+    if !is_about_time && is("nop", Status::Unmet) && all(&["parrot", "yes-man", "shotgun", "cheat"], Status::Met) {
         let problem =
             Diagnostic::warning(format!("any answer satisfies `{id}`")).help("it fails only if the agent says nothing");
         return Some((WeaknessKind::AnyAnswer, problem));

@@ -88,6 +88,7 @@ fn audited(trial: &PlannedTrial) -> AuditedCase {
         suite: trial.id.suite.to_string(),
         id: case.id.clone(),
         source: case.source.clone(),
+        prompt: case.messages.iter().map(|message| message.text.as_str()).collect::<Vec<_>>().join("\n"),
         only_forbids: case.ruling.not || not_triggered,
         not_audited: case.skip.as_ref().map(|reason| format!("skipped: {reason}")).or_else(broken).or_else(played),
     }

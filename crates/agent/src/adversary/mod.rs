@@ -4,6 +4,7 @@
 //! Each has its own file and a line in [`ADVERSARIES`]. They are not in [`AGENTS`](crate::AGENTS): only an audit runs
 //! them.
 
+mod blank;
 mod cheat;
 mod nop;
 mod observation;
@@ -42,6 +43,8 @@ pub static ADVERSARIES: &[&Adversary] = &[
     &nop::NOP,
     &parrot::PARROT,
     &yes_man::YES_MAN,
+    &blank::OBJECT,
+    &blank::LIST,
     &shotgun::SHOTGUN,
     &cheat::CHEAT,
     &reciter::RECITER,
@@ -104,6 +107,8 @@ impl Adversary {
 enum Action {
     /// Outputs a message.
     Say(String),
+    /// Answers with this value as its result.
+    Answer(Value),
     /// Claims to have called a tool, with this result.
     Call { tool: String, input: Value, result: String },
     /// Writes a file in the sandbox, and reports that it used a tool for it.
@@ -183,11 +188,17 @@ impl AdversarySession {
         let mut said: Vec<String> = Vec::new();
         let mut usage = Usage { tokens: Some(Tokens::default()), cost_usd: Some(0.0) };
         let mut gives_up = false;
+        let mut result = None;
         for act in actions {
             match act {
                 Action::Say(text) => {
                     self.step_recorder.say(turn, &text)?;
                     said.push(text);
+                }
+                Action::Answer(value) => {
+                    self.step_recorder.say(turn, &value.to_string())?;
+                    said.push(value.to_string());
+                    result = Some(json!({ "output": value }));
                 }
                 Action::Call { tool, input, result } => {
                     let id = self.step_recorder.call(turn, &tool, input)?;
@@ -235,7 +246,7 @@ impl AdversarySession {
             }
         }
         let text = (!said.is_empty()).then(|| said.join("\n"));
-        turn.record(finished(gives_up, usage, text, None))?;
+        turn.record(finished(gives_up, usage, text, result))?;
         match gives_up {
             true => Err(Ending::GaveUp { reason: "it does not want to".to_owned() }),
             false => Ok(()),

@@ -26,6 +26,12 @@ async fn idle_adversaries_call_no_tool() {
         assert_eq!((played.endings[0].clone(), played.answer()), (Ending::Finished, answer), "{name}");
         assert!(played.calls().is_empty());
     }
+    for (name, answer) in [("blank-object", "{}"), ("blank-list", "[]")] {
+        let (played, _) = run(name, &[]).await;
+        assert_eq!(played.answer(), Some(answer));
+        let result = played.turn.trace().result.clone().unwrap();
+        assert_eq!(result["output"].to_string(), answer);
+    }
     let (played, _) = run("yes-man", &[]).await;
     assert!(played.answer().unwrap().contains("all checks pass"));
 }

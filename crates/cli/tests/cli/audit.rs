@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::Project;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
@@ -26,8 +26,8 @@ const FILE: &str = "leaked_by_file";
 const ANY: &str = "any_answer";
 const OVERFITTED: &str = "overfitted";
 
-/// Thirty suites, each with one weakness.
-const PLANTED: [Planted; 30] = [
+/// Suites, each with one weakness.
+const PLANTED: [Planted; 33] = [
     planted("only-forbids", PASSED, 1, "turns: [{ says: What is 2 + 2? }]\nassertions:\n  - notContains: five\n"),
     planted(
         "answer-in-prompt",
@@ -37,7 +37,7 @@ const PLANTED: [Planted; 30] = [
     ),
     planted(
         "prompt-is-enough",
-        PASSED,
+        PROMPT,
         1,
         "turns: [{ says: Say the word tomato. }]\nassertions:\n  - contains: tomato\n",
     ),
@@ -95,15 +95,8 @@ const PLANTED: [Planted; 30] = [
         "file-exists-only",
         PASSED,
         1,
-        "scenario: file-exists-only\nsystem_prompt: Tidy.\nuser_prompt: Write a report.\nfixtures: { git_init: true }\n\
+        "scenario: file-exists-only\nsystem_prompt: Tidy.\nuser_prompt: Write a report to out/report.md.\nfixtures: { git_init: true }\n\
          assertions:\n  - { id: a, type: file_exists, path: out/report.md }\n",
-    ),
-    planted(
-        "one-word-of-the-file",
-        PASSED,
-        1,
-        "scenario: one-word-of-the-file\nsystem_prompt: Tidy.\nuser_prompt: Mark it as done in state.txt.\nfixtures: { \
-         git_init: true }\nassertions:\n  - { id: a, type: file_contains, path: state.txt, text: done }\n",
     ),
     planted(
         "tests-can-be-edited",
@@ -160,20 +153,20 @@ const PLANTED: [Planted; 30] = [
     ),
     planted(
         "prompt-has-the-format",
-        PASSED,
+        PROMPT,
         1,
         "turns: [{ says: 'Answer with {\"ok\": true}' }]\nassertions:\n  - matches: '\"ok\": true'\n",
     ),
     planted("any-json", PASSED, 1, "turns: [{ says: '{}' }]\nassertions:\n  - { type: json_schema, schema: {} }\n"),
     planted(
         "question-mark",
-        PASSED,
+        PROMPT,
         1,
         "turns: [{ says: 'Can you ask me something?' }]\nassertions:\n  - matches: '\\?'\n",
     ),
     planted(
         "row-with-weakness",
-        PASSED,
+        PROMPT,
         2,
         "cases: [{ city: Rome }, { city: Oslo }]\nturns: [{ says: 'Where is {{ city }}?' }]\nassertions:\n  - contains: '{{ city }}'\n",
     ),
@@ -201,10 +194,19 @@ const PLANTED: [Planted; 30] = [
     ),
     planted(
         "score.fixture.yaml",
-        PASSED,
+        PROMPT,
         1,
         "input: { q: Hello }\nprompt: '{{ q }}'\nscoring: true\nmaxScore: 100\npassScore: 10\noutput:\n  $contains: Hello\n",
     ),
+    planted(
+        "any-object",
+        PASSED,
+        1,
+        "turns: [{ says: Send the order as JSON. }]\nassertions:\n  - json_schema: { type: object }\n",
+    ),
+    planted("any-output.fixture.yaml", PASSED, 1, "input: { q: Hello }\nprompt: '{{ q }}'\noutput: {}\n"),
+    planted("any-list.fixture.yaml", PASSED, 1, "input: { q: Hello }\nprompt: '{{ q }}'\noutput: []\n"),
+    planted("exists.fixture.yaml", PASSED, 1, "input: { q: Hello }\nprompt: '{{ q }}'\noutput: { $exists: true }\n"),
     planted("skill", OVERFITTED, 7, ""),
 ];
 
@@ -265,7 +267,7 @@ fn the_score_counts_rejected_adversaries_and_assertions_that_can_fail() {
     assert!(ran.err.contains("any answer satisfies `matches-1`"), "{}", ran.err);
     project().run(&["audit", "--case", "any-text", "--min-score", "1"]).exits(0);
     let ran = project().run(&["audit", "--verbose", "--case", "prompt-is-enough"]).exits(1);
-    assert!(ran.out.contains("\n  passed by: parrot, shotgun, cheat\n  not passed by: nop, yes-man\n"), "{}", ran.out);
+    assert!(ran.out.contains("\n  passed by: parrot, shotgun\n  not passed by: nop, yes-man, cheat\n"), "{}", ran.out);
     project().run(&["audit", "--case", "limit-out-of-reach", "--min-score", "0"]).exits(1);
     let ran = project().run(&["audit", "--case", "none"]).exits(4);
     assert!(ran.err.contains("none of"), "{}", ran.err);
@@ -290,7 +292,7 @@ fn sound() -> Project {
 fn mutations_of_a_recorded_good_trial_make_assertions_fail() {
     let project = sound();
     let before = project.run(&["audit"]).exits(0);
-    assert!(before.out.contains("no mutations, because no suitable trial is recorded"), "{}", before.out);
+    assert!(before.out.contains("no mutations of 1 case: no passing trial is recorded"), "{}", before.out);
     project.run(&["run"]).exits(0);
     let audit = audited(&project, &[]);
     let case = &audit["suites"][0]["cases"][0];
@@ -302,6 +304,7 @@ fn mutations_of_a_recorded_good_trial_make_assertions_fail() {
     let has = |id: &str, cause: &str| failed_for(id).iter().any(|failed| failed.starts_with(cause));
     assert!(has("order", "without Read") && has("order", "tool calls in reverse order"), "{case}");
     assert!(has("content", "notes.md is missing") && has("content", "notes.md is empty"), "{case}");
+    assert!(case["not_mutated"].is_null(), "{case}");
     assert!(has("shell", "one forbidden command") && has("fast", "an hour for the answer"), "{case}");
     assert_eq!(audit["weaknesses"], Value::Array(Vec::new()));
     assert_eq!(case["mutated"], "notes::notes@fake#1");
@@ -332,4 +335,51 @@ fn an_invalid_suite_is_not_audited() {
     project.write("scenarios/wrong.yaml", "scenario: wrong\nasertions: []\n");
     let ran = project.run(&["audit"]).exits(2);
     assert!(ran.err.contains("asertions") && ran.out.is_empty(), "{}", ran.err);
+}
+
+#[test]
+fn the_work_itself_is_no_cheating_and_a_file_that_is_emptied_is_noticed() {
+    let project = Project::new(PROGRAM);
+    project.write("trialrun.yaml", "defaults: { agent: fake }\n");
+    let case = "scenario: done\nsystem_prompt: x\nuser_prompt: |\n  !write out.txt done\n  Write out.txt with the word done. Do not \
+                commit.\nfixtures: { git_init: true, files_committed: [{ path: keep.txt, content: important }] }\nassertions:\n  - { \
+                id: says, type: file_contains, path: out.txt, pattern: ^done }\n  - { id: keeps, type: file_unchanged, path: \
+                keep.txt }\n  - { id: fast, type: latency, max: 10s }\n  - { id: warm, type: sentiment, expected: friendly }\n";
+    project.write("scenarios/done.yaml", case);
+    let before = project.run(&["audit"]).exits(0);
+    assert!(before.err.is_empty() && before.out.contains("no weakness found"), "{}", before.output());
+    let judge = json!({"id": "c1", "quote": "", "absent": true, "reasoning": "Seen.", "verdict": "met", "score": 4});
+    let judge = json!({"steps": [{"text": json!({"answers": [judge]}).to_string()}]});
+    project.write("judge.yaml", &judge.to_string());
+    project.run(&["run", "--judge", "scripted:judge.yaml"]).exits(0);
+    let audit = audited(&project, &[]);
+    let case = &audit["suites"][0]["cases"][0];
+    assert_eq!(case["mutated"], "done::done@fake#1", "a judged assertion is no obstacle: {case}");
+    let assertions = case["assertions"].as_array().unwrap();
+    let failed = |id: &str| assertions.iter().find(|one| one["id"] == id).unwrap()["failed_for"].to_string();
+    assert!(failed("keeps").contains("keep.txt is empty") && failed("fast").contains("an hour"), "{case}");
+    assert_eq!(audit["weaknesses"], json!([]), "a judge may notice what the other assertions do not");
+    let unjudged =
+        project.read("scenarios/done.yaml").replace("  - { id: warm, type: sentiment, expected: friendly }\n", "");
+    project.write("scenarios/done.yaml", &unjudged);
+    project.run(&["run"]).exits(0);
+    let ran = project.run(&["audit"]).exits(0);
+    assert!(
+        ran.err.contains("the prompt of `done` forbids a commit, and no assertion notices one"),
+        "{}",
+        ran.output()
+    );
+}
+
+#[test]
+fn a_case_that_only_a_judge_can_decide_has_no_score() {
+    let project = Project::new(PROGRAM);
+    project.write("trialrun.yaml", "defaults: { agent: fake }\n");
+    project.write(
+        "tests/kind.yaml",
+        "turns: [{ says: Hello }]\nassertions:\n  - { type: sentiment, expected: friendly }\n",
+    );
+    let ran = project.run(&["audit"]).exits(0);
+    assert!(ran.out.contains("score -: nothing was audited"), "{}", ran.output());
+    assert!(ran.out.contains("1 case depends on a judge alone"), "{}", ran.output());
 }

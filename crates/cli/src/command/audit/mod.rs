@@ -107,12 +107,16 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
     };
     let info = super::run::info(&run_args, &resolved, adversaries.plan(), &context);
     let host = Arc::new(machine::host()?);
+    let immutable = if args.no_recorded { BTreeSet::new() } else { immutable(adversaries.plan(), &good) };
     let (mut builder, mut stopped) = {
         let (host, info) = (Arc::clone(&host), info.clone());
         block_on(info.jobs, |controls| adversaries.run(host, info, controls))?
     };
+    for (suite, case, reason) in immutable {
+        builder.does_not_mutate(&suite, &case, reason);
+    }
     if stopped.is_none() && !good.is_empty() {
-        let mutations = Mutations::of(&good, &mut builder);
+        let mutations = Mutations::of(&good);
         let (regrade, _) = runner::plan_regrade(RegradeRequest { today: request(), records: mutations.records() });
         let archive: Arc<dyn Archive> = Arc::new(mutations.evidence());
         let (jobs, info) = (resolved.run.jobs, model::RunInfo { trials: regrade.ids(), ..info });
@@ -131,7 +135,7 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
     } else {
         let found: Vec<Diagnostic> = audit.weaknesses.iter().map(|weakness| weakness.diagnostic.clone()).collect();
         terminal.diagnostics(&found);
-        terminal.out(&text::text(&audit, args.verbose, !args.no_recorded));
+        terminal.out(&text::text(&audit, args.verbose));
     }
     Ok(ExitCode::from(code(&audit, args.min_score)))
 }
@@ -201,10 +205,9 @@ struct Mutation {
 }
 
 impl Mutations {
-    fn of(good: &[GoodTrial], builder: &mut AuditBuilder) -> Self {
+    fn of(good: &[GoodTrial]) -> Self {
         let mut mutations = Vec::new();
         for GoodTrial { record, evidence } in good {
-            builder.mutates(&record.suite, &record.case, &record.id);
             let mut add = |by: Cause, evidence: RecordedEvidence, agent_ms| {
                 let id = format!("{}~{}", record.id, mutations.len()).into();
                 mutations.push(Mutation { by, record: TrialRecord { id, agent_ms, ..record.clone() }, evidence });
@@ -227,7 +230,7 @@ impl Mutations {
     }
 
     /// Adds the verdicts, in the order of the mutations. A case whose good trial no longer passes gets no verdicts:
-    /// its mutations would show nothing.
+    /// its mutations would show nothing. A judge is not asked, so its assertions may stay undecided.
     fn enter(self, builder: &mut AuditBuilder, records: Vec<TrialRecord>) {
         let mut records: HashMap<String, TrialRecord> =
             records.into_iter().map(|record| (record.id.to_string(), record)).collect();
@@ -235,12 +238,39 @@ impl Mutations {
         for Mutation { by, record, .. } in self.0 {
             let Some(graded) = records.remove(&*record.id) else { continue };
             if by == Cause::Good {
-                still_good = graded.outcome == Outcome::Passed;
+                still_good = graded.outcome == Outcome::Passed || graded.passed_but_for().is_some();
+                match still_good {
+                    true => builder.mutates(&record.suite, &record.case, original(&record.id)),
+                    false => {
+                        let reason = graded.reason.as_deref().unwrap_or("it is not known why");
+                        let reason = format!("its recorded trial does not pass without a judge or any more: {reason}");
+                        builder.does_not_mutate(&record.suite, &record.case, &reason);
+                    }
+                }
             } else if still_good {
                 builder.add_verdict(&record.suite, &record.case, Verdict::of(by, graded));
             }
         }
     }
+}
+
+/// Returns the id of the recorded trial from that of its mutation.
+fn original(id: &str) -> &str {
+    id.rsplit_once('~').map_or(id, |(original, _)| original)
+}
+
+/// Returns the cases of which no recorded trial can be mutated, with the reason.
+fn immutable(plan: &runner::Plan, good: &[GoodTrial]) -> BTreeSet<(String, String, &'static str)> {
+    let is_good = |trial: &Arc<runner::PlannedTrial>| {
+        good.iter().any(|good| (&good.record.suite, &good.record.case) == (&trial.id.suite, &trial.id.case))
+    };
+    let reason = |trial: &Arc<runner::PlannedTrial>| match (&trial.case.code, trial.case.ruling.not) {
+        (Some(_), _) => "tests as code are not graded again",
+        (None, true) => "it has `not`",
+        (None, false) => "no passing trial is recorded; `trialrun run` records trials",
+    };
+    let without = plan.trials.iter().filter(|trial| !is_good(trial));
+    without.map(|trial| (trial.id.suite.to_string(), trial.case.id.clone(), reason(trial))).collect()
 }
 
 /// Evidence by trial id.

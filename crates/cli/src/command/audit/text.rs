@@ -1,12 +1,13 @@
 //! The audit as text.
 
+use std::collections::BTreeMap;
+
 use audit::{Audit, SuiteAudit};
 use report::columns::{padded, widest};
 use report::counted;
 
-/// Formats the table of suites, and lists the cases that were not audited. `uses_record` is true if recorded trials
-/// should have been mutated.
-pub fn text(audit: &Audit, verbose: bool, uses_record: bool) -> String {
+/// Formats the table of suites, and lists the cases that were not audited.
+pub fn text(audit: &Audit, verbose: bool) -> String {
     let mut text = String::new();
     if verbose {
         audit.suites.iter().for_each(|suite| text.push_str(&details(suite)));
@@ -42,14 +43,18 @@ pub fn text(audit: &Audit, verbose: bool, uses_record: bool) -> String {
             counted_verb(judged, "case", "depends", "depend")
         ));
     }
-    let unmutated = audit.suites.iter().all(|suite| suite.mutations == 0);
-    if unmutated && uses_record {
-        text.push_str("no mutations, because no suitable trial is recorded; `trialrun run` records trials\n");
+    let mut unmutated: BTreeMap<&str, usize> = BTreeMap::new();
+    for reason in cases().filter_map(|(_, case)| case.not_mutated.as_deref()) {
+        *unmutated.entry(reason).or_default() += 1;
+    }
+    for (reason, count) in unmutated {
+        text.push_str(&format!("no mutations of {}: {reason}\n", counted(count, "case")));
     }
     let errors = audit.weaknesses.iter().filter(|weakness| weakness.diagnostic.is_error()).count();
     let warnings = audit.weaknesses.len() - errors;
     let found = match (errors, warnings) {
         (0, 0) if audit.score.is_none() => "nothing was audited".to_owned(),
+        (0, 0) if judged > 0 => "no weakness found in what is decided without a judge".to_owned(),
         (0, 0) => "no weakness found".to_owned(),
         (0, _) => counted(warnings, "warning"),
         (_, 0) => counted(errors, "error"),

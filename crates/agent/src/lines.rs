@@ -117,6 +117,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         self.ended
     }
 
+    /// Returns the beginning of a line whose end has not arrived.
+    pub(super) fn unfinished(&self) -> Option<String> {
+        (!self.line.is_empty()).then(|| String::from_utf8_lossy(&self.line).into_owned())
+    }
+
     /// Returns the next line; `None` at the end. The future may be dropped before it completes without losing data.
     pub(super) async fn next(&mut self) -> Option<Line> {
         while !self.ended {

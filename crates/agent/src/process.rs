@@ -114,6 +114,11 @@ impl Process {
         }
     }
 
+    /// Returns the beginning of a line on stdout whose end has not arrived.
+    pub(super) fn unfinished_line(&self) -> Option<String> {
+        self.stdout.unfinished()
+    }
+
     /// Returns the next stderr line that was written but not read yet, without waiting.
     pub(super) async fn ready_stderr(&mut self) -> Option<Line> {
         if self.stderr.ended() {

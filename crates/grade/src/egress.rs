@@ -10,6 +10,10 @@ pub(crate) fn attempts(evidence: &Evidence) -> Option<Vec<&EgressAttempt>> {
     Some(evidence.trace.egress.iter().filter(|attempt| attempt.counts()).collect())
 }
 
+/// Attempts that leave no trace, for verdicts that none was seen.
+pub(crate) const UNSEEN: &str =
+    "connections straight to an address, without a name or the proxy, have no way out and are not recorded";
+
 /// Returns the verdict if the attempts are not known.
 pub(crate) fn unknown() -> Verdict {
     Verdict::undecided(

@@ -18,6 +18,8 @@ use crate::turn::{Turn, finished, unless_stopped};
 
 /// Maximum length of unreadable text in a message, in characters.
 const SHOWN: usize = 300;
+/// Maximum number of characters of a line without its end that are shown.
+const SHOWN_BEGINNING: usize = 80;
 /// Maximum size of stdout for one message, in bytes.
 const MAX_OUTPUT_BYTES: usize = 64 << 20;
 /// Maximum size of a plain text answer, in bytes.
@@ -82,7 +84,12 @@ impl SubprocessSession {
                 turn.waiting("agent");
                 let answer = self.follow(&mut process, turn).await;
                 if answer == Err(Ending::Cancelled) {
-                    if !self.has_written {
+                    if let Some(begun) = process.unfinished_line() {
+                        turn.explain_timeout(format!(
+                            "its program wrote `{}` without the end of the line; an answer ends with a newline",
+                            shortened(&begun, SHOWN_BEGINNING)
+                        ));
+                    } else if !self.has_written {
                         turn.explain_timeout(WAITING);
                     }
                     let _ = process.stop().await;

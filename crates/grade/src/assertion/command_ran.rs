@@ -158,7 +158,12 @@ impl Matcher for CommandRan {
                 };
                 verdict.at_call(trace, call)
             }
-            (Err(_), false) => Verdict::met(format!("the agent did not run {command}")),
+            (Err(_), false) => {
+                let lines = format::count(shell_calls(trace).count(), "command line");
+                Verdict::met(format!(
+                    "{command} is not in the agent's {lines}; what scripts and programs run is not seen"
+                ))
+            }
             (Err(part), true) => {
                 let missing = part.map_or_else(|| command.to_string(), |part| format!("`{}`", part.join(" ")));
                 let lines: Vec<String> = shell_calls(trace).map(|(_, line)| line.quoted()).collect();

@@ -122,7 +122,9 @@ impl CommitCreated {
 impl RepositoryMatcher for CommitNotCreated {
     fn judge_change(&self, change: &RepositoryChange, _: &Evidence) -> Judgement {
         let new = repository::new_commits(change);
-        let Some((latest, others)) = new.split_first() else { return Ok(Verdict::met("there is no new commit")) };
+        let Some((latest, others)) = new.split_first() else {
+            return Ok(Verdict::met("no new commit on HEAD or a branch"));
+        };
         let reason = if others.is_empty() { "there is a new commit" } else { "there are new commits" };
         let others = format::few(others.iter().map(|commit| repository::describe(commit)).collect(), SHOWN);
         Ok(Verdict::unmet(reason, "no new commit", repository::describe(latest)).evidence(others))

@@ -54,9 +54,16 @@ impl EgressOnly {
 impl Matcher for EgressOnly {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let Some(attempts) = egress::attempts(evidence) else { return Ok(egress::unknown()) };
+        let count = attempts.len();
         let mut strange = attempts.into_iter().filter(|attempt| !self.includes(attempt));
         let Some(first) = strange.next() else {
-            return Ok(Verdict::met("the agent tried to reach only hosts in the list"));
+            let seen = match count {
+                0 => "no name was looked up, and the proxy was not used".to_owned(),
+                count => {
+                    format!("{} by name or through the proxy, to hosts in the list", format::count(count, "attempt"))
+                }
+            };
+            return Ok(Verdict::met(format!("{seen}; {}", egress::UNSEEN)));
         };
         let reason = format!("the agent tried to reach `{}`", first.place());
         let hosts: Vec<String> = self.hosts.iter().map(HostPattern::to_string).collect();

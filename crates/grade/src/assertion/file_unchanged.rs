@@ -33,7 +33,7 @@ impl Matcher for FileUnchanged {
         let plain = path.trim_start_matches("./");
         let change = evidence.collected.files_changed.iter().find(|file| file.path == plain).map(|file| file.change);
         let verdict = match (change, found_file) {
-            (None, FileProbe::File(..)) => Verdict::met(format!("`{path}` is unchanged")),
+            (None, FileProbe::File(..)) => Verdict::met(format!("`{path}` is as it was before the agent started")),
             (None, found_file) => {
                 let reason = match found_file {
                     FileProbe::Nothing => format!("`{path}` does not exist, and did not exist before"),

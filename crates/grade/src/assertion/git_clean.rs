@@ -38,7 +38,9 @@ impl RepositoryMatcher for GitClean {
         let lines = format::few(left.iter().map(|line| (*line).to_owned()).collect(), SHOWN);
         let paths = format::count(left.len(), "path");
         Ok(match (left.is_empty(), self.is_wanted) {
-            (true, true) => Verdict::met("the agent left nothing uncommitted"),
+            (true, true) => {
+                Verdict::met("`git status` shows nothing that the agent left uncommitted; ignored files do not count")
+            }
             (false, false) => Verdict::met(format!("{paths} left uncommitted")).evidence(lines),
             (false, true) => {
                 Verdict::unmet(format!("{paths} left uncommitted"), "nothing uncommitted", paths).evidence(lines)

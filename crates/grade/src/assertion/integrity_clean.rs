@@ -24,7 +24,7 @@ impl Matcher for IntegrityClean {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let signs = integrity(evidence);
         if signs.is_empty() {
-            return Ok(Verdict::met("no sign of tampering was found"));
+            return Ok(Verdict::met("no sign of tampering in the calls, the changed files and the sandbox"));
         }
         let mut kinds: Vec<&str> = signs.iter().map(|sign| sign.kind).map(IntegrityKind::describe).collect();
         kinds.dedup();

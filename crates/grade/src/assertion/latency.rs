@@ -33,10 +33,24 @@ impl Matcher for Latency {
         let Some((took, at)) = slowest else {
             return Ok(Verdict::undecided("the time of the reply was not measured").place(&self.place));
         };
+        let missing = replies.iter().position(|reply| reply.answer.is_none() && reply.result.is_none());
+        if let Some(at) = missing.filter(|_| took <= self.max_ms) {
+            let reason = format!("the agent gave no answer to message {}", at + 1);
+            let verdict = Verdict::unmet(reason, format!("an answer within {} ms", self.max_ms), "none");
+            return Ok(verdict.place(&self.place));
+        }
+        if let Some(at) = replies.iter().position(|reply| reply.latency_ms.is_none()).filter(|_| took <= self.max_ms) {
+            let reason = format!("the time of the reply to message {} was not measured", at + 1);
+            return Ok(Verdict::undecided(reason).place(&self.place));
+        }
         let which = if replies.len() > 1 { format!("the reply to message {}", at + 1) } else { "the reply".into() };
         let max = self.max_ms;
         let verdict = if took <= max {
-            Verdict::met(format!("{which} took {took} ms"))
+            let slowest = match replies.len() {
+                0 | 1 => which,
+                many => format!("the slowest of {many} replies, to message {},", at + 1),
+            };
+            Verdict::met(format!("{slowest} took {took} ms"))
         } else {
             let reason = format!("{which} took {took} ms, {} ms too long", took - max);
             Verdict::unmet(reason, format!("at most {max} ms"), format!("{took} ms"))

@@ -18,7 +18,8 @@ impl Matcher for NoEgress {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let Some(attempts) = egress::attempts(evidence) else { return Ok(egress::unknown()) };
         let Some((first, others)) = attempts.split_first() else {
-            return Ok(Verdict::met("the agent did not try to reach any host"));
+            let reason = format!("no name was looked up, and the proxy was not used; {}", egress::UNSEEN);
+            return Ok(Verdict::met(reason));
         };
         let reason = format!("the agent tried to reach `{}`", first.place());
         let others = others.iter().map(|attempt| attempt.describe()).collect();

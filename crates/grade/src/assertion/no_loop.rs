@@ -47,7 +47,13 @@ impl Matcher for NoLoop {
         let found = self.in_a_row(calls).or_else(|| self.in_total(calls));
         let Some((at, count, how)) = found else {
             let most = format::count(self.max, "time");
-            return Ok(Verdict::met(format!("no call was repeated more than {most}")));
+            return Ok(Verdict::met(match calls.len() {
+                0 => "the agent called no tool".to_owned(),
+                count => format!(
+                    "of {}, none was made more than {most} in a row or with the same result",
+                    format::count(count, "call")
+                ),
+            }));
         };
         let call = &calls[at].call;
         let repeated = format::count(count, "time");

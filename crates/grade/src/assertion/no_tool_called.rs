@@ -56,7 +56,13 @@ impl Matcher for NoToolCalled {
         let Some((&first, others)) = matching.split_first() else {
             return Ok(match unknown {
                 Some((at, error)) => Verdict::undecided(error).place(place).at_call(trace, at),
-                None => Verdict::met(format!("no {}", self.unwanted.describe())).place(place),
+                None => {
+                    let among = match trace.calls.len() {
+                        0 => "the agent called no tool".to_owned(),
+                        count => format!("no {} among {}", self.unwanted.describe(), format::count(count, "tool call")),
+                    };
+                    Verdict::met(among).place(place)
+                }
             });
         };
         let call = &trace.calls[first].call;

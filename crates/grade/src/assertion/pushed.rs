@@ -83,7 +83,7 @@ impl Pushed {
         let branch = branch_told(self.name.as_ref());
         Ok(match self.named(seen.new.into_iter())?.as_slice() {
             [] if !seen.unknown.is_empty() => repository::unknown("what was pushed", seen.unknown),
-            [] => Verdict::met(format!("no {branch} was pushed")),
+            [] => Verdict::met(format!("no {branch} is new or changed at the remotes")),
             [first, others @ ..] => {
                 let reason = format!("`{}` was pushed", first.branch);
                 Verdict::unmet(reason, format!("no pushed {branch}"), first.describe())

@@ -40,7 +40,10 @@ impl Matcher for RetriesAtMost {
             (_, Some((at, retries))) => {
                 (retries, format::shortened(&evidence.trace.calls[at].call.summary()), Some(at))
             }
-            (_, None) => return Ok(Verdict::met("nothing failed, so nothing was retried").place(&self.place)),
+            (_, None) => {
+                return Ok(Verdict::met("no tool call and no injected fault failed, so nothing was retried")
+                    .place(&self.place));
+            }
         };
         let retries = format!("{most} {}", if most == 1 { "retry" } else { "retries" });
         let reason = format!("{retries} of {what}");
@@ -129,6 +132,6 @@ mod tests {
         assert_eq!(judge(&lines, 2).status, Status::Met);
         let over = judge(&lines, 1);
         assert_eq!((over.status, over.reason.as_str()), (Status::Unmet, "2 retries of Bash(command=\"a\")"));
-        assert_eq!(judge(&[("a", false), ("a", false)], 0).reason, "nothing failed, so nothing was retried");
+        assert!(judge(&[("a", false), ("a", false)], 0).reason.ends_with("so nothing was retried"));
     }
 }

@@ -107,7 +107,7 @@ impl RepositoryMatcher for ReviewRequestNotCreated {
         let seen = repository::new_requests(change);
         Ok(match seen.new.as_slice() {
             [] if !seen.unknown.is_empty() => repository::unknown("whether a review request was opened", seen.unknown),
-            [] => Verdict::met("there is no new review request"),
+            [] => Verdict::met("there is no new review request at the remotes"),
             [first, others @ ..] => {
                 let described = repository::describe_request(first);
                 Verdict::unmet("there is a new review request", "no new review request", described)

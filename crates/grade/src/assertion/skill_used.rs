@@ -80,7 +80,10 @@ impl Matcher for Used {
                 let expected = format!("no use of the {} `{name}`", self.kind());
                 Verdict::unmet(reason, expected, trace.calls[call].call.summary()).at_call(trace, call)
             }
-            (None, false) => Verdict::met(format!("`{name}` was not used")),
+            (None, false) => Verdict::met(match trace.calls.len() {
+                0 => format!("`{name}` was not used: the agent called no tool"),
+                count => format!("`{name}` was not used in {}", format::count(count, "call")),
+            }),
             (None, true) => self.missing(trace),
         };
         Ok(verdict.place(place))

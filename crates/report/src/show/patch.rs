@@ -11,10 +11,11 @@ use crate::terminal::{Paint, Style};
 /// Formats the changes to files: the recorded patch, or else the changed files and the edits found in tool calls.
 pub fn show_diff(record: &TrialRecord, events: &[Envelope], style: &Style) -> String {
     let paint = Paint::new(*style);
-    let patch = events.iter().rev().find_map(|envelope| match &envelope.event {
-        Event::Collected(collected) => collected.patch.as_deref(),
+    let collected = events.iter().rev().find_map(|envelope| match &envelope.event {
+        Event::Collected(collected) => Some(collected),
         _ => None,
     });
+    let patch = collected.and_then(|collected| collected.patch.as_deref());
     if let Some(patch) = patch.filter(|patch| !patch.trim().is_empty()) {
         return plain::lines(patch).iter().map(|line| patch_line(line, &paint) + "\n").collect();
     }
@@ -29,7 +30,11 @@ pub fn show_diff(record: &TrialRecord, events: &[Envelope], style: &Style) -> St
     }
     let files: String = record.files_changed.iter().map(|file| changed(file, &paint)).collect();
     match (files.is_empty(), text.is_empty()) {
-        (true, true) => "the trial changed no files\n".to_owned(),
+        (true, true) => match collected.map(|collected| collected.sandbox.is_some()) {
+            Some(true) => "the trial left no changed files in its working directory\n".to_owned(),
+            Some(false) => "the trial had no working directory, so its changes to files are not known\n".to_owned(),
+            None => "the trial ended before its files were compared, so its changes to them are not known\n".to_owned(),
+        },
         (false, true) => format!("{files}  {}\n", paint.dim("(the record has no patch of these files)")),
         _ => format!("{files}{}{text}", heading("edits by tool calls", &paint).trim_start()),
     }

@@ -15,6 +15,8 @@ const BESIDE: [&str; 3] = ["id", "weight", "title"];
 pub(super) struct Assertions {
     /// Each assertion, with `true` if its id still has to be generated.
     specs: Vec<(AssertionSpec, bool)>,
+    /// True if an entry could not be read.
+    has_unread: bool,
 }
 
 /// Whether entries with a `type` need an `id`. Entries with a single key never need one.
@@ -27,11 +29,18 @@ pub(super) enum Ids {
 impl Assertions {
     /// Reads the entries `items`, whose subject is `about`.
     pub(super) fn read(&mut self, items: &[Node], about: AssertionScope, ids: Ids, problems: &mut Problems) {
+        let known = self.specs.len();
         self.specs.extend(items.iter().filter_map(|item| {
             let spec = entry(item, ids, problems)?;
             let is_nameless = spec.id.is_empty();
             Some((AssertionSpec { about, ..spec }, is_nameless))
         }));
+        self.has_unread |= self.specs.len() - known < items.len();
+    }
+
+    /// Returns `true` if an entry could not be read. Its problem was reported, so the case does not lack assertions.
+    pub(super) fn has_unread(&self) -> bool {
+        self.has_unread
     }
 
     /// Returns all assertions in the order in which they were read. Assertions without an id get one from their type

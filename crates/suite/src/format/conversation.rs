@@ -140,7 +140,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
         tools,
         user: user.map(Box::new),
         token_budget,
-        must_assert: token_budget.is_none(),
+        must_assert: token_budget.is_none() && !assertions.has_unread(),
         reruns,
         skip,
         assertions: assertions.finish(),

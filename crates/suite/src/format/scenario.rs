@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
 use model::{
-    AssertionScope, AssertionSpec, Case, Excerpt, Fixtures, NetworkPolicy, Node, NodeKind, PermissionMode, Quarantine,
-    RemoteMode, RunnerOptions, SettingSource, Spanned, Subject, UserMessage, UserResponse, nearest,
+    AssertionScope, Case, Excerpt, Fixtures, NetworkPolicy, Node, NodeKind, PermissionMode, Quarantine, RemoteMode,
+    RunnerOptions, SettingSource, Spanned, Subject, UserMessage, UserResponse, nearest,
 };
 
 use super::assertions::{Assertions, Ids};
@@ -94,8 +94,8 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
         messages,
         warn_turns: case.max_turns.is_none().then_some(WARN_TURNS),
         token_budget,
-        must_assert: token_budget.is_none(),
-        assertions,
+        must_assert: token_budget.is_none() && !assertions.has_unread(),
+        assertions: assertions.finish(),
         ..case
     })
 }
@@ -442,12 +442,12 @@ pub(in crate::format) fn quarantine(node: &Node, problems: &mut Problems) -> Opt
     Some(read)
 }
 
-fn assertions(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<AssertionSpec> {
+fn assertions(fields: &mut Fields<'_>, problems: &mut Problems) -> Assertions {
     let mut assertions = Assertions::default();
     if let Some(items) = fields.list("assertions", problems) {
         assertions.read(items, AssertionScope::Trial, Ids::Required, problems);
     }
-    assertions.finish()
+    assertions
 }
 
 /// Returns `node` at the location of its key, for problems with the presence of the key.

@@ -381,7 +381,7 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
     let step = project.run(&["show", "after/greet::first", "--step", "1"]).exits(0).out;
     assert!(step.contains("step 1") && step.contains("good morning"), "{step}");
     assert!(project.run(&["show", "after/greet::first", "--step", "99"]).exits(2).err.contains("there is no step 99"));
-    assert!(project.run(&["show", "after/greet::first", "--diff"]).exits(0).out.contains("changed no files"));
+    assert!(project.run(&["show", "after/greet::first", "--diff"]).exits(0).out.contains("left no changed files"));
 
     let trend = project.run(&["trend", "--case", "first"]).exits(0);
     let lines = ["100%", "0%"].map(|rate| trend.out.lines().position(|line| line.contains(&format!(" {rate} "))));

@@ -1,12 +1,14 @@
 //! Summaries by arm: the results of each, and the difference between the arm with the skill and the one without.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::{
-    ArmStatistics, Delta, DiscreteTest, Observation, SIGNIFICANCE, Trigger, Triggering, holm_of_tests, normalised_gain,
+    ArmStatistics, Bounds, Counted, Delta, DiscreteTest, Observation, SIGNIFICANCE, Trigger, Triggering, holm_of_tests,
+    normalised_gain,
 };
 use crate::{TrialRecord, WITH_SKILL, WITHOUT_SKILL};
 
@@ -116,7 +118,7 @@ pub struct ArmDelta {
     pub delta: Delta,
     /// The same for each suite: a run may test several skills.
     pub suites: Vec<SuiteDelta>,
-    /// Cases that have a graded trial in both arms, by suite and id.
+    /// Cases that have a trial in both arms and an assertion that both can meet, by suite and id.
     pub cases: Vec<CaseDelta>,
 }
 
@@ -125,7 +127,7 @@ pub struct ArmDelta {
 pub struct SuiteDelta {
     /// Name of the suite.
     pub suite: String,
-    /// Mean of met / (met + unmet) over trials with the skill.
+    /// Share of met assertions: mean of met / (met + unmet) over trials with the skill.
     pub with: Option<f64>,
     /// The same mean over trials without the skill.
     pub without: Option<f64>,
@@ -165,7 +167,7 @@ pub enum CaseEffect {
     MorePassed,
     /// The same share of trials passes.
     Same,
-    /// One of the arms has no decided trial.
+    /// Trials that could have passed or failed decide whether the shares differ, and in which direction.
     Undecided,
 }
 
@@ -188,17 +190,17 @@ impl CaseEffect {
     }
 }
 
-/// Figures of a case's graded trials in one arm.
+/// Figures of a case's trials in one arm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CaseFigures {
-    /// Number of graded trials.
+    /// Number of trials that rates count: passed, failed, undecided, broken or stale.
     pub trials: u64,
-    /// Number of trials in which every assertion was decided.
-    pub decided: u64,
-    /// Number of `decided` trials that passed.
+    /// Number of trials whose first attempt passed.
     pub passed: u64,
-    /// Mean of met / (met + unmet) over the graded trials.
+    /// Number of trials whose first attempt failed.
+    pub failed: u64,
+    /// Share of met assertions: mean of met / (met + unmet) over the graded trials.
     pub pass_rate: Option<f64>,
 }
 
@@ -219,23 +221,21 @@ impl ArmDelta {
             model: model.map(str::to_owned),
             with: with.first()?.arm.to_string(),
             without: without.first()?.arm.to_string(),
-            delta: Delta::between(&observed(&with), &observed(&without)),
+            delta: Delta::between(&in_both_arms(observed(&with)), &in_both_arms(observed(&without))),
             suites: suites(&with, &without),
             cases: cases(&with, &without),
         })
     }
 
-    /// Returns the share of the possible improvement that the skill achieved, computed from the means over the cases
-    /// that were decided in both arms; see [`normalised_gain`]. `None` without such a case, or if all trials pass in
-    /// both arms.
+    /// Returns the share of the possible improvement that the skill achieved, computed from the means over the cases;
+    /// see [`normalised_gain`]. `None` without a case, if the pass rates are not known, or if all trials pass in both
+    /// arms.
     pub fn normalised_gain(&self) -> Option<f64> {
-        let share =
-            |figures: &CaseFigures| (figures.decided > 0).then(|| figures.passed as f64 / figures.decided as f64);
-        let shares = self.cases.iter().filter_map(|case| share(&case.without).zip(share(&case.with)));
-        let shares: Vec<(f64, f64)> = shares.collect();
-        let mean = |of: fn(&(f64, f64)) -> f64| shares.iter().map(of).sum::<f64>() / shares.len() as f64;
-        // Without a case this is NaN, which is not a share.
-        normalised_gain(mean(|shares| shares.0), mean(|shares| shares.1))
+        let mean = |of: fn(&CaseDelta) -> &CaseFigures| {
+            let shares: Option<Vec<Bounds>> = self.cases.iter().map(|case| of(case).counted().bounds()).collect();
+            Bounds::mean(shares?)?.value()
+        };
+        normalised_gain(mean(|case| &case.without)?, mean(|case| &case.with)?)
     }
 }
 
@@ -252,7 +252,7 @@ impl SuiteDelta {
             suite: suite.to_owned(),
             with: rate(&with_it),
             without: rate(&without_it),
-            delta: Delta::between(&with_it, &without_it),
+            delta: Delta::between(&in_both_arms(with_it), &in_both_arms(without_it)),
             trigger: (!triggers.is_empty()).then(|| Triggering::from_triggers(triggers)),
         }
     }
@@ -264,35 +264,33 @@ fn suites(with: &[&TrialFigures], without: &[&TrialFigures]) -> Vec<SuiteDelta> 
 }
 
 impl CaseDelta {
-    /// Returns the passed and the decided trials of both arms.
-    fn table(&self) -> ([u64; 2], [u64; 2]) {
-        ([self.with.passed, self.without.passed], [self.with.decided, self.without.decided])
+    /// Returns the test of the passed trials.
+    fn test(&self) -> DiscreteTest {
+        DiscreteTest::of_counted([self.with.counted(), self.without.counted()])
     }
 
     /// Returns the effect; `is_certain` is true if a difference is more than chance.
     fn effect(&self, is_certain: bool) -> CaseEffect {
-        let ([with, without], [of_with, of_without]) = self.table();
-        if of_with == 0 || of_without == 0 {
-            return CaseEffect::Undecided;
-        }
-        match (with * of_without).cmp(&(without * of_with)) {
-            std::cmp::Ordering::Less if is_certain => CaseEffect::Harms,
-            std::cmp::Ordering::Greater if is_certain => CaseEffect::Helps,
-            std::cmp::Ordering::Less => CaseEffect::FewerPassed,
-            std::cmp::Ordering::Greater => CaseEffect::MorePassed,
-            std::cmp::Ordering::Equal => CaseEffect::Same,
+        match Counted::change(self.without.counted(), self.with.counted()) {
+            Some(Ordering::Less) if is_certain => CaseEffect::Harms,
+            Some(Ordering::Greater) if is_certain => CaseEffect::Helps,
+            Some(Ordering::Less) => CaseEffect::FewerPassed,
+            Some(Ordering::Greater) => CaseEffect::MorePassed,
+            Some(Ordering::Equal) => CaseEffect::Same,
+            None => CaseEffect::Undecided,
         }
     }
 
-    /// Returns the distance between the two: the difference in the share of passed trials plus the difference in the
-    /// share of met assertions.
+    /// Returns the distance between the two: the smallest possible difference in the share of passed trials plus the
+    /// difference in the share of met assertions.
     pub fn distance(&self) -> f64 {
-        let passed =
-            |figures: &CaseFigures| (figures.decided > 0).then(|| figures.passed as f64 / figures.decided as f64);
-        let passes = passed(&self.with).zip(passed(&self.without));
+        let passes = self.with.counted().bounds().zip(self.without.counted().bounds());
+        let apart = passes.map_or(0.0, |(with, without)| {
+            let apart = with - without;
+            0.0_f64.clamp(apart.min, apart.max).abs()
+        });
         let rates = self.with.pass_rate.zip(self.without.pass_rate);
-        passes.map_or(0.0, |(with, without)| (with - without).abs())
-            + rates.map_or(0.0, |(with, without)| (with - without).abs())
+        apart + rates.map_or(0.0, |(with, without)| (with - without).abs())
     }
 }
 
@@ -301,10 +299,16 @@ impl CaseFigures {
         let statistics = ArmStatistics::of(trials);
         Self {
             trials: statistics.trials as u64,
-            decided: statistics.decided as u64,
             passed: statistics.passed as u64,
+            failed: statistics.failed as u64,
             pass_rate: statistics.pass_rate.map(|rate| rate.mean),
         }
+    }
+
+    /// Returns the trials by result.
+    pub fn counted(&self) -> Counted {
+        let Self { trials, passed, failed, .. } = *self;
+        Counted { passed, failed, unknown: trials.saturating_sub(passed + failed) }
     }
 }
 
@@ -312,14 +316,21 @@ fn observed<'a>(trials: &[&'a TrialFigures]) -> Vec<Seen<'a>> {
     trials.iter().map(|trial| trial.observed()).collect()
 }
 
+/// Returns the observations by the assertions that both arms can meet.
+fn in_both_arms(trials: Vec<Seen<'_>>) -> Vec<Seen<'_>> {
+    trials.into_iter().map(Observation::in_both_arms).collect()
+}
+
 fn cases(with: &[&TrialFigures], without: &[&TrialFigures]) -> Vec<CaseDelta> {
     let mut cases: BTreeMap<(&str, &str), [Vec<Seen<'_>>; 2]> = BTreeMap::new();
     for (index, trials) in [with, without].into_iter().enumerate() {
-        for trial in observed(trials) {
+        for trial in in_both_arms(observed(trials)) {
             cases.entry(trial.case).or_default()[index].push(trial);
         }
     }
-    let deltas = cases.into_iter().map(|((suite, case), [with, without])| CaseDelta {
+    let asserts = |trials: &[Vec<Seen<'_>>; 2]| trials.iter().flatten().any(|trial| trial.asserts);
+    let asserting = cases.into_iter().filter(|(_, trials)| asserts(trials));
+    let deltas = asserting.map(|((suite, case), [with, without])| CaseDelta {
         suite: suite.to_owned(),
         case: case.to_owned(),
         with: CaseFigures::from_trials(&with),
@@ -327,11 +338,7 @@ fn cases(with: &[&TrialFigures], without: &[&TrialFigures]) -> Vec<CaseDelta> {
         effect: CaseEffect::Undecided,
     });
     let mut deltas: Vec<CaseDelta> = deltas.filter(|case| case.with.trials > 0 && case.without.trials > 0).collect();
-    let test = |case: &CaseDelta| {
-        let (passed, trials) = case.table();
-        DiscreteTest::of_passes(passed, trials)
-    };
-    let adjusted = holm_of_tests(&deltas.iter().map(test).collect::<Vec<_>>());
+    let adjusted = holm_of_tests(&deltas.iter().map(CaseDelta::test).collect::<Vec<_>>());
     for (case, p_value) in deltas.iter_mut().zip(adjusted) {
         case.effect = case.effect(p_value < SIGNIFICANCE);
     }
@@ -359,8 +366,9 @@ fn groups<'a, K: Copy + Eq + std::hash::Hash>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Outcome::{self, Broken, Failed, Passed};
+    use crate::Outcome::{self, Broken, Failed, Passed, Skipped};
     use crate::statistics::Chance;
+    use serde_json::{Value, json};
 
     fn trial(agent: &str, variant: &str, case: &str, outcome: Outcome, triggered: Option<bool>) -> TrialFigures {
         let with_skill = variant == WITH_SKILL;
@@ -390,7 +398,7 @@ mod tests {
             both("codex", "helped", Passed, Failed),
             both("codex", "harmed", Failed, Passed),
             both("codex", "same", Passed, Passed),
-            both("codex", "lost", Passed, Broken),
+            both("codex", "lost", Passed, Skipped),
             both("fake", "helped", Passed, Passed),
         ]
         .concat();
@@ -424,7 +432,8 @@ mod tests {
             case("harmed", &[Failed; 8], &[Passed; 8]),
             case("helped", &[Passed; 8], &[Failed; 8]),
             case("may be chance", &[Passed; 3], &[Failed; 3]),
-            case("undecided", &[Passed; 3], &[Outcome::Undecided; 3]),
+            case("undecided", &[Passed; 8], &[Outcome::Undecided; 8]),
+            case("undecided but worse", &[Failed; 3], &[Passed, Passed, Outcome::Undecided]),
         ]
         .concat()
         .into_iter()
@@ -438,6 +447,7 @@ mod tests {
             ("helped", "helps"),
             ("may be chance", "more passed"),
             ("undecided", "undecided"),
+            ("undecided but worse", "fewer passed"),
         ];
         assert_eq!(effects, expected.map(|(case, effect)| (case.to_owned(), effect)));
     }
@@ -515,5 +525,53 @@ mod tests {
         let json = serde_json::to_value((&arms, &deltas)).unwrap();
         assert_eq!((&json[0][0]["trials"], &json[1][0]["cases_paired"]), (&1.into(), &1.into()));
         assert_eq!(serde_json::from_value::<(Vec<ArmSummary>, Vec<ArmDelta>)>(json).unwrap(), (arms, deltas));
+    }
+
+    #[test]
+    fn the_same_answers_in_both_arms_are_no_effect_of_the_skill() {
+        let finding = |kind: &str, is_met: bool| {
+            let status = if is_met { "met" } else { "unmet" };
+            json!({
+                "id": kind, "type": kind, "status": status, "score": f64::from(u8::from(is_met)), "weight": 1.0,
+                "because": "",
+            })
+        };
+        let record = |case: usize, variant: &str, findings: Vec<Value>| -> TrialRecord {
+            let met = findings.iter().filter(|finding| finding["status"] == "met").count();
+            let (most, outcome) = (findings.len(), if met == findings.len() { "passed" } else { "failed" });
+            serde_json::from_value(json!({
+                "id": "", "suite": "s", "case": case.to_string(), "arm": format!("a+{variant}"), "agent": "a",
+                "variant": variant, "repetition": 1, "outcome": outcome,
+                "ending": { "kind": "finished" }, "findings": findings, "input": [], "turn_count": 0, "duration_ms": 0,
+                "started_at": "2026-11-21T21:48:00Z", "score": met as f64, "max_score": most as f64,
+            }))
+            .unwrap()
+        };
+        // In the arm with the skill, `should_trigger: false` adds an assertion, whether it is met or not.
+        for (is_right, is_unused) in [(false, true), (true, false), (true, true)] {
+            let trials: Vec<TrialFigures> = (0..6)
+                .flat_map(|case| {
+                    let answer = || finding("contains", is_right);
+                    let with = vec![answer(), finding("skill_not_used", is_unused)];
+                    [record(case, WITH_SKILL, with), record(case, WITHOUT_SKILL, vec![answer()])]
+                })
+                .chain([
+                    record(7, WITH_SKILL, vec![finding("skill_not_used", is_unused)]),
+                    record(7, WITHOUT_SKILL, Vec::new()),
+                ])
+                .map(|record| TrialFigures::from_record(&record))
+                .collect();
+            let delta = ArmDelta::of(&trials).remove(0);
+            let passed = delta.delta.full_pass_rate.unwrap();
+            assert_eq!(
+                (passed.mean, passed.cases, delta.cases.len()),
+                (Some(0.0), 6, 6),
+                "the seventh asserts nothing"
+            );
+            assert_eq!(delta.delta.score.map(|score| score.mean), Some(Some(0.0)));
+            assert_eq!(delta.delta.pass_rate.map(|rate| rate.mean), Some(0.0));
+            assert_eq!(delta.delta.cases_paired, 7);
+            assert!(delta.cases.iter().all(|case| case.effect == CaseEffect::Same));
+        }
     }
 }

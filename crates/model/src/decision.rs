@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::PassRate;
+use crate::statistics::Counted;
 
 /// Result of a test that was evaluated after every trial, and stopped once its answer was known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,10 +44,17 @@ pub struct DecisionRecord {
     pub passed: u64,
     /// Number of counted trials that failed. For a difference, only those of the first arm.
     pub failed: u64,
-    /// Number of counted trials that are undecided. They count as evidence against every answer.
+    /// Number of counted trials that could have passed or failed: undecided, broken or stale ones. They count as
+    /// evidence against every answer.
     pub undecided: u64,
-    /// Share of passed trials, or the difference between the shares of the two arms; absent without trials.
+    /// Share of passed trials, or the difference between the shares of the two arms; absent if it is not known.
     pub estimate: Option<f64>,
+    /// Lowest possible estimate; absent without trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate_min: Option<f64>,
+    /// Highest possible estimate; absent without trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate_max: Option<f64>,
     /// Confidence sequence: with the probability `confidence`, it contains the true value after every trial at once.
     pub confidence_sequence: [f64; 2],
     /// Probability that the confidence sequence contains the true value at all times.
@@ -109,7 +117,7 @@ pub enum StopReason {
     Futility,
     /// The maximum number of trials was reached.
     Maximum,
-    /// Several trials in a row were broken.
+    /// Several trials in a row were broken, undecided or stale.
     Broken,
     /// The run reached a limit, such as its maximum cost.
     Budget,
@@ -118,6 +126,11 @@ pub enum StopReason {
 }
 
 impl DecisionRecord {
+    /// Returns the counted trials by result.
+    pub fn counted(&self) -> Counted {
+        Counted { passed: self.passed, failed: self.failed, unknown: self.undecided }
+    }
+
     /// Returns `true` for a required pass rate.
     pub fn is_contract(&self) -> bool {
         matches!(self.question, DecisionQuestion::PassRate(_))
@@ -144,8 +157,6 @@ pub struct DecisionCounts {
     pub open_trials: usize,
     /// Number of stale trials in such cases.
     pub stale_trials: usize,
-    /// Number of passed and failed trials in such cases that have undecided assertions.
-    pub partial_trials: usize,
 }
 
 impl DecisionCounts {

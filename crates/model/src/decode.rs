@@ -3,7 +3,7 @@
 
 use serde_json::Number;
 
-use crate::{Diagnostic, Node, NodeKind, Span, Spanned, nearest};
+use crate::{Diagnostic, Node, NodeKind, Severity, Span, Spanned, nearest};
 
 /// Problems found so far.
 pub type Problems = Vec<Diagnostic>;
@@ -17,14 +17,19 @@ pub struct Fields<'a> {
     known: Vec<&'static str>,
     open: bool,
     either_case: bool,
+    synonyms: Synonyms,
 }
+
+/// Keys that people write, because other programs have them, with the keys that they mean.
+pub type Synonyms = &'static [(&'static str, &'static str)];
 
 impl<'a> Fields<'a> {
     /// Reads `node` as a map, or reports that it is not a map.
     pub fn of(node: &'a Node, what: &'a str, problems: &mut Problems) -> Option<Self> {
         match &node.kind {
             NodeKind::Map(entries) => {
-                Some(Self { node, entries, what, known: Vec::new(), open: false, either_case: false })
+                let (known, synonyms) = (Vec::new(), [].as_slice());
+                Some(Self { node, entries, what, known, open: false, either_case: false, synonyms })
             }
             _ => {
                 problems.push(node.error(format!("{what} must be a map, not {}", node.kind_name())));
@@ -36,6 +41,16 @@ impl<'a> Fields<'a> {
     /// Accepts multi-word keys in snake case and in camel case: `argsMatch` is `args_match`.
     pub fn in_either_case(self) -> Self {
         Self { either_case: true, ..self }
+    }
+
+    /// Suggests the right key for each of `synonyms`.
+    pub fn with_synonyms(self, synonyms: Synonyms) -> Self {
+        Self { synonyms, ..self }
+    }
+
+    /// Returns the key that `written`, which is not a known one, means in other programs.
+    fn meant(&self, written: &str) -> Option<&'static str> {
+        self.synonyms.iter().find(|(synonym, _)| *synonym == written).map(|(_, key)| *key)
     }
 
     /// Returns `true` if the written `name` means `key`.
@@ -62,7 +77,8 @@ impl<'a> Fields<'a> {
         let found = self.get(key);
         if found.is_none() {
             let mut problem = self.node_head().error(format!("{} has no `{key}`", self.what));
-            if let Some(near) = nearest(key, self.entries.iter().map(|(name, _)| name.value.as_str())) {
+            let names = || self.entries.iter().map(|(name, _)| name.value.as_str());
+            if let Some(near) = nearest(key, names()).or_else(|| names().find(|name| self.meant(name) == Some(key))) {
                 problem = problem.help(format!("did you mean `{key}` instead of `{near}`?"));
             }
             problems.push(problem);
@@ -122,7 +138,9 @@ impl<'a> Fields<'a> {
             } else {
                 node.kind_name().to_owned()
             };
-            problems.push(node.error(format!("`{key}` must be a whole number of at least {least}, not {shown}")));
+            let problem = node.error(format!("`{key}` must be a whole number of at least {least}, not {shown}"));
+            let is_quoted = node.as_str().is_some_and(|text| text.trim().parse::<u64>().is_ok());
+            problems.push(if is_quoted { problem.help("write the number without quotes") } else { problem });
             return None;
         }
         value
@@ -225,6 +243,29 @@ impl<'a> Fields<'a> {
         self.entries.iter().filter(|(name, _)| !self.known.iter().any(|key| self.is(&name.value, key)))
     }
 
+    /// Like [`finish`](Self::finish), but the keys in `others`, which only another program reads, are warnings with advice.
+    pub fn finish_except(self, others: &[(&str, &str)], problems: &mut Problems) {
+        let before = problems.len();
+        self.finish(problems);
+        for problem in problems.iter_mut().skip(before) {
+            let message = problem.message.clone();
+            let known = others.iter().find(|(key, _)| message.starts_with(&format!("unknown key `{key}` ")));
+            if let Some((key, advice)) = known {
+                problem.severity = Severity::Warning;
+                problem.message = format!("`{key}` of ai-tester has no effect");
+                problem.help = vec![(*advice).to_owned()];
+            }
+        }
+    }
+
+    /// Like [`finish`](Self::finish), but unknown keys are only warnings, because another program also reads them.
+    pub fn finish_with_warnings(self, problems: &mut Problems) {
+        let before = problems.len();
+        self.finish(problems);
+        let unknown = problems.iter_mut().skip(before).filter(|problem| problem.message.starts_with("unknown key"));
+        unknown.for_each(|problem| problem.severity = Severity::Warning);
+    }
+
     /// Reports the keys that were not read.
     pub fn finish(self, problems: &mut Problems) {
         self.refuse_second_spellings(problems);
@@ -234,7 +275,10 @@ impl<'a> Fields<'a> {
         for (name, _) in self.unread() {
             let taken = |known: &&&'static str| self.entries.iter().any(|(other, _)| other.value == **known);
             let free = self.known.iter().filter(|known| !taken(known)).copied();
-            let near = nearest(&name.value, free).or_else(|| nearest(&name.value, self.known.iter().copied()));
+            let meant = self.meant(&name.value).filter(|key| self.known.contains(key));
+            let near = meant
+                .or_else(|| nearest(&name.value, free))
+                .or_else(|| nearest(&name.value, self.known.iter().copied()));
             let mut problem = Diagnostic::error(format!("unknown key `{}` in {}", name.value, self.what))
                 .at(self.node.source.excerpt(name.span))
                 .suggest(near);

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Excerpt;
+use crate::bounds::Bounds;
 
 /// Result of an assertion.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,10 +145,18 @@ fn is_zero(number: &u64) -> bool {
 /// Types of findings that report a budget for tokens, money or time.
 pub const BUDGETS: [&str; 3] = ["budget", "token_budget", "time_budget"];
 
+/// Types of findings about the use of the skill or sub-agent under test. The arm without it does not have them.
+pub const SKILL_USE: [&str; 4] = ["skill_used", "skill_not_used", "sub_agent_used", "sub_agent_not_used"];
+
 impl Finding {
     /// Returns `true` if it reports a budget for tokens, money or time.
     pub fn is_about_budget(&self) -> bool {
         BUDGETS.contains(&self.kind.as_str())
+    }
+
+    /// Returns `true` if it is about the use of the skill or sub-agent under test.
+    pub fn is_about_skill_use(&self) -> bool {
+        SKILL_USE.contains(&self.kind.as_str())
     }
 
     /// Creates the finding of an assertion that could not be decided.
@@ -160,6 +169,15 @@ impl Finding {
             error: Some(reason.to_owned()),
             source,
             ..Self::default()
+        }
+    }
+
+    /// Returns the lowest and the highest possible score, from 0 to 1.
+    pub fn score_bounds(&self) -> Bounds {
+        match (self.leeway, self.score) {
+            (Some(leeway), _) => Bounds { min: leeway.least, max: leeway.most },
+            (None, Some(score)) => Bounds::exact(score),
+            (None, None) => Bounds::UNKNOWN_SHARE,
         }
     }
 

@@ -21,6 +21,7 @@
 
 mod arm;
 mod arm_summary;
+mod bounds;
 mod budget;
 mod calibration;
 mod canary;
@@ -31,17 +32,21 @@ mod decision;
 pub mod decode;
 mod diagnostic;
 mod ending;
+mod estimate;
 mod event;
 mod evidence;
 mod fault;
 mod finding;
 mod fixtures;
+pub mod foreign_json;
 mod forge;
+mod gate;
 mod integrity;
 mod isolation;
 mod judge_cache;
 mod judge_sample;
 mod listing;
+mod lookalike;
 mod model_traffic;
 mod named_mode;
 mod nearest;
@@ -72,6 +77,7 @@ mod usage;
 
 pub use arm::{Arm, TrialId, WITH_SKILL, WITHOUT_SKILL};
 pub use arm_summary::{ArmDelta, ArmSummary, CaseDelta, CaseEffect, CaseFigures, SuiteDelta, TrialFigures};
+pub use bounds::Bounds;
 pub use budget::{Budgets, Consumption, OnBudget, Overrun};
 pub use calibration::{CALIBRATION_SCHEMA, CalibratedQuestion, Calibration, CalibrationGate, Disagreement};
 pub use canary::{Canaries, Canary, CanaryPlace};
@@ -84,6 +90,7 @@ pub use cassette_use::CassetteUse;
 pub use decision::{Answer, DecisionCounts, DecisionQuestion, DecisionRecord, StopReason};
 pub use diagnostic::{Diagnostic, Severity};
 pub use ending::{Budget, Ending, Fault};
+pub use estimate::Estimate;
 pub use event::{EVENT_VERSION, Envelope, Event};
 pub use evidence::{
     Change, Collected, Earlier, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes, Repository,
@@ -91,15 +98,18 @@ pub use evidence::{
 };
 pub use fault::{CaseFault, FaultAction, FaultKind, FaultOccurrence, FaultReport, Occurrences};
 pub use finding::{
-    BUDGETS, Capture, Claim, Detail, Failure, Finding, Judgement, Part, Position, ScoreRange, Segment, Status,
+    BUDGETS, Capture, Claim, Detail, Failure, Finding, Judgement, Part, Position, SKILL_USE, ScoreRange, Segment,
+    Status,
 };
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};
 pub use forge::{Forge, ForgeKind, is_folder};
+pub use gate::{Gate, GateResult};
 pub use integrity::{IntegrityKind, IntegritySign};
 pub use isolation::{GUARANTEES, Isolation, IsolationLayer};
 pub use judge_cache::JudgeCache;
 pub use judge_sample::JudgeSample;
 pub use listing::{CaseResults, LiveTrial, RunResults, RunRow, TrialRow};
+pub use lookalike::lookalike;
 pub use model_traffic::{GatewayMode, ModelTraffic, Spread};
 pub use nearest::nearest;
 pub use network::{Destination, EgressAttempt, EgressVerdict, EgressWay, HostPattern, NetworkPolicy};
@@ -120,7 +130,7 @@ pub use skill_eval::{Definition, SideEffectContract, SideEffectLevel, SideEffect
 pub use span::{Excerpt, Source, Span, Spanned};
 pub use stale_request::StaleRequest;
 pub use step::{Question, Step, ToolCall, ToolResult};
-pub use summary::{Estimate, Passes, SampledTrials, Summary};
+pub use summary::{SampledTrials, Summary};
 pub use tool::{Access, Certainty, Effect, Touch};
 pub use trace::{Trace, TracedCall, TracedReply, TracedTurn};
 pub use trials::{AutoTrials, MOST_TRIALS, PassRate, Trials};

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::Bounds;
+use crate::statistics::Counted;
 use crate::{AgentInfo, Fault, MissingShards, Outcome, Step, Summary, Tokens};
 
 /// Recorded run in a list.
@@ -97,6 +99,10 @@ pub struct TrialRow {
     pub score: Option<f64>,
     /// Maximum score: Σ weight of the decided findings.
     pub max_score: Option<f64>,
+    /// Lowest and highest possible score of the first attempt as a share of the maximum; absent if it has no score, or
+    /// if an older version recorded it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score_bounds: Option<Bounds>,
     /// Start time.
     pub started_at: Timestamp,
     /// Time from provisioning to the outcome, in milliseconds.
@@ -128,6 +134,11 @@ impl TrialRow {
     pub fn finished_at(&self) -> Timestamp {
         let length = jiff::SignedDuration::from_millis(i64::try_from(self.duration_ms).unwrap_or(i64::MAX));
         self.started_at.checked_add(length).unwrap_or(self.started_at)
+    }
+
+    /// Returns the outcome that rates count; see [`TrialRecord::first_outcome`](crate::TrialRecord::first_outcome).
+    pub fn first_outcome(&self) -> Outcome {
+        if self.flaky { Outcome::Failed } else { self.outcome }
     }
 
     /// Returns `true` if it exceeded its token budget.
@@ -170,8 +181,11 @@ pub struct CaseResults {
     pub failed: u64,
     /// Number of undecided trials.
     pub undecided: u64,
-    /// Number of broken, skipped and cancelled trials, which say nothing about the agent.
+    /// Number of broken, stale, skipped and cancelled trials.
     pub ungraded: u64,
+    /// Number of `ungraded` trials that are broken or stale.
+    #[serde(default)]
+    pub broken: u64,
     /// Number of passed trials that passed only after another attempt failed.
     pub flaky: u64,
     /// Tokens of the trials whose tokens are known; absent if none are.
@@ -189,6 +203,15 @@ pub struct CaseResults {
 }
 
 impl CaseResults {
+    /// Returns the trials by the result that rates count; see [`TrialRecord::first_outcome`](crate::TrialRecord).
+    pub fn counted(&self) -> Counted {
+        Counted {
+            passed: self.passed.saturating_sub(self.flaky),
+            failed: self.failed + self.flaky,
+            unknown: self.undecided + self.broken,
+        }
+    }
+
     /// Number of trials.
     pub fn trials(&self) -> u64 {
         self.passed + self.failed + self.undecided + self.ungraded

@@ -147,8 +147,8 @@ impl Scoring {
         let start = if written.peek().is_none() { self.max_score } else { 0.0 };
         let mut tally = Tally { least: start, most: start, failed_critical: false, open_critical: false };
         for finding in written {
-            let (least, most) = bounds(finding);
-            let (low, high) = (finding.weight * least, finding.weight * most);
+            let bounds = finding.score_bounds();
+            let (low, high) = (finding.weight * bounds.min, finding.weight * bounds.max);
             tally.least += low.min(high);
             tally.most += low.max(high);
         }
@@ -212,15 +212,6 @@ impl Scoring {
     fn settled(&self, sum: f64) -> f64 {
         let is_full = (sum - self.max_score).abs() <= self.max_score.abs() * Self::TOLERANCE;
         if is_full { self.max_score } else { sum }
-    }
-}
-
-/// Returns the lowest and the highest possible score of a finding.
-fn bounds(finding: &Finding) -> (f64, f64) {
-    match (finding.leeway, finding.score) {
-        (Some(leeway), _) => (leeway.least, leeway.most),
-        (None, Some(score)) => (score, score),
-        (None, None) => (0.0, 1.0),
     }
 }
 

@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::bounds::Bounds;
 use crate::{
     AutoTrials, CassetteUse, EgressAttempt, Ending, Fault, FaultReport, FileChange, Finding, IntegritySign, Limits,
-    ModelTraffic, Outcome, OutcomeRule, Phases, Quarantine, Scoring, SideEffects, SkillInfo, Tokens, Usage,
+    ModelTraffic, Outcome, OutcomeRule, Phases, Quarantine, Scoring, SideEffects, SkillInfo, Status, Tokens, Usage,
 };
 
 /// Finished trial, as in the report's `trials`. Absent fields are omitted: most fields of most trials are empty, and
@@ -133,13 +134,17 @@ pub struct TrialRecord {
     /// All tool calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<CallRecord>,
+    /// True if a reply does not report which tools were called.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub calls_unreported: bool,
     /// All questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<AnsweredQuestion>,
-    /// Tokens, if they are known.
+    /// Tokens of all attempts, as far as they are known. Records of older versions have those of the last attempt; see
+    /// [`TrialRecord::spent`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Tokens>,
-    /// Cost in US dollars, if it is known.
+    /// Cost of all attempts in US dollars, as far as it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// Origin of the cost: the user's prices (`pricing-config`), OpenRouter's price list (`openrouter-pricing`), an
@@ -242,6 +247,89 @@ impl TrialRecord {
         self.variant.as_deref() == Some(crate::WITHOUT_SKILL)
     }
 
+    /// Returns the outcome that rates count: that of the first attempt that is not broken. Rerunning a failed trial
+    /// until it passes does not change how often the agent passes.
+    pub fn first_outcome(&self) -> Outcome {
+        if self.flaky { Outcome::Failed } else { self.outcome }
+    }
+
+    /// Returns the first attempt that is not broken, if the trial has several attempts.
+    pub fn first_attempt(&self) -> Option<&AttemptRecord> {
+        self.attempts.iter().find(|attempt| attempt.outcome.is_graded()).filter(|_| self.attempts.len() > 1)
+    }
+
+    /// Returns the tokens and the cost of all attempts together, as far as they are known.
+    pub fn spent(&self) -> Usage {
+        let mut spent = Usage::default();
+        for attempt in &self.attempts {
+            spent += Usage { tokens: attempt.usage, cost_usd: attempt.cost_usd };
+        }
+        Usage { tokens: spent.tokens.or(self.usage), cost_usd: spent.cost_usd.or(self.cost_usd) }
+    }
+
+    /// Returns the lowest and the highest possible score as a share of the maximum, over the results that the undecided
+    /// findings may have. `None` if there is no score.
+    pub fn score_bounds(&self) -> Option<Bounds> {
+        let (score, max_score) = self.score.zip(self.max_score).filter(|(_, most)| *most > 0.0)?;
+        if self.undecided() == 0 {
+            return Some(Bounds::exact(score / max_score));
+        }
+        if let Some(pass_score) = self.pass_score {
+            let tally = Scoring { max_score, pass_score }.tally(&self.findings);
+            return Some(Bounds { min: tally.least / max_score, max: tally.most / max_score });
+        }
+        // Scores of code do not include implicit findings, and then the weights do not add up to the maximum.
+        let decided: f64 = self.findings.iter().filter(|one| one.score.is_some()).map(|one| one.weight).sum();
+        let has_implicit = (decided - max_score).abs() < 1e-9;
+        score_bounds_of(&self.findings.iter().filter(|one| has_implicit || !one.implicit))
+    }
+
+    /// Returns `true` if the case has an assertion that both the arm with the skill and the one without can meet.
+    pub fn asserts_in_both_arms(&self) -> bool {
+        self.findings.iter().any(|finding| !finding.implicit && !finding.is_about_skill_use())
+    }
+
+    /// Returns the outcome and the score bounds of the first attempt by the findings that both the arm with the skill
+    /// and the one without can have. An assertion about the use of the skill would otherwise count as a difference
+    /// between the arms.
+    pub fn shared_result(&self) -> (Outcome, Option<Bounds>) {
+        let (first, score) = (self.first_outcome(), self.first_score());
+        if !self.outcome.is_graded() || !self.findings.iter().any(Finding::is_about_skill_use) {
+            return (first, score);
+        }
+        if self.first_attempt().is_some() {
+            // The findings of earlier attempts are not recorded.
+            return (Outcome::Undecided, score.map(|_| Bounds::UNKNOWN_SHARE));
+        }
+        let findings: Vec<Finding> =
+            self.findings.iter().filter(|finding| !finding.is_about_skill_use()).cloned().collect();
+        let scoring = self.pass_score.zip(self.max_score);
+        let scoring = scoring.map(|(pass_score, max_score)| Scoring { max_score, pass_score });
+        let rule = OutcomeRule { scoring, not: self.not };
+        let outcome = self.ending.as_ref().map_or(first, |ending| Outcome::of(&findings, ending, &rule));
+        (outcome, score.and_then(|_| score_bounds_of(&findings.iter())))
+    }
+
+    /// Returns the score bounds of the first attempt. The score of an attempt that an older version recorded is not
+    /// known.
+    pub fn first_score(&self) -> Option<Bounds> {
+        match self.first_attempt() {
+            Some(attempt) => self.score_bounds().map(|_| attempt.score.unwrap_or(Bounds::UNKNOWN_SHARE)),
+            None => self.score_bounds(),
+        }
+    }
+
+    /// Returns met / (met + unmet) of the assertions; `None` if no assertion was decided. Implicit findings, such as an
+    /// exceeded budget, count only if they are unmet. Otherwise every limit that is kept would raise the share.
+    /// Assertions about the use of the skill do not count, because only the arm with the skill has them.
+    pub fn met_share(&self) -> Option<f64> {
+        let decided = || self.findings.iter().filter(|finding| finding.is_decided() && !finding.is_about_skill_use());
+        let written = decided().filter(|finding| !finding.implicit).count();
+        let met = decided().filter(|finding| finding.status == Status::Met && !finding.implicit).count() as f64;
+        let unmet = decided().filter(|finding| finding.status == Status::Unmet).count() as f64;
+        (written > 0).then(|| met / (met + unmet))
+    }
+
     /// Returns the number of findings that could not be decided, or only in part.
     pub fn undecided(&self) -> usize {
         self.findings.iter().filter(|finding| !finding.is_decided()).count()
@@ -279,6 +367,14 @@ impl TrialRecord {
         let is_open = self.outcome == Outcome::Undecided && self.decided_pass() == Some(true);
         is_open.then(|| self.undecided())
     }
+}
+
+/// Returns the bounds of the mean score of findings, by weight; `None` if they have no weight.
+fn score_bounds_of<'a>(findings: &(impl Iterator<Item = &'a Finding> + Clone)) -> Option<Bounds> {
+    let weights: f64 = findings.clone().map(|one| one.weight).sum();
+    let sum = |end: fn(&Finding) -> f64| findings.clone().map(|one| one.weight * end(one)).sum::<f64>() / weights;
+    let bounds = Bounds { min: sum(|one| one.score_bounds().min), max: sum(|one| one.score_bounds().max) };
+    (weights > 0.0).then_some(bounds)
 }
 
 fn is_empty(settings: &Arc<Map<String, Value>>) -> bool {
@@ -388,6 +484,15 @@ pub struct AttemptRecord {
     /// Agent's last answer in this attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+    /// Share of its decided assertions that are met; see [`TrialRecord::met_share`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub met_share: Option<f64>,
+    /// Lowest and highest possible score as a share of the maximum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<Bounds>,
+    /// True if the agent used the skill under test; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triggered: Option<bool>,
     /// Tokens used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Tokens>,

@@ -85,6 +85,9 @@ pub struct ReviewRequest {
     pub url: Option<String>,
     /// True if it can still be merged.
     pub open: bool,
+    /// True if it is a draft; `None` if this is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft: Option<bool>,
     /// Title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,

@@ -55,8 +55,17 @@ fn is_none(decisions: &usize) -> bool {
 }
 
 /// Names of settings that affect only how a run is recorded and shown, not its results.
-pub const SETTINGS_WITHOUT_EFFECT: [&str; 7] =
-    ["artifacts", "github", "jobs", "keep_sandbox", "report", "state", "traceparent"];
+pub const SETTINGS_WITHOUT_EFFECT: [&str; 9] = [
+    "artifacts",
+    "github",
+    "jobs",
+    "keep_sandbox",
+    "min_pass_rate",
+    "no_fail_on_assertions",
+    "report",
+    "state",
+    "traceparent",
+];
 
 /// Shards that a merged run lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

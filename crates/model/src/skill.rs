@@ -22,6 +22,8 @@ pub struct Skill {
     pub body_hash: String,
     /// SHA-256 over every file of the skill except its tests, in lower-case hex.
     pub content_hash: String,
+    /// Scripts that it bundles, relative to its directory.
+    pub scripts: Vec<String>,
     /// Tokens of `allowed-tools` as written.
     pub allowed_tools_raw: Vec<String>,
     /// Entries of `allowed-tools`, merged by name.

@@ -38,6 +38,8 @@ pub struct SkillEval {
     pub side_effect_level: SideEffectLevel,
     /// Allowed side effects and the location of that setting.
     pub contract: Option<(SideEffectContract, Excerpt)>,
+    /// Scripts that the skill bundles, relative to its folder.
+    pub scripts: Vec<String>,
 }
 
 /// How far a case's side effects reach.
@@ -114,4 +116,17 @@ pub struct SideEffects {
     /// True if the trial itself added the remote, which means that its earlier state is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub added: bool,
+}
+
+impl SideEffects {
+    /// Returns what is left after `removed` was removed; `None` if nothing is.
+    pub fn without(&self, removed: &[Self]) -> Option<Self> {
+        let mut left = self.clone();
+        for removed in removed.iter().filter(|removed| removed.remote == self.remote) {
+            left.branches.retain(|branch| !removed.branches.contains(branch));
+            left.review_requests.retain(|number| !removed.review_requests.contains(number));
+        }
+        left.commits.retain(|branch, _| left.branches.contains(branch));
+        (!left.branches.is_empty() || !left.review_requests.is_empty()).then_some(left)
+    }
 }

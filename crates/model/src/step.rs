@@ -99,6 +99,8 @@ pub enum Step {
         /// Text of the line.
         text: String,
     },
+    /// The reply in progress does not report which tools were called, so there may be calls that are not recorded.
+    CallsUnreported,
     /// The agent has finished its reply to one user message, successfully or not.
     Finished {
         /// Agent's own result type, such as `success`.
@@ -162,17 +164,33 @@ impl ToolCall {
         }
     }
 
-    /// Returns `Name(key="value", …)` with the first two arguments, each cut to 50 characters.
-    pub fn summary(&self) -> String {
-        let shown = |value: &Value| crate::text::shortened(&value.to_string(), 50);
-        let arguments = self.input.as_object().map(|input| {
-            input.iter().take(2).map(|(key, value)| format!("{key}={}", shown(value))).collect::<Vec<_>>().join(", ")
-        });
-        format!("{}({})", self.name, arguments.unwrap_or_default())
+    /// Returns `true` if the arguments could be read. Arguments that are not a JSON object are kept as the agent wrote
+    /// them.
+    pub fn has_readable_arguments(&self) -> bool {
+        matches!(self.input, Value::Object(_) | Value::Null)
     }
 
-    /// Returns the most descriptive argument as one line of text.
+    /// Returns `Name(key="value", …)` with the first two arguments, each cut to 50 characters. Arguments that could not
+    /// be read are shown as they were written.
+    pub fn summary(&self) -> String {
+        let shown = |value: &Value| crate::text::shortened(&value.to_string(), 50);
+        let arguments = match &self.input {
+            Value::Object(input) => {
+                let first = input.iter().take(2).map(|(key, value)| format!("{key}={}", shown(value)));
+                first.collect::<Vec<_>>().join(", ")
+            }
+            Value::Null => String::new(),
+            unreadable => shown(unreadable),
+        };
+        format!("{}({arguments})", self.name)
+    }
+
+    /// Returns the most descriptive argument as one line of text, or arguments that could not be read as a whole.
     pub fn key_argument(&self) -> Option<String> {
+        if !self.has_readable_arguments() {
+            let text = self.input.as_str().map_or_else(|| self.input.to_string(), str::to_owned);
+            return Some(crate::text::folded(&text));
+        }
         let input = self.input.as_object()?;
         let named = crate::tool::find(&self.name).and_then(|tool| tool.key_argument).and_then(|key| input.get(key));
         let question = || input.get("questions")?.get(0)?.get("question");

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AuxiliaryUsage, DecisionCounts, DecisionRecord, Outcome, Tokens, TrialRecord, Usage};
+use crate::statistics::Counted;
+use crate::{AuxiliaryUsage, Bounds, DecisionCounts, DecisionRecord, Outcome, Tokens, TrialRecord, Usage};
 
 /// Summary of a run's results.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -45,13 +46,15 @@ pub struct Summary {
     pub cancelled: usize,
     /// Number of trials that passed only after a failed attempt.
     pub flaky: usize,
-    /// Share of the `decided` trials that passed; absent if there are none. If nothing is undecided, this is passed /
-    /// (passed + failed).
+    /// Share of trials that passed at the first attempt; absent if it is not known. See [`Summary::counted`]. In the
+    /// summaries of older versions, which lack the two bounds, it leaves out trials without a result.
     pub pass_rate: Option<f64>,
-    /// Graded trials in which nothing is undecided: the basis of `pass_rate`.
-    pub decided: Passes,
-    /// Trials that have a decided assertion; `passed` counts those whose decided assertions all pass.
-    pub by_decided: Passes,
+    /// Lowest possible value of this share, for which every trial without a result counts as failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pass_rate_min: Option<f64>,
+    /// Highest possible value of this share, for which every trial without a result counts as passed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pass_rate_max: Option<f64>,
     /// Tokens of all trials whose tokens are known, including baseline trials; absent if none are.
     pub tokens: Option<Tokens>,
     /// Part of `tokens` used by trials that serve only for comparison.
@@ -77,43 +80,30 @@ pub struct Summary {
 
 /// Trials with judged assertions, if the judge decides only a random sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SampledTrials {
     /// Number of trials with judged assertions.
     pub trials: usize,
-    /// Number of these in the sample.
+    /// Number of these in the sample. Their pass rate estimates the rate of all trials with judged assertions.
     pub judged: usize,
-    /// Fully decided trials in the sample. Their pass rate estimates the rate of all trials with judged assertions.
-    pub decided: Passes,
-}
-
-/// Number of trials in a group, and how many of them passed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Passes {
-    /// Number of trials.
-    pub trials: usize,
-    /// Number of them that passed.
+    /// Number of trials in the sample that passed at the first attempt.
     pub passed: usize,
+    /// Number of trials in the sample that failed at the first attempt.
+    pub failed: usize,
 }
 
-impl Passes {
-    /// Returns the share that passed; `None` for no trials.
-    pub fn rate(&self) -> Option<f64> {
-        (self.trials > 0).then(|| self.passed as f64 / self.trials as f64)
-    }
-
-    fn add(&mut self, passed: bool) {
-        self.trials += 1;
-        self.passed += usize::from(passed);
+impl SampledTrials {
+    /// Returns the trials in the sample by result.
+    pub fn counted(&self) -> Counted {
+        let [passed, failed] = [self.passed as u64, self.failed as u64];
+        Counted { passed, failed, unknown: (self.judged as u64).saturating_sub(passed + failed) }
     }
 }
 
 impl Summary {
     /// Counts one more trial. A trial that serves only for comparison counts with its usage, but not with its outcome.
     pub fn add(&mut self, trial: &TrialRecord) {
-        let mut took = Usage::default();
-        for attempt in &trial.attempts {
-            took += Usage { tokens: attempt.usage, cost_usd: attempt.cost_usd };
-        }
+        let took = trial.spent();
         add(&mut self.tokens, &mut self.cost_usd, took);
         if trial.is_baseline() {
             self.baseline += 1;
@@ -123,7 +113,7 @@ impl Summary {
         } else {
             self.count_outcome(trial);
         }
-        self.trials_with_cost += usize::from(trial.cost_usd.is_some());
+        self.trials_with_cost += usize::from(took.cost_usd.is_some());
         if let Some(judge) = trial.judge {
             *self.judge.get_or_insert_default() += judge;
         }
@@ -160,22 +150,16 @@ impl Summary {
         let is_not_judged = trial.is_not_judged();
         self.not_judged += usize::from(is_not_judged);
         self.passed_but_undecided += usize::from(trial.passed_but_for().is_some() && !is_not_judged);
-        let is_decided = trial.outcome.is_graded() && trial.undecided() == 0;
-        if is_decided {
-            self.decided.add(trial.outcome == Outcome::Passed);
-        }
         if let Some(is_sampled) = trial.judge_sampled {
             let sample = self.judge_sample.get_or_insert_default();
             sample.trials += 1;
             sample.judged += usize::from(is_sampled);
-            if is_sampled && is_decided {
-                sample.decided.add(trial.outcome == Outcome::Passed);
+            if is_sampled {
+                sample.passed += usize::from(trial.first_outcome() == Outcome::Passed);
+                sample.failed += usize::from(trial.first_outcome() == Outcome::Failed);
             }
         }
-        if let Some(passed) = trial.decided_pass() {
-            self.by_decided.add(passed);
-        }
-        self.pass_rate = self.decided.rate();
+        self.update_pass_rate();
         if trial.is_sample() {
             self.count_sample(trial);
         }
@@ -190,14 +174,29 @@ impl Summary {
             Outcome::Stale => decisions.stale_trials += 1,
             Outcome::Passed | Outcome::Skipped | Outcome::Cancelled => {}
         }
-        decisions.partial_trials += usize::from(trial.outcome.is_graded() && trial.undecided() > 0);
+    }
+
+    /// Returns the trials by the result that rates count. Trials that passed only after a failed attempt failed at the
+    /// first one. Undecided, broken and stale trials could have passed or failed.
+    pub fn counted(&self) -> Counted {
+        Counted {
+            passed: self.passed.saturating_sub(self.flaky) as u64,
+            failed: (self.failed + self.flaky) as u64,
+            unknown: (self.undecided + self.broken + self.stale) as u64,
+        }
+    }
+
+    /// Computes the pass rate from the counts. Older versions recorded a rate that left out trials.
+    pub fn update_pass_rate(&mut self) {
+        let bounds = self.counted().bounds();
+        self.pass_rate = bounds.and_then(Bounds::value);
+        self.pass_rate_min = bounds.map(|bounds| bounds.min);
+        self.pass_rate_max = bounds.map(|bounds| bounds.max);
     }
 
     /// Returns `true` if the run's result depends on a trial or decision that is still open.
     pub fn is_incomplete(&self) -> bool {
-        let partial = (self.passed + self.failed).saturating_sub(self.decided.trials);
-        let partial = partial > self.decisions.partial_trials;
-        partial || self.open() > 0 || self.decisions.undecided > 0
+        self.open() > 0 || self.decisions.undecided > 0
     }
 
     /// Returns the number of failed trials that make the run fail.
@@ -235,14 +234,20 @@ impl Summary {
         self.quarantined.values().sum()
     }
 
+    /// Returns `true` if nothing was tested: there is no trial, or every one was skipped.
+    pub fn is_nothing(&self) -> bool {
+        let is_empty = self.trials + self.baseline + self.all_quarantined() + self.decisions.all == 0;
+        self.passed == 0 && (self.skipped > 0 || is_empty)
+    }
+
     /// Returns the exit code of the run: 1 if a trial failed or a pass rate is too low, 3 if a result is missing
-    /// although it was wanted, 4 if every trial was skipped, otherwise 0.
+    /// although it was wanted, 4 if nothing was tested, otherwise 0.
     pub fn exit_code(&self) -> u8 {
         if self.failures() > 0 || self.decisions.not_met > 0 {
             1
         } else if self.open() > 0 || self.decisions.undecided > 0 {
             3
-        } else if self.passed == 0 && self.skipped > 0 {
+        } else if self.is_nothing() {
             4
         } else {
             0
@@ -260,17 +265,6 @@ fn add(tokens: &mut Option<Tokens>, cost_usd: &mut Option<f64>, more: Usage) {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 fn is_zero(count: &usize) -> bool {
     *count == 0
-}
-
-/// Mean with its uncertainty.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
-    /// Mean.
-    pub mean: f64,
-    /// Standard deviation of the sample; absent for one value.
-    pub stddev: Option<f64>,
-    /// 95 % interval, if it is defined.
-    pub ci95: Option<[f64; 2]>,
 }
 
 #[cfg(test)]
@@ -328,7 +322,7 @@ mod tests {
         assert_eq!((summary("met").exit_code(), summary("met").is_incomplete()), (0, false));
         assert_eq!((summary("not_met").exit_code(), summary("undecided").exit_code()), (1, 3));
         assert_eq!((summary("met").failed, summary("met").failures(), summary("met").decisions.spared), (1, 0, 18));
-        let mut quarantined = Summary::default();
+        let mut quarantined = Summary { quarantined: [(Outcome::Failed, 2)].into(), ..Summary::default() };
         quarantined.decide(&decision("not_met", true));
         assert_eq!((quarantined.exit_code(), quarantined.decisions.spared), (0, 18));
         // If a trial has no required pass rate, its own outcome counts as usual.
@@ -377,7 +371,8 @@ mod tests {
         assert_eq!((summary.exit_code(), summary.is_incomplete(), summary.passed), (0, false, 2));
         assert_eq!((summary.undecided, summary.not_judged, summary.passed_but_undecided), (2, 2, 0));
         let sample = summary.judge_sample.unwrap();
-        assert_eq!((sample.trials, sample.judged, sample.decided.rate()), (4, 2, Some(1.0)));
+        assert_eq!((sample.trials, sample.judged, sample.counted().bounds()), (4, 2, Some(Bounds::exact(1.0))));
+        assert_eq!((summary.pass_rate_min, summary.pass_rate, summary.pass_rate_max), (Some(0.5), None, Some(1.0)));
         for open in [of(true, "undecided", &["undecided"], true), of(false, "undecided", &["undecided"], false)] {
             assert_eq!(Summary::of(judged.iter().chain([&open])).exit_code(), 3, "{open:#?}");
         }
@@ -385,36 +380,76 @@ mod tests {
     }
 
     #[test]
-    fn undecided_assertions_are_excluded_from_rates_regardless_of_other_verdicts() {
+    fn a_trial_that_could_have_passed_or_failed_widens_the_pass_rate() {
         let finding = |status: &str| json!({ "id": "f", "type": "t", "status": status, "weight": 1, "because": "" });
         let of = |outcome: &str, statuses: &[&str]| {
             let findings: Vec<Value> = statuses.iter().map(|status| finding(status)).collect();
             trial(&json!({ "outcome": outcome, "findings": findings }))
         };
+        let rates = |summary: &Summary| (summary.pass_rate_min, summary.pass_rate, summary.pass_rate_max);
+        // A judge that never answers, and another assertion that nine of ten trials meet.
         let judged = |met: bool| match met {
             true => of("undecided", &["met", "undecided"]),
             false => of("failed", &["unmet", "undecided"]),
         };
         let summary = Summary::of(&(0..10).map(|index| judged(index > 0)).collect::<Vec<_>>());
         assert_eq!((summary.failed, summary.undecided, summary.passed_but_undecided), (1, 9, 9));
-        assert_eq!((summary.pass_rate, summary.by_decided.rate()), (None, Some(0.9)));
+        assert_eq!(rates(&summary), (Some(0.0), None, Some(0.9)));
         assert_eq!((summary.exit_code(), summary.is_incomplete()), (1, true));
+        let failed = Summary::of(&[judged(false), judged(false), of("passed", &["met"])]);
+        assert_eq!((rates(&failed).1, failed.is_incomplete()), (Some(1.0 / 3.0), false), "failures are facts");
 
-        let trials = [of("passed", &["met"]), of("failed", &["unmet"]), of("undecided", &["undecided"])];
+        let trials = [of("passed", &["met"]), of("failed", &["unmet"]), of("broken", &[]), of("skipped", &[])];
+        assert_eq!(rates(&Summary::of(&trials)), (Some(1.0 / 3.0), None, Some(2.0 / 3.0)));
         let summary = Summary::of(&trials);
-        assert_eq!(
-            (summary.pass_rate, summary.by_decided.rate(), summary.passed_but_undecided),
-            (Some(0.5), Some(0.5), 0)
-        );
+        let read: Summary = serde_json::from_value(serde_json::to_value(&summary).unwrap()).unwrap();
+        assert_eq!(read, summary, "exported runs are compared with their hash");
         assert_eq!(Summary::of(&trials[..2]).exit_code(), 1);
         assert_eq!(Summary::of(&[of("undecided", &["met", "undecided"])]).exit_code(), 3);
         assert_eq!(Summary::of(&[of("skipped", &[]), of("skipped", &[])]).exit_code(), 4);
+        assert_eq!(Summary::default().exit_code(), 4, "an empty shard");
         assert_eq!(Summary::of(&[of("skipped", &[]), of("passed", &["met"])]).exit_code(), 0);
-        // One unmet part decides a claim, but the claim is not counted while another part is undecided.
+        // One unmet part decides a claim, so the trial has failed. The share of met checks leaves the claim out.
         let mut half = of("failed", &["unmet", "met"]);
         half.findings[0].error = Some("another part is undecided".into());
         assert_eq!(TrialFigures::from_record(&half).observation.pass_rate, Some(1.0));
-        assert_eq!((half.undecided(), half.decided_pass()), (1, Some(true)));
+        assert_eq!(Summary::of(&[half]).pass_rate, Some(0.0));
+    }
+
+    #[test]
+    fn rates_count_first_attempts_and_usage_counts_all() {
+        let attempt = |outcome: &str| {
+            json!({ "outcome": outcome, "usage": { "input": 10 }, "cost_usd": 0.5, "duration_ms": 0, "met_share": 0.25,
+                    "score": { "min": 0.5, "max": 0.5 } })
+        };
+        let flaky = trial(&json!({
+            "flaky": true, "attempts": [attempt("broken"), attempt("failed"), attempt("passed")], "score": 1, "max_score": 1,
+            "findings": [{ "id": "f", "type": "t", "status": "met", "weight": 1, "because": "" }],
+        }));
+        let summary = Summary::of(&[flaky.clone(), trial(&json!({}))]);
+        assert_eq!((summary.passed, summary.pass_rate, summary.exit_code()), (2, Some(0.5), 0));
+        assert_eq!((summary.cost_usd, summary.tokens.map(|tokens| tokens.total())), (Some(2.0), Some(40)));
+        let figures = TrialFigures::from_record(&flaky).observation;
+        assert_eq!((figures.first, figures.pass_rate), (Outcome::Failed, Some(0.25)));
+        assert_eq!(
+            (figures.score, figures.tokens, figures.cost_usd),
+            (Some(Bounds::exact(0.5)), Some(30.0), Some(1.5))
+        );
+    }
+
+    #[test]
+    fn the_score_of_a_trial_has_the_bounds_that_undecided_findings_leave() {
+        let finding = |status: &str, score: Option<f64>, weight: f64| json!({ "id": "f", "type": "t", "status": status, "weight": weight, "because": "", "score": score });
+        let of = |fields: Value| {
+            let mut fields = fields;
+            fields["findings"] = json!([finding("met", Some(1.0), 1.0), finding("undecided", None, 3.0)]);
+            trial(&fields).score_bounds()
+        };
+        let bounds = Some(Bounds { min: 0.25, max: 1.0 });
+        assert_eq!(of(json!({ "outcome": "undecided", "score": 1, "max_score": 1 })), bounds);
+        assert_eq!(of(json!({ "outcome": "failed", "score": 1, "max_score": 4, "pass_score": 3 })), bounds);
+        assert_eq!(trial(&json!({ "score": 1, "max_score": 2 })).score_bounds(), Some(Bounds::exact(0.5)));
+        assert_eq!(trial(&json!({})).score_bounds(), None);
     }
 
     #[test]
@@ -444,5 +479,10 @@ mod tests {
         assert_eq!(trigger(&with("outcome", "broken")), describe(None));
         assert_eq!(trigger(&with("variant", "without_skill")), None);
         assert_eq!(trigger(&json!({ "triggered": true })), None);
+        assert_eq!(trigger(&with("outcome", "skipped")), None);
+        let mut rerun = asked.clone();
+        let attempt = |triggered: bool| json!({ "outcome": "failed", "duration_ms": 0, "triggered": triggered });
+        rerun["attempts"] = json!([attempt(false), attempt(true)]);
+        assert_eq!(trigger(&rerun), describe(Some(false)), "the first attempt counts");
     }
 }

@@ -1,10 +1,40 @@
-//! Truncation of text for display.
+//! Text for display.
+
+use std::borrow::Cow;
 
 /// Returns `text`, with everything after its first `most` characters replaced by `…`.
 pub fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+/// Returns `text` with invisible characters other than white space written as escapes, such as `\u{8}`.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for letter in text.chars() {
+        if is_hidden(letter) {
+            shown.push_str(&format!("\\u{{{:x}}}", u32::from(letter)));
+        } else {
+            shown.push(letter);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Returns `true` for control characters, direction marks and characters without a shape. Line ends and tabs are white
+/// space. Joiners are not hidden, because scripts and emoji need them.
+fn is_hidden(letter: char) -> bool {
+    match letter {
+        '\n' | '\t' => false,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => true,
+        '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' => true,
+        '\u{e0000}'..='\u{e0fff}' => true,
+        letter => letter.is_control(),
     }
 }
 
@@ -49,6 +79,13 @@ mod tests {
     fn long_text_is_cut_between_characters() {
         assert_eq!([2, 3].map(|most| shortened("äöü", most)), ["äö…", "äöü"]);
         assert_eq!(one_line(" a\n\n b\tc ", 3), "a b…");
+    }
+
+    #[test]
+    fn invisible_characters_are_shown_as_escapes() {
+        assert_eq!(visible("a\u{202e}b\u{e0041}\u{7}\n\u{200b}"), "a\\u{202e}b\\u{e0041}\\u{7}\n\\u{200b}");
+        let family = "👨\u{200d}👩\u{200d}👧\tç";
+        assert_eq!(visible(family), family);
     }
 
     #[test]

@@ -64,6 +64,8 @@ pub struct TracedReply {
     pub latency_ms: Option<u64>,
     /// Time from the message to the first token of the reply, in milliseconds, if it was streamed.
     pub first_token_ms: Option<u64>,
+    /// True if the reply does not report which tools were called.
+    pub calls_unreported: bool,
 }
 
 /// One model message.
@@ -171,6 +173,11 @@ impl Trace {
                     }
                 }
             }
+            Step::CallsUnreported => {
+                if let Some(reply) = self.replies.last_mut() {
+                    reply.calls_unreported = true;
+                }
+            }
             Step::Replied { latency_ms, first_token_ms } => {
                 if let Some(reply) = self.replies.last_mut() {
                     (reply.latency_ms, reply.first_token_ms) = (Some(*latency_ms), *first_token_ms);
@@ -183,6 +190,24 @@ impl Trace {
     /// Returns the number of the agent's own turns, excluding those of sub-agents.
     pub fn turn_count(&self) -> usize {
         self.own_turns
+    }
+
+    /// Returns `true` if a reply does not report which tools were called, so that there may be calls that are not in
+    /// [`Self::calls`].
+    pub fn has_unreported_calls(&self) -> bool {
+        self.replies.iter().any(|reply| reply.calls_unreported)
+    }
+
+    /// Returns `true` if the last reply has any content: text other than white space, a tool call, a question, or a
+    /// value.
+    pub fn has_answered(&self) -> bool {
+        let is_said = |text: &str| !text.trim().is_empty();
+        let Some(reply) = self.replies.last() else { return false };
+        let turns = self.turns.iter().rev().take_while(|turn| turn.user_message == self.user_messages.len());
+        reply.answer.as_deref().is_some_and(is_said)
+            || reply.result.as_deref().is_some_and(has_content)
+            || turns.into_iter().any(|turn| !turn.calls.is_empty() || is_said(&turn.text))
+            || !self.questions.is_empty()
     }
 
     /// Returns the part of the trace between the user's message `number` (from 1) and the next one, as a separate
@@ -223,14 +248,18 @@ impl Trace {
     }
 
     /// Returns the index of the turn that belongs to that model message. A message whose steps are interleaved with a
-    /// sub-agent's is still one turn.
+    /// sub-agent's is still one turn. If an id is repeated after another message from the user, it is another turn.
     fn turn(&mut self, message: &str, parent: Option<&String>) -> usize {
-        let is_it = |turn: &TracedTurn| turn.message == message && turn.parent.as_ref() == parent;
+        let asked = self.user_messages.len();
+        let is_it =
+            |turn: &TracedTurn| turn.message == message && turn.parent.as_ref() == parent && turn.user_message == asked;
         if self.turns.last().is_some_and(is_it) {
             return self.turns.len() - 1;
         }
         let key = (message.to_owned(), parent.cloned());
-        if let Some(&known) = self.messages.get(&key) {
+        if let Some(&known) = self.messages.get(&key)
+            && is_it(&self.turns[known])
+        {
             return known;
         }
         self.turns.push(TracedTurn {
@@ -242,6 +271,22 @@ impl Trace {
         self.own_turns += usize::from(parent.is_none());
         self.messages.insert(key, self.turns.len() - 1);
         self.turns.len() - 1
+    }
+}
+
+/// Returns `true` if a result has content: in its output, or without one, in anything but the conversation and its usage.
+fn has_content(result: &Value) -> bool {
+    let is_content = |value: &Value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.trim().is_empty(),
+        _ => true,
+    };
+    match result {
+        Value::Object(entries) => match entries.get("output") {
+            Some(output) => is_content(output),
+            None => entries.iter().any(|(key, value)| key != "messages" && key != "usage" && is_content(value)),
+        },
+        other => is_content(other),
     }
 }
 
@@ -321,5 +366,52 @@ mod tests {
         assert_eq!(trace.turn_count(), 2);
         assert_eq!(trace.turns[0].text, "aa");
         assert_eq!(trace.calls[0].result.as_ref().map(|result| result.content.as_str()), Some("ok"));
+    }
+
+    #[test]
+    fn an_id_that_is_repeated_for_another_message_is_another_turn() {
+        let asked = |index: usize| Step::UserMessage { index, of: 2, text: "go".into() };
+        let text = || Step::Text { message: "m".into(), text: "x".into(), parent: None };
+        let trace = Trace::of(&[asked(1), text(), text(), asked(2), text()]);
+        let turns: Vec<_> = trace.turns.iter().map(|turn| (turn.user_message, turn.text.as_str())).collect();
+        assert_eq!((turns, trace.turn_count()), (vec![(1, "xx"), (2, "x")], 2));
+    }
+
+    #[test]
+    fn a_reply_needs_content_to_be_an_answer() {
+        let asked = || Step::UserMessage { index: 1, of: 1, text: "go".into() };
+        let text = |text: &str| Step::Text { message: "m".into(), text: text.into(), parent: None };
+        let finished = |result: Option<Value>| Step::Finished {
+            subtype: "success".into(),
+            is_error: false,
+            usage: Usage::default(),
+            text: Some(" ".into()),
+            result,
+        };
+        let answered = |steps: &[Step]| {
+            let mut trace = Trace::of(&[asked()]);
+            steps.iter().for_each(|step| trace.push(step));
+            trace.has_answered()
+        };
+        assert!(answered(&[text("x")]));
+        assert!(answered(&[Step::ToolCall(ToolCall::new("c", "Bash", json!({}), "m"))]));
+        for result in [json!({"output": {}}), json!({"output": 0}), json!({"state": 1}), json!([])] {
+            assert!(answered(&[finished(Some(result.clone()))]), "{result}");
+        }
+        assert!(!answered(&[]) && !answered(&[text(" \n")]) && !answered(&[finished(None)]));
+        for result in [json!({"output": " ", "state": 1}), json!({"messages": [], "usage": {}}), json!(null)] {
+            assert!(!answered(&[finished(Some(result.clone()))]), "{result}");
+        }
+        let next = Step::UserMessage { index: 2, of: 2, text: "on".into() };
+        assert!(!answered(&[text("x"), next]), "only the last reply counts");
+    }
+
+    #[test]
+    fn arguments_that_could_not_be_read_are_shown_as_they_were_written() {
+        let call = ToolCall::new("c", "get_weather", json!("{\"city\": \"Par"), "m");
+        assert_eq!(call.summary(), "get_weather(\"{\\\"city\\\": \\\"Par\")");
+        assert_eq!(call.key_argument().as_deref(), Some("{\"city\": \"Par"));
+        assert!(!call.has_readable_arguments());
+        assert_eq!(ToolCall::new("c", "now", json!({}), "m").summary(), "now()");
     }
 }

@@ -64,6 +64,13 @@ pub struct Usage {
     pub cost_usd: Option<f64>,
 }
 
+impl Usage {
+    /// Returns the tokens and the cost.
+    pub const fn parts(self) -> (Option<Tokens>, Option<f64>) {
+        (self.tokens, self.cost_usd)
+    }
+}
+
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         if let Some(tokens) = other.tokens {

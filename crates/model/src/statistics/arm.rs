@@ -2,27 +2,30 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bounds::BoundedEstimate;
 use super::curve::{AtK, curves};
-use super::mean::{amount, rate, share};
-use super::observation::{Observation, by_case};
+use super::mean::{amount, share};
+use super::observation::{Observation, by_case, counted, scores};
+use super::{Bounds, Counted};
 use crate::{Estimate, Outcome};
 
-/// Statistics of one arm's trials: estimates of the results of running the same cases again. Graded trials are
-/// included in the figures; broken, stale, skipped and cancelled ones are only counted.
+/// Statistics of one arm's trials: estimates of the results of running the same cases again.
 ///
-/// Undecided assertions are excluded from all figures, regardless of the trial's other results. Otherwise only failures
-/// would be counted: one unmet assertion decides a trial, but a met one next to an undecided one does not.
+/// A trial that could have passed or failed widens the bounds of rates, of pass@k and of scores. The share of met
+/// assertions leaves out undecided assertions; time, tokens and cost leave out broken and stale trials.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ArmStatistics {
-    /// Number of graded trials: passed, failed or undecided.
+    /// Number of trials that rates count: passed, failed, undecided, broken or stale.
     pub trials: usize,
-    /// Number of graded trials in which every assertion was decided.
-    pub decided: usize,
-    /// Number of `decided` trials that passed.
+    /// Number of trials whose first attempt passed.
     pub passed: usize,
-    /// Number of cases that have a graded trial.
+    /// Number of trials whose first attempt failed.
+    pub failed: usize,
+    /// Number of cases that have such a trial.
     pub cases: usize,
+    /// Number of trials that passed only after a failed attempt. They are among `failed`.
+    pub flaky: usize,
     /// Number of trials broken by infrastructure.
     pub broken: usize,
     /// Number of trials in which a request had no recorded answer.
@@ -35,15 +38,13 @@ pub struct ArmStatistics {
     pub skipped: usize,
     /// Number of cancelled trials.
     pub cancelled: usize,
-    /// Mean over trials of met / (met + unmet), with Wilson's interval.
+    /// Share of met assertions: mean over trials of met / (met + unmet), with Wilson's interval.
     pub pass_rate: Option<Estimate>,
-    /// Share of the `decided` trials that passed, with Wilson's interval.
-    pub full_pass_rate: Option<Estimate>,
-    /// Share of the graded trials whose decided assertions all pass, with Wilson's interval.
-    pub decided_pass_rate: Option<Estimate>,
+    /// Share of trials that passed, with Wilson's interval.
+    pub full_pass_rate: Option<BoundedEstimate>,
     /// Mean over trials of the score as a share of the maximum.
-    pub score: Option<Estimate>,
-    /// Smallest number of `decided` trials of any case that has one: up to this k, both curves cover all cases.
+    pub score: Option<BoundedEstimate>,
+    /// Smallest number of trials of any case: up to this k, both curves cover all cases.
     pub k: u64,
     /// Probability that at least one of k trials passes, averaged over cases, for every k.
     pub pass_at_k: Vec<AtK>,
@@ -62,10 +63,21 @@ pub struct ArmStatistics {
 }
 
 impl ArmStatistics {
-    /// Returns pass@k and pass^k at `self.k`; `None` without a decided trial.
-    pub fn at_k(&self) -> Option<(f64, f64)> {
-        let at = |curve: &[AtK]| curve.iter().find(|point| point.k == self.k).map(|point| point.value);
+    /// Returns pass@k and pass^k at `self.k`; `None` without trials.
+    pub fn at_k(&self) -> Option<(AtK, AtK)> {
+        let at = |curve: &[AtK]| curve.iter().find(|point| point.k == self.k).copied();
         at(&self.pass_at_k).zip(at(&self.pass_hat_k))
+    }
+
+    /// Returns the trials by result.
+    pub fn counted(&self) -> Counted {
+        let [passed, failed] = [self.passed as u64, self.failed as u64];
+        Counted { passed, failed, unknown: (self.trials as u64).saturating_sub(passed + failed) }
+    }
+
+    /// Returns the number of graded trials.
+    pub fn graded(&self) -> usize {
+        self.trials.saturating_sub(self.broken + self.stale)
     }
 
     /// Computes the statistics of an arm's trials, which may be in any order.
@@ -76,18 +88,20 @@ impl ArmStatistics {
             graded.filter_map(of).filter(|value| value.is_finite()).collect()
         };
         let cases = by_case(trials);
-        let decided: Vec<(u64, u64)> = cases.values().map(|trials| passes(trials)).filter(|case| case.0 > 0).collect();
-        let sum = |of: fn(&(u64, u64)) -> u64| decided.iter().map(of).sum::<u64>();
-        let (all, passed) = (sum(|case| case.0), sum(|case| case.1));
-        let (pass_at_k, pass_hat_k) = curves(&decided);
-        let by_decided = values(Observation::decided_full_pass);
+        let by_case: Vec<Counted> = cases.values().map(|trials| counted(trials)).collect();
+        let mut all = Counted::default();
+        by_case.iter().for_each(|case| all += *case);
+        let (pass_at_k, pass_hat_k) = curves(&by_case);
+        let counted_trials: Vec<&Observation<K>> = cases.into_values().flatten().collect();
         let is_open = |trial: &&Observation<K>| trial.outcome == Outcome::Undecided && trial.decided_pass == Some(true);
+        let is_flaky = |trial: &&Observation<K>| trial.outcome == Outcome::Passed && trial.first != Outcome::Passed;
         let (tokens, cost_usd) = (values(|trial| trial.tokens), values(|trial| trial.cost_usd));
         Self {
-            trials: cases.values().map(Vec::len).sum(),
-            decided: all as usize,
-            passed: passed as usize,
-            cases: cases.len(),
+            trials: all.trials() as usize,
+            passed: all.passed as usize,
+            failed: all.failed as usize,
+            cases: by_case.len(),
+            flaky: trials.iter().filter(is_flaky).count(),
             broken: count(Outcome::Broken),
             stale: count(Outcome::Stale),
             undecided: count(Outcome::Undecided),
@@ -95,10 +109,9 @@ impl ArmStatistics {
             skipped: count(Outcome::Skipped),
             cancelled: count(Outcome::Cancelled),
             pass_rate: share(&values(|trial| trial.pass_rate)),
-            full_pass_rate: rate(passed, all),
-            decided_pass_rate: rate(by_decided.iter().sum::<f64>() as u64, by_decided.len() as u64),
-            score: share(&values(|trial| trial.score)),
-            k: decided.iter().map(|case| case.0).min().unwrap_or(0),
+            full_pass_rate: all.rate(),
+            score: mean_score(&scores(&counted_trials)),
+            k: by_case.iter().map(|case| case.trials()).min().unwrap_or(0),
             pass_at_k,
             pass_hat_k,
             duration_s: amount(&values(|trial| trial.duration_s)),
@@ -110,10 +123,14 @@ impl ArmStatistics {
     }
 }
 
-/// Returns the number of a case's decided trials, and the number of those that passed.
-fn passes<K>(trials: &[&Observation<K>]) -> (u64, u64) {
-    let decided: Vec<f64> = trials.iter().filter_map(|trial| trial.full_pass()).collect();
-    (decided.len() as u64, decided.iter().filter(|pass| **pass > 0.0).count() as u64)
+/// Returns the mean score. Scores that are not shares of the maximum have an interval only if all are known.
+fn mean_score(scores: &[Bounds]) -> Option<BoundedEstimate> {
+    BoundedEstimate::of_shares(scores).or_else(|| {
+        let known: Option<Vec<f64>> = scores.iter().map(|score| score.value()).collect();
+        let ci95 = known.and_then(|known| share(&known)).and_then(|mean| mean.ci95);
+        let bounds = Bounds::mean(scores.iter().copied())?;
+        Some(BoundedEstimate { mean: bounds.value(), bounds, ci95 })
+    })
 }
 
 #[cfg(test)]
@@ -127,44 +144,71 @@ mod tests {
     }
 
     #[test]
-    fn undecided_assertions_are_excluded_from_figures_in_both_directions() {
+    fn a_trial_with_an_unmet_assertion_has_failed_and_one_without_could_be_either() {
         // A check that 9 of 10 trials meet, and a judge that never answers.
         let open = |met: bool| Observation {
-            undecided: 1,
             decided_pass: Some(met),
             pass_rate: Some(f64::from(u8::from(met))),
             ..Observation::new(1, if met { Outcome::Undecided } else { Outcome::Failed })
         };
         let arm = ArmStatistics::of(&(0..10).map(|index| open(index > 0)).collect::<Vec<_>>());
-        assert_eq!((arm.trials, arm.decided, arm.undecided, arm.passed_but_undecided), (10, 0, 9, 9));
-        assert_eq!((arm.full_pass_rate, arm.at_k()), (None, None), "failures alone are not conclusive");
-        let mean = |rate: Option<Estimate>| rate.map(|rate| rate.mean);
-        assert_eq!((mean(arm.pass_rate), mean(arm.decided_pass_rate)), (Some(0.9), Some(0.9)));
+        assert_eq!((arm.trials, arm.failed, arm.undecided, arm.passed_but_undecided), (10, 1, 9, 9));
+        let rate = arm.full_pass_rate.unwrap();
+        assert_eq!((rate.mean, rate.bounds), (None, Bounds { min: 0.0, max: 0.9 }));
+        assert_eq!(arm.pass_rate.map(|rate| rate.mean), Some(0.9), "checks leave out undecided assertions");
+        let benchmark: Vec<_> = (0..10).map(|index| open(index > 0).without_undecided()).collect();
+        let rate = ArmStatistics::of(&benchmark).full_pass_rate;
+        assert_eq!(rate.and_then(|rate| rate.mean), Some(0.9), "the terms of agent-skill-eval");
     }
 
     #[test]
-    fn ungraded_trials_are_counted_but_excluded_from_denominators() {
+    fn broken_trials_widen_rates_and_have_no_other_figures() {
         let arm = ArmStatistics::of(&[
             trial(1, Outcome::Passed, 10.0),
-            trial(1, Outcome::Broken, 1e9),
+            Observation { pass_rate: None, ..trial(1, Outcome::Broken, 1e9) },
             trial(2, Outcome::Failed, 20.0),
             trial(2, Outcome::Undecided, 30.0),
             trial(3, Outcome::Skipped, 1e9),
             trial(4, Outcome::Cancelled, 1e9),
         ]);
-        assert_eq!((arm.trials, arm.decided, arm.cases, arm.k), (3, 2, 2, 1));
+        assert_eq!((arm.trials, arm.graded(), arm.cases, arm.k), (4, 3, 2, 2));
         assert_eq!((arm.broken, arm.undecided, arm.skipped, arm.cancelled), (1, 1, 1, 1));
-        assert_eq!(arm.full_pass_rate.map(|rate| (rate.mean, rate.ci95)), Some((0.5, Some(wilson(1, 2)))));
+        let rate = arm.full_pass_rate.unwrap();
+        assert_eq!((rate.mean, rate.bounds.min, rate.bounds.max), (None, 0.25, 0.75));
+        assert_eq!(rate.ci95, Some([wilson(1, 4)[0], wilson(3, 4)[1]]));
         assert_eq!(arm.pass_rate.map(|rate| rate.mean), Some(2.0 / 3.0));
         assert_eq!(arm.tokens.map(|tokens| tokens.mean), Some(20.0));
         assert_eq!((arm.trials_with_tokens, arm.trials_with_cost, arm.cost_usd), (3, 0, None));
     }
 
     #[test]
+    fn a_trial_that_passed_after_a_failed_attempt_counts_as_failed() {
+        let flaky = Observation { first: Outcome::Failed, ..trial(1, Outcome::Passed, 1.0) };
+        let arm = ArmStatistics::of(&[trial(1, Outcome::Passed, 1.0), flaky]);
+        assert_eq!((arm.passed, arm.failed, arm.flaky), (1, 1, 1));
+        assert_eq!(arm.full_pass_rate.and_then(|rate| rate.mean), Some(0.5));
+    }
+
+    #[test]
+    fn a_score_of_a_broken_trial_could_be_anything() {
+        let scored = |score| Observation { score: Some(score), ..Observation::new(1, Outcome::Failed) };
+        let of = |trials: &[Observation<u32>]| ArmStatistics::of(trials).score.map(|score| (score.mean, score.bounds));
+        let half = Bounds { min: 0.5, max: 1.0 };
+        assert_eq!(of(&[scored(Bounds::exact(0.5))]), Some((Some(0.5), Bounds::exact(0.5))));
+        assert_eq!(of(&[scored(half), scored(half)]), Some((None, half)));
+        let broken = [scored(Bounds::exact(0.5)), Observation::new(1, Outcome::Broken)];
+        assert_eq!(of(&broken), Some((None, Bounds { min: 0.25, max: 0.75 })));
+        let penalty = [scored(Bounds::exact(-0.5)), scored(Bounds::exact(0.5))];
+        assert_eq!(of(&penalty), Some((Some(0.0), Bounds::exact(0.0))));
+        assert_eq!(of(&[penalty[0], broken[1]]), None, "the score may be below 0");
+        assert_eq!(of(&[broken[1]]), None);
+    }
+
+    #[test]
     fn an_arm_without_trials_has_no_figures() {
         assert_eq!(ArmStatistics::of::<u32>(&[]), ArmStatistics::default());
-        let broken = ArmStatistics::of(&[trial(1, Outcome::Broken, 1.0)]);
-        assert_eq!(broken, ArmStatistics { broken: 1, ..ArmStatistics::default() });
+        let skipped = ArmStatistics::of(&[trial(1, Outcome::Skipped, 1.0)]);
+        assert_eq!(skipped, ArmStatistics { skipped: 1, ..ArmStatistics::default() });
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{Bounds, Counted};
+
 /// Returns the unbiased estimate of the probability that at least one of `k` draws from `n` trials, of which `c`
 /// passed, has passed: 1 − C(n−c, k) / C(n, k) (Chen et al. 2021). 0 if `k` is larger than `n`, for which there is no
 /// estimate.
@@ -30,33 +32,53 @@ pub fn pass_hat_k(n: u64, c: u64, k: u64) -> f64 {
 pub struct AtK {
     /// Number of trials drawn.
     pub k: u64,
-    /// Probability, averaged over the cases that have at least k trials.
-    pub value: f64,
+    /// Probability, averaged over the cases that have at least k trials; absent if it is not known.
+    pub value: Option<f64>,
+    /// Lowest and highest possible probability.
+    #[serde(flatten)]
+    pub bounds: Bounds,
     /// Number of these cases. Where it drops, the curve continues over fewer cases.
     pub cases: usize,
 }
 
-/// Computes pass@k and pass^k over cases for every k up to the largest number of trials in any case. Each case is
-/// given as its number of trials and the number that passed.
-pub(super) fn curves(cases: &[(u64, u64)]) -> (Vec<AtK>, Vec<AtK>) {
-    let most = cases.iter().map(|case| case.0).max().unwrap_or(0);
+/// Computes pass@k and pass^k over cases for every k up to the largest number of trials in any case. Both grow with the
+/// number of passed trials, so unknown trials give their bounds.
+pub(super) fn curves(cases: &[Counted]) -> (Vec<AtK>, Vec<AtK>) {
+    let (some_least, all_least) = curves_of(cases, |case| case.passed);
+    let (some_most, all_most) = curves_of(cases, |case| case.passed + case.unknown);
+    let joined = |least: Vec<Mean>, most: Vec<Mean>| {
+        let point = |(k, (least, most)): (u64, (Mean, Mean))| {
+            let bounds = Bounds { min: least.0, max: most.0 };
+            AtK { k, value: bounds.value(), bounds, cases: least.1 }
+        };
+        (1..).zip(least.into_iter().zip(most)).map(point).collect()
+    };
+    (joined(some_least, some_most), joined(all_least, all_most))
+}
+
+/// Mean over cases, and their number.
+type Mean = (f64, usize);
+
+/// Computes both curves for the given number of passed trials of each case.
+fn curves_of(cases: &[Counted], passed: fn(&Counted) -> u64) -> (Vec<Mean>, Vec<Mean>) {
+    let most = cases.iter().map(|case| case.trials()).max().unwrap_or(0);
     // One step of each curve for all cases: the probability that none of k passed, and that all did.
     let mut chances: Vec<(f64, f64)> = vec![(1.0, 1.0); cases.len()];
     (1..=most)
         .map(|k| {
             let (mut some, mut all, mut counted) = (0.0, 0.0, 0usize);
-            for ((n, c), (none_passed, all_passed)) in cases.iter().zip(&mut chances) {
-                if *n < k {
+            for (case, (none_passed, all_passed)) in cases.iter().zip(&mut chances) {
+                let (n, c) = (case.trials(), passed(case));
+                if n < k {
                     continue;
                 }
                 let left = (n - (k - 1)) as f64;
-                let c = (*c).min(*n);
                 *none_passed *= (n - c).saturating_sub(k - 1) as f64 / left;
                 *all_passed *= c.saturating_sub(k - 1) as f64 / left;
                 (some, all, counted) = (some + 1.0 - *none_passed, all + *all_passed, counted + 1);
             }
-            let point = |sum: f64| AtK { k, value: sum / counted as f64, cases: counted };
-            (point(some), point(all))
+            let mean = |sum: f64| (sum / counted as f64, counted);
+            (mean(some), mean(all))
         })
         .unzip()
 }
@@ -80,15 +102,19 @@ mod tests {
         (f64::from(some) / f64::from(choices), f64::from(all) / f64::from(choices))
     }
 
+    fn case(trials: u64, passed: u64) -> Counted {
+        Counted { passed, failed: trials - passed, unknown: 0 }
+    }
+
     #[test]
     fn both_curves_match_a_full_enumeration() {
         for n in 1..=10 {
             for c in 0..=n {
-                let (at, hat) = curves(&[(n, c)]);
+                let (at, hat) = curves(&[case(n, c)]);
                 assert_eq!((at.len(), hat.len()), (n as usize, n as usize));
                 for k in 1..=n {
                     let (some, all) = enumerated(n, c, k);
-                    let point = (at[k as usize - 1].value, hat[k as usize - 1].value);
+                    let point = (at[k as usize - 1].value.unwrap(), hat[k as usize - 1].value.unwrap());
                     for (found, exact) in
                         [(pass_at_k(n, c, k), some), (pass_hat_k(n, c, k), all), (point.0, some), (point.1, all)]
                     {
@@ -104,28 +130,40 @@ mod tests {
     #[test]
     fn thousands_of_trials_keep_their_precision() {
         let n = 5_000;
-        let (at, _) = curves(&[(n, 1)]);
-        let (_, hat) = curves(&[(n, n - 1)]);
+        let (at, _) = curves(&[case(n, 1)]);
+        let (_, hat) = curves(&[case(n, n - 1)]);
         for k in 1..=n {
             // With one pass, or one failure, the fractions telescope.
             let (some, all) = (k as f64 / n as f64, (n - k) as f64 / n as f64);
-            assert!((at[k as usize - 1].value - some).abs() < 1e-11, "{k}");
-            assert!((hat[k as usize - 1].value - all).abs() < 1e-11, "{k}");
+            assert!((at[k as usize - 1].bounds.min - some).abs() < 1e-11, "{k}");
+            assert!((hat[k as usize - 1].bounds.min - all).abs() < 1e-11, "{k}");
         }
-        let (at, hat) = curves(&[(n, n / 2)]);
-        assert!(at.iter().chain(&hat).all(|point| (0.0..=1.0).contains(&point.value)));
-        assert!(at.windows(2).all(|pair| pair[0].value <= pair[1].value));
-        assert!(hat.windows(2).all(|pair| pair[0].value >= pair[1].value));
+        let (at, hat) = curves(&[case(n, n / 2)]);
+        assert!(at.iter().chain(&hat).all(|point| point.value.is_some_and(|value| (0.0..=1.0).contains(&value))));
+        assert!(at.windows(2).all(|pair| pair[0].bounds.min <= pair[1].bounds.min));
+        assert!(hat.windows(2).all(|pair| pair[0].bounds.min >= pair[1].bounds.min));
     }
 
     #[test]
     fn the_curve_omits_cases_with_too_few_trials() {
-        let (at, hat) = curves(&[(1, 1), (3, 1)]);
-        let point = |k, value, cases| AtK { k, value, cases };
+        let (at, hat) = curves(&[case(1, 1), case(3, 1)]);
+        let point = |k, value, cases| AtK { k, value: Some(value), bounds: Bounds::exact(value), cases };
         assert_eq!(at[0], point(1, (1.0 + (1.0 - 2.0 / 3.0)) / 2.0, 2));
         assert_eq!(at[2], point(3, 1.0, 1));
         assert_eq!(hat[1], point(2, 0.0, 1));
         assert_eq!(curves(&[]), (Vec::new(), Vec::new()));
-        assert_eq!(curves(&[(0, 0)]), (Vec::new(), Vec::new()));
+        assert_eq!(curves(&[case(0, 0)]), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn unknown_trials_give_bounds_of_the_curves() {
+        let (at, hat) = curves(&[Counted { passed: 1, failed: 1, unknown: 2 }]);
+        assert_eq!((at[1].value, at[1].bounds), (None, Bounds { min: pass_at_k(4, 1, 2), max: pass_at_k(4, 3, 2) }));
+        assert_eq!((hat[1].value, hat[1].bounds), (None, Bounds { min: 0.0, max: pass_hat_k(4, 3, 2) }));
+        assert_eq!(
+            (at[3].value, hat[3].value),
+            (Some(1.0), Some(0.0)),
+            "one passed and one failed, whatever the others"
+        );
     }
 }

@@ -1,8 +1,10 @@
 //! Adjustment of the p-values of several tests.
 
+use std::cmp::Ordering;
+
 use super::fisher::least_fisher;
 use super::limit::tests_within_reach;
-use super::{SIGNIFICANCE, fisher};
+use super::{Counted, SIGNIFICANCE, fisher};
 
 /// Returns the p-values adjusted for the number of tests, in the same order (Holm 1979): the smallest is multiplied by
 /// the number of tests, the next by one less, and so on, and no adjusted value is below a smaller one's. Calling every
@@ -33,6 +35,25 @@ impl DiscreteTest {
     /// Tests the shares of passed trials of two sides with Fisher's exact test; see [`fisher`].
     pub fn of_passes(passed: [u64; 2], trials: [u64; 2]) -> Self {
         Self { p_value: fisher(passed, trials), least: least_fisher(passed[0] + passed[1], trials) }
+    }
+
+    /// Like [`DiscreteTest::of_passes`], for trials that could have passed or failed: they count in the way that makes
+    /// the difference smaller. If they decide which side passes more often, the p-value is 1. The smallest p-value is
+    /// the smallest over their possible results, so that missing results do not make the family of tests smaller.
+    pub fn of_counted(sides: [Counted; 2]) -> Self {
+        let trials = sides.map(Counted::trials);
+        let passed = match Counted::change(sides[1], sides[0]) {
+            Some(Ordering::Greater) => Some([sides[0].worst()[0], sides[1].best()[0]]),
+            Some(Ordering::Less) => Some([sides[0].best()[0], sides[1].worst()[0]]),
+            Some(Ordering::Equal) | None => None,
+        };
+        let [low, high] = [Counted::worst, Counted::best].map(|end| sides.map(|side| end(side)[0]).iter().sum::<u64>());
+        // A table can be most extreme if as many trials passed as a side has.
+        let totals = [low, high, trials[0].clamp(low, high), trials[1].clamp(low, high)];
+        Self {
+            p_value: passed.map_or(1.0, |passed| fisher(passed, trials)),
+            least: totals.into_iter().map(|total| least_fisher(total, trials)).fold(1.0, f64::min),
+        }
     }
 }
 
@@ -75,6 +96,17 @@ mod tests {
         for (adjusted, p) in holm(&p_values).iter().zip(p_values) {
             assert!(*adjusted <= (p * 5.0).min(1.0) && *adjusted >= p);
         }
+    }
+
+    #[test]
+    fn unknown_results_make_no_test_more_significant() {
+        let side = |passed, failed, unknown| Counted { passed, failed, unknown };
+        let known = DiscreteTest::of_counted([side(8, 0, 0), side(0, 8, 0)]);
+        assert_eq!(known, DiscreteTest::of_passes([8, 0], [8, 8]));
+        let open = DiscreteTest::of_counted([side(8, 0, 0), side(0, 6, 2)]);
+        assert_eq!(open, DiscreteTest { p_value: fisher([8, 2], [8, 8]), least: known.least });
+        assert_eq!(DiscreteTest::of_counted([side(8, 0, 0), side(0, 0, 8)]).p_value, 1.0);
+        assert_eq!(DiscreteTest::of_counted([side(4, 4, 0), side(4, 4, 0)]).p_value, 1.0);
     }
 
     #[test]

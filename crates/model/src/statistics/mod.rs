@@ -11,8 +11,10 @@
 mod agreement;
 mod arm;
 mod binomial;
+mod bounds;
 mod chance;
 mod cluster;
+mod counted;
 mod curve;
 mod delta;
 mod equivalence;
@@ -28,13 +30,16 @@ mod sign_flip;
 mod student;
 mod triggering;
 
+pub use crate::Bounds;
 pub use agreement::Agreement;
 pub use arm::ArmStatistics;
 pub use binomial::{mcnemar, wilson, wilson_of_share};
+pub use bounds::BoundedEstimate;
 pub use chance::Chance;
 pub use cluster::{clustered_mean, clustered_share};
+pub use counted::Counted;
 pub use curve::{AtK, pass_at_k, pass_hat_k};
-pub use delta::{Delta, Difference};
+pub use delta::{BoundedDifference, Delta, Difference};
 pub use equivalence::{WithinMargin, equivalent_within, newcombe, no_worse_than};
 pub use fisher::{fisher, fisher_of_tables};
 pub use gain::normalised_gain;
@@ -44,7 +49,7 @@ pub use mean::{amount, estimate, rate, share};
 pub use observation::Observation;
 pub use planning::{DetectableRates, detectable_drop, detectable_rates, trials_for_contract, trials_for_precision};
 pub use sequential::{
-    Comparison, ComparisonDecision, ComparisonForecast, Contract, Counted, Decision, Evidence, Forecast, OpenDecision,
+    Comparison, ComparisonDecision, ComparisonForecast, Contract, Decision, Evidence, Forecast, OpenDecision,
     PairBounds, Pairs, confidence_sequence, difference_sequence, e_above, e_below, e_difference_above, e_two_samples,
     next_trial, sequential_trials_for_precision,
 };

@@ -2,48 +2,54 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Finding, Outcome, Status, TrialRecord};
+use super::{Bounds, Counted};
+use crate::{Outcome, TrialRecord};
 
 /// Statistical view of a trial. `case` is any value that identifies the case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation<K> {
     /// Key of the case.
     pub case: K,
-    /// Outcome.
+    /// Outcome of the trial.
     pub outcome: Outcome,
-    /// Number of findings that could not be decided.
-    pub undecided: usize,
+    /// Outcome that rates count: that of the first attempt that is not broken.
+    pub first: Outcome,
+    /// True if the trial has an assertion on which a comparison can be based.
+    pub asserts: bool,
+    /// `first` and `score` by the assertions that both the arm with the skill and the one without can meet; absent if
+    /// there are none.
+    pub shared: Option<(Outcome, Option<Bounds>)>,
     /// True if the decided findings alone pass; `None` if no assertion was decided.
     pub decided_pass: Option<bool>,
-    /// Share met / (met + unmet). Undecided findings count in neither.
+    /// Share met / (met + unmet) of the assertions. Undecided ones count in neither.
     pub pass_rate: Option<f64>,
-    /// Score as a share of the maximum.
-    pub score: Option<f64>,
+    /// Score as a share of the maximum; absent if the trial has no score.
+    pub score: Option<Bounds>,
     /// Time that the agent took, in seconds.
     pub duration_s: Option<f64>,
-    /// Tokens of every kind.
+    /// Tokens of every kind, in all attempts.
     pub tokens: Option<f64>,
-    /// Cost in US dollars.
+    /// Cost of all attempts in US dollars.
     pub cost_usd: Option<f64>,
 }
 
 impl<'a> Observation<(&'a str, &'a str)> {
     /// Extracts the observation from a record; its suite name and case id identify the case.
     pub fn from_record(trial: &'a TrialRecord) -> Self {
-        let undecided = trial.undecided();
-        // A score out of a fixed number of points lacks the points of undecided findings.
-        let is_short = trial.pass_score.is_some() && undecided > 0;
-        let most = trial.max_score.filter(|most| *most > 0.0 && !is_short);
+        let spent = trial.spent();
+        let first = trial.first_attempt();
         Self {
             case: (&trial.suite, &trial.case),
             outcome: trial.outcome,
-            undecided,
+            first: trial.first_outcome(),
+            asserts: true,
+            shared: trial.asserts_in_both_arms().then(|| trial.shared_result()),
             decided_pass: trial.decided_pass(),
-            pass_rate: met_share(&trial.findings),
-            score: trial.score.zip(most).map(|(score, most)| score / most),
+            pass_rate: first.map_or_else(|| trial.met_share(), |attempt| attempt.met_share),
+            score: trial.first_score(),
             duration_s: trial.agent_ms.map(|ms| ms as f64 / 1000.0),
-            tokens: trial.usage.map(|usage| usage.total() as f64),
-            cost_usd: trial.cost_usd,
+            tokens: spent.tokens.map(|tokens| tokens.total() as f64),
+            cost_usd: spent.cost_usd,
         }
     }
 }
@@ -51,11 +57,24 @@ impl<'a> Observation<(&'a str, &'a str)> {
 impl<K> Observation<K> {
     /// Replaces the key of the case.
     pub fn of_case<C>(self, case: C) -> Observation<C> {
-        let Self { outcome, undecided, decided_pass, pass_rate, score, duration_s, tokens, cost_usd, .. } = self;
-        Observation { case, outcome, undecided, decided_pass, pass_rate, score, duration_s, tokens, cost_usd }
+        let Self { outcome, first, asserts, shared, decided_pass, pass_rate, score, .. } = self;
+        let Self { duration_s, tokens, cost_usd, .. } = self;
+        Observation {
+            case,
+            outcome,
+            first,
+            asserts,
+            shared,
+            decided_pass,
+            pass_rate,
+            score,
+            duration_s,
+            tokens,
+            cost_usd,
+        }
     }
 
-    /// Creates an observation with only an outcome; an undecided one has a single finding.
+    /// Creates an observation with only an outcome.
     pub fn new(case: K, outcome: Outcome) -> Self {
         let decided_pass = match outcome {
             Outcome::Passed => Some(true),
@@ -65,7 +84,9 @@ impl<K> Observation<K> {
         Self {
             case,
             outcome,
-            undecided: usize::from(outcome == Outcome::Undecided),
+            first: outcome,
+            asserts: true,
+            shared: Some((outcome, None)),
             decided_pass,
             pass_rate: None,
             score: None,
@@ -75,43 +96,59 @@ impl<K> Observation<K> {
         }
     }
 
+    /// Returns the observation in the terms of agent-skill-eval: undecided assertions and broken trials are left out,
+    /// and the last attempt counts.
+    pub fn without_undecided(self) -> Self {
+        let outcome = match self.decided_pass {
+            Some(true) => Outcome::Passed,
+            Some(false) => Outcome::Failed,
+            None => Outcome::Skipped,
+        };
+        let outcome = if self.is_graded() { outcome } else { Outcome::Skipped };
+        Self { outcome, first: outcome, ..self }
+    }
+
+    /// Returns the observation by the assertions that both the arm with the skill and the one without can meet.
+    pub fn in_both_arms(self) -> Self {
+        match self.shared {
+            Some((first, score)) => Self { first, score, ..self },
+            None => Self { asserts: false, ..self },
+        }
+    }
+
     /// Returns `true` if the trial was graded, so that it says something about the agent.
     pub fn is_graded(&self) -> bool {
         self.outcome.is_graded()
     }
 
-    /// Returns `true` if it was graded and nothing is undecided. The results of the other assertions must not
-    /// determine whether a trial counts, so a failed trial with something undecided is not decided either.
-    pub fn is_decided(&self) -> bool {
-        self.is_graded() && self.undecided == 0
-    }
-
-    /// Returns 1 for a pass and 0 for a failure if everything in the trial was decided.
-    pub(super) fn full_pass(&self) -> Option<f64> {
-        self.is_decided().then(|| f64::from(u8::from(self.outcome == Outcome::Passed)))
-    }
-
-    /// Returns 1 if all decided findings pass, else 0.
-    pub(super) fn decided_full_pass(&self) -> Option<f64> {
-        self.decided_pass.filter(|_| self.is_graded()).map(|pass| f64::from(u8::from(pass)))
+    /// Returns `true` if rates count the trial: it passed, failed, or could have done either.
+    pub fn is_counted(&self) -> bool {
+        Counted::of([self.first]).trials() > 0
     }
 }
 
-/// Returns the graded trials of each case.
+/// Returns the trials of each case that rates count.
 pub(super) fn by_case<K: Ord>(trials: &[Observation<K>]) -> BTreeMap<&K, Vec<&Observation<K>>> {
     let mut cases: BTreeMap<&K, Vec<&Observation<K>>> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.is_graded()) {
+    for trial in trials.iter().filter(|trial| trial.is_counted()) {
         cases.entry(&trial.case).or_default().push(trial);
     }
     cases
 }
 
-/// Returns met / (met + unmet); `None` if no assertion was decided. Implicit findings, such as an exceeded budget,
-/// count only if they are unmet. Otherwise every limit that is kept would raise the share.
-fn met_share(findings: &[Finding]) -> Option<f64> {
-    let decided = || findings.iter().filter(|finding| finding.is_decided());
-    let written = decided().filter(|finding| !finding.implicit).count();
-    let met = decided().filter(|finding| finding.status == Status::Met && !finding.implicit).count() as f64;
-    let unmet = decided().filter(|finding| finding.status == Status::Unmet).count() as f64;
-    (written > 0).then(|| met / (met + unmet))
+/// Counts the first attempts of trials.
+pub(super) fn counted<K>(trials: &[&Observation<K>]) -> Counted {
+    Counted::of(trials.iter().map(|trial| trial.first))
+}
+
+/// Returns the scores of trials. If some have one, the others, such as broken trials, could have had any. Empty if no
+/// trial has a score, or if a score is not a share of the maximum and others are unknown.
+pub(super) fn scores<K>(trials: &[&Observation<K>]) -> Vec<Bounds> {
+    let is_share = |score: &Bounds| Bounds::UNKNOWN_SHARE.contains(*score);
+    let known = || trials.iter().filter_map(|trial| trial.score);
+    match known().count() {
+        0 => Vec::new(),
+        all if all < trials.len() && !known().all(|score| is_share(&score)) => Vec::new(),
+        _ => trials.iter().map(|trial| trial.score.unwrap_or(Bounds::UNKNOWN_SHARE)).collect(),
+    }
 }

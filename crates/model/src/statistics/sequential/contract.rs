@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::counted::Counted;
+use super::super::Counted;
 use super::e_process::{e_above, e_below};
 
 /// Probability of a decision below which further trials are wasteful.
@@ -82,7 +82,7 @@ impl Contract {
         self.decide_within(self.bounds(), passed, failed)
     }
 
-    /// Returns the evidence for either decision. Undecided trials count against both: as failed for success, and as
+    /// Returns the evidence for either decision. Unknown trials count against both: as failed for success, and as
     /// passed for failure.
     pub fn evidence_of(&self, counted: Counted) -> Evidence {
         let ([passed, failed], [most_passed, least_failed]) = (counted.worst(), counted.best());
@@ -92,21 +92,27 @@ impl Contract {
         }
     }
 
-    /// Decides like [`Contract::decide`], but some trials may be undecided. They count against either decision, so both
-    /// error rates hold whatever their true results are.
+    /// Decides like [`Contract::decide`], but the results of some trials may be unknown. They count against either
+    /// decision, so both error rates hold whatever their true results are. If they make a decision unlikely, the
+    /// contract is futile: further trials would probably be unknown too.
     pub fn decide_counted(&self, counted: Counted) -> Decision {
+        if counted.unknown == 0 {
+            return self.decide(counted.passed, counted.failed);
+        }
+        let (evidence, enough) = (self.evidence_of(counted), self.enough());
+        if evidence.success >= enough {
+            return Decision::Success;
+        }
+        if evidence.failure >= enough {
+            return Decision::Failure;
+        }
+        let (bounds, remaining) = (self.bounds(), self.max_trials.saturating_sub(counted.trials()));
         let ([passed, failed], [most_passed, least_failed]) = (counted.worst(), counted.best());
-        let bounds = self.bounds();
-        let worst = self.decide_within(bounds, passed, failed);
-        if counted.undecided == 0 || worst == Decision::Success {
-            return worst;
-        }
-        match self.decide_within(bounds, most_passed, least_failed) {
-            Decision::Failure => Decision::Failure,
-            Decision::Futility if worst == Decision::Futility => Decision::Futility,
-            _ if self.max_trials <= counted.trials() => Decision::Futility,
-            _ => Decision::Continue,
-        }
+        let chance = || {
+            chance_of(passed, failed, remaining, |total| total >= bounds.success)
+                + chance_of(most_passed, least_failed, remaining, |total| total < bounds.failure)
+        };
+        if remaining == 0 || chance() < FUTILE { Decision::Futility } else { Decision::Continue }
     }
 
     pub(super) fn decide_within(&self, bounds: Bounds, passed: u64, failed: u64) -> Decision {
@@ -198,9 +204,14 @@ impl Chances {
     }
 }
 
-/// Returns the predictive probability that the remaining trials end beyond a bound: the sum of the beta-binomial
-/// distribution of their passed trials, given those so far and a uniform prior.
+/// Returns the predictive probability that the remaining trials end beyond a bound.
 fn chance_of_decision(bounds: Bounds, passed: u64, failed: u64, remaining: u64) -> f64 {
+    chance_of(passed, failed, remaining, |total| total >= bounds.success || total < bounds.failure)
+}
+
+/// Returns the predictive probability that the number of passed trials is a wanted one after the remaining trials: the
+/// sum of the beta-binomial distribution of their passed trials, given those so far and a uniform prior.
+fn chance_of(passed: u64, failed: u64, remaining: u64, is_wanted: impl Fn(u64) -> bool) -> f64 {
     let (mut log, mut logs) = (0.0, vec![0.0]);
     for more in 0..remaining {
         let ratio = (remaining - more) as f64 * (passed + 1 + more) as f64
@@ -213,7 +224,7 @@ fn chance_of_decision(bounds: Bounds, passed: u64, failed: u64, remaining: u64) 
     for (log, total) in logs.iter().zip(passed..) {
         let weight = (log - most).exp();
         all += weight;
-        decided += if total >= bounds.success || total < bounds.failure { weight } else { 0.0 };
+        decided += if is_wanted(total) { weight } else { 0.0 };
     }
     decided / all
 }
@@ -244,16 +255,41 @@ mod tests {
     }
 
     #[test]
-    fn undecided_trials_count_against_either_decision() {
-        let counted = |passed, failed, undecided| Counted { passed, failed, undecided };
+    fn unknown_trials_count_against_either_decision() {
+        let counted = |passed, failed, unknown| Counted { passed, failed, unknown };
         assert_eq!(CONTRACT.decide_counted(counted(20, 0, 0)), Decision::Success);
         assert_eq!(CONTRACT.decide_counted(counted(20, 0, 2)), Decision::Continue);
         assert_eq!(CONTRACT.decide_counted(counted(0, 2, 0)), Decision::Failure);
         assert_eq!(CONTRACT.decide_counted(counted(0, 2, 3)), Decision::Continue);
         assert_eq!(CONTRACT.decide_counted(counted(0, 0, 50)), Decision::Futility, "all trials have run");
+        assert_eq!(CONTRACT.decide_counted(counted(0, 0, 1)), Decision::Continue, "others may have a result");
+        assert_eq!(CONTRACT.decide_counted(counted(0, 0, 10)), Decision::Futility, "none of them has a result");
+        assert_eq!(CONTRACT.decide_counted(counted(8, 0, 8)), Decision::Futility, "every second one has no result");
         let evidence = CONTRACT.evidence_of(counted(6, 1, 2));
         assert_eq!(evidence.success, CONTRACT.evidence(6, 3).success);
         assert_eq!(evidence.failure, CONTRACT.evidence(8, 1).failure);
+    }
+
+    #[test]
+    fn results_that_are_taken_away_never_cause_a_decision() {
+        for (passed, failed, lost_passes, lost_failures) in (0..=24)
+            .flat_map(|p| (0..=6).flat_map(move |f| (0..=3).flat_map(move |a| (0..=3).map(move |b| (p, f, a, b)))))
+        {
+            if lost_passes > passed || lost_failures > failed {
+                continue;
+            }
+            let counted = Counted {
+                passed: passed - lost_passes,
+                failed: failed - lost_failures,
+                unknown: lost_passes + lost_failures,
+            };
+            let full = CONTRACT.evidence(passed, failed);
+            match CONTRACT.decide_counted(counted) {
+                Decision::Success => assert!(full.success >= CONTRACT.enough(), "{counted:?}"),
+                Decision::Failure => assert!(full.failure >= CONTRACT.enough(), "{counted:?}"),
+                Decision::Futility | Decision::Continue => {}
+            }
+        }
     }
 
     #[test]

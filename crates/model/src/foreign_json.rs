@@ -1,0 +1,169 @@
+//! Reads JSON that another program wrote. Programs that handle text in UTF-16 may write half of a surrogate pair as
+//! `\ud83d`, which is valid JSON but not valid text. Such halves are replaced instead of making the whole document
+//! unreadable.
+
+use serde_json::Value;
+
+/// First code point that stands for a half in a piece of a stream, from the end of the private use area.
+const FIRST_HALF: u32 = 0x10_F800;
+/// First half of a surrogate pair.
+const FIRST_SURROGATE: u32 = 0xD800;
+
+/// Parses a document. Half of a surrogate pair becomes U+FFFD.
+///
+/// # Errors
+/// Returns the error of the parser if the document is not JSON.
+pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
+    read(text, |_| char::REPLACEMENT_CHARACTER)
+}
+
+/// Parses a document like [`parse`].
+///
+/// # Errors
+/// Returns the error of the parser if the document is not JSON in UTF-8.
+pub fn parse_slice(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => parse(text),
+        Err(_) => serde_json::from_slice(bytes),
+    }
+}
+
+/// Parses a piece of a stream. Halves are kept, so that [`append`] can join them with those of the next piece;
+/// [`settle`] must be called on the joined text.
+///
+/// # Errors
+/// Returns the error of the parser if the piece is not JSON.
+pub fn parse_piece(text: &str) -> Result<Value, serde_json::Error> {
+    read(text, |half| char::from_u32(FIRST_HALF + (half - FIRST_SURROGATE)).unwrap_or(char::REPLACEMENT_CHARACTER))
+}
+
+/// Parses a piece of a stream like [`parse_piece`].
+///
+/// # Errors
+/// Returns the error of the parser if the piece is not JSON in UTF-8.
+pub fn parse_piece_slice(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => parse_piece(text),
+        Err(_) => serde_json::from_slice(bytes),
+    }
+}
+
+/// Appends text from a piece of a stream, and joins halves that meet.
+pub fn append(text: &mut String, more: &str) {
+    let first = text.chars().next_back().and_then(half).filter(|half| *half < 0xDC00);
+    let second = more.chars().next().and_then(half).filter(|half| *half >= 0xDC00);
+    if let (Some(first), Some(second)) = (first, second)
+        && let Some(whole) = char::from_u32(0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00))
+    {
+        text.pop();
+        text.push(whole);
+        let mut rest = more.chars();
+        rest.next();
+        return text.push_str(rest.as_str());
+    }
+    text.push_str(more);
+}
+
+/// Replaces halves that found no other half.
+pub fn settle(text: &mut String) {
+    if text.chars().any(|letter| half(letter).is_some()) {
+        *text = text.chars().map(|letter| half(letter).map_or(letter, |_| char::REPLACEMENT_CHARACTER)).collect();
+    }
+}
+
+/// Replaces halves in all strings of `value`.
+pub fn settle_value(value: &mut Value) {
+    match value {
+        Value::String(text) => settle(text),
+        Value::Array(items) => items.iter_mut().for_each(settle_value),
+        Value::Object(entries) => entries.values_mut().for_each(settle_value),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Returns the half that a character stands for.
+fn half(letter: char) -> Option<u32> {
+    u32::from(letter).checked_sub(FIRST_HALF).map(|offset| FIRST_SURROGATE + offset)
+}
+
+fn read(text: &str, stand_in: impl Fn(u32) -> char) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(text).or_else(|error| match replaced(text, stand_in) {
+        Some(text) => serde_json::from_str(&text),
+        None => Err(error),
+    })
+}
+
+/// Returns `text` with each escaped half replaced; `None` if there is none.
+fn replaced(text: &str, stand_in: impl Fn(u32) -> char) -> Option<String> {
+    let mut whole = String::with_capacity(text.len());
+    let (mut rest, mut has_half) = (text, false);
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        whole.push_str(before);
+        let code = unit(escape);
+        let length = match code {
+            Some(0xD800..=0xDBFF) if matches!(escape.get(6..).and_then(unit), Some(0xDC00..=0xDFFF)) => 12,
+            Some(0xD800..=0xDFFF) => {
+                has_half = true;
+                whole.push(stand_in(code?));
+                rest = &escape[6..];
+                continue;
+            }
+            Some(_) => 6,
+            None => escape.chars().take(2).map(char::len_utf8).sum(),
+        };
+        whole.push_str(&escape[..length]);
+        rest = &escape[length..];
+    }
+    whole.push_str(rest);
+    has_half.then_some(whole)
+}
+
+/// Returns the UTF-16 code unit of the escape `\uXXXX` at the beginning of `text`.
+fn unit(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    u32::from_str_radix(digits, 16).ok().filter(|_| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_half_is_replaced_and_everything_else_is_kept() {
+        for (text, value) in [
+            (r#"{"a":"x\ud83dy"}"#, json!({"a": "x\u{fffd}y"})),
+            (r#"{"a":"\ude00"}"#, json!({"a": "\u{fffd}"})),
+            (r#"{"a":"\ud83d\ud83d\ude00"}"#, json!({"a": "\u{fffd}😀"})),
+            (r#"{"\ud83d":1}"#, json!({"\u{fffd}": 1})),
+            (r#"["\ud83d\n", "\\ud83d", "ü\\"]"#, json!(["\u{fffd}\n", "\\ud83d", "ü\\"])),
+            (r#""\ud83d\ude00""#, json!("😀")),
+        ] {
+            assert_eq!(parse(text).unwrap(), value, "{text}");
+            assert_eq!(parse_slice(text.as_bytes()).unwrap(), value, "{text}");
+        }
+        for text in ["{", r#""\ud83d"#, r#""\ud8"#, r#"{"a":\ud83d}"#, "\\", "\"\\"] {
+            parse(text).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn halves_of_neighbouring_pieces_are_joined() {
+        let read = |pieces: &[&str]| {
+            let mut text = String::new();
+            for piece in pieces {
+                append(&mut text, parse_piece(piece).unwrap().as_str().unwrap());
+            }
+            settle(&mut text);
+            text
+        };
+        assert_eq!(read(&[r#""a\ud83d""#, r#""\ude00b""#]), "a😀b");
+        assert_eq!(read(&[r#""a\ud83d""#, r#""b""#, r#""\ude00""#]), "a\u{fffd}b\u{fffd}");
+        assert_eq!(read(&[r#""\ude00""#, r#""\ud83d""#]), "\u{fffd}\u{fffd}");
+        let mut value = parse_piece(r#"[{"a":"\ud83d"}]"#).unwrap();
+        settle_value(&mut value);
+        assert_eq!(value, json!([{"a": "\u{fffd}"}]));
+    }
+}

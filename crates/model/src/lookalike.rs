@@ -1,0 +1,106 @@
+//! Texts that look the same but have different characters.
+
+use unicode_normalization::UnicodeNormalization;
+
+/// Returns a hint if `text` does not contain `wanted`, but something that looks like it: with other quotes, dashes or
+/// spaces, with invisible characters, or in another Unicode form. Case is ignored.
+pub fn lookalike(wanted: &str, text: &str) -> Option<String> {
+    let (plain_wanted, _) = plain(wanted);
+    if plain_wanted.trim().is_empty() {
+        return None;
+    }
+    let (plain_text, offsets) = plain(text);
+    let start = plain_text.find(&plain_wanted)?;
+    let end = offsets.get(start + plain_wanted.len()).copied().unwrap_or(text.len());
+    let found = text.get(*offsets.get(start)?..end)?;
+    let lower = |text: &str| text.to_lowercase();
+    if lower(found) == lower(wanted) {
+        return None;
+    }
+    if found.nfc().flat_map(char::to_lowercase).eq(wanted.nfc().flat_map(char::to_lowercase)) {
+        return Some(
+            "the same text is there in another Unicode form: its accents are written in another way".to_owned(),
+        );
+    }
+    let only = |one: &str, other: &str| {
+        let other = lower(other);
+        one.chars().find(|c| !other.contains(*c) && c.to_lowercase().all(|lower| !other.contains(lower))).map(name)
+    };
+    Some(match (only(found, wanted), only(wanted, found)) {
+        (Some(there), Some(expected)) => format!("the same text is there with {there} instead of {expected}"),
+        (Some(there), None) => format!("the same text is there with {there} in it"),
+        (None, Some(expected)) => format!("the same text is there without {expected}"),
+        (None, None) => "the same text is there with characters that only look the same".to_owned(),
+    })
+}
+
+/// Returns the text with one character for all that look like it and without case, accents and invisible characters,
+/// and the offset in `text` of each of its bytes.
+fn plain(text: &str) -> (String, Vec<usize>) {
+    let (mut plain, mut offsets) = (String::with_capacity(text.len()), Vec::with_capacity(text.len()));
+    for (offset, c) in text.char_indices() {
+        let parts = std::iter::once(c).nfkd().filter(|part| !is_invisible(*part)).map(usual);
+        for part in parts.flat_map(char::to_lowercase) {
+            plain.push(part);
+            offsets.resize(plain.len(), offset);
+        }
+    }
+    (plain, offsets)
+}
+
+/// Returns `true` for a character without a shape. White space has one.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}')
+        || (c.is_control() && !c.is_whitespace())
+}
+
+/// Returns the usual character for one that looks like it.
+fn usual(c: char) -> char {
+    match c {
+        '\u{2018}'..='\u{201b}' | '\u{2032}' | '\u{2035}' | '\u{2bc}' | '\u{b4}' | '`' => '\'',
+        '\u{201c}'..='\u{201f}' | '\u{2033}' | '\u{ab}' | '\u{bb}' => '"',
+        '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' => '-',
+        c if c.is_whitespace() && c != '\n' => ' ',
+        c => c,
+    }
+}
+
+fn name(c: char) -> String {
+    let code = format!("U+{:04X}", u32::from(c));
+    let what = match c {
+        '\u{a0}' | '\u{202f}' => "a no-break space",
+        '\u{200b}' => "a zero-width space",
+        '\u{feff}' => "a byte order mark",
+        '\u{ad}' => "a soft hyphen",
+        '\t' => "a tab",
+        ' ' => "a space",
+        c if is_invisible(c) => "an invisible character",
+        c if c.is_whitespace() => "a special space",
+        c => return format!("`{c}` ({code})"),
+    };
+    format!("{what} ({code})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lookalike;
+
+    #[test]
+    fn texts_that_look_the_same_get_a_hint() {
+        for (wanted, text, hint) in [
+            ("don't", "I Don\u{2019}t know", "with `\u{2019}` (U+2019) instead of `'` (U+0027)"),
+            ("30 days", "30\u{a0}days", "with a no-break space (U+00A0) instead of a space (U+0020)"),
+            ("refund", "re\u{ad}fund", "with a soft hyphen (U+00AD) in it"),
+            ("caf\u{e9}", "cafe\u{301}", "in another Unicode form: its accents are written in another way"),
+            ("1\u{2013}2", "1-2", "with `-` (U+002D) instead of `\u{2013}` (U+2013)"),
+            ("a\u{200b}b", "AB", "without a zero-width space (U+200B)"),
+            ("A1", "\u{ff21}1", "with `\u{ff21}` (U+FF21) instead of `A` (U+0041)"),
+        ] {
+            assert_eq!(lookalike(wanted, text), Some(format!("the same text is there {hint}")), "{wanted}");
+        }
+        for (wanted, text) in [("refund", "return"), ("a", "A"), ("", "x"), ("\u{200b}", "x"), ("caf\u{e9}", "cafe")] {
+            assert_eq!(lookalike(wanted, text), None, "{wanted}");
+        }
+    }
+}

@@ -22,6 +22,7 @@
 
 mod link;
 pub mod parallel;
+mod text;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -32,6 +33,7 @@ use nix::fcntl::OFlag;
 use nix::libc;
 
 pub use link::{Followed, follow};
+pub use text::{NotUtf8, decode};
 
 /// Entry at a path below a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,13 +132,12 @@ pub fn read_named(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read(&path.canonicalize()?, most)
 }
 
-/// Reads a text file of at most `most` bytes whose path a user typed. Links are followed.
+/// Reads a text file of at most `most` bytes whose path a user typed, without its byte order mark. Links are followed.
 ///
 /// # Errors
 /// See [`read_named`]; also returns an error if the file is not UTF-8.
 pub fn read_named_text(path: &Path, most: u64) -> io::Result<String> {
-    let content = read_named(path, most)?;
-    String::from_utf8(content).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
+    decode(read_named(path, most)?).map_err(|error| io::Error::new(ErrorKind::InvalidData, error.to_string()))
 }
 
 fn size(bytes: u64) -> String {

@@ -1,7 +1,7 @@
 //! Finds the files to load: by default the tests of all skills and the project's scenarios, otherwise the targets that
 //! the user named.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -39,8 +39,8 @@ pub enum DiscoveryReason {
     /// The file was found below a directory that the user named. A file that is nearly a suite, or cannot be read, is
     /// reported.
     Searched,
-    /// The file is in a subfolder of the project's scenarios, which may also contain scripts and other files. A file
-    /// that is nearly a suite is reported.
+    /// The file is in a folder of tests that may also contain scripts, data and other files, or it is JSON. A file that
+    /// is nearly a suite is reported.
     Deeper,
 }
 
@@ -59,22 +59,41 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
         }
         found.extend(tests_of_skills(&request.skills_dir, request, problems));
         found.extend(evals);
-        found.extend(below(&scenarios, DiscoveryReason::Deeper).into_iter().map(|mut candidate| {
-            if candidate.path.parent() == Some(&scenarios) {
-                candidate.reason = DiscoveryReason::Suite;
-            }
-            candidate
-        }));
-        found.extend(request.tests.iter().flat_map(|tests| below(tests, DiscoveryReason::Searched)));
+        found.extend(of_folder(&scenarios, request));
+        let tests = request.tests.iter();
+        found.extend(tests.flat_map(|tests| below(tests, DiscoveryReason::Searched, request)));
     }
     for target in &request.targets {
         found.extend(named(target, request, problems));
     }
+    let found = without_duplicates(found);
     // A folder that cannot be read may contain tests. If it were not reported, the run would succeed without them.
-    problems.extend(passed_over(request));
-    let mut seen = HashSet::new();
-    found.retain(|candidate| seen.insert(candidate.path.clone()));
+    problems.extend(passed_over(request, &found));
     found
+}
+
+/// Returns the candidates without those that were found before, also under the name of a link. A link to a test comes
+/// after the test itself, because the name of a suite must not change when a link to it is added.
+fn without_duplicates(found: Vec<Candidate>) -> Vec<Candidate> {
+    let mut folders: HashMap<PathBuf, PathBuf> = HashMap::new();
+    let mut real = |path: &Path| {
+        let (folder, name) = (path.parent()?, path.file_name()?);
+        if path.is_symlink() {
+            return path.canonicalize().ok();
+        }
+        let real = folders.entry(folder.to_owned());
+        Some(real.or_insert_with(|| folder.canonicalize().unwrap_or_else(|_| folder.to_owned())).join(name))
+    };
+    let places: Vec<PathBuf> = found.iter().map(|one| real(&one.path).unwrap_or_else(|| one.path.clone())).collect();
+    let mut kept: HashMap<&Path, usize> = HashMap::with_capacity(found.len());
+    for (index, (one, place)) in found.iter().zip(&places).enumerate() {
+        let first = kept.entry(place).or_insert(index);
+        if one.path == *place && found[*first].path != *place {
+            *first = index;
+        }
+    }
+    let kept: HashSet<usize> = kept.into_values().collect();
+    found.into_iter().enumerate().filter(|(index, _)| kept.contains(index)).map(|(_, one)| one).collect()
 }
 
 /// Reports that the project has none of the folders for tests.
@@ -115,7 +134,7 @@ fn of_chosen_skill(written: &str, request: &Request, problems: &mut Problems) ->
         let shown = path::shown(&skill, &request.cwd);
         let problem = Diagnostic::error(format!("the `{written}` skill has no `{EVALS_FOLDER}/{EVALS_FILE}`"));
         let problem = problem.help("name its suite if it is elsewhere");
-        problems.push(match tests_of(&skill).is_empty() {
+        problems.push(match tests_of(&skill, request).is_empty() {
             true => problem,
             false => problem.help(format!("the skill has tests: name `{shown}` as a target to run them")),
         });
@@ -158,44 +177,84 @@ fn evals_places(root: &Path) -> Vec<PathBuf> {
     all.map(|folder| folder.join(EVALS_FOLDER).join(EVALS_FILE)).collect()
 }
 
-/// Reports test folders that cannot be read, and files in them that are skipped because of their names.
-fn passed_over(request: &Request) -> Problems {
+/// Reports test folders and files that cannot be read, and files that look like tests but are not among those found,
+/// because of their names or their places.
+fn passed_over(request: &Request, found: &[Candidate]) -> Problems {
     let mut roots: Vec<PathBuf> = request.targets.iter().map(|target| path::resolve(&request.cwd, target)).collect();
     if request.targets.is_empty() {
         roots = vec![request.skills_dir.clone(), request.root.join(SCENARIOS_FOLDER)];
         roots.extend(request.tests.clone());
+        roots.extend(misnamed_folders(request));
     }
     roots.extend(request.targets.iter().map(|target| request.skills_dir.join(target)));
-    let mut found: BTreeMap<String, Diagnostic> = BTreeMap::new();
-    let evals = evals_places(&request.root);
-    for path in evals.iter().filter(|path| is_special(path)) {
+    // Tests of a folder that is not a skill are reported with the folder.
+    let bare = folders(&request.skills_dir).into_iter().filter(|folder| !folder.join(SKILL_FILE).is_file());
+    let bare: Vec<Candidate> = bare.flat_map(|folder| tests_of(&folder, request)).collect();
+    let is_found: HashSet<&Path> = found.iter().chain(&bare).map(|one| one.path.as_path()).collect();
+    // Several links may lead to a file, which is read under one of its names.
+    let is_elsewhere = |path: &Path| {
+        path.canonicalize().is_ok_and(|real| found.iter().any(|one| one.path.canonicalize().is_ok_and(|of| of == real)))
+    };
+    let mut reported: BTreeMap<String, Diagnostic> = BTreeMap::new();
+    let mut report = |path: &Path, problem: Diagnostic| {
         let shown = path::shown(path, &request.cwd);
-        found.entry(shown).or_insert_with_key(|shown| not_regular().at(Excerpt::of_file(shown.as_str())));
+        reported.entry(shown).or_insert_with_key(|shown| problem.at(Excerpt::of_file(shown.as_str())));
+    };
+    for path in evals_places(&request.root).iter().filter(|path| is_special(path)) {
+        report(path, not_regular());
     }
-    for entry in roots.iter().flat_map(|root| WalkDir::new(root).into_iter().filter_entry(is_entered)) {
-        let (path, problem) = match &entry {
-            Ok(entry) if entry.depth() > 0 && entry.file_type().is_file() => {
-                let Some(problem) = misnamed_test(entry.path()) else { continue };
-                (entry.path(), problem)
+    let entries = roots.iter().flat_map(|root| search(root, request, is_entered).map(move |entry| (root, entry)));
+    for (root, entry) in entries {
+        match &entry {
+            Ok(entry) if entry.depth() == 0 => {}
+            Ok(entry) if entry.file_type().is_file() => {
+                let problem = match is_found.contains(entry.path()) {
+                    true => misnamed_fixtures(entry.path()),
+                    // With a chosen skill, the tests of others are not read.
+                    false if request.skill.is_some() => None,
+                    false => unread(entry.path(), root).filter(|_| !is_elsewhere(entry.path())),
+                };
+                if let Some(problem) = problem {
+                    report(entry.path(), problem);
+                }
             }
-            Ok(entry) if entry.depth() > 0 && is_meant(entry.path()) && is_special(entry.path()) => {
-                (entry.path(), not_regular())
+            Ok(entry) if is_meant(entry.path()) && is_special(entry.path()) => report(entry.path(), not_regular()),
+            Ok(_) => {}
+            Err(error) => {
+                let path = error.path().unwrap_or(Path::new("."));
+                let kind = error.io_error().map(std::io::Error::kind);
+                if kind == Some(ErrorKind::PermissionDenied) {
+                    report(path, Diagnostic::error("cannot read the folder: permission denied"));
+                } else if path.is_symlink() && is_meant(path) {
+                    report(path, Diagnostic::error("cannot read the file: it is a link to a file that does not exist"));
+                }
             }
-            Err(error) if error.io_error().is_some_and(|error| error.kind() == ErrorKind::PermissionDenied) => {
-                let problem = Diagnostic::error("cannot read the folder: permission denied");
-                (error.path().unwrap_or(Path::new(".")), problem)
-            }
-            _ => continue,
-        };
-        let shown = path::shown(path, &request.cwd);
-        found.entry(shown).or_insert_with_key(|shown| problem.at(Excerpt::of_file(shown.as_str())));
+        }
     }
-    found.into_values().collect()
+    reported.into_values().collect()
+}
+
+/// Returns the folders in the project's root whose names are similar to those of folders for tests.
+fn misnamed_folders(request: &Request) -> Vec<PathBuf> {
+    let is_near = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        !FOLDERS.contains(&name) && request.tests.as_ref() != Some(path) && is_like(name, &FOLDERS)
+    };
+    folders(&request.root).into_iter().filter(is_near).collect()
+}
+
+/// Returns `true` if `name` is similar to one of `known`, or is one in another case or in underscores.
+fn is_like(name: &str, known: &[&str]) -> bool {
+    let plain = name.trim_matches('_').to_ascii_lowercase();
+    nearest(&plain, known.iter().copied()).is_some() || known.contains(&plain.as_str())
 }
 
 /// Returns `true` if the name marks the file as one to be read: a suite or a skill.
 fn is_meant(path: &Path) -> bool {
-    is_test(path) || format::is_evals_file(path) || path.file_name().is_some_and(|name| name == SKILL_FILE)
+    let is_json = Language::from_path(path) == Some(Language::Json) && format::named(path).is_none();
+    (is_test(path) && !is_json)
+        || format::is_evals_file(path)
+        || path.file_name().is_some_and(|name| name == SKILL_FILE)
 }
 
 /// Returns `true` for a pipe, a socket, a device, and a link to one of them.
@@ -207,21 +266,61 @@ fn not_regular() -> Diagnostic {
     Diagnostic::error("cannot read the file: it is not a regular file")
 }
 
-/// Reports a file that looks like a test but has the wrong name.
-fn misnamed_test(path: &Path) -> Option<Diagnostic> {
-    let right = format::misspelt(path.file_name()?.to_str()?)?;
-    let named = format::named(Path::new(&right)).map(|(format, _)| format)?;
-    let source = document::open(path, "").ok()?;
-    let problem = Diagnostic::warning("this file is not read as a test because of its name");
-    (named.is_meant)(&source.text).then(|| problem.help(format!("call it `{right}`, or begin its name with `_`")))
+/// Reports a file below `root` that looks like a test but is not read as one.
+fn unread(path: &Path, root: &Path) -> Option<Diagnostic> {
+    let name = path.file_name()?.to_str().filter(|name| !name.starts_with('_'))?;
+    // A skill or a directory may contain anything, so only folders with such names are searched.
+    let below = path.strip_prefix(root.parent().unwrap_or(root)).ok()?;
+    let named =
+        |folder: &&Path| folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| is_like(name, &FOLDERS));
+    let folder = below.ancestors().skip(1).find(named).and_then(Path::file_name).and_then(|name| name.to_str());
+    if let Some(right) = format::misspelt(name, folder.is_some(), || document::guess(path)) {
+        return Some(misnamed_file(&right));
+    }
+    if folder.is_some() && format::is_lines_of_tests(name, || document::guess(path)) {
+        let problem = Diagnostic::warning("this file is not read, because a file has one test");
+        return Some(problem.help("put each line into a file of its own, such as `NAME.json`"));
+    }
+    let folder = folder.filter(|_| is_test(path))?;
+    let text = document::guess(path)?;
+    if is_like(folder, &[EVALS_FOLDER]) && format::are_evals(&text) && name != EVALS_FILE {
+        return Some(misnamed_file(EVALS_FILE).help("or name it as a target"));
+    }
+    let is_meant = match format::named(path) {
+        Some((format, _)) => (format.is_meant)(path, &text),
+        None => format::FORMATS.iter().any(|format| (format.is_meant)(&text)),
+    };
+    let problem = Diagnostic::warning("this file is not read as a test because of its folder");
+    is_meant.then(|| match FOLDERS.contains(&folder) {
+        true => problem.help(
+            "name it as a target, or move it to a folder that is searched: `tests` of a skill, or that of the project",
+        ),
+        false => {
+            let right = nearest(folder, FOLDERS).unwrap_or(TESTS_FOLDER);
+            problem.help(format!("call the folder `{right}`, or name the file as a target"))
+        }
+    })
 }
+
+/// Reports a file that is read, but not as a fixtures file because of its name.
+fn misnamed_fixtures(path: &Path) -> Option<Diagnostic> {
+    format::misspelt_fixtures(path.file_name()?.to_str()?).map(|right| misnamed_file(&right))
+}
+
+fn misnamed_file(right: &str) -> Diagnostic {
+    let problem = Diagnostic::warning("this file is not read as a test because of its name");
+    problem.help(format!("call it `{right}`, or begin its name with `_`"))
+}
+
+/// Folders of tests.
+const FOLDERS: [&str; 3] = [TESTS_FOLDER, EVALS_FOLDER, SCENARIOS_FOLDER];
 
 /// Resolves `target`: a skill of the project, otherwise a file or a directory.
 fn named(target: &str, request: &Request, problems: &mut Problems) -> Vec<Candidate> {
     let skill = request.skills_dir.join(target);
     let is_name = !target.is_empty() && !target.contains(['/', '\\']) && target != "." && target != "..";
     if is_name && skill.join(SKILL_FILE).is_file() {
-        return tests_or_warning(&skill, target, problems);
+        return tests_or_warning(&skill, target, request, problems);
     }
     let path = path::resolve(&request.cwd, target);
     match std::fs::metadata(&path) {
@@ -262,12 +361,12 @@ fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
 /// Returns the suites of a directory: a skill's tests, or the tests of the skills in it, or any suites below it.
 fn in_directory(directory: &Path, target: &str, request: &Request, problems: &mut Problems) -> Vec<Candidate> {
     if directory.join(SKILL_FILE).is_file() {
-        return tests_or_warning(directory, target, problems);
+        return tests_or_warning(directory, target, request, problems);
     }
     let known = problems.len();
     let tests = tests_of_skills(directory, request, problems);
     if problems.len() == known && skills(directory).is_empty() {
-        below(directory, DiscoveryReason::Searched)
+        below(directory, DiscoveryReason::Searched, request)
     } else {
         tests
     }
@@ -279,12 +378,12 @@ fn tests_of_skills(shelf: &Path, request: &Request, problems: &mut Problems) -> 
     if shelf == request.skills_dir {
         for bare in folders(shelf).iter().filter(|folder| !folder.join(SKILL_FILE).is_file()) {
             let is_hidden = bare.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-            if !is_hidden && !tests_of(bare).is_empty() {
+            if !is_hidden && !tests_of(bare, request).is_empty() {
                 problems.push(tests_without_skill(bare, &request.cwd));
             }
         }
     }
-    skills(shelf).iter().flat_map(|skill| tests_of(skill)).collect()
+    skills(shelf).iter().flat_map(|skill| tests_of(skill, request)).collect()
 }
 
 fn tests_without_skill(directory: &Path, cwd: &Path) -> Diagnostic {
@@ -296,8 +395,8 @@ fn tests_without_skill(directory: &Path, cwd: &Path) -> Diagnostic {
     }
 }
 
-fn tests_or_warning(skill: &Path, target: &str, problems: &mut Problems) -> Vec<Candidate> {
-    let tests = tests_of(skill);
+fn tests_or_warning(skill: &Path, target: &str, request: &Request, problems: &mut Problems) -> Vec<Candidate> {
+    let tests = tests_of(skill, request);
     if tests.is_empty() {
         problems.push(
             Diagnostic::warning(format!("the `{target}` skill has no tests")).at(Excerpt::of_file(target)).help(
@@ -310,27 +409,45 @@ fn tests_or_warning(skill: &Path, target: &str, problems: &mut Problems) -> Vec<
     tests
 }
 
-/// Returns the test files of a skill: YAML and fixtures files directly in its tests folder whose names do not start
-/// with `_`, sorted by name, and its `evals.json`.
-fn tests_of(skill: &Path) -> Vec<Candidate> {
-    let tests = std::fs::read_dir(skill.join(TESTS_FOLDER)).into_iter().flat_map(tests_among);
-    tests.chain(evals_of(skill)).collect()
+/// Returns the test files of a skill: those in its tests folder, and its `evals.json`.
+fn tests_of(skill: &Path, request: &Request) -> Vec<Candidate> {
+    let tests = of_folder(&skill.join(TESTS_FOLDER), request);
+    tests.into_iter().chain(evals_of(skill)).collect()
 }
 
-fn tests_among(entries: std::fs::ReadDir) -> Vec<Candidate> {
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(Result::ok)
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
-        .map(|entry| entry.path())
-        .filter(|path| is_test(path))
-        .collect();
-    files.sort();
-    files.into_iter().map(|path| Candidate { path, reason: DiscoveryReason::Suite }).collect()
+/// Returns the files in a folder for suites. A YAML file directly in it must be a suite.
+fn of_folder(folder: &Path, request: &Request) -> Vec<Candidate> {
+    let mut found = below(folder, DiscoveryReason::Deeper, request);
+    let is_direct = |path: &Path| path.parent() == Some(folder) && Language::from_path(path) == Some(Language::Yaml);
+    found.iter_mut().filter(|one| is_direct(&one.path)).for_each(|one| one.reason = DiscoveryReason::Suite);
+    found
 }
 
+/// Returns `true` if a file with this name may contain a suite.
 fn is_test(path: &Path) -> bool {
     let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"_"));
-    !hidden && (Language::from_path(path) == Some(Language::Yaml) || format::named(path).is_some())
+    !hidden && (Language::from_path(path).is_some() || format::named(path).is_some())
+}
+
+/// Returns a search below `directory` in the folders that `is_entered` accepts. It follows links to files. Links to
+/// folders are followed in folders of tests, and elsewhere if they stay inside the project: a project may contain links
+/// to caches and whole systems.
+fn search<'a>(
+    directory: &'a Path,
+    request: &'a Request,
+    is_entered: fn(&DirEntry) -> bool,
+) -> impl Iterator<Item = walkdir::Result<DirEntry>> + 'a {
+    let is_inside = |link: &Path| {
+        let inside = |folder: &Path, real: &Path| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
+        link.canonicalize().is_ok_and(|real| inside(&request.root, &real) || inside(directory, &real))
+    };
+    let is_named = directory.file_name().and_then(|name| name.to_str()).is_some_and(|name| FOLDERS.contains(&name));
+    let is_tests = is_named || request.tests.as_deref() == Some(directory);
+    let entered = move |entry: &DirEntry| {
+        let is_link = entry.depth() > 0 && entry.path_is_symlink() && entry.file_type().is_dir();
+        is_entered(entry) && (!is_link || is_tests || is_inside(entry.path()))
+    };
+    WalkDir::new(directory).follow_links(true).sort_by_file_name().into_iter().filter_entry(entered)
 }
 
 /// Returns `true` if a search descends into `entry`.
@@ -345,23 +462,23 @@ fn is_entered(entry: &DirEntry) -> bool {
         && !entry.path().join("CACHEDIR.TAG").exists()
 }
 
-/// Returns every YAML file, fixtures file and `evals.json` below `directory` that may be a suite. The following are
-/// skipped: hidden folders, files that start with `_`, folders of fixtures and packages, build caches, and everything
-/// in a skill except its tests.
-fn below(directory: &Path, reason: DiscoveryReason) -> Vec<Candidate> {
-    let entered = |entry: &DirEntry| {
-        is_entered(entry)
-            && !entry
-                .path()
-                .parent()
-                .filter(|_| entry.depth() > 0 && entry.file_type().is_dir())
-                .is_some_and(|parent| parent.join(SKILL_FILE).is_file())
-    };
+/// Returns `true` for a folder of a skill.
+fn is_in_skill(entry: &DirEntry) -> bool {
+    let folder = entry.path().parent().filter(|_| entry.depth() > 0 && entry.file_type().is_dir());
+    folder.is_some_and(|folder| folder.join(SKILL_FILE).is_file())
+}
+
+/// Returns every file below `directory` that may be a suite. The following are skipped: hidden folders, files that
+/// start with `_`, folders of fixtures and packages, build caches, and everything in a skill except its tests.
+fn below(directory: &Path, reason: DiscoveryReason, request: &Request) -> Vec<Candidate> {
     let mut found = Vec::new();
-    for entry in WalkDir::new(directory).sort_by_file_name().into_iter().filter_entry(entered).filter_map(Result::ok) {
+    for entry in search(directory, request, |entry| is_entered(entry) && !is_in_skill(entry)).filter_map(Result::ok) {
         if entry.file_type().is_dir() && entry.path().join(SKILL_FILE).is_file() {
-            found.extend(tests_of(entry.path()));
-        } else if entry.file_type().is_file() && (is_test(entry.path()) || format::is_evals_file(entry.path())) {
+            found.extend(tests_of(entry.path(), request));
+        } else if entry.file_type().is_file() && is_test(entry.path()) {
+            let is_json = Language::from_path(entry.path()) == Some(Language::Json);
+            let is_certain = format::named(entry.path()).is_some() || format::is_evals_file(entry.path());
+            let reason = if is_json && !is_certain { DiscoveryReason::Deeper } else { reason };
             found.push(Candidate { path: entry.into_path(), reason });
         }
     }

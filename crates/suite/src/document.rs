@@ -52,17 +52,25 @@ impl Language {
 /// Maximum size of a document in bytes.
 const MAX_DOCUMENT_BYTES: u64 = 256 << 20;
 
-/// Reads the file at `path`, which messages call `shown`. An unreadable file or invalid UTF-8 is reported with its
-/// location.
+/// Reads the file at `path`, which messages call `shown`, without its byte order mark. An unreadable file or invalid
+/// UTF-8 is reported with its location.
 pub fn open(path: &Path, shown: &str) -> Result<Arc<Source>, Box<Diagnostic>> {
     let bytes = files::read_named(path, MAX_DOCUMENT_BYTES)
         .map_err(|error| Diagnostic::error(format!("cannot read the file: {error}")).at(Excerpt::of_file(shown)))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let offset = error.utf8_error().valid_up_to();
-        let source = Source::new(shown, String::from_utf8_lossy(error.as_bytes()));
-        Diagnostic::error("the file is not UTF-8 text").at(source.excerpt(Span::new(offset, offset)))
+    let text = files::decode(bytes).map_err(|error| {
+        let (text, offset) = error.guess();
+        let source = Source::new(shown, text);
+        let problem = Diagnostic::error(error.to_string().replacen("it", "the file", 1));
+        problem.at(source.excerpt(Span::new(offset, offset))).help("save the file as UTF-8")
     })?;
     Ok(Source::new(shown, text))
+}
+
+/// Returns the text of the file at `path` even if it is not UTF-8, as far as it can be guessed. `None` if the file
+/// cannot be read at all.
+pub fn guess(path: &Path) -> Option<String> {
+    let bytes = files::read_named(path, MAX_DOCUMENT_BYTES).ok()?;
+    Some(files::decode(bytes).unwrap_or_else(|error| error.guess().0))
 }
 
 /// Parses the YAML or JSON file at `path`, which messages call `shown`. For documents that are not suites, such as the

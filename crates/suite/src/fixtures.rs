@@ -39,7 +39,8 @@ impl Block {
             env: env(&mut fields, problems),
             ..Fixtures::default()
         };
-        fields.finish(problems);
+        let advice = "the setting `setup_timeout` limits each setup command of a run";
+        fields.finish_except(&[("setup_timeout_seconds", advice)], problems);
         Some(Self { extends, git_init, rest })
     }
 

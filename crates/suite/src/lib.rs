@@ -46,7 +46,7 @@ mod trials;
 
 pub use document::read_document;
 pub use fixture_settings::FixtureSettings;
-pub use format::{WARN_TURNS, design_warnings, read_table};
+pub use format::{WARN_TURNS, design_warnings, is_skipped_by_only, read_table};
 pub use load::{Loaded, load};
 pub use project::{
     Defaults, Environment, IsolationChoice, Judge, Project, ProjectAgent, ProviderLimits, Reports, SandboxChoice,

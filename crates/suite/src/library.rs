@@ -1,6 +1,6 @@
 //! Skills and fixtures shared by several files of one load. Each is read only once, however many threads request it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -36,6 +36,8 @@ pub struct Library {
     pub modules: script::Library,
     /// Current time in milliseconds since 1970, if it is known.
     pub now_ms: Option<i64>,
+    /// Files that suites use as tables of rows.
+    tables: Mutex<HashSet<PathBuf>>,
 }
 
 impl Library {
@@ -51,7 +53,18 @@ impl Library {
             fixture_settings: request.fixtures.clone(),
             modules: script::Library::with_environment(request.environment.clone()),
             now_ms: request.now_ms,
+            tables: Mutex::default(),
         }
+    }
+
+    /// Remembers that a suite uses the file at `path` as a table.
+    pub fn use_table(&self, path: &Path) {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+    }
+
+    /// Returns `true` if a suite that was read uses the file at `path` as a table.
+    pub fn is_table(&self, path: &Path) -> bool {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
     /// Returns `path` as the user would write it.
@@ -87,6 +100,8 @@ impl Library {
     fn folders_above(&self, path: &Path, name: &str) -> Vec<PathBuf> {
         let bound = [&self.cwd, &self.root].into_iter().find(|bound| path.starts_with(bound));
         let count = match bound {
+            // Without a configuration, the root of a suite elsewhere is the folder in which it is.
+            Some(bound) if *bound != self.cwd && path.parent() == Some(bound) => FOLDERS_ABOVE,
             Some(bound) => path.components().count() - bound.components().count(),
             None => FOLDERS_ABOVE,
         };
@@ -194,9 +209,9 @@ fn check_name(name: &str, of: &str, node: &Node, problems: &mut Problems) -> Opt
 
 /// Returns the directory of the skill whose tests include `file`.
 pub fn home_of(file: &Path) -> Option<&Path> {
-    let folder = file.parent()?;
-    let home = folder.parent()?;
-    (folder.file_name()? == TESTS_FOLDER && home.join(SKILL_FILE).is_file()).then_some(home)
+    let mut tests =
+        file.ancestors().skip(1).filter(|folder| folder.file_name().is_some_and(|name| name == TESTS_FOLDER));
+    tests.find_map(|tests| tests.parent().filter(|home| home.join(SKILL_FILE).is_file()))
 }
 
 /// Values read from files, each with the problems found while reading it.

@@ -10,7 +10,7 @@ use model::{Case, Diagnostic, Excerpt, NodeKind, Severity, Suite};
 
 use crate::discover::{self, Candidate, DiscoveryReason, SCENARIOS_FOLDER};
 use crate::document::{self, Language};
-use crate::format::{self, CODE_NAME, EVALS_NAME, FORMATS, NAMED, SuiteFile, misspelt_turns, near_miss};
+use crate::format::{self, EVALS_NAME, FORMATS, Format, NAMED, SuiteFile, collection, misspelt_turns, near_miss};
 use crate::library::{Library, home_of};
 use crate::path::shown;
 use crate::request::Request;
@@ -52,6 +52,7 @@ pub fn load(request: &Request) -> Loaded {
     let mut recognised = 0;
     for (candidate, file) in candidates.iter().zip(files) {
         let mut problems = file.problems;
+        problems.extend(file.unless_table.filter(|_| !library.is_table(&candidate.path)));
         problems.sort_by_key(|problem| problem.source.as_ref().map(|place| (place.line, place.column)));
         diagnostics.extend(problems);
         if let Some(format) = file.format {
@@ -84,9 +85,20 @@ struct ReadFile {
     format: Option<&'static str>,
     cases: Vec<Arc<Case>>,
     problems: Problems,
+    /// Problem that is reported only if no suite uses the file as a table.
+    unless_table: Option<Diagnostic>,
 }
 
 impl ReadFile {
+    /// Reports `problem` with a file in `format`.
+    fn refuse(&mut self, problem: Diagnostic, format: &Format, path: &Path, shown: &str) {
+        self.problems.push(problem);
+        if format.fails_alone {
+            self.format = Some(format.name);
+            self.contain_errors(path, shown);
+        }
+    }
+
     /// Moves the errors of a file whose mistakes break only its own trials to its cases. If no case could be read, one
     /// case stands for the file.
     fn contain_errors(&mut self, path: &Path, shown: &str) {
@@ -116,11 +128,24 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
     let shown = library.shown(&candidate.path);
     let mut file = ReadFile::default();
     if let Some((format, _)) = format::named(&candidate.path) {
-        file.format = Some(format.name);
+        let is_meant = |text: &str| !is_come_across(candidate) || (format.is_meant)(&candidate.path, text);
         match document::open(&candidate.path, &shown) {
-            Ok(source) if is_come_across(candidate) && !(format.is_meant)(&source.text) => file.format = None,
-            Ok(source) => file.cases = (format.read)(&candidate.path, &source, library, &mut file.problems),
-            Err(problem) => file.problems.push(*problem),
+            Ok(source) if source.text.trim().is_empty() && is_come_across(candidate) => {
+                file.problems.push(Diagnostic::warning("the file is empty").at(Excerpt::of_file(shown)));
+            }
+            Ok(source) if is_meant(&source.text) => {
+                file.format = Some(format.name);
+                file.cases = (format.read)(&candidate.path, &source, library, &mut file.problems);
+            }
+            Ok(_) => {}
+            Err(problem) if document::guess(&candidate.path).is_none_or(|text| is_meant(&text)) => {
+                file.format = Some(format.name);
+                file.problems.push(*problem);
+                if format.fails_alone {
+                    file.contain_errors(&candidate.path, &shown);
+                }
+            }
+            Err(_) => {}
         }
         return file;
     }
@@ -131,10 +156,19 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
     let source = match document::open(&candidate.path, &shown) {
         Ok(source) => source,
         Err(problem) => {
-            file.problems.extend(not_read(*problem, candidate.reason));
+            let guess = document::guess(&candidate.path);
+            match guess.as_deref().and_then(|text| FORMATS.iter().find(|format| (format.is_meant)(text))) {
+                Some(format) => file.refuse(*problem, format, &candidate.path, &shown),
+                None if guess.is_none() => file.problems.extend(not_read(*problem, candidate.reason, true)),
+                None => file.problems.extend(not_read(*problem, candidate.reason, false)),
+            }
             return file;
         }
     };
+    let is_certain = candidate.reason != DiscoveryReason::Deeper || language != Language::Json;
+    if !is_certain && !format::may_be_json(&source.text) {
+        return file;
+    }
     let Some(root) = document::read(&source, language, &mut file.problems) else {
         let meant = FORMATS.iter().find(|format| (format.is_meant)(&source.text));
         if let Some(format) = meant.filter(|format| format.fails_alone) {
@@ -145,7 +179,7 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
         if candidate.reason != DiscoveryReason::Suite && !FORMATS.iter().any(|format| (format.is_meant)(&source.text)) {
             let is_stream = document::is_stream(&source.text);
             let problems = std::mem::take(&mut file.problems).into_iter().filter(|_| !is_stream);
-            file.problems = problems.filter_map(|problem| not_read(problem, candidate.reason)).collect();
+            file.problems = problems.filter_map(|problem| not_read(problem, candidate.reason, false)).collect();
         }
         return file;
     };
@@ -157,6 +191,14 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
             file.cases = (format.read)(&suite, library, &mut file.problems);
             if format.fails_alone {
                 file.contain_errors(&candidate.path, &shown);
+            }
+        }
+        None if let Some((problem, format)) = collection::problem(&suite) => {
+            file.problems.clear();
+            match format {
+                Some(format) => file.refuse(problem, format, &candidate.path, &shown),
+                None if candidate.reason == DiscoveryReason::Suite => file.problems.push(problem),
+                None => file.unless_table = Some(Diagnostic { severity: Severity::Warning, ..problem }),
             }
         }
         None if resembled => {
@@ -184,7 +226,7 @@ fn resembles_a_suite(candidate: &Candidate, file: &SuiteFile<'_>) -> bool {
 fn identify(candidate: &Candidate) -> Option<(&'static str, Option<String>)> {
     let source = document::open(&candidate.path, "").ok()?;
     if let Some((format, _)) = format::named(&candidate.path) {
-        let is_suite = !is_come_across(candidate) || (format.is_meant)(&source.text);
+        let is_suite = !is_come_across(candidate) || (format.is_meant)(&candidate.path, &source.text);
         return is_suite.then_some((format.name, None));
     }
     let root = document::read(&source, Language::from_path(&candidate.path)?, &mut Problems::new())?;
@@ -194,20 +236,21 @@ fn identify(candidate: &Candidate) -> Option<(&'static str, Option<String>)> {
     Some((format.name, skill.and_then(|name| name.as_str()).map(str::to_owned)))
 }
 
-/// Returns `true` if the file was found by a search. Files in a skill's tests folder may belong to other tools.
+/// Returns `true` if the file was found by a search. It may belong to another tool.
 fn is_come_across(candidate: &Candidate) -> bool {
-    candidate.reason != DiscoveryReason::Suite || home_of(&candidate.path).is_some()
+    candidate.reason != DiscoveryReason::Suite
 }
 
-/// Returns the report about a file that cannot be read and need not be a suite.
-fn not_read(mut problem: Diagnostic, reason: DiscoveryReason) -> Option<Diagnostic> {
+/// Returns the report about a file that cannot be parsed and need not be a suite. If it `is_unreadable`, nothing is
+/// known about it.
+fn not_read(mut problem: Diagnostic, reason: DiscoveryReason, is_unreadable: bool) -> Option<Diagnostic> {
     match reason {
         DiscoveryReason::Suite => Some(problem),
-        DiscoveryReason::Searched => {
+        DiscoveryReason::Deeper if !is_unreadable => None,
+        DiscoveryReason::Searched | DiscoveryReason::Deeper => {
             problem.severity = Severity::Warning;
             Some(problem.help("it cannot be determined whether this is a suite; start its name with `_` to skip it"))
         }
-        DiscoveryReason::Deeper => None,
     }
 }
 
@@ -284,15 +327,15 @@ impl Suites {
         }
     }
 
-    /// Returns the loaded suites. Each gets a unique name, and its cases get unique ids.
+    /// Returns the loaded suites with their names. Suites in one folder may share a name, but not the id of a case.
     fn finish(mut self, request: &Request, problems: &mut Problems) -> Vec<Suite> {
         let root = &request.root;
         self.name_by_folder(request);
-        // Files with the same stem are named by their path, or by their full file name if only the extension differs.
+        // Files with the same name in different folders are named by their path.
         self.rename_twins(root, |path| match folder_of_evals(path) {
             Some(folder) if folder.starts_with(root) => shown(folder, root),
             Some(folder) => shown(folder, &request.cwd),
-            None => shown(&path.with_extension(""), root),
+            None => shown(&place(path), root),
         });
         self.rename_twins(root, |path| shown(path, root));
         self.suites.truncate(self.loaded);
@@ -302,37 +345,55 @@ impl Suites {
         self.suites
     }
 
-    /// Names suites of code by their path in the tests folder, because there are often many: `billing/refund`.
+    /// Names suites in subfolders by their path below the folder of tests: `billing/refund`. Otherwise another file with
+    /// the same name would change their names.
     fn name_by_folder(&mut self, request: &Request) {
         let is_inside = |folder: &Path| folder.starts_with(&request.root) || folder.starts_with(&request.cwd);
-        for suite in self.suites.iter_mut().filter(|suite| suite.format == CODE_NAME) {
-            let Some(folder) = suite.path.parent() else { continue };
+        let scenarios = request.root.join(SCENARIOS_FOLDER);
+        for suite in self.suites.iter_mut().filter(|suite| suite.format != EVALS_NAME) {
+            let Some(folder) = suite.path.parent().filter(|_| home_of_suite(&suite.path.join("_")).is_none()) else {
+                continue;
+            };
             let mut above = folder.ancestors().take_while(|above| is_inside(above));
             let called = || above.find(|above| above.file_name().is_some_and(|name| name == TESTS_FOLDER));
-            let configured = request.tests.as_deref().filter(|tests| folder.starts_with(tests));
-            let below = configured.or_else(called).and_then(|tests| folder.strip_prefix(tests).ok());
-            if let Some(below) = below.filter(|below| !below.as_os_str().is_empty()) {
-                suite.name = format!("{}/{}", below.display(), suite.name);
+            let configured = [request.tests.as_deref(), Some(&*scenarios)].into_iter().flatten();
+            let configured = configured.into_iter().find(|tests| folder.starts_with(tests));
+            let Some(tests) = configured.or_else(called) else { continue };
+            let below = folder.strip_prefix(tests).ok().filter(|below| !below.as_os_str().is_empty());
+            if let Some(below) = below {
+                let skill = tests.parent().filter(|skill| skill.join(SKILL_FILE).is_file()).and_then(Path::file_name);
+                let skill = skill.map(|name| format!("{}/", name.to_string_lossy())).unwrap_or_default();
+                suite.name = format!("{skill}{}/{}", below.display(), suite.name);
             }
         }
     }
 
-    /// Renames suites that share their name with one in another location to `name` of their path, except if there is
-    /// only one in the best location. That one keeps its name, and therefore its history, when others are added. The
-    /// suites of one skill's tests share one location, whatever their formats are.
+    /// Renames suites that share their name with one in another place to `name` of their path, except if there is only
+    /// one in the best location. That one keeps its name, and therefore its history, when others are added. The suites
+    /// of one skill's tests share one place, and so do files that differ only in their extensions.
     fn rename_twins(&mut self, root: &Path, name: impl Fn(&Path) -> String) {
-        let mut places: HashMap<String, HashSet<PathBuf>> = HashMap::new();
+        let mut places: HashMap<String, HashMap<PathBuf, Location>> = HashMap::new();
         for suite in &self.suites {
-            places.entry(suite.name.clone()).or_default().insert(suite.path.clone());
+            let places = places.entry(suite.name.clone()).or_default();
+            places.insert(place(&suite.path), location(&suite.path, root));
         }
         for suite in &mut self.suites {
             let Some(places) = places.get(&suite.name).filter(|places| places.len() > 1) else { continue };
-            let best = places.iter().map(|path| location(path, root)).max().unwrap_or_default();
-            let is_only_best = places.iter().filter(|path| location(path, root) == best).count() == 1;
+            let best = places.values().copied().max().unwrap_or_default();
+            let is_only_best = places.values().filter(|location| **location == best).count() == 1;
             if best == Location::Other || !is_only_best || location(&suite.path, root) != best {
                 suite.name = name(&suite.path);
             }
         }
+    }
+}
+
+/// Returns the path of a suite without what tells its format: `tests/order` for `tests/order.test.ts`.
+fn place(path: &Path) -> PathBuf {
+    match format::named(path) {
+        Some((_, name)) => path.with_file_name(name),
+        None if Language::from_path(path).is_some() && !format::is_evals_file(path) => path.with_extension(""),
+        None => path.to_owned(),
     }
 }
 
@@ -363,7 +424,7 @@ fn location(path: &Path, root: &Path) -> Location {
 /// Returns the directory of the skill whose suite contains the file at `path`. Files in a format that is recognised by
 /// name are separate suites.
 fn home_of_suite(path: &Path) -> Option<&Path> {
-    home_of(path).filter(|_| format::named(path).is_none())
+    home_of(path).filter(|home| path.parent() == Some(&home.join(TESTS_FOLDER)) && format::named(path).is_none())
 }
 
 /// Returns the suite name for the file at `path`, before conflicts are resolved.

@@ -75,8 +75,11 @@ pub fn read(directory: &Path, shown: &str, problems: &mut Problems) -> Option<Sk
     let source = document::open(&directory.join(SKILL_FILE), &file).map_err(|problem| problems.push(*problem)).ok()?;
     let folder = directory.file_name().map(|name| name.to_string_lossy().into_owned());
     let skill = parse(&source, folder.as_deref(), problems)?;
-    let content_hash = reported(hash_of(directory), "cannot read every file of the skill", shown, problems)?;
-    Some(Skill { content_hash, directory: Some(directory.to_owned()), ..skill })
+    let files = files_of(directory).and_then(|files| Ok((hash_of_files(&files)?, files)));
+    let (content_hash, files) = reported(files, "cannot read every file of the skill", shown, problems)?;
+    let names = files.iter().filter_map(|(relative, _)| std::str::from_utf8(relative).ok());
+    let scripts = names.filter(|name| is_script(name)).map(str::to_owned).collect();
+    Some(Skill { content_hash, scripts, directory: Some(directory.to_owned()), ..skill })
 }
 
 /// Creates a stand-in for a bare prompt, so that the prompt can be reported and recorded like a skill.
@@ -153,13 +156,12 @@ const FENCES: [(&str, Language); 3] =
 /// Splits `text` into frontmatter and body. On failure, returns the offset and a description of the problem.
 fn split(text: &str) -> Result<Parts, (usize, &'static str)> {
     let is_fence = |line: &str| line.trim_end() == "---";
-    let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-    let mut lines = text[start..].split_inclusive('\n');
+    let mut lines = text.split_inclusive('\n');
     let opening = lines.next().unwrap_or_default();
     let Some((_, language)) = FENCES.iter().find(|(fence, _)| opening.trim_end() == *fence) else {
-        return Err((start, "has no frontmatter"));
+        return Err((0, "has no frontmatter"));
     };
-    let matter = start + opening.len();
+    let matter = opening.len();
     let mut at = matter;
     for line in lines {
         if is_fence(line) {
@@ -167,7 +169,7 @@ fn split(text: &str) -> Result<Parts, (usize, &'static str)> {
         }
         at += line.len();
     }
-    Err((start, "has a frontmatter that is not closed by a second `---`"))
+    Err((0, "has a frontmatter that is not closed by a second `---`"))
 }
 
 /// Returns a scalar as the user wrote it, so that version `1.0` does not become `1`.
@@ -212,10 +214,16 @@ fn is_part(path: &Path) -> bool {
     !path.ends_with("__pycache__") && !omitted.iter().any(|name| path == Path::new(name))
 }
 
-/// Returns the SHA-256 over all regular files below `directory` that belong to the skill, in the byte order of their
-/// paths. Each file contributes `path:`, its path with `/`, a line feed, its bytes, and a line feed. Symbolic links
-/// are omitted.
-fn hash_of(directory: &Path) -> std::io::Result<String> {
+/// Returns `true` if the extension of a file is that of a script.
+fn is_script(name: &str) -> bool {
+    const EXTENSIONS: [&str; 12] = ["py", "sh", "bash", "js", "mjs", "cjs", "ts", "mts", "rb", "pl", "php", "ps1"];
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    EXTENSIONS.contains(&extension)
+}
+
+/// Returns the regular files below `directory` that belong to the skill, each with its path as bytes with `/`, in the
+/// order of these. Symbolic links are omitted.
+fn files_of(directory: &Path) -> std::io::Result<Vec<(Vec<u8>, PathBuf)>> {
     let mut files: Vec<(Vec<u8>, PathBuf)> = Vec::new();
     let is_entered = |entry: &walkdir::DirEntry| entry.path().strip_prefix(directory).is_ok_and(is_part);
     let walk = walkdir::WalkDir::new(directory).into_iter().filter_entry(is_entered);
@@ -229,12 +237,22 @@ fn hash_of(directory: &Path) -> std::io::Result<String> {
         }
     }
     files.sort();
+    Ok(files)
+}
+
+/// Returns the SHA-256 over all files below `directory` that belong to the skill, or over the file of a sub-agent.
+fn hash_of(directory: &Path) -> std::io::Result<String> {
+    hash_of_files(&files_of(directory)?)
+}
+
+/// Returns the SHA-256 over files. Each contributes `path:`, its path with `/`, a line feed, its bytes, and a line feed.
+fn hash_of_files(files: &[(Vec<u8>, PathBuf)]) -> std::io::Result<String> {
     let mut hash = Sha256::new();
     for (relative, path) in files {
         hash.update(b"path:");
-        hash.update(&relative);
+        hash.update(relative);
         hash.update(b"\n");
-        hash.update(files::read_named(&path, MAX_FILE_BYTES)?);
+        hash.update(files::read_named(path, MAX_FILE_BYTES)?);
         hash.update(b"\n");
     }
     Ok(hex(&hash.finalize()))
@@ -265,7 +283,7 @@ mod tests {
     fn the_body_keeps_its_leading_blank_lines_and_its_line_ends() {
         let skill = parse_text("---\nname: a\ndescription: d\n---\n\n# T\r\nx").unwrap();
         assert_eq!(skill.body, "\n# T\r\nx");
-        let skill = parse_text("\u{feff}---\r\nname: a\r\ndescription: d\r\n---\r\nbody ---\n").unwrap();
+        let skill = parse_text("---\r\nname: a\r\ndescription: d\r\n---\r\nbody ---\n").unwrap();
         assert_eq!(skill.body, "body ---\n");
         assert_eq!(parse_text("---\nname: a\ndescription: d\n---").unwrap().body, "");
     }

@@ -1,5 +1,6 @@
 //! Folders of skills.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use model::nearest;
@@ -8,21 +9,30 @@ use crate::path;
 use crate::request::Request;
 use crate::skill::SKILL_FILE;
 
-/// Returns the directories below `skills_dir` that are skills, sorted by name. Symbolic links are skipped.
+/// Returns the directories below `skills_dir` that are skills, sorted by name.
 pub fn skills(skills_dir: &Path) -> Vec<PathBuf> {
     let mut skills = folders(skills_dir);
     skills.retain(|path| path.join(SKILL_FILE).is_file());
     skills
 }
 
-/// Returns the directories in `shelf`, sorted by name. Symbolic links are skipped.
+/// Returns the directories in `shelf`, sorted by name, including links to directories. If several lead to the same
+/// directory, only the first is returned, and the directory itself comes before links to it.
 pub fn folders(shelf: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(shelf) else { return Vec::new() };
-    let mut folders: Vec<PathBuf> = entries
-        .filter_map(Result::ok)
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| entry.path())
-        .collect();
+    let (mut folders, mut links) = (Vec::new(), Vec::new());
+    for entry in entries.filter_map(Result::ok) {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+            Ok(kind) if kind.is_symlink() && entry.path().is_dir() => links.push(entry.path()),
+            _ => {}
+        }
+    }
+    if !links.is_empty() {
+        links.sort();
+        let mut known: HashSet<PathBuf> = folders.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
+        folders.extend(links.into_iter().filter(|link| link.canonicalize().is_ok_and(|real| known.insert(real))));
+    }
     folders.sort();
     folders
 }

@@ -9,8 +9,7 @@ use model::{Diagnostic, Node, NodeKind, Source, Span, Spanned};
 /// Parses `source`, whose cells are separated by `delimiter`. Blank lines are skipped. A row with too few or too many
 /// cells is reported and omitted.
 pub fn read_csv(source: &Arc<Source>, delimiter: u8, problems: &mut Problems) -> Vec<Node> {
-    let offset = if source.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-    let text = source.text.get(offset..).unwrap_or_default();
+    let text = source.text.as_str();
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(text.as_bytes());
     let mut header: Option<Vec<Spanned<String>>> = None;
@@ -23,13 +22,12 @@ pub fn read_csv(source: &Arc<Source>, delimiter: u8, problems: &mut Problems) ->
             Ok(false) => break,
             Err(error) => {
                 problems.push(
-                    Diagnostic::error(format!("not valid CSV: {error}"))
-                        .at(source.excerpt(Span::new(offset + start, offset + start))),
+                    Diagnostic::error(format!("not valid CSV: {error}")).at(source.excerpt(Span::new(start, start))),
                 );
                 break;
             }
         }
-        let span = trimmed(text, start, position(&reader), offset);
+        let span = trimmed(text, start, position(&reader));
         let at = |message: String| Diagnostic::error(message).at(source.excerpt(span));
         if has_open_quote(source.text.get(span.start()..span.end()).unwrap_or_default()) {
             problems.push(
@@ -38,15 +36,23 @@ pub fn read_csv(source: &Arc<Source>, delimiter: u8, problems: &mut Problems) ->
             break;
         }
         let Some(columns) = &header else {
+            if let Some(problem) = other_delimiter(&record, delimiter, &at) {
+                problems.push(problem);
+                break;
+            }
             header = Some(columns(&record, span, &at, problems));
             continue;
         };
         if record.len() != columns.len() {
             let (cells, expected) = (describe_count(record.len()), columns.len());
-            problems.push(
-                at(format!("the row has {cells}, but the header has {expected}"))
-                    .help("put a cell that contains the delimiter in quotes"),
-            );
+            let problem = at(format!("the row has {cells}, but the header has {expected}"));
+            problems.push(match decimal_comma(&record, delimiter, expected) {
+                Some(number) => problem.help(format!(
+                    "if `{number}` is one number, write `{}`, or put it in quotes",
+                    number.replace(',', ".")
+                )),
+                None => problem.help("put a cell that contains the delimiter in quotes"),
+            });
             continue;
         }
         let cell =
@@ -65,12 +71,43 @@ fn describe_count(cells: usize) -> String {
     if cells == 1 { "1 cell".to_owned() } else { format!("{cells} cells") }
 }
 
-/// Returns the location of the record in `text[start..end]` without the surrounding line breaks, moved by `offset`.
-fn trimmed(text: &str, start: usize, end: usize, offset: usize) -> Span {
+/// Delimiters, with their names.
+const DELIMITERS: [(u8, &str); 4] = [(b',', "commas"), (b'\t', "tabs"), (b';', "semicolons"), (b'|', "`|`")];
+
+/// Reports a header that is a single cell in which another delimiter separates the names.
+fn other_delimiter(
+    record: &csv::StringRecord,
+    delimiter: u8,
+    at: &impl Fn(String) -> Diagnostic,
+) -> Option<Diagnostic> {
+    let only = record.get(0).filter(|_| record.len() == 1)?;
+    let name = |wanted: u8| DELIMITERS.iter().find(|(known, _)| *known == wanted).map(|(_, name)| *name);
+    let (_, found) = DELIMITERS.iter().find(|(other, _)| *other != delimiter && only.as_bytes().contains(other))?;
+    let expected = name(delimiter)?;
+    let message = format!("the columns are separated by {found}, but those of such a file by {expected}");
+    let problem = at(message).help(format!("save the file with {expected} between the columns"));
+    Some(match *found {
+        "tabs" => problem.help("or call it `NAME.tsv`"),
+        "commas" => problem.help("or call it `NAME.csv`"),
+        _ => problem,
+    })
+}
+
+/// Returns a number with a decimal comma that explains why `record` has more than `expected` cells.
+fn decimal_comma(record: &csv::StringRecord, delimiter: u8, expected: usize) -> Option<String> {
+    let is_digits = |cell: &str| !cell.is_empty() && cell.bytes().all(|byte| byte.is_ascii_digit());
+    let cells: Vec<&str> = record.iter().map(str::trim).collect();
+    let is_number = |pair: &&[&str]| is_digits(pair[0].trim_start_matches('-')) && is_digits(pair[1]);
+    let first = cells.windows(2).find(is_number).filter(|_| delimiter == b',' && cells.len() > expected)?;
+    Some(first.join(","))
+}
+
+/// Returns the location of the record in `text[start..end]` without the surrounding line breaks.
+fn trimmed(text: &str, start: usize, end: usize) -> Span {
     let record = text.get(start..end).unwrap_or_default();
     let start = start + (record.len() - record.trim_start_matches(['\r', '\n']).len());
     let end = start + text.get(start..end).unwrap_or_default().trim_end_matches(['\r', '\n']).len();
-    Span::new(offset + start, offset + end)
+    Span::new(start, end)
 }
 
 /// Returns `true` if a record spans several lines because a quote in it is never closed: the parser then treats the

@@ -43,6 +43,10 @@ pub(super) fn explain(kind: &ErrorKind) -> (Option<&'static str>, Option<&'stati
         ErrorKind::InvalidTrailingDoubleQuotedScalar | ErrorKind::InvalidTrailingSingleQuotedScalar => {
             (Some("text after the closing quote"), None)
         }
+        ErrorKind::UnexpectedCharacter { character } if character.is_control() => (
+            Some("a control character, which YAML does not allow"),
+            Some("remove it, or write it as an escape in double quotes, such as `\\u001b`"),
+        ),
         ErrorKind::UnexpectedCharacter { .. } => (None, Some("put the text in quotes")),
         ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => (Some("expected `key: value`"), None),
         ErrorKind::RecursionLimitExceeded => (Some("nested too deeply"), None),

@@ -13,9 +13,7 @@ pub(super) fn plain(written: &str) -> Result<NodeKind, String> {
             Some(Ok(number)) => NodeKind::Number(number),
             Some(Err(Unreadable::NotJson)) => return Err(format!("`{written}` is a number that JSON does not have")),
             Some(Err(Unreadable::TooLong)) => {
-                return Err(format!(
-                    "`{written}` is an integer of more than 64 bits, which would be rounded; put it in quotes"
-                ));
+                return Err(format!("`{written}` is an integer of more than 64 bits, which would be rounded"));
             }
             None => NodeKind::String(written.to_owned()),
         },

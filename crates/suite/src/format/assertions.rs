@@ -19,19 +19,12 @@ pub(super) struct Assertions {
     has_unread: bool,
 }
 
-/// Whether entries with a `type` need an `id`. Entries with a single key never need one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ids {
-    Required,
-    Optional,
-}
-
 impl Assertions {
     /// Reads the entries `items`, whose subject is `about`.
-    pub(super) fn read(&mut self, items: &[Node], about: AssertionScope, ids: Ids, problems: &mut Problems) {
+    pub(super) fn read(&mut self, items: &[Node], about: AssertionScope, problems: &mut Problems) {
         let known = self.specs.len();
         self.specs.extend(items.iter().filter_map(|item| {
-            let spec = entry(item, ids, problems)?;
+            let spec = entry(item, problems)?;
             let is_nameless = spec.id.is_empty();
             Some((AssertionSpec { about, ..spec }, is_nameless))
         }));
@@ -63,7 +56,7 @@ impl Assertions {
 }
 
 /// Reads an entry; its id is empty if it has none.
-fn entry(item: &Node, ids: Ids, problems: &mut Problems) -> Option<AssertionSpec> {
+fn entry(item: &Node, problems: &mut Problems) -> Option<AssertionSpec> {
     if let NodeKind::String(kind) = &item.kind {
         // A type without arguments may be written alone.
         let kind = Spanned::new(decode::text(item, "an assertion", problems).map(|_| kind.clone())?, item.span);
@@ -78,16 +71,12 @@ fn entry(item: &Node, ids: Ids, problems: &mut Problems) -> Option<AssertionSpec
         let weight = fields.positive("weight", problems);
         return Some(spec(item, id.unwrap_or_default(), kind, weight, Arguments::Brief(value)));
     }
-    let id = match ids {
-        Ids::Required => Some(fields.required_text("id", problems)),
-        Ids::Optional => None,
-    };
-    let id = id.unwrap_or_else(|| Some(fields.text("id", problems).unwrap_or_default()));
+    let id = fields.text("id", problems).unwrap_or_default();
     let kind = fields.required_text("type", problems);
     let place = fields.get("type");
     let weight = fields.positive("weight", problems);
     let kind = Spanned::new(kind?, place?.span);
-    Some(spec(item, id?, kind, weight, Arguments::Fields))
+    Some(spec(item, id, kind, weight, Arguments::Fields))
 }
 
 /// Returns the only key of an entry besides the common ones, with its value.

@@ -12,21 +12,20 @@ use model::{Case, Code, Diagnostic, Excerpt, Node, NodeKind, Source};
 use script::{Runtime, ScriptError, Tests, Value, Written};
 
 use super::scenario::{fixtures_of, quarantine, skip};
-use super::{NamedFormat, SuiteFile, directory, skip_others};
+use super::{NamedFormat, ONLY_SCENARIO, SuiteFile, directory, skip_others};
+use crate::document;
 use crate::library::Library;
 use crate::trials::{pass_rate, trials};
 
 /// The `code` format.
 pub const CODE: NamedFormat = NamedFormat {
-    name: CODE_NAME,
+    name: "code",
     mark: "a file called `NAME.test.ts`, or with `.mts`, `.js`, `.mjs` at its end",
-    is_meant: Tests::may_be,
+    fails_alone: true,
+    is_meant,
     suite: |file| ENDINGS.iter().find_map(|ending| file.strip_suffix(ending)).filter(|name| !name.is_empty()),
     read,
 };
-
-/// Name of the format.
-pub const CODE_NAME: &str = "code";
 
 /// File name endings of the format.
 const ENDINGS: [&str; 4] = [".test.ts", ".test.mts", ".test.js", ".test.mjs"];
@@ -36,6 +35,13 @@ const LOADING: Duration = Duration::from_secs(10);
 
 /// Index of the options in `scenario(name, options, fn)`.
 const OPTIONS: usize = 1;
+
+/// Returns `true` if the module at `path` imports the test module, itself or through modules of its own.
+fn is_meant(path: &Path, text: &str) -> bool {
+    let is_test = |module: &Path| document::guess(module).is_some_and(|text| Tests::may_be(&text));
+    Tests::may_be(text)
+        || (Tests::may_share_one(text) && script::Library::new().imports(path).iter().any(|module| is_test(module)))
+}
 
 fn read(path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
     match load(path, source, library, problems) {
@@ -86,6 +92,11 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
         case.code =
             Some(Box::new(Code { module: path.to_owned(), scenario: number, name: written.name.clone(), claims }));
         let is_only = options(written, path, source, library, &mut case, problems);
+        let forgotten = written.call.iter().flat_map(|call| &call.forgotten);
+        case.broken.extend(forgotten.map(|place| {
+            let problem = Diagnostic::error("the reply is used without waiting for it").at(place.clone());
+            problem.help("write `await` before the call")
+        }));
         if taken.contains(&case.id) {
             let first = cases.iter().find(|(other, _)| other.id == case.id).map(|(other, _)| other.source.to_string());
             let problem = Diagnostic::warning(format!("a second scenario is called `{}`", case.id)).at(place);
@@ -97,7 +108,7 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
         cases.push((case, is_only));
     }
     let marked = cases.iter_mut().map(|(case, is_only)| (case, *is_only));
-    skip_others(marked, "another scenario of the file has `only: true`");
+    skip_others(marked, ONLY_SCENARIO);
     cases.into_iter().map(|(case, _)| Arc::new(case)).collect()
 }
 

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use model::decode::{Fields, Problems};
 use model::{AssertionScope, Case, Excerpt, Node, NodeKind, nearest};
 
-use super::assertions::{Assertions, Ids};
+use super::assertions::Assertions;
 use super::rows::{CASES, CaseReader};
-use super::scenario::{place, refuse_tags, skip, with_common_fields};
+use super::scenario::{checked_id, place, refuse_tags, skip, with_common_fields};
 use super::{Format, SuiteFile};
 use crate::library::Library;
 
@@ -31,13 +31,28 @@ const TELLING: [&str; 5] = ["turns", "persona", "assertions", "user", "name"];
 /// Keys that other programs use for a message from the user.
 const MESSAGE_KEYS: [&str; 6] = ["user", "content", "message", "text", "prompt", "input"];
 
+/// Top-level keys of other programs.
+const SYNONYMS: [(&str, &str); 6] = [
+    ("messages", "turns"),
+    ("conversation", "turns"),
+    ("steps", "turns"),
+    ("expect", "assertions"),
+    ("checks", "assertions"),
+    ("scenario", "name"),
+];
+
 fn is_meant(text: &str) -> bool {
-    let keys = text.lines().filter_map(|line| line.trim_start_matches('\u{feff}').split_once(':'));
+    if let Some(keys) = super::json_keys(text) {
+        let is_there = |wanted: &&&str| keys.contains(*wanted);
+        return keys.contains(&"turns") && (keys.contains(&"says") || TELLING.iter().filter(is_there).count() > 1);
+    }
+    let keys = text.lines().filter_map(|line| line.split_once(':'));
     let keys: Vec<&str> = keys.map(|(key, _)| key.trim_end().trim_matches(['"', '\''])).collect();
     let has_message = text.lines().any(|line| {
         let item = line.trim_start().strip_prefix('-').and_then(|item| item.trim_start().split_once(':'));
         item.is_some_and(|(key, _)| nearest(key, ["says"]).is_some() || MESSAGE_KEYS.contains(&key))
     });
+    let has_message = has_message || text.contains("says:");
     keys.contains(&"turns") && (has_message || keys.iter().filter(|key| TELLING.contains(key)).count() > 1)
 }
 
@@ -113,7 +128,7 @@ fn asserts(root: &Node) -> bool {
 
 fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Option<Case> {
     refuse_tags(file.root, problems);
-    let mut fields = Fields::of(file.root, "the conversation", problems)?;
+    let mut fields = Fields::of(file.root, "the conversation", problems)?.with_synonyms(&SYNONYMS);
     // The rows have already been read.
     let _ = fields.get(CASES);
     let name = fields.text("name", problems);
@@ -128,7 +143,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let tools: Vec<serde_json::Value> = tools.iter().map(Node::to_json).collect();
     messages.iter_mut().for_each(|message| message.tools.clone_from(&tools));
     if let Some(items) = fields.list("assertions", problems) {
-        assertions.read(items, AssertionScope::LastReply, Ids::Optional, problems);
+        assertions.read(items, AssertionScope::LastReply, problems);
     }
     let token_budget = fields.positive("token_budget", problems);
     let reruns = fields.whole("reruns", 0, problems).map(|reruns| u32::try_from(reruns).unwrap_or(u32::MAX));
@@ -152,14 +167,15 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
 /// Returns the case's id and its location: `id`, otherwise the name, otherwise the file name.
 fn id(name: Option<&str>, fields: &mut Fields<'_>, file: &SuiteFile<'_>, problems: &mut Problems) -> (String, Excerpt) {
     let own = fields.text("id", problems);
-    let node = fields.get("id").or_else(|| fields.get("name"));
+    let (key, node) = match (fields.get("id"), fields.get("name")) {
+        (Some(id), _) => ("id", Some(id)),
+        (None, name) => ("name", name),
+    };
     let source = node.map_or_else(|| head(file.root).excerpt(), Node::excerpt);
-    let id = own.as_deref().or(name).map(str::trim).filter(|id| !id.is_empty());
-    if let (Some(_), Some(node)) = (id.filter(|id| id.contains(char::is_control)), node) {
-        problems.push(node.error("it is the case's id: one line of text"));
-    }
+    let written = node.filter(|_| own.is_some() || (key == "name" && name.is_some()));
+    let id = written.and_then(|node| checked_id(node, key, problems));
     let stem = || file.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    (id.map_or_else(stem, str::to_owned), source)
+    (id.unwrap_or_else(stem), source)
 }
 
 /// Returns the start of the file, as the location of problems with the whole file.

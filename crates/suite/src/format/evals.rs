@@ -16,6 +16,7 @@ use model::{Case, Definition, Diagnostic, Node, RunnerOptions, nearest};
 use self::suite::{Contents, Suite};
 use super::scenario::{self, refuse_tags};
 use super::{Format, SuiteFile};
+use crate::document::Language;
 use crate::library::Library;
 use crate::skill::SKILL_FILE;
 
@@ -54,6 +55,12 @@ fn is_meant(text: &str) -> bool {
     has(CASES) && NAMES.iter().any(|(key, _)| has(key))
 }
 
+/// Returns `true` if `text`, which may be YAML, seems to be a suite of a skill.
+pub fn are_evals(text: &str) -> bool {
+    let has = |wanted: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == wanted);
+    has(CASES) && NAMES.iter().any(|(key, _)| has(key))
+}
+
 fn resembles(file: &SuiteFile<'_>) -> bool {
     let model::NodeKind::Map(entries) = &file.root.kind else { return false };
     let keys = || entries.iter().map(|(key, _)| key.value.as_str());
@@ -62,6 +69,8 @@ fn resembles(file: &SuiteFile<'_>) -> bool {
         (true, true) => true,
         (false, false) => false,
         _ if is_called_so(file.path) => true,
+        // Records of runs are JSON and have some of these keys.
+        _ if Language::from_path(file.path) == Some(Language::Json) => false,
         (true, false) => nearest(CASES, keys()).is_some(),
         (false, true) => NAMES.iter().any(|(key, _)| nearest(key, keys()).is_some()),
     }
@@ -97,13 +106,14 @@ fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Op
         _ => None,
     };
     let agent = scenario::agent(&mut fields, "agent", file.directory(), problems);
+    let (model, model_source) = scenario::model(&mut fields, file.directory(), problems).unzip();
     let mut contents = Contents::default();
     let mut suite = Suite {
         name: name.as_deref().unwrap_or_default(),
         definition,
         skill: skill.as_ref(),
         directory: file.directory(),
-        runner: Arc::new(RunnerOptions { agent, ..RunnerOptions::default() }),
+        runner: Arc::new(RunnerOptions { agent, model, model_source, ..RunnerOptions::default() }),
         contents: &mut contents,
     };
     let items = fields.require("evals", problems).and_then(|node| list(node, problems));

@@ -26,7 +26,7 @@ use self::file_defaults::FileDefaults;
 use self::layers::is_truthy;
 use self::misspelt_keys::MisspeltKeys;
 use super::rows::{self, CASES, Row};
-use super::{NamedFormat, directory, skip_others};
+use super::{NamedFormat, ONLY_CASE, directory, skip_others};
 use crate::fixture_settings::field::{self, FIELDS};
 use crate::library::Library;
 
@@ -34,7 +34,8 @@ use crate::library::Library;
 pub const FIXTURES: NamedFormat = NamedFormat {
     name: "fixtures",
     mark: "a file called `NAME.fixture.yaml`, or with `.yml`, `.json`, `.jsonl`, `.ts`, `.mts`, `.js`, `.mjs` at its end",
-    is_meant: |_| true,
+    fails_alone: false,
+    is_meant: |_, _| true,
     suite: |file| split(file).map(|(name, _)| name),
     read,
 };
@@ -106,7 +107,7 @@ fn cases(path: &Path, content: Content, library: &Library, problems: &mut Proble
     }
     let mut drafts = read_all(&file_defaults, nodes, problems);
     let marked = drafts.iter_mut().map(|draft| (&mut *draft.case, draft.is_only));
-    skip_others(marked, "another case has `only: true`");
+    skip_others(marked, ONLY_CASE);
     warn_of_idle(&drafts, problems);
     drop_repeated(known, problems);
     warn_of_twins(&drafts, problems);

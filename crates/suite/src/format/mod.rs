@@ -3,6 +3,7 @@
 
 mod assertions;
 mod code;
+pub mod collection;
 mod conversation;
 mod evals;
 mod fixtures;
@@ -17,10 +18,9 @@ use model::{Case, Node, Source, nearest};
 
 use crate::library::Library;
 
-pub use code::CODE_NAME;
 pub use conversation::misspelt_turns;
 pub use evals::{
-    ASSERTION_KEYS, ASSERTION_TYPES, AssertionType, EVALS_FILE, EVALS_NAME, design_warnings,
+    ASSERTION_KEYS, ASSERTION_TYPES, AssertionType, EVALS_FILE, EVALS_NAME, are_evals, design_warnings,
     is_called_so as is_evals_file,
 };
 pub use rows::read_table;
@@ -78,13 +78,25 @@ pub struct NamedFormat {
     pub name: &'static str,
     /// Text after the name in a message that describes the file names.
     pub mark: &'static str,
-    /// Returns `true` if a file with a matching name that was found by a search seems intended for this format,
-    /// judging by its text. Other files are skipped.
-    pub is_meant: fn(&str) -> bool,
+    /// `true` if a mistake in a file breaks only the trials of its own cases; otherwise it prevents the run.
+    pub fails_alone: bool,
+    /// Returns `true` if the file at a path with a matching name, which was found by a search, seems intended for this
+    /// format, judging by its text. Other files are skipped.
+    pub is_meant: fn(&Path, &str) -> bool,
     /// Returns the suite's name, if this is the name of a file in this format.
     pub suite: fn(&str) -> Option<&str>,
     /// Reads the cases of the file at an absolute path. A case with problems is returned as far as it could be read.
     pub read: ReadNamed,
+}
+
+/// Reason why a case is skipped if another one has `only`.
+const ONLY_CASE: &str = "another case has `only: true`";
+/// The same for a scenario in code.
+const ONLY_SCENARIO: &str = "another scenario of the file has `only: true`";
+
+/// Returns `true` if a case is skipped because another one has `only`.
+pub fn is_skipped_by_only(case: &Case) -> bool {
+    matches!(case.skip.as_deref(), Some(ONLY_CASE | ONLY_SCENARIO))
 }
 
 /// Skips cases without `only`, with the reason `reason`, if any case has it.
@@ -105,45 +117,157 @@ pub fn named(path: &Path) -> Option<(&'static NamedFormat, &str)> {
 }
 
 /// Returns the name that the file called `file` was probably meant to have: `a.test.ts` for `a.tests.ts` and
-/// `a.spec.ts`, `a.fixture.yaml` for `a.fixure.yaml`.
-pub fn misspelt(file: &str) -> Option<String> {
-    let (rest, extension) = file.rsplit_once('.')?;
-    let (stem, kind) = rest.rsplit_once('.').filter(|(stem, _)| !stem.is_empty() && !stem.starts_with('_'))?;
-    let of_code = match extension {
+/// `a_spec.ts`, `a.fixture.yaml` for `a.fixure.yaml`, `a.yaml` for `a.ymal`. `text` returns its text, which must look
+/// like a test. In a folder of tests, modules with any name are considered.
+pub fn misspelt(file: &str, is_in_tests: bool, text: impl FnOnce() -> Option<String>) -> Option<String> {
+    let (rest, written) = file.rsplit_once('.').filter(|_| !file.starts_with(['_', '.']))?;
+    if named(Path::new(file)).is_some() {
+        return None;
+    }
+    let extension = written.to_ascii_lowercase();
+    let of_code = match extension.as_str() {
         "ts" | "tsx" | "cts" => Some("ts"),
         "js" | "jsx" | "cjs" => Some("js"),
-        "mts" | "mjs" => Some(extension),
+        "mts" | "mjs" => Some(extension.as_str()),
         _ => None,
     };
-    let is_test = kind == "spec" || nearest(kind, ["test"]).is_some();
-    let right = match of_code {
-        Some(extension) if is_test => format!("{stem}.test.{extension}"),
-        _ => nearest(kind, ["fixture"]).map(|near| format!("{stem}.{near}.{extension}"))?,
+    let (stem, kind) = rest.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).unwrap_or((rest, ""));
+    if let Some(extension) = of_code {
+        let lower = kind.to_ascii_lowercase();
+        if lower == "d" {
+            return None;
+        }
+        let is_marked = lower == "spec" || (!lower.is_empty() && nearest(&lower, ["test"]).is_some());
+        let bare = if is_marked { Some(stem) } else { without_mark(rest) };
+        let is_meant = if bare.is_some() { script::Tests::may_be } else { script::Tests::defines_one };
+        let is_read = bare.is_some() || is_in_tests;
+        return (is_read && is_meant(&text()?)).then(|| format!("{}.test.{extension}", bare.unwrap_or(rest)));
+    }
+    if let Some(right) = misspelt_fixtures(file) {
+        return Some(right);
+    }
+    let right = match extension.as_str() {
+        "txt" => rest.to_owned(),
+        "jsonl" | "ndjson" => return None,
+        "jsonc" | "json5" => format!("{rest}.json"),
+        other => format!("{rest}.{}", nearest(other, ["yaml", "json"])?),
     };
+    let is_readable = |file: &str| crate::document::Language::from_path(Path::new(file)).is_some();
+    let is_meant =
+        |text: String| named(Path::new(&right)).is_some() || FORMATS.iter().any(|format| (format.is_meant)(&text));
+    (!is_readable(file) && is_readable(&right) && is_meant(text()?)).then_some(right)
+}
+
+/// Returns `true` if the file called `file` has one test in JSON per line.
+pub fn is_lines_of_tests(file: &str, text: impl FnOnce() -> Option<String>) -> bool {
+    let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let is_lines = ["jsonl", "ndjson"].iter().any(|lines| extension.eq_ignore_ascii_case(lines));
+    // Rows of data may have other keys of tests as columns.
+    let is_test = |line: &str| {
+        json_keys(line).is_some_and(|keys| ["turns", "assertions"].iter().any(|key| keys.contains(key)))
+            && FORMATS.iter().any(|format| (format.is_meant)(line))
+    };
+    is_lines && named(Path::new(file)).is_none() && text().is_some_and(|text| text.lines().next().is_some_and(is_test))
+}
+
+/// Returns the name that a fixtures file called `file` was probably meant to have.
+pub fn misspelt_fixtures(file: &str) -> Option<String> {
+    let (rest, extension) = file.rsplit_once('.').filter(|_| !file.starts_with('_'))?;
+    let (stem, kind) = rest.rsplit_once('.').filter(|(stem, kind)| !stem.is_empty() && !kind.is_empty())?;
+    let right = format!("{stem}.{}.{extension}", nearest(kind, ["fixture"])?);
     (named(Path::new(file)).is_none() && named(Path::new(&right)).is_some()).then_some(right)
+}
+
+/// Returns the name of a module without a mark that other tools use for tests: `refund_test`, `test_refund`.
+fn without_mark(stem: &str) -> Option<&str> {
+    const AFTER: [&str; 6] = ["_test", "-test", "_spec", "-spec", "Test", "Spec"];
+    const BEFORE: [&str; 2] = ["test_", "test-"];
+    let bare = AFTER.iter().find_map(|mark| stem.strip_suffix(mark));
+    bare.or_else(|| BEFORE.iter().find_map(|mark| stem.strip_prefix(mark))).filter(|bare| !bare.is_empty())
+}
+
+/// Keys of which each suite in JSON has at least one.
+const JSON_KEYS: [&str; 12] = [
+    "turns",
+    "says",
+    "scenario",
+    "system_prompt",
+    "system_prompt_file",
+    "user_prompt",
+    "skill",
+    "skill_name",
+    "subagent_name",
+    "evals",
+    "assertions",
+    "goal",
+];
+
+/// Returns `true` if `text`, which is JSON, may be a suite. Parsing takes far longer, and folders of tests often contain
+/// large files of data.
+pub fn may_be_json(text: &str) -> bool {
+    text.split('"').any(|piece| JSON_KEYS.contains(&piece))
+}
+
+/// Returns the quoted keys in `text`, at any depth, if it is written as JSON.
+fn json_keys(text: &str) -> Option<Vec<&str>> {
+    let text = text.trim_start();
+    let mut pieces = text.strip_prefix(['{', '[']).map(|_| text.split('"'))?;
+    pieces.next();
+    let mut keys = Vec::new();
+    while let (Some(key), Some(after)) = (pieces.next(), pieces.clone().next()) {
+        if after.trim_start().starts_with(':') {
+            keys.push(key);
+        }
+        // The text between two strings, unless what was read is not one.
+        if after.trim_start().starts_with([':', ',', ']', '}']) {
+            pieces.next();
+        }
+    }
+    Some(keys)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::misspelt;
+    use super::{json_keys, misspelt};
 
     #[test]
     fn a_misspelt_test_file_name_is_detected() {
-        for (file, right) in [
-            ("hi.tests.ts", Some("hi.test.ts")),
-            ("hi.spec.ts", Some("hi.test.ts")),
-            ("hi.test.tsx", Some("hi.test.ts")),
-            ("a.b.tset.mjs", Some("a.b.test.mjs")),
-            ("a.fixure.yaml", Some("a.fixture.yaml")),
-            ("a.fixture.yaml", None),
-            ("hi.test.ts", None),
-            ("_hi.tests.ts", None),
-            ("hi.ts", None),
-            ("hi.d.ts", None),
-            (".spec.ts", None),
-            ("a.model.yaml", None),
+        let test = "import { scenario } from \"trialrun\";\nexport default scenario('a', () => {});\n";
+        let conversation = "turns:\n  - says: hi\n";
+        for (file, text, right) in [
+            ("hi.tests.ts", test, Some("hi.test.ts")),
+            ("hi.spec.ts", test, Some("hi.test.ts")),
+            ("hi.test.tsx", test, Some("hi.test.ts")),
+            ("hi.TEST.TS", test, Some("hi.test.ts")),
+            ("hi_test.js", test, Some("hi.test.js")),
+            ("test_hi.cjs", test, Some("hi.test.js")),
+            ("hi.ts", test, Some("hi.test.ts")),
+            ("hi.ts", "import { assert } from 'trialrun';\nexport const helper = 1;\n", None),
+            ("hi_test.js", "import test from 'ava';\n", None),
+            ("a.b.tset.mjs", test, Some("a.b.test.mjs")),
+            ("a.fixure.yaml", "", Some("a.fixture.yaml")),
+            ("a.ymal", conversation, Some("a.yaml")),
+            ("a.yaml.txt", conversation, Some("a.yaml")),
+            ("a.jsonc", "{\"turns\": [{\"says\": \"hi\"}]}", Some("a.json")),
+            ("a.yaml.txt", "notes", None),
+            ("a.yaml.bak", conversation, None),
+            ("a.fixture.yaml", "", None),
+            ("a.yaml", conversation, None),
+            ("hi.test.ts", test, None),
+            ("_hi.tests.ts", test, None),
+            ("hi.d.ts", test, None),
+            (".spec.ts", test, None),
+            ("a.model.yaml", conversation, None),
         ] {
-            assert_eq!(misspelt(file).as_deref(), right, "{file}");
+            assert_eq!(misspelt(file, true, || Some(text.to_owned())).as_deref(), right, "{file}");
         }
+        assert_eq!(misspelt("hi.ts", false, || panic!("a module with any name is not read")), None);
+    }
+
+    #[test]
+    fn keys_of_broken_json_are_found() {
+        assert_eq!(json_keys(" {\"a\": \"x: y\", \"b\":[{\"c\" :1,]"), Some(vec!["a", "b", "c"]));
+        assert_eq!(json_keys("a: {\"b\": 1}"), None);
+        assert_eq!(json_keys("{\"a"), Some(vec![]));
     }
 }

@@ -171,12 +171,17 @@ fn is_map(row: &Node, problems: &mut Problems) -> bool {
 fn of_file(table: &Node, directory: &Path, library: &Library, problems: &mut Problems) -> Option<Vec<Node>> {
     let written = decode::text(table, &format!("`{CASES}`"), problems)?;
     let path = path::resolve(directory, &written);
+    library.use_table(&path);
     let Some(format) = TableFormat::from_path(&path) else {
         problems.push(table.error(format!("`{written}` is not a table in a known format")).help(TABLE_NAMES));
         return None;
     };
     let source = match document::open(&path, &library.shown(&path)) {
         Ok(source) => source,
+        Err(problem) if document::guess(&path).is_some() => {
+            problems.push(*problem);
+            return None;
+        }
         Err(problem) => {
             let help = format!("`{CASES}` is relative to the directory of this file");
             problems.push(table.error(format!("`{written}`: {}", problem.message)).help(help));

@@ -9,7 +9,7 @@ use model::{
     RunnerOptions, SettingSource, Spanned, Subject, UserMessage, UserResponse, nearest,
 };
 
-use super::assertions::{Assertions, Ids};
+use super::assertions::Assertions;
 use super::rows::{CASES, CaseReader};
 use super::{Format, SuiteFile};
 use crate::canaries::canaries;
@@ -38,12 +38,26 @@ const SUBJECTS: [&str; 3] = ["skill", "system_prompt", "system_prompt_file"];
 const TELLING: &str = "skill system_prompt system_prompt_file user_prompt user_prompts max_turns token_budget \
                        token-budget fixtures user_responses assertions";
 
+/// Top-level keys of other programs.
+const SYNONYMS: [(&str, &str); 7] = [
+    ("id", "scenario"),
+    ("name", "scenario"),
+    ("turns", "user_prompts"),
+    ("messages", "user_prompts"),
+    ("says", "user_prompt"),
+    ("expect", "assertions"),
+    ("checks", "assertions"),
+];
+
 /// Default message for an inline prompt.
 pub const OPENING: &str = "Begin.";
 
 fn is_meant(text: &str) -> bool {
+    if let Some(keys) = super::json_keys(text) {
+        return looks_like_one(keys.into_iter().map(|key| (key, false)));
+    }
     let keys = text.lines().filter_map(|line| {
-        let (key, value) = line.trim_start_matches(['\u{feff}', '{']).split_once(':')?;
+        let (key, value) = line.trim_start_matches('{').split_once(':')?;
         let key = key.trim_end().trim_matches(['"', '\'']);
         Some((key, !value.trim().is_empty()))
     });
@@ -72,12 +86,18 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
     CaseReader { id: &["scenario"], fails_alone: SCENARIO.fails_alone, read: case }.cases(file, library, problems)
 }
 
+/// Keys of `runner` in newer versions of ai-tester, and what to use instead.
+const OF_OTHERS: [(&str, &str); 2] = [
+    ("mode", "agents run without interaction; `permission_mode` says what they may do"),
+    ("mcp_profile", "`setting_sources: [project]` uses the MCP servers of the project, with Claude Code"),
+];
+
 /// Number of model turns above which a scenario without `max_turns` gets a warning.
 pub const WARN_TURNS: u64 = 40;
 
 fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Option<Case> {
     refuse_tags(file.root, problems);
-    let mut fields = Fields::of(file.root, "the scenario", problems)?;
+    let mut fields = Fields::of(file.root, "the scenario", problems)?.with_synonyms(&SYNONYMS);
     // The rows have already been read.
     let _ = fields.get(CASES);
     let id = id(&mut fields, problems);
@@ -86,6 +106,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let subject = subject(&id, &mut fields, file, library, problems);
     let messages = messages(subject.as_ref(), &mut fields, problems);
     let token_budget = token_budget(&mut fields, problems);
+    let skill_budget = subject.as_ref().and_then(Subject::skill).and_then(|skill| skill.token_budget);
     let case = with_common_fields(Case::new(id, source), &mut fields, file, library, problems);
     let assertions = assertions(&mut fields, problems);
     fields.finish(problems);
@@ -94,7 +115,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
         messages,
         warn_turns: case.max_turns.is_none().then_some(WARN_TURNS),
         token_budget,
-        must_assert: token_budget.is_none() && !assertions.has_unread(),
+        must_assert: token_budget.or(skill_budget).is_none() && !assertions.has_unread(),
         assertions: assertions.finish(),
         ..case
     })
@@ -158,14 +179,19 @@ fn id(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
         // It is reported as an unknown key.
         return None;
     }
-    let id = fields.required_text("scenario", problems)?;
-    if id.contains(char::is_control) {
-        if let Some(node) = fields.get("scenario") {
-            problems.push(node.error("`scenario` must be an id: one line of text"));
-        }
+    fields.required_text("scenario", problems)?;
+    checked_id(fields.get("scenario")?, "scenario", problems)
+}
+
+/// Returns the id of a case that is written under `key`: one line of text, without white space around it. Reports any
+/// other text.
+pub(super) fn checked_id(node: &Node, key: &str, problems: &mut Problems) -> Option<String> {
+    let id = node.as_str()?.trim();
+    if id.is_empty() || id.contains(char::is_control) {
+        problems.push(node.error(format!("`{key}` is the case's id, so it must be one line of text")));
         return None;
     }
-    Some(id)
+    Some(id.to_owned())
 }
 
 /// Reads the subject: exactly one of the three keys.
@@ -293,7 +319,8 @@ fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) ->
         options.permission_mode = block.choice("permission_mode", &PermissionMode::ALL, problems);
         options.allowed_tools_override = block.texts("allowed_tools_override", problems);
         options.setting_sources = setting_sources(&mut block, problems);
-        options.reasoning_effort = block.text("reasoning_effort", problems);
+        let effort = block.text("reasoning_effort", problems);
+        options.reasoning_effort = effort.or(block.text("reasoning", problems));
         for (own, blocks) in [("agent", ["runtime", "agent"].as_slice()), ("model", &["model"])] {
             if let Some(inner) = blocks.iter().find_map(|key| node.get(key))
                 && let Some(outer) = fields.get(own)
@@ -306,7 +333,7 @@ fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) ->
                 );
             }
         }
-        block.finish(problems);
+        block.finish_except(&OF_OTHERS, problems);
     }
     options.agent = options.agent.or(own_agent);
     (options.model, options.model_source) = inner_model.or(own_model).unzip();
@@ -331,7 +358,7 @@ pub(super) fn agent(
     Some((model_name::agent(name, directory), node.excerpt()))
 }
 
-fn model(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Option<(String, Excerpt)> {
+pub(super) fn model(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Option<(String, Excerpt)> {
     let name = fields.text("model", problems)?;
     let node = fields.get("model")?;
     Some((model_name::model(&name, node, directory, problems)?, node.excerpt()))
@@ -445,7 +472,7 @@ pub(in crate::format) fn quarantine(node: &Node, problems: &mut Problems) -> Opt
 fn assertions(fields: &mut Fields<'_>, problems: &mut Problems) -> Assertions {
     let mut assertions = Assertions::default();
     if let Some(items) = fields.list("assertions", problems) {
-        assertions.read(items, AssertionScope::Trial, Ids::Required, problems);
+        assertions.read(items, AssertionScope::Trial, problems);
     }
     assertions
 }

@@ -60,18 +60,25 @@ impl Defaults {
         });
         let mode = fields.choice("permission_mode", &PermissionMode::ALL, problems);
         defaults.permission_mode = setting(mode, "permission_mode", &mut fields);
-        if dialect != Dialect::AiTester {
+        if dialect == Dialect::AiTester {
+            defaults.read_agent(&mut fields, root, problems);
+            fields.finish_with_warnings(problems);
+        } else {
             defaults.read_own(&mut fields, root, problems);
+            fields.finish(problems);
         }
-        fields.finish(problems);
         defaults
     }
 
-    fn read_own(&mut self, fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) {
+    fn read_agent(&mut self, fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) {
         let agent = fields.text("agent", problems).map(|name| model_name::agent(name, root));
         let runtime = fields.text("runtime", problems).map(|name| model_name::agent(name, root));
         refuse_both(fields, "agent", "runtime", problems);
         self.agent = setting(agent, "agent", fields).or(setting(runtime, "runtime", fields));
+    }
+
+    fn read_own(&mut self, fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) {
+        self.read_agent(fields, root, problems);
         let timeout = fields.duration_ms("timeout", problems);
         self.timeout_ms = setting(timeout, "timeout", fields);
         self.max_turns = whole(fields, "max_turns", 1, problems);

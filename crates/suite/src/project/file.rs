@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::decode::Problems;
-use model::{Diagnostic, Excerpt, Node, Source, Span};
+use model::{Diagnostic, Excerpt, Node, Source, Span, nearest};
 
 use crate::document::{self, Language};
 use crate::module_tree::{self, FUNCTION, Tree};
 use crate::path::shown;
+use crate::skills::names_in;
 
 /// Returns the dialect of a configuration file with this name.
 pub(super) fn dialect_of(path: &Path) -> Option<Dialect> {
@@ -62,7 +63,12 @@ pub fn in_directory(directory: &Path, cwd: &Path, problems: &mut Problems) -> Op
     // Pipes and devices are included: reading one reports that it is not a regular file.
     let is_there = |name: &str| std::fs::metadata(directory.join(name)).is_ok_and(|meta| !meta.is_dir());
     let mut found = FILES.iter().filter(|(name, _)| is_there(name));
-    let (first, dialect) = found.next()?;
+    let Some((first, dialect)) = found.next() else {
+        if directory == cwd {
+            problems.extend(misnamed(directory));
+        }
+        return None;
+    };
     if let Some((second, other)) = found.next() {
         let at = Excerpt::of_file(shown(&directory.join(second), cwd));
         if other == dialect {
@@ -74,6 +80,29 @@ pub fn in_directory(directory: &Path, cwd: &Path, problems: &mut Problems) -> Op
         }
     }
     Some(Found { path: directory.join(first), dialect: *dialect })
+}
+
+/// Reports files in `directory` whose names are nearly those of a configuration.
+fn misnamed(directory: &Path) -> Problems {
+    const EXTENSIONS: [&str; 11] = ["yaml", "yml", "json", "jsonc", "toml", "ts", "mts", "cts", "js", "mjs", "cjs"];
+    let near = |name: &String| {
+        let (stem, extension) = name.rsplit_once('.')?;
+        let is_config = ["trialrun", "trialrun.config"].iter().any(|own| nearest(stem, [*own]).is_some());
+        let own = names().find(|own| own.strip_prefix("trialrun.config.") == Some(extension));
+        let right = if extension == "jsonc" { "trialrun.config.json" } else { own.unwrap_or("trialrun.yaml") };
+        (is_config && !stem.ends_with(".d") && EXTENSIONS.contains(&extension)).then_some(right)
+    };
+    // A report or a schema may have such a name, too.
+    let has_settings = |name: &str| {
+        let text = document::guess(&directory.join(name)).unwrap_or_default();
+        ["agent", "defaults", "judge", "skills_dir"].iter().any(|key| text.contains(key)) && !text.contains("schema\"")
+    };
+    let report = |name: String| {
+        let right = near(&name).filter(|_| has_settings(&name))?;
+        let problem = Diagnostic::warning("this file is not read as the configuration because of its name");
+        Some(problem.at(Excerpt::of_file(name)).help(format!("did you mean `{right}`?")))
+    };
+    names_in(directory).into_iter().filter_map(report).collect()
 }
 
 /// Returns the allowed names for a configuration.

@@ -34,7 +34,7 @@ pub struct Judge {
 }
 
 /// Providers whose names in a configuration differ from those used here.
-const PROVIDERS: [(&str, &str); 1] = [("custom", "compatible")];
+const PROVIDERS: [(&str, &str); 2] = [("custom", "compatible"), ("chatgpt", "openai")];
 
 impl Judge {
     /// Reads both sections; `judge` takes precedence over `llm`.

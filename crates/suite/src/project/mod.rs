@@ -162,7 +162,19 @@ impl Project {
         if dialect == Dialect::Fabrik {
             self.defaults.fill_as_fabrik(&Excerpt::of_file(&*root.source.path));
         }
-        fields.finish(problems);
+        match dialect {
+            // Another tool reads this file too, and may know more keys.
+            Dialect::AiTester => {
+                if let Some(folder) = fields.get("runs_dir") {
+                    let problem = folder.warning("`runs_dir` has no effect");
+                    problems.push(
+                        problem.help("runs are recorded in `.trialrun`; the setting `state` selects another folder"),
+                    );
+                }
+                fields.finish_with_warnings(problems);
+            }
+            _ => fields.finish(problems),
+        }
         problems.extend(missing.into_iter().map(|one| one.problem));
     }
 

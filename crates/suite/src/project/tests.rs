@@ -36,6 +36,28 @@ fn the_nearest_parent_directory_wins_and_folders_are_relative_to_it() {
 }
 
 #[test]
+fn a_configuration_with_a_name_that_is_nearly_right_is_reported() {
+    for (name, text, right) in [
+        ("trialrn.yaml", "agent: fake\n", Some("trialrun.yaml")),
+        ("trialrun.toml", "agent = 'fake'\n", Some("trialrun.yaml")),
+        ("trialrun.json", "{\"agents\": {}}", Some("trialrun.config.json")),
+        ("trialrun.json", "{\"schema\": \"trialrun.report/1\", \"agents\": []}", None),
+        ("trialrun.d.ts", "export interface AgentHandle { agent: string }", None),
+        ("notes.yaml", "agent: fake\n", None),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join(name), text).unwrap();
+        let (_, problems) = Project::find(directory.path(), directory.path());
+        let helps: Vec<String> = problems.iter().flat_map(|problem| problem.help.clone()).collect();
+        assert_eq!(
+            helps,
+            right.map(|right| format!("did you mean `{right}`?")).into_iter().collect::<Vec<_>>(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn trialrun_yaml_takes_precedence_over_ai_tester_yaml() {
     let text =
         "defaults:\n  runtime: claude\n  timeout: 5m\n  max_turns: 9\n  trials: 3\n  token_budget: 1.5\n  jobs: 2\n";

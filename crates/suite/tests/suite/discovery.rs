@@ -277,10 +277,10 @@ fn scenarios_without_a_skill_are_found_in_their_folder() {
         .write("scenarios/models/m.yaml", "steps: [{text: hi}]\n")
         .write("scenarios/deep/b.yaml", prompt("b"))
         .write("elsewhere/c.yaml", prompt("c"));
-    assert_eq!(outline(&scratch.load(&[])), ["x: a", "b: b"]);
+    assert_eq!(outline(&scratch.load(&[])), ["x: a", "deep/b: b"]);
     std::fs::remove_dir_all(scratch.path("skills")).unwrap();
     let loaded = scratch.load(&[]);
-    assert_eq!((outline(&loaded), describe(&loaded.diagnostics)), (vec!["b: b".to_owned()], Vec::new()));
+    assert_eq!((outline(&loaded), describe(&loaded.diagnostics)), (vec!["deep/b: b".to_owned()], Vec::new()));
 }
 
 #[test]
@@ -308,7 +308,8 @@ fn suites_with_the_same_name_are_named_by_their_path() {
         .write("b/same.yml", prompt("three"))
         .write("c.yaml", prompt("four"));
     let loaded = scratch.load(&["a", "b", "c.yaml"]);
-    assert_eq!(outline(&loaded), ["a/same: one", "b/same.yaml: two", "b/same.yml: three", "c: four"]);
+    // Files that differ only in their extensions share a name: adding one of them does not rename the other.
+    assert_eq!(outline(&loaded), ["a/same: one", "b/same: two", "b/same: three", "c: four"]);
 }
 
 #[test]
@@ -394,7 +395,7 @@ fn pipes_devices_and_links_to_them_are_errors_when_read() {
 }
 
 #[test]
-fn a_suite_in_the_scenarios_folder_keeps_its_name_next_to_a_nested_twin() {
+fn suites_in_subfolders_are_named_by_their_path_below_the_folder_of_tests() {
     let scratch = Scratch::new();
     scratch.write("scenarios/a.yaml", prompt("one"));
     scratch.write("scenarios/b.yaml", prompt("two"));
@@ -404,7 +405,7 @@ fn a_suite_in_the_scenarios_folder_keeps_its_name_next_to_a_nested_twin() {
     let loaded = scratch.load(&[]);
     let mut names: Vec<&str> = loaded.suites.iter().map(|suite| suite.name.as_str()).collect();
     names.sort_unstable();
-    assert_eq!(names, ["a", "b", "scenarios/deep/a", "scenarios/deep/c", "scenarios/deeper/c"]);
+    assert_eq!(names, ["a", "b", "deep/a", "deep/c", "deeper/c"]);
 }
 
 #[test]
@@ -424,4 +425,201 @@ fn the_tests_of_a_skill_keep_their_name_next_to_a_file_with_the_same_name() {
     assert_eq!(names(&scratch), ["another", "other", "refund", "tests/refund"]);
     scratch.write("scenarios/refund.yaml", prompt("two"));
     assert_eq!(names(&scratch), ["another", "other", "refund", "skills/refund/tests", "tests/refund"]);
+}
+
+/// Loads everything in a project with a `tests` folder.
+fn load_all(scratch: &Scratch) -> trialrun_suite::Loaded {
+    trialrun_suite::load(&trialrun_suite::Request {
+        root: scratch.root().to_owned(),
+        skills_dir: scratch.path("skills"),
+        tests: Some(scratch.path("tests")),
+        cwd: scratch.root().to_owned(),
+        ..trialrun_suite::Request::default()
+    })
+}
+
+/// Returns the problems that do not prevent the run because they break only the trials of their own file.
+fn contained(loaded: &trialrun_suite::Loaded) -> Vec<String> {
+    let cases = loaded.suites.iter().flat_map(|suite| &suite.cases);
+    cases.flat_map(|case| describe(&case.broken)).collect()
+}
+
+const TALK: &str = "turns: [{ says: hi }]\nassertions: [{ contains: hi }]\n";
+
+#[test]
+fn tests_in_json_are_read_and_data_is_not() {
+    let scratch = Scratch::new();
+    let talk = r#"{"name":"talks","turns":[{"says":"hi"}],"assertions":[{"contains":"hi"}]}"#;
+    scratch
+        .skill("x")
+        .write("tests/talk.json", talk)
+        .write("tests/broken.json", "{\"turns\": [{\"says\": \"hi\",}]}")
+        .write("tests/data.json", "{\"turns\": 5, \"names\": [\"a\"]}")
+        .write("tests/sick.json", "{\"names\": [}")
+        .write("tests/package.json", "{\"name\": \"tests\", \"scripts\": {\"test\": \"x\"}}")
+        .write("scenarios/typo.json", r#"{"scenario": "s", "system_prompt": "p", "asertions": []}"#)
+        .write("skills/x/tests/s.json", r#"{"scenario": "s", "skill": "x"}"#);
+    let loaded = load_all(&scratch);
+    assert_eq!(outline(&loaded), ["x: s", "typo: s", "broken: broken", "talk: talks"]);
+    assert_eq!(describe(&loaded.diagnostics), ["scenarios/typo.json:1:41: unknown key `asertions` in the scenario"]);
+    assert_eq!(contained(&loaded), ["tests/broken.json:1:26: not valid JSON: trailing comma"]);
+}
+
+#[test]
+fn a_list_of_tests_is_refused_and_a_table_of_rows_is_not() {
+    let scratch = Scratch::new();
+    let item = "- name: one\n  turns: [{ says: hi }]\n  assertions: [{ contains: hi }]\n";
+    scratch
+        .write("tests/list.yaml", format!("{item}{}", item.replace("one", "two")))
+        .write("tests/wrapped.yaml", format!("tests:\n{item}"))
+        .write("tests/cases.yaml", "- { input: hi, output: hello }\n")
+        .write("tests/rows.yaml", "- { input: hi, output: hello }\n")
+        .write("tests/data.yaml", "- { scenario: refund, city: Bern }\n")
+        .write("tests/of-rows.fixture.yaml", "---\ncases: rows.yaml\n---\n")
+        .write("scenarios/list.yaml", "- { scenario: a, system_prompt: p, user_prompt: hi }\n");
+    let loaded = load_all(&scratch);
+    assert_eq!(
+        contained(&loaded),
+        [
+            "tests/list.yaml:1:1: a file has one conversation, and this is a list of 2",
+            "tests/wrapped.yaml:2:3: a file has one conversation, and this is a list of 1",
+        ]
+    );
+    assert_eq!(
+        describe(&loaded.diagnostics),
+        [
+            "scenarios/list.yaml:1:1: a file has one scenario, and this is a list of 1",
+            "tests/cases.yaml:1:1: cases with `input` and an expected answer are read only from a fixtures file",
+        ]
+    );
+    assert!(loaded.diagnostics[0].is_error() && !loaded.diagnostics[1].is_error());
+    assert_eq!(loaded.diagnostics[1].help, ["call the file `cases.fixture.yaml`"]);
+}
+
+#[test]
+fn a_test_with_bytes_that_are_not_utf_8_is_not_skipped() {
+    let scratch = Scratch::new();
+    let latin1 = |text: &str| text.bytes().map(|byte| if byte == b'~' { 0xe9 } else { byte }).collect::<Vec<u8>>();
+    let utf16 = |text: &str| format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    scratch
+        .write("tests/caf~.yaml", latin1(&TALK.replace("hi", "caf~")))
+        .write("tests/wide.yaml", utf16(TALK))
+        .write("tests/a.test.ts", latin1("import { scenario } from 'trialrun'; // ~"))
+        .write("tests/foreign.test.js", latin1("test('~', () => {});"))
+        .write("tests/notes.yaml", latin1("a: ~"))
+        .write("tests/good.yaml", TALK)
+        .write("scenarios/deep/s.yaml", latin1("scenario: ~\nsystem_prompt: p\n"))
+        .write("scenarios/deep/model.yaml", latin1("a: ~"));
+    let loaded = load_all(&scratch);
+    assert_eq!(
+        contained(&loaded),
+        [
+            "tests/a.test.ts:1:41: the file is not UTF-8 text",
+            "tests/caf~.yaml:1:20: the file is not UTF-8 text",
+            "tests/wide.yaml:1:1: the file is UTF-16 text, not UTF-8",
+        ]
+    );
+    let messages: Vec<(bool, String)> =
+        loaded.diagnostics.iter().map(|problem| (problem.is_error(), problem.to_string())).collect();
+    assert_eq!(
+        messages,
+        [
+            (true, "scenarios/deep/s.yaml:1:11: the file is not UTF-8 text".to_owned()),
+            (false, "tests/notes.yaml:1:4: the file is not UTF-8 text".to_owned()),
+        ]
+    );
+}
+
+#[test]
+fn links_to_skills_and_tests_are_followed_once() {
+    let scratch = Scratch::new();
+    let link = |target: &str, path: &str| std::os::unix::fs::symlink(target, scratch.path(path)).unwrap();
+    scratch.write(".agents/skills/x/SKILL.md", "---\nname: x\ndescription: d\n---\n");
+    scratch.write(".agents/skills/x/tests/a.yaml", test_of("x", "a"));
+    scratch.write("skills/.keep", "").write("tests/real/b.yaml", TALK).write("outside.yaml", TALK);
+    link("../.agents/skills/x", "skills/x");
+    link("real", "tests/alias");
+    link("..", "tests/real/loop");
+    link("../outside.yaml", "tests/c.yaml");
+    link("gone.yaml", "tests/d.yaml");
+    let loaded = load_all(&scratch);
+    assert_eq!(outline(&loaded), ["x: a", "c: c", "real/b: b"]);
+    assert_eq!(
+        describe(&loaded.diagnostics),
+        ["tests/d.yaml:1:1: cannot read the file: it is a link to a file that does not exist"]
+    );
+}
+
+#[test]
+fn tests_in_deeper_and_misnamed_folders_are_not_silent() {
+    let scratch = Scratch::new();
+    scratch
+        .skill("x")
+        .write("skills/x/tests/deep/a.yaml", test_of("x", "a"))
+        .write("skills/x/tests/deep/model.yaml", "steps: []\n")
+        .write("skills/x/test/b.yaml", test_of("x", "b"))
+        .write("skills/x/assets/c.yaml", test_of("x", "c"))
+        .write("skills/group/y/SKILL.md", "---\nname: y\ndescription: d\n---\n")
+        .write("skills/group/y/tests/d.yaml", test_of("y", "d"))
+        .write("test/e.yaml", TALK)
+        .write("tests/lines.jsonl", r#"{"turns": [{"says": "hi"}]}"#)
+        .write("tests/rows.jsonl", r#"{"scenario": "refund", "skill": "x"}"#)
+        .write("test/f.test.js", "describe('unit', () => {});\n")
+        .write("tests/.keep", "");
+    let loaded = load_all(&scratch);
+    assert_eq!(outline(&loaded), ["x/deep/a: a"]);
+    let messages: Vec<(String, String)> =
+        loaded.diagnostics.iter().map(|problem| (problem.to_string(), problem.help.join("; "))).collect();
+    let of_folder = |file: &str, help: &str| {
+        (format!("{file}:1:1: this file is not read as a test because of its folder"), help.to_owned())
+    };
+    let misspelt = "call the folder `tests`, or name the file as a target";
+    let elsewhere =
+        "name it as a target, or move it to a folder that is searched: `tests` of a skill, or that of the project";
+    assert_eq!(
+        messages,
+        [
+            of_folder("skills/group/y/tests/d.yaml", elsewhere),
+            of_folder("skills/x/test/b.yaml", misspelt),
+            of_folder("test/e.yaml", misspelt),
+            (
+                "tests/lines.jsonl:1:1: this file is not read, because a file has one test".to_owned(),
+                "put each line into a file of its own, such as `NAME.json`".to_owned(),
+            ),
+        ]
+    );
+    assert!(!loaded.has_errors());
+}
+
+#[test]
+fn tests_for_another_tool_are_ignored() {
+    let scratch = Scratch::new();
+    let unit = "import { add } from './add.js';\nexport const x = 1;\ndescribe('add', () => {});\n";
+    scratch
+        .write("tests/unit.test.js", unit)
+        .write("scenarios/unit.test.js", unit)
+        .write("tests/add.js", "export const add = (a, b) => a + b;\n")
+        .write(
+            "tests/mine.js",
+            "import { scenario } from 'trialrun';\nexport const check = (name) => scenario(name, () => {});\n",
+        )
+        .write("tests/own.test.js", "import { check } from './mine.js';\nexport default check('own');\n");
+    let loaded = load_all(&scratch);
+    assert_eq!(describe(&loaded.diagnostics), [""; 0]);
+    assert_eq!(outline(&loaded), ["own: own"]);
+}
+
+#[test]
+fn a_suite_keeps_its_name_when_others_are_added() {
+    let scratch = Scratch::new();
+    let code = "import { scenario } from 'trialrun';\nexport default scenario('code', () => {});\n";
+    scratch.write("tests/order.yaml", TALK).write("tests/billing/order.yaml", TALK);
+    assert_eq!(outline(&load_all(&scratch)), ["billing/order: order", "order: order"]);
+    scratch.write("tests/order.test.ts", code).write("tests/shop/order.yaml", TALK);
+    scratch.write("tests/order.fixture.yaml", "- { input: a, output: a }\n");
+    let loaded = load_all(&scratch);
+    assert_eq!(
+        outline(&loaded),
+        ["billing/order: order", "order: 1", "order: code", "order: order", "shop/order: order"]
+    );
 }

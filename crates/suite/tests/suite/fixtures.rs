@@ -89,7 +89,7 @@ fn fixtures_files_are_found_and_each_is_a_separate_suite() {
     scratch.write("skills/x/tests/_no.fixture.yaml", text);
     scratch.write("scenarios/three.fixtures.json", "[{}]").write("scenarios/deep/four.fixture.yaml", text);
     let loaded = scratch.load(&[]);
-    assert_eq!(outline(&loaded), ["one: 1", "two: 1", "four: 1", "three: 1"]);
+    assert_eq!(outline(&loaded), ["one: 1", "two: 1", "deep/four: 1", "three: 1"]);
     assert_eq!(loaded.suites[0].cases[0].subject.installed().unwrap().name, "x");
     assert!(loaded.suites[2].cases[0].subject.skill().is_none());
     assert_eq!(loaded.suites[0].format, "fixtures");

@@ -85,6 +85,16 @@ fn rows_that_cannot_be_read_are_reported() {
         ("a,b\n1\n", "rows.csv", "rows.csv:2:1: the row has 1 cell, but the header has 2"),
         ("a,b\n1,2,3\n", "rows.csv", "rows.csv:2:1: the row has 3 cells, but the header has 2"),
         ("a,a\n1,2\n", "rows.csv", "rows.csv:1:1: two columns are called `a`"),
+        (
+            "a;b\n1,5;2\n",
+            "rows.csv",
+            "rows.csv:1:1: the columns are separated by semicolons, but those of such a file by commas",
+        ),
+        (
+            "a,b\n1,2\n",
+            "rows.tsv",
+            "rows.tsv:1:1: the columns are separated by commas, but those of such a file by tabs",
+        ),
         ("a,\n1,2\n", "rows.csv", "rows.csv:1:1: column 2 has no name"),
         ("a,b\n1,\"2\n3,4\n", "rows.csv", "rows.csv:2:1: a quote is opened and never closed"),
         ("a,b\n", "rows.csv", "s.yaml:3:8: `cases` has no rows, so nothing would run"),

@@ -121,7 +121,6 @@ description: !note x
             "16:21 there is no `_fixtures.yaml` to extend from",
             "17:49 unknown key `colour` in an item of `user_responses`",
             "18:39 `weight` must be greater than 0, not 0",
-            "18:44 an assertion has no `id`",
             "18:54 an assertion must be a map, not a number",
             "19:1 unknown key `asertions` in the scenario",
             "20:20 unknown tag `!note`",

@@ -4,7 +4,7 @@ use model::decode::{self, Fields, Problems};
 use model::{AssertionScope, Node, NodeKind, UserMessage};
 use serde_json::{Map, Value};
 
-use super::super::assertions::{Assertions, Ids};
+use super::super::assertions::Assertions;
 use super::user;
 
 /// Reads the messages in `turns`; the expectations for each reply are added to `assertions`.
@@ -30,6 +30,19 @@ pub(super) fn read(
     messages
 }
 
+/// Keys of turns in other programs.
+const SYNONYMS: [(&str, &str); 9] = [
+    ("user", "says"),
+    ("content", "says"),
+    ("message", "says"),
+    ("text", "says"),
+    ("prompt", "says"),
+    ("input", "says"),
+    ("assertions", "expect"),
+    ("assert", "expect"),
+    ("checks", "expect"),
+];
+
 /// Reads one turn, the user's message `number`.
 fn message(
     turn: &Node,
@@ -42,11 +55,11 @@ fn message(
         decode::text(turn, "a turn", problems)?;
         return Some(UserMessage { persona: persona.clone(), ..UserMessage::text(text) });
     }
-    let mut fields = Fields::of(turn, "a turn", problems)?;
+    let mut fields = Fields::of(turn, "a turn", problems)?.with_synonyms(&SYNONYMS);
     let says = fields.required_text("says", problems);
     let own = fields.get("persona").and_then(|node| user::persona(node, problems));
     if let Some(items) = fields.list("expect", problems) {
-        assertions.read(items, AssertionScope::Reply(number), Ids::Optional, problems);
+        assertions.read(items, AssertionScope::Reply(number), problems);
     }
     fields.finish(problems);
     Some(UserMessage { persona: own.unwrap_or_else(|| persona.clone()), ..UserMessage::text(says?) })

@@ -45,6 +45,7 @@ impl Suite<'_> {
             }),
             side_effect_level: level(&mut fields, problems),
             contract: contract(&mut fields, problems),
+            scripts: self.skill.map(|skill| skill.scripts.clone()).unwrap_or_default(),
         };
         fields.finish(problems);
         Some(Case {

@@ -18,7 +18,7 @@ pub(super) struct Suite<'a> {
     pub(super) skill: Option<&'a Arc<Skill>>,
     /// Folder to which file paths are relative.
     pub(super) directory: &'a Path,
-    /// Agent that runs the cases, if the suite names one.
+    /// Agent and model that run the cases, if the suite names them.
     pub(super) runner: Arc<RunnerOptions>,
     /// Files that were read so far.
     pub(super) contents: &'a mut Contents,

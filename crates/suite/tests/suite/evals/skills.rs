@@ -174,8 +174,10 @@ fn an_evals_json_that_is_not_a_suite_is_skipped_in_a_search() {
         .write("d/three/other.json", suite("x"));
     let loaded = scratch.load(&["d"]);
     let messages = describe(&loaded.diagnostics);
-    assert_eq!(messages.len(), 3, "{messages:#?}");
-    assert!(messages.iter().all(|line| line.starts_with("d/two/evals.json:1:")), "{messages:#?}");
+    assert_eq!(messages.len(), 4, "{messages:#?}");
+    // A suite is read whatever its name is.
+    assert_eq!(messages[0], "d/three/other.json:1:16: there is no skill called `x`");
+    assert!(messages[1..].iter().all(|line| line.starts_with("d/two/evals.json:1:")), "{messages:#?}");
     assert!(messages.iter().any(|line| line.ends_with("the suite has no `evals`")));
     let named = scratch.skill("x").load(&["d/three/other.json"]);
     assert_eq!(
@@ -245,8 +247,7 @@ fn a_suite_has_the_same_name_however_it_is_selected() {
     }
     // A file that is not a suite does not reserve its name.
     scratch.write("scenarios/models/alone.yaml", "steps: []\n");
-    let all =
-        ["a", "a/evals", "alone", "b", "b/evals", "examples/c", "examples/other", "scenarios/one/x", "scenarios/two/x"];
+    let all = ["a", "a/evals", "alone", "b", "b/evals", "examples/c", "examples/other", "one/x", "two/x"];
     assert_eq!(names(&scratch.load(&[])), all);
     for (target, expected) in [
         ("skills/a", &["a", "a/evals"][..]),
@@ -257,8 +258,8 @@ fn a_suite_has_the_same_name_however_it_is_selected() {
         ("scenarios/b.yaml", &["b"]),
         ("examples/c", &["examples/c"]),
         ("examples/other/evals/evals.json", &["examples/other"]),
-        ("scenarios/one", &["scenarios/one/x"]),
-        ("scenarios/two/x.yaml", &["scenarios/two/x"]),
+        ("scenarios/one", &["one/x"]),
+        ("scenarios/two/x.yaml", &["two/x"]),
         ("scenarios/alone.yaml", &["alone"]),
     ] {
         assert_eq!(names(&scratch.load(&[target])), expected, "{target}");

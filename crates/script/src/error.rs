@@ -115,6 +115,22 @@ impl ScriptError {
         }
     }
 
+    /// Returns `true` if the script needed something that scripts do not have, such as a module of Node.js, and names it
+    /// in the line that failed. No answer of an agent can be the cause of this. If a script evaluates code of an agent,
+    /// that code has its own lines.
+    pub fn is_limit(&self) -> bool {
+        match self {
+            Self::Missing { .. } => true,
+            Self::Thrown { message, place: Some(place), .. } => {
+                let Some((what, _)) = message.split_once(" is not available here") else { return false };
+                let first = what.split_whitespace().next().unwrap_or_default().trim_matches(['\'', '`', '"']);
+                let mut names = first.split(['.', '(']).filter(|name| !name.is_empty());
+                names.any(|name| place.text.contains(name))
+            }
+            _ => false,
+        }
+    }
+
     /// Returns a suggestion, if there is one.
     pub fn help(&self) -> Option<&str> {
         match self {

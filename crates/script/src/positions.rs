@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use model::{CodeClaim, Node, NodeKind, Source, Span, Spanned};
 use oxc_ast::ast::{
-    Argument, ArrayExpression, ArrayExpressionElement, BindingPattern, CallExpression, Declaration,
-    ExportDefaultDeclarationKind, Expression, ImportDeclaration, ModuleExportName, ObjectExpression,
-    ObjectPropertyKind, Program, Statement, UnaryOperator, VariableDeclaration, VariableDeclarator,
+    Argument, ArrayExpression, ArrayExpressionElement, AssignmentExpression, AssignmentTarget, BindingPattern,
+    CallExpression, Declaration, ExportDefaultDeclarationKind, Expression, FormalParameter, ImportDeclaration,
+    ModuleExportName, ObjectExpression, ObjectPropertyKind, Program, Statement, StaticMemberExpression, UnaryOperator,
+    VariableDeclaration, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::GetSpan;
@@ -161,6 +162,8 @@ pub(crate) struct Calls {
     found: Vec<CallLocation>,
     /// True if `assert` in the text refers to something other than the test module's.
     has_other_assert: bool,
+    /// Messages to an agent whose promise is used as if it were the reply.
+    forgotten: Vec<Span>,
 }
 
 impl Calls {
@@ -168,9 +171,16 @@ impl Calls {
     pub fn new(text: &str, language: Language) -> Self {
         let found = with_parsed(text, language, |parsed| {
             let names = Names { values: HashMap::new(), left: Cell::new(PLACES) };
-            let mut search = Search { names, calls: Self::default(), others: HashSet::new() };
+            let mut search = Search {
+                names,
+                calls: Self::default(),
+                others: HashSet::new(),
+                bindings: Vec::new(),
+                uses: Vec::new(),
+            };
             search.calls.has_other_assert = has_own_assert(&parsed.program);
             search.visit_program(&parsed.program);
+            search.find_forgotten();
             Ok(search.calls)
         });
         found.unwrap_or_default()
@@ -181,6 +191,12 @@ impl Calls {
     pub fn around(&self, index: usize, name: &str) -> Option<&CallLocation> {
         let around = || self.found.iter().filter(|call| (call.span.start()..=call.span.end()).contains(&index));
         around().rfind(|call| call.name.as_deref() == Some(name)).or_else(|| around().next())
+    }
+
+    /// Returns the messages in the arguments of `call` whose promise is used as if it were the reply.
+    pub fn forgotten(&self, call: &CallLocation) -> impl Iterator<Item = Span> + '_ {
+        let whole = call.span;
+        self.forgotten.iter().copied().filter(move |span| span.start() > whole.start() && span.end() <= whole.end())
     }
 
     /// Returns the assertions that the arguments of `call` make in `source`, the file that contains the text.
@@ -206,6 +222,11 @@ struct Search<'a> {
     calls: Calls,
     /// Names imported from modules other than the test module.
     others: HashSet<&'a str>,
+    /// Names of variables and parameters, where they get a value, and the message to an agent if its promise is the
+    /// value.
+    bindings: Vec<(&'a str, u32, Option<Span>)>,
+    /// Names that are used as replies, and where.
+    uses: Vec<(&'a str, u32)>,
 }
 
 /// Returns `true` if the module declares something called `assert` at its top level.
@@ -229,6 +250,9 @@ impl<'a> Visit<'a> for Search<'a> {
         };
         let is_claim = self.is_on_assert(call);
         let known = call.arguments.iter().take_while(|argument| argument.as_expression().is_some());
+        if is_claim && let Some(reply) = call.arguments.first().and_then(Argument::as_expression) {
+            self.use_as_reply(reply);
+        }
         let values = call.arguments.iter().filter(|_| is_claim);
         self.calls.found.push(CallLocation {
             callee: span(call.callee.span()),
@@ -248,13 +272,53 @@ impl<'a> Visit<'a> for Search<'a> {
         }
     }
 
+    fn visit_static_member_expression(&mut self, member: &StaticMemberExpression<'a>) {
+        if !["then", "catch", "finally"].contains(&member.property.name.as_str()) {
+            self.use_as_reply(&member.object);
+        }
+        walk::walk_static_member_expression(self, member);
+    }
+
+    fn visit_formal_parameter(&mut self, parameter: &FormalParameter<'a>) {
+        self.bind(&parameter.pattern, parameter.span.start, None);
+        walk::walk_formal_parameter(self, parameter);
+    }
+
+    fn visit_assignment_expression(&mut self, assignment: &AssignmentExpression<'a>) {
+        if let AssignmentTarget::AssignmentTargetIdentifier(name) = &assignment.left {
+            self.bindings.push((name.name.as_str(), assignment.span.end, message(&assignment.right)));
+        }
+        walk::walk_assignment_expression(self, assignment);
+    }
+
     fn visit_variable_declarator(&mut self, declarator: &VariableDeclarator<'a>) {
+        self.bind(&declarator.id, declarator.span.end, declarator.init.as_ref().and_then(message));
         let BindingPattern::BindingIdentifier(name) = &declarator.id else {
             return walk::walk_variable_declarator(self, declarator);
         };
         self.calls.has_other_assert |= name.name == "assert";
         walk::walk_variable_declarator(self, declarator);
     }
+}
+
+/// Returns the location of a message to an agent if `expression` is its promise: `agent.send(…)`, `agents.NAME.send(…)`
+/// or `user.converse(agent, …)`.
+fn message(expression: &Expression<'_>) -> Option<Span> {
+    let Expression::CallExpression(call) = expression.get_inner_expression() else { return None };
+    let member = call.callee.get_inner_expression().as_member_expression()?;
+    let holder = member.object().get_inner_expression();
+    let is_named = |expression: &Expression<'_>, name: &str| {
+        expression.get_identifier_reference().is_some_and(|identifier| identifier.name == name)
+    };
+    let is_message = match member.static_property_name()? {
+        "send" => {
+            let of_agents = holder.as_member_expression().is_some_and(|member| is_named(member.object(), "agents"));
+            of_agents || is_named(holder, "agent")
+        }
+        "converse" => call.arguments.first().and_then(Argument::as_expression).is_some_and(|to| is_named(to, "agent")),
+        _ => false,
+    };
+    is_message.then(|| span(call.span))
 }
 
 /// Returns `true` if `callee` is `scenario.skip`, `scenario.only` or `scenario.each(…)`.
@@ -269,6 +333,37 @@ fn makes_scenario(callee: &Expression<'_>) -> bool {
     match callee {
         Expression::CallExpression(call) => of_scenario(call.callee.get_inner_expression(), &["each"]),
         callee => of_scenario(callee, &["skip", "only"]),
+    }
+}
+
+impl<'a> Search<'a> {
+    /// Remembers that the names in `pattern` get a value at `index`.
+    fn bind(&mut self, pattern: &BindingPattern<'a>, index: u32, promise: Option<Span>) {
+        for name in pattern.get_binding_identifiers() {
+            self.bindings.push((name.name.as_str(), index, promise));
+        }
+    }
+
+    /// Remembers that `expression` is used as a reply.
+    fn use_as_reply(&mut self, expression: &Expression<'a>) {
+        match expression.get_inner_expression() {
+            Expression::Identifier(name) => self.uses.push((name.name.as_str(), name.span.start)),
+            other => self.calls.forgotten.extend(message(other)),
+        }
+    }
+
+    /// Finds the messages whose promise is the last value of a variable that is used as a reply.
+    fn find_forgotten(&mut self) {
+        let promised: HashSet<&str> =
+            self.bindings.iter().filter(|(_, _, promise)| promise.is_some()).map(|(name, ..)| *name).collect();
+        for (name, index) in self.uses.iter().filter(|(name, _)| promised.contains(name)) {
+            let before = self.bindings.iter().filter(|(bound, at, _)| bound == name && at <= index);
+            if let Some((_, _, Some(promise))) = before.max_by_key(|(_, at, _)| *at)
+                && !self.calls.forgotten.contains(promise)
+            {
+                self.calls.forgotten.push(*promise);
+            }
+        }
     }
 }
 

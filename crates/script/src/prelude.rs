@@ -71,6 +71,8 @@ pub struct Call {
     pub arguments: Vec<ValueLocation>,
     /// Assertions that its arguments make, one entry per occurrence.
     pub claims: Vec<CodeClaim>,
+    /// Messages to an agent in its arguments that lack an `await`: their promise is used as if it were the reply.
+    pub forgotten: Vec<Excerpt>,
 }
 
 impl Call {
@@ -95,18 +97,58 @@ impl Call {
             callee: call.map_or_else(|| source_map::word(&text.original, *at), |call| call.callee),
             arguments: call.map(|call| call.arguments.clone()).unwrap_or_default(),
             claims: call.map(|call| text.calls().claims(call, source)).unwrap_or_default(),
+            forgotten: call
+                .map(|call| text.calls().forgotten(call).map(|span| source.excerpt(span)).collect())
+                .unwrap_or_default(),
         }
     }
 }
 
 impl Tests {
-    /// Returns `true` if `text` may be a test module: it imports the test module, or it exports something and is not
-    /// written for another tool.
+    /// Returns `true` if `text` may be a test module: it imports the test module, or it creates a scenario or exports
+    /// those of another module and is not written for another tool.
     pub fn may_be(text: &str) -> bool {
-        let imports =
-            |name: &&str| ['"', '\''].iter().any(|quote| text.contains(&format!("from {quote}{name}{quote}")));
-        TESTS.0.iter().any(imports) || (text.contains("export") && !OTHERS.iter().any(imports))
+        let passes_on =
+            |line: &str| (line.starts_with("export *") || line.starts_with("export {")) && line.contains(" from ");
+        let is_one = || Self::defines_one(text) || text.lines().any(passes_on);
+        TESTS.0.iter().any(|name| imports(text, name)) || (is_one() && !is_for_another_tool(text))
     }
+
+    /// Returns `true` if a statement of `text` creates a scenario.
+    pub fn defines_one(text: &str) -> bool {
+        text.split(['\n', ';']).map(str::trim_start).any(|line| {
+            let exported = line.strip_prefix("export ").map(str::trim_start);
+            let value = match exported {
+                Some(exported) => exported.strip_prefix("default ").or_else(|| Some(exported.split_once('=')?.1)),
+                None => Some(line),
+            };
+            let called = value.and_then(|value| value.trim_start_matches(['[', ' ']).strip_prefix(SCENARIO));
+            called.is_some_and(|called| called.trim_start().starts_with(['(', '.', '<']))
+        })
+    }
+
+    /// Returns `true` if `text` may create scenarios by functions of another module in its project: it exports
+    /// something, imports a file, and is not written for another tool.
+    pub fn may_share_one(text: &str) -> bool {
+        let has_import = ["\"./", "'./", "\"../", "'../"].iter().any(|path| text.contains(path));
+        text.contains("export") && has_import && !is_for_another_tool(text)
+    }
+}
+
+/// Returns `true` if `text` imports the module `name`.
+fn imports(text: &str, name: &str) -> bool {
+    let is_import = |before: &str| {
+        let before = before.trim_end_matches(['"', '\'']).trim_end();
+        ["from", "import", "import(", "require("].iter().any(|word| before.ends_with(word))
+    };
+    text.match_indices(name).any(|(at, _)| {
+        let is_quoted = text[..at].ends_with(['"', '\'']) && text[at + name.len()..].starts_with(['"', '\'']);
+        is_quoted && is_import(&text[..at])
+    })
+}
+
+fn is_for_another_tool(text: &str) -> bool {
+    OTHERS.iter().any(|name| imports(text, name))
 }
 
 impl Runtime {

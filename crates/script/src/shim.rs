@@ -13,8 +13,10 @@ use crate::options::Level;
 use crate::realm::{Realm, Timer};
 use crate::value::HostFunction;
 
-/// Sources that run at startup: functions that the program needs, and the names of the globals.
-const START: (&str, &str) = (include_str!("shim/tools.js"), include_str!("shim/globals.js"));
+/// Sources that run at startup: functions that the program needs, the names of the globals, and methods that depend on
+/// a locale.
+const START: [&str; 3] =
+    [include_str!("shim/tools.js"), include_str!("shim/globals.js"), include_str!("shim/locale.js")];
 
 /// Sources of globals that are created on first use, because most scripts do not use them.
 const LAZY: [(&str, &str); 9] = [
@@ -37,14 +39,17 @@ const MAX_DELAY_MS: f64 = 2_147_483_647.0;
 
 /// Installs the globals.
 pub(crate) fn install(ctx: &Ctx<'_>, realm: &Rc<Realm>) -> rquickjs::Result<()> {
-    let (tools, globals) = START;
-    let start = module(ctx, "start", || format!("export const tools = {tools};\nexport const globals = {globals};"))?;
+    let [tools, globals, locale] = START;
+    let start = module(ctx, "start", || {
+        format!("export const tools = {tools};\nexport const globals = {globals};\nexport const locale = {locale};")
+    })?;
     let tools: Function<'_> = start.get("tools")?;
     realm.set_tools(ctx, tools.call(())?);
     let globals: Function<'_> = start.get("globals")?;
     let own = Rc::clone(realm);
     let source = function(ctx, &"source".into(), move |ctx, given| source(&ctx, &own, given.first()))?;
-    globals.call((source,))
+    globals.call::<_, ()>((source,))?;
+    start.get::<_, Function<'_>>("locale")?.call(())
 }
 
 /// Freezes all existing objects.

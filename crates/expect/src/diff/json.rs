@@ -13,8 +13,9 @@ pub(super) fn is_container(text: &str) -> bool {
     (braced('{', '}') || braced('[', ']')) && serde_json::from_str::<Value>(text).is_ok()
 }
 
-/// Returns the leaves that differ: numbers, strings, `true`, `false`, `null`, and empty objects and arrays. If either
-/// text is not valid JSON, both are compared as trimmed texts.
+/// Returns the leaves that differ: numbers, strings, `true`, `false`, `null`, and empty objects and arrays where the
+/// other document has another kind of value, or none. If either text is not valid JSON, both are compared as trimmed
+/// texts.
 pub(super) fn parts(expected: &str, actual: &str) -> Vec<Part> {
     let (expected, actual) = (trimmed(expected), trimmed(actual));
     let mut parts = Vec::new();
@@ -37,12 +38,13 @@ fn part(value: String, path: &str, val: Value, added: bool) -> Part {
 
 fn compare(expected: &Value, actual: &Value, path: &str, parts: &mut Vec<Part>) {
     match (expected, actual) {
-        (Value::Object(expected), Value::Object(actual)) if !expected.is_empty() && !actual.is_empty() => {
+        // If one of them is empty, the leaves of the other are the whole difference.
+        (Value::Object(expected), Value::Object(actual)) => {
             for key in keys(expected, actual) {
                 either(expected.get(key), actual.get(key), &at_key(path, key), parts);
             }
         }
-        (Value::Array(expected), Value::Array(actual)) if !expected.is_empty() && !actual.is_empty() => {
+        (Value::Array(expected), Value::Array(actual)) => {
             for index in 0..expected.len().max(actual.len()) {
                 either(expected.get(index), actual.get(index), &at_index(path, index), parts);
             }
@@ -126,7 +128,9 @@ mod tests {
         assert_eq!(shown("{}", "[]"), ["-{}", "+[]"]);
         assert_eq!(shown("{\"a\":{}}", "{\"a\":[]}"), ["-a: {}", "+a: []"]);
         assert_eq!(shown("{\"a\":1,\"b\":[]}", "{\"a\":1}"), ["-b: []"]);
-        assert_eq!(shown("{\"a\":{\"b\":1}}", "{\"a\":{}}"), ["-a.b: 1", "+a: {}"]);
+        assert_eq!(shown("{\"a\":{\"b\":1}}", "{\"a\":{}}"), ["-a.b: 1"]);
+        assert_eq!(shown("{\"a\":{}}", "{\"a\":{\"b\":1}}"), ["+a.b: 1"]);
+        assert_eq!(shown("[[],1]", "[[{}],1]"), ["+[0][0]: {}"]);
         assert!(shown("[]", "[ ]").is_empty());
     }
 

@@ -165,7 +165,8 @@ impl Library {
     }
 }
 
-/// Reads the text of a module: a regular file of limited size with a file extension. The error is a whole sentence.
+/// Reads the text of a module without its byte order mark: a regular file of limited size with a file extension. The
+/// error is a whole sentence.
 fn contents(path: &Path) -> Result<String, String> {
     let shown = path.display();
     if path.extension().is_none() {
@@ -182,6 +183,9 @@ fn contents(path: &Path) -> Result<String, String> {
     if text.len() as u64 > MAX_MODULE_BYTES {
         return Err(format!("`{shown}` is too large for a module: more than {} MiB", MAX_MODULE_BYTES >> 20));
     }
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
     Ok(text)
 }
 
@@ -192,7 +196,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// Prepares source text for the engine. Its format is determined by the file name, then its package, then its content.
 pub(crate) fn prepare(path: &Path, text: &str) -> Result<Text, Unreadable> {
-    let text: Arc<str> = text.strip_prefix('\u{feff}').unwrap_or(text).into();
+    let text: Arc<str> = text.into();
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let plain = |kind| Text::plain(kind, &text);
     match extension {

@@ -1,9 +1,13 @@
 //! Module resolution: Node's algorithm with TypeScript's extensions.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use model::nearest;
 use oxc_resolver::{ResolveError, ResolveOptions, Resolver};
+
+use crate::positions::TEST_MODULES;
 
 /// Kind of import, which selects the entry point of a package that has several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,13 +29,15 @@ pub(crate) struct Unresolved {
 pub(crate) struct Files {
     import: Resolver,
     require: Resolver,
+    /// The configuration of TypeScript for each directory.
+    configurations: Mutex<HashMap<PathBuf, Option<PathBuf>>>,
 }
 
 impl Files {
     pub fn new() -> Self {
         let import = Resolver::new(options(&["import", "module-sync", "default"]));
         let require = import.clone_with_options(options(&["require", "module-sync", "default"]));
-        Self { import, require }
+        Self { import, require, configurations: Mutex::default() }
     }
 
     /// Returns the real path of the file to which `specifier` refers in `directory`.
@@ -47,10 +53,47 @@ impl Files {
             ImportKind::Import => &self.import,
             ImportKind::Require => &self.require,
         };
+        let by_alias = self.by_alias(resolver, directory, specifier);
+        if let Ok(Some(found)) = by_alias {
+            return Ok(found);
+        }
         match resolver.resolve(directory, specifier) {
             Ok(found) => Ok(found.into_path_buf()),
-            Err(error) => Err(explain(&error, directory, specifier)),
+            // A configuration that cannot be read may map it.
+            Err(error) => Err(by_alias.err().unwrap_or_else(|| explain(&error, directory, specifier))),
         }
+    }
+
+    /// Resolves a specifier that the nearest `tsconfig.json` or `jsconfig.json` maps to files by `paths` or `baseUrl`. As
+    /// in TypeScript, it takes precedence over packages, unless none of the files exists.
+    fn by_alias(&self, resolver: &Resolver, directory: &Path, specifier: &str) -> Result<Option<PathBuf>, Unresolved> {
+        let is_package_itself = directory.components().any(|part| part.as_os_str() == "node_modules");
+        if specifier.starts_with(['.', '/', '#']) || is_package_itself {
+            return Ok(None);
+        }
+        let Some(file) = self.configuration_of(directory) else { return Ok(None) };
+        let config = self.import.resolve_tsconfig(&file).map_err(|error| Unresolved {
+            what: format!("cannot find `{specifier}`: `{}` cannot be read: {error}", file.display()),
+            help: None,
+        })?;
+        let candidates = config.resolve_path_alias_or_base_url(specifier);
+        Ok(candidates.iter().find_map(|candidate| {
+            let found = resolver.resolve(directory, candidate.to_str()?).ok()?;
+            Some(found.into_path_buf())
+        }))
+    }
+
+    /// Returns the nearest configuration of TypeScript for modules in `directory`.
+    fn configuration_of(&self, directory: &Path) -> Option<PathBuf> {
+        let mut known = self.configurations.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = known.get(directory) {
+            return file.clone();
+        }
+        let mut files =
+            directory.ancestors().flat_map(|above| ["tsconfig.json", "jsconfig.json"].map(|name| above.join(name)));
+        let file = files.find(|file| file.is_file());
+        known.insert(directory.to_owned(), file.clone());
+        file
     }
 }
 
@@ -83,8 +126,18 @@ fn explain(error: &ResolveError, directory: &Path, specifier: &str) -> Unresolve
                 let help = format!("the package `{package}` is installed, but has no such file");
                 return unresolved(format!("cannot find `{specifier}`"), Some(help));
             }
-            let help = format!("install it: `npm install {package}` in this directory or one above it");
-            unresolved(format!("cannot find the package `{package}`"), Some(help))
+            // Names of packages do not begin like this; an alias does.
+            let is_alias = specifier.starts_with("@/") || specifier.starts_with("~") || specifier.starts_with('$');
+            let near = nearest(package, TEST_MODULES.iter().copied());
+            let help = match is_alias {
+                _ if near.is_some() => format!("did you mean `{}`?", near.unwrap_or_default()),
+                true => {
+                    "no `paths` in a `tsconfig.json` of this directory or one above it lead to such a file".to_owned()
+                }
+                false => format!("install it: `npm install {package}` in this directory or one above it"),
+            };
+            let what = if is_alias { format!("`{specifier}`") } else { format!("the package `{package}`") };
+            unresolved(format!("cannot find {what}"), Some(help))
         }
         ResolveError::PackagePathNotExported { subpath, .. } => unresolved(
             format!("the package `{}` does not export `{subpath}`", package_of(specifier)),

@@ -49,6 +49,33 @@ fn packages_are_found_by_their_exports_and_conditions() {
 }
 
 #[test]
+fn aliases_of_the_typescript_configuration_are_resolved() {
+    let mut place = TestProject::new(&[
+        (
+            "tsconfig.json",
+            "{\n  // strict\n  \"include\": [\"src\"],\n  \"compilerOptions\": { \"paths\": { \"@/*\": [\"./src/*\"], \"pack\": [\"./stub.ts\"] } },\n}",
+        ),
+        ("src/lib/a.ts", "export const a: string = 'a';"),
+        ("stub.ts", "export const pack = 'stub';"),
+        ("node_modules/pack/package.json", "{\"main\": \"index.js\"}"),
+        ("node_modules/pack/index.js", "exports.pack = 'real';"),
+        ("tests/all.ts", "import { a } from '@/lib/a';\nimport { pack } from 'pack';\nexport const all = [a, pack];"),
+        ("tests/none.ts", "import '@/lib/b';"),
+        ("own/jsconfig.json", "{\"compilerOptions\": {\"baseUrl\": \".\"}}"),
+        ("own/lib/c.js", "export const c = 'c';"),
+        ("own/tests/all.js", "export { c } from 'lib/c';"),
+        ("sick/tsconfig.json", "{"),
+        ("sick/fine.mjs", "export { pack } from 'pack';"),
+    ]);
+    assert_eq!(json_of(&mut place, "./tests/all.ts", "all"), json!(["a", "stub"]));
+    assert_eq!(json_of(&mut place, "./own/tests/all.js", "c"), json!("c"));
+    assert_eq!(json_of(&mut place, "./sick/fine.mjs", "pack"), json!("real"));
+    let (what, _, help) = missing(place.import("./tests/none.ts"));
+    assert_eq!(what, "cannot find `@/lib/b`");
+    assert!(help.unwrap().contains("`tsconfig.json`"));
+}
+
+#[test]
 fn commonjs_modules_have_their_usual_variables() {
     let mut place = TestProject::new(&[
         (

@@ -109,6 +109,38 @@ fn literal_arguments_have_their_values_and_locations() {
 }
 
 #[test]
+fn a_reply_that_is_not_awaited_is_found_where_it_is_used() {
+    let forgotten = |body: &str| {
+        let text = format!("scenario('a', async ({{ agent, agents, assert }}) => {{ {body} }});");
+        let calls = Calls::new(&text, Language::TypeScript);
+        let scenario = calls.around(0, "scenario").unwrap();
+        calls.forgotten(scenario).map(|span| text[span.start()..span.end()].to_owned()).collect::<Vec<_>>()
+    };
+    for wrong in [
+        "const r = agent.send('x'); assert.contains(r, 'y');",
+        "assert.contains(agent.send('x'), 'y');",
+        "let r = await agent.send('a'); r = agent.send('x'); if (r.mentions('y')) {}",
+        "if (agent.send('x').text) {}",
+        "const r = agent.send('x') as any; log(r.text); assert.sentiment(r, 'y');",
+    ] {
+        assert_eq!(forgotten(wrong), ["agent.send('x')"], "{wrong}");
+    }
+    assert_eq!(forgotten("const r = agents.b.send('x'); r.text"), ["agents.b.send('x')"]);
+    assert_eq!(forgotten("const r = user.converse(agent, {}); r.text"), ["user.converse(agent, {})"]);
+    for right in [
+        "const r = await agent.send('x'); assert.contains(r, 'y');",
+        "agent.send('x'); assert.contains('y');",
+        "const p = agent.send('x'); const r = await p; assert.contains(r, 'y');",
+        "const p = agent.send('x'); p.then((r) => r.text);",
+        "const r = agent.send('x'); [r].map((r) => r.text);",
+        "const c = mailer.send('x'); c.text",
+        "if ((await agent.send('x')).text) {}",
+    ] {
+        assert_eq!(forgotten(right), [""; 0], "{right}");
+    }
+}
+
+#[test]
 fn a_call_on_another_assert_is_not_a_claim() {
     let claims = |before: &str| {
         let text = format!("{before};\nscenario('a', () => assert.equal(1, 1));");

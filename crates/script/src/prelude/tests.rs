@@ -393,12 +393,16 @@ fn modules_for_other_tools_are_not_test_modules() {
         "import { scenario } from \"trialrun\"; scenario('x', () => {})",
         "export * from 'some-pack'",
         "import { scenario } from './mine'; export default scenario('x', () => {})",
+        "export const a = scenario.skip('x', () => {})",
+        "const { assert } = require(\"trialrun\")",
     ] {
         assert!(Tests::may_be(ours), "{ours}");
     }
     for other in [
         "import { test } from 'vitest'; export const scenario = 5",
         "test('trialrun', () => {})",
+        "import { expect } from 'chai';\nexport const scenario = {};\ndescribe('x', () => {});",
+        "import { rates } from 'trialrun/config'",
         "import { test } from \"@playwright/test\"; test('scenario', () => {})",
     ] {
         assert!(!Tests::may_be(other), "{other}");

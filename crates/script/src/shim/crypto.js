@@ -30,5 +30,17 @@
       return [id.slice(0, 4), id.slice(4, 6), id.slice(6, 8), id.slice(8, 10), id.slice(10)].map(hex).join('-');
     },
   };
+  const subtle = {};
+  for (const name of [
+    'decrypt', 'deriveBits', 'deriveKey', 'digest', 'encrypt', 'exportKey', 'generateKey', 'importKey', 'sign', 'unwrapKey',
+    'verify', 'wrapKey',
+  ]) {
+    subtle[name] = () => {
+      throw new ReferenceError(
+        `crypto.subtle.${name} is not available here: scripts have random numbers and no ciphers or hashes`,
+      );
+    };
+  }
+  crypto.subtle = subtle;
   return { crypto };
 })

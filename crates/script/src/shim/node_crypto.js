@@ -22,4 +22,27 @@ const refuse = (name) => () => {
 };
 export const createHash = refuse('createHash');
 export const createHmac = refuse('createHmac');
-export default { webcrypto, getRandomValues, randomUUID, randomFillSync, randomBytes, randomInt, createHash, createHmac };
+export const createCipheriv = refuse('createCipheriv');
+export const createDecipheriv = refuse('createDecipheriv');
+export const createSign = refuse('createSign');
+export const createVerify = refuse('createVerify');
+export const generateKeyPair = refuse('generateKeyPair');
+export const generateKeyPairSync = refuse('generateKeyPairSync');
+export const getHashes = refuse('getHashes');
+export const hash = refuse('hash');
+export const pbkdf2 = refuse('pbkdf2');
+export const pbkdf2Sync = refuse('pbkdf2Sync');
+export const scrypt = refuse('scrypt');
+export const scryptSync = refuse('scryptSync');
+export const sign = refuse('sign');
+export const verify = refuse('verify');
+export const subtle = webcrypto.subtle;
+export const timingSafeEqual = (one, other) => {
+  if (one.byteLength !== other.byteLength) throw new RangeError('timingSafeEqual takes two buffers of the same length');
+  return Buffer.compare(Buffer.from(one), Buffer.from(other)) === 0;
+};
+export default {
+  webcrypto, getRandomValues, randomUUID, randomFillSync, randomBytes, randomInt, createHash, createHmac, createCipheriv,
+  createDecipheriv, createSign, createVerify, generateKeyPair, generateKeyPairSync, getHashes, hash, pbkdf2, pbkdf2Sync,
+  scrypt, scryptSync, sign, verify, subtle, timingSafeEqual,
+};

@@ -18,8 +18,26 @@
     throw new ReferenceError(`process.${name} is not available here: ${because}`);
   };
   const outside = 'a script cannot act on the program it runs in';
+  const line = (print) => ({
+    isTTY: false,
+    write(text) {
+      print(String(text).replace(/\n$/, ''));
+      return true;
+    },
+  });
+  const hrtime = (since) => {
+    const now = performance.now() * 1e6;
+    const [seconds, nanoseconds] = [Math.floor(now / 1e9), Math.floor(now % 1e9)];
+    if (since === undefined) return [seconds, nanoseconds];
+    const passed = (seconds - since[0]) * 1e9 + nanoseconds - since[1];
+    return [Math.floor(passed / 1e9), passed - Math.floor(passed / 1e9) * 1e9];
+  };
+  hrtime.bigint = () => BigInt(Math.floor(performance.now() * 1e6));
   const process = {
     env,
+    hrtime,
+    stdout: line((text) => console.log(text)),
+    stderr: line((text) => console.error(text)),
     argv: [],
     execArgv: [],
     version: '',
@@ -35,6 +53,13 @@
     on: () => process,
     once: () => process,
     off: () => process,
+    binding: refuse('binding', outside),
+    memoryUsage: refuse('memoryUsage', outside),
+    cpuUsage: refuse('cpuUsage', outside),
+    resourceUsage: refuse('resourceUsage', outside),
+    umask: refuse('umask', outside),
+    getuid: refuse('getuid', outside),
+    getgid: refuse('getgid', outside),
     exit: refuse('exit', outside),
     abort: refuse('abort', outside),
     kill: refuse('kill', outside),

@@ -148,7 +148,77 @@ fn random_numbers_come_from_the_system() {
     assert_eq!(evaluate(text), json!([true, true, true]));
     let refused = "try { crypto.getRandomValues(new Float32Array(2)) } catch (e) { return e.name }";
     assert_eq!(evaluate(refused), json!("TypeMismatchError"));
-    assert_eq!(evaluate("typeof crypto.subtle"), json!("undefined"));
+    let missing = evaluate("try { crypto.subtle.digest('SHA-256') } catch (e) { return e.name + e.message }");
+    assert!(
+        missing.as_str().unwrap().starts_with("ReferenceErrorcrypto.subtle.digest is not available here"),
+        "{missing}"
+    );
+}
+
+#[test]
+fn a_locale_is_right_or_refused() {
+    for (text, expected) in [
+        ("(1234567.891).toLocaleString('en-US')", "1,234,567.891"),
+        ("(1.005).toLocaleString('en-US', { maximumFractionDigits: 2 })", "1.01"),
+        ("(-0.5).toLocaleString('en', { maximumFractionDigits: 0 })", "-1"),
+        ("(1e21).toLocaleString('en-US')", "1,000,000,000,000,000,000,000"),
+        ("(1e-7).toLocaleString('en-US')", "0"),
+        ("(12n ** 5n).toLocaleString('en-GB')", "248,832"),
+        ("(5).toLocaleString(undefined, { minimumFractionDigits: 2 })", "5.00"),
+        ("(0.256).toLocaleString('en-US', { style: 'percent', maximumFractionDigits: 1 })", "25.6%"),
+        ("(-1234.5).toLocaleString('en-US', { style: 'currency', currency: 'USD' })", "-$1,234.50"),
+        ("(1234).toLocaleString('en-US', { useGrouping: false })", "1234"),
+        ("[NaN, Infinity].map((n) => n.toLocaleString('en-US')).join()", "NaN,∞"),
+        ("new Date(Date.UTC(2026, 0, 9)).toLocaleDateString('en-US', { timeZone: 'UTC' })", "1/9/2026"),
+        ("new Date(2026, 0, 9).toLocaleDateString('sv-SE')", "2026-01-09"),
+        ("['b', 'a', 'B', 'A', '10', '9', '_'].sort((x, y) => x.localeCompare(y, 'en')).join('')", "_109aAbB"),
+        ("['a10', 'a9', 'A9'].sort((x, y) => x.localeCompare(y, undefined, { numeric: true })).join()", "a9,A9,a10"),
+        ("'Total'.localeCompare('total', 'de', { sensitivity: 'base' }) + ''", "0"),
+    ] {
+        assert_eq!(evaluate(text), json!(expected), "{text}");
+    }
+    for text in [
+        "(1234.5).toLocaleString('de-DE')",
+        "(5).toLocaleString('en-US', { style: 'unit', unit: 'liter' })",
+        "new Date(0).toLocaleDateString('en-US', { month: 'long' })",
+        "new Date(0).toLocaleTimeString('en-US')",
+        "'ä'.localeCompare('z', 'de')",
+        "'I'.toLocaleLowerCase('tr')",
+        "[1].toLocaleString('de')",
+    ] {
+        let caught = evaluate(&format!("try {{ return {text} }} catch (e) {{ return e.message }}"));
+        assert!(caught.as_str().unwrap().contains(" is not available here"), "{text}: {caught}");
+    }
+}
+
+#[test]
+fn buffers_read_and_write_numbers() {
+    for (text, expected) in [
+        ("Buffer.from([1, 2, 255, 254]).readUInt16BE(1)", json!(767)),
+        ("Buffer.from([1, 2, 255, 254]).readInt16LE(2)", json!(-257)),
+        ("Buffer.from([0, 255]).readUInt8(1)", json!(255)),
+        ("Buffer.from([1, 2, 3]).readUIntBE(0, 3)", json!(66051)),
+        ("Buffer.from([254, 255]).readIntLE(0, 2)", json!(-2)),
+        (
+            "const b = Buffer.alloc(12); b.writeDoubleBE(1.5, b.writeUInt32LE(7)); return [...b]",
+            json!([7, 0, 0, 0, 63, 248, 0, 0, 0, 0, 0, 0]),
+        ),
+        ("const b = Buffer.alloc(3); b.writeIntBE(-2, 0, 3); return [...b]", json!([255, 255, 254])),
+        (
+            "[Buffer.from('abcb').indexOf('b'), Buffer.from('abcb').lastIndexOf('b'), Buffer.from('abc').includes('bc')]",
+            json!([1, 3, true]),
+        ),
+        (
+            "Buffer.from('aé', 'utf16le').toString('hex') + Buffer.from('6100', 'hex').toString('ucs2')",
+            json!("6100e900a"),
+        ),
+        ("[...Buffer.from([1, 2, 3, 4]).swap16()]", json!([2, 1, 4, 3])),
+        ("try { Buffer.alloc(1).readUInt16LE(0) } catch (e) { return e.name }", json!("RangeError")),
+    ] {
+        assert_eq!(evaluate(text), expected, "{text}");
+    }
+    let time = "const [s, n] = process.hrtime(); const d = process.hrtime([s, n]); return [s >= 0, d[0], typeof process.hrtime.bigint()]";
+    assert_eq!(evaluate(time), json!([true, 0, "bigint"]));
 }
 
 #[test]

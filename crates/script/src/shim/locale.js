@@ -1,0 +1,130 @@
+// Methods that depend on a locale. The engine has no locale data and would ignore the locale, so these give the right
+// result for a few common cases, and refuse all others.
+(function () {
+  'use strict';
+  const refuse = (name, instead) => {
+    throw new ReferenceError(`${name} with this locale or these options is not available here: the script engine has no locale data; ${instead}`);
+  };
+  const only = (options, known) => Object.keys(options ?? {}).every((key) => options[key] === undefined || known.includes(key));
+  const isEnglish = (locale) => locale === undefined || /^en(-(US|GB|AU|NZ|IE))?$/.test(String(locale));
+  const replace = (holder, name, make) => {
+    const original = holder[name];
+    const value = make(original);
+    Object.defineProperty(value, 'name', { value: name });
+    Object.defineProperty(holder, name, { value, writable: true, configurable: true, enumerable: false });
+  };
+
+  // Returns the digits before and after the decimal point, rounded half up on the decimal number.
+  const digits = (value, most) => {
+    const [mantissa, exponent = '0'] = String(value).split('e');
+    const [before, after = ''] = mantissa.split('.');
+    let [all, point] = [before + after, before.length + Number(exponent)];
+    if (point < 0) [all, point] = ['0'.repeat(-point) + all, 0];
+    all = all.padEnd(point + most + 1, '0');
+    const kept = BigInt(`0${all.slice(0, point + most)}`) + (all[point + most] >= '5' ? 1n : 0n);
+    const text = String(kept).padStart(most + 1, '0');
+    return [text.slice(0, text.length - most), text.slice(text.length - most)];
+  };
+  const english = (value, options) => {
+    const { style = 'decimal', useGrouping = true } = options ?? {};
+    const fraction = { decimal: [0, 3], percent: [0, 0], currency: [2, 2] }[style];
+    const least = options?.minimumFractionDigits ?? Math.min(fraction[0], options?.maximumFractionDigits ?? fraction[0]);
+    const most = options?.maximumFractionDigits ?? Math.max(fraction[1], least);
+    if (!(least >= 0 && least <= most && most <= 100)) throw new RangeError('maximumFractionDigits value is out of range');
+    if (Number.isNaN(value)) return 'NaN';
+    const sign = value < 0 || Object.is(value, -0) ? '-' : '';
+    const size = value < 0 ? -value : value;
+    const unit = style === 'percent' ? 2 : 0;
+    let text = '\u221e';
+    if (size !== Infinity) {
+      const [mantissa, exponent = '0'] = String(size).split('e');
+      let [whole, rest] = digits(unit ? `${mantissa}e${Number(exponent) + unit}` : size, most);
+      while (rest.length > least && rest.endsWith('0')) rest = rest.slice(0, -1);
+      if (useGrouping) whole = whole.replace(/\B(?=(\d{3})+$)/g, ',');
+      text = rest === '' ? whole : `${whole}.${rest}`;
+    }
+    return sign + (style === 'currency' ? '$' : '') + text + (style === 'percent' ? '%' : '');
+  };
+  const number = (original) =>
+    function toLocaleString(locale, options) {
+      if (locale === undefined && options === undefined) return original.call(this);
+      const value = this.valueOf();
+      const isKnown =
+        isEnglish(locale) &&
+        only(options, ['style', 'currency', 'minimumFractionDigits', 'maximumFractionDigits', 'useGrouping']) &&
+        ['decimal', 'percent', 'currency', undefined].includes(options?.style) &&
+        [true, false, undefined].includes(options?.useGrouping) &&
+        (options?.style !== 'currency' || (options.currency === 'USD' && /^en(-US)?$/.test(String(locale ?? 'en'))));
+      return isKnown ? english(value, options) : refuse('toLocaleString', 'use `toFixed`');
+    };
+  replace(Number.prototype, 'toLocaleString', number);
+  replace(BigInt.prototype, 'toLocaleString', number);
+
+  const DATES = {
+    'en-US': (year, month, day) => `${month}/${day}/${year}`,
+    'en-GB': (year, month, day) => `${String(day).padStart(2, '0')}/${String(month).padStart(2, '0')}/${year}`,
+    'de-DE': (year, month, day) => `${day}.${month}.${year}`,
+    'sv-SE': (year, month, day) => `${year}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')}`,
+  };
+  replace(Date.prototype, 'toLocaleDateString', (original) =>
+    function toLocaleDateString(locale, options) {
+      if (locale === undefined && options === undefined) return original.call(this);
+      const format = DATES[String(locale)];
+      const isUtc = options?.timeZone === 'UTC';
+      const year = isUtc ? this.getUTCFullYear() : this.getFullYear();
+      const isKnown = format !== undefined && only(options, ['timeZone']) && (isUtc || options?.timeZone === undefined);
+      if (!isKnown || !(year > 999 && year < 10000)) return Number.isNaN(year) ? 'Invalid Date' : refuse('toLocaleDateString', 'use `toISOString`');
+      return isUtc
+        ? format(year, this.getUTCMonth() + 1, this.getUTCDate())
+        : format(year, this.getMonth() + 1, this.getDate());
+    });
+  for (const name of ['toLocaleString', 'toLocaleTimeString']) {
+    replace(Date.prototype, name, (original) =>
+      function (locale, options) {
+        if (locale === undefined && options === undefined) return original.call(this);
+        return refuse(name, 'use `toISOString`');
+      });
+  }
+  replace(Array.prototype, 'toLocaleString', (original) =>
+    function toLocaleString(locale, options) {
+      if (locale === undefined && options === undefined) return original.call(this);
+      return refuse('toLocaleString', 'use `map` and `join`');
+    });
+
+  // The order of the Unicode collation algorithm for the characters of ASCII.
+  const ORDER = '\t\n\v\f\r _-,;:!?.\'"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz';
+  const RANKS = new Map([...ORDER].map((letter, rank) => [letter, rank]));
+  const compare = (one, other, rank, isNumeric) => {
+    const split = (text) => (isNumeric ? text.match(/\d+|\D/g) ?? [] : [...text]);
+    const [left, right] = [split(one), split(other)];
+    for (let at = 0; at < Math.min(left.length, right.length); at += 1) {
+      const areNumbers = isNumeric && /^\d/.test(left[at]) && /^\d/.test(right[at]);
+      const [first, second] = areNumbers ? [BigInt(left[at]), BigInt(right[at])] : [rank(left[at][0]), rank(right[at][0])];
+      if (first !== second) return first < second ? -1 : 1;
+    }
+    return Math.sign(left.length - right.length);
+  };
+  replace(String.prototype, 'localeCompare', (original) =>
+    function localeCompare(that, locale, options) {
+      if (locale === undefined && options === undefined) return original.call(this, that);
+      const [one, other] = [String(this), String(that)];
+      const sensitivity = options?.sensitivity ?? 'variant';
+      const isKnown =
+        (isEnglish(locale) || /^(de|fr|es|it|nl|pt)(-[A-Z]{2})?$/.test(String(locale))) &&
+        only(options, ['sensitivity', 'numeric', 'usage']) &&
+        ['base', 'accent', 'case', 'variant'].includes(sensitivity) &&
+        [...one, ...other].every((letter) => RANKS.has(letter.toLowerCase()) && letter < '\u0080');
+      if (!isKnown) return refuse('localeCompare', 'compare with `<`, or compare `normalize` and `toLowerCase` of both');
+      const isNumeric = options?.numeric === true;
+      const primary = compare(one, other, (letter) => RANKS.get(letter.toLowerCase()), isNumeric);
+      if (primary !== 0 || sensitivity === 'base' || sensitivity === 'accent') return primary;
+      return compare(one, other, (letter) => (letter === letter.toLowerCase() ? 0 : 1), false);
+    });
+  for (const name of ['toLocaleUpperCase', 'toLocaleLowerCase']) {
+    replace(String.prototype, name, (original) =>
+      function (locale) {
+        const isSpecial = locale !== undefined && /^(tr|az|lt|el|hy)\b/i.test(String(locale));
+        return isSpecial ? refuse(name, 'use `toUpperCase` or `toLowerCase`') : original.call(this);
+      });
+  }
+})

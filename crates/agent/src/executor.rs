@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Ending, Usage, UserMessage};
+use model::{Ending, Step, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 
 use crate::session::Session;
@@ -71,6 +71,7 @@ impl ExecutorSession {
         self.step_recorder.begin(turn, &self.session_id)?;
         let answered = unless_stopped(turn.stopping(), (self.execute)(message.to_owned())).await?;
         let text = answered.map_err(|reason| Ending::GaveUp { reason })?;
+        turn.record(Step::CallsUnreported)?;
         self.step_recorder.say(turn, &text)?;
         turn.record(finished(false, Usage::default(), Some(text), None))
     }

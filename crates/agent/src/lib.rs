@@ -160,6 +160,12 @@ pub trait Agent: Send + Sync {
         (!self.description().works_remotely).then(|| reason.to_owned())
     }
 
+    /// Returns the number of answers that the agent has for the case, if further repetitions would only repeat one of
+    /// them.
+    fn answers(&self, _context: &CaseContext<'_>) -> Option<u64> {
+        None
+    }
+
     /// Returns the problems with running such a case, which are found before anything runs.
     fn check(&self, _context: &CaseContext<'_>) -> Vec<Diagnostic> {
         Vec::new()

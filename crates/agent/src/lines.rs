@@ -1,6 +1,6 @@
 //! Lines of a process's output.
 
-use model::{Ending, Step};
+use model::{Ending, Step, foreign_json};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
@@ -83,7 +83,7 @@ pub(super) enum Content {
 impl Content {
     /// Parses a line.
     pub(super) fn parse(line: &str) -> Self {
-        match serde_json::from_str::<Value>(line) {
+        match foreign_json::parse(line) {
             Ok(event @ Value::Object(_)) => Self::Event(event),
             Ok(_) => Self::Other,
             Err(error) if line.trim_start().starts_with('{') && is_too_deep(&error) => Self::TooDeep,

@@ -1,5 +1,7 @@
 //! Requests to a model that this process has opened.
 
+use std::collections::HashSet;
+
 use llm::{Block, Model, Reply, Request};
 use model::{Ending, Step, ToolCall};
 
@@ -28,13 +30,33 @@ pub(super) async fn respond(
         }
     };
     turn.waiting("agent");
-    reply.map_err(|error| Ending::ProviderFailed { reason: error.to_string() })
+    reply.map_err(|error| match error.is_agents_doing() {
+        true => Ending::GaveUp { reason: error.to_string() },
+        false => Ending::ProviderFailed { reason: error.to_string() },
+    })
+}
+
+/// Ids of a conversation's messages. Some servers give all their responses the same id, but each one is a message of its
+/// own.
+#[derive(Debug, Default)]
+pub(super) struct MessageIds(HashSet<String>);
+
+impl MessageIds {
+    /// Returns the id of a new message, which its server calls `id`.
+    fn next(&mut self, id: &str) -> String {
+        let mut next = id.to_owned();
+        while !self.0.insert(next.clone()) {
+            next = format!("{id}#{}", self.0.len() + 1);
+        }
+        next
+    }
 }
 
 /// Returns the steps in a model's message, in order. A message without content becomes an empty string, because it
 /// still counts as a turn.
-pub(super) fn steps(content: &Reply) -> Vec<Step> {
-    let message = || content.message_id.clone();
+pub(super) fn steps(content: &Reply, ids: &mut MessageIds) -> Vec<Step> {
+    let id = ids.next(&content.message_id);
+    let message = || id.clone();
     let step = |block: &Block| match block {
         Block::Text { text } => Some(Step::Text { message: message(), text: text.clone(), parent: None }),
         Block::Thinking { text, .. } => Some(Step::Thinking { message: message(), text: text.clone(), parent: None }),

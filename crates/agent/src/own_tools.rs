@@ -126,6 +126,11 @@ impl OwnTools {
             Ok(Ok(Value::Undefined | Value::Null)) => Ok(Some(Ok("(no output)".to_owned()))),
             Ok(Ok(Value::String(text))) => Ok(Some(Ok(text))),
             Ok(Ok(value)) => Ok(Some(Ok(value.to_json().to_string()))),
+            // The test is at fault, and the agent could only be confused by it.
+            Ok(Err(error)) if error.is_limit() => {
+                let place = error.place().map(|place| format!("{place}: ")).unwrap_or_default();
+                Err(Ending::InvalidTest { reason: format!("{place}the `{}` tool cannot run: {error}", tool.spec.name) })
+            }
             Ok(Err(error)) => Ok(Some(Err(error.to_string()))),
             Err(Ending::Cancelled) => Ok(None),
             Err(ending) => Err(ending),
@@ -354,6 +359,17 @@ export default [{ tools: [{ execute: () => undefined }] }];
         let checks = &played.turn.trace().request_checks;
         assert!(!checks.is_empty());
         checks.iter().all(|(_, met, _)| *met)
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_needs_what_scripts_do_not_have_is_a_mistake_in_the_test() {
+        let dir = folder();
+        let text = "export function money({ n }) { return new Intl.NumberFormat('de').format(n); }";
+        std::fs::write(dir.path().join("intl.js"), text).unwrap();
+        let steps = json!([{"tools": [{"name": "money", "input": {"n": 5}}]}, {"text": "done"}]);
+        let played = bringing(dir.path(), json!(["./intl.js#money"]), &steps).play(&Chat).await.unwrap();
+        let [model::Ending::InvalidTest { reason }] = played.endings.as_slice() else { panic!("{:?}", played.endings) };
+        assert!(reason.contains("intl.js:1:") && reason.contains("Intl is not available here"), "{reason}");
     }
 
     #[tokio::test]

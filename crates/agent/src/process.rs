@@ -40,6 +40,8 @@ pub(super) struct Process {
     start_error: Option<String>,
     /// Exit code, once the process has been waited for.
     exit_code: Option<i32>,
+    /// True if it was still running when it was stopped, so that its exit code is not its own.
+    was_stopped: bool,
 }
 
 /// Output of the program.
@@ -74,6 +76,7 @@ impl Process {
             late_stderr: Vec::new(),
             start_error: None,
             exit_code: None,
+            was_stopped: false,
         })
     }
 
@@ -142,7 +145,10 @@ impl Process {
     pub(super) async fn end(&mut self) -> io::Result<ExitStatus> {
         self.close_stdin();
         match tokio::time::timeout(TO_GO, self.drain()).await {
-            Ok(ended) => ended,
+            Ok(ended) => {
+                self.exit_code = ended.as_ref().ok().and_then(ExitStatus::code);
+                ended
+            }
             Err(_) => self.stop().await,
         }
     }
@@ -150,6 +156,7 @@ impl Process {
     /// Stops it and all its descendants.
     pub(super) async fn stop(&mut self) -> io::Result<ExitStatus> {
         self.close_stdin();
+        self.was_stopped |= !self.is_gone().await;
         self.child.stop(TO_STOP).await
     }
 
@@ -174,19 +181,16 @@ impl Process {
     /// Ends the program and describes its ending in one line, with its last stderr lines.
     pub(super) async fn describe_end(&mut self) -> String {
         let how = match self.end().await {
-            Ok(status) => {
-                self.exit_code = status.code();
-                describe(status)
-            }
+            Ok(status) => describe(status),
             Err(error) => error.to_string(),
         };
         let words = self.last_lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" / ");
         if words.is_empty() { how } else { format!("{how}: {words}") }
     }
 
-    /// Returns its exit code if it exited on its own and its ending was described.
+    /// Returns its exit code, once [`end`](Self::end) has returned. `None` if it was stopped.
     pub(super) fn exit_code(&self) -> Option<i32> {
-        self.exit_code
+        self.exit_code.filter(|_| !self.was_stopped)
     }
 
     /// Takes the stderr lines that were written while waiting for the end.
@@ -233,4 +237,27 @@ fn writer(mut stdin: ChildStdin) -> mpsc::Sender<String> {
         }
     });
     sender
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(program: &str, args: &[&str]) -> Process {
+        let mut command = Command::new(program);
+        command.args(args);
+        Process::start(command).unwrap()
+    }
+
+    #[tokio::test]
+    async fn only_a_process_that_ends_on_its_own_has_an_exit_code() {
+        let mut own = process("sh", &["-c", "exit 3"]);
+        own.end().await.unwrap();
+        own.stop().await.unwrap();
+        assert_eq!(own.exit_code(), Some(3));
+        let mut stopped = process("tail", &["-f", "/dev/null"]);
+        stopped.stop().await.unwrap();
+        stopped.end().await.unwrap();
+        assert_eq!(stopped.exit_code(), None);
+    }
 }

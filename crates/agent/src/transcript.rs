@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use model::Ending;
+use model::{Ending, foreign_json};
 use serde_json::{Map, Value};
 
 use super::step_recorder::StepRecorder;
@@ -60,14 +60,20 @@ impl ReportedCall {
 
     /// Appends more of the JSON text of the arguments.
     pub(super) fn write(&mut self, more: &str) {
-        self.arguments.push_str(more);
+        foreign_json::append(&mut self.arguments, more);
+    }
+
+    /// Replaces halves of characters that the pieces of a stream left behind.
+    pub(super) fn settle(&mut self) {
+        [&mut self.name, &mut self.arguments].into_iter().chain(&mut self.result).for_each(foreign_json::settle);
+        self.input.iter_mut().for_each(foreign_json::settle_value);
     }
 
     /// Returns the arguments.
     pub(super) fn input(&self) -> Value {
         let written = || match self.arguments.trim() {
             "" => Value::Object(Map::new()),
-            text => serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)),
+            text => foreign_json::parse(text).unwrap_or_else(|_| Value::from(text)),
         };
         self.input.clone().unwrap_or_else(written)
     }
@@ -87,7 +93,7 @@ impl ReportedCall {
 
 /// Reads arguments as written by chat APIs: a string that contains JSON.
 fn arguments(written: &Value) -> Value {
-    let parsed = written.as_str().and_then(|text| serde_json::from_str(text).ok());
+    let parsed = written.as_str().and_then(|text| foreign_json::parse(text).ok());
     parsed.unwrap_or_else(|| written.clone())
 }
 

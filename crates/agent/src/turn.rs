@@ -30,6 +30,9 @@ const MAX_DEPTH: usize = 100;
 /// Reason for the ending if the model answered with neither text nor a call.
 pub(crate) const SILENT: &str = "its model answered with neither text nor a tool call";
 
+/// Reason for the ending if the agent finished its reply without any content.
+const NO_ANSWER: &str = "it answered with neither text nor a tool call";
+
 /// Value of `Event::Waiting` while an agent retries its model after an error. If the trial's timeout then expires, the
 /// trial is broken because of the provider.
 pub const WAITING_ON_PROVIDER: &str = "provider";
@@ -57,6 +60,8 @@ pub struct Turn {
     first_token: Option<Instant>,
     /// Known usage of the message in progress.
     on_the_way: Tokens,
+    /// Known cost of the message in progress, for agents that report it with each response.
+    cost_on_the_way: Option<f64>,
     /// Exit code of the agent's process, if it ended on its own.
     exit_code: Option<i32>,
     /// Probable cause if the trial times out.
@@ -65,6 +70,10 @@ pub struct Turn {
     disk: Option<PathBuf>,
     /// True if the disk was full at any step.
     disk_was_full: bool,
+    /// Ending of the trial if it would fail otherwise.
+    excuse: Option<Ending>,
+    /// True if the message in progress was answered together with an earlier one.
+    is_answered: bool,
 }
 
 impl Turn {
@@ -93,10 +102,13 @@ impl Turn {
             recorded_bytes: 0,
             first_token: None,
             on_the_way: Tokens::default(),
+            cost_on_the_way: None,
             exit_code: None,
             timeout_hint: None,
             disk: None,
             disk_was_full: false,
+            excuse: None,
+            is_answered: false,
         }
     }
 
@@ -107,7 +119,7 @@ impl Turn {
     }
 
     /// Returns `true` if the agent's disk is full, or was full at any recorded step.
-    pub fn disk_was_full(&self) -> bool {
+    fn disk_was_full(&self) -> bool {
         self.disk_was_full || self.disk.as_deref().is_some_and(disk_space::is_full)
     }
 
@@ -138,7 +150,7 @@ impl Turn {
             _ => {}
         }
         if matches!(step, Step::Finished { .. }) {
-            self.on_the_way = Tokens::default();
+            (self.on_the_way, self.cost_on_the_way) = (Tokens::default(), None);
         }
         if let Step::ToolCall(ToolCall { input: value, .. }) | Step::Finished { result: Some(value), .. } = &step
             && let Some(number) = rounded_number(value)
@@ -193,6 +205,17 @@ impl Turn {
         self.ending.clone().map_or(Ok(()), Err)
     }
 
+    /// Counts the usage of a model response as [`Self::uses`] does, with its cost.
+    ///
+    /// # Errors
+    /// Returns the ending with which the agent must stop now.
+    pub(crate) fn spends(&mut self, usage: Usage) -> Result<(), Ending> {
+        if let Some(cost) = usage.cost_usd {
+            *self.cost_on_the_way.get_or_insert_default() += cost;
+        }
+        self.uses(usage.tokens.unwrap_or_default())
+    }
+
     /// Records the exit code of an agent's process that ended on its own.
     pub fn exited(&mut self, code: Option<i32>) {
         self.exit_code = code;
@@ -211,7 +234,21 @@ impl Turn {
 
     /// Prepares for a message that is about to be sent.
     pub fn message_begins(&mut self) {
-        self.first_token = None;
+        (self.first_token, self.is_answered) = (None, false);
+    }
+
+    /// Returns the ending of a message, given the one that the session returned. An agent that finished without any
+    /// content, of whatever kind it is, has given up.
+    pub fn message_ends(&mut self, ending: Ending) -> Ending {
+        if ending != Ending::Finished || self.is_answered || self.trace.has_answered() {
+            return ending;
+        }
+        self.ending.get_or_insert_with(|| Ending::GaveUp { reason: NO_ANSWER.to_owned() }).clone()
+    }
+
+    /// Records that the message in progress needs no reply, because an earlier reply contains it.
+    pub(crate) fn is_answered_already(&mut self) {
+        self.is_answered = true;
     }
 
     /// Returns the time at which the first part of the reply to the last message arrived, if it was streamed.
@@ -342,6 +379,19 @@ impl Turn {
         complete(&mut self.trace);
     }
 
+    /// Records a reason for which the agent's failure says nothing about it; the first one counts.
+    pub fn excuse(&mut self, ending: Ending) {
+        self.excuse.get_or_insert(ending);
+    }
+
+    /// Returns the ending of the trial if it would fail otherwise, if there is a reason for which the failure would say
+    /// nothing about the agent.
+    pub fn excused(&self) -> Option<Ending> {
+        let reason = || "the disk was full while the agent worked".to_owned();
+        let disk = self.disk_was_full().then(|| Ending::Aborted { reason: reason() });
+        disk.or_else(|| self.excuse.clone())
+    }
+
     /// Returns the information about the cost in addition to the amount.
     pub fn bill(&self) -> Bill {
         self.pricing.bill()
@@ -369,7 +419,7 @@ impl Turn {
             _ => {}
         }
         let used = (known.is_some() || used != Tokens::default()).then_some(used);
-        let on_the_way = self.pricing.estimate(self.on_the_way, self.trace.model.as_deref());
+        let on_the_way = self.pricing.estimate(self.on_the_way, self.trace.model.as_deref()).or(self.cost_on_the_way);
         let cost = match (counted.usage.cost_usd, on_the_way) {
             (Some(settled), Some(more)) => Some(settled + more),
             (settled, more) => settled.or(more),

@@ -4,7 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use crate::{Failure, PendingRequest, Reply, Request};
+use crate::wire::ReportedError;
+use crate::{Failure, FailureKind, PendingRequest, Reply, Request};
 
 /// Boxed future, so that the trait can be used as an object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -124,7 +125,7 @@ pub enum Break {
     },
 }
 
-/// Reason why there is no reply. It is never the agent's fault.
+/// Reason why there is no reply.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ProviderError {
     /// The provider answered with an error status.
@@ -180,6 +181,21 @@ impl ProviderError {
         };
         let (_, value) = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"))?;
         value.trim().parse().ok().map(Duration::from_secs)
+    }
+
+    /// Returns `true` if the conversation caused it, so that its agent is at fault and not the provider.
+    pub fn is_agents_doing(&self) -> bool {
+        let classify = |status, code: &Option<String>, message: &String| {
+            let error = ReportedError { codes: code.iter().cloned().collect(), message: message.clone() };
+            FailureKind::classify(status, &error)
+        };
+        let kind = match self {
+            Self::Failed(failure) => failure.kind,
+            Self::Http { status, kind, message, .. } => classify(Some(*status), kind, message),
+            Self::Reported { kind, message } => classify(None, kind, message),
+            Self::Cut | Self::Malformed | Self::Exhausted { .. } | Self::Unscripted { .. } => return false,
+        };
+        kind.is_agents_doing()
     }
 
     /// Returns `true` if the same request may succeed if it is sent again.

@@ -1,6 +1,6 @@
 //! Reads the answers of vendors while they are forwarded to a client.
 
-use serde_json::Value;
+use model::foreign_json;
 
 use crate::frames::Frames;
 use crate::wire::{Assemble, BadResponse, Dialect, Progress, dialect_of};
@@ -91,11 +91,11 @@ impl AnswerReader {
     pub fn so_far(&self) -> Option<Reply> {
         match &self.form {
             Form::Document(body) => {
-                let document = serde_json::from_slice(body).ok().filter(|_| self.size <= LARGEST)?;
+                let document = foreign_json::parse_slice(body).ok().filter(|_| self.size <= LARGEST)?;
                 self.dialect.reply(&self.request, document).ok()
             }
             Form::Stream { .. } if self.size > LARGEST => None,
-            Form::Stream { partial, .. } => partial.so_far(),
+            Form::Stream { partial, .. } => partial.so_far().map(Reply::settled),
         }
     }
 }
@@ -104,7 +104,7 @@ fn read_piece(partial: &mut dyn Assemble, piece: &[u8]) -> State {
     if piece == END {
         return State::Complete;
     }
-    let Ok(piece) = serde_json::from_slice::<Value>(piece) else { return State::Unreadable };
+    let Ok(piece) = foreign_json::parse_piece_slice(piece) else { return State::Unreadable };
     match partial.take(piece) {
         Ok(Progress::More) => State::Arriving,
         Ok(Progress::Complete) => State::Complete,

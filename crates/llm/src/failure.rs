@@ -107,6 +107,12 @@ impl FailureKind {
         matches!(self, Self::Auth | Self::Billing | Self::NotFound | Self::WebPage)
     }
 
+    /// Returns `true` if the conversation caused the failure, so that its agent is at fault and not the provider: it is
+    /// too long for the model, or its content is refused.
+    pub fn is_agents_doing(self) -> bool {
+        matches!(self, Self::ContextTooLong | Self::ContentFilter)
+    }
+
     /// Returns `true` if all callers of the account should wait.
     pub(crate) fn is_everybodys(self) -> bool {
         matches!(self, Self::RateLimit | Self::Overloaded)
@@ -168,6 +174,14 @@ const BY_WORD: &[(FailureKind, &[&str], &[&str])] = &[
     (FailureKind::Server, &["api_error", "server_error", "internal_server_error"], &[]),
     (FailureKind::BadRequest, &["invalid_request_error"], &[]),
 ];
+
+/// Returns `true` if the conversation caused an error that an agent's program reports in its own words: see
+/// [`FailureKind::is_agents_doing`]. `status` is the HTTP status, if the program reports it.
+pub fn is_agents_doing(status: Option<u16>, message: &str) -> bool {
+    let words = message.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    let error = ReportedError { codes: words.map(str::to_owned).collect(), message: message.to_owned() };
+    FailureKind::classify(status, &error).is_agents_doing()
+}
 
 impl Failure {
     /// Creates a failure without further details.
@@ -253,6 +267,30 @@ mod tests {
         }
         assert_eq!(kind(None, "rate_limit_exceeded", ""), RateLimit);
         assert_eq!(kind(None, "", "llama runner process has terminated"), Server);
+    }
+
+    #[test]
+    fn a_conversation_that_is_too_long_or_refused_is_the_agents_doing_in_any_words() {
+        for (status, message) in [
+            (
+                Some(400),
+                "API Error: 400 {\"error\":{\"message\":\"prompt is too long: 210000 tokens > 200000 maximum\"}}",
+            ),
+            (None, "Codex ran out of room in the model's context window. Start a new thread."),
+            (Some(400), "{\"error\":{\"code\":\"context_length_exceeded\"}}"),
+            (Some(400), "Output blocked by content filtering policy"),
+            (Some(413), "too large"),
+        ] {
+            assert!(is_agents_doing(status, message), "{message}");
+        }
+        for (status, message) in [
+            (Some(500), "the context window of the world"),
+            (Some(400), "temperature: too high"),
+            (Some(429), "rate_limit_exceeded"),
+            (None, "stream disconnected before completion"),
+        ] {
+            assert!(!is_agents_doing(status, message), "{message}");
+        }
     }
 
     #[test]

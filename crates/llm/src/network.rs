@@ -3,6 +3,7 @@
 
 use std::error::Error;
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -113,16 +114,50 @@ impl Proxies {
     }
 }
 
-/// Returns the message of `error` with those of its causes.
+/// Messages of layers that say nothing beyond their cause.
+const WITHOUT_CONTENT: [&str; 4] =
+    ["error sending request", "client error (Connect)", "tcp connect error", "dns error"];
+
+/// Returns the message of `error` with those of its causes, without layers that add nothing to their cause.
 pub fn error_chain(error: &dyn Error) -> String {
-    let mut chain = error.to_string();
-    let mut behind = error.source();
-    while let Some(error) = behind {
+    let mut chain = String::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
         let text = error.to_string();
-        if !chain.contains(&text) {
-            let _ = write!(chain, ": {text}");
+        next = error.source();
+        let is_empty = next.is_some() && WITHOUT_CONTENT.contains(&text.as_str());
+        if !is_empty && !chain.contains(&text) {
+            let separator = if chain.is_empty() { "" } else { ": " };
+            let _ = write!(chain, "{separator}{text}");
         }
-        behind = error.source();
     }
     chain
+}
+
+/// Returns `true` if the connection was refused: usually, no program listens at the address.
+pub fn is_refused(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_refused_connection_is_described_by_its_cause_alone() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let error = Client::new().get(format!("http://{address}")).send().await.unwrap_err().without_url();
+        assert!(is_refused(&error));
+        assert!(error_chain(&error).starts_with("Connection refused"), "{}", error_chain(&error));
+    }
 }

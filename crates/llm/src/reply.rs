@@ -1,6 +1,6 @@
 //! Reply from a model.
 
-use model::Tokens;
+use model::{Tokens, foreign_json};
 
 use crate::Block;
 
@@ -29,6 +29,18 @@ impl Reply {
             _ => None,
         });
         texts.collect()
+    }
+
+    /// Returns the reply with replacements for halves of characters that the pieces of a stream left behind.
+    pub(crate) fn settled(mut self) -> Self {
+        for block in &mut self.content {
+            match block {
+                Block::Text { text } | Block::Thinking { text, .. } => foreign_json::settle(text),
+                Block::ToolUse { input: value, .. } | Block::Other(value) => foreign_json::settle_value(value),
+                Block::ToolResult { .. } => {}
+            }
+        }
+        self
     }
 
     /// Returns `true` if it calls a tool.

@@ -162,7 +162,7 @@ impl<'m> Pass<'m> {
                 self.strings(text);
                 result.iter_mut().for_each(|result| self.value(result));
             }
-            Step::Replied { .. } => {}
+            Step::CallsUnreported | Step::Replied { .. } => {}
         }
     }
 
@@ -246,7 +246,7 @@ impl<'m> Pass<'m> {
             self.strings(remote.unknown.iter_mut().chain(&mut remote.by_others).chain(&mut remote.unsupported));
             remote.branches.iter_mut().for_each(|branches| self.names(branches));
             for request in remote.review_requests.iter_mut().flatten() {
-                let ReviewRequest { head, base, url, title, body, number: _, open: _ } = request;
+                let ReviewRequest { head, base, url, title, body, number: _, open: _, draft: _ } = request;
                 self.strings([head, base, url, title, body].into_iter().flatten());
             }
         }

@@ -17,6 +17,7 @@ pub(crate) fn read(document: &Value, answer: &mut Answer) -> bool {
     read_calls(map, "", answer);
     let message = map.get("choices").and_then(|choices| choices.get(0)?.get("message")?.as_object());
     if let Some(message) = message {
+        answer.tells_calls = true;
         read_calls(message, "choices[0].message.", answer);
     }
     if let Some(text) = TEXTS.iter().find_map(|place| map.get(*place)?.as_str()) {
@@ -24,6 +25,7 @@ pub(crate) fn read(document: &Value, answer: &mut Answer) -> bool {
         return true;
     }
     let nested = message.or_else(|| map.get("message")?.as_object());
+    answer.tells_calls |= nested.is_some_and(|nested| nested.contains_key("role"));
     if message.is_none()
         && let Some(nested) = nested
     {
@@ -34,7 +36,8 @@ pub(crate) fn read(document: &Value, answer: &mut Answer) -> bool {
         return true;
     }
     let found = responses(map, answer);
-    match map.get("output_text").and_then(Value::as_str) {
+    let output = ["output_text", "output"].iter().find_map(|key| map.get(*key)?.as_str());
+    match output {
         Some(text) if !answer.has_text() => {
             answer.append_default_text(text);
             true
@@ -46,6 +49,7 @@ pub(crate) fn read(document: &Value, answer: &mut Answer) -> bool {
 /// Adds the calls that `holder` lists to `answer`.
 fn read_calls(holder: &Map<String, Value>, place: &str, answer: &mut Answer) {
     for key in CALLS {
+        answer.tells_calls |= holder.contains_key(key);
         if let Some(calls) = given(holder, key) {
             answer.add_calls(calls, &format!("{place}{key}"));
         }
@@ -60,6 +64,7 @@ fn read_content(content: &Value, answer: &mut Answer) -> bool {
             true
         }
         Value::Array(blocks) => {
+            answer.tells_calls = true;
             let mut found = false;
             blocks.iter().filter_map(Value::as_object).for_each(|block| found |= self::block(block, answer));
             found
@@ -103,6 +108,7 @@ fn join_texts(content: &Value) -> Value {
 /// Reads the items of a Responses API response. Returns `true` if any item has a known type.
 fn responses(map: &Map<String, Value>, answer: &mut Answer) -> bool {
     let items = map.get("output").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    answer.tells_calls |= !items.is_empty();
     let mut found = false;
     items.iter().filter_map(Value::as_object).for_each(|item| found |= self::item(item, answer));
     found

@@ -7,6 +7,7 @@ pub(super) mod usage;
 
 use std::collections::HashMap;
 
+use model::foreign_json;
 use serde_json::{Map, Value};
 
 pub(super) use self::reported::Reported;
@@ -30,6 +31,8 @@ pub(crate) struct Answer {
     pub(crate) raw: Option<Value>,
     /// Warnings about irregularities in the answer.
     pub(crate) warnings: Vec<String>,
+    /// True if it is in a form that says which tools were called.
+    pub(crate) tells_calls: bool,
     /// True if texts in the usual places are ignored, because the user's own parser extracts the text.
     ignores_text: bool,
 }
@@ -64,7 +67,7 @@ impl Answer {
     /// Adds text.
     pub(crate) fn append_text(&mut self, text: &str) {
         match self.pieces.last_mut() {
-            Some(Piece::Text(answer_text)) => answer_text.push_str(text),
+            Some(Piece::Text(answer_text)) => foreign_json::append(answer_text, text),
             _ => self.pieces.push(Piece::Text(text.to_owned())),
         }
     }
@@ -78,6 +81,7 @@ impl Answer {
 
     /// Adds a call. Later pieces of it and its result refer to it by `key`.
     pub(crate) fn call(&mut self, key: Option<&str>, call: ReportedCall) {
+        self.tells_calls = true;
         if let Some(key) = key {
             self.calls.insert(key.to_owned(), self.pieces.len());
         }
@@ -119,6 +123,18 @@ impl Answer {
                 None => self.add_warning(format!("`{place}[{index}]` has no `name`")),
             }
         }
+    }
+
+    /// Replaces halves of characters that the pieces of a stream left behind.
+    pub(crate) fn settle(&mut self) {
+        for piece in &mut self.pieces {
+            match piece {
+                Piece::Text(text) => foreign_json::settle(text),
+                Piece::Call(call) => call.settle(),
+                Piece::Turn => {}
+            }
+        }
+        self.output.iter_mut().chain(&mut self.raw).for_each(foreign_json::settle_value);
     }
 
     /// Adds a warning about an irregularity that does not stop the conversation.

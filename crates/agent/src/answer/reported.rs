@@ -22,6 +22,8 @@ pub(crate) struct Reported {
     /// The calls and the text.
     pub(crate) turns: Vec<ReportedTurn>,
     pub(crate) usage: Usage,
+    /// True if the answer says which tools were called.
+    pub(crate) tells_calls: bool,
     /// Error reported by the agent.
     pub(crate) error: Option<String>,
     /// The whole map, if it contains more than text, calls and usage.
@@ -47,16 +49,17 @@ impl Reported {
             answer.append_text(text);
         }
         if let Some(calls) = map.get(TOOLS).filter(|calls| calls.is_array()) {
+            answer.tells_calls = true;
             answer.add_calls(calls, TOOLS);
         }
         let error = document::error(&map);
         if !answer.has_text() && !answer.has_calls() && error.is_none() {
             return None;
         }
-        let (text, usage) = (answer.text(), answer.count.usage());
+        let (text, usage, tells_calls) = (answer.text(), answer.count.usage(), answer.tells_calls);
         let turns = of_answer(calls(&mut answer), text.as_deref());
         let result = extra_result(map, text.as_deref());
-        Some(Self { text, turns, usage, error, result, warnings: answer.warnings })
+        Some(Self { text, turns, usage, tells_calls, error, result, warnings: answer.warnings })
     }
 }
 

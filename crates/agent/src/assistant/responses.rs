@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use llm::{Block, Conversation, Message, Model, OpenError, Reply, Request, Role, StopReason};
-use model::{AuxiliaryUsage, Ending, Step, UserMessage};
+use model::{AuxiliaryUsage, Ending, Step, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use serde_json::json;
 
 use super::OWNER;
 use super::config::AssistantConfig;
 use super::shared::{answer, begin, finish};
-use crate::model_request::{respond, steps};
+use crate::model_request::{MessageIds, respond, steps};
 use crate::own_tools::OwnTools;
 use crate::session::Session;
 use crate::turn::Turn;
@@ -21,6 +21,7 @@ pub(super) struct Responses {
     id: String,
     model: Arc<dyn Model>,
     request: Request,
+    message_ids: MessageIds,
     tools: OwnTools,
     opened: bool,
 }
@@ -61,7 +62,8 @@ impl Responses {
             extra: [("store".to_owned(), json!(true))].into_iter().collect(),
             ..Request::default()
         };
-        Ok(Self { id: context.session_id("assistant"), model, request, tools, opened: false })
+        let message_ids = MessageIds::default();
+        Ok(Self { id: context.session_id("assistant"), model, request, message_ids, tools, opened: false })
     }
 
     /// Runs the conversation from a user message to the answer.
@@ -84,7 +86,7 @@ impl Responses {
             self.request.extra.insert("previous_response_id".to_owned(), json!(reply.message_id));
             // Calls are recorded when they are answered.
             let mut calls = Vec::new();
-            for step in steps(&reply) {
+            for step in steps(&reply, &mut self.message_ids) {
                 match step {
                     Step::ToolCall(call) => calls.push(call),
                     step => turn.record(step)?,
@@ -93,6 +95,7 @@ impl Responses {
             if calls.is_empty() {
                 return answer_of(&reply);
             }
+            turn.spends(Usage { tokens: reply.tokens, cost_usd: reply.cost_usd })?;
             let mut results = Vec::with_capacity(calls.len());
             for call in calls {
                 let result = answer(call, &mut self.tools, turn).await?;

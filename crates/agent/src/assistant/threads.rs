@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use llm::{Documents, Failure};
-use model::{AuxiliaryUsage, Ending, Step, ToolCall, UserMessage};
+use model::{AuxiliaryUsage, Ending, Step, ToolCall, UserMessage, foreign_json};
 use sandbox::{BoxFuture, Breakage};
 use serde_json::{Map, Value, json};
 
@@ -145,7 +145,7 @@ impl Thread {
                 return Err(provider(with_excerpt("a tool call has no `id` or no name", call)));
             };
             let written = text("/function/arguments").unwrap_or_default();
-            let input = serde_json::from_str(written).unwrap_or_else(|_| match written.trim() {
+            let input = foreign_json::parse(written).unwrap_or_else(|_| match written.trim() {
                 "" => json!({}),
                 _ => json!(written),
             });
@@ -193,13 +193,17 @@ impl Thread {
         let response = unless_stopped(turn.stopping(), request).await?;
         record_steps(self.documents.take_steps(), turn)?;
         turn.waiting("agent");
-        response.map_err(|failure| provider(failure.to_string()))
+        response.map_err(|failure| match failure.kind.is_agents_doing() {
+            true => Ending::GaveUp { reason: failure.to_string() },
+            false => provider(failure.to_string()),
+        })
     }
 
     /// Removes the agent's key from the service's messages about a run.
     fn without_key(&self, ending: Ending) -> Ending {
         match (ending, &self.key) {
             (Ending::ProviderFailed { reason }, Some(key)) => provider(reason.replace(key.as_str(), "[key]")),
+            (Ending::GaveUp { reason }, Some(key)) => Ending::GaveUp { reason: reason.replace(key.as_str(), "[key]") },
             (ending, _) => ending,
         }
     }
@@ -223,11 +227,14 @@ fn check_status(run: &Value) -> Result<(), Ending> {
             let reason = text_at("/incomplete_details/reason");
             Err(Ending::GaveUp { reason: format!("its answer is incomplete ({reason})") })
         }
-        "failed" => Err(provider(format!(
-            "the run failed ({}): {}",
-            text_at("/last_error/code"),
-            text_at("/last_error/message")
-        ))),
+        "failed" => {
+            let (code, message) = (text_at("/last_error/code"), text_at("/last_error/message"));
+            let reason = format!("the run failed ({code}): {message}");
+            match llm::is_agents_doing(None, &format!("{code} {message}")) {
+                true => Err(Ending::GaveUp { reason }),
+                false => Err(provider(reason)),
+            }
+        }
         "expired" => Err(provider("the run expired before it had an answer".to_owned())),
         "cancelled" => Err(Ending::Aborted { reason: "the run was cancelled by the service".to_owned() }),
         _ => Err(provider(with_excerpt("the run has an unknown status", run))),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use llm::{Block, Conversation, Message, Model, Reply, Request, Role, StopReason, ToolSpec};
-use model::{AuxiliaryUsage, Diagnostic, Ending, Step, Tokens, ToolCall, ToolResult, UserMessage, nearest};
+use model::{AuxiliaryUsage, Diagnostic, Ending, Step, Tokens, ToolCall, ToolResult, Usage, UserMessage, nearest};
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
 use script::Library;
 use serde_json::Map;
@@ -22,7 +22,7 @@ use self::permission::{PermissionDecision, Permissions};
 use self::skills::InstalledSkill;
 use super::own_tools::{self, OwnTools, Owner};
 use super::{Agent, CaseContext, Costs, Description, Endpoint, Readiness, SessionContext, joined};
-use crate::model_request::{respond, steps};
+use crate::model_request::{MessageIds, respond, steps};
 use crate::session::Session;
 use crate::turn::Turn;
 
@@ -138,6 +138,7 @@ struct ChatSession {
     session_id: String,
     model: Arc<dyn Model>,
     request: Request,
+    message_ids: MessageIds,
     permissions: Permissions,
     tool_context: ToolContext,
     own_tools: OwnTools,
@@ -190,6 +191,7 @@ impl ChatSession {
             session_id,
             model,
             request,
+            message_ids: MessageIds::default(),
             permissions,
             tool_context: ToolContext { sandbox, access, skills, time },
             own_tools,
@@ -221,6 +223,9 @@ impl ChatSession {
             let reply = respond(self.model.as_ref(), &self.request, "model", turn).await?;
             *used += AuxiliaryUsage::from_answer(reply.tokens, reply.cost_usd);
             let calls = self.take_in(&reply, turn)?;
+            if !calls.is_empty() || reply.stop_reason == StopReason::Paused {
+                turn.spends(Usage { tokens: reply.tokens, cost_usd: reply.cost_usd })?;
+            }
             for call in &calls {
                 let reply = self.answer(call, turn).await?;
                 let stopped = reply.is_none();
@@ -245,7 +250,7 @@ impl ChatSession {
     fn take_in(&mut self, reply: &Reply, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
         self.request.messages.push(Message { role: Role::Assistant, content: reply.content.clone() });
         let mut calls = Vec::new();
-        for step in steps(reply) {
+        for step in steps(reply, &mut self.message_ids) {
             if let Step::ToolCall(call) = &step {
                 calls.push(call.clone());
             }

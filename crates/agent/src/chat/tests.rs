@@ -311,6 +311,17 @@ async fn the_model_is_not_called_again_after_the_turn_limit() {
 }
 
 #[tokio::test]
+async fn the_model_is_not_called_again_after_the_token_budget() {
+    let mut forever = call("Bash", json!({"command": "true"}));
+    forever["repeat"] = json!("forever");
+    let mut harness = AgentHarness::scripted("go", &json!([forever]));
+    harness.limits.token_budget = Some(200.0);
+    let played = harness.play(&Chat).await.unwrap();
+    assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Tokens, limit: 200.0 }]);
+    assert_eq!((harness.playback.unwrap().requests_seen(), played.tokens()), (2, Some(220)));
+}
+
+#[tokio::test]
 async fn a_provider_failure_is_attributed_to_the_provider() {
     for (steps, part) in [
         (json!([{"fault": {"kind": "http", "status": 529}}]), "529"),

@@ -1,7 +1,7 @@
 //! Reads events on Claude Code's stdout, one JSON object per line, as steps. Unknown events are ignored. A known event
 //! that cannot be read is reported, because the agent may have acted in it. The caller keeps every line unchanged.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use model::{Effect, Step, Tokens, ToolCall, ToolResult};
 use serde_json::Value;
@@ -83,6 +83,10 @@ pub(super) struct Interpreter {
     has_answered: bool,
     /// True once such a response contained text or a call.
     has_acted: bool,
+    /// Number of responses of the main agent that have begun, as far as they are reported while they arrive.
+    responses: u64,
+    /// Ids of messages of the main agent, with the number of the response in which each appeared first.
+    messages: HashMap<String, u64>,
 }
 
 impl Interpreter {
@@ -194,14 +198,26 @@ impl Interpreter {
         self.has_answered = true;
         self.has_acted |=
             blocks.iter().any(|block| is_call(block) || text(block, "text").is_some_and(|it| !it.is_empty()));
-        let id = text(message, "id").unwrap_or_default();
         let parent = owned(line, "parent_tool_use_id");
+        let id = self.message_id(text(message, "id").unwrap_or_default(), parent.is_none());
+        let id = id.as_str();
         let invoked = self.slash.take(id).into_iter().flatten().map(CliEvent::Step);
         let events = blocks.iter().filter_map(|block| match step(block, id, parent.as_ref()) {
             Some(step) => Some(CliEvent::Step(step)),
             None => is_call(block).then_some(CliEvent::Unreadable("a tool call without an id or a name")),
         });
         invoked.chain(events).collect()
+    }
+
+    /// Returns an id for the message that its provider calls `id`. Some providers give all their messages the same id.
+    /// Such messages can be told apart only while they arrive, because the results of calls may be printed before the
+    /// rest of their message.
+    fn message_id(&mut self, id: &str, is_own: bool) -> String {
+        if !is_own || self.responses == 0 {
+            return id.to_owned();
+        }
+        let first = *self.messages.entry(id.to_owned()).or_insert(self.responses);
+        if first == self.responses { id.to_owned() } else { format!("{id}#{}", self.responses) }
     }
 
     /// Counts the tokens of a response while it arrives. Those of a sub-agent are reported only in the result.
@@ -212,6 +228,7 @@ impl Interpreter {
         }
         match text(event, "type").unwrap_or_default() {
             "message_start" => {
+                self.responses += 1;
                 self.on_the_way = event.pointer("/message/usage").and_then(meter::parse_usage).unwrap_or_default();
                 Vec::new()
             }
@@ -231,11 +248,14 @@ impl Interpreter {
         for denial in items(line, "permission_denials") {
             events.extend(self.denial(text(denial, "tool_name"), owned(denial, "tool_use_id"), String::new()));
         }
+        let usage = self.meter.read(line);
+        // The CLI does not print a message without content, but counts its tokens.
+        self.has_answered |= usage.tokens.is_some_and(|tokens| tokens.output > 0);
         let done = self.done(line);
         events.push(CliEvent::Step(Step::Finished {
             subtype: owned(line, "subtype").unwrap_or_default(),
             is_error: done != Done::Answered,
-            usage: self.meter.read(line),
+            usage,
             text: owned(line, "result").filter(|text| !text.is_empty()),
             result: None,
         }));
@@ -281,7 +301,10 @@ impl Interpreter {
         // fault.
         let own_doing = refused
             || self.fault.as_deref() == Some("max_output_tokens")
-            || text(line, "result").is_some_and(|text| text.starts_with("Prompt is too long"));
+            || text(line, "result").is_some_and(|text| {
+                let status = status.and_then(|status| u16::try_from(status).ok());
+                text.starts_with("Prompt is too long") || llm::is_agents_doing(status, text)
+            });
         if !own_doing && (self.fault.is_some() || status.is_some() || reason == "api_error") {
             Done::ProviderFailed(message())
         } else if own_doing || self.has_answered {
@@ -401,8 +424,26 @@ mod tests {
         assert_eq!(ended(&[], &result("")), Some(broken));
         assert_eq!(ended(&[], &result("$0.00")), Some(Done::Answered), "a command of the CLI's own");
         assert_eq!(done(&result("")), Some(Done::Answered), "the model answered with a call, say");
+        let mut used = result("");
+        used["usage"] = json!({"input_tokens": 200, "output_tokens": 20});
+        assert_eq!(ended(&[], &used), Some(Done::GaveUp(SILENT.to_owned())), "an empty message is only counted");
         let thought = message(&json!([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": ""}]));
         assert_eq!(ended(&[thought], &result("")), Some(Done::GaveUp(SILENT.to_owned())));
+    }
+
+    #[test]
+    fn messages_with_the_same_id_are_told_apart_while_they_arrive() {
+        let begins = json!({"type": "stream_event", "event": {"type": "message_start", "message": {}}});
+        let text = |text: &str| message(&json!([{"type": "text", "text": text}]));
+        let turns = |lines: &[Value]| {
+            let steps: Vec<Step> = read(lines)
+                .into_iter()
+                .filter_map(|event| if let CliEvent::Step(step) = event { Some(step) } else { None })
+                .collect();
+            model::Trace::of(&steps).turn_count()
+        };
+        assert_eq!(turns(&[begins.clone(), text("a"), text("b"), begins, text("c"), text("d")]), 2);
+        assert_eq!(turns(&[text("a"), text("b")]), 1, "one message in two lines");
     }
 
     #[test]

@@ -32,6 +32,9 @@ const QUIET: [(&str, &str); 5] = [
 const HERMETIC: [(&str, &str); 2] =
     [("CLAUDE_CODE_DISABLE_BUNDLED_SKILLS", "1"), ("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1")];
 
+/// Built-in plug-ins with skills, which hermetic runs turn off. The variable for bundled skills does not affect them.
+const BUILT_IN: [&str; 1] = ["cc-plugin-plugin-authoring@builtin"];
+
 /// Variables for scripted models: every request must be one that the script knows, so fallback requests are turned
 /// off.
 const SCRIPTED: [(&str, &str); 3] = [
@@ -114,7 +117,7 @@ fn arguments(
     ]
     .map(str::to_owned)
     .into();
-    if on.limits.enforced_during_turn() {
+    if on.limits.enforced_during_turn() || on.limits.turn_cap().is_some() {
         args.push("--include-partial-messages".to_owned());
     }
     let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
@@ -161,7 +164,11 @@ fn arguments(
         Endpoint::Observed { gateway, .. } => json!({"ANTHROPIC_BASE_URL": gateway}),
         _ => Value::Null,
     };
-    if !env.is_null() && !setup.setting_sources.is_empty() {
+    if setup.setting_sources.is_empty() {
+        let off: serde_json::Map<String, Value> =
+            BUILT_IN.iter().map(|plugin| ((*plugin).to_owned(), json!(false))).collect();
+        args.extend(["--settings".to_owned(), json!({"enabledPlugins": off}).to_string()]);
+    } else if !env.is_null() {
         args.extend(["--settings".to_owned(), json!({"env": env}).to_string()]);
     }
     args
@@ -322,7 +329,8 @@ mod tests {
         assert_eq!((variable(&launch, "ANTHROPIC_MODEL"), variable(&launch, "CLAUDE_CODE_USE_BEDROCK")), (None, None));
         assert_eq!(option(&launch, "--model"), Some("hello-world.yaml"));
         assert_eq!(option(&launch, "--setting-sources"), Some(""));
-        assert_eq!(option(&launch, "--settings"), None);
+        let settings = r#"{"enabledPlugins":{"cc-plugin-plugin-authoring@builtin":false}}"#;
+        assert_eq!(option(&launch, "--settings"), Some(settings));
         assert!(launch.invocation.args.contains(&"--strict-mcp-config".to_owned()));
         assert_eq!(variable(&launch, "CLAUDE_CONFIG_DIR"), None);
         assert_eq!(launch.initialize["request"]["hooks"], json!({}));

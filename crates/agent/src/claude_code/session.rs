@@ -298,7 +298,8 @@ impl Session for ClaudeCodeSession {
     fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Some(mut cli) = self.cli.take() {
-                self.exit_code = cli.process.end().await.ok().and_then(|status| status.code());
+                let _ = cli.process.end().await;
+                self.exit_code = cli.process.exit_code();
             }
         })
     }

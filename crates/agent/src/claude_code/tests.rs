@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use super::event::{CliEvent, Done, Interpreter};
 use super::is_openrouter;
 
+/// Versions with captures. The last one is the version that `scripts/agents` installs.
+const VERSIONS: [&str; 3] = ["claude-2.1.197", "claude-2.1.330", "claude-2.1.332"];
+
 /// Expected content of a capture.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Expected {
@@ -227,7 +230,7 @@ fn every_capture_matches_its_script() {
     let mut wrong = Vec::new();
     let mut count = 0;
     let mut used = vec![false; EXCEPTIONS.len()];
-    for version in ["claude-2.1.197", "claude-2.1.330"] {
+    for version in VERSIONS {
         let mut names: Vec<_> =
             std::fs::read_dir(root.join(version)).unwrap().map(|entry| entry.unwrap().path()).collect();
         names.sort();
@@ -256,7 +259,7 @@ fn every_capture_matches_its_script() {
         }
     }
     assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(count > 130, "{count} captures are not all there were");
+    assert!(count > 145, "{count} captures are not all there were");
     assert!(used.iter().all(|used| *used), "an exception concerns no capture: {used:?}");
 }
 
@@ -264,7 +267,7 @@ fn every_capture_matches_its_script() {
 fn tool_results_and_denials_are_read() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
     let steps = |capture: &str| steps(&std::fs::read_to_string(root.join(capture).join("stdout.jsonl")).unwrap());
-    for version in ["claude-2.1.197", "claude-2.1.330"] {
+    for version in VERSIONS {
         let failed = steps(&format!("{version}/c_fail"));
         let trace = Trace::of(&failed);
         let results: Vec<_> = trace.calls.iter().filter_map(|traced| traced.result.as_ref()).collect();
@@ -294,7 +297,7 @@ fn tool_results_and_denials_are_read() {
 #[test]
 fn a_chain_is_billed_message_by_message() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
-    for (version, each) in [("claude-2.1.197", 0.00075), ("claude-2.1.330", 0.0006)] {
+    for (version, each) in [("claude-2.1.197", 0.00075), ("claude-2.1.330", 0.0006), ("claude-2.1.332", 0.0006)] {
         let text = std::fs::read_to_string(root.join(version).join("d_streamin_turnwise/stdout.jsonl")).unwrap();
         let mut interpreter = Interpreter::new("test", None);
         let costs: Vec<_> = text
@@ -313,8 +316,8 @@ fn a_chain_is_billed_message_by_message() {
 #[test]
 fn usage_counted_during_the_turn_equals_the_final_usage() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
-    for capture in ["claude-2.1.197/a_text_thinking_partial", "claude-2.1.330/a_text_thinking_partial"] {
-        let text = std::fs::read_to_string(root.join(capture).join("stdout.jsonl")).unwrap();
+    for version in VERSIONS {
+        let text = std::fs::read_to_string(root.join(version).join("a_text_thinking_partial/stdout.jsonl")).unwrap();
         let mut interpreter = Interpreter::new("test", None);
         let events: Vec<CliEvent> = text.lines().flat_map(|line| interpreter.read(line)).collect();
         let counted: Vec<_> = events
@@ -322,14 +325,14 @@ fn usage_counted_during_the_turn_equals_the_final_usage() {
             .filter_map(|events| if let CliEvent::Used(tokens) = events { Some(*tokens) } else { None })
             .collect();
         let messages = Trace::of(&steps(&text)).usage.tokens.map(|tokens| Tokens { reasoning: None, ..tokens });
-        assert_eq!(counted.into_iter().map(Some).collect::<Vec<_>>(), [messages], "{capture}");
+        assert_eq!(counted.into_iter().map(Some).collect::<Vec<_>>(), [messages], "{version}");
     }
 }
 
 #[test]
 fn a_skill_requested_by_the_user_is_a_call_without_an_event() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
-    for version in ["claude-2.1.197", "claude-2.1.330"] {
+    for version in VERSIONS {
         let text = std::fs::read_to_string(root.join(version).join("g_skill_slash/stdout.jsonl")).unwrap();
         let read = |message: &str| {
             let mut interpreter = Interpreter::new("test", None);

@@ -399,7 +399,14 @@ mod tests {
             stage.setup.permission_mode = PermissionMode::AcceptEdits;
             stage.source_repo = remote.map(str::to_owned);
             stage.case.skill_eval = level.map(|side_effect_level| {
-                SkillEval { should_trigger: true, invocation: None, side_effect_level, contract: None }.into()
+                SkillEval {
+                    should_trigger: true,
+                    invocation: None,
+                    side_effect_level,
+                    contract: None,
+                    scripts: Vec::new(),
+                }
+                .into()
             });
             let launch = prepared(&stage);
             let roots = setting(&launch, "sandbox_workspace_write.writable_roots").unwrap();

@@ -108,8 +108,12 @@ impl Agent for Codex {
 
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move {
-            let launch = Launch::prepare(PROGRAM.find(&context)?, &context)?;
-            Ok(Box::new(CodexSession::new(launch, context.sandbox()?)) as Box<dyn Session>)
+            let program = PROGRAM.find(&context)?;
+            // The file of a thread also has the version, but it may not be there yet when the session is recorded.
+            let has_own_system = context.sandbox()?.has_own_system();
+            let version = if has_own_system { None } else { PROGRAM.known_version(&context.host, &program).await };
+            let launch = Launch::prepare(program, &context)?;
+            Ok(Box::new(CodexSession::new(launch, context.sandbox()?, version)) as Box<dyn Session>)
         })
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use model::{Step, Tokens, ToolCall, ToolResult};
+use model::{Step, Tokens, ToolCall, ToolResult, foreign_json};
 use serde_json::{Map, Value, json};
 
 use super::{item, meter};
@@ -459,7 +459,7 @@ fn read_change(path: &str, change: &Value) -> Option<Change> {
 fn arguments(written: &str) -> Value {
     match written.trim() {
         "" => Value::Object(Map::new()),
-        _ => serde_json::from_str(written).unwrap_or_else(|_| Value::String(written.to_owned())),
+        _ => foreign_json::parse(written).unwrap_or_else(|_| Value::String(written.to_owned())),
     }
 }
 

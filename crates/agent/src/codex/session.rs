@@ -101,7 +101,7 @@ impl Progress {
 
 impl CodexSession {
     /// Creates a conversation that is ready for the first message.
-    pub(super) fn new(launch: Launch, sandbox: Arc<dyn Sandbox>) -> Self {
+    pub(super) fn new(launch: Launch, sandbox: Arc<dyn Sandbox>, version: Option<String>) -> Self {
         Self {
             launch,
             sandbox,
@@ -110,7 +110,7 @@ impl CodexSession {
             thread_id: None,
             source: None,
             model: None,
-            version: None,
+            version,
             is_reported: false,
             unreadable: None,
             notices: Notices::default(),
@@ -188,7 +188,7 @@ impl CodexSession {
                 && let Some(done) = progress.done.take()
             {
                 let ended = unless_stopped(turn.stopping(), process.end()).await?;
-                turn.exited(ended.as_ref().ok().and_then(|status| status.code()));
+                turn.exited(process.exit_code());
                 if matches!(&ended, Ok(status) if !status.success()) && done.is_ok() {
                     turn.warn("Codex answered, and ended with an error after that");
                 }

@@ -273,17 +273,15 @@ fn status(error: &str) -> Option<u16> {
     None
 }
 
-/// Returns the ending for a failure. A conversation too long for its model and an answer that reaches its token limit
+/// Returns the ending for a failure. A conversation that its model cannot take and an answer that reaches its token limit
 /// are the agent's fault; any other failure is the provider's.
 fn failure(message: Option<&str>) -> Ending {
-    const OWN: [&str; 3] =
-        ["ran out of room in the model's context window", "context_length_exceeded", "max_output_tokens"];
     let message = message.unwrap_or("no reason given");
     let reason = serde_json::from_str::<Value>(message)
         .ok()
         .and_then(|error| Some(error.pointer("/error/message")?.as_str()?.to_owned()))
         .unwrap_or_else(|| message.to_owned());
-    if OWN.iter().any(|own| message.contains(own)) {
+    if message.contains("max_output_tokens") || llm::is_agents_doing(status(message), message) {
         Ending::GaveUp { reason }
     } else {
         Ending::ProviderFailed { reason }

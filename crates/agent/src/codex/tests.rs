@@ -3,7 +3,7 @@
 //! A capture consists of `stdout.jsonl`, the `script.json` of the model server (step n answers request n), and
 //! `meta.json` (how the process was started and ended, and the requests that it made). The steps read from stdout must
 //! match the served steps. The sessions in which they cannot match are in [`EXCEPTIONS`], each with its reason. The
-//! captures below `codex-0.169.0-threads` also have `thread.jsonl`, the thread's own file, in which nothing is
+//! captures below `codex-…-threads` also have `thread.jsonl`, the thread's own file, in which nothing is
 //! missing.
 
 use std::collections::BTreeMap;
@@ -214,7 +214,7 @@ fn every_capture_matches_its_script() {
     let mut wrong = Vec::new();
     let mut count = 0;
     let mut used = vec![false; EXCEPTIONS.len()];
-    for folder in folders("codex-0.169.0") {
+    for folder in ["codex-0.169.0", "codex-0.171.0"].into_iter().flat_map(folders) {
         let capture = folder.file_name().unwrap().to_str().unwrap();
         let file = |name: &str| std::fs::read(folder.join(name)).unwrap();
         let script = serde_json::from_slice(&file("script.json")).unwrap();
@@ -235,7 +235,7 @@ fn every_capture_matches_its_script() {
         }
     }
     assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(count >= 48, "{count} captures are not all there were");
+    assert!(count >= 57, "{count} captures are not all there were");
     assert!(used.iter().all(|used| *used), "an exception concerns no capture: {used:?}");
 }
 
@@ -288,7 +288,11 @@ struct Thread {
 impl Thread {
     /// Reads the files like a session, but one after another.
     fn read(capture: &str) -> Self {
-        let folder = root().join("codex-0.169.0-threads").join(capture);
+        Self::of("0.169.0", capture)
+    }
+
+    fn of(version: &str, capture: &str) -> Self {
+        let folder = root().join(format!("codex-{version}-threads")).join(capture);
         let mut thread = Self::default();
         let mut spawned = BTreeMap::new();
         thread.file(&folder.join("thread.jsonl"), Rollout::default(), &mut spawned);
@@ -360,6 +364,16 @@ fn the_file_of_a_thread_matches_its_script_and_names_its_model() {
     assert_eq!(tools.trace.calls[1].call.input["workdir"], "/SANDBOX/work");
     assert_eq!(tools.trace.calls[4].call.input["content"], "42\n");
     assert!(tools.trace.calls[2].call.input["patch"].as_str().unwrap().contains("-The magic number is 42."));
+}
+
+#[test]
+fn the_files_of_both_versions_tell_the_same() {
+    for capture in ["tools", "failures"] {
+        let [old, new] = ["0.169.0", "0.171.0"].map(|version| Thread::of(version, capture));
+        assert_eq!((new.calls(), new.texts()), (old.calls(), old.texts()), "{capture}");
+        assert_eq!((new.used.output, new.answered), (old.used.output, old.answered), "{capture}");
+        assert_eq!(new.version.as_deref(), Some("0.171.0"));
+    }
 }
 
 #[test]

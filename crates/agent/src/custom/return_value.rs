@@ -11,6 +11,9 @@ use crate::answer::usage::usage;
 /// Known keys of a map that `execute` returns.
 const KEYS: [&str; 5] = ["output", "messages", "tools", "tool_calls", "usage"];
 
+/// Keys that say which tools were called.
+const CALLS: [&str; 3] = ["messages", "tools", "tool_calls"];
+
 /// A parsed return value of a module.
 pub(super) struct ReturnValue {
     /// Turns reported by the module.
@@ -20,6 +23,8 @@ pub(super) struct ReturnValue {
     /// The whole return value.
     pub(super) result: Json,
     pub(super) usage: Usage,
+    /// True if it says which tools were called.
+    pub(super) tells_calls: bool,
     /// Warnings about irregularities in it.
     pub(super) warnings: Vec<String>,
     /// True if it has no answer: the map is empty, or has a misspelt key instead of an answer.
@@ -50,11 +55,12 @@ impl ReturnValue {
             turns = of_answer(calls(&map), text.as_deref());
         }
         let odd: Vec<String> = odd_keys(&map).collect();
+        let tells_calls = CALLS.iter().any(|key| map.contains_key(*key));
         let has_answer = ["output", "messages", "tools", "tool_calls"].iter().any(|key| map.contains_key(*key));
         let is_empty = !has_answer && (map.is_empty() || !odd.is_empty());
         warnings.extend(odd);
         let usage = map.get("usage").and_then(Json::as_object).map(usage).unwrap_or_default();
-        Some(Self { turns, text, usage, warnings, is_empty, result: whole(map) })
+        Some(Self { turns, text, usage, tells_calls, warnings, is_empty, result: whole(map, tells_calls) })
     }
 }
 
@@ -78,8 +84,7 @@ fn calls(map: &Map<String, Json>) -> Vec<ReportedCall> {
 
 /// Returns the whole `map`. Without messages and calls, `messages` is null: the module did not report what happened
 /// before its answer.
-fn whole(mut map: Map<String, Json>) -> Json {
-    let tells_calls = ["messages", "tools", "tool_calls"].iter().any(|key| map.contains_key(*key));
+fn whole(mut map: Map<String, Json>, tells_calls: bool) -> Json {
     if !tells_calls {
         map.insert("messages".to_owned(), Json::Null);
     }

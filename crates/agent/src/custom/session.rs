@@ -1,6 +1,6 @@
 //! A conversation with the module.
 
-use model::{Ending, Usage, UserMessage};
+use model::{Ending, Step, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use script::{ScriptError, Value};
 use serde_json::{Map, Value as Json, json};
@@ -157,6 +157,9 @@ impl CustomSession {
         if given.is_empty {
             return Err(Ending::GaveUp { reason: "`execute` returned no `output`".to_owned() });
         }
+        if !given.tells_calls {
+            turn.record(Step::CallsUnreported)?;
+        }
         let history = perform(&given.turns, &mut self.step_recorder, turn).await?;
         let text = given.text.clone().or_else(|| history.map(str::to_owned));
         self.remember(message, text.as_deref());
@@ -165,6 +168,9 @@ impl CustomSession {
 
     async fn take_in_answer(&mut self, message: &UserMessage, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
         answer.warnings.iter().for_each(|warning| turn.warn(format!("unexpected value from `send`: {warning}")));
+        if !answer.tells_calls {
+            turn.record(Step::CallsUnreported)?;
+        }
         perform(&answer.turns, &mut self.step_recorder, turn).await?;
         if let Some(reason) = answer.error {
             return Err(gave_up(reason));
@@ -197,9 +203,14 @@ fn nothing(name: &str) -> Ending {
     Ending::GaveUp { reason: format!("`{name}` returned nothing") }
 }
 
-/// Returns the ending after a function threw an error.
+/// Returns the ending after a function threw an error. If it needed something that scripts do not have, that is not the
+/// agent's fault.
 fn threw(name: &str, error: &ScriptError) -> Ending {
-    gave_up(reason(name, error))
+    let reason = reason(name, error);
+    match error.place().filter(|_| error.is_limit() && network::refusal(&reason).is_none()) {
+        Some(place) => Ending::InvalidTest { reason: format!("{place}: {reason}") },
+        None => gave_up(reason),
+    }
 }
 
 /// Returns the ending for an agent that gave up. If the reason is a request that `network` does not allow, the

@@ -106,10 +106,11 @@ async fn an_object_without_an_output_counts_as_giving_up() {
         let ended = run(&format!("export default () => ({empty})")).await.endings;
         assert_eq!(ended, [Ending::GaveUp { reason: reason.clone() }], "{empty}");
     }
-    for answer in ["{ output: null }", "{ messages: [] }", "{ score: 5 }"] {
-        let ended = run(&format!("export default () => ({answer})")).await.endings;
-        assert_eq!(ended, [Ending::Finished], "{answer}");
+    for empty in ["{ output: null }", "{ messages: [] }"] {
+        let ended = run(&format!("export default () => ({empty})")).await.endings;
+        assert!(matches!(&ended[..], [Ending::GaveUp { .. }]), "{empty}: {ended:?}");
     }
+    assert_eq!(run("export default () => ({ score: 5 })").await.endings, [Ending::Finished]);
 }
 
 #[tokio::test]
@@ -281,6 +282,9 @@ async fn exceptions_and_missing_answers_are_the_agents_failure() {
     );
     let mut thrown = harness(&file, case("a", &["go", "on"])).play(&Custom).await.unwrap();
     assert_eq!(thrown.endings, [Ending::GaveUp { reason: "`execute` threw TypeError: no luck".into() }]);
+    let limited = run("export default () => new Intl.NumberFormat('de').format(5);").await;
+    let [Ending::InvalidTest { reason }] = limited.endings.as_slice() else { panic!("{:?}", limited.endings) };
+    assert!(reason.contains("agent.js:1:") && reason.contains("Intl is not available here"), "{reason}");
     let (from, text) = notices(&mut thrown).remove(0);
     assert_eq!(from, "stderr");
     assert!(text.contains("agent.ts:4:") && text.ends_with("throw new TypeError('no luck');"), "{text}");

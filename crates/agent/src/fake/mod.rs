@@ -200,9 +200,10 @@ impl FakeSession {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use model::Budget;
+    use tokio::time::Instant;
 
     use super::*;
     use crate::tests::harness::{AgentHarness, Bare, TestRun, case, response};
@@ -299,7 +300,7 @@ mod tests {
         assert_eq!(played.tokens(), Some(10));
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn sleep_ends_when_the_trial_must_stop() {
         let harness = AgentHarness::for_case(case("case", &["!sleep 1h"]));
         let stop = harness.stop.clone();
@@ -308,18 +309,7 @@ mod tests {
             stop.send_replace(true);
         });
         assert_eq!(played.unwrap().endings, [Ending::Cancelled]);
-        assert!(started.elapsed() < Duration::from_secs(60));
-    }
-
-    #[tokio::test]
-    async fn a_thousand_trials_take_almost_no_time() {
-        let harness =
-            AgentHarness::for_case(case("case", &["hello\n!call Bash {\"command\": \"ls\"}\ndone\n!tokens 1 2"]));
-        let started = Instant::now();
-        for _ in 0..1_000 {
-            assert_eq!(harness.play(&Fake).await.unwrap().answer(), Some("hello\ndone"));
-        }
-        assert!(started.elapsed() < Duration::from_secs(5), "{:?} in an unoptimised build", started.elapsed());
+        assert_eq!(started.elapsed(), Duration::ZERO);
     }
 
     #[test]

@@ -47,10 +47,18 @@ impl RequestBody {
 /// Content of a response.
 #[derive(Debug)]
 pub(super) enum ResponseContent {
-    /// A complete document, and `true` if its content type is JSON.
-    Document(String, bool),
+    /// A complete document, with its content type.
+    Document(String, DocumentKind),
     /// A stream.
     Stream(Box<StreamContent>),
+}
+
+/// Content type of a document, as far as it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DocumentKind {
+    Json,
+    Html,
+    Other,
 }
 
 /// Failure of a request.
@@ -219,8 +227,12 @@ impl Exchange<'_> {
     /// Returns the failure for a request that got no response.
     fn lost(&self, error: reqwest::Error) -> Fault {
         let is_connect = error.is_connect();
-        let error_text = llm::error_chain(&error.without_url());
+        let error = error.without_url();
+        let error_text = llm::error_chain(&error);
         let to = format!("{} {}", self.settings.method, self.settings.shown_url());
+        if llm::is_refused(&error) {
+            return Fault::new(FaultKind::Unreachable, format!("{to}: connection refused; is the bot running?"));
+        }
         if is_connect {
             return Fault::new(FaultKind::Unreachable, format!("{to}: no connection: {error_text}"));
         }
@@ -326,7 +338,7 @@ impl<'a> Arriving<'a> {
             let offset = error.utf8_error().valid_up_to();
             Fault::new(FaultKind::Spoilt, format!("the answer is not UTF-8, at byte {offset}"))
         })?;
-        Ok(ResponseContent::Document(text, true))
+        Ok(ResponseContent::Document(text, DocumentKind::Json))
     }
 
     async fn stream(&mut self, framing: Framing, turn: &mut Turn) -> Result<ResponseContent, Fault> {
@@ -352,7 +364,11 @@ impl<'a> Arriving<'a> {
             }
         }
         match reader.finish() {
-            Ok(StreamContent { plain: Some(text), .. }) => Ok(ResponseContent::Document(text, false)),
+            Ok(StreamContent { plain: Some(text), .. }) => {
+                let is_html = matches!(self.kind().as_str(), "text/html" | "application/xhtml+xml");
+                let kind = if is_html { DocumentKind::Html } else { DocumentKind::Other };
+                Ok(ResponseContent::Document(text, kind))
+            }
             Ok(read) => Ok(ResponseContent::Stream(Box::new(read))),
             Err((error, answer)) => Err(spoilt(&error).after(answer)),
         }

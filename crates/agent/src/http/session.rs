@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Ending, Step, Usage, UserMessage};
+use model::{Ending, Step, Usage, UserMessage, foreign_json};
 use reqwest::Client;
 use sandbox::{BoxFuture, Breakage};
 use script::ScriptError;
@@ -13,7 +13,7 @@ use super::super::answer::{Answer, MISSING_NAME, Piece};
 use super::super::step_recorder::StepRecorder;
 use super::super::transcript::as_text;
 use super::body::{Body, MessageContext};
-use super::exchange::{Exchange, Fault, FaultKind, Received, RequestBody, ResponseContent};
+use super::exchange::{DocumentKind, Exchange, Fault, FaultKind, Received, RequestBody, ResponseContent};
 use super::functions::{Functions, Role};
 use super::settings::{Parser, Settings};
 use super::text::{clipped, one_line};
@@ -25,6 +25,13 @@ use crate::turn::{Turn, finished, too_deep, unless_stopped};
 
 /// Maximum size of the request and of the response in an error message, in bytes.
 const MAX_PART_LEN: usize = 2000;
+
+/// Reason why a web page is not an answer.
+const WEB_PAGE: &str = "the answer is a web page, such as one to sign in on; check `url` and `headers`, or set \
+                        `headers: {Accept: text/html}` if the agent answers with web pages";
+/// Reason why a JSON document is not an answer.
+const NO_TEXT: &str = "the answer is JSON without a text in one of the usual places; set `response_parser` to the place \
+                       of the text, or to `$` for the whole document";
 
 /// A conversation.
 pub(super) struct HttpSession {
@@ -121,8 +128,11 @@ impl HttpSession {
     async fn read_content(&mut self, content: ResponseContent, turn: &mut Turn) -> Result<Answer, Fault> {
         let settings = Arc::clone(&self.settings);
         let (given, mut answer) = match content {
-            ResponseContent::Document(text, says_json) => {
-                let value = parsed(&text, says_json)?;
+            ResponseContent::Document(text, kind) => {
+                let value = parsed(&text, kind)?;
+                if value.is_none() && is_web_page(&text, kind) && !self.settings.wants_web_pages() {
+                    return Err(Fault::new(FaultKind::Test, WEB_PAGE));
+                }
                 if matches!(settings.parser, Parser::Usual) {
                     return usual(&text, value);
                 }
@@ -186,6 +196,9 @@ impl HttpSession {
     async fn perform(&mut self, answer: &Answer, turn: &mut Turn) -> Result<(), Ending> {
         for warning in &answer.warnings {
             turn.warn(format!("unexpected content in the agent's answer: {warning}"));
+        }
+        if !answer.tells_calls {
+            turn.record(Step::CallsUnreported)?;
         }
         self.step_recorder.next_turn();
         for piece in answer.pieces() {
@@ -267,15 +280,15 @@ impl Session for HttpSession {
 }
 
 /// Parses the document if it is JSON.
-fn parsed(text: &str, says_json: bool) -> Result<Option<Value>, Fault> {
+fn parsed(text: &str, kind: DocumentKind) -> Result<Option<Value>, Fault> {
     let trimmed = text.trim_start_matches('\u{feff}').trim();
     if trimmed.is_empty() {
         return Err(Fault::new(FaultKind::Spoilt, "the answer is empty"));
     }
-    match serde_json::from_str(trimmed) {
+    match foreign_json::parse(trimmed) {
         Ok(value) => Ok(Some(value)),
         Err(error) if is_too_deep(&error) => Err(Fault::new(FaultKind::Spoilt, too_deep())),
-        Err(error) if says_json && trimmed.starts_with(['{', '[']) => {
+        Err(error) if kind == DocumentKind::Json && trimmed.starts_with(['{', '[']) => {
             let reason = format!("the answer is unreadable: it is not valid JSON ({error}): {}", one_line(trimmed));
             Err(Fault::new(FaultKind::Spoilt, reason))
         }
@@ -283,9 +296,12 @@ fn parsed(text: &str, says_json: bool) -> Result<Option<Value>, Fault> {
     }
 }
 
-/// Size in bytes above which a JSON answer in an unknown form is kept only as the output: values in memory are twenty
-/// times as large as their text.
-const LARGE_TEXT_BYTES: usize = 1024 * 1024;
+/// Returns `true` if a document is a web page, by its content type or its beginning.
+fn is_web_page(text: &str, kind: DocumentKind) -> bool {
+    let start = text.trim_start_matches('\u{feff}').trim_start();
+    let begins = |with: &str| start.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
+    kind == DocumentKind::Html || begins("<!doctype html") || begins("<html")
+}
 
 /// Reads a document without a configured parser.
 fn usual(text: &str, value: Option<Value>) -> Result<Answer, Fault> {
@@ -293,18 +309,15 @@ fn usual(text: &str, value: Option<Value>) -> Result<Answer, Fault> {
     match value {
         None => answer.append_text(text),
         Some(Value::String(content)) => answer.append_text(&content),
+        // A word or a number is text that happens to be JSON.
+        Some(value) if !value.is_object() && !value.is_array() => answer.append_text(text.trim()),
         Some(value) => {
             if !document::read(&value, &mut answer) && !answer.has_calls() {
                 if let Some(error) = value.as_object().and_then(document::error) {
                     return Err(Fault::new(FaultKind::Spoilt, format!("the answer is an error: {}", one_line(&error))));
                 }
-                answer.append_text(text.trim());
-                // A large value is not stored twice.
-                if text.len() > LARGE_TEXT_BYTES {
-                    answer.output = Some(value);
-                    return Ok(answer);
-                }
-                answer.output = Some(value.clone());
+                let reason = format!("{NO_TEXT}: {}", one_line(text));
+                return Err(Fault::new(FaultKind::Test, reason));
             }
             answer.raw = Some(value);
         }

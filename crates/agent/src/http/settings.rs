@@ -3,7 +3,7 @@
 use mask::secret;
 use model::decode::{self, Fields, Problems};
 use model::{Diagnostic, Node, NodeKind};
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 
 use super::body::Body;
@@ -87,7 +87,8 @@ impl Settings {
         let headers = fields.get("headers").map(|node| headers(node, problems)).unwrap_or_default();
         let body = body(&mut fields, problems);
         let parser = fields.get("response_parser").map_or(Parser::Usual, |node| parser(node, problems));
-        let stream = fields.boolean("stream", problems).unwrap_or(false);
+        let streaming = fields.boolean("streaming", problems);
+        let stream = fields.boolean("stream", problems).or(streaming).unwrap_or(false);
         let largest = fields.whole("max_response_bytes", 1, problems);
         let retries = retries(&mut fields, problems);
         let retry_on = fields.get("retry_on").map(|node| retry_on(node, problems)).unwrap_or_default();
@@ -116,6 +117,12 @@ impl Settings {
         let _ = url.set_username("");
         let _ = url.set_password(None);
         url.to_string()
+    }
+
+    /// Returns `true` if web pages are requested, or if a function reads whatever the agent answers.
+    pub(super) fn wants_web_pages(&self) -> bool {
+        let accepts = self.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        matches!(self.parser, Parser::Function(_)) || accepts.into_iter().any(|value| value.contains("html"))
     }
 
     /// Returns the names of the functions for the body and the parser.

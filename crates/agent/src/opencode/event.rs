@@ -2,7 +2,7 @@
 //! session, so the ending is determined after the last event. Unknown events are ignored. A known event that cannot be
 //! read is reported, because it may contain an action of the agent. The caller keeps every line unchanged.
 
-use model::{Ending, Step, Tokens, Usage};
+use model::{Ending, Step, Tokens, Usage, foreign_json};
 use serde_json::Value;
 
 use super::tool;
@@ -121,7 +121,7 @@ impl Interpreter {
     /// Reads a sub-agent's steps from its session as exported by OpenCode; returns `None` if the export is not a
     /// session.
     pub(super) fn read_sub_agent(&mut self, agent: &SubAgent, export: &str) -> Option<Vec<Step>> {
-        let export: Value = serde_json::from_str(export).ok()?;
+        let export: Value = foreign_json::parse(export).ok()?;
         let messages = export.get("messages")?.as_array()?.iter();
         let answers =
             messages.filter(|message| message.pointer("/info/role").and_then(Value::as_str) == Some("assistant"));
@@ -329,7 +329,10 @@ fn fault(error: &Value) -> Ending {
         "" => name,
         message => message,
     };
-    let message = match data.get("statusCode").and_then(Value::as_u64) {
+    let status = data.get("statusCode").and_then(Value::as_u64);
+    let told = format!("{message} {}", text(data, "responseBody"));
+    let is_own_doing = llm::is_agents_doing(status.and_then(|status| u16::try_from(status).ok()), &told);
+    let message = match status {
         Some(status) => format!("HTTP {status}: {message}"),
         None => message.to_owned(),
     };
@@ -339,6 +342,7 @@ fn fault(error: &Value) -> Ending {
             Ending::GaveUp { reason: message }
         }
         "MessageAbortedError" => Ending::Aborted { reason: format!("it was interrupted: {message}") },
+        _ if is_own_doing => Ending::GaveUp { reason: message },
         // A failure of OpenCode itself, without details.
         "UnknownError" if data.get("ref").is_some() => Ending::Aborted { reason: message },
         _ => Ending::ProviderFailed { reason: message },

@@ -278,6 +278,7 @@ mod tests {
             allowed_tools_raw: Vec::new(),
             allowed_tools: Vec::new(),
             token_budget: None,
+            scripts: Vec::new(),
             frontmatter: serde_json::from_str(if keys.is_empty() { "{}" } else { keys }).unwrap(),
         }
     }

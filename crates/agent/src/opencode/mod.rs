@@ -92,10 +92,8 @@ impl Agent for OpenCode {
         let case = context.case;
         let warn = |message: String| Diagnostic::warning(message).at(case.source.clone());
         if context.base_url.is_some() && context.arm.model.is_none() {
-            problems.push(
-                Diagnostic::error("a base URL requires a model: OpenCode cannot choose one on its own")
-                    .help("set `model`"),
-            );
+            let message = "OpenCode chooses the model itself, among those of its `openai` provider, at the base URL";
+            problems.push(Diagnostic::warning(message).help("set `model` to choose it"));
         }
         let closed = case.runner.allowed_tools_override.as_deref().unwrap_or_default();
         for tool in permission::names(closed).iter().filter(|tool| is_unknown(tool)) {

@@ -12,6 +12,8 @@ use crate::program::{loopback_without_proxy, script_name};
 const SCRIPTED: &str = "scripted";
 /// Name of the provider for a model at a user's address, if the model's name contains no provider.
 const CUSTOM: &str = "custom";
+/// Provider for a user's address, if no model is named.
+const OPENAI: &str = "openai";
 /// Module that implements the Chat Completions API.
 const COMPATIBLE: &str = "@ai-sdk/openai-compatible";
 /// Variables that hold credentials, for providers whose variable is not their name followed by `_API_KEY`.
@@ -135,6 +137,13 @@ impl Provider {
     /// the provider's own.
     fn vendor(host: &Host, address: impl Fn(&str) -> Option<String>, name: Option<&str>, timeout_ms: u64) -> Self {
         let Some(name) = name else {
+            // An address of the user's belongs to this provider, as with `OPENAI_BASE_URL`. OpenCode chooses its model.
+            if let Some(address) = address(OPENAI) {
+                let env = forwarded_variables(host, OPENAI);
+                let auth = auth(!env.is_empty(), false);
+                let about = json!({"options": {"timeout": timeout_ms, "baseURL": address}});
+                return Self { model: None, config: Some((OPENAI.to_owned(), about)), env, sign_in: None, auth };
+            }
             let env: Vec<_> = USUAL.iter().flat_map(|id| forwarded_variables(host, id)).collect();
             let sign_in = sign_in(host, None);
             let auth = auth(!env.is_empty(), sign_in.is_some());
@@ -300,6 +309,9 @@ mod tests {
         assert_eq!(of("anthropic/x", "http://h/v1/"), expected("anthropic", "http://h/v1", false));
         assert_eq!(of("openai/x", "http://h/api"), expected("openai", "http://h/api", false));
         assert_eq!(of("local-model", "http://h:1"), expected("custom", "http://h:1/v1", true));
+        let unnamed = vendor(&host, Some("http://h/api/v1"), None);
+        assert_eq!((unnamed.model, unnamed.auth), (None, Some("api key")));
+        assert_eq!(unnamed.config.unwrap().1["options"]["baseURL"], "http://h/api/v1");
     }
 
     #[test]

@@ -22,6 +22,11 @@ const TO_LEAVE: Duration = Duration::from_secs(30);
 const TO_EXPORT: Duration = Duration::from_secs(120);
 /// Warning if that session could not be read.
 const UNREAD: &str = "the session of an OpenCode sub-agent could not be read: its calls and tokens are missing";
+/// Error of a tool that needs ripgrep, if OpenCode neither finds nor can download it.
+const NO_RIPGREP: &str = "ripgrep execution failed";
+/// Reason for the ending after such an error.
+const INSTALL_RIPGREP: &str =
+    "OpenCode could not run ripgrep, which its tools for skills and for searches need; install `rg`";
 /// Maximum size of a sub-agent's session, in bytes.
 const MAX_EXPORT_BYTES: usize = 32 << 20;
 
@@ -34,13 +39,15 @@ pub(super) struct OpenCodeSession {
     notices: Notices,
     /// Number of consecutive failed requests.
     failures: u64,
+    /// True if a tool failed because OpenCode could not run ripgrep.
+    lacks_ripgrep: bool,
 }
 
 impl OpenCodeSession {
     /// Creates a conversation without starting a process.
     pub(super) fn new(launch: Launch, sandbox: Arc<dyn Sandbox>, version: Option<String>) -> Self {
         let info = SessionInfo { model: launch.model.clone(), version, auth: launch.invocation.auth.to_owned() };
-        Self { launch, sandbox, info, session_id: None, notices: Notices::default(), failures: 0 }
+        Self { launch, sandbox, info, session_id: None, notices: Notices::default(), failures: 0, lacks_ripgrep: false }
     }
 
     async fn converse(&mut self, text: &str, turn: &mut Turn) -> Ending {
@@ -66,7 +73,7 @@ impl OpenCodeSession {
             Err(ending) => {
                 let _ = process.stop().await;
                 if !interpreter.take_sub_agents().is_empty() {
-                    turn.warn(UNREAD);
+                    miss_sub_agent(turn);
                 }
                 Err(ending)
             }
@@ -76,10 +83,12 @@ impl OpenCodeSession {
         for step in steps {
             recorded = recorded.and(turn.record(step));
         }
-        turn.exited(ended.as_ref().ok().and_then(|status| status.as_ref()?.code()));
+        turn.exited(process.exit_code());
         match ended {
             Err(ending) => ending,
             Ok(ended) => match self.ending(done, ended, &mut process).await {
+                // Whatever the agent did afterwards, it could not find its skills and files.
+                _ if self.lacks_ripgrep => Ending::Aborted { reason: INSTALL_RIPGREP.to_owned() },
                 // A provider failure takes precedence over a limit that was reached at the same time.
                 ending @ (Ending::ProviderFailed { .. } | Ending::Unreachable { .. }) => ending,
                 ending => recorded.err().unwrap_or(ending),
@@ -136,7 +145,12 @@ impl OpenCodeSession {
 
     fn handle_event(&mut self, event: OpenCodeEvent, turn: &mut Turn) -> Result<(), Ending> {
         match event {
-            OpenCodeEvent::Step(step) => turn.record(step),
+            OpenCodeEvent::Step(step) => {
+                if let Step::ToolResult(result) = &step {
+                    self.lacks_ripgrep |= result.is_error && result.content.contains(NO_RIPGREP);
+                }
+                turn.record(step)
+            }
             OpenCodeEvent::Unreadable(what) => turn.unreadable(&format!("OpenCode printed {what}")),
             OpenCodeEvent::TooDeep => Err(turn.too_deep()),
             OpenCodeEvent::Started => {
@@ -173,7 +187,7 @@ impl OpenCodeSession {
                 None => None,
             };
             let Some(steps) = steps else {
-                turn.warn(UNREAD);
+                miss_sub_agent(turn);
                 continue;
             };
             for step in steps {
@@ -209,6 +223,12 @@ impl OpenCodeSession {
             ending => ending,
         }
     }
+}
+
+/// Records that the calls of a sub-agent are not known.
+fn miss_sub_agent(turn: &mut Turn) {
+    turn.warn(UNREAD);
+    let _ = turn.record(Step::CallsUnreported);
 }
 
 impl Session for OpenCodeSession {

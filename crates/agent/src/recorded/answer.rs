@@ -16,6 +16,8 @@ pub(super) struct RecordedAnswer {
     pub(super) turns: Vec<ReportedTurn>,
     /// True if it is a trial from the report, which does not assign its steps to user messages.
     pub(super) is_record: bool,
+    /// True if the line says which tools were called.
+    pub(super) tells_calls: bool,
     /// User message, from 0, to which the last turn belongs.
     pub(super) last_message: usize,
     pub(super) output: Option<String>,
@@ -82,15 +84,21 @@ pub(super) fn result(map: &mut Map<String, Value>) -> Option<Value> {
     if is_record(map) {
         return map.remove("result").filter(Value::is_object);
     }
+    let tells_calls = ["messages", "tools", "tool_calls"].iter().any(|key| map.contains_key(*key));
     let mut entries = std::mem::take(map);
     entries.retain(|key, _| !OF_THE_HARNESS.contains(&key.as_str()));
     let key = if entries.contains_key("output") { "output" } else { "answer" };
     let others = entries.keys().filter(|other| *other != key && *other != "usage").count();
-    if others == 0 && entries.get(key).is_some_and(Value::is_string) {
+    if others == 0 && entries.get(key).is_some_and(Value::is_string) && tells_calls {
         return None;
     }
     let named = |name: String| if name == key { "output".to_owned() } else { name };
-    Some(Value::Object(entries.into_iter().map(|(name, value)| (named(name), value)).collect()))
+    let mut result: Map<String, Value> = entries.into_iter().map(|(name, value)| (named(name), value)).collect();
+    // The conversation is unknown, not empty.
+    if !tells_calls && result.contains_key("output") {
+        result.insert("messages".to_owned(), Value::Null);
+    }
+    Some(Value::Object(result))
 }
 
 /// Returns `true` if a line is a trial from the report.

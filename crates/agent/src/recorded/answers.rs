@@ -36,10 +36,8 @@ impl Answers {
         let source = Source::new(path, text);
         let mut answers = Self { lines: Vec::with_capacity(source.text.lines().count()), ..Self::default() };
         let mut odd_keys = HashSet::new();
-        // Some editors write a byte order mark at the beginning.
-        let marked = source.text.strip_prefix('\u{feff}');
-        let mut start = source.text.len() - marked.unwrap_or(&source.text).len();
-        for text in source.text[start..].split_inclusive('\n') {
+        let mut start = 0;
+        for text in source.text.split_inclusive('\n') {
             let mut line =
                 LineReader { source: &source, start, text, problems: &mut answers.problems, odd_keys: &mut odd_keys };
             start += text.len();
@@ -69,6 +67,12 @@ impl Answers {
         self.any_by_position || by_index || self.by_case.contains_key(case)
     }
 
+    /// Returns the number of lines that answer repetitions of `case`, whose position in its file is `index`: at least 1.
+    pub(super) fn number_of(&self, case: &str, index: Option<usize>) -> usize {
+        let by_index = || self.by_index.get(&index?);
+        self.by_case.get(case).or_else(by_index).map_or(1, Vec::len)
+    }
+
     /// Returns the named case that is most similar to `case`.
     pub(super) fn nearest_to(&self, case: &str) -> Option<&str> {
         let is_worth_it = self.suggested.fetch_add(1, Ordering::Relaxed) < MAX_SUGGESTIONS;
@@ -90,7 +94,7 @@ impl Answers {
 #[cfg(test)]
 mod tests {
     use model::Ending;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::super::answer::RecordedEnding;
     use super::*;
@@ -155,7 +159,6 @@ mod tests {
         assert_eq!(answers.find("z", None, 1, 1), Some(0), "the position in the plan is the fallback");
         assert!(answers.may_answer("z", Some(1)) && answers.may_answer("a", Some(9)) && answers.may_answer("z", None));
         assert!(!answers.may_answer("z", Some(2)));
-        assert_eq!(answers.lines[0].result, None);
     }
 
     #[test]
@@ -164,7 +167,9 @@ mod tests {
         let outputs: Vec<_> = answers.lines.iter().map(|answer| answer.output.as_deref()).collect();
         assert_eq!(outputs, [None, None, Some("{\"b\":1}"), Some("c")]);
         let results: Vec<_> = answers.lines.into_iter().map(|answer| answer.result).collect();
-        assert_eq!(results, [Some(json!({})), Some(json!({"output": null})), Some(json!({"output": {"b": 1}})), None]);
+        let unknown = |output: Value| Some(json!({"output": output, "messages": null}));
+        let expected = [Some(json!({})), unknown(json!(null)), unknown(json!({"b": 1})), unknown(json!("c"))];
+        assert_eq!(results, expected, "the conversation is unknown");
     }
 
     #[test]
@@ -176,8 +181,9 @@ mod tests {
             kept(r#"{"case":"a","output":"x","messages":[],"usage":{"total":5},"turns":1,"state":{"n":1}}"#),
             Some(json!({"output": "x", "messages": [], "usage": {"total": 5}, "state": {"n": 1}}))
         );
-        assert_eq!(kept(r#"{"answer":[1,"a"]}"#), Some(json!({"output": [1, "a"]})));
-        assert_eq!(kept(r#"{"output":"x","answer":"y"}"#), Some(json!({"output": "x", "answer": "y"})));
+        assert_eq!(kept(r#"{"answer":[1,"a"],"tool_calls":[]}"#), Some(json!({"output": [1, "a"]})));
+        let both = json!({"output": "x", "answer": "y", "messages": null});
+        assert_eq!(kept(r#"{"output":"x","answer":"y"}"#), Some(both));
         assert_eq!(kept(r#"{"messages":null}"#), Some(json!({"messages": null})));
     }
 
@@ -225,12 +231,34 @@ mod tests {
                 "answers.jsonl:3:1: a line must be a JSON object, not a list",
                 "answers.jsonl:4:2: `tool_calls[0]` must have a `name`, a string",
                 "answers.jsonl:5:2: `ending` must be one of `finished`, `gave_up`, `out_of_turns`, `timed_out`, `provider_failed`, `aborted`, `cancelled`, not `gaveup`",
-                "answers.jsonl:6:2: `ouput` is not a known key of an answer",
+                "answers.jsonl:6:2: this line has no answer: `ouput` is not a key for one",
             ]
         );
         assert_eq!(answers.problems[4].help, ["did you mean `gave_up`?"]);
         assert_eq!(answers.problems[5].help, ["did you mean `output`?"]);
-        assert!(!answers.problems[5].is_error());
+        assert!(answers.problems[5].is_error());
+    }
+
+    #[test]
+    fn an_answer_under_another_key_is_an_error_with_a_suggestion() {
+        for key in ["response", "completion", "content", "text", "Output", "answr"] {
+            let answers = parse(&format!("{{\"case\": \"a\", \"{key}\": \"x\"}}"));
+            assert!(answers.is_broken, "{key}");
+            assert!(answers.problems[0].help[0].starts_with("did you mean `"), "{:?}", answers.problems);
+        }
+        for fine in [r#"{"output":"x","response":"y"}"#, r#"{"case":"a","state":{}}"#, r#"{"tool_calls":[],"text":1}"#]
+        {
+            assert!(parse(fine).problems.is_empty(), "{fine}");
+        }
+        for none in ["null", "false", "\"\""] {
+            assert_eq!(parse(&format!("{{\"output\": \"x\", \"error\": {none}}}")).lines[0].error, None, "{none}");
+        }
+    }
+
+    #[test]
+    fn half_of_a_surrogate_pair_is_replaced() {
+        let answers = parse(r#"{"output":"a\ud83db"}"#);
+        assert_eq!((answers.problems.len(), answers.lines[0].output.as_deref()), (0, Some("a\u{fffd}b")));
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use model::{Diagnostic, Ending, Question, Source, Span, Usage, nearest};
+use model::{Diagnostic, Ending, Question, Source, Span, Usage, foreign_json, nearest};
 use serde_json::{Map, Value};
 
 use super::super::transcript::{self, ReportedCall, ReportedTurn, as_text, given, kind, spread};
 use super::answer::{RecordedAnswer, RecordedEnding, is_record, result};
-use crate::answer::usage;
+use crate::answer::{document, usage};
 
 /// Known keys, including those of a trial from the report that resemble one of them.
 const KEYS: &[&str] = &[
@@ -29,6 +29,31 @@ const KEYS: &[&str] = &[
     "errors",
     "session_id",
     "model",
+];
+
+/// Keys of which a line needs one, unless the agent did nothing.
+const ANSWER_KEYS: &[&str] = &["output", "answer", "messages", "tool_calls", "error", "ending"];
+
+/// Keys under which other programs write answers.
+const OTHER_ANSWER_KEYS: &[&str] = &[
+    "actual",
+    "actual_output",
+    "candidates",
+    "choices",
+    "completion",
+    "content",
+    "final_answer",
+    "final_output",
+    "generated_text",
+    "generation",
+    "message",
+    "model_output",
+    "output_text",
+    "prediction",
+    "reply",
+    "response",
+    "result",
+    "text",
 ];
 
 /// Maximum number of turns; a larger number is certainly a typo.
@@ -52,7 +77,7 @@ pub(super) struct LineReader<'a> {
 impl LineReader<'_> {
     /// Parses the line. Its errors are added to the problems.
     pub(super) fn answer(&mut self) -> RecordedAnswer {
-        let value: Value = match serde_json::from_str(self.text.trim_end()) {
+        let value: Value = match foreign_json::parse(self.text.trim_end()) {
             Ok(value) => value,
             Err(error) => {
                 let column = error.column().saturating_sub(1);
@@ -74,16 +99,33 @@ impl LineReader<'_> {
         };
         let is_record = is_record(&map);
         if !is_record {
-            self.warn_of_odd_keys(&map);
+            self.check_keys(&map);
         }
         let mut answer = self.read(&map);
         answer.is_record = is_record;
+        answer.tells_calls = match is_record {
+            true => map.get("calls_unreported") != Some(&Value::Bool(true)),
+            false => ["messages", "tool_calls"].iter().any(|key| given(&map, key).is_some()),
+        };
         answer.result = result(&mut map);
         answer
     }
 
-    /// Warns about unknown keys that resemble a known one, each once per file.
-    fn warn_of_odd_keys(&mut self, map: &Map<String, Value>) {
+    /// Reports an answer under an unknown key, and warns about other unknown keys that resemble a known one, each once
+    /// per file.
+    fn check_keys(&mut self, map: &Map<String, Value>) {
+        let has_answer = ANSWER_KEYS.iter().any(|key| map.contains_key(*key));
+        let near = |key: &str| nearest(key, ["output", "answer"]);
+        let is_misplaced =
+            |key: &str| OTHER_ANSWER_KEYS.contains(&key) || (!KEYS.contains(&key) && near(key).is_some());
+        if let Some(key) = map.keys().find(|key| !has_answer && is_misplaced(key)) {
+            if !self.odd_keys.insert(key.clone()) {
+                return;
+            }
+            let wrong = Diagnostic::error(format!("this line has no answer: `{key}` is not a key for one"));
+            let wrong = wrong.at(self.place(key));
+            return self.problems.push(wrong.suggest(Some(near(key).unwrap_or("output"))));
+        }
         for key in map.keys().filter(|key| !KEYS.contains(&key.as_str())) {
             if !self.odd_keys.contains(key)
                 && self.odd_keys.insert(key.clone())
@@ -106,7 +148,7 @@ impl LineReader<'_> {
             },
             index: self.whole(map, "i"),
             output: given(map, "output").or_else(|| given(map, "answer")).map(as_text),
-            error: given(map, "error").map(as_text),
+            error: document::error(map),
             session_id: self.text(map, "session_id"),
             model: self.text(map, "model"),
             questions: self.questions(map),

@@ -97,6 +97,12 @@ impl Agent for Recorded {
         }
     }
 
+    fn answers(&self, context: &CaseContext<'_>) -> Option<u64> {
+        let answers = self.known(Path::new(context.argument.unwrap_or_default())).ok()?;
+        let (case, index) = (&context.case.id, context.case.position);
+        answers.may_answer(case, index).then(|| answers.number_of(case, index) as u64)
+    }
+
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
         let file = context.argument.unwrap_or_default();
         let case = context.case;
@@ -185,9 +191,15 @@ impl RecordedSession {
             let reason = format!("the answer in {} is for {there} message{s}, but message {asked} was sent", self.name);
             return Err(Ending::InvalidTest { reason });
         }
+        if at > self.last_message {
+            turn.is_answered_already();
+        }
         let is_last = at == self.last_message;
         let is_next = |given: &&ReportedTurn| given.message == at || (is_last && given.message > at);
         let given: Vec<&ReportedTurn> = answer.turns.iter().filter(is_next).collect();
+        if !answer.tells_calls {
+            turn.record(Step::CallsUnreported)?;
+        }
         let last_text = perform(given, &mut self.step_recorder, turn).await?.map(str::to_owned);
         if !is_last {
             return turn.record(finished(false, Usage::default(), last_text, None));
@@ -276,6 +288,8 @@ mod tests {
         assert_eq!(answer("a", 0, 2).await.as_deref(), Some("2"));
         assert_eq!(answer("a", 0, 9).await.as_deref(), Some("2"));
         assert_eq!(answer("b", 1, 1).await.as_deref(), Some("second"));
+        let answers = RECORDED.known(Path::new(&path)).unwrap();
+        assert_eq!(["a", "b"].map(|case| answers.number_of(case, None)), [2, 1]);
     }
 
     #[tokio::test]
@@ -363,7 +377,8 @@ mod tests {
         });
         assert_eq!(finished.collect::<Vec<_>>(), [true]);
         let plain = harness(&path, case("b", &["go"])).play(&RECORDED).await.unwrap();
-        assert_eq!((plain.answer(), plain.turn.trace().result.as_deref()), (Some("x"), None));
+        let unknown = json!({"output": "x", "messages": null});
+        assert_eq!((plain.answer(), plain.turn.trace().result.as_deref()), (Some("x"), Some(&unknown)));
         let fourth = Case { position: Some(4), ..case("z", &["go"]) };
         assert_eq!(harness(&path, fourth).play(&RECORDED).await.unwrap().answer(), Some("four"));
     }

@@ -1,7 +1,7 @@
 //! A conversation with a program: one process for the whole conversation, or one per message.
 
 use model::text::shortened;
-use model::{Ending, Usage, UserMessage};
+use model::{Ending, Step, Usage, UserMessage, foreign_json};
 use sandbox::BoxFuture;
 use serde_json::{Map, Value, json};
 
@@ -67,6 +67,9 @@ impl SubprocessSession {
             .warnings
             .iter()
             .for_each(|warning| turn.warn(format!("unexpected content in the agent's answer: {warning}")));
+        if !answer.tells_calls {
+            turn.record(Step::CallsUnreported)?;
+        }
         perform(&answer.turns, &mut self.step_recorder, turn).await?;
         self.is_reported = true;
         turn.record(finished(answer.error.is_some(), answer.usage, answer.text, answer.result))?;
@@ -153,7 +156,7 @@ impl SubprocessSession {
                     line.keep("stdout", turn);
                     within_bounds(&line, written, MAX_OUTPUT_BYTES)?;
                     let is_object = line.text.trim_start().starts_with('{');
-                    match serde_json::from_str(&line.text) {
+                    match foreign_json::parse(&line.text) {
                         Ok(Value::Object(map)) => return Ok(map),
                         Err(error) if is_object && is_too_deep(&error) => return Err(turn.too_deep()),
                         Err(error) if is_object => turn.warn(format!(
@@ -219,7 +222,7 @@ impl SubprocessSession {
             let _ = process.stop().await;
             return Err(Ending::Cancelled);
         };
-        turn.exited(ended.as_ref().ok().and_then(|status| status.code()));
+        turn.exited(process.exit_code());
         self.record_stderr(&mut process, turn).await?;
         if ended.is_ok_and(|status| status.success()) {
             return if json { of_json(&output, turn) } else { Ok(Reported::from_text(output)) };
@@ -293,7 +296,7 @@ impl SubprocessSession {
 
 /// Parses an answer that is one JSON document.
 fn of_json(output: &str, turn: &mut Turn) -> Result<Reported, Ending> {
-    let answer = match serde_json::from_str(output) {
+    let answer = match foreign_json::parse(output) {
         Ok(Value::Object(map)) => Reported::read(map),
         Ok(Value::String(text)) => Some(Reported::from_text(text)),
         Err(error) if is_too_deep(&error) => return Err(turn.too_deep()),

@@ -238,7 +238,7 @@ async fn a_program_can_be_run_once_per_message() {
     let answered = self::run(&json, &["go"]).await;
     assert_eq!((answered.answer(), answered.tokens()), (Some("hi"), Some(2)));
     let silent = self::run(&once("true"), &["go"]).await;
-    assert_eq!((silent.endings, silent.turn.trace().answer.as_deref()), (vec![Ending::Finished], None));
+    assert!(matches!(&silent.endings[..], [Ending::GaveUp { .. }]), "{:?}", silent.endings);
 }
 
 #[tokio::test]

@@ -313,7 +313,9 @@ impl AgentHarness {
         for (index, message) in self.case.messages.iter().enumerate() {
             let (index, of) = (index + 1, self.case.messages.len());
             let _ = turn.record(Step::UserMessage { index, of, text: message.text.clone() });
-            endings.push(session.send(message, &mut turn).await);
+            turn.message_begins();
+            let ending = session.send(message, &mut turn).await;
+            endings.push(turn.message_ends(ending));
             if endings.last() != Some(&Ending::Finished) {
                 break;
             }

@@ -52,7 +52,7 @@ pub(crate) async fn forward(
     // Without a tape, a request is sent unread, so that reading it delays nothing.
     let sending = trial.tape.is_none().then(send);
     let is_read = wire.is_some() || trial.tape.is_some();
-    let document = is_read.then(|| serde_json::from_slice::<Value>(&body).ok()).flatten();
+    let document = is_read.then(|| model::foreign_json::parse_slice(&body).ok()).flatten();
     let for_tape = trial.tape.as_ref().and_then(|_| document.clone());
     let (kind, model) = kind_and_model(wire, &parts.headers, document);
     let repeats = parts.headers.get(RETRY_COUNT).is_some_and(|count| count.as_bytes() != b"0");

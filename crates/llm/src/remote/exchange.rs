@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use model::foreign_json;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
@@ -165,13 +166,13 @@ impl Attempt<'_> {
         } else {
             for piece in frames.finish() {
                 // If the last piece of a stream cannot be parsed, it was cut off.
-                if serde_json::from_slice::<Value>(&piece).is_err() && piece != END {
+                if foreign_json::parse_piece_slice(&piece).is_err() && piece != END {
                     break;
                 }
                 self.piece(gathered.as_mut(), &piece)?;
             }
         }
-        gathered.finish().ok_or_else(|| Failure::new(FailureKind::Cut, &self.sent))
+        gathered.finish().map(Reply::settled).ok_or_else(|| Failure::new(FailureKind::Cut, &self.sent))
     }
 
     /// Processes one piece; returns `true` if it was the last.
@@ -179,7 +180,7 @@ impl Attempt<'_> {
         if piece == END {
             return Ok(true);
         }
-        let piece = self.json(piece)?;
+        let piece = foreign_json::parse_piece_slice(piece).map_err(|error| self.not_json(piece, &error))?;
         let progress = gathered.take(piece).map_err(|bad_response| self.bad_response(bad_response))?;
         Ok(progress == Progress::Complete)
     }
@@ -243,8 +244,11 @@ impl Attempt<'_> {
     }
 
     fn json(&self, bytes: &[u8]) -> Result<Value, Failure> {
-        serde_json::from_slice(bytes)
-            .map_err(|error| unreadable(&self.sent, &format!("it is not valid JSON ({error}): {}", self.shown(bytes))))
+        foreign_json::parse_slice(bytes).map_err(|error| self.not_json(bytes, &error))
+    }
+
+    fn not_json(&self, bytes: &[u8], error: &serde_json::Error) -> Failure {
+        unreadable(&self.sent, &format!("it is not valid JSON ({error}): {}", self.shown(bytes)))
     }
 
     fn bad_response(&self, bad_response: BadResponse) -> Failure {

@@ -32,6 +32,8 @@ struct State {
     faulted: Option<(ConversationKey, ServedFault)>,
     /// Tool calls and texts of all replies.
     replied: Vec<Block>,
+    /// The first call of a tool that the agent did not offer.
+    unoffered: Option<String>,
 }
 
 /// Conversation and instance from which a request takes its steps.
@@ -68,6 +70,8 @@ pub struct ServedFault {
     pub reason: String,
     /// True if a complete reply was served to the same conversation after it.
     pub recovered: bool,
+    /// True if it is an error that the agent's conversation causes, and not the provider.
+    pub is_agents_doing: bool,
 }
 
 impl Playback {
@@ -99,6 +103,12 @@ impl Playback {
     /// Returns the tool calls and the texts of all replies so far.
     pub fn replied(&self) -> Vec<Block> {
         self.state().replied.clone()
+    }
+
+    /// Returns a description of the first call of a tool that the agent did not offer to its model. No agent can run such a
+    /// call, so what follows from it is the script's doing.
+    pub fn unoffered_call(&self) -> Option<String> {
+        self.state().unoffered.clone()
     }
 
     /// Returns the number of requests, including side requests.
@@ -196,6 +206,9 @@ impl Playback {
             state.steps.push(model::Step::RequestCheck { step: number, met: checked.met, reason });
         }
         let reply = step.reply(request, &self.context, &label);
+        if state.unoffered.is_none() {
+            state.unoffered = step.unoffered(request);
+        }
         let is_kept = |block: &&Block| matches!(block, Block::ToolUse { .. } | Block::Text { .. });
         state.replied.extend(reply.content.iter().filter(is_kept).cloned());
         let answer = match &step.fault {
@@ -207,8 +220,16 @@ impl Playback {
             }
             Some(fault) => {
                 let reason = format!("the script served {} ({})", fault.describe(), step.place);
-                state.faulted = Some((place, ServedFault { reason, recovered: false }));
-                self.broken(fault, reply)
+                let answer = self.broken(fault, reply);
+                let is_agents_doing = match &answer {
+                    Answer::Failed(error) => error.is_agents_doing(),
+                    Answer::Broken { how: Break::ErrorEvent { kind, message }, .. } => {
+                        ProviderError::Reported { kind: kind.clone(), message: message.clone() }.is_agents_doing()
+                    }
+                    _ => false,
+                };
+                state.faulted = Some((place, ServedFault { reason, recovered: false, is_agents_doing }));
+                answer
             }
         };
         Next { answer, delay: step.delay, what }
@@ -559,6 +580,45 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_call_of_a_tool_that_is_not_offered_is_known() {
+        for (step, expected) in [
+            ("{tools: [{name: Read}, {name: read}]}", Some("did you mean `Read`? (it offers Read, Bash)")),
+            ("{tools: [{name: read, offered: false}]}", None),
+            ("{tools: [{name: Bash}, {name: functions.Read}]}", None),
+            ("{tools: [{name: read}], fault: {kind: cut}}", None),
+        ] {
+            let playback = play(&format!("steps: [{step}]"));
+            let tool = |name: &str| ToolSpec { name: name.into(), ..ToolSpec::default() };
+            let request = Request { tools: vec![tool("Read"), tool("Bash")], ..asks("x") };
+            let _ = playback.respond(&request).await;
+            let unoffered = playback.unoffered_call();
+            assert_eq!(unoffered.is_some(), expected.is_some(), "{step}: {unoffered:?}");
+            assert!(unoffered.unwrap_or_default().contains(expected.unwrap_or_default()), "{step}");
+        }
+        let playback = play("steps: [{tools: [{name: read}]}]");
+        let _ = playback.respond(&Request { tools: Vec::new(), conversation: Conversation::main(), ..asks("x") }).await;
+        assert_eq!(playback.unoffered_call(), None, "where the tools are is not known");
+    }
+
+    #[tokio::test]
+    async fn an_error_that_the_conversation_causes_is_told_apart() {
+        for (fault, expected) in [
+            ("{kind: http, status: 400, type: context_length_exceeded}", true),
+            ("{kind: error_event, message: 'prompt is too long: 210000 tokens'}", true),
+            ("{kind: http, status: 400}", false),
+            ("{kind: cut}", false),
+        ] {
+            let playback = play(&format!("steps: [{{fault: {fault}}}]"));
+            let error = playback.respond(&asks("x")).await.unwrap_err();
+            assert_eq!(
+                (playback.faulted().unwrap().is_agents_doing, error.is_agents_doing()),
+                (expected, expected),
+                "{fault}"
+            );
+        }
+    }
+
+    #[tokio::test]
     async fn a_hanging_request_is_in_flight_until_the_agent_cancels_it() {
         let playback = play("steps: [{fault: {kind: hang}}, {text: a}]");
         let request = asks("x");
@@ -574,11 +634,11 @@ mod tests {
         assert_eq!(playback.in_flight(), None);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn an_answer_is_delayed_as_scripted() {
         let playback = play("steps: [{text: a, delay: 0.05}]");
-        let begun = std::time::Instant::now();
+        let begun = tokio::time::Instant::now();
         assert_eq!(text_of(&playback, &asks("x")).await, "a");
-        assert!(begun.elapsed() >= Duration::from_millis(50));
+        assert_eq!(begun.elapsed(), Duration::from_millis(50));
     }
 }

@@ -142,8 +142,9 @@ fn call(node: &Node, problems: &mut Problems) -> Option<Call> {
         }
     };
     let id = fields.text("id", problems);
+    let is_offered = fields.boolean("offered", problems).unwrap_or(true);
     fields.finish(problems);
-    Some(Call { name: name?, input, id })
+    Some(Call { name: name?, input, id, is_offered })
 }
 
 fn usage(node: &Node, problems: &mut Problems) -> Option<Tokens> {
@@ -410,7 +411,10 @@ steps:
         let warnings: Vec<&str> = script.warnings.iter().map(|warning| warning.message.as_str()).collect();
         assert_eq!(warnings, ["`delay: 30` has no unit and is read as 30 seconds"]);
         let [first, second, third] = &script.steps[..] else { panic!("{script:?}") };
-        assert_eq!(first.tools, [Call { name: "Bash".into(), input: Value::Object(Map::new()), id: None }]);
+        assert_eq!(
+            first.tools,
+            [Call { name: "Bash".into(), input: Value::Object(Map::new()), id: None, is_offered: true }]
+        );
         assert_eq!(first.tokens, Tokens { input: 5, ..Tokens::default() });
         assert_eq!((first.delay, first.stop.clone()), (Duration::from_secs(30), Some(StopReason::Refusal)));
         assert_eq!((second.delay, second.times), (Duration::from_millis(500), Times::Exactly(3)));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::Tokens;
+use model::{Tokens, nearest};
 use serde_json::Value;
 
 use super::context::ScriptContext;
@@ -36,6 +36,8 @@ pub(super) struct Call {
     pub(super) name: String,
     pub(super) input: Value,
     pub(super) id: Option<String>,
+    /// False if the script calls the tool although the agent does not offer it.
+    pub(super) is_offered: bool,
 }
 
 /// Number of requests that a step answers.
@@ -46,6 +48,24 @@ pub(super) enum Times {
 }
 
 impl Step {
+    /// Describes the first call of a tool that `request` does not offer. A request without tools may offer them in a way
+    /// that is not known here.
+    pub(super) fn unoffered(&self, request: &Request) -> Option<String> {
+        let is_known = |call: &&Call| {
+            let name = call.name.strip_prefix("functions.").unwrap_or(&call.name);
+            request.tools.is_empty() || request.tool_names().any(|known| known == name)
+        };
+        let call =
+            self.tools.iter().find(|call| call.is_offered && !is_known(call)).filter(|_| self.fault.is_none())?;
+        let near = nearest(&call.name, request.tool_names());
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let known = request.tool_names().collect::<Vec<_>>().join(", ");
+        let (place, name) = (&self.place, &call.name);
+        Some(format!(
+            "{place}: the script calls `{name}`, which the agent does not offer to its model{hint} (it offers {known})"
+        ))
+    }
+
     /// Creates the reply to `request`. `label` makes its ids unique within the trial.
     pub(super) fn reply(&self, request: &Request, context: &ScriptContext, label: &str) -> Reply {
         let mut content = Vec::new();

@@ -1,6 +1,6 @@
 //! Ollama: `POST /api/chat`; a stream has one JSON document per line.
 
-use model::Tokens;
+use model::{Tokens, foreign_json};
 use serde_json::{Map, Value, json};
 
 use super::parts::{add, arguments, put, put_list, system, text, whole};
@@ -137,8 +137,8 @@ impl Assemble for PartialReply {
         let Some(message) = line.get("message").filter(|message| message.is_object()) else {
             return Err(BadResponse::lacks("`message`"));
         };
-        self.content.push_str(text(message, "content").unwrap_or_default());
-        self.thought.push_str(text(message, "thinking").unwrap_or_default());
+        foreign_json::append(&mut self.content, text(message, "content").unwrap_or_default());
+        foreign_json::append(&mut self.thought, text(message, "thinking").unwrap_or_default());
         for call in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
             let function = call.get("function").unwrap_or(&Value::Null);
             self.calls.push(Block::ToolUse {

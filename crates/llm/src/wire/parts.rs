@@ -1,6 +1,6 @@
 //! Parts of requests and replies that several wire formats have in common.
 
-use model::Tokens;
+use model::{Tokens, foreign_json};
 use serde_json::{Map, Value, json};
 
 use super::Rejection;
@@ -36,7 +36,7 @@ pub(super) fn rejection(message: impl Into<String>) -> Rejection {
 
 /// Parses the body of a request.
 pub(super) fn object(body: &[u8]) -> Result<Map<String, Value>, Rejection> {
-    match serde_json::from_slice(body) {
+    match foreign_json::parse_slice(body) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(_) => Err(rejection("the request body must be a JSON object")),
         Err(error) => Err(rejection(format!("the request body is not valid JSON: {error}"))),
@@ -166,7 +166,7 @@ pub(super) fn arguments(written: &str) -> Value {
     if written.trim().is_empty() {
         return Value::Object(Map::new());
     }
-    serde_json::from_str(written).unwrap_or_else(|_| Value::String(written.to_owned()))
+    foreign_json::parse(written).unwrap_or_else(|_| Value::String(written.to_owned()))
 }
 
 /// Formats the arguments of a call as text.

@@ -61,6 +61,7 @@ async fn a_remote_model_is_recorded_with_its_cost() {
     let mut played = harness.play(&Chat).await.unwrap();
     assert_eq!((played.calls(), played.answer()), (vec![("Bash", "hi", false)], Some("done")));
     assert_eq!((played.tokens(), played.turn.trace().usage.cost_usd), (Some(30), Some(0.75)));
+    assert_eq!(played.turn.trace().turn_count(), 2, "the provider gives all its responses the same id");
     assert!(played.steps().iter().any(|step| matches!(step, Step::Retry { status: Some(429), .. })));
 }
 
@@ -74,14 +75,33 @@ async fn usage_that_a_provider_did_not_report_is_unknown() {
 
 #[tokio::test]
 async fn failures_of_a_remote_provider_are_never_the_agents_fault() {
-    for trouble in
-        [llm::FailureKind::Auth, llm::FailureKind::RateLimit, llm::FailureKind::ContextTooLong, llm::FailureKind::Cut]
-    {
+    for trouble in [llm::FailureKind::Auth, llm::FailureKind::RateLimit, llm::FailureKind::Cut] {
         let failure = llm::Failure::new(trouble, "POST http://x for m1");
         let harness = distant(vec![Err(llm::ProviderError::Failed(Box::new(failure)))]);
         let played = harness.play(&Chat).await.unwrap();
         let [Ending::ProviderFailed { reason }] = &played.endings[..] else { panic!("{:?}", played.endings) };
         assert!(reason.contains(trouble.describe()) && reason.contains("for m1"), "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn responses_with_the_same_id_are_counted_and_limited() {
+    let call = |id: &str| Block::ToolUse { id: id.into(), name: "Bash".into(), input: json!({"command": "true"}) };
+    let answers = ["c1", "c2", "c3", "c4"].map(|id| Ok(reply(vec![call(id)], None)));
+    let mut harness = distant(answers.into());
+    harness.stop_after(3);
+    let played = harness.play(&Chat).await.unwrap();
+    let limit = Ending::OutOfBudget { budget: model::Budget::Turns, limit: 3.0 };
+    assert_eq!((played.endings, played.turn.trace().turn_count()), (vec![limit], 3));
+}
+
+#[tokio::test]
+async fn a_conversation_that_its_model_cannot_take_is_the_agents_fault() {
+    for trouble in [llm::FailureKind::ContextTooLong, llm::FailureKind::ContentFilter] {
+        let failure = llm::Failure::new(trouble, "POST http://x for m1");
+        let harness = distant(vec![Err(llm::ProviderError::Failed(Box::new(failure)))]);
+        let played = harness.play(&Chat).await.unwrap();
+        assert!(matches!(&played.endings[..], [Ending::GaveUp { .. }]), "{:?}", played.endings);
     }
 }
 

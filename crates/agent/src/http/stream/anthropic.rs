@@ -10,6 +10,7 @@ pub(super) fn is_one(kind: &str) -> bool {
 }
 
 pub(super) fn read(kind: &str, map: &Map<String, Value>, state: &mut StreamState) {
+    state.answer.tells_calls = true;
     let key = || format!("block {}", map.get("index").and_then(Value::as_u64).unwrap_or(0));
     let delta = map.get("delta");
     let text = |name: &str| delta.and_then(|delta| delta.get(name)).and_then(Value::as_str);

@@ -7,6 +7,7 @@ use crate::answer::document;
 use crate::transcript::ReportedCall;
 
 pub(super) fn read(map: &Map<String, Value>, state: &mut StreamState) {
+    state.answer.tells_calls = true;
     state.owes_an_end();
     state.answer.count.read_from(map);
     let Some(choice) = map.get("choices").and_then(|choices| choices.get(0)) else { return };

@@ -1,5 +1,6 @@
 //! Lines of the AI SDK's data stream: a letter for the type, a colon, and JSON.
 
+use model::foreign_json;
 use serde_json::Value;
 
 use super::{End, StreamError, StreamState};
@@ -16,11 +17,12 @@ pub(super) fn is_one(line: &str) -> bool {
 /// Parses the letter and the value.
 pub(super) fn parse(line: &str) -> Option<(char, Value)> {
     let (code, value) = line.split_once(':')?;
-    Some((code.chars().next()?, serde_json::from_str(value).ok()?))
+    Some((code.chars().next()?, foreign_json::parse_piece(value).ok()?))
 }
 
 pub(super) fn read(code: char, value: &Value, state: &mut StreamState) -> Result<(), StreamError> {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+    state.answer.tells_calls = true;
     let id = text("toolCallId");
     match code {
         '0' => state.answer.append_default_text(value.as_str().unwrap_or_default()),

@@ -6,6 +6,7 @@ mod data_line;
 mod responses;
 mod ui;
 
+use model::foreign_json;
 use serde_json::{Map, Value};
 
 use super::settings::Parser;
@@ -155,17 +156,22 @@ impl Reader {
         match self.end() {
             Ok(plain) => {
                 let mut answer = self.state.answer;
+                answer.settle();
                 if answer.count.is_empty() {
                     answer.count = self.state.steps;
                 }
                 Ok(StreamContent { answer, pieces: self.pieces, plain })
             }
-            Err(error) => Err((error, Box::new(self.state.answer))),
+            Err(error) => {
+                self.state.answer.settle();
+                Err((error, Box::new(self.state.answer)))
+            }
         }
     }
 
     /// Returns the content received before the stream was interrupted.
-    pub(super) fn so_far(self) -> Answer {
+    pub(super) fn so_far(mut self) -> Answer {
+        self.state.answer.settle();
         self.state.answer
     }
 
@@ -240,7 +246,7 @@ impl Reader {
             self.keep(|| serde_json::json!({"type": code.to_string(), "value": value}));
             return data_line::read(code, &value, &mut self.state);
         }
-        let piece = serde_json::from_str(line).map_err(|_| unreadable(line))?;
+        let piece = foreign_json::parse_piece(line).map_err(|_| unreadable(line))?;
         self.piece(piece, "")
     }
 
@@ -253,7 +259,7 @@ impl Reader {
             self.state.end = End::Over;
             return Ok(());
         }
-        match serde_json::from_str(data) {
+        match foreign_json::parse_piece(data) {
             Ok(piece @ (Value::Object(_) | Value::String(_))) => self.piece(piece, &event.name),
             _ if is_marked(data) => Err(unreadable(data)),
             _ if event.name == "error" => Err(StreamError::Reported(event.data.clone())),
@@ -296,7 +302,11 @@ impl Reader {
     fn keep(&mut self, piece: impl FnOnce() -> Value) {
         match &self.parser {
             Parser::Usual => {}
-            Parser::Function(_) => self.pieces.push(piece()),
+            Parser::Function(_) => {
+                let mut piece = piece();
+                foreign_json::settle_value(&mut piece);
+                self.pieces.push(piece);
+            }
             Parser::Path(path) => {
                 let piece = piece();
                 for found in path.find(&piece) {

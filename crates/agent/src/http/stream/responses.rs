@@ -6,6 +6,7 @@ use super::{End, StreamState};
 use crate::answer::document;
 
 pub(super) fn read(kind: &str, map: &Map<String, Value>, state: &mut StreamState) {
+    state.answer.tells_calls = true;
     state.owes_an_end();
     match kind {
         "response.output_text.delta" | "response.refusal.delta" => {

@@ -24,6 +24,7 @@ pub(super) fn is_one(kind: &str) -> bool {
 
 pub(super) fn read(kind: &str, map: &Map<String, Value>, state: &mut StreamState) {
     let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default();
+    state.answer.tells_calls = true;
     let id = text("toolCallId");
     if let Some(metadata) = map.get("messageMetadata").and_then(Value::as_object) {
         state.answer.count.read_from(metadata);

@@ -94,6 +94,35 @@ async fn answers_that_cannot_be_read_are_the_agents_failure() {
 }
 
 #[tokio::test]
+async fn a_web_page_is_an_answer_only_if_it_is_requested() {
+    let html = [("content-type", "text/html; charset=utf-8")];
+    let page = Bot::open(move |_| reply(200, &html, &[b"<h1>Sign in</h1>"])).await;
+    let ended = run(&json!({"url": page.url("/")}), &["go"]).await.endings;
+    assert!(matches!(&ended[..], [Ending::InvalidTest { reason }] if reason.contains("web page")), "{ended:?}");
+    let wanted = json!({"url": page.url("/"), "headers": {"Accept": "text/html"}});
+    assert_eq!(run(&wanted, &["go"]).await.answer(), Some("<h1>Sign in</h1>"));
+    let declared = Bot::open(move |_| reply(200, &html, &[b"{\"text\": \"a\"}"])).await;
+    assert_eq!(
+        run(&json!({"url": declared.url("/")}), &["go"]).await.answer(),
+        Some("a"),
+        "some servers say so of JSON"
+    );
+}
+
+#[tokio::test]
+async fn a_document_in_an_unknown_form_is_an_answer_only_if_it_is_requested() {
+    let bot = Bot::open(|_| json_reply(&json!({"status": "ok"}))).await;
+    let ended = run(&json!({"url": bot.url("/")}), &["go"]).await.endings;
+    assert!(
+        matches!(&ended[..], [Ending::InvalidTest { reason }] if reason.contains("`response_parser`")),
+        "{ended:?}"
+    );
+    let whole = run(&json!({"url": bot.url("/"), "responseParser": "$"}), &["go"]).await;
+    assert_eq!(whole.answer(), Some("{\"status\":\"ok\"}"));
+    assert_eq!(whole.turn.trace().result.as_ref().unwrap()["output"], json!({"status": "ok"}));
+}
+
+#[tokio::test]
 async fn the_size_of_an_answer_is_limited() {
     let text = format!("{{\"text\": \"{}\"}}", "x".repeat(1000));
     let length = text.len();
@@ -135,11 +164,16 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 async fn an_unreachable_address_is_not_a_failure_of_the_agent() {
     let gone = raw(Vec::new()).await;
     tokio::task::yield_now().await;
-    for (url, retries) in [(gone.as_str(), 1), ("http://nowhere.invalid/chat", 0), ("https://127.0.0.1:1/chat", 0)] {
+    let refused = "connection refused; is the bot running?";
+    for (url, retries, cause) in [
+        (gone.as_str(), 1, refused),
+        ("http://nowhere.invalid/chat", 0, "no connection: "),
+        ("https://127.0.0.1:1/chat", 0, refused),
+    ] {
         let mut played = run(&json!({"url": url, "retry": retries}), &["go", "on"]).await;
         match played.endings.as_slice() {
             [Ending::Unreachable { reason }] => {
-                assert!(reason.starts_with(&format!("POST {url}: no connection: ")), "{reason}");
+                assert!(reason.starts_with(&format!("POST {url}: {cause}")), "{reason}");
             }
             other => panic!("{url}: {other:?}"),
         }

@@ -99,8 +99,8 @@ async fn answers_are_read_in_every_form() {
         (json!({"message": {"role": "assistant", "content": "a"}, "response": "b"}), Some("b"), none),
         (json!({"message": {"role": "assistant", "content": "a"}}), Some("a"), none),
         (json!("a"), Some("a"), none),
-        (json!({"reply": 1}), Some("{\"reply\":1}"), none),
-        (json!([1, 2]), Some("[1,2]"), none),
+        (json!({"output": "a"}), Some("a"), none),
+        (json!(7), Some("7"), none),
         (
             json!({"text": "a", "tool_calls": [{"name": "get", "arguments": {"x": 1}, "result": "r"}]}),
             Some("a"),
@@ -131,6 +131,32 @@ async fn answers_are_read_in_every_form() {
         }
         assert_eq!(played.endings, [Ending::Finished]);
     }
+}
+
+#[tokio::test]
+async fn an_answer_reports_its_calls_in_a_list_or_in_a_form_with_a_place_for_them() {
+    for (body, reports) in [
+        (json!({"message": "a"}), false),
+        (json!("a"), false),
+        (json!({"message": "a", "tool_calls": []}), true),
+        (json!({"message": {"role": "assistant", "content": "a"}}), true),
+        (json!({"choices": [{"message": {"content": "a"}}]}), true),
+        (json!({"content": [{"type": "text", "text": "a"}]}), true),
+        (json!({"output": [{"type": "message", "content": [{"type": "output_text", "text": "a"}]}]}), true),
+    ] {
+        let sent = body.clone();
+        let bot = Bot::open(move |_| json_reply(&sent)).await;
+        let played = run(&json!({"url": bot.url("/")}), &["go"]).await;
+        assert_eq!(played.turn.trace().has_unreported_calls(), !reports, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn halves_of_a_character_in_neighbouring_pieces_are_joined() {
+    let piece = |text: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+    let stream = [piece("a\\ud83d"), piece("\\ude00b\\ud83d"), "data: [DONE]\n\n".to_owned()].concat();
+    let bot = Bot::open(move |_| reply(200, &[("content-type", "text/event-stream")], &[stream.as_bytes()])).await;
+    assert_eq!(run(&json!({"url": bot.url("/")}), &["go"]).await.answer(), Some("a😀b\u{fffd}"));
 }
 
 #[tokio::test]

@@ -76,6 +76,7 @@ fn a_skill_that_the_agent_cannot_use_causes_a_warning() {
         allowed_tools_raw: Vec::new(),
         allowed_tools: Vec::new(),
         token_budget: None,
+        scripts: Vec::new(),
         frontmatter: serde_json::Map::new(),
     };
     let check = |directory| {

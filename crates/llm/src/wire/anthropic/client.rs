@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::Tokens;
+use model::{Tokens, foreign_json};
 use serde_json::{Map, Value, json};
 
 use crate::wire::parts::{add, arguments, function_json, put, put_list, text, whole};
@@ -276,7 +276,7 @@ impl PartialReply {
         };
         let delta = event.get("delta").unwrap_or(&Value::Null);
         let content = ["text", "thinking", "partial_json"].iter().find_map(|key| text(delta, key));
-        piece.text.push_str(content.unwrap_or_default());
+        foreign_json::append(&mut piece.text, content.unwrap_or_default());
         piece.signature.push_str(text(delta, "signature").unwrap_or_default());
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::foreign_json;
 use serde_json::{Map, Value, json};
 
 use super::{SCHEMA, calls, stop_reason, tokens};
@@ -156,19 +157,19 @@ impl PartialReply {
     /// Reads a complete message, or a piece of one.
     fn message(&mut self, message: &Value, is_whole: bool) -> Result<(), BadResponse> {
         match message.get("content") {
-            Some(Value::String(answer_text)) => self.answer_text.push_str(answer_text),
+            Some(Value::String(answer_text)) => foreign_json::append(&mut self.answer_text, answer_text),
             Some(Value::Array(parts)) => {
                 parts
                     .iter()
                     .filter_map(|part| text(part, "text"))
-                    .for_each(|answer_text| self.answer_text.push_str(answer_text));
+                    .for_each(|answer_text| foreign_json::append(&mut self.answer_text, answer_text));
             }
             Some(Value::Null) | None => {}
             Some(_) => return Err(BadResponse::Unreadable("`content` is neither text nor a list".into())),
         }
         let thought = text(message, "reasoning_content").or(text(message, "reasoning"));
-        self.thinking.push_str(thought.unwrap_or_default());
-        self.refused.push_str(text(message, "refusal").unwrap_or_default());
+        foreign_json::append(&mut self.thinking, thought.unwrap_or_default());
+        foreign_json::append(&mut self.refused, text(message, "refusal").unwrap_or_default());
         for (index, piece) in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten().enumerate() {
             self.call(is_whole.then_some(index as u64), piece);
         }
@@ -198,7 +199,7 @@ impl PartialReply {
             text(function, "name").unwrap_or_default().clone_into(&mut call.name);
         }
         match function.get("arguments") {
-            Some(Value::String(more)) => call.arguments.push_str(more),
+            Some(Value::String(more)) => foreign_json::append(&mut call.arguments, more),
             Some(Value::Null) | None => {}
             Some(object) => call.arguments = object.to_string(),
         }

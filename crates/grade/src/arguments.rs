@@ -59,6 +59,27 @@ fn refuse_common(entries: &Entries, assertion: &Assertion, problems: &mut Proble
     }
 }
 
+/// Changes the names of fields in `problems` to what the user wrote, if the value of a field is written without its
+/// name: `contains: 30` has no `text`.
+pub(crate) fn name_as_written(spec: &AssertionSpec, entry: &Node, problems: &mut [Diagnostic]) {
+    let NodeKind::Map(fields) = &entry.kind else { return };
+    let written = spec.kind.value.as_str();
+    let what = match &spec.arguments {
+        Arguments::Fields => return,
+        Arguments::Brief(_) => format!("`{written}`"),
+        Arguments::Listed(_) => format!("an argument of `assert.{written}`"),
+    };
+    for (field, value) in fields.iter().filter(|(field, _)| field.span.start() == field.span.end()) {
+        let named = format!("`{}` must ", field.value);
+        let place = value.excerpt();
+        for problem in problems.iter_mut().filter(|problem| problem.source.as_ref() == Some(&place)) {
+            if let Some(rest) = problem.message.strip_prefix(&named) {
+                problem.message = format!("{what} must {rest}");
+            }
+        }
+    }
+}
+
 type Entries = Vec<(Spanned<String>, Node)>;
 
 fn read(parameter: Parameter, value: &Node, assertion: &Assertion, entries: &mut Entries) {
@@ -190,7 +211,10 @@ mod tests {
         assert_eq!(of("contains", json!("hello")).unwrap().reason, "the answer contains \"Hello\"");
         assert_eq!(of("latency", json!("5ms")).unwrap().reason, "the reply took 5 ms");
         assert!(of("no_path_escape", Value::Null).is_ok() && of("no_path_escape", json!(true)).is_ok());
-        assert_eq!(of("contains", Value::Null).unwrap_err(), ["`text` must be a string, not an empty value (null) "]);
+        assert_eq!(
+            of("contains", Value::Null).unwrap_err(),
+            ["`contains` must be a string, not an empty value (null) "]
+        );
     }
 
     #[test]

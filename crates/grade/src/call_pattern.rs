@@ -10,6 +10,10 @@ use crate::javascript;
 use crate::pattern::{Pattern, RegexBudget};
 use crate::verdict::Verdict;
 
+/// Reason why it is not known that a tool was not called.
+pub(crate) const CALLS_UNREPORTED: &str =
+    "the agent's answer does not say which tools were called; it does with `tool_calls`, which may be an empty list";
+
 /// Number of characters of a value that are shown.
 const SHOWN: usize = 120;
 
@@ -177,7 +181,9 @@ impl CallPattern {
             .iter()
             .map(|(name, times)| if *times == 1 { format!("`{name}`") } else { format!("`{name}` ({times} times)") })
             .collect();
-        let actual = if called.is_empty() {
+        let actual = if called.is_empty() && trace.has_unreported_calls() {
+            CALLS_UNREPORTED.into()
+        } else if called.is_empty() {
             "the agent called no tool".into()
         } else {
             format!("the agent called {}", format::list(&format::few(called, 8)))
@@ -194,6 +200,9 @@ impl CallPattern {
 impl ArgumentPattern {
     /// Returns `true` if the argument of `call` matches. The error says in one line why the match cannot be decided.
     pub fn fits(&self, call: &ToolCall, regex_budget: &RegexBudget) -> Result<bool, String> {
+        if !call.has_readable_arguments() {
+            return Err(unread(call));
+        }
         match &self.wanted {
             ArgumentRule::Text(_) if self.rounded(call).is_some() => Err(self.unread(call)),
             ArgumentRule::Text(pattern) => pattern.test(&self.text(call), regex_budget),
@@ -310,7 +319,74 @@ fn asked(call: &ToolCall) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
+/// Returns the reason why what the agent did is not completely known: a reply does not report its calls, or the
+/// arguments of a call that acts on files, commands or skills could not be read.
+pub(crate) fn unknown_calls(trace: &Trace) -> Option<String> {
+    if trace.has_unreported_calls() {
+        return Some(CALLS_UNREPORTED.to_owned());
+    }
+    let is_unread = |traced: &&TracedCall| traced.call.effect != Effect::Other && !traced.call.has_readable_arguments();
+    trace.calls.iter().find(is_unread).map(|traced| unread(&traced.call))
+}
+
+fn unread(call: &ToolCall) -> String {
+    format!("the arguments of {} could not be read", call.summary())
+}
+
 /// Adds a near miss to the verdict that no call matched.
 pub(crate) fn missed(verdict: Verdict, miss: &Miss, trace: &Trace) -> Verdict {
     verdict.place(&miss.place).evidence(miss.evidence.iter().cloned()).at_call(trace, miss.call)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Status;
+    use serde_json::json;
+
+    use crate::check::tests::judged;
+    use crate::example::EvidenceBuilder;
+
+    #[test]
+    fn what_an_answer_does_not_report_is_never_absent() {
+        let absent = [
+            json!({"type": "no_tool_called", "tool": "Bash"}),
+            json!({"type": "skill_not_used", "skill": "greet"}),
+            json!({"type": "sub_agent_not_used", "sub_agent": "reviewer"}),
+            json!({"type": "command_not_ran", "command": "rm"}),
+            json!({"type": "no_loop"}),
+            json!({"type": "retries_at_most", "max": 0}),
+            json!({"type": "integrity_clean"}),
+        ];
+        let present = [
+            json!({"type": "tool_called", "tool": "Bash"}),
+            json!({"type": "skill_used", "skill": "greet"}),
+            json!({"type": "command_ran", "command": "rm"}),
+        ];
+        let asked = || EvidenceBuilder::new().asks("Hello?");
+        for mut wanted in absent {
+            wanted["id"] = json!("a");
+            assert_eq!(judged(&wanted, &asked().answer("Done.").evidence()).status, Status::Met, "{wanted}");
+            let finding = judged(&wanted, &asked().calls_unreported().answer("Done.").evidence());
+            assert_eq!(finding.status, Status::Undecided, "{wanted}");
+            assert!(finding.reason.contains("does not say which tools were called"), "{wanted}: {}", finding.reason);
+        }
+        for mut wanted in present {
+            wanted["id"] = json!("a");
+            let finding = judged(&wanted, &asked().calls_unreported().answer("Done.").evidence());
+            assert_eq!(finding.status, Status::Unmet, "{wanted}");
+            assert!(finding.actual.unwrap().contains("does not say which tools were called"), "{wanted}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_could_not_be_read_is_not_absent() {
+        let story = || EvidenceBuilder::new().call("Bash", json!("{\"command\": \"rm -rf")).evidence();
+        for wanted in [
+            json!({"id": "a", "type": "command_not_ran", "command": "rm"}),
+            json!({"id": "a", "type": "skill_not_used", "skill": "greet"}),
+            json!({"id": "a", "type": "integrity_clean"}),
+        ] {
+            assert_eq!(judged(&wanted, &story()).status, Status::Undecided, "{wanted}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use expect::SourceLocation;
 use model::decode::{Problems, text};
 use model::{
     Arguments, AssertionScope, AssertionSpec, Case, CodeClaim, Diagnostic, Evidence, Excerpt, FaultKind, FaultReport,
-    Finding, Need, Node, NodeKind, SideEffectContract, Status, nearest,
+    Finding, Need, Node, NodeKind, Position, SideEffectContract, Status, nearest,
 };
 
 use crate::arguments::{self, COMMON};
@@ -163,6 +163,7 @@ impl Check {
         let what = format!("`{}`", assertion.name);
         let entry = arguments::entry(spec, assertion, problems)?;
         let mut reading = Reading::new(&entry, &what, problems, context)?;
+        let known = reading.problems.len();
         let own = CommonFields::read(spec, &mut reading);
         if assertion.has_caption() {
             reading.caption();
@@ -171,6 +172,7 @@ impl Check {
         let matcher = parse(&mut reading);
         let Reading { fields, problems, title, .. } = reading;
         fields.finish(problems);
+        arguments::name_as_written(spec, &entry, problems.get_mut(known..).unwrap_or_default());
         matcher.map(|matcher| Self {
             id: own.id,
             kind: assertion.name,
@@ -186,7 +188,10 @@ impl Check {
     /// Judges the part of the evidence that it is about.
     fn judge_part(&self, parts: &mut Parts<'_>) -> Finding {
         match parts.of(self.about) {
-            Some(evidence) => self.judge(evidence),
+            Some(evidence) => {
+                let finding = self.judge(evidence);
+                Finding { at: parts.position(self.about, finding.status, finding.at), ..finding }
+            }
             None => {
                 let reason = match self.about {
                     AssertionScope::Reply(number) => format!("there is no reply to message {number}"),
@@ -411,6 +416,28 @@ impl<'e> Parts<'e> {
         Self { whole, replies: BTreeMap::new() }
     }
 
+    /// Returns the position in the whole trace of a finding about `about`, which has the position `at` in that part. An
+    /// assertion about a reply that does not hold and has no position is at the end of the reply.
+    fn position(&self, about: AssertionScope, status: Status, at: Option<Position>) -> Option<Position> {
+        let trace = &self.whole.trace;
+        let number = match about {
+            AssertionScope::Trial => return at,
+            AssertionScope::Reply(number) => number,
+            AssertionScope::LastReply => trace.replies.len(),
+        };
+        let turns: Vec<usize> =
+            (0..trace.turns.len()).filter(|turn| trace.turns[*turn].user_message == number).collect();
+        let calls: Vec<usize> = turns.iter().flat_map(|turn| trace.turns[*turn].calls.iter().copied()).collect();
+        match at {
+            Some(Position { turn, call }) => Some(Position {
+                turn: turn.and_then(|turn| turns.get(turn).copied()),
+                call: call.and_then(|call| calls.get(call).copied()),
+            }),
+            None if status == Status::Met => None,
+            None => turns.last().map(|turn| Position { turn: Some(*turn), call: None }),
+        }
+    }
+
     /// Returns the part to which `about` refers, or `None` if there is no such reply.
     pub(crate) fn of(&mut self, about: AssertionScope) -> Option<&Evidence> {
         let number = match about {
@@ -428,7 +455,23 @@ impl<'e> Parts<'e> {
     }
 }
 
-fn finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding {
+/// Returns a hint if the actual text looks like the expected one, as far as the finding shows them.
+fn lookalike(verdict: &Verdict) -> Option<String> {
+    let (expected, actual) = (verdict.expected.as_deref()?, verdict.actual.as_deref()?);
+    let quoted = |text: &str| {
+        let (from, to) = (text.find('"')?, text.rfind('"')?);
+        serde_json::from_str::<String>(text.get(from..=to)?).ok()
+    };
+    let expected = quoted(expected).unwrap_or_else(|| expected.to_owned());
+    let actual = quoted(actual).unwrap_or_else(|| actual.to_owned());
+    model::lookalike(&expected, &actual).filter(|hint| !verdict.evidence.contains(hint))
+}
+
+fn finding(id: &str, kind: &str, weight: f64, mut verdict: Verdict) -> Finding {
+    if verdict.status == Status::Unmet {
+        let hint = lookalike(&verdict);
+        verdict.evidence.extend(hint);
+    }
     let matched = verdict.matched.map(|matched| *matched).unwrap_or_default();
     let score = matched.score.or(verdict.score);
     Finding {

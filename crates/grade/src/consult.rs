@@ -59,7 +59,9 @@ pub async fn consult(
         let judgement = (!answers.answers.is_empty())
             .then(|| Box::new(judge.judgement(open.check, &open.question, &answers, place)));
         let finding = open.check.finding(verdict(open.judged, &open.question, &answers));
-        findings[open.at] = Finding { judgement, ..finding };
+        // The question about a reply has the position of the reply.
+        let at = findings[open.at].at.filter(|_| finding.status != Status::Met);
+        findings[open.at] = Finding { judgement, at, ..finding };
     }
     Some(took)
 }

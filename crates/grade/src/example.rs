@@ -116,6 +116,13 @@ impl EvidenceBuilder {
         self
     }
 
+    /// Records that the reply does not report its tool calls.
+    #[cfg(test)]
+    pub fn calls_unreported(mut self) -> Self {
+        self.steps.push(Step::CallsUnreported);
+        self
+    }
+
     /// Sets the duration of the last reply.
     pub fn replied(mut self, latency_ms: u64) -> Self {
         self.steps.push(Step::Replied { latency_ms, first_token_ms: None });

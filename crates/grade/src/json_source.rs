@@ -12,6 +12,9 @@ use crate::reading::Reading;
 use crate::sandbox_file::{FileProbe, SandboxFile};
 use crate::verdict::Verdict;
 
+/// Maximum number of places in an answer at which JSON may begin.
+const MAX_STARTS: usize = 1000;
+
 /// Location of JSON: in a file, or in the answer.
 #[derive(Debug, Clone)]
 pub(crate) struct JsonSource {
@@ -96,6 +99,23 @@ pub(crate) fn in_answer(evidence: &Evidence) -> JsonLookup {
             actual: format::quoted(&answer),
         },
     }
+}
+
+/// Returns `true` if the answer contains a JSON object or list, with other text around it. A list of one number does
+/// not count: `[1]` is a reference to a source.
+pub(crate) fn is_inside_answer(evidence: &Evidence) -> bool {
+    let Some(Value::String(text)) = given::output(&evidence.trace) else { return false };
+    let is_meant = |value: &Value| match value {
+        Value::Object(_) => true,
+        Value::Array(items) => !items.is_empty() && !matches!(items.as_slice(), [Value::Number(_)]),
+        _ => false,
+    };
+    // Each start is tried, so their number is limited.
+    let starts = text.match_indices(['{', '[']).take(MAX_STARTS);
+    starts.map(|(at, _)| &text[at..]).any(|rest| {
+        let first = serde_json::Deserializer::from_str(rest).into_iter::<Value>().next();
+        first.is_some_and(|value| value.is_ok_and(|value| is_meant(&value)))
+    })
 }
 
 fn parsed(text: &str) -> Result<Value, serde_json::Error> {

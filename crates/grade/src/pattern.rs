@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use expect::{REGEX_TAG, SourceLocation, split_regex};
+use expect::{REGEX_TAG, SourceLocation, split_regex, unknown_flag};
 use model::decode::Problems;
 use model::{Diagnostic, Node};
 use script::{DEFAULT_BUDGET, Regex, RegexError};
@@ -40,6 +40,12 @@ impl Pattern {
     /// Like `of`, and also accepts slashes and flags: `/a/i`.
     pub fn from_literal(node: &Node, problems: &mut Problems) -> Option<Self> {
         let written = node.as_str().unwrap_or_default();
+        if let Some(flag) = unknown_flag(written) {
+            let problem = node.error(format!("`{flag}` is not a flag of a regular expression"));
+            let text = format!("if this is not a regular expression in slashes, write `\\{written}`");
+            problems.push(problem.help("the flags are `d`, `g`, `i`, `m`, `s`, `u`, `v` and `y`").help(text));
+            return None;
+        }
         let parsed = match split_regex(written) {
             Some((source, flags)) => Regex::literal(source, flags),
             None => Regex::parse(written),

@@ -228,7 +228,8 @@ pub(crate) fn describe(commit: &Commit) -> String {
 pub(crate) fn describe_request(request: &ReviewRequest) -> String {
     let from = request.head.as_ref().map_or_else(String::new, |head| format!(" from `{head}`"));
     let to = request.base.as_ref().map_or_else(String::new, |base| format!(" to `{base}`"));
-    format!("#{}{from}{to}, {}", request.number, if request.open { "open" } else { "not open" })
+    let draft = if request.draft == Some(true) { ", a draft" } else { "" };
+    format!("#{}{from}{to}, {}{draft}", request.number, if request.open { "open" } else { "not open" })
 }
 
 /// Describes the changes, one per line.

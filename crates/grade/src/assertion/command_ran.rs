@@ -4,6 +4,7 @@ use model::{Effect, Trace, TracedCall};
 use serde_json::Value;
 
 use super::prelude::*;
+use crate::call_pattern::{CALLS_UNREPORTED, unknown_calls};
 use crate::shell::{self, Simple};
 
 /// Number of command lines that a finding shows.
@@ -158,16 +159,20 @@ impl Matcher for CommandRan {
                 };
                 verdict.at_call(trace, call)
             }
-            (Err(_), false) => {
-                let lines = format::count(shell_calls(trace).count(), "command line");
-                Verdict::met(format!(
-                    "{command} is not in the agent's {lines}; what scripts and programs run is not seen"
-                ))
-            }
+            (Err(_), false) => match unknown_calls(trace) {
+                Some(reason) => Verdict::undecided(reason),
+                None => {
+                    let lines = format::count(shell_calls(trace).count(), "command line");
+                    Verdict::met(format!(
+                        "{command} is not in the agent's {lines}; what scripts and programs run is not seen"
+                    ))
+                }
+            },
             (Err(part), true) => {
                 let missing = part.map_or_else(|| command.to_string(), |part| format!("`{}`", part.join(" ")));
                 let lines: Vec<String> = shell_calls(trace).map(|(_, line)| line.quoted()).collect();
                 let actual = match lines.len() {
+                    0 if trace.has_unreported_calls() => CALLS_UNREPORTED.to_owned(),
                     0 => "the agent ran no command".to_owned(),
                     number => format!("the agent ran {}", format::count(number, "command line")),
                 };

@@ -57,6 +57,8 @@ pub(crate) enum Message {
 #[derive(Debug)]
 pub(crate) struct CommitCreated {
     pub message: Option<Message>,
+    /// True if it must be the only new commit.
+    pub is_single: bool,
 }
 
 #[derive(Debug)]
@@ -67,7 +69,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         Some(_) => Some(Message::Pattern(reading.literal("message")?)),
         None => None,
     };
-    Some(Arc::new(CommitCreated { message }))
+    Some(Arc::new(CommitCreated { message, is_single: false }))
 }
 
 impl RepositoryMatcher for CommitCreated {
@@ -76,6 +78,9 @@ impl RepositoryMatcher for CommitCreated {
         let on_head: Vec<&Commit> = new.iter().copied().filter(|commit| commit.on_head).collect();
         if on_head.is_empty() {
             return Ok(self.none_on_head(change, &new));
+        }
+        if self.is_single && new.len() > 1 {
+            return Ok(self.unmet(format!("{} created", were(new.len())), &new));
         }
         let Some(message) = &self.message else {
             return Ok(Verdict::met(format!("{} created: {}", were(on_head.len()), repository::describe(on_head[0]))));
@@ -114,6 +119,7 @@ impl CommitCreated {
     fn wanted(&self) -> String {
         match &self.message {
             Some(message) => format!("a new commit whose message contains {message}"),
+            None if self.is_single => "exactly one new commit on HEAD".to_owned(),
             None => "a new commit on HEAD".to_owned(),
         }
     }

@@ -61,12 +61,14 @@ impl Matcher for Contains {
 }
 
 impl Contains {
-    /// Returns a hint if the answer contains the words of the text with different white space between them.
+    /// Returns a hint if the answer contains the words of the text with different white space between them, or a text
+    /// that looks the same.
     fn near(&self, answer: &str) -> Option<String> {
         let plain = model::text::folded;
-        let (answer, text) = (plain(answer), plain(&self.text));
-        let is_near = !text.is_empty() && folded::find(&answer, &text).is_some();
-        is_near.then(|| "the answer has the same words with different white space".to_owned())
+        let (words, text) = (plain(answer), plain(&self.text));
+        let is_near = !text.is_empty() && folded::find(&words, &text).is_some();
+        model::lookalike(&self.text, answer)
+            .or_else(|| is_near.then(|| "the answer has the same words with different white space".to_owned()))
     }
 }
 
@@ -99,6 +101,8 @@ mod tests {
         assert_eq!((finding.status, finding.score), (Status::Unmet, Some(0.0)));
         assert_eq!(finding.evidence, ["the answer has the same words with different white space"]);
         assert_eq!(underlined(&finding), "\"two words\"");
+        let finding = contains("don't", "I don\u{2019}t know");
+        assert_eq!(finding.evidence, ["the same text is there with `\u{2019}` (U+2019) instead of `'` (U+0027)"]);
     }
 
     #[test]

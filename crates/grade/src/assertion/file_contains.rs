@@ -112,7 +112,8 @@ impl Matcher for FileContains {
             let answer = evidence.trace.answer.as_deref();
             let actual = answer.map_or_else(|| "no answer".to_owned(), format::quoted);
             let found = content.find(answer.unwrap_or_default())?;
-            return Ok(self.verdict("the answer", found, &actual).place(content.place()));
+            let hint = answer.filter(|_| found.is_none()).and_then(|answer| content.lookalike(answer));
+            return Ok(self.verdict("the answer", found, &actual).evidence(hint).place(content.place()));
         };
         let path = &file.path;
         let (size, text, clipped) = match file.probe(evidence)? {
@@ -132,7 +133,8 @@ impl Matcher for FileContains {
             ))
         } else {
             let actual = if text.is_empty() { "an empty file".to_owned() } else { format::quoted(text) };
-            let hint = content.in_other_case(text).filter(|_| found.is_none());
+            let hint = || content.in_other_case(text).or_else(|| content.lookalike(text));
+            let hint = if found.is_none() { hint() } else { None };
             self.verdict(&format!("`{path}`"), found, &actual).evidence(hint)
         };
         Ok(verdict.place(content.place()))
@@ -173,6 +175,14 @@ impl Content {
     fn in_other_case(&self, text: &str) -> Option<String> {
         let Self::Exact(wanted, _) = self else { return None };
         Some(format!("with different case, it contains {}", format::quoted(folded::find(text, wanted)?)))
+    }
+
+    /// Returns a hint if `text` contains a text that looks the same.
+    fn lookalike(&self, text: &str) -> Option<String> {
+        match self {
+            Self::Exact(wanted, _) | Self::AnyCase(wanted, _) => model::lookalike(wanted, text),
+            Self::Pattern(pattern) => model::lookalike(pattern.regex.source(), text),
+        }
     }
 
     fn place(&self) -> &SourceLocation {

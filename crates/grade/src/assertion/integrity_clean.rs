@@ -3,6 +3,7 @@
 use model::{IntegrityKind, IntegritySign};
 
 use super::prelude::*;
+use crate::call_pattern::unknown_calls;
 use crate::integrity::integrity;
 
 /// Number of signs that a finding shows.
@@ -23,6 +24,11 @@ struct IntegrityClean;
 impl Matcher for IntegrityClean {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let signs = integrity(evidence);
+        if signs.is_empty()
+            && let Some(reason) = unknown_calls(&evidence.trace)
+        {
+            return Ok(Verdict::undecided(reason));
+        }
         if signs.is_empty() {
             return Ok(Verdict::met("no sign of tampering in the calls, the changed files and the sandbox"));
         }

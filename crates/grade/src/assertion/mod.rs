@@ -75,6 +75,7 @@ pub const ASSERTIONS: &[Assertion] = &[
     contains::NEGATION,
     output_contains::MATCHES,
     output_contains::ASSERTION,
+    output_contains::NEGATION,
     json_schema::ASSERTION,
     expect::ASSERTION,
     latency::ASSERTION,
@@ -301,8 +302,7 @@ impl Assertion {
 
     /// Returns `true` if it says that the skill or sub-agent under test is used, or is not used.
     pub fn is_about_skill(&self) -> bool {
-        use skill_used::{SKILL_NOT_USED, SKILL_USED, SUB_AGENT_NOT_USED, SUB_AGENT_USED};
-        [SKILL_USED, SKILL_NOT_USED, SUB_AGENT_USED, SUB_AGENT_NOT_USED].iter().any(|about| about.name == self.name)
+        model::SKILL_USE.contains(&self.name)
     }
 
     /// Returns `true` if some of the agent's answers decide it without a model, such as a reply that is plainly a

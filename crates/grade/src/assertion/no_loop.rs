@@ -3,6 +3,7 @@
 use model::{Position, TracedCall};
 
 use super::prelude::*;
+use crate::call_pattern::CALLS_UNREPORTED;
 
 /// Default of `max`.
 const MAX: u64 = 3;
@@ -46,6 +47,9 @@ impl Matcher for NoLoop {
         let calls = &evidence.trace.calls;
         let found = self.in_a_row(calls).or_else(|| self.in_total(calls));
         let Some((at, count, how)) = found else {
+            if evidence.trace.has_unreported_calls() {
+                return Ok(Verdict::undecided(CALLS_UNREPORTED));
+            }
             let most = format::count(self.max, "time");
             return Ok(Verdict::met(match calls.len() {
                 0 => "the agent called no tool".to_owned(),

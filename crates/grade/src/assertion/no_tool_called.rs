@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use super::{ARGS_MATCH, TOOL};
-use crate::call_pattern::CallPattern;
+use crate::call_pattern::{CALLS_UNREPORTED, CallPattern};
 use crate::pattern::RegexBudget;
 
 pub(super) const ASSERTION: Assertion =
@@ -56,6 +56,7 @@ impl Matcher for NoToolCalled {
         let Some((&first, others)) = matching.split_first() else {
             return Ok(match unknown {
                 Some((at, error)) => Verdict::undecided(error).place(place).at_call(trace, at),
+                None if trace.has_unreported_calls() => Verdict::undecided(CALLS_UNREPORTED).place(place),
                 None => {
                     let among = match trace.calls.len() {
                         0 => "the agent called no tool".to_owned(),
@@ -105,6 +106,25 @@ mod tests {
         );
         assert_eq!(underlined(&finding), "\"curl|wget\"");
         assert_eq!(finding.at.unwrap().call, Some(1));
+    }
+
+    #[test]
+    fn arguments_that_cannot_be_read_decide_nothing_and_are_shown() {
+        let of = |arguments: Option<&str>| {
+            let mut wanted = json!({"id": "a", "type": "no_tool_called", "tool": "get_weather"});
+            wanted
+                .as_object_mut()
+                .unwrap()
+                .extend(arguments.map(|key| ("args_match".to_owned(), json!({key: "Paris"}))));
+            judged(&wanted, &EvidenceBuilder::new().call("get_weather", json!("{\"city\": \"Par")).evidence())
+        };
+        assert_eq!(of(None).status, Status::Unmet);
+        let unread = of(Some("city"));
+        assert_eq!(unread.status, Status::Undecided);
+        assert_eq!(unread.reason, "the arguments of get_weather(\"{\\\"city\\\": \\\"Par\") could not be read");
+        let other = json!({"id": "a", "type": "no_tool_called", "tool": "Bash", "args_match": {"city": "x"}});
+        let story = EvidenceBuilder::new().call("get_weather", json!("{")).evidence();
+        assert_eq!(judged(&other, &story).status, Status::Met, "it is a call of another tool");
     }
 
     #[test]

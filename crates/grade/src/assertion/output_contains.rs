@@ -21,6 +21,18 @@ pub(super) const ASSERTION: Assertion =
             || EvidenceBuilder::new().answer("Committed as “Feat: reset the password”."),
         );
 
+pub(super) const NEGATION: Assertion = Assertion::written("no_output_contains", |reading| {
+    Some(Arc::new(NoOutputContains { pattern: reading.pattern("pattern")? }))
+})
+.summary("The agent's last answer does not match a regular expression.")
+.fields(&[Field::required("pattern", "regular expression", "Must not match any part of the answer.")])
+.parameters(&[Parameter::Value("pattern")])
+.example(
+    || json!({"id": "promises-nothing", "type": "no_output_contains", "pattern": "(?i)\\bguarantee"}),
+    || EvidenceBuilder::new().answer("It should arrive on Monday."),
+    || EvidenceBuilder::new().answer("Guaranteed to arrive on Monday."),
+);
+
 pub(super) const MATCHES: Assertion =
     Assertion::written("matches", |reading| Some(matcher(reading.literal("pattern")?)))
         .summary("The answer matches a regular expression.")
@@ -35,6 +47,34 @@ pub(super) const MATCHES: Assertion =
             || EvidenceBuilder::new().answer("I found Order 17."),
             || EvidenceBuilder::new().answer("I found your order."),
         );
+
+#[derive(Debug)]
+struct NoOutputContains {
+    pattern: Pattern,
+}
+
+impl Matcher for NoOutputContains {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let pattern = &self.pattern;
+        let verdict = match evidence.trace.answer.as_deref().filter(|answer| !answer.trim().is_empty()) {
+            // Silence keeps every such promise.
+            None => Verdict::undecided("the agent gave no answer"),
+            Some(answer) => match pattern.test(answer, &RegexBudget::new()) {
+                Ok(true) => {
+                    let found = pattern.found(answer).map_or_else(|| "a match".to_owned(), format::quoted);
+                    Verdict::unmet(
+                        format!("{pattern} matches"),
+                        format!("an answer that does not match {pattern}"),
+                        found,
+                    )
+                }
+                Ok(false) => Verdict::met(format!("{pattern} does not match the answer")),
+                Err(error) => Verdict::undecided(error),
+            },
+        };
+        Ok(verdict.place(&pattern.place))
+    }
+}
 
 #[derive(Debug)]
 struct OutputContains {
@@ -98,7 +138,7 @@ impl OutputContains {
             Some(turn) => {
                 (Some(format!("the agent said so in turn {}, but only its last answer counts", turn + 1)), Some(turn))
             }
-            None => (None, None),
+            None => (model::lookalike(source, answer), None),
         }
     }
 }
@@ -113,6 +153,14 @@ mod tests {
 
     fn contains(pattern: &str) -> Value {
         json!({"id": "a", "type": "output_contains", "pattern": pattern})
+    }
+
+    #[test]
+    fn a_missing_answer_does_not_meet_a_forbidden_pattern() {
+        let assertion = json!({"id": "a", "type": "no_output_contains", "pattern": "x"});
+        for silent in [EvidenceBuilder::new(), EvidenceBuilder::new().answer(" ")] {
+            assert_eq!(judged(&assertion, &silent.evidence()).status, Status::Undecided);
+        }
     }
 
     #[test]

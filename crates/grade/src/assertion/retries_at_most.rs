@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use model::{FaultReport, TracedCall};
 
 use super::prelude::*;
+use crate::call_pattern::CALLS_UNREPORTED;
 
 pub(super) const ASSERTION: Assertion = Assertion::written("retries_at_most", parse)
     .summary("The agent retried each failed model request and each failed tool call at most this number of times.")
@@ -39,6 +40,9 @@ impl Matcher for RetriesAtMost {
             }
             (_, Some((at, retries))) => {
                 (retries, format::shortened(&evidence.trace.calls[at].call.summary()), Some(at))
+            }
+            (_, None) if evidence.trace.has_unreported_calls() => {
+                return Ok(Verdict::undecided(CALLS_UNREPORTED).place(&self.place));
             }
             (_, None) => {
                 return Ok(Verdict::met("no tool call and no injected fault failed, so nothing was retried")

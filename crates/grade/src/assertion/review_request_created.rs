@@ -51,6 +51,8 @@ pub(crate) struct ReviewRequestNotCreated;
 pub(crate) struct ReviewRequestCreated {
     pub head: Option<BranchName>,
     pub base: Option<String>,
+    /// True if it must be a draft.
+    pub is_draft: bool,
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
@@ -62,7 +64,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         None => None,
     };
     let base = reading.fields.text("base", reading.problems);
-    Some(Arc::new(ReviewRequestCreated { head, base }))
+    Some(Arc::new(ReviewRequestCreated { head, base, is_draft: false }))
 }
 
 impl RepositoryMatcher for ReviewRequestCreated {
@@ -75,7 +77,10 @@ impl RepositoryMatcher for ReviewRequestCreated {
                 Some(true) => {
                     return Ok(Verdict::met(format!("new review request: {}", repository::describe_request(request))));
                 }
-                None => open.push(format!("the branches of {} are unknown", repository::describe_request(request))),
+                None => {
+                    let what = if self.is_draft { "its branches, or whether it is a draft" } else { "its branches" };
+                    open.push(format!("{}: {what} are unknown", repository::describe_request(request)));
+                }
                 Some(false) => {}
             }
         }
@@ -141,10 +146,12 @@ impl ReviewRequestCreated {
             (Some(_), None) => None,
             (Some(wanted), Some(base)) => Some(glob::matches(wanted, base)),
         };
-        Ok(match (request.open, head, base) {
-            (false, ..) | (_, Some(false), _) | (.., Some(false)) => Some(false),
-            (_, None, _) | (.., None) => None,
-            (true, Some(true), Some(true)) => Some(true),
+        let draft = if self.is_draft { request.draft } else { Some(true) };
+        let parts = [Some(request.open), head, base, draft];
+        Ok(match parts {
+            parts if parts.contains(&Some(false)) => Some(false),
+            parts if parts.contains(&None) => None,
+            _ => Some(true),
         })
     }
 
@@ -158,7 +165,8 @@ impl ReviewRequestCreated {
             }
         };
         let base = self.base.as_ref().map_or_else(String::new, |base| format!(" to `{base}`"));
-        format!("a new open review request from {head}{base}")
+        let draft = if self.is_draft { "draft " } else { "" };
+        format!("a new open {draft}review request from {head}{base}")
     }
 }
 

@@ -190,6 +190,7 @@ mod tests {
             invocation: None,
             side_effect_level: SideEffectLevel::LocalOnly,
             contract: Some((contract, case.source.clone())),
+            scripts: Vec::new(),
         }));
         let (checks, problems) = compile(&case, &Context::default());
         assert_eq!((checks.len(), problems.len()), (1, 0));

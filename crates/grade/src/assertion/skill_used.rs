@@ -3,6 +3,7 @@
 use model::{Definition, Trace};
 
 use super::prelude::*;
+use crate::call_pattern::{CALLS_UNREPORTED, unknown_calls};
 use crate::skill_use::{delegates, failed_delegation, failed_use, first_delegation, first_use, used};
 
 pub(super) const SKILL_USED: Assertion =
@@ -80,10 +81,13 @@ impl Matcher for Used {
                 let expected = format!("no use of the {} `{name}`", self.kind());
                 Verdict::unmet(reason, expected, trace.calls[call].call.summary()).at_call(trace, call)
             }
-            (None, false) => Verdict::met(match trace.calls.len() {
-                0 => format!("`{name}` was not used: the agent called no tool"),
-                count => format!("`{name}` was not used in {}", format::count(count, "call")),
-            }),
+            (None, false) => match unknown_calls(trace) {
+                Some(reason) => Verdict::undecided(reason),
+                None => Verdict::met(match trace.calls.len() {
+                    0 => format!("`{name}` was not used: the agent called no tool"),
+                    count => format!("`{name}` was not used in {}", format::count(count, "call")),
+                }),
+            },
             (None, true) => self.missing(trace),
         };
         Ok(verdict.place(place))
@@ -96,6 +100,7 @@ impl Used {
         let (name, kind) = (&self.name, self.kind());
         let others = self.others(trace);
         let actual = match others.as_slice() {
+            [] if trace.has_unreported_calls() => CALLS_UNREPORTED.to_owned(),
             [] => format!("the agent used no {kind}"),
             others => format!("it used {}", format::names(others)),
         };

@@ -1,10 +1,10 @@
 //! `valid_json`: the answer, or a file, is valid JSON.
 
 use super::prelude::*;
-use crate::json_source::{JsonLookup, JsonSource};
+use crate::json_source::{self, JsonLookup, JsonSource};
 
 pub(super) const ASSERTION: Assertion = Assertion::written("valid_json", |reading| {
-    Some(Arc::new(ValidJson { source: JsonSource::read(reading)?, is_wanted: true }))
+    Some(Arc::new(ValidJson { source: JsonSource::read(reading)?, is_wanted: true, is_contained: false }))
 })
 .summary("The answer, or a file in the sandbox, is valid JSON.")
 .fields(&[OPTIONAL_PATH, TITLE])
@@ -27,6 +27,8 @@ pub(super) const OPTIONAL_PATH: Field =
 pub(crate) struct ValidJson {
     pub source: JsonSource,
     pub is_wanted: bool,
+    /// True if other text may be around it in the answer.
+    pub is_contained: bool,
 }
 
 impl Matcher for ValidJson {
@@ -36,7 +38,10 @@ impl Matcher for ValidJson {
 
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let source = self.source.describe();
-        let verdict = match (self.source.find(evidence)?, self.is_wanted) {
+        let found = self.source.find(evidence)?;
+        let is_inside = self.is_contained && self.source.file.is_none() && json_source::is_inside_answer(evidence);
+        let verdict = match (found, self.is_wanted) {
+            (JsonLookup::None { .. }, true) if is_inside => Verdict::met(format!("{source} contains valid JSON")),
             (JsonLookup::Value(_, is_fenced), true) => {
                 let place = if is_fenced { ", in a fenced block" } else { "" };
                 Verdict::met(format!("{source} is valid JSON{place}"))

@@ -311,13 +311,19 @@ fn errors_of_code(name: &str, arguments: &[Value]) -> Vec<String> {
 #[test]
 fn literal_arguments_in_code_are_checked_against_the_fields() {
     let messages = errors_of_code("contains", &[json!("?"), json!(5)]);
-    assert_eq!(messages, ["a.test.ts:1:22: `text` must be a string, not a number (put it in quotes)"]);
+    assert_eq!(
+        messages,
+        ["a.test.ts:1:22: an argument of `assert.contains` must be a string, not a number (put it in quotes)"]
+    );
     let messages = errors_of_code("toolCalled", &[json!("?"), json!("Bash"), json!({"command": "["})]);
     assert!(messages.len() == 1 && messages[0].contains("invalid regular expression"), "{messages:?}");
     let messages = errors_of_code("llmJudge", &[json!("?"), json!({"criterai": "kind"})]);
     assert!(messages.iter().any(|problem| problem.contains("did you mean `criteria`")), "{messages:?}");
     let messages = errors_of_code("fileExists", &[json!(true)]);
-    assert_eq!(messages, ["a.test.ts:1:19: `path` must be a string, not a boolean (put it in quotes)"]);
+    assert_eq!(
+        messages,
+        ["a.test.ts:1:19: an argument of `assert.fileExists` must be a string, not a boolean (put it in quotes)"]
+    );
     let messages = errors_of_code("contains", &[]);
     assert_eq!(messages.len(), 1, "{messages:?}");
 }
@@ -365,4 +371,34 @@ fn implicit_findings_come_last_and_have_no_location() {
     );
     assert_eq!((findings[0].weight, findings[0].score, findings[0].implicit), (4.0, Some(1.0), false));
     assert!(findings[1].implicit && findings[1].source.is_none());
+}
+
+#[test]
+fn a_finding_about_a_reply_has_its_position_in_the_whole_conversation() {
+    let user = |index: usize| model::Step::UserMessage { index, of: 2, text: "Go on.".into() };
+    let call = |id: &str, message: &str| {
+        model::Step::ToolCall(model::ToolCall::new(id, "Bash", json!({"command": "ls"}), message))
+    };
+    let finished = || model::Step::Finished {
+        subtype: "success".into(),
+        is_error: false,
+        usage: model::Usage::default(),
+        text: Some("Done.".into()),
+        result: None,
+    };
+    let steps = [user(1), call("a", "m1"), call("b", "m2"), finished(), user(2), call("c", "m3"), finished()];
+    let evidence = Evidence { trace: model::Trace::of(&steps), ..EvidenceBuilder::new().evidence() };
+    let position = |assertion: Value, about: AssertionScope| {
+        let mut case = case(&[assertion]);
+        case.assertions[0].about = about;
+        let at = grade(&compile(&case, &Context::default()).0, &evidence).remove(0).at;
+        at.map(|Position { turn, call }| (turn, call))
+    };
+    let refused = json!({"id": "a", "type": "no_tool_called", "tool": "Bash"});
+    assert_eq!(position(refused.clone(), AssertionScope::Trial), Some((Some(0), Some(0))));
+    assert_eq!(position(refused.clone(), AssertionScope::Reply(2)), Some((Some(2), Some(2))));
+    assert_eq!(position(refused, AssertionScope::LastReply), Some((Some(2), Some(2))));
+    let unsaid = json!({"id": "a", "type": "contains", "text": "goodbye"});
+    assert_eq!(position(unsaid.clone(), AssertionScope::Trial), None);
+    assert_eq!(position(unsaid, AssertionScope::Reply(1)), Some((Some(1), None)), "the end of the reply");
 }

@@ -21,7 +21,7 @@ impl JudgedClaim {
     pub fn new(text: &str, setting: &ClaimContext) -> Self {
         // A quote cannot show that something is absent.
         let says_no = |token: &Token| match token {
-            Token::Word(Word::Not | Word::Subject(Subject::Nothing), _) => true,
+            Token::Word(Word::Not | Word::Single | Word::Subject(Subject::Nothing), _) => true,
             Token::Unknown(word) => word.eq_ignore_ascii_case("only"),
             _ => false,
         };

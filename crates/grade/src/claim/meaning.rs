@@ -34,12 +34,16 @@ pub(super) enum StatementKind {
     },
     Commit {
         message: Option<String>,
+        /// True if there is to be exactly one.
+        is_single: bool,
     },
     Push {
         name: Option<String>,
     },
     Review {
         base: Option<String>,
+        /// True if it is to be a draft.
+        is_draft: bool,
     },
     Files {
         what: FileEvent,
@@ -50,6 +54,10 @@ pub(super) enum StatementKind {
     /// The agent ran a command. `None` for any command.
     Ran {
         command: Option<String>,
+    },
+    /// The agent ran the script that the skill bundles. The language is empty if it is not named.
+    RanBundled {
+        language: String,
     },
     OutputContains {
         texts: Vec<String>,
@@ -62,6 +70,8 @@ pub(super) enum StatementKind {
     },
     Json {
         file: Option<String>,
+        /// True if other text may be around it.
+        is_contained: bool,
     },
     Clean,
 }
@@ -117,6 +127,13 @@ fn completed(mut segment: Segment, before: Option<&Segment>) -> Option<Segment> 
             segment.after = std::mem::take(&mut segment.before).into_iter().chain(segment.after).collect();
         }
     }
+    // `a.json exists and is valid JSON`.
+    if segment.subjects == [Subject::Json]
+        && segment.before.is_empty()
+        && let Some(before) = before.filter(|before| named_subjects(before) == [Subject::File])
+    {
+        segment.before.clone_from(if before.before.is_empty() { &before.after } else { &before.before });
+    }
     let needs_none = segment.verbs.iter().all(|verb| matches!(verb, Verb::Push | Verb::Commit | Verb::Run));
     if let (true, true, Some(before)) = (segment.subjects.is_empty(), segment.before.is_empty(), before) {
         let is_of_files = !before.is_active && (before.subjects.contains(&Subject::File) || !before.before.is_empty());
@@ -140,7 +157,9 @@ fn statements(segment: &Segment) -> Option<Vec<Statement>> {
     let is_json = has(Verb::Valid) || has(Verb::Invalid);
     // The names cannot be assigned to one verb: `created a.txt containing "x"`.
     let is_mixed = |verb: &Verb| !matches!(verb, Verb::Contain | Verb::Appear | Verb::Exist);
-    if (has(Verb::Contain) || has(Verb::Appear)) && segment.verbs.iter().any(is_mixed) {
+    // `the output contains valid JSON`.
+    let is_json_contained = is_json && has(Verb::Contain) && segment.after.is_empty();
+    if (has(Verb::Contain) || has(Verb::Appear)) && segment.verbs.iter().any(is_mixed) && !is_json_contained {
         return None;
     }
     let mut parts = Vec::new();
@@ -150,6 +169,7 @@ fn statements(segment: &Segment) -> Option<Vec<Statement>> {
             // `there is a branch that was created`, `valid JSON is produced`.
             Verb::Exist => segment.verbs.len() > 1,
             Verb::Create | Verb::Write => is_json,
+            Verb::Contain => is_json_contained,
             _ => false,
         };
         if !is_said_already {
@@ -160,7 +180,7 @@ fn statements(segment: &Segment) -> Option<Vec<Statement>> {
         let says = if *subject == Subject::Branch {
             StatementKind::Branch { name: None }
         } else {
-            StatementKind::Commit { message: None }
+            StatementKind::Commit { message: None, is_single: false }
         };
         parts.push(Statement { says, is_negated: false });
     }
@@ -176,6 +196,8 @@ struct Rest {
     is_at_root: bool,
     has_names: bool,
     is_in_output: bool,
+    is_single: bool,
+    is_draft: bool,
 }
 
 impl Rest {
@@ -187,12 +209,14 @@ impl Rest {
             is_at_root: segment.is_at_root,
             has_names: !(segment.before.is_empty() && segment.after.is_empty()),
             is_in_output: segment.is_in_output,
+            is_single: segment.is_single,
+            is_draft: segment.is_draft,
         }
     }
 
     fn is_used(&self) -> bool {
         let is_open = self.to.is_some() || self.place.is_some() || self.message.is_some();
-        !(is_open || self.is_at_root || self.has_names || self.is_in_output)
+        !(is_open || self.is_at_root || self.has_names || self.is_in_output || self.is_single || self.is_draft)
     }
 }
 
@@ -211,7 +235,7 @@ fn of_verb(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Stateme
         Verb::Commit => {
             let is_work = |subject: &Subject| matches!(subject, Subject::Work | Subject::Nothing);
             let message = rest.message.take();
-            segment.subjects.iter().all(is_work).then(|| part(StatementKind::Commit { message }))?
+            segment.subjects.iter().all(is_work).then(|| part(StatementKind::Commit { message, is_single: false }))?
         }
         Verb::Run => ran(segment, rest),
         Verb::Contain => contains(segment, rest),
@@ -236,9 +260,13 @@ fn created(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Stateme
                 part(StatementKind::Branch { name: single(segment, rest)? })
             }
             Subject::Commit if !is_opened && verb != Verb::Write => {
-                part(StatementKind::Commit { message: rest.message.take() })
+                let is_single = std::mem::take(&mut rest.is_single);
+                part(StatementKind::Commit { message: rest.message.take(), is_single })
             }
-            Subject::Review if verb != Verb::Write => part(StatementKind::Review { base: rest.to.take() }),
+            Subject::Review if verb != Verb::Write => {
+                let is_draft = std::mem::take(&mut rest.is_draft);
+                part(StatementKind::Review { base: rest.to.take(), is_draft })
+            }
             Subject::File | Subject::Directory if !is_opened => {
                 let what = match verb {
                     Verb::Write => FileEvent::Written,
@@ -335,6 +363,10 @@ fn ran(segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>> {
     }
     let names: Vec<String> = segment.before.iter().chain(&segment.after).map(|name| name.text.clone()).collect();
     let is_bare = segment.before.iter().chain(&segment.after).any(|name| !name.is_quoted && !name.text.contains('/'));
+    if let (Some(language), true) = (&segment.bundled, names.is_empty()) {
+        let says = StatementKind::RanBundled { language: language.clone() };
+        return Some(vec![Statement { says, is_negated: segment.is_negated }]);
+    }
     rest.has_names = false;
     let commands: Vec<Option<String>> = match (&segment.command, names.is_empty()) {
         (Some(command), true) => vec![Some(command.clone())],
@@ -399,7 +431,12 @@ fn json(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>
     }
     rest.has_names = false;
     let is_negated = segment.is_negated != (verb == Verb::Invalid);
-    Some(files.into_iter().map(|file| Statement { says: StatementKind::Json { file }, is_negated }).collect())
+    let is_contained = segment.verbs.contains(&Verb::Contain);
+    if is_contained && (is_negated || verb == Verb::Invalid) {
+        return None;
+    }
+    let says = |file| StatementKind::Json { file, is_contained };
+    Some(files.into_iter().map(|file| Statement { says: says(file), is_negated }).collect())
 }
 
 /// Returns `true` if a string that is not understood contains words typical of a claim about branches, commits, pushes

@@ -21,6 +21,7 @@ use self::content::{FileContent, OutputContent, Texts};
 use self::files::FilesClaim;
 use self::judged::JudgedClaim;
 use self::meaning::{FileEvent, Statement, StatementKind, understood};
+use self::segment::LANGUAGES;
 use crate::assertion::branch_created::BranchCreated;
 use crate::assertion::command_ran::{CommandPattern, CommandRan};
 use crate::assertion::commit_created::{CommitCreated, CommitNotCreated, Message};
@@ -44,6 +45,8 @@ pub(crate) struct ClaimContext {
     pub expected: Option<String>,
     /// Name of the skill under test.
     pub skill: Option<String>,
+    /// Scripts that the skill bundles, relative to its folder.
+    pub scripts: Vec<String>,
     /// True if there is certainly a sandbox, so that its files and its repository can be shown to a judge.
     pub has_files: bool,
 }
@@ -58,6 +61,7 @@ impl ClaimContext {
             is_turned: asked.is_some_and(|asked| !asked.should_trigger),
             expected: expected.filter(|expected| !expected.trim().is_empty()).map(str::to_owned),
             skill: case.subject.skill().map(|skill| skill.name.clone()),
+            scripts: asked.map(|asked| asked.scripts.clone()).unwrap_or_default(),
             has_files: asked.is_some(),
         }
     }
@@ -181,12 +185,14 @@ fn checked(part: Statement, place: &SourceLocation, setting: &ClaimContext) -> O
             let about = named(&name);
             Typed::new(method, about, BranchCreated { name: branch(name), is_wanted, checked_out: is_wanted })
         }
-        StatementKind::Commit { message } if is_turned || (is_negated && message.is_none()) => {
+        StatementKind::Commit { is_single: true, .. } if is_negated => return None,
+        StatementKind::Commit { message, .. } if is_turned || (is_negated && message.is_none()) => {
             Typed::new("commit_not_created", None, CommitNotCreated)
         }
         StatementKind::Commit { .. } if is_negated => return None,
-        StatementKind::Commit { message } => {
-            Typed::new("commit_created", named(&message), CommitCreated { message: message.map(Message::Text) })
+        StatementKind::Commit { message, is_single } => {
+            let about = named(&message).or_else(|| is_single.then(|| "exactly once".to_owned()));
+            Typed::new("commit_created", about, CommitCreated { message: message.map(Message::Text), is_single })
         }
         StatementKind::Push { name } => {
             let name = name.filter(|_| !is_turned);
@@ -194,13 +200,14 @@ fn checked(part: Statement, place: &SourceLocation, setting: &ClaimContext) -> O
             let method = if is_wanted { "pushed" } else { "not_pushed" };
             Typed::new(method, named(&name), Pushed { name: branch(name), is_wanted })
         }
-        StatementKind::Review { base } if is_turned || (is_negated && base.is_none()) => {
+        StatementKind::Review { base, is_draft } if is_turned || (is_negated && base.is_none() && !is_draft) => {
             Typed::new("review_request_not_created", None, ReviewRequestNotCreated)
         }
         StatementKind::Review { .. } if is_negated => return None,
-        StatementKind::Review { base } => {
+        StatementKind::Review { base, is_draft } => {
             let about = base.as_ref().map(|base| format!("to `{base}`"));
-            Typed::new("review_request_created", about, ReviewRequestCreated { head: None, base })
+            let about = about.or_else(|| is_draft.then(|| "as a draft".to_owned()));
+            Typed::new("review_request_created", about, ReviewRequestCreated { head: None, base, is_draft })
         }
         StatementKind::Files { what, names, is_either, is_at_root } => {
             let files = FilesClaim { what, names, is_either, is_at_root, is_negated, skill: setting.skill.clone() };
@@ -210,6 +217,13 @@ fn checked(part: Statement, place: &SourceLocation, setting: &ClaimContext) -> O
             let method = if is_negated { "command_not_ran" } else { "command_ran" };
             let about = named(&command);
             let command = command.as_deref().map_or_else(|| Some(CommandPattern::any()), CommandPattern::line)?;
+            Typed::new(method, about, CommandRan { command, is_wanted: !is_negated, place: None })
+        }
+        StatementKind::RanBundled { language } => {
+            let script = only_script(&setting.scripts, &language)?;
+            let method = if is_negated { "command_not_ran" } else { "command_ran" };
+            let command = CommandPattern::line(script)?;
+            let about = Some(format!("`{script}`"));
             Typed::new(method, about, CommandRan { command, is_wanted: !is_negated, place: None })
         }
         StatementKind::OutputContains { texts, is_either } => {
@@ -223,17 +237,30 @@ fn checked(part: Statement, place: &SourceLocation, setting: &ClaimContext) -> O
             let about = format!("`{file}` {}", texts.describe());
             Typed::new(method, Some(about), FileContent { file, texts, skill: setting.skill.clone() })
         }
-        StatementKind::Json { file } => {
+        StatementKind::Json { file, is_contained } => {
             let method = if is_negated { "no_valid_json" } else { "valid_json" };
             let about = named(&file);
             let file = file.map(|path| SandboxFile { path, place: place.clone() });
-            Typed::new(method, about, ValidJson { source: JsonSource { file }, is_wanted: !is_negated })
+            let json = ValidJson { source: JsonSource { file }, is_wanted: !is_negated, is_contained };
+            Typed::new(method, about, json)
         }
         StatementKind::Clean => {
             let method = if is_negated { "git_not_clean" } else { "git_clean" };
             Typed::new(method, None, GitClean { is_wanted: !is_negated })
         }
     })
+}
+
+/// Returns the script that `the bundled script` means: the only one in that language. `None` if there are several.
+fn only_script<'s>(scripts: &'s [String], language: &str) -> Option<&'s str> {
+    let extensions = LANGUAGES.iter().find(|(known, _)| *known == language).map(|(_, extensions)| *extensions);
+    let is_meant = |script: &&String| {
+        let extension = script.rsplit_once('.').map_or("", |(_, extension)| extension);
+        extensions.is_none_or(|extensions| extensions.contains(&extension))
+    };
+    let mut meant = scripts.iter().filter(is_meant);
+    let only = meant.next()?;
+    meant.next().is_none().then_some(only.as_str())
 }
 
 #[cfg(test)]

@@ -6,6 +6,19 @@ use super::word::{self, NOUN_OR_VERB, Subject, Verb, Word};
 /// Words in claims that are subcommands of a program if they follow one.
 const SUBCOMMANDS: [&str; 9] = ["run", "push", "commit", "branch", "add", "clean", "edit", "open", "create"];
 
+/// Languages of scripts, and the extensions of their files.
+pub(super) const LANGUAGES: [(&str, &[&str]); 9] = [
+    ("python", &["py"]),
+    ("python3", &["py"]),
+    ("bash", &["sh", "bash"]),
+    ("shell", &["sh", "bash"]),
+    ("node", &["js", "mjs", "cjs", "ts", "mts"]),
+    ("javascript", &["js", "mjs", "cjs"]),
+    ("typescript", &["ts", "mts"]),
+    ("ruby", &["rb"]),
+    ("perl", &["pl"]),
+];
+
 /// Name in a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Name {
@@ -24,6 +37,10 @@ pub(super) struct Segment {
     pub subjects: Vec<Subject>,
     /// True if they are said to be new.
     pub is_new: bool,
+    /// True if there is to be exactly one.
+    pub is_single: bool,
+    /// True if it is a draft.
+    pub is_draft: bool,
     /// The verbs.
     pub verbs: Vec<Verb>,
     /// True if the verb comes first, as in `The agent created …`.
@@ -46,6 +63,8 @@ pub(super) struct Segment {
     pub message: Option<String>,
     /// Command written without quotes.
     pub command: Option<String>,
+    /// Language of a script that the skill bundles, in lower case; empty if the claim does not name it.
+    pub bundled: Option<String>,
     /// Subjects that are mentioned as new in passing: `on the new branch`.
     pub implied: Vec<Subject>,
 }
@@ -110,6 +129,9 @@ impl<'t> Reader<'t> {
             Word::Not => self.negate()?,
             Word::New if self.preposition.is_some() => self.is_new_preposition = true,
             Word::New => self.now.is_new = true,
+            Word::Single if self.preposition.is_none() => self.now.is_single = true,
+            Word::Draft if self.preposition.is_none() => self.now.is_draft = true,
+            Word::Single | Word::Draft => return None,
             Word::Subject(Subject::Commit) if written == NOUN_OR_VERB && self.follows_auxiliary() => {
                 self.verb(Verb::Commit)?;
             }
@@ -160,8 +182,25 @@ impl<'t> Reader<'t> {
         self.now.verbs.push(verb);
         if verb == Verb::Run && self.now.before.is_empty() && !self.now.subjects.contains(&Subject::Command) {
             self.now.command = self.command();
+            self.now.bundled = self.bundled();
         }
         Some(())
+    }
+
+    /// Reads `the bundled python validation script`, if it follows. Returns the language, which may be missing.
+    fn bundled(&mut self) -> Option<String> {
+        let ahead = self.tokens.get(self.at..)?;
+        let is_filler = |token: &&Token| matches!(token, Token::Word(Word::Filler, _));
+        let start = ahead.iter().take_while(is_filler).count();
+        let words = ahead[start..].iter().map_while(|token| match token {
+            Token::Word(_, word) | Token::Unknown(word) => Some(word.to_lowercase()),
+            _ => None,
+        });
+        let words: Vec<String> = words.collect();
+        let end = words.iter().position(|word| word == "script").filter(|_| words[0] == "bundled")?;
+        self.at += start + end + 1;
+        let language = words[1..end].iter().find(|word| LANGUAGES.iter().any(|(known, _)| known == word));
+        Some(language.cloned().unwrap_or_default())
     }
 
     /// Reads the words of a command that follow `ran` without quotes.
@@ -184,6 +223,11 @@ impl<'t> Reader<'t> {
         while let Some(Token::Unknown(word) | Token::Name(word)) = self.tokens.get(at) {
             words.push(word.clone());
             at += 1;
+        }
+        // `the python validation script` describes a script.
+        let is_described = matches!(self.tokens.get(at), Some(Token::Word(_, word)) if word == "script");
+        if is_described && words.len() > 1 {
+            return None;
         }
         self.at = at;
         Some(words.join(" "))
@@ -268,6 +312,13 @@ impl<'t> Reader<'t> {
             return (!is_or || self.now.is_negated).then_some(());
         }
         let goes_on = !is_negated && (self.now.verbs.is_empty() || !says) && (names || is_about);
+        if is_or && !goes_on && !self.now.is_negated {
+            // The address of a review request can be mentioned only if there is one. Of other events, either may happen.
+            let is_last = rest[ahead.len()..].iter().all(|token| *token == Token::Stop);
+            let is_said = is_last && self.now.subjects == [Subject::Review] && is_link_mentioned(ahead);
+            self.at = self.tokens.len();
+            return is_said.then_some(());
+        }
         if !goes_on {
             self.split(is_or);
             return Some(());
@@ -292,6 +343,19 @@ impl<'t> Reader<'t> {
             self.done.push(done);
         }
     }
+}
+
+/// Returns `true` for `the PR URL is mentioned`.
+fn is_link_mentioned(tokens: &[Token]) -> bool {
+    let kinds: Vec<Word> = tokens
+        .iter()
+        .filter_map(|token| match token {
+            Token::Word(Word::Filler, _) => None,
+            Token::Word(kind, _) => Some(*kind),
+            _ => Some(Word::Not),
+        })
+        .collect();
+    kinds == [Word::Subject(Subject::ReviewLink), Word::Verb(Verb::Appear)]
 }
 
 /// Returns the text of a token as written.

@@ -14,6 +14,7 @@ fn check_of(text: &str, should_trigger: bool) -> (Check, Vec<Diagnostic>) {
         invocation: None,
         side_effect_level: SideEffectLevel::LocalOnly,
         contract: None,
+        scripts: Vec::new(),
     }));
     let (mut checks, problems) = compile(&case, &Context::default());
     (checks.remove(0), problems)
@@ -101,6 +102,19 @@ fn claims_are_compiled_to_the_expected_assertions() {
         ("The agent ran git status", "command_ran `git status`"),
         ("The agent ran git", "command_ran `git`"),
         ("The agent ran: git log --oneline", "command_ran `git log --oneline`"),
+        ("The output contains the word `commit` or `Initial`", "output_contains \"commit\" or \"Initial\""),
+        ("contains the word `commit`", "output_contains \"commit\""),
+        ("The answer mentions `x`", "output_contains \"x\""),
+        ("The answer does not mention `x`", "output_not_contains \"x\""),
+        ("`x` is mentioned in the answer", "output_contains \"x\""),
+        ("A pull request was created or the PR URL is mentioned.", "review_request_created"),
+        ("Exactly one new commit", "commit_created exactly once"),
+        ("Only one commit was created and the file `a.txt` exists", "commit_created exactly once; file_exists `a.txt`"),
+        ("A draft PR was opened", "review_request_created as a draft"),
+        ("The output contains valid JSON", "valid_json"),
+        ("`a.json` exists and contains valid JSON", "file_exists `a.json`; valid_json `a.json`"),
+        ("A file `a.json` was created and is valid JSON", "file_created `a.json`; valid_json `a.json`"),
+        ("The agent ran the python script", "command_ran `python`"),
         ("ran the command: `npm test`", "command_ran `npm test`"),
     ] {
         assert_eq!(stands_for(text), expected, "{text}");
@@ -120,6 +134,16 @@ fn partly_understood_claims_go_to_a_judge() {
         "The commit message explains the new behaviour",
         "The new branch contains \"x\"",
         "A branch or a commit was created",
+        "A branch was created or a commit was created",
+        "The branch was created or pushed",
+        "A pull request was created or a commit is mentioned",
+        "The PR URL is mentioned",
+        "Exactly one file was created",
+        "The agent did not create exactly one commit",
+        "No draft PR was opened to main",
+        "The output contains invalid JSON",
+        "The agent ran the bundled script",
+        "The agent ran the python validation script",
         "Two commits were created",
         "The agent created or modified the file `a.txt`",
         "A commit was created in the style of the project",
@@ -148,6 +172,51 @@ fn partly_understood_claims_go_to_a_judge() {
         "and, or; `",
     ] {
         assert_eq!(stands_for(text), "judge", "{text}");
+    }
+}
+
+#[test]
+fn the_bundled_script_is_the_only_one_in_its_language() {
+    let stands_for = |text: &str, scripts: &[&str]| {
+        let scripts = scripts.iter().map(|script| (*script).to_owned()).collect();
+        let setting = ClaimContext { scripts, ..ClaimContext::default() };
+        let place = SourceLocation::from_node(&crate::yaml::list_item(&json!({"id": "a"}), "a.yaml"));
+        compiled(text, &place, &setting).0.stands_for().map_or_else(|| "judge".to_owned(), |parts| parts.join("; "))
+    };
+    let text = "The agent ran the bundled python validation script";
+    assert_eq!(stands_for(text, &["scripts/validate.py", "scripts/a.sh"]), "command_ran `scripts/validate.py`");
+    assert_eq!(stands_for("The bundled script", &["a.sh"]), "judge");
+    assert_eq!(stands_for("It did not run the bundled script", &["a.sh"]), "command_not_ran `a.sh`");
+    for scripts in [&["scripts/a.sh"][..], &["scripts/validate.py", "scripts/fix.py"], &[]] {
+        assert_eq!(stands_for(text, scripts), "judge", "{scripts:?}");
+    }
+}
+
+#[test]
+fn exactly_one_commit_a_draft_and_json_inside_an_answer_are_checked_as_such() {
+    let commits = |number: usize| {
+        let story = EvidenceBuilder::new().repository(|change| {
+            ["b2", "c3"].iter().take(number).for_each(|sha| commit_on(change, sha, "x"));
+        });
+        of("Exactly one new commit", story)
+    };
+    assert_eq!([0, 1, 2].map(|number| commits(number).status), [Status::Unmet, Status::Met, Status::Unmet]);
+    assert_eq!(commits(2).reason, "2 commits were created");
+    let draft = |draft: Option<bool>| {
+        let story = EvidenceBuilder::new().repository(|change| {
+            branch_out(change, "feat/x");
+            open_request(change, 7, "feat/x");
+            change.after.remotes.get_mut("origin").unwrap().review_requests.as_mut().unwrap()[0].draft = draft;
+        });
+        of("A draft PR was opened", story).status
+    };
+    assert_eq!([Some(true), Some(false), None].map(draft), [Status::Met, Status::Unmet, Status::Undecided]);
+    let json = |answer: &str| of("The output contains valid JSON", EvidenceBuilder::new().answer(answer)).status;
+    for answer in ["It is {\"a\": 1}.", "[1, 2]", "See {x}: [{\"a\": []}]", "```json\n{}\n```"] {
+        assert_eq!(json(answer), Status::Met, "{answer}");
+    }
+    for answer in ["See [1] and {x}.", "{\"a\": 1", ""] {
+        assert_eq!(json(answer), Status::Unmet, "{answer}");
     }
 }
 
@@ -277,6 +346,7 @@ fn a_judge_sees_what_was_left_behind() {
         invocation: None,
         side_effect_level: SideEffectLevel::LocalOnly,
         contract: None,
+        scripts: Vec::new(),
     }));
     let (checks, _) = compile(&case, &Context::default());
     assert!(

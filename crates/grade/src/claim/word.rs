@@ -8,6 +8,8 @@ pub(super) enum Subject {
     /// Changes to files that the agent commits and pushes.
     Work,
     Review,
+    /// Web address of a review request.
+    ReviewLink,
     File,
     Directory,
     Command,
@@ -53,6 +55,10 @@ pub(super) enum Word {
     Verb(Verb),
     /// `new`.
     New,
+    /// `exactly one`.
+    Single,
+    /// `draft`.
+    Draft,
     /// `no`, `not`, `without`.
     Not,
     And,
@@ -74,7 +80,12 @@ pub(super) enum Word {
 }
 
 /// Phrases of several words, and the word that replaces each.
-pub(super) const PHRASES: [(&[&str], &str); 23] = [
+pub(super) const PHRASES: [(&[&str], &str); 31] = [
+    (&["pull", "request", "url"], "pr-link"),
+    (&["pull", "request", "link"], "pr-link"),
+    (&["pr", "url"], "pr-link"),
+    (&["pr", "link"], "pr-link"),
+    (&["link", "to", "the", "pr"], "pr-link"),
     (&["pull", "request"], "pr"),
     (&["pull", "requests"], "prs"),
     (&["merge", "request"], "mr"),
@@ -88,6 +99,9 @@ pub(super) const PHRASES: [(&[&str], &str); 23] = [
     (&["commit", "message"], "message"),
     (&["checked", "out"], "is"),
     (&["at", "least", "one"], "a"),
+    (&["exactly", "one"], "single"),
+    (&["only", "one"], "single"),
+    (&["a", "single"], "single"),
     (&["one", "or", "more"], "a"),
     (&["as", "well", "as"], "and"),
     (&["in", "addition", "to"], "and"),
@@ -106,6 +120,7 @@ const WORDS: &[(Word, &str)] = &[
     (Word::Subject(Subject::Commit), "commit commits"),
     (Word::Subject(Subject::Work), "change changes work edits"),
     (Word::Subject(Subject::Review), "pr prs mr mrs"),
+    (Word::Subject(Subject::ReviewLink), "pr-link"),
     (Word::Subject(Subject::File), "file files"),
     (Word::Subject(Subject::Directory), "directory directories folder folders"),
     (Word::Subject(Subject::Command), "command commands"),
@@ -125,8 +140,8 @@ const WORDS: &[(Word, &str)] = &[
     (Word::Verb(Verb::Push), "pushed push pushes pushing"),
     (Word::Verb(Verb::Commit), "committed commit committing"),
     (Word::Verb(Verb::Run), "ran run runs running executed executes executing invoked"),
-    (Word::Verb(Verb::Contain), "contains contain includes include containing including"),
-    (Word::Verb(Verb::Appear), "appears appear"),
+    (Word::Verb(Verb::Contain), "contains contain includes include containing including mentions mention mentioning"),
+    (Word::Verb(Verb::Appear), "appears appear mentioned"),
     (Word::Verb(Verb::Modify), "modified modify modifies modifying edited edit editing updated updates altered"),
     (Word::Verb(Verb::Change), "changed touched changing touching"),
     (Word::Verb(Verb::Delete), "deleted delete deletes deleting removed remove removes gone"),
@@ -135,6 +150,8 @@ const WORDS: &[(Word, &str)] = &[
     (Word::Verb(Verb::Invalid), "invalid"),
     (Word::Verb(Verb::Clean), "clean"),
     (Word::New, "new newly"),
+    (Word::Single, "single"),
+    (Word::Draft, "draft"),
     (
         Word::Not,
         "no not never without none neither cannot don't doesn't didn't isn't aren't wasn't weren't hasn't haven't \
@@ -153,8 +170,8 @@ const WORDS: &[(Word, &str)] = &[
         "a an the is are was were be been being has have had does do did gets got should must will can it its they \
          their agent model assistant skill successfully git local locally remote remotely origin upstream github \
          gitlab all any anything both either each every another current active corresponding resulting repository \
-         repo workspace project final printed returned performed still script scripts text string itself sandbox \
-         agent's model's assistant's",
+         repo workspace project final printed returned performed still script scripts text word words string phrase itself sandbox \
+         agent's model's assistant's skill's",
     ),
 ];
 

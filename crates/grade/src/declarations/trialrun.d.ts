@@ -21,7 +21,11 @@ declare module "trialrun" {
     readonly persona?: PersonaFields;
   }
 
-  export interface Persona extends PersonaFields {
+  /** Another name of `PersonaFields`. */
+  export type Persona = PersonaFields;
+
+  /** Result of `persona`. */
+  export interface PersonaHandle extends PersonaFields {
     /** A message of this persona, for `agent.send`. */
     says(text: string): Message;
     /** Lets a model play this persona until its goal is reached, or it has nothing more to say. */
@@ -90,6 +94,9 @@ declare module "trialrun" {
     readonly total: number;
   }
 
+  /** Another name of `Agent`. */
+  export type AgentHandle = Agent;
+
   /** The agent under test. */
   export interface Agent {
     readonly name: string;
@@ -120,12 +127,13 @@ declare module "trialrun" {
   export interface AssertionResult {
     readonly type: string;
     readonly passed: boolean;
-    readonly status: "met" | "unmet" | "undecided";
-    readonly expected?: string;
-    readonly actual?: string;
+    /** Set in every result of an assertion. */
+    readonly status?: "met" | "unmet" | "undecided";
+    readonly expected?: any;
+    readonly actual?: any;
     /** Reason, in one line. */
-    readonly reasoning: string;
-    readonly latencyMs: number;
+    readonly reasoning?: string;
+    readonly latencyMs?: number;
     readonly error?: string;
   }
 
@@ -240,7 +248,7 @@ declare module "trialrun" {
      */
     readonly agents: Readonly<Record<string, Agent>>;
     readonly assert: Assertions;
-    persona(fields: PersonaFields): Persona;
+    persona(fields: PersonaFields): PersonaHandle;
     score(name: string, value: number): void;
     /** Recorded numbers. */
     readonly scores: Map<string, number>;
@@ -256,6 +264,8 @@ declare module "trialrun" {
   export interface Scenario {
     readonly name: string;
     readonly tags?: readonly string[];
+    readonly fn?: ScenarioFunction;
+    readonly filePath?: string;
   }
 
   /** Creates a test. Tests that a module exports are run. */
@@ -324,8 +334,19 @@ declare module "trialrun" {
     readonly first_token_ms: number | null;
   }
 
-  /** A trial in the JSON report: an item of `trials`. */
+  /** Result of a test as Fabrik describes it. The JSON report of trialrun contains a `TrialResult` for each trial. */
   export interface RunResult {
+    scenario: string;
+    passed: boolean;
+    score: number;
+    assertions: AssertionResult[];
+    turns: any[];
+    duration: number;
+    error?: string;
+  }
+
+  /** A trial in the JSON report: an item of `trials`. */
+  export interface TrialResult {
     readonly id: string;
     readonly suite: string;
     readonly case: string;
@@ -356,7 +377,7 @@ declare module "trialrun" {
   }
 
   /** A simulated user. */
-  export function persona(fields: PersonaFields): Persona;
+  export function persona(fields: PersonaFields): PersonaHandle;
 
   /** Assertions, whose results are recorded. */
   export const assert: Assertions;

@@ -22,17 +22,26 @@ pub fn default_judge(providers: &llm::Providers) -> Option<&'static str> {
     DEFAULT_JUDGES.iter().find(|judge| providers.holds(judge.key)).map(|judge| judge.model)
 }
 
-/// Resolves the name of a judge. A vendor's model without a provider (`deepseek/deepseek-v4-flash`) is assigned to the
-/// first provider that knows such names and whose key is available. Other names are returned unchanged.
-pub fn named_judge(written: &str, providers: &llm::Providers) -> String {
-    const KNOW: [(&str, &str); 2] = [("OPENROUTER_API_KEY", "openrouter"), ("OPENAI_API_KEY", "openai")];
+/// Resolves the name of a judge. A model without a provider is assigned to the first provider that knows such names and
+/// whose key is available: a vendor's model (`deepseek/deepseek-v4-flash`) to OpenRouter or OpenAI, and any model
+/// (`gpt-4o-mini`) if `base_url` or `OPENAI_BASE_URL` says where it is. Other names are returned unchanged.
+pub fn named_judge(written: &str, base_url: Option<&str>, providers: &llm::Providers) -> String {
+    const OPENROUTER: (&str, &str) = ("OPENROUTER_API_KEY", "openrouter");
+    const OPENAI: (&str, &str) = ("OPENAI_API_KEY", "openai");
+    const COMPATIBLE: (&str, &str) = ("COMPATIBLE_API_KEY", "compatible");
     let names_provider = written.split_once(':').is_some_and(|(provider, _)| !provider.contains('/'));
-    if names_provider || !written.contains('/') {
-        return written.to_owned();
-    }
-    // Without any key, the name is still valid. The first provider is chosen, and it reports which key is missing.
-    let (_, provider) = KNOW.iter().find(|(key, _)| providers.holds(key)).unwrap_or(&KNOW[0]);
-    format!("{provider}:{written}")
+    let of_vendor = written.contains('/');
+    // The last provider is chosen without any key. Except for `compatible`, it reports which key is missing.
+    let know: &[(&str, &str)] = match base_url {
+        _ if names_provider => return written.to_owned(),
+        Some(_) if of_vendor => &[OPENROUTER, OPENAI, COMPATIBLE],
+        Some(_) => &[OPENAI, OPENROUTER, COMPATIBLE],
+        None if of_vendor => &[OPENROUTER, OPENAI, OPENROUTER],
+        None if providers.holds("OPENAI_BASE_URL") => &[OPENAI],
+        None => return written.to_owned(),
+    };
+    let provider = know.iter().find(|(key, _)| providers.holds(key)).or(know.last());
+    provider.map_or_else(|| written.to_owned(), |(_, provider)| format!("{provider}:{written}"))
 }
 
 #[cfg(test)]
@@ -62,10 +71,11 @@ mod tests {
 
     #[test]
     fn a_model_without_a_provider_uses_the_provider_whose_key_is_set() {
-        let named = |written: &str, keys: &[&str]| {
+        let named_at = |written: &str, base_url: Option<&str>, keys: &[&str]| {
             let credentials = keys.iter().fold(Credentials::default(), |all, key| all.with(*key, "canary"));
-            named_judge(written, &Providers::new(credentials, Prices::default(), Policy::default()))
+            named_judge(written, base_url, &Providers::new(credentials, Prices::default(), Policy::default()))
         };
+        let named = |written: &str, keys: &[&str]| named_at(written, None, keys);
         let model = "deepseek/deepseek-r1:free";
         assert_eq!(named(model, &["OPENAI_API_KEY", "OPENROUTER_API_KEY"]), format!("openrouter:{model}"));
         assert_eq!(named(model, &["OPENAI_API_KEY"]), format!("openai:{model}"));
@@ -73,5 +83,10 @@ mod tests {
         for written in ["openai:gpt-5", "openrouter:a/b", "scripted:dir/judge.yaml", "gpt-5", "opnai:a/b"] {
             assert_eq!(named(written, &["OPENROUTER_API_KEY"]), written);
         }
+        let at = |written: &str, keys: &[&str]| named_at(written, Some("http://127.0.0.1:1/v1"), keys);
+        let both = ["OPENROUTER_API_KEY", "OPENAI_API_KEY"];
+        assert_eq!([at("gpt-5", &both), at("a/b", &both)], ["openai:gpt-5", "openrouter:a/b"]);
+        assert_eq!([at("gpt-5", &[]), at("anthropic:x", &[])], ["compatible:gpt-5", "anthropic:x"]);
+        assert_eq!(named("gpt-5", &["OPENAI_API_KEY", "OPENAI_BASE_URL"]), "openai:gpt-5");
     }
 }

@@ -69,6 +69,7 @@ fn case(should_trigger: bool, contract: Option<SideEffectContract>) -> Case {
             invocation: None,
             side_effect_level: SideEffectLevel::LocalOnly,
             contract: contract.map(|contract| (contract, place.clone())),
+            scripts: Vec::new(),
         })),
         ..Case::new("vector", place)
     }

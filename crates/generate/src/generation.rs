@@ -300,7 +300,7 @@ impl<'a> Generation<'a> {
         let Some(value) = value else { return Err(GenerationError::NoPlan(problem)) };
         match plan::read_part(&value, &self.targets, quotas) {
             tests if tests.is_empty() => Err(GenerationError::NoPlan(problem)),
-            tests => Ok(tests),
+            tests => Ok(plan::in_turn(tests)),
         }
     }
 

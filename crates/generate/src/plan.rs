@@ -1,6 +1,6 @@
 //! Planning: asks a model for tests in the requested categories.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use llm::{Conversation, Message, Request, ResponseSchema, Role};
 use model::text::one_line;
@@ -123,6 +123,20 @@ pub(crate) fn read(
         true => Ok(tests),
         false => Err(format!("these tests are missing: {}", missing.join(", "))),
     }
+}
+
+/// Orders tests so that each category has its first test before any has its second. If the budget is spent early, no
+/// category is left out.
+pub(crate) fn in_turn(tests: Vec<PlannedTest>) -> Vec<PlannedTest> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let numbered = tests.into_iter().map(|test| {
+        let number = counts.entry(test.category.clone()).or_default();
+        *number += 1;
+        (*number, test)
+    });
+    let mut numbered: Vec<(usize, PlannedTest)> = numbered.collect();
+    numbered.sort_by_key(|(number, _)| *number);
+    numbered.into_iter().map(|(_, test)| test).collect()
 }
 
 /// Removes characters that a terminal or an editor would act on: control characters, and marks that change the

@@ -9,6 +9,8 @@ use crate::profile::{Evidence, Profile};
 
 /// Maximum length of the text of a target, in characters.
 const LONGEST: usize = 160;
+/// Maximum length of the purpose, which users describe in several sentences.
+const LONGEST_PURPOSE: usize = 4_000;
 
 /// A fact that a test can be about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -23,7 +25,11 @@ pub struct Target {
 
 /// Returns everything in `profile` that a test can be about: its purpose, tools, constraints and instructions.
 pub fn targets(profile: &Profile) -> Vec<Target> {
-    let purpose = profile.description.iter().map(|fact| target("purpose".into(), &fact.text, &fact.evidence));
+    let described = |fact: &crate::Fact| Target {
+        text: one_line(&fact.text, LONGEST_PURPOSE),
+        ..target("purpose".into(), "", &fact.evidence)
+    };
+    let purpose = profile.description.iter().map(described);
     let tools = profile.tools.iter().map(|tool| target(format!("tool:{}", tool.name), &tool.name, &tool.evidence));
     let numbered = |kind: &'static str, facts| {
         let facts: &Vec<crate::Fact> = facts;

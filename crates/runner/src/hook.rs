@@ -1,6 +1,7 @@
 //! Hooks: the user's commands that run before a run, after each grading and after a run. This module decides when they
 //! run and how their results count. An implementation of [`Hook`] provides their input and parses their output.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -47,6 +48,10 @@ pub struct GradedTrial {
     pub attempt: u32,
     /// Copy of the agent's working directory that exists while the hook runs.
     pub work: Option<PathBuf>,
+    /// Environment of the commands: the user's, in which git reaches the trial's own remote if it has one.
+    pub env: BTreeMap<String, String>,
+    /// Copy of the trial's own remote, if the source repository is a folder.
+    pub remote: Option<PathBuf>,
 }
 
 /// Result of a command.

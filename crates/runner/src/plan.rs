@@ -86,7 +86,7 @@ pub struct TrialResult {
     pub(crate) group: [Arc<str>; 3],
     /// Number of the repetition, from 1.
     pub(crate) repetition: u64,
-    /// Outcome.
+    /// Outcome of the first attempt that is not broken.
     pub(crate) outcome: Outcome,
     /// Cost in US dollars of all attempts, judges and simulated users, if known.
     pub(crate) cost_usd: Option<f64>,
@@ -99,7 +99,7 @@ impl From<&TrialRecord> for TrialResult {
         Self {
             group: [&record.suite, &record.case, &record.arm].map(Arc::clone),
             repetition: record.repetition,
-            outcome: record.outcome,
+            outcome: record.first_outcome(),
             cost_usd: attempts.chain(asides).flatten().reduce(|sum, cost| sum + cost),
         }
     }

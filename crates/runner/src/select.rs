@@ -9,7 +9,7 @@ use script::Regex;
 /// The user's criteria; without any, everything is selected.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// Exact case ids, `case` or `suite::case`; any of them.
+    /// Exact case ids, `case`, `suite::case` or `file::case`; any of them.
     pub cases: Vec<String>,
     /// Regular expression for case ids.
     pub filter: Option<String>,
@@ -47,6 +47,7 @@ impl<'a> Selector<'a> {
     pub(crate) fn matches(&self, suite: &Suite, case: &Case, problems: &mut Vec<Diagnostic>) -> bool {
         let Selection { cases, test, tags, .. } = self.selection;
         let name = || format!("{}::{}", suite.name, case.id);
+        let in_file = || format!("{}::{}", case.source.file, case.id);
         let filtered = self.filter.as_ref().is_none_or(|filter| {
             filter.is_match(&case.id).unwrap_or_else(|error| {
                 problems.push(Diagnostic::error(format!("--filter: {error}")));
@@ -66,7 +67,7 @@ impl<'a> Selector<'a> {
         });
         filtered
             && tested
-            && (cases.is_empty() || cases.contains(&case.id) || cases.contains(&name()))
+            && (cases.is_empty() || cases.contains(&case.id) || cases.contains(&name()) || cases.contains(&in_file()))
             && (tags.is_empty() || case.tags.iter().any(|tag| tags.contains(tag)))
     }
 
@@ -79,5 +80,34 @@ impl<'a> Selector<'a> {
     /// Returns `true` if the selected case number `ordinal`, from 0, belongs to this shard.
     pub(crate) fn in_shard(&self, ordinal: usize) -> bool {
         self.selection.shard.is_none_or(|(k, n)| ordinal as u64 % n == k - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Excerpt;
+
+    use super::*;
+
+    #[test]
+    fn a_case_is_selected_by_its_id_with_its_suite_or_with_its_file() {
+        let case = std::sync::Arc::new(Case::new("first", Excerpt::of_file("tests/greet.yaml")));
+        let suite = Suite {
+            name: "greet".into(),
+            path: "tests/greet.yaml".into(),
+            format: "scenario",
+            cases: vec![case.clone()],
+        };
+        for (wanted, is_selected) in [
+            ("first", true),
+            ("greet::first", true),
+            ("tests/greet.yaml::first", true),
+            ("greet::second", false),
+            ("tests/other.yaml::first", false),
+        ] {
+            let selection = Selection { cases: vec![wanted.to_owned()], ..Selection::default() };
+            let selector = Selector::compile(&selection, &mut Vec::new());
+            assert_eq!(selector.matches(&suite, &case, &mut Vec::new()), is_selected, "{wanted}");
+        }
     }
 }

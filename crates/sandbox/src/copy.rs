@@ -47,6 +47,8 @@ pub struct SandboxCopy {
     /// Real path of each directory, and the path at which commands see it.
     places: Vec<(PathBuf, PathBuf)>,
     enclosed: Option<(Arc<dyn Enclosure>, Surroundings)>,
+    /// The trial's own remote, if it has one.
+    remote: Option<Arc<RemoteCopy>>,
 }
 
 /// Inputs for making a copy.
@@ -126,7 +128,7 @@ impl Original {
                 }
                 places.push((to, directory));
             }
-            Ok(SandboxCopy { base, supervisor, env, work, places, enclosed })
+            Ok(SandboxCopy { base, supervisor, env, work, places, enclosed, remote })
         })
         .await
     }
@@ -163,6 +165,21 @@ impl SandboxCopy {
     pub fn work(&self) -> &Path {
         let copied = self.places.iter().find(|(_, original)| *original == self.work);
         copied.map_or(&self.work, |(copy, _)| copy)
+    }
+
+    /// Changes the environment of programs that are not isolated, so that git and the programs of hosting services reach
+    /// the trial's own remote, if it has one, at the address of the source repository.
+    pub fn reach_remote(&self, env: &mut BTreeMap<String, String>) {
+        if let Some(remote) = &self.remote {
+            remote.add_from(self.base.path(), env);
+        }
+    }
+
+    /// Returns the folder of the trial's own remote, if the source repository is a folder too.
+    pub fn remote_folder(&self) -> Option<PathBuf> {
+        let remote = self.remote.as_ref().filter(|remote| remote.is_folder())?;
+        let copied = self.places.iter().find(|(_, original)| *original == remote.path());
+        copied.map(|(copy, _)| copy.clone())
     }
 
     /// Prepares the copied working directory for programs that are not isolated: removes the links that lead out of it,

@@ -49,7 +49,7 @@ impl Reviews<'_> {
 
     async fn ask(&self, forge: &Forge, deadline: Duration) -> Result<Vec<ReviewRequest>, String> {
         let program = forge.kind.program();
-        let fields = "number,headRefName,baseRefName,url,state,title,body";
+        let fields = "number,headRefName,baseRefName,url,state,title,body,isDraft";
         let args: Vec<&str> = match forge.kind {
             ForgeKind::GitHub => {
                 vec!["pr", "list", "--repo", &forge.project, "--state", "all", "--limit", MOST, "--json", fields]
@@ -92,9 +92,9 @@ fn read(kind: ForgeKind, answer: &str) -> Option<Vec<ReviewRequest>> {
 
 fn review_request(kind: ForgeKind, request: &Value) -> Option<ReviewRequest> {
     let text = |key: &str| request.get(key).and_then(Value::as_str).map(str::to_owned);
-    let (number, head, base, url, body) = match kind {
-        ForgeKind::GitHub => ("number", "headRefName", "baseRefName", "url", "body"),
-        ForgeKind::GitLab => ("iid", "source_branch", "target_branch", "web_url", "description"),
+    let (number, head, base, url, body, draft) = match kind {
+        ForgeKind::GitHub => ("number", "headRefName", "baseRefName", "url", "body", "isDraft"),
+        ForgeKind::GitLab => ("iid", "source_branch", "target_branch", "web_url", "description", "draft"),
     };
     let state = text("state");
     Some(ReviewRequest {
@@ -102,6 +102,7 @@ fn review_request(kind: ForgeKind, request: &Value) -> Option<ReviewRequest> {
         head: text(head),
         base: text(base),
         url: text(url),
+        draft: request.get(draft).and_then(Value::as_bool),
         title: text("title"),
         body: text(body),
         // A request without a state was listed, so it exists and counts as open.

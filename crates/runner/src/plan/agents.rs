@@ -71,9 +71,11 @@ impl Planner<'_> {
 
     /// Checks that `agent`, which the user calls `written`, can run `case_context`.
     pub(super) fn check_agent(&mut self, agent: &dyn Agent, written: &str, case_context: &CaseContext<'_>) {
-        let case = case_context.case;
+        let (case, settings) = (case_context.case, self.request.settings);
         if self.checked_agents.insert(written.to_owned()) {
             let own = case.runner.agent.as_ref().filter(|(own, _)| own == written).map(|(_, source)| source);
+            let is_of_project = settings.arms.agents.is_empty() && settings.defaults.agent.as_deref() == Some(written);
+            let own = own.or_else(|| settings.defaults.agent_source.as_ref().filter(|_| is_of_project));
             let problems = match case_context.config {
                 Some(config) => agent.check_config(&config.node, &config.directory, &self.request.modules),
                 None => agent.check_argument(case_context.argument, &self.request.modules),

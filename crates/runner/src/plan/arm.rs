@@ -7,7 +7,7 @@ use agent::{Agent, Setup};
 use model::{Arm, Case, Diagnostic, Limits, OnBudget, PermissionMode, Subject, nearest};
 
 use super::planner::Planner;
-use super::trial::{ModelChoice, SCRIPTED};
+use super::trial::{ModelChoice, SCRIPTED, unread_script};
 
 impl Planner<'_> {
     /// Returns the arm for `case` with `agent`, which the user calls `written`, and its model.
@@ -28,24 +28,44 @@ impl Planner<'_> {
             let owner = case.runner.agent.as_ref().map(|(owner, _)| owner.as_str());
             owner.is_none_or(|owner| is_for(model, owner, written))
         });
+        // If no agent is set anywhere, the model is for the default agent, even if that cannot use it.
+        let is_default = settings.arms.agents.is_empty() && case.runner.agent.is_none();
         let of_project = settings.defaults.model.clone().filter(|model| match &settings.defaults.agent {
             Some(owner) => is_for(model, owner, written),
-            None => settings.refused(agent, model).is_none(),
+            None => is_default || settings.refused(agent, model).is_none(),
         });
         let name = given
             .or_else(|| of_case.clone())
-            .or(of_project)
+            .or_else(|| of_project.clone())
             .or_else(|| agent.description().default_model.map(str::to_owned));
         if let Some(reason) = name.as_deref().and_then(|name| settings.refused(agent, name)) {
-            let own = name == of_case;
-            let place = own.then(|| case.runner.model_source.clone().unwrap_or_else(|| case.source.clone()));
-            let problem = Diagnostic::error(format!("`{}` cannot use this model: {reason}", agent.name()))
-                .help(format!("set another `model` for `{}`", agent.name()));
-            self.problems.push(Diagnostic { source: place, ..problem });
+            let place = if is_given {
+                None
+            } else if name == of_case {
+                Some(case.runner.model_source.clone().unwrap_or_else(|| case.source.clone()))
+            } else {
+                settings.defaults.model_source.clone().filter(|_| name == of_project)
+            };
+            let problem = Diagnostic::error(format!("`{}` cannot use this model: {reason}", agent.name()));
+            let help = match is_default && settings.defaults.agent.is_none() {
+                true => format!("no agent is set, so `{}` is used; set `agent` next to the model", agent.name()),
+                false => format!("set another `model` for `{}`", agent.name()),
+            };
+            let problem = Diagnostic { source: place, ..problem.help(help) };
+            // The project's model is the same for every case.
+            if !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
         }
         let (name, model) = match name.as_deref().and_then(|name| name.strip_prefix(SCRIPTED)) {
             // A missing file was already reported when the case or the project was read.
-            Some(file) if !is_given && !Path::new(file).is_file() => return None,
+            Some(file) if !is_given && !Path::new(file).is_file() => {
+                // A broken case keeps its trials, so that the error is reported.
+                return (!case.broken.is_empty()).then(|| {
+                    let arm = Arm { agent: agent.name().to_owned(), model: name.clone(), variant: None };
+                    (arm, ModelChoice::Vendor(None))
+                });
+            }
             Some(file) => {
                 // The script is named as the user would write it, so that records from different machines are equal.
                 let script = self.script(case, Path::new(file))?;
@@ -67,7 +87,9 @@ impl Planner<'_> {
                 Some(Arc::new(script))
             }
             Err(problems) => {
-                self.problems.extend(problems.into_iter().map(|problem| problem.or_at(|| case.source.clone())));
+                // A setting in a file that names a script has already been checked; this one is on the command line.
+                let problems = problems.into_iter().map(|problem| problem.or_at(|| case.source.clone()));
+                self.problems.extend(problems.map(|problem| unread_script(problem, "the script", None)));
                 None
             }
         };

@@ -16,7 +16,7 @@ use model::{Diagnostic, JudgeCache, SimulatedUser};
 use super::costs::unpriced_aside;
 use super::request::{PlanRequest, ReadScript};
 use super::settings::Settings;
-use super::trial::{PlannedTrial, SCRIPTED};
+use super::trial::{PlannedTrial, SCRIPTED, unread_script};
 use crate::recorded_model::RecordedModel;
 
 /// The judge of a run, or the reason why it has none.
@@ -288,7 +288,7 @@ pub(super) fn judge_model(
     }
     let name = match (&settings.judge.model, &settings.judge.base_url) {
         (Some(name), _) if name.trim().is_empty() => return Err("judging is switched off (`judge` is empty)".into()),
-        (Some(name), _) => named_judge(name, &settings.providers),
+        (Some(name), base_url) => named_judge(name, base_url.as_deref(), &settings.providers),
         // A key is sent only where the user said it may be sent.
         (None, Some(_)) => {
             let problem = Diagnostic::error("the judge has an address but no model");
@@ -299,7 +299,8 @@ pub(super) fn judge_model(
     };
     if let Some(file) = name.strip_prefix(SCRIPTED) {
         let mut script = read_script(Path::new(file)).map_err(|wrong| {
-            problems.extend(wrong);
+            let setting = settings.judge.source.as_ref();
+            problems.extend(wrong.into_iter().map(|problem| unread_script(problem, "the judge's script", setting)));
             format!("the judge {name} cannot be read")
         })?;
         problems.extend(script.take_warnings());

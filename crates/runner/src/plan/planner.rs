@@ -21,6 +21,9 @@ pub(super) struct Planner<'a> {
     pub(super) problems: Vec<Diagnostic>,
     /// Diagnostics about suites that are skipped because their agent cannot run them.
     pub(super) skipped_suites: Vec<Diagnostic>,
+    /// Cases that have fewer trials than wanted, because the agent would only repeat an answer: the arm, the case, and
+    /// both numbers.
+    repeated: Vec<(Arc<str>, Arc<Case>, [u64; 2])>,
     /// Model scripts by file; `None` for one that cannot be read.
     pub(super) scripts: BTreeMap<PathBuf, Option<Arc<llm::Script>>>,
     /// Names of agents, with their arguments, whose configuration has been checked.
@@ -42,6 +45,7 @@ impl<'a> Planner<'a> {
             request,
             problems: Vec::new(),
             skipped_suites: Vec::new(),
+            repeated: Vec::new(),
             scripts: BTreeMap::new(),
             checked_agents: HashSet::new(),
             shown_arguments: HashMap::new(),
@@ -65,6 +69,7 @@ impl<'a> Planner<'a> {
             }
         }
         self.report_skipped_suites();
+        self.report_repeated();
         self.check_unused_agents();
         (self.trials, self.problems, self.matched)
     }
@@ -157,6 +162,7 @@ impl<'a> Planner<'a> {
             }
             self.problems.extend(problems.take().unwrap_or_default());
             // A case that is not run has no requirements for its agent.
+            let mut answers = None;
             if case.skip.is_none() && case.broken.is_empty() {
                 let context = CaseContext {
                     case,
@@ -169,6 +175,7 @@ impl<'a> Planner<'a> {
                     modules: &self.request.modules,
                 };
                 self.check_agent(agent, written, &context);
+                answers = agent.answers(&context);
                 self.check_costs(agent, &context, &model);
             }
             self.check_sandbox_needs(agent, case, &checks);
@@ -179,7 +186,7 @@ impl<'a> Planner<'a> {
                 &*shown.or_insert_with(|| shown_argument(agent.name(), argument, &settings.secrets))
             });
             let arm_name = arm_name(&arm, shown.map(String::as_str));
-            self.add(PlannedTrial {
+            let trial = PlannedTrial {
                 id: TrialId {
                     suite: suite.name.as_str().into(),
                     case: case.id.as_str().into(),
@@ -201,7 +208,8 @@ impl<'a> Planner<'a> {
                 recorded_settings: Arc::default(),
                 checks: if case.skip.is_some() { Arc::default() } else { Arc::clone(&checks) },
                 modules: self.request.modules.clone(),
-            });
+            };
+            self.add(trial, answers);
         }
         // If no agent or model is valid, the assertions are still checked.
         self.problems.extend(problems.unwrap_or_default());
@@ -209,8 +217,9 @@ impl<'a> Planner<'a> {
         self.problems.extend(problems);
     }
 
-    /// Adds a trial and its repetitions.
-    fn add(&mut self, mut trial: PlannedTrial) {
+    /// Adds a trial and its repetitions: at most as many as the agent has `answers`. Grading a recorded answer again is
+    /// not another trial of the agent.
+    fn add(&mut self, mut trial: PlannedTrial, answers: Option<u64>) {
         let settings = self.request.settings;
         let mut of_case = self.trials.iter().rev().take_while(|other| other.position == trial.position);
         if of_case.any(|other| other.id.arm == trial.id.arm) {
@@ -220,13 +229,17 @@ impl<'a> Planner<'a> {
             return;
         }
         let trials = settings.trials(trial.case.trials);
-        let repetitions = match trials {
+        let wanted = match trials {
             // A case that does not run has exactly one result.
             Trials::Auto { .. } if trial.case.skip.is_some() || !trial.case.broken.is_empty() => 1,
             _ => trials.most(),
         };
-        trial.auto =
-            matches!(trials, Trials::Auto { .. }).then_some(AutoTrials { most: trials.most(), pass_rate: None });
+        let repetitions = answers.map_or(wanted, |answers| wanted.min(answers.max(1)));
+        if repetitions < wanted {
+            self.repeated.push((Arc::clone(&trial.id.arm), Arc::clone(&trial.case), [repetitions, wanted]));
+        }
+        let most = repetitions.max(1);
+        trial.auto = matches!(trials, Trials::Auto { .. }).then_some(AutoTrials { most, pass_rate: None });
         if repetitions > MOST_TRIALS {
             self.problems.push(
                 Diagnostic::error(format!("{repetitions} trials per case exceed the maximum of {MOST_TRIALS}"))
@@ -250,6 +263,32 @@ impl<'a> Planner<'a> {
         }
         let paths = (Arc::from(suite.path.as_path()), Arc::from(directory_of(suite)));
         self.last_suite.insert(paths).clone()
+    }
+
+    /// Reports the cases that have fewer trials than wanted, because the agent would only repeat an answer: one warning
+    /// for each arm.
+    fn report_repeated(&mut self) {
+        let mut repeated = std::mem::take(&mut self.repeated);
+        repeated.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        for cases in repeated.chunk_by(|(one, ..), (other, ..)| one == other) {
+            let (arm, case, [answers, wanted]) = &cases[0];
+            let again = "an answer that is graded again is not another trial";
+            let (message, help) = match (cases, answers) {
+                ([_], 1) => (
+                    format!("`{arm}` has 1 answer for the case `{}`", case.id),
+                    format!("the case runs once instead of {wanted} times: {again}"),
+                ),
+                ([_], _) => (
+                    format!("`{arm}` has {answers} answers for the case `{}`", case.id),
+                    format!("the case runs {answers} times instead of {wanted} times: {again}"),
+                ),
+                (cases, _) => (
+                    format!("`{arm}` has fewer answers than trials for {} cases", cases.len()),
+                    format!("each case runs as often as it has answers: {again}"),
+                ),
+            };
+            self.problems.push(Diagnostic::warning(message).at(case.source.clone()).help(help));
+        }
     }
 
     /// Reports the suites that are skipped because of their agent, as errors if nothing else is left to run.

@@ -443,6 +443,8 @@ pub struct Defaults {
     pub agent_source: Option<Excerpt>,
     /// The model.
     pub model: Option<String>,
+    /// Location where the model is written.
+    pub model_source: Option<Excerpt>,
     /// How the agent handles permissions.
     pub permission_mode: Option<PermissionMode>,
     /// Timeout of a trial in milliseconds.

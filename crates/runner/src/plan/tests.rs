@@ -151,6 +151,12 @@ fn a_model_that_its_agent_cannot_use_is_an_error() {
         assert_eq!(refused("opencode", model).len(), usize::from(model.contains(':')), "{model}");
     }
     assert_eq!(refused("codex", "my-model"), [""; 0]);
+    // Without an agent, the project's model is for the default agent.
+    let source = model::Source::new("trialrun.yaml", "defaults: { model: gpt-5.5 }");
+    let model_source = Some(source.excerpt(model::Span::new(19, 26)));
+    let defaults = Defaults { model: Some("gpt-5.5".into()), model_source, ..Defaults::default() };
+    let of_project = models(&Settings { defaults, ..Settings::default() }, (None, None)).1;
+    assert_eq!(of_project, ["trialrun.yaml:1:20: `claude-code` cannot use this model: `gpt-5.5` is a model of OpenAI"]);
     let of_case = models(
         &with_arms(ArmSettings { agents: vec!["codex".into()], ..ArmSettings::default() }),
         (None, Some("opus")),
@@ -201,6 +207,24 @@ fn a_skipped_case_is_checked_but_needs_nothing_from_its_agent() {
 }
 
 #[test]
+fn a_recorded_answer_is_one_trial_however_often_it_could_be_graded() {
+    let dir = tempfile::tempdir().unwrap();
+    let answers = dir.path().join("answers.jsonl");
+    std::fs::write(&answers, "{\"case\":\"a\"}\n{\"case\":\"b\"}\n{\"case\":\"b\"}\n").unwrap();
+    let agent = format!("recorded:{}", answers.display());
+    for trials in [model::Trials::Fixed(20), model::Trials::Auto { most: 20 }] {
+        let cases = ["a", "b"].map(|id| Case { trials: Some(trials), ..case(id, &agent) }).to_vec();
+        let (plan, problems) = plan_of(&[suite(Path::new("case.yaml"), cases)]);
+        let of = |case: &str| plan.trials.iter().filter(|trial| &*trial.id.case == case).count();
+        assert_eq!((of("a"), of("b")), (1, 2), "{trials:?}");
+        let said: Vec<&str> = problems.iter().flat_map(|problem| &problem.help).map(String::as_str).collect();
+        let fewer = "each case runs as often as it has answers: an answer that is graded again is not another trial";
+        assert!(said.contains(&fewer), "{said:?}");
+        assert_eq!(plan.decisions.iter().map(|decision| decision.most).max(), plan.trials[0].auto.map(|_| 2));
+    }
+}
+
+#[test]
 fn the_folder_of_a_suite_is_its_own_path_or_the_parent_of_its_file() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("a.yaml");
@@ -224,6 +248,7 @@ fn skill() -> Arc<model::Skill> {
         allowed_tools_raw: Vec::new(),
         allowed_tools: Vec::new(),
         token_budget: Some(500.0),
+        scripts: Vec::new(),
         frontmatter: serde_json::Map::new(),
     })
 }
@@ -238,6 +263,7 @@ fn asking(id: &str) -> Case {
         invocation: Some("Use the $greet skill. ".into()),
         side_effect_level: model::SideEffectLevel::default(),
         contract: None,
+        scripts: Vec::new(),
     }));
     case
 }

@@ -6,11 +6,22 @@ use std::sync::Arc;
 use agent::{Agent, Configured, Setup};
 use grade::Check;
 use mask::{Mask, Secrets};
-use model::{Arm, AutoTrials, Case, Limits, SkillInfo, Suite, TrialId};
+use model::{Arm, AutoTrials, Case, Diagnostic, Excerpt, Limits, SkillInfo, Suite, TrialId};
 use serde_json::{Map, Value};
 
 /// Prefix in the name of a model that answers from a file.
 pub(crate) const SCRIPTED: &str = "scripted:";
+
+/// Returns `problem` with a script at `setting`, which names it, if the script cannot be read at all.
+pub(super) fn unread_script(problem: Diagnostic, what: &str, setting: Option<&Excerpt>) -> Diagnostic {
+    match (problem.message.strip_prefix("cannot read the file: "), &problem.source) {
+        (Some(reason), Some(script)) => {
+            let message = format!("cannot read {what} `{}`: {reason}", script.file);
+            Diagnostic { source: setting.cloned(), ..Diagnostic::error(message) }
+        }
+        _ => problem,
+    }
+}
 
 /// Model of a trial.
 #[derive(Debug, Clone)]

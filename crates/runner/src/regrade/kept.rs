@@ -37,6 +37,7 @@ pub(super) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
     let mut attempts = old.attempts;
     if let Some(last) = attempts.last_mut() {
         (last.outcome, last.reason) = (new.outcome, new.reason.clone());
+        (last.met_share, last.score, last.triggered) = (new.met_share(), new.score_bounds(), new.triggered);
     }
     let earlier = attempts.len().saturating_sub(1);
     let has_failed = attempts[..earlier].iter().any(|attempt| attempt.outcome == Outcome::Failed);

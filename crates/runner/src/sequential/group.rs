@@ -8,8 +8,8 @@ use model::statistics::Counted;
 
 use crate::plan::{PlannedTrial, TrialResult};
 
-/// Number of consecutive broken trials after which no more are tried.
-const MOST_BROKEN: u64 = 5;
+/// Number of consecutive trials without a result after which no more are tried.
+const MOST_WITHOUT_RESULT: u64 = 5;
 
 /// Trials of one case under one arm.
 ///
@@ -25,13 +25,13 @@ pub(super) struct Group {
     pub(super) is_baseline: bool,
     /// Outcomes of finished trials that do not count yet, because an earlier trial is still running.
     finished: BTreeMap<u64, Outcome>,
-    /// Results that count, in order. A broken trial is `None`, because it says nothing about the agent.
+    /// Results that count, in order. A skipped trial is `None`, because it was not to have a result.
     counted: Vec<Option<Verdict>>,
     cost_usd: f64,
     trials_with_cost: u64,
 }
 
-/// Verdict on a graded trial: `Some(true)` if it passed, `None` if it is undecided.
+/// Result of a trial: `Some(true)` if it passed, `None` if it could have passed or failed.
 pub(super) type Verdict = Option<bool>;
 
 impl Group {
@@ -51,39 +51,39 @@ impl Group {
         self.counted.push(match outcome {
             Outcome::Passed => Some(Some(true)),
             Outcome::Failed => Some(Some(false)),
-            Outcome::Undecided => Some(None),
-            Outcome::Broken | Outcome::Stale | Outcome::Skipped | Outcome::Cancelled => None,
+            Outcome::Undecided | Outcome::Broken | Outcome::Stale => Some(None),
+            Outcome::Skipped | Outcome::Cancelled => None,
         });
         true
     }
 
-    /// Returns the results that count. A broken trial is `None`.
+    /// Returns the results that count. A skipped trial is `None`.
     pub(super) fn results(&self) -> &[Option<Verdict>] {
         &self.counted
     }
 
-    /// Returns the numbers of counted trials by result, without broken ones.
+    /// Returns the numbers of counted trials by result, without skipped ones.
     pub(super) fn counts(&self) -> Counted {
         let mut counts = Counted::default();
         for verdict in self.counted.iter().flatten() {
             match verdict {
                 Some(true) => counts.passed += 1,
                 Some(false) => counts.failed += 1,
-                None => counts.undecided += 1,
+                None => counts.unknown += 1,
             }
         }
         counts
     }
 
-    /// Returns the number of broken trials that count.
-    pub(super) fn broken(&self) -> u64 {
+    /// Returns the number of skipped trials that count.
+    pub(super) fn skipped(&self) -> u64 {
         self.counted.iter().filter(|result| result.is_none()).count() as u64
     }
 
-    /// Returns `true` if so many consecutive trials are broken that further ones would probably be broken too.
-    pub(super) fn keeps_breaking(&self) -> bool {
-        let last = self.counted.iter().rev().take_while(|result| result.is_none()).count();
-        last as u64 >= MOST_BROKEN
+    /// Returns `true` if so many consecutive trials have no result that further ones would probably have none either.
+    pub(super) fn has_no_results(&self) -> bool {
+        let last = self.counted.iter().rev().take_while(|result| result.flatten().is_none()).count();
+        last as u64 >= MOST_WITHOUT_RESULT
     }
 
     /// Returns the mean cost of a trial in US dollars, if known.

@@ -1,6 +1,8 @@
 //! A question in progress: its evidence so far, and its answer once there is enough evidence.
 
-use model::statistics::{Comparison, ComparisonDecision, Decision, OpenDecision, PairBounds, e_difference_above};
+use model::statistics::{
+    Bounds, Comparison, ComparisonDecision, Counted, Decision, OpenDecision, PairBounds, e_difference_above,
+};
 use model::{Answer, DecisionQuestion, DecisionRecord, PassRate, StopReason};
 
 use super::group::Group;
@@ -48,12 +50,12 @@ impl Question {
             DecisionQuestion::Precision { half_width } => self.precision(half_width, &groups[self.cases[0][0]]),
             DecisionQuestion::Difference { margin, half_width } => self.difference(margin, half_width, groups),
         };
-        let keeps_breaking = || self.groups().any(|index| groups[index].keeps_breaking());
-        found.or_else(|| keeps_breaking().then_some((Answer::Undecided, StopReason::Broken)))
+        let has_no_results = || self.groups().any(|index| groups[index].has_no_results());
+        found.or_else(|| has_no_results().then_some((Answer::Undecided, StopReason::Broken)))
     }
 
     fn pass_rate(&mut self, rate: PassRate, group: &Group) -> Option<(Answer, StopReason)> {
-        let (counts, most) = (group.counts(), self.planned.most - group.broken().min(self.planned.most));
+        let (counts, most) = (group.counts(), self.planned.most - group.skipped().min(self.planned.most));
         let contract = contract(rate, self.planned.alpha, most);
         let evidence = contract.evidence_of(counts);
         (self.e_value, self.counted) = (evidence.success.max(evidence.failure), counts.trials());
@@ -71,7 +73,7 @@ impl Question {
 
     fn precision(&mut self, half_width: f64, group: &Group) -> Option<(Answer, StopReason)> {
         let counts = group.counts();
-        let most = self.planned.most - group.broken().min(self.planned.most);
+        let most = self.planned.most - group.skipped().min(self.planned.most);
         self.counted = counts.trials();
         let [low, high] = counts.confidence_sequence(self.planned.alpha);
         // The width of the interval shrinks with the square root of the number of trials, so this estimates the share
@@ -80,6 +82,19 @@ impl Question {
         self.e_value = (1.0 / self.planned.alpha).powf(share);
         if high - low <= 2.0 * half_width {
             return Some((Answer::Precise, StopReason::Decided));
+        }
+        // The interval is narrowest if all remaining trials have the same result.
+        let remaining = most.saturating_sub(counts.trials());
+        let is_possible = |more: Counted| {
+            let mut all = counts;
+            all += more;
+            let [low, high] = all.confidence_sequence(self.planned.alpha);
+            high - low <= 2.0 * half_width
+        };
+        let ends =
+            [Counted { passed: remaining, ..Counted::default() }, Counted { failed: remaining, ..Counted::default() }];
+        if counts.unknown > 0 && counts.trials() < most && !ends.into_iter().any(is_possible) {
+            return Some((Answer::Undecided, StopReason::Futility));
         }
         (counts.trials() >= most).then_some((Answer::Undecided, StopReason::Maximum))
     }
@@ -90,7 +105,7 @@ impl Question {
         let alpha = self.planned.alpha;
         let evidence = [e_difference_above(0.0, all.worst), e_difference_above(0.0, all.best.swapped())];
         (self.e_value, self.counted) = (evidence[0].max(evidence[1]), rounds);
-        // A round that lost a pair to a broken trial cannot be repeated.
+        // A round that lost a pair to a skipped trial cannot be repeated.
         let lost = self.cases.iter().map(|case| lost_pairs(case, groups)).max().unwrap_or(0);
         let most = self.planned.most - lost.min(self.planned.most);
         let comparison = Comparison { alpha, margin, max_pairs: most };
@@ -146,17 +161,18 @@ impl Question {
         let (counts, estimate, interval) = match question {
             DecisionQuestion::Difference { .. } => {
                 let all: PairBounds = self.rounds(groups).1.into_iter().sum();
-                let middle = all.worst.difference().zip(all.best.difference());
+                let ends = all.worst.difference().zip(all.best.difference());
+                let estimate = ends.map(|(min, max)| Bounds { min, max });
                 let of_arm = self.cases.iter().map(|case| groups[case[0]].counts());
                 let counts = of_arm.fold([0; 3], |sum, counts| {
-                    [sum[0] + counts.passed, sum[1] + counts.failed, sum[2] + counts.undecided]
+                    [sum[0] + counts.passed, sum[1] + counts.failed, sum[2] + counts.unknown]
                 });
-                (counts, middle.map(|(low, high)| f64::midpoint(low, high)), all.interval(alpha))
+                (counts, estimate, all.interval(alpha))
             }
             DecisionQuestion::PassRate(_) | DecisionQuestion::Precision { .. } => {
                 let counts = groups[self.cases[0][0]].counts();
-                let all = [counts.passed, counts.failed, counts.undecided];
-                (all, counts.share(), counts.confidence_sequence(alpha))
+                let all = [counts.passed, counts.failed, counts.unknown];
+                (all, counts.bounds(), counts.confidence_sequence(alpha))
             }
         };
         let case = cases.first().filter(|_| versus.is_none());
@@ -176,7 +192,9 @@ impl Question {
             passed: counts[0],
             failed: counts[1],
             undecided: counts[2],
-            estimate,
+            estimate: estimate.and_then(Bounds::value),
+            estimate_min: estimate.map(|estimate| estimate.min),
+            estimate_max: estimate.map(|estimate| estimate.max),
             confidence_sequence: interval,
             confidence: 1.0 - alpha,
             spared: spared[0],
@@ -185,14 +203,14 @@ impl Question {
     }
 }
 
-/// Returns the pairs of a case: results of trials with the same repetition under both arms. A pair with a broken trial
+/// Returns the pairs of a case: results of trials with the same repetition under both arms. A pair with a skipped trial
 /// does not count.
 fn pairs<'g>(case: &[usize], groups: &'g [Group]) -> impl Iterator<Item = [Option<bool>; 2]> + use<'g> {
     let [first, second] = [case[0], case[case.len() - 1]].map(|index| groups[index].results());
     first.iter().zip(second).filter_map(|(first, second)| Some([(*first)?, (*second)?]))
 }
 
-/// Returns the number of pairs of a case that were lost because a trial was broken.
+/// Returns the number of pairs of a case that were lost because a trial was skipped.
 fn lost_pairs(case: &[usize], groups: &[Group]) -> u64 {
     let [first, second] = [case[0], case[case.len() - 1]].map(|index| groups[index].results());
     first.iter().zip(second).filter(|(first, second)| first.is_none() || second.is_none()).count() as u64

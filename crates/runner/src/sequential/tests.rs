@@ -141,17 +141,34 @@ fn results_after_a_trial_that_still_runs_do_not_count() {
 }
 
 #[test]
-fn broken_trials_count_neither_way_until_every_one_breaks() {
-    let outcome = |trial: &PlannedTrial| match trial.id.repetition {
-        repetition if repetition % 2 == 0 => Outcome::Broken,
-        _ => Outcome::Failed,
+fn trials_without_a_result_count_against_every_answer_until_there_are_too_many() {
+    let run_with = |outcome: &dyn Fn(u64) -> Outcome| {
+        let (plan, _) = planned(vec![case("a")], &settings(40, None), &Selection::default());
+        let (mut decisions, ran) = run(&mut started(plan), 1, 0, |trial| outcome(trial.id.repetition));
+        let decision = decisions.remove(0);
+        (decision.answer, decision.stopped_by, ran)
     };
-    let (plan, _) = planned(vec![case("a")], &settings(40, None), &Selection::default());
+    for lost in [Outcome::Broken, Outcome::Undecided, Outcome::Stale] {
+        let mostly_failed = |repetition: u64| if repetition == 2 { lost } else { Outcome::Failed };
+        assert_eq!(run_with(&mostly_failed), (Answer::NotMet, StopReason::Decided, 4), "{lost:?}");
+        assert_eq!(run_with(&|_| lost), (Answer::Undecided, StopReason::Broken, 5), "{lost:?}");
+        let every_second = |repetition: u64| if repetition.is_multiple_of(2) { lost } else { Outcome::Passed };
+        let (answer, stopped_by, ran) = run_with(&every_second);
+        assert_eq!((answer, stopped_by), (Answer::Undecided, StopReason::Futility), "{lost:?}");
+        assert!(ran < 20, "{lost:?}: {ran}");
+        // If the lost trials had failed, the rate would be too low.
+        let hidden = |repetition: u64| if repetition <= 7 { lost } else { Outcome::Passed };
+        assert_ne!(run_with(&hidden).0, Answer::Met, "{lost:?}");
+    }
+    let (plan, _) = planned(vec![case("a")], &settings(400, Some(0.05)), &Selection::default());
+    let outcome = |trial: &PlannedTrial| match trial.id.repetition % 2 {
+        0 => Outcome::Undecided,
+        _ => Outcome::Passed,
+    };
     let (decisions, ran) = run(&mut started(plan), 1, 0, outcome);
-    assert_eq!((decisions[0].answer, decisions[0].trials, ran), (Answer::NotMet, 2, 3));
-    let (plan, _) = planned(vec![case("a")], &settings(40, None), &Selection::default());
-    let (decisions, ran) = run(&mut started(plan), 1, 0, |_| Outcome::Broken);
-    assert_eq!((decisions[0].stopped_by, decisions[0].trials, ran), (StopReason::Broken, 0, 5));
+    assert_eq!((decisions[0].answer, decisions[0].stopped_by), (Answer::Undecided, StopReason::Futility));
+    assert!(ran < 100, "{ran}");
+    assert_eq!((decisions[0].estimate, decisions[0].estimate_max), (None, Some(1.0)));
 }
 
 #[test]

@@ -315,7 +315,8 @@ impl Attempt<'_> {
         let (began, waited) = (Instant::now(), self.events.waited());
         turn.message_begins();
         let ending = match clock.watch(session.send(message, turn)).await {
-            Watched::Done(ending) | Watched::Ended(ending) => ending,
+            Watched::Done(ending) => turn.message_ends(ending),
+            Watched::Ended(ending) => ending,
         };
         if !self.planned.agent.description().answers_at_once {
             let first_token_ms = turn.first_token().map(|at| model::millis(at.saturating_duration_since(began)));

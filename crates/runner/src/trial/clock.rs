@@ -103,7 +103,7 @@ mod tests {
     /// Returns the result of `work` with a timeout of zero, extended only by the waiting time of `events`.
     async fn watched(events: &EventSender, work: impl Future<Output = ()>) -> Watched<()> {
         let endpoint = Endpoint::Vendor { base_url: None };
-        let model = ModelInUse { endpoint, playback: None, faulty: None, _admission: None, observed: None };
+        let model = ModelInUse::unused(endpoint);
         let (stop, _) = watch::channel(false);
         let (_stop_level, stop_level) = watch::channel(StopLevel::No);
         let clock = Clock {

@@ -425,7 +425,7 @@ impl<'s> RunningScenario<'s> {
             ScriptError::TimedOut { .. } | ScriptError::OutOfMemory { .. } => self.given <= MOST_HARMLESS,
             ScriptError::NeverSettled => true,
             ScriptError::Thrown { name, .. } if name == "ReferenceError" && is_in_text(error) => true,
-            ScriptError::Thrown { message, .. } if message.contains(" is not available here") => is_in_text(error),
+            ScriptError::Thrown { .. } if error.is_limit() => true,
             ScriptError::Thrown { .. } => self.turn.trace().user_messages.is_empty(),
             ScriptError::Failed(_) => false,
         }

@@ -43,13 +43,13 @@ impl End {
         Self { evidence, findings, warnings, kept, errors, scores, judge, bill, exit_code, side_effects }
     }
 
-    /// Records that the disk was full while the agent worked. That is not the agent's fault, even if the agent also
-    /// failed in another way.
-    pub(super) fn blame_disk(&mut self) {
+    /// Replaces the ending of a trial that has failed by `excuse`: whatever else the agent did, something that is not its
+    /// fault may have caused the failure.
+    pub(super) fn excuse(&mut self, excuse: Ending) {
         let ending = &mut self.evidence.ending;
         let has_failed = !ending.goes_on() || self.findings.iter().any(|finding| finding.status == Status::Unmet);
         if has_failed && *ending != Ending::Cancelled {
-            *ending = Ending::Aborted { reason: "the disk was full while the agent worked".to_owned() };
+            *ending = excuse;
         }
     }
 

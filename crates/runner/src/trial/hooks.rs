@@ -38,7 +38,11 @@ impl Attempt<'_> {
             end.warnings.push(format!("hooks have no working directory, because it cannot be copied: {error}"));
             None
         });
-        graded.work = copy.as_ref().map(|copy| copy.work().to_owned());
+        if let Some(copy) = &copy {
+            graded.work = Some(copy.work().to_owned());
+            graded.remote = copy.remote_folder();
+            copy.reach_remote(&mut graded.env);
+        }
         let graded = Arc::new(graded);
         for (at, command) in commands.iter().enumerate() {
             let (began, number) = (Instant::now(), at + 1);
@@ -75,7 +79,15 @@ impl Attempt<'_> {
         // The user's commands are other programs, which may pass on their input.
         self.events.mask().record(&mut record);
         self.events.mask().collected(&mut collected);
-        GradedTrial { planned: Arc::clone(self.planned), record, collected, attempt: self.events.attempt(), work: None }
+        GradedTrial {
+            planned: Arc::clone(self.planned),
+            record,
+            collected,
+            attempt: self.events.attempt(),
+            work: None,
+            env: self.shared.host.env.clone(),
+            remote: None,
+        }
     }
 }
 

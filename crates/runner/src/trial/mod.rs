@@ -184,6 +184,7 @@ pub(crate) async fn run(
             record.flaky =
                 record.outcome == Outcome::Passed && attempts.iter().any(|attempt| attempt.outcome == Outcome::Failed);
             record.attempts = attempts;
+            (record.usage, record.cost_usd) = record.spent().parts();
             record.masked = events.has_hidden();
             (record.judge, record.user, record.phases) = (judge, user, phases);
             record.set_sampled(shared.judging.is_sampled(&planned));
@@ -359,7 +360,7 @@ impl<'a> Attempt<'a> {
         if let Some(network) = self.network.get() {
             act_result.turn.complete_trace(|trace| network.complete(trace));
         }
-        let disk_was_full = act_result.turn.disk_was_full();
+        let excused = act_result.turn.excused();
         let began = Instant::now();
         let graded = {
             let grading = pin!(self.grade(act_result, collected));
@@ -367,8 +368,8 @@ impl<'a> Attempt<'a> {
         };
         self.took(|phases| &mut phases.grade_ms, began);
         let mut end = graded??;
-        if disk_was_full {
-            end.blame_disk();
+        if let Some(ending) = excused {
+            end.excuse(ending);
         }
         recording::judge_staleness(self.tape(), &mut end.evidence.ending);
         let began = Instant::now();

@@ -25,6 +25,8 @@ pub(super) struct ModelInUse {
     /// The model with the faults of the case, if there are any.
     pub(super) faulty: Option<Arc<FaultyModel>>,
     pub(super) _admission: Option<gateway::Admission>,
+    /// True if the agent calls a model.
+    asks_model: bool,
     /// Permission to send requests through the gateway to a vendor's model.
     pub(super) observed: Option<gateway::ForwardedAdmission>,
 }
@@ -38,7 +40,10 @@ impl ModelInUse {
         events: &EventSender,
         tape: Option<&Arc<Tape>>,
     ) -> Self {
-        let of_vendor = |endpoint, faulty| Self { endpoint, playback: None, faulty, _admission: None, observed: None };
+        let agent = planned.agent.description();
+        let asks_model = agent.wire.is_some() || agent.calls_script;
+        let of_vendor =
+            |endpoint, faulty| Self { endpoint, playback: None, faulty, asks_model, _admission: None, observed: None };
         let base_url = shared.settings.arms.base_url.as_deref();
         let script = match &planned.model {
             ModelChoice::Vendor(Some(name)) if planned.agent.description().asks_providers => {
@@ -75,7 +80,13 @@ impl ModelInUse {
                 (Endpoint::Script { model, name: playback.name().to_owned() }, None)
             }
         };
-        Self { endpoint, playback: Some(playback), faulty, _admission: admission, observed: None }
+        Self { endpoint, playback: Some(playback), faulty, asks_model, _admission: admission, observed: None }
+    }
+
+    /// Returns a model of a vendor that nothing asks.
+    #[cfg(test)]
+    pub(super) fn unused(endpoint: Endpoint) -> Self {
+        Self { endpoint, playback: None, faulty: None, asks_model: false, _admission: None, observed: None }
     }
 
     /// Puts the gateway between the agent and the vendor of its model, if the run observes or records this traffic.
@@ -200,6 +211,19 @@ impl ModelInUse {
         }
     }
 
+    /// Changes the ending of a trial whose agent has not said anything before the timeout. Its program was waiting for a
+    /// model that is not observed, so the silence says nothing about the agent.
+    fn judge_silence(&self, trace: &Trace, ending: &mut Ending) {
+        let Ending::TimedOut { setting, after_ms, .. } = ending else { return };
+        let is_unobserved = matches!(self.endpoint, Endpoint::Vendor { .. }) && self.observed.is_none();
+        if is_unobserved && self.asks_model && trace.turns.is_empty() && trace.calls.is_empty() {
+            let timeout = *after_ms as f64 / 1000.0;
+            let reason =
+                format!("its model had not said anything when the trial's timeout of {timeout} s expired ({setting})");
+            *ending = Ending::ProviderFailed { reason };
+        }
+    }
+
     /// Records the requests and the problems of a scripted model, which are more precise than the agent's report.
     pub(super) fn record(&self, turn: &mut Turn, ending: &mut Ending) {
         // The provider did not fail; the agent did not recover from the fault.
@@ -215,6 +239,7 @@ impl ModelInUse {
         {
             *ending = Ending::ProviderFailed { reason };
         }
+        self.judge_silence(turn.trace(), ending);
         let Some(playback) = &self.playback else { return };
         for step in playback.take_steps() {
             let _ = turn.record(step);
@@ -222,12 +247,17 @@ impl ModelInUse {
         if matches!(ending, Ending::Cancelled) {
             return;
         }
+        if let Some(reason) = playback.unoffered_call() {
+            turn.warn(reason.clone());
+            turn.excuse(Ending::InvalidTest { reason });
+        }
         if let Some(problem) = playback.problems().into_iter().next() {
             // The user wrote the script, so the test is invalid.
             *ending = Ending::InvalidTest { reason: problem.message };
         } else if matches!(ending, Ending::GaveUp { .. } | Ending::Aborted { .. })
             && let Some(fault) = playback.faulted()
             && !fault.recovered
+            && !fault.is_agents_doing
         {
             *ending = Ending::ProviderFailed { reason: fault.reason };
         }

@@ -88,6 +88,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
                 parent: traced.call.parent.clone(),
             })
             .collect(),
+        calls_unreported: trace.has_unreported_calls(),
         questions: trace
             .questions
             .iter()
@@ -101,7 +102,9 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
             .case
             .subject
             .installed()
-            .map(|skill| grade::made_use_of(&trace, planned.case.definition, &skill.name)),
+            .map(|skill| grade::made_use_of(&trace, planned.case.definition, &skill.name))
+            // An answer that does not report its calls may have used it.
+            .filter(|is_used| *is_used || !trace.has_unreported_calls()),
         side_effects: side_effects.unwrap_or_else(|| {
             collected.repository_change.as_deref().map(RepositoryChange::side_effects).unwrap_or_default()
         }),
@@ -230,6 +233,9 @@ pub(super) fn attempt_of(record: &TrialRecord) -> AttemptRecord {
         outcome: record.outcome,
         reason: record.reason.clone(),
         answer: record.answer.clone(),
+        met_share: record.met_share(),
+        score: record.score_bounds(),
+        triggered: record.triggered,
         usage: record.usage,
         cost_usd: record.cost_usd,
         duration_ms: record.duration_ms,

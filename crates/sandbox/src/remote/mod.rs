@@ -35,6 +35,9 @@ pub(super) const BIN: &str = "bin";
 /// Name of the socket within the folder of programs.
 const SERVICE: &str = "service";
 
+/// Variable with git settings, each quoted.
+const SETTINGS_VARIABLE: &str = "GIT_CONFIG_PARAMETERS";
+
 /// Files and folders through which an agent could change what the copy does or contains.
 const SETTINGS: [&str; 3] = ["hooks", "objects/info/alternates", "info/grafts"];
 
@@ -100,21 +103,33 @@ impl RemoteCopy {
 
     /// Changes the environment of processes so that they use the copy and the stand-ins.
     pub(super) fn add_to(&self, env: &mut BTreeMap<String, String>) {
+        self.add_from(&self.base, env);
+    }
+
+    /// Does the same with the bare copy and the stand-ins in `base`, a copy of the sandbox.
+    pub(super) fn add_from(&self, base: &Path, env: &mut BTreeMap<String, String>) {
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
-        let bin = text(self.bin());
+        let folder = base.join(BIN);
+        let bin = text(folder.clone());
         let path = env.get("PATH").filter(|path| !path.is_empty()).map_or("/usr/bin:/bin", String::as_str);
         env.insert("PATH".to_owned(), format!("{bin}:{path}"));
         if self.source.folders.is_empty() {
-            env.insert("GIT_EXEC_PATH".to_owned(), text(self.bin().join(programs::GIT)));
-            let ssh = text(self.bin().join(programs::SSH).join("ssh"));
+            env.insert("GIT_EXEC_PATH".to_owned(), text(folder.join(programs::GIT)));
+            let ssh = text(folder.join(programs::SSH).join("ssh"));
             env.insert("GIT_SSH_COMMAND".to_owned(), programs::quoted(&ssh));
             env.insert("GIT_SSH_VARIANT".to_owned(), "ssh".to_owned());
             return;
         }
         // A folder has no transport that could be replaced.
-        let key = format!("url.{}.insteadOf", text(self.path()));
-        let settings = self.source.folders.iter().map(|folder| programs::quoted(&format!("{key}={folder}")));
-        env.insert("GIT_CONFIG_PARAMETERS".to_owned(), settings.collect::<Vec<_>>().join(" "));
+        let key = format!("url.{}.insteadOf", text(base.join(COPY)));
+        let settings = self.source.folders.iter().map(|own| programs::quoted(&format!("{key}={own}")));
+        let settings: Vec<String> = env.remove(SETTINGS_VARIABLE).into_iter().chain(settings).collect();
+        env.insert(SETTINGS_VARIABLE.to_owned(), settings.join(" "));
+    }
+
+    /// Returns `true` if the address of the source repository is a folder.
+    pub(super) fn is_folder(&self) -> bool {
+        !self.source.folders.is_empty()
     }
 
     /// Returns `true` if `url` is the address of the source repository.

@@ -87,6 +87,7 @@ impl Service {
             base: item.draft.base.clone(),
             url: Some(item.url.clone()),
             open: item.state == ItemState::Open,
+            draft: Some(item.draft.is_draft),
             title: Some(item.draft.title.clone()),
             body: Some(item.draft.body.clone()),
         };

@@ -1,7 +1,7 @@
-//! Tests of the request rules of agents with captured requests of two versions of each CLI.
+//! Tests of the request rules of agents with captured requests of several versions of each CLI.
 //!
-//! Each line of a file is the second request of a trial, which contains a tool result: from an older version, from the
-//! supported one, and from the supported one in another sandbox. The texts of the vendors are replaced by random
+//! Each file covers one upgrade. Each line of a file is the second request of a trial, which contains a tool result: from an older version, from a
+//! newer one, and from the newer one in another sandbox. The texts of the vendors are replaced by random
 //! letters, so that equal texts stay equal; directories, dates, ids and names of fields and tools are as captured.
 
 use agent::AGENTS;
@@ -57,7 +57,7 @@ impl Captured {
     }
 }
 
-/// Checks that the supported version replays its own recordings, and returns the pointer at which it differs from the
+/// Checks that the newer version replays its own recordings, and returns the pointer at which it differs from the
 /// older version.
 fn after_an_upgrade(agent: &str, captured: &str) -> Option<String> {
     let captured: Vec<Captured> = captured.lines().map(Captured::from_line).collect();
@@ -71,12 +71,16 @@ fn after_an_upgrade(agent: &str, captured: &str) -> Option<String> {
 fn a_new_version_of_claude_code_is_stale_at_its_system_prompt() {
     let pointer = after_an_upgrade("claude-code", include_str!("../../../tests/requests/claude-code.jsonl"));
     assert_eq!(pointer.as_deref(), Some("/system/1/text"), "the item with the version is not counted");
+    let pointer = after_an_upgrade("claude-code", include_str!("../../../tests/requests/claude-code-2.1.332.jsonl"));
+    assert_eq!(pointer.as_deref(), Some("/tools/10/input_schema/required/1"));
 }
 
 #[test]
 fn a_new_version_of_codex_is_stale_at_its_tools() {
     let pointer = after_an_upgrade("codex", include_str!("../../../tests/requests/codex.jsonl"));
     assert_eq!(pointer.as_deref(), Some("/tools/0/description"), "tools are sorted by name");
+    let pointer = after_an_upgrade("codex", include_str!("../../../tests/requests/codex-0.171.0.jsonl"));
+    assert_eq!(pointer.as_deref(), Some("/tools/4/parameters/properties/login/description"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use model::{Envelope, LiveTrial, RunInfo, RunResults, RunRow, Step, Summary, TrialRecord, TrialRow};
+use model::{Envelope, LiveTrial, RunInfo, RunResults, RunRow, SideEffects, Step, Summary, TrialRecord, TrialRow};
 use serde_json::Value;
 
 use crate::{SelectError, Verification, select_run, select_trial};
@@ -74,6 +74,12 @@ pub trait Store: Send {
 
     /// Removes the chain of a run that was copied from a run without a chain.
     fn remove_chain(&mut self, run: &str) -> Result<(), StoreError>;
+
+    /// Adds to the side effects of a run that were removed from remotes after it. The run itself is not changed.
+    fn record_cleanup(&mut self, run: &str, removed: &[SideEffects]) -> Result<(), StoreError>;
+
+    /// Returns the side effects of a run that were removed from remotes after it.
+    fn cleaned(&self, run: &str) -> Result<Vec<SideEffects>, StoreError>;
 
     /// Deletes a run and everything that belongs to it.
     fn remove(&mut self, run: &str) -> Result<(), StoreError>;

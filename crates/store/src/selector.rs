@@ -237,6 +237,7 @@ mod tests {
             reason: None,
             score: None,
             max_score: None,
+            score_bounds: None,
             started_at: jiff::Timestamp::UNIX_EPOCH,
             duration_ms: 1,
             agent_ms: Some(1),

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use model::{Envelope, Event, Tokens, TrialRecord};
+use model::{Envelope, Event, TrialRecord, Usage};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Statement, Transaction, params, params_from_iter};
 
@@ -51,7 +51,7 @@ pub(super) const COLUMNS: [&str; 31] = [
 
 /// Statement that inserts a trial: its location in the packs, then [`COLUMNS`].
 static INSERT_TRIAL: LazyLock<String> = LazyLock::new(|| {
-    let places = ["run", "id", "first_seq", "pack", "pack_start", "pack_end", "settings"];
+    let places = ["run", "id", "first_seq", "pack", "pack_start", "pack_end", "settings", "least_score", "most_score"];
     let names: Vec<&str> = places.into_iter().chain(COLUMNS).collect();
     let values = vec!["?"; names.len()];
     format!("INSERT INTO trials ({}) VALUES ({})", names.join(", "), values.join(", "))
@@ -191,6 +191,8 @@ impl Finished<'_> {
     /// Writes the trial's row with [`INSERT_TRIAL`].
     fn insert(&self, insert: &mut Statement<'_>, run: i64, pack: i64, settings: i64) -> Result<(), SqliteError> {
         let whole = |number: i64| ToSqlOutput::Owned(Value::Integer(number));
+        let real = |number: Option<f64>| ToSqlOutput::Owned(number.into());
+        let score = self.record.first_score();
         let places = [
             whole(run),
             text(self.id),
@@ -199,6 +201,8 @@ impl Finished<'_> {
             whole(self.start as i64),
             whole(self.end as i64),
             whole(settings),
+            real(score.map(|score| score.min)),
+            real(score.map(|score| score.max)),
         ];
         insert.execute(params_from_iter(places.into_iter().chain(columns(self.record))))?;
         Ok(())
@@ -210,7 +214,7 @@ pub(super) fn columns(record: &TrialRecord) -> [ToSqlOutput<'_>; COLUMNS.len()] 
     let whole = |number: i64| ToSqlOutput::Owned(Value::Integer(number));
     let known = |number: Option<u64>| ToSqlOutput::Owned(number.map(|number| number as i64).into());
     let real = |number: Option<f64>| ToSqlOutput::Owned(number.into());
-    let (tokens, cost_usd) = spent(record);
+    let Usage { tokens, cost_usd } = record.spent();
     let started_us = record.started_at.as_microsecond();
     [
         text(&record.suite),
@@ -255,24 +259,6 @@ fn text(text: &str) -> ToSqlOutput<'_> {
 
 fn optional(value: Option<&str>) -> ToSqlOutput<'_> {
     value.map_or(NULL, text)
-}
-
-/// Returns the combined usage of all attempts.
-fn spent(record: &TrialRecord) -> (Option<Tokens>, Option<f64>) {
-    if record.attempts.is_empty() {
-        return (record.usage, record.cost_usd);
-    }
-    let mut tokens: Option<Tokens> = None;
-    let mut cost: Option<f64> = None;
-    for attempt in &record.attempts {
-        if let Some(used) = attempt.usage {
-            *tokens.get_or_insert_default() += used;
-        }
-        if let Some(used) = attempt.cost_usd {
-            *cost.get_or_insert_default() += used;
-        }
-    }
-    (tokens, cost)
 }
 
 /// Returns the serialised name of a fieldless enum value.

@@ -20,7 +20,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use model::{Envelope, LiveTrial, RunInfo, RunResults, RunRow, Summary, TrialRecord, TrialRow};
+use model::{Envelope, LiveTrial, RunInfo, RunResults, RunRow, SideEffects, Summary, TrialRecord, TrialRow};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use self::chain::Chains;
@@ -239,6 +239,23 @@ impl Store for SqliteStore {
         Ok(chain::remove(&mut self.connection, number).map_err(SqliteError::from)?)
     }
 
+    fn record_cleanup(&mut self, run: &str, removed: &[SideEffects]) -> Result<(), StoreError> {
+        let number = self.run_number(run)?;
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let transaction = transaction.map_err(SqliteError::from)?;
+        let mut all = cleaned(&transaction, number)?;
+        all.extend(removed.iter().cloned());
+        let text = serde_json::to_string(&all).map_err(|error| StoreError::Backend(error.to_string()))?;
+        transaction
+            .execute("INSERT OR REPLACE INTO cleanups (run, removed) VALUES (?1, ?2)", (number, text))
+            .and_then(|_| transaction.commit())
+            .map_err(|error| SqliteError::from(error).into())
+    }
+
+    fn cleaned(&self, run: &str) -> Result<Vec<SideEffects>, StoreError> {
+        Ok(cleaned(&self.connection, self.run_number(run)?)?)
+    }
+
     fn remove(&mut self, run: &str) -> Result<(), StoreError> {
         let number = self.run_number(run)?;
         // The number may be given to another run.
@@ -352,6 +369,14 @@ fn remove(connection: &Connection, run: i64) -> rusqlite::Result<()> {
     let mut pages = freeing.query([])?;
     while pages.next()?.is_some() {}
     Ok(())
+}
+
+/// Returns the side effects that were removed after a run.
+fn cleaned(connection: &Connection, run: i64) -> Result<Vec<SideEffects>, SqliteError> {
+    let mut statement = connection.prepare_cached("SELECT removed FROM cleanups WHERE run = ?1")?;
+    let text: Option<String> = statement.query_row([run], |row| row.get(0)).optional()?;
+    let read = |text: String| serde_json::from_str(&text).map_err(|error| StoreError::Backend(error.to_string()));
+    Ok(text.map(read).transpose()?.unwrap_or_default())
 }
 
 fn run_number(connection: &Connection, run: &str) -> rusqlite::Result<Option<i64>> {

@@ -1,6 +1,7 @@
 //! Queries for lists, which use only columns, and for single records.
 
 use jiff::Timestamp;
+use model::statistics::Bounds;
 use model::{Event, Outcome, RunInfo, RunRow, Summary, Tokens, TrialRecord, TrialRow, WITHOUT_SKILL};
 use rusqlite::types::{FromSql, Value};
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
@@ -57,7 +58,11 @@ pub(super) fn run(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Ru
             .get::<_, Option<String>>("missing_shards")?
             .and_then(|json| serde_json::from_str(&json).ok()),
         hash: row.get::<_, Option<Vec<u8>>>("chain")?.map(|hash| hexadecimal(&hash)),
-        summary: row.get::<_, Option<String>>("summary")?.and_then(|json| serde_json::from_str(&json).ok()),
+        summary: row.get::<_, Option<String>>("summary")?.and_then(|json| {
+            let mut summary: Summary = serde_json::from_str(&json).ok()?;
+            summary.update_pass_rate();
+            Some(summary)
+        }),
     })
 }
 
@@ -102,6 +107,7 @@ pub(super) fn summary(connection: &Connection, run: i64) -> Result<Summary, Sqli
             Outcome::Cancelled => &mut summary.cancelled,
         } += trials;
     }
+    summary.update_pass_rate();
     Ok(summary)
 }
 
@@ -164,8 +170,8 @@ pub(super) fn each_trial(
 /// Columns in the order in which [`trial_row`] reads them. It reads them by position, because looking up the names for
 /// each row would take longer than everything else.
 const COLUMNS: &str = "runs.id, runs.label, trials.id, suite, case_id, arm, agent, model, variant, repetition, outcome,
-    flaky, quarantined, fault, because, score, max_score, trials.started_us, trials.duration_ms, agent_ms, turns,
-    tool_calls, input, cache_read, cache_write, output, reasoning, cost_usd, token_budget, attempts, errors,
+    flaky, quarantined, fault, because, score, max_score, least_score, most_score, trials.started_us,
+    trials.duration_ms, agent_ms, turns, tool_calls, input, cache_read, cache_write, output, reasoning, cost_usd, token_budget, attempts, errors,
     skill_version, skill_hash";
 
 fn trial_row(row: &Row<'_>) -> rusqlite::Result<TrialRow> {
@@ -189,6 +195,7 @@ fn trial_row(row: &Row<'_>) -> rusqlite::Result<TrialRow> {
         reason: columns.read()?,
         score: columns.read()?,
         max_score: columns.read()?,
+        score_bounds: columns.bounds()?,
         started_at: time(columns.read()?),
         duration_ms: columns.unsigned()?,
         agent_ms: columns.known()?,
@@ -222,6 +229,11 @@ impl Columns<'_> {
 
     fn known(&mut self) -> rusqlite::Result<Option<u64>> {
         Ok(self.read::<Option<i64>>()?.map(i64::unsigned_abs))
+    }
+
+    fn bounds(&mut self) -> rusqlite::Result<Option<Bounds>> {
+        let (min, max): (Option<f64>, Option<f64>) = (self.read()?, self.read()?);
+        Ok(min.zip(max).map(|(min, max)| Bounds { min, max }))
     }
 
     fn count(&mut self) -> rusqlite::Result<usize> {

@@ -168,4 +168,17 @@ ALTER TABLE runs ADD COLUMN chain BLOB;
 ALTER TABLE runs ADD COLUMN sequential INTEGER;
 UPDATE runs SET sequential = json_extract(summary, '$.decisions') IS NOT NULL WHERE json_valid(summary);
 ",
+    "
+-- For comparisons: the lowest and the highest possible score as a share of the maximum. They are NULL for older trials,
+-- whose events have what they depend on.
+ALTER TABLE trials ADD COLUMN least_score REAL;
+ALTER TABLE trials ADD COLUMN most_score REAL;
+",
+    "
+-- Side effects that were removed from remotes after a run, as JSON.
+CREATE TABLE cleanups (
+    run     INTEGER PRIMARY KEY REFERENCES runs (no) ON DELETE CASCADE,
+    removed TEXT NOT NULL
+) STRICT;
+",
 ];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use model::{
     AttemptRecord, EgressAttempt, EgressVerdict, EgressWay, Ending, Envelope, Event, Limits, Outcome, Phases, RunInfo,
-    SkillInfo, Step, Summary, Tokens, ToolCall, TrialId, TrialRecord,
+    SideEffects, SkillInfo, Step, Summary, Tokens, ToolCall, TrialId, TrialRecord,
 };
 use serde_json::json;
 
@@ -35,6 +35,7 @@ macro_rules! contract_tests {
             a_reader_sees_a_snapshot_while_the_run_continues
             concurrent_writers_share_a_new_record
             trials_that_finish_together_are_read_separately
+            cleanups_are_added_up_and_leave_the_run_unchanged
         }
     };
     ($run:path: $($rule:ident)+) => {
@@ -359,6 +360,24 @@ pub(crate) fn trials_that_finish_together_are_read_separately(open: OpenStore<'_
     assert_eq!(read, ids, "in the requested order");
 }
 
+pub(crate) fn cleanups_are_added_up_and_leave_the_run_unchanged(open: OpenStore<'_>) {
+    let mut story = RunBuilder::of(RUN);
+    let mut store = open();
+    store
+        .append(&[story.started(&["a"]), story.finished("a", Outcome::Passed), story.over(Summary::default())])
+        .unwrap();
+    let before = store.verify(RUN).unwrap();
+    let removed =
+        |branch: &str| SideEffects { remote: "/r".into(), branches: vec![branch.into()], ..Default::default() };
+    assert_eq!(store.cleaned(RUN).unwrap(), []);
+    store.record_cleanup(RUN, &[removed("x")]).unwrap();
+    store.record_cleanup(RUN, &[removed("y")]).unwrap();
+    assert_eq!(open().cleaned(RUN).unwrap(), [removed("x"), removed("y")]);
+    assert_eq!(store.verify(RUN).unwrap(), before);
+    store.remove(RUN).unwrap();
+    assert!(store.cleaned(RUN).is_err());
+}
+
 pub(crate) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
@@ -455,11 +474,10 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
     let tokens = Tokens { input: 10, cache_read: 5, cache_write: 1, output: 2, reasoning: None };
     let attempt = AttemptRecord {
         outcome,
-        reason: None,
         usage: Some(tokens),
         cost_usd: Some(0.5),
         duration_ms: 500,
-        answer: None,
+        ..AttemptRecord::default()
     };
     TrialRecord {
         id: (&id(case)).into(),
@@ -504,6 +522,7 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
         replies: Vec::new(),
         turn_count: 3,
         tool_calls: vec![],
+        calls_unreported: false,
         questions: vec![],
         usage: Some(tokens),
         cost_usd: Some(0.5),

@@ -1,9 +1,14 @@
 //! The arms of a run and the effect of the skill on them, in the order in which the run lists its agents.
 
-use model::statistics::{Delta, Difference, Triggering};
-use model::{AgentInfo, ArmDelta, ArmSummary, CaseEffect, DecisionRecord, Estimate, TrialFigures};
+use std::collections::BTreeMap;
 
-use crate::{decisions, verdict};
+use model::statistics::{Delta, Difference, Triggering};
+use model::{
+    AgentInfo, ArmDelta, ArmSummary, CaseEffect, DecisionRecord, Estimate, TrialFigures, WITH_SKILL, WITHOUT_SKILL,
+};
+
+use crate::decisions;
+use crate::verdict::{self, CaseSide, Decision, PairedCase, SKILL};
 
 /// Source of all figures about arms.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -12,6 +17,10 @@ pub struct Arms {
     pub arms: Vec<ArmSummary>,
     /// Differences for the agents and models that ran both with and without the skill.
     pub deltas: Vec<ArmDelta>,
+    /// Result of each of these comparisons in words.
+    headlines: Vec<String>,
+    /// Number of trials whose result is different without assertions about the use of the skill, which only one arm has.
+    pub(crate) different_in_both_arms: usize,
     /// True if the results decided how many trials ran. There are no intervals and p-values then, because those for a
     /// fixed number of trials would be wrong.
     pub(crate) is_sequential: bool,
@@ -30,13 +39,22 @@ impl Arms {
         let is_sequential = trials.clone().into_iter().any(|trial| trial.is_sequential);
         let mut arms = ArmSummary::of(trials.clone());
         arms.sort_by_cached_key(|arm| (place(&arm.agent, arm.model.as_deref()), arm.variant.clone(), arm.arm.clone()));
-        let mut deltas = ArmDelta::of(trials);
+        let mut deltas = ArmDelta::of(trials.clone());
         deltas.sort_by_cached_key(|delta| place(&delta.agent, delta.model.as_deref()));
+        let headlines = match is_sequential {
+            true => Vec::new(),
+            false => deltas.iter().map(|delta| headline(delta, trials.clone(), &arms)).collect(),
+        };
+        let is_different = |trial: &&TrialFigures| {
+            let shared = trial.observation.shared.map(|(first, _)| first);
+            trial.variant.is_some() && shared.is_some_and(|first| first != trial.observation.first)
+        };
+        let different_in_both_arms = trials.into_iter().filter(is_different).count();
         if is_sequential {
             arms.iter_mut().for_each(without_intervals);
             deltas.iter_mut().for_each(without_tests);
         }
-        Self { arms, deltas, is_sequential, decisions: Vec::new() }
+        Self { arms, deltas, headlines, different_in_both_arms, is_sequential, decisions: Vec::new() }
     }
 
     /// Adds the decisions about the number of trials.
@@ -56,12 +74,9 @@ impl Arms {
 
     /// Returns a sentence for each agent that ran with and without the skill, saying whether the skill helps it.
     pub(crate) fn verdicts(&self) -> impl Iterator<Item = String> {
-        let fixed = if self.is_sequential { &[][..] } else { &self.deltas };
-        let fixed = fixed.iter().map(|delta| {
-            let trigger = self.named(&delta.with).and_then(|arm| arm.trigger.as_ref());
-            let sentence = verdict::sentence(delta, trigger);
-            let is_alone = self.deltas.len() == 1;
-            if is_alone { sentence } else { format!("{}: {sentence}", without_variant(&delta.with)) }
+        let is_alone = self.deltas.len() == 1;
+        let fixed = self.deltas.iter().zip(&self.headlines).map(move |(delta, headline)| {
+            if is_alone { headline.clone() } else { format!("{}: {headline}", without_variant(&delta.with)) }
         });
         fixed.chain(decisions::sentences(&self.decisions))
     }
@@ -72,6 +87,31 @@ impl Arms {
     }
 }
 
+/// Says whether the skill helps an agent, as `compare --by variant` does.
+fn headline<'a>(delta: &ArmDelta, trials: impl IntoIterator<Item = &'a TrialFigures>, arms: &[ArmSummary]) -> String {
+    let mut cases: BTreeMap<String, ([CaseSide; 2], bool)> = BTreeMap::new();
+    for trial in trials.into_iter().filter(|trial| trial.agent == delta.agent && trial.model == delta.model) {
+        let side = match trial.variant.as_deref() {
+            Some(WITHOUT_SKILL) => 0,
+            Some(WITH_SKILL) => 1,
+            _ => continue,
+        };
+        let (suite, case) = &trial.observation.case;
+        let seen = trial.observation.clone().in_both_arms();
+        let (sides, asserts) = cases.entry(format!("{suite}::{case}")).or_default();
+        sides[side].add(seen.first, seen.first, seen.score);
+        *asserts |= seen.asserts;
+    }
+    cases.retain(|_, (_, asserts)| *asserts);
+    let mut paired: Vec<PairedCase<'_>> =
+        cases.iter().map(|(name, ([before, after], _))| PairedCase { name, before, after, test: None }).collect();
+    let tests = verdict::tests(&paired);
+    paired.iter_mut().zip(tests).for_each(|(case, test)| case.test = test);
+    let with_skill = arms.iter().find(|arm| arm.arm == delta.with);
+    let unused = with_skill.and_then(|arm| arm.trigger.as_ref()?.unused());
+    Decision::of(&paired).sentence(&SKILL, &paired, &[], unused)
+}
+
 /// Removes figures that are valid only for a fixed number of trials.
 pub(crate) fn without_intervals(arm: &mut ArmSummary) {
     let statistics = &mut arm.statistics;
@@ -79,16 +119,11 @@ pub(crate) fn without_intervals(arm: &mut ArmSummary) {
     statistics.k = statistics.k.min(1);
     statistics.pass_at_k.clear();
     statistics.pass_hat_k.clear();
-    let figures: [&mut Option<Estimate>; 7] = [
-        &mut statistics.pass_rate,
-        &mut statistics.full_pass_rate,
-        &mut statistics.decided_pass_rate,
-        &mut statistics.score,
-        &mut statistics.duration_s,
-        &mut statistics.tokens,
-        &mut statistics.cost_usd,
-    ];
+    let figures: [&mut Option<Estimate>; 4] =
+        [&mut statistics.pass_rate, &mut statistics.duration_s, &mut statistics.tokens, &mut statistics.cost_usd];
     figures.into_iter().flatten().for_each(|figure| figure.ci95 = None);
+    let bounded = [&mut statistics.full_pass_rate, &mut statistics.score];
+    bounded.into_iter().flatten().for_each(|figure| figure.ci95 = None);
     if let Some(trigger) = &mut arm.trigger {
         without_trigger_intervals(trigger);
     }
@@ -116,16 +151,11 @@ fn without_tests(delta: &mut ArmDelta) {
 }
 
 pub(crate) fn without_test(delta: &mut Delta) {
-    let figures: [&mut Option<Difference>; 7] = [
-        &mut delta.pass_rate,
-        &mut delta.full_pass_rate,
-        &mut delta.decided_pass_rate,
-        &mut delta.score,
-        &mut delta.duration_s,
-        &mut delta.tokens,
-        &mut delta.cost_usd,
-    ];
+    let figures: [&mut Option<Difference>; 4] =
+        [&mut delta.pass_rate, &mut delta.duration_s, &mut delta.tokens, &mut delta.cost_usd];
     figures.into_iter().flatten().for_each(|figure| (figure.ci95, figure.p_value) = (None, 1.0));
+    let bounded = [&mut delta.full_pass_rate, &mut delta.score];
+    bounded.into_iter().flatten().for_each(|figure| (figure.ci95, figure.p_value) = (None, 1.0));
 }
 
 /// Returns an arm's name without its variant, such as `claude-code:haiku`.

@@ -2,7 +2,6 @@
 
 mod arms;
 mod case;
-mod decision;
 mod draw;
 mod evidence;
 mod margin;
@@ -17,19 +16,25 @@ mod skills;
 mod stopping;
 mod test_files;
 mod totals;
+mod variants;
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::statistics::WithinMargin;
-use model::{AgentInfo, DecisionRecord, RunInfo, RunRow, SkillInfo, TrialFigures, TrialRecord, TrialRow};
+use model::{
+    AgentInfo, DecisionRecord, Outcome, RunInfo, RunRow, SkillInfo, TrialFigures, TrialRecord, TrialRow, WITH_SKILL,
+    WITHOUT_SKILL,
+};
 use serde_json::{Value, json};
 
+use crate::arms::without_variant;
+use crate::format::gain;
 use crate::names::is_baseline;
-use crate::verdict::{SKILL, Words};
+use crate::verdict::{self, Decision, PairedCase, SKILL, Words};
 use arms::ArmChanges;
 use case::Side;
 pub use case::{CaseChange, Change};
-use decision::Decision;
 pub(crate) use evidence::{Evidence, line_diff};
 use margin::Margin;
 use preference::Preferences;
@@ -38,6 +43,7 @@ use settings::SettingChange;
 use skills::SkillChange;
 use stopping::Decisions;
 use test_files::TestFileChange;
+pub(crate) use totals::Plot;
 use totals::Total;
 
 /// Largest drop in a mean score, or in the share of passed trials, that is not a regression, as a share of the
@@ -63,17 +69,29 @@ pub struct Comparison {
     /// The cases: regressions first, and within each kind the largest changes first.
     pub cases: Vec<CaseChange>,
     by: Dimension,
+    /// Agent and model whose variants are compared, if the run has several.
+    agent: Option<String>,
     /// Names of the two sides, if these differ.
     names: Option<[String; 2]>,
     /// The compared runs; twice the same run if parts of one run are compared.
     runs: Option<Box<[RunRow; 2]>>,
     decision: Decision,
+    /// Largest drop that is not a regression.
+    threshold: f64,
     margin: Option<Margin>,
     /// Pairs of trials that a judge can compare directly.
     trial_pairs: Vec<TrialPair>,
     preferences: Option<Box<Preferences>>,
     /// Names of the cases that are not compared because they are in quarantine on at least one side.
     quarantined: BTreeSet<String>,
+    /// Those of them that are in quarantine on the second side only.
+    newly_quarantined: BTreeSet<String>,
+    /// Outcomes of their trials on the second side, with their numbers.
+    results_in_quarantine: BTreeMap<Outcome, usize>,
+    /// Cases that assert only whether the skill is used, which the arm without it cannot meet.
+    about_skill: BTreeSet<String>,
+    /// Number of trials in which the agent should have used the skill, if it never did.
+    unused: Option<u64>,
     totals: Vec<Total>,
     arms: ArmChanges,
     /// Decisions of the runs about the number of trials.
@@ -90,27 +108,31 @@ impl Comparison {
     /// mean score may drop by `threshold`, a share from 0 to 1. Baseline trials are omitted, because they are not
     /// under test. Cases that are in quarantine in one run are omitted from both.
     pub fn of(before: &[TrialRow], after: &[TrialRow], threshold: f64) -> Self {
-        let quarantined = quarantine::cases(before.iter().chain(after));
+        let [were, are] = [before, after].map(|trials| quarantine::cases(trials.iter()));
+        let quarantined = were.union(&are).copied().collect();
+        let new = are.difference(&were).copied().collect();
+        let mut results_in_quarantine = BTreeMap::new();
+        for trial in after.iter().filter(|trial| !is_baseline(trial) && quarantine::contains(&new, trial)) {
+            *results_in_quarantine.entry(trial.outcome).or_default() += 1;
+        }
+        let newly_quarantined = quarantine::names(&new);
         let under_test = |trial: &&TrialRow| !is_baseline(trial) && !quarantine::contains(&quarantined, trial);
         let before: Vec<&TrialRow> = before.iter().filter(under_test).collect();
         let after: Vec<&TrialRow> = after.iter().filter(under_test).collect();
         let comparison = Self::between([&before, &after], Dimension::Run, threshold);
-        Self { quarantined: quarantine::names(&quarantined), ..comparison }
+        Self { quarantined: quarantine::names(&quarantined), newly_quarantined, results_in_quarantine, ..comparison }
     }
 
-    /// Compares the trials of one run by agent, model or variant: each value with the first one, if they have a case
-    /// in common. The values are in the order of the run's agents. The baseline is included only if variants are
-    /// compared.
+    /// Compares the trials of one run by agent or model: each value with the first one, if they have a case in common.
+    /// The values are in the order of the run's agents. Baseline trials are omitted.
     pub fn by(trials: &[TrialRow], agents: &[AgentInfo], by: Dimension, threshold: f64) -> Vec<Self> {
+        let quarantined = quarantine::cases(trials.iter());
+        let is_compared = |trial: &&TrialRow| !is_baseline(trial) && !quarantine::contains(&quarantined, trial);
         let place = |trial: &TrialRow| {
             let known = |agent: &AgentInfo| agent.name == trial.agent && agent.model == trial.model;
-            (!is_baseline(trial), agents.iter().position(known).unwrap_or(agents.len()))
+            agents.iter().position(known).unwrap_or(agents.len())
         };
-        let mut values: Vec<(String, (bool, usize), Vec<&TrialRow>)> = Vec::new();
-        let quarantined = quarantine::cases(trials.iter());
-        let is_compared = |trial: &&TrialRow| {
-            (by == Dimension::Variant || !is_baseline(trial)) && !quarantine::contains(&quarantined, trial)
-        };
+        let mut values: Vec<(String, usize, Vec<&TrialRow>)> = Vec::new();
         for trial in trials.iter().filter(is_compared) {
             let value = value(trial, by);
             match values.iter_mut().find(|(known, ..)| *known == value) {
@@ -128,26 +150,71 @@ impl Comparison {
             let (names, quarantined) = (Some([first.clone(), name.clone()]), quarantine::names(&quarantined));
             Self { names, quarantined, ..comparison }
         };
-        // Cases without a skill have no variant, for example, so some values may have no case in common.
         others.iter().map(compared).filter(|comparison| comparison.cases.iter().any(CaseChange::is_paired)).collect()
+    }
+
+    /// Compares the trials of one run with the skill with those without it, for each agent and model that has both.
+    /// Only what both arms can meet is compared: `figures`, those of the run's trials, leave out assertions about the
+    /// use of the skill.
+    pub fn by_variant(
+        trials: &[TrialRow],
+        figures: &[TrialFigures],
+        agents: &[AgentInfo],
+        threshold: f64,
+    ) -> Vec<Self> {
+        let quarantined = quarantine::cases(trials.iter());
+        let (rows, about_skill) = variants::shared(trials, figures);
+        let place = |trial: &TrialRow| {
+            let known = |agent: &AgentInfo| agent.name == trial.agent && agent.model == trial.model;
+            (agents.iter().position(known).unwrap_or(agents.len()), without_variant(&trial.arm).to_owned())
+        };
+        let mut pairs: BTreeMap<(usize, String), [Vec<&TrialRow>; 2]> = BTreeMap::new();
+        for trial in rows.iter().filter(|trial| !quarantine::contains(&quarantined, trial)) {
+            let pair = pairs.entry(place(trial)).or_default();
+            match trial.variant.as_deref() {
+                Some(WITHOUT_SKILL) => pair[0].push(trial),
+                Some(WITH_SKILL) => pair[1].push(trial),
+                _ => {}
+            }
+        }
+        pairs.retain(|_, [before, after]| !before.is_empty() && !after.is_empty());
+        let is_alone = pairs.len() == 1;
+        let compared = |((_, agent), [before, after]): ((usize, String), [Vec<&TrialRow>; 2])| Self {
+            names: Some([WITHOUT_SKILL, WITH_SKILL].map(str::to_owned)),
+            quarantined: quarantine::names(&quarantined),
+            about_skill: about_skill.clone(),
+            unused: variants::unused(figures, &agent),
+            agent: (!is_alone).then(|| agent.clone()),
+            ..Self::between([&before, &after], Dimension::Variant, threshold)
+        };
+        pairs.into_iter().map(compared).collect()
     }
 
     fn between(sides: [&[&TrialRow]; 2], by: Dimension, threshold: f64) -> Self {
         let pairs = pairs::pairs(sides, by);
         let mut cases: Vec<CaseChange> = pairs.iter().map(|pair| CaseChange::of(pair, threshold)).collect();
-        decision::confirm(&mut cases, threshold);
+        let tests = verdict::tests(&cases.iter().map(CaseChange::paired).collect::<Vec<_>>());
+        for (case, test) in cases.iter_mut().zip(tests) {
+            case.confirm(test, threshold);
+        }
         cases.sort_by(|a, b| {
             let certainty = (a.change, !a.is_confirmed).cmp(&(b.change, !b.is_confirmed));
             certainty.then_with(|| b.size().total_cmp(&a.size())).then_with(|| a.name.cmp(&b.name))
         });
-        let decision = Decision::of(&cases, threshold);
+        let decision = Decision::of(&cases.iter().map(CaseChange::paired).collect::<Vec<_>>());
         Self {
             by,
+            agent: None,
             names: None,
             runs: None,
             quarantined: BTreeSet::new(),
+            newly_quarantined: BTreeSet::new(),
+            results_in_quarantine: BTreeMap::new(),
+            about_skill: BTreeSet::new(),
+            unused: None,
             totals: totals::of(&cases, &decision),
             decision,
+            threshold,
             margin: None,
             trial_pairs: pairs.iter().flat_map(pairs::Pair::trials).collect(),
             preferences: None,
@@ -164,9 +231,8 @@ impl Comparison {
     /// Replaces tests and intervals that are valid only for a fixed number of trials.
     fn sequential(mut self) -> Self {
         if !std::mem::replace(&mut self.is_sequential, true) {
-            let threshold = self.decision.threshold;
-            sequential::confirm(&mut self.cases, threshold);
-            self.decision = self.decision.sequential(&self.cases);
+            sequential::confirm(&mut self.cases, self.threshold);
+            self.decision = self.decision.sequential(sequential::same_cases_p_value(&self.cases));
             let passed = sequential::interval(&self.cases);
             self.totals.iter_mut().for_each(|total| total.sequential(passed));
             self.margin = self.margin.map(|margin| margin.sequential(&self.cases));
@@ -254,12 +320,22 @@ impl Comparison {
         Ok(self)
     }
 
+    /// Returns the trials of the cases that are shown with their evidence: for each side its name, the run and the
+    /// trial.
+    pub fn detailed_trials(&self) -> impl Iterator<Item = [(&str, &str, &str); 2]> {
+        let [before, after] = self.short_names();
+        self.cases.iter().filter(|case| case.evidence.is_some()).filter_map(move |case| {
+            let [(run, trial), (later_run, later)] = case.trials()?;
+            Some([(before, run, trial), (after, later_run, later)])
+        })
+    }
+
     /// Returns `true` if the second side is worse by more than chance and the threshold: over all cases, or in one
     /// case judged by its own trials. If the second run regraded the evidence of the first one, nothing is chance.
     pub fn has_regressed(&self) -> bool {
         let is_regrade = self.runs.as_ref().is_some_and(|runs| runs[1].regrade_of.as_ref() == Some(&runs[0].id));
         let is_regression = |case: &CaseChange| case.change == Change::Regressed && (case.is_confirmed || is_regrade);
-        self.decision.is_worse() || self.cases.iter().any(is_regression)
+        self.decision.is_lower_by(self.threshold) || self.cases.iter().any(is_regression)
     }
 
     /// Returns `true` if a case passes less often, or has a lower score, than before, even if that may be chance.
@@ -267,48 +343,95 @@ impl Comparison {
         self.cases.iter().any(|case| case.change == Change::Regressed)
     }
 
-    /// Returns the result in one sentence.
+    /// Returns `true` if the comparison cannot answer what it was asked: no case has a result on both sides, or one that
+    /// has a result on the first side broke, is undecided or was cancelled on the second.
+    pub fn is_incomplete(&self) -> bool {
+        let has_result = |case: &CaseChange| case.before.results.decided() > 0 && case.after.results.decided() > 0;
+        let is_lost = |case: &CaseChange| {
+            case.paired().lost_its_result() && case.after.results.trials() > case.after.results.count(Outcome::Skipped)
+        };
+        !self.cases.iter().any(has_result) || self.cases.iter().any(is_lost)
+    }
+
+    /// Returns the result: how the second side differs from the first, what happened to cases that do not show it, and
+    /// how certain it is.
     pub fn sentence(&self) -> String {
-        let decide = |words: &Words<'_>| self.decision.sentence(words, &self.cases);
+        let cases: Vec<PairedCase<'_>> = self.cases.iter().map(CaseChange::paired).collect();
+        let mut left_out = Vec::new();
+        left_out.extend(quarantine::describe_new(&self.newly_quarantined, &self.results_in_quarantine));
+        let decide = |words: &Words<'_>| {
+            let sentence = self.decision.sentence(words, &cases, &left_out, self.unused);
+            let agent = self.agent.as_ref().map_or_else(String::new, |agent| format!("{agent}: "));
+            format!("{agent}{sentence}{}", self.below_threshold())
+        };
+        if self.by == Dimension::Variant {
+            return decide(&SKILL);
+        }
         let Some([before, after]) = &self.names else {
             return decide(&Words {
                 better: "The second run is better",
                 worse: "The second run is worse",
                 question: "whether the second run is better or worse",
-                first: "in it",
-                second: "in the first",
+                after: "in it",
+                before: "in the first",
+                sides: ["the first run", "the second run"],
+                has_gain: false,
             });
         };
-        if self.by == Dimension::Variant && after == model::WITH_SKILL && before == model::WITHOUT_SKILL {
-            return decide(&SKILL);
-        }
         let preposition = if self.by == Dimension::Run { "in" } else { "with" };
         decide(&Words {
             better: &format!("{after} is better than {before}"),
             worse: &format!("{after} is worse than {before}"),
             question: &format!("whether {after} is better or worse than {before}"),
-            first: &format!("{preposition} {after}"),
-            second: &format!("{preposition} {before}"),
+            after: &format!("{preposition} {after}"),
+            before: &format!("{preposition} {before}"),
+            sides: [before, after],
+            has_gain: false,
         })
+    }
+
+    /// Returns the result in a word or two.
+    pub(crate) fn word(&self) -> &'static str {
+        let cases: Vec<PairedCase<'_>> = self.cases.iter().map(CaseChange::paired).collect();
+        if self.unused.is_some() { "CANNOT TELL" } else { self.decision.word(&cases) }
+    }
+
+    /// Says that a certain difference is too small to be a regression; otherwise empty.
+    fn below_threshold(&self) -> String {
+        let is_worse_in_a_case = || self.cases.iter().any(|case| case.is_certain() && case.change == Change::Regressed);
+        if self.has_regressed() || !(self.decision.is_lower_by(0.0) || is_worse_in_a_case()) {
+            return String::new();
+        }
+        let points = gain(self.threshold);
+        format!(
+            " It is not a regression, because it is within the threshold of {} points.",
+            points.trim_start_matches('+')
+        )
     }
 
     /// Returns the comparison as JSON, without the schema.
     pub fn to_json(&self) -> Value {
         json!({
             "verdict": self.sentence(),
+            "result": self.word().to_lowercase().replace(' ', "_"),
             "regressed": self.has_regressed(),
             "sequential": self.is_sequential,
             "no_worse_than": self.margin.as_ref().map(Margin::to_json),
             "preference": self.preference_to_json(),
+            "incomplete": self.is_incomplete(),
+            "agent": self.agent,
             "same_cases_p_value": self.decision.same_cases_p_value,
+            "other_cases_p_value": self.decision.passed.filter(|_| !self.is_sequential).map(|passed| passed.p_value),
             "before": self.side_to_json(0),
             "after": self.side_to_json(1),
-            "threshold": self.decision.threshold,
+            "threshold": self.threshold,
             "totals": totals::to_json(&self.totals),
             "test_files": test_files::to_json(&self.test_files),
             "settings": settings::to_json(&self.settings),
             "cases": self.cases.iter().map(CaseChange::to_json).collect::<Value>(),
             "quarantined": self.quarantined,
+            "newly_quarantined": self.newly_quarantined,
+            "about_skill_only": self.about_skill,
             "arms": self.arms.to_json(),
             "decisions": self.decisions.to_json(self.runs.as_deref()),
             "skills": skills::to_json(&self.skills),
@@ -325,7 +448,7 @@ impl Comparison {
     }
 
     /// Returns short names of both sides for headings.
-    fn short_names(&self) -> [&str; 2] {
+    pub(crate) fn short_names(&self) -> [&str; 2] {
         match &self.names {
             Some([before, after]) => [before, after],
             None => ["before", "after"],
@@ -345,11 +468,13 @@ impl Comparison {
         };
         // A sentence that says "worse" must not appear above a heading that says "chance".
         let regressed = of(Change::Regressed, false);
-        let uncertain = match self.decision.is_worse() {
-            true if regressed.iter().all(|case| case.after.counts.passed < case.before.counts.passed) => {
-                "passing less often; each alone may be chance"
-            }
+        let passes_less = |case: &&CaseChange| case.paired().change() == Some(Ordering::Less);
+        let uncertain = match self.decision.is_lower_by(self.threshold) {
+            true if regressed.iter().all(passes_less) => "passing less often; each alone may be chance",
             true => "regressed; each alone may be chance",
+            false if regressed.iter().any(|case| case.is_certain()) => {
+                "regressed, may be chance or below the threshold"
+            }
             false => "regressed, may be chance",
         };
         let groups = vec![
@@ -358,7 +483,7 @@ impl Comparison {
             ("fixed", of(Change::Fixed, true)),
             ("fixed, may be chance", of(Change::Fixed, false)),
             ("improved score", of(Change::Improved, false)),
-            ("without a verdict on one side", of(Change::Changed, false)),
+            ("may have changed: results are missing", of(Change::Changed, false)),
         ];
         groups.into_iter().filter(|(_, cases)| !cases.is_empty()).collect()
     }

@@ -35,7 +35,7 @@ pub(crate) fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
                 "start": run.info.started_at.as_millisecond(),
                 "stop": run.ended_at.as_millisecond(),
                 "duration": run.duration_ms(),
-                "extra": { "unfinished": run.unfinished },
+                "extra": summary(run),
             },
             "tests": run.trials.iter().map(test).collect::<Vec<_>>(),
             "extra": { "run": run.info.id, "label": run.info.label, "signal": run.signal },
@@ -43,6 +43,23 @@ pub(crate) fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
     });
     serde_json::to_writer_pretty(&mut *out, &document)?;
     out.write_all(b"\n")
+}
+
+/// Returns the counts that the format has no fields for. `tests` lists decisions and all trials, also those of the
+/// baseline and of quarantined cases.
+fn summary(run: &FinishedRun) -> Map<String, Value> {
+    let mut extra = Map::new();
+    put(&mut extra, "unfinished", run.unfinished);
+    put(&mut extra, "trials", run.summary.trials);
+    put(&mut extra, "baseline", run.summary.baseline);
+    put(&mut extra, "quarantined", run.summary.all_quarantined());
+    for (rate, value) in FinishedRun::pass_rate(run.summary.counted()) {
+        put(&mut extra, rate, value);
+    }
+    let gate = run.gate();
+    put_some(&mut extra, "requiredPassRate", gate.min_pass_rate);
+    put_some(&mut extra, "requiredPassRateResult", gate.result(&run.summary));
+    extra
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -3,6 +3,7 @@
 
 use model::{Answer, DecisionQuestion, DecisionRecord, Outcome, StopReason, Summary, WITH_SKILL, WITHOUT_SKILL};
 
+use crate::counts;
 use crate::format::{counted, gain, number, percent, range};
 
 /// Note below a table that explains the intervals.
@@ -85,11 +86,14 @@ pub(crate) fn decided_after(decision: &DecisionRecord) -> String {
 fn stop_reason(decision: &DecisionRecord) -> String {
     let reason = match decision.stopped_by {
         StopReason::Decided => "the answer is known",
+        StopReason::Futility if decision.undecided > 0 => {
+            "some trials could have passed or failed, so the remaining ones are unlikely to decide"
+        }
         StopReason::Futility => {
             "the remaining trials are unlikely to decide; raise the maximum number of trials or the tolerance"
         }
         StopReason::Maximum => "the maximum was reached",
-        StopReason::Broken => "several trials in a row are broken",
+        StopReason::Broken => "several trials in a row are broken, undecided or stale",
         StopReason::Budget => "the run reached a limit",
         StopReason::Stopped => "the run was stopped",
     };
@@ -145,7 +149,11 @@ pub(crate) fn sentence(decision: &DecisionRecord) -> String {
         (_, true) => "Cannot tell whether the skill helps".to_owned(),
         (_, false) => format!("Cannot tell whether {} passes more often than {versus}", decision.arm),
     };
-    let estimate = decision.estimate.map_or_else(String::new, |estimate| format!("{} points ", gain(estimate)));
+    let estimate = match (decision.estimate, decision.estimate_min.zip(decision.estimate_max)) {
+        (Some(estimate), _) => format!("{} points ", gain(estimate)),
+        (None, Some((min, max))) => format!("between {} and {} points ", gain(min), gain(max)),
+        (None, None) => String::new(),
+    };
     format!(
         "{beginning}: {} in {}, difference {estimate}({}).",
         decided_after(decision),
@@ -154,10 +162,9 @@ pub(crate) fn sentence(decision: &DecisionRecord) -> String {
     )
 }
 
-/// Formats the passed trials as `5/6`.
+/// Formats the passed trials as `5/6`, or `4 to 5/6` if one could have passed or failed.
 pub(crate) fn passed(decision: &DecisionRecord) -> String {
-    let open = if decision.undecided > 0 { format!(", {} undecided", decision.undecided) } else { String::new() };
-    format!("{}/{}{open}", decision.passed, decision.passed + decision.failed)
+    counts::described(decision.counted())
 }
 
 /// Formats the confidence sequence: `95%: 52% to 100% at any time`.

@@ -1,13 +1,17 @@
 //! Finished trials in the order of the plan. Reports in the formats of other tools are written from them at the end of
 //! the run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use model::{AttemptRecord, DecisionRecord, Envelope, Event, Excerpt, Finding, Outcome, RunInfo, Status, TrialRecord};
+use model::statistics::Counted;
+use model::{
+    AttemptRecord, DecisionRecord, Envelope, Event, Excerpt, Finding, Gate, Outcome, RunInfo, Status, Summary,
+    TrialRecord,
+};
 
 use crate::terminal::{Style, counts, fault_name, result};
 use crate::{Reporter, ReporterOptions, decisions, format, plain};
@@ -28,6 +32,11 @@ pub(crate) struct FinishedRun {
     pub(crate) unfinished: usize,
     /// Finished trials, in the order of the plan.
     pub(crate) trials: Vec<FinishedTrial>,
+    /// Totals of all finished trials, including those that the report leaves out.
+    pub(crate) summary: Summary,
+    /// Trials of each suite by the result that rates count.
+    pub(crate) counted: BTreeMap<String, Counted>,
+    duration_ms: Option<u64>,
 }
 
 /// Result of a trial in the terms that other test tools use.
@@ -108,7 +117,19 @@ pub(crate) struct Location {
 impl FinishedRun {
     /// Returns the duration in milliseconds.
     pub(crate) fn duration_ms(&self) -> u64 {
-        format::between(self.info.started_at, self.ended_at)
+        self.duration_ms.unwrap_or_else(|| format::between(self.info.started_at, self.ended_at))
+    }
+
+    /// Returns the conditions under which failed trials do not fail the run.
+    pub(crate) fn gate(&self) -> Gate {
+        Gate::from_settings(&self.info.settings)
+    }
+
+    /// Returns the pass rate of a suite, or its bounds, by name.
+    pub(crate) fn pass_rate(counted: Counted) -> Vec<(&'static str, f64)> {
+        let Some(bounds) = counted.bounds() else { return Vec::new() };
+        let rate = bounds.value().map(|rate| ("pass_rate", rate));
+        rate.into_iter().chain([("pass_rate_min", bounds.min), ("pass_rate_max", bounds.max)]).collect()
     }
 
     /// Returns the trials of each suite, with the suites in the order of the plan.
@@ -173,8 +194,8 @@ impl FinishedTrial {
             started_at: record.started_at,
             duration_ms: record.duration_ms,
             score: record.score.zip(record.max_score).map(<[f64; 2]>::from),
-            tokens: record.usage.map(|tokens| tokens.total()),
-            cost_usd: record.cost_usd,
+            tokens: record.spent().tokens.map(|tokens| tokens.total()),
+            cost_usd: record.spent().cost_usd,
         }
     }
 
@@ -327,15 +348,10 @@ fn text(record: &TrialRecord) -> String {
     if shown.len() < text.len() { format!("{shown}…\n") } else { text }
 }
 
-/// Removes characters that are not text or that only some readers treat as line ends: control characters, escape
-/// sequences, marks that change the direction of writing, and code points that XML forbids.
+/// Removes colours and code points that XML forbids, and writes other characters that are not text as escapes: control
+/// characters, marks that change the direction of writing, and what only some readers treat as a line end.
 pub(crate) fn clean(text: &str) -> String {
-    let replaced = |c: char| match c {
-        '\u{fffe}' | '\u{ffff}' => None,
-        '\u{2028}' | '\u{2029}' => Some('\n'),
-        c => Some(c),
-    };
-    plain::clean(text).chars().filter_map(replaced).collect::<String>().replace('\t', "    ")
+    plain::clean(text).replace(['\u{fffe}', '\u{ffff}'], "").replace('\t', "    ")
 }
 
 /// Returns a name as one line.
@@ -386,6 +402,9 @@ impl Reporter for BufferedReporter {
                 signal: None,
                 unfinished: info.trials.len(),
                 trials: Vec::new(),
+                summary: Summary::default(),
+                counted: BTreeMap::new(),
+                duration_ms: None,
             });
         }
         let Some(run) = &mut self.run else { return Ok(()) };
@@ -393,6 +412,10 @@ impl Reporter for BufferedReporter {
         match &envelope.event {
             Event::TrialFinished(record) => {
                 run.unfinished = run.unfinished.saturating_sub(1);
+                run.summary.add(record);
+                if !record.is_baseline() && record.quarantine.is_none() {
+                    run.counted.entry(name(&record.suite)).or_default().add(record.first_outcome());
+                }
                 if !self.failures_only || record.outcome != Outcome::Passed {
                     let place = self.places.get(&record.id).copied().unwrap_or(usize::MAX);
                     self.trials.push((place, FinishedTrial::from_record(record, &self.folder)));
@@ -403,7 +426,10 @@ impl Reporter for BufferedReporter {
                 run.unfinished = run.unfinished.saturating_sub(spared);
                 self.decisions.push(DecisionRecord::clone(decision));
             }
-            Event::RunFinished { signal, .. } => run.signal.clone_from(signal),
+            Event::RunFinished { duration_ms, signal, .. } => {
+                run.signal.clone_from(signal);
+                run.duration_ms = Some(*duration_ms);
+            }
             _ => {}
         }
         Ok(())
@@ -437,7 +463,8 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_removed_from_text() {
-        assert_eq!(clean("a\u{0}\u{1b}[31mb\u{fffe}\u{ffff}\u{202e}\tc\u{2028}d\u{85}é👍"), "ab    c\ndé👍");
+    fn control_characters_are_shown_in_text() {
+        let text = "a\u{0}\u{1b}[31mb\u{fffe}\u{ffff}\u{202e}\tc\u{2028}d\u{85}é👍";
+        assert_eq!(clean(text), "a\\u{0}b\\u{202e}    c\\u{2028}d\\u{85}é👍");
     }
 }

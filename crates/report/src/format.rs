@@ -1,6 +1,7 @@
 //! Formatting of numbers for display.
 
 use jiff::Timestamp;
+use model::statistics::Bounds;
 use model::{AuxiliaryUsage, ModelTraffic, Tokens};
 
 /// Formats a time in milliseconds: `12ms`, `1.2s`, `1m03s`, `1h03m`.
@@ -68,6 +69,11 @@ pub fn percent(share: f64) -> String {
 /// Formats a range of shares as `45-94%`.
 pub(crate) fn range([low, high]: [f64; 2]) -> String {
     format!("{}-{}", percent(low).trim_end_matches('%'), percent(high))
+}
+
+/// Formats a share as `84%`, or as `45-94%` if it is not known.
+pub(crate) fn share(bounds: Bounds) -> String {
+    bounds.value().map_or_else(|| range([bounds.min, bounds.max]), percent)
 }
 
 /// Formats a difference of two shares in percentage points: `+33`, `-4`, `+0.4`, `0`.

@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use model::{AgentInfo, Envelope, Event, HookKind, HookRecord, Outcome, RunInfo, Summary, TrialRecord};
+use model::{AgentInfo, Envelope, Event, Gate, HookKind, HookRecord, Outcome, RunInfo, Summary, TrialRecord};
 use serde_json::{Value, json};
 
 use crate::arms::Arms;
@@ -85,11 +85,11 @@ impl Reporter for Json {
         self.hooks.sort_by_key(|(trial, _)| trial.as_deref().map(|trial| totals.place(trial)));
         self.versions.fill(&mut info.agents);
 
-        let Arms { arms, deltas, is_sequential, decisions } = totals.arms();
+        let Arms { arms, deltas, is_sequential, decisions, .. } = totals.arms();
         let document = json!({
             "schema": SCHEMA,
             "run": self.described(&info),
-            "summary": summary(&totals.summary()),
+            "summary": summary(&totals.summary(), totals.gate()),
             "arms": arms.iter().map(arm).collect::<Value>(),
             "deltas": deltas.iter().map(|of| delta(of, !is_sequential)).collect::<Value>(),
             "decisions": decisions,
@@ -199,7 +199,7 @@ impl Versions {
     }
 }
 
-fn summary(summary: &Summary) -> Value {
+fn summary(summary: &Summary, gate: Gate) -> Value {
     json!({
         "trials": summary.trials,
         "baseline": summary.baseline,
@@ -211,9 +211,9 @@ fn summary(summary: &Summary) -> Value {
         "judge_sample": summary.judge_sample.map(|sample| json!({
             "trials": sample.trials,
             "judged": sample.judged,
-            "decided": sample.decided.trials,
-            "passed": sample.decided.passed,
-            "pass_rate": model::statistics::rate(sample.decided.passed as u64, sample.decided.trials as u64),
+            "passed": sample.passed,
+            "failed": sample.failed,
+            "pass_rate": sample.counted().rate(),
         })),
         "broken": summary.broken,
         "stale": summary.stale,
@@ -226,8 +226,11 @@ fn summary(summary: &Summary) -> Value {
         "decisions_undecided": summary.decisions.undecided,
         "trials_not_needed": summary.decisions.spared,
         "pass_rate": summary.pass_rate,
-        "decided_trials": summary.decided.trials,
-        "decided_pass_rate": summary.by_decided.rate(),
+        "pass_rate_min": summary.pass_rate_min,
+        "pass_rate_max": summary.pass_rate_max,
+        "required_pass_rate": gate.min_pass_rate,
+        "required_pass_rate_result": gate.result(summary),
+        "failures_ignored": summary.exit_code() == 1 && gate.ignores_failures(summary),
         "tokens": summary.tokens.map(token_usage),
         "cost_usd": summary.cost_usd,
         "trials_with_cost": summary.trials_with_cost,

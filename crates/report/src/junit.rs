@@ -7,6 +7,7 @@ use model::Outcome;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
 
 use crate::finished::{self, EarlierAttempt, FinishedRun, FinishedTrial, TestResult};
+use crate::totals;
 
 /// Readers of the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,14 @@ pub(crate) fn write(run: &FinishedRun, dialect: Dialect, out: &mut dyn Write) ->
     for (name, trials) in run.suites() {
         let mut suite = TestSuite::new(name);
         suite.set_time(Duration::from_millis(trials.iter().map(|trial| trial.duration_ms).sum()));
+        if let Some(counted) = run.counted.get(name).filter(|_| dialect == Dialect::Generic) {
+            for (rate, value) in FinishedRun::pass_rate(*counted) {
+                suite.add_property(Property::new(rate, value.to_string()));
+            }
+            if let Some(sentence) = totals::required(&run.summary, run.gate()) {
+                suite.add_property(Property::new("run", sentence));
+            }
+        }
         if let Some(start) = trials.iter().map(|trial| trial.started_at).min() {
             suite.extra.insert("timestamp".into(), start.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into());
         }

@@ -63,12 +63,12 @@ use junit::Dialect;
 
 pub use agent_output::reason_of;
 pub use arms::Arms;
-pub use artifacts::{Tree, TrialFiles, merged_side_effects};
+pub use artifacts::{Tree, TrialFiles, merged_side_effects, open_regraded};
 pub use calibration::{calibration, calibration_json};
 pub use compare::{CaseChange, Change, Comparison, Dimension, THRESHOLD, TrialPair};
 pub use format::{counted, elapsed as duration, percent as share};
 pub use history::{history, history_json};
-pub use html::{ServedRun, ServedState, comparison_page, transcript};
+pub use html::{ComparedTrial, ServedRun, ServedState, comparison_page, transcript};
 pub use json::{SCHEMA, comparison_schema, reference as json_reference, report_schema, trial_json};
 pub use plain::clean;
 pub use reporter::{Reporter, ReporterOptions, RunHash};
@@ -76,7 +76,7 @@ pub use runs::{ListedRun, run_json, runs};
 pub use sarif::sarif;
 pub use show::{show, show_diff, show_json, show_step, show_two};
 pub use status::{Details, StatusView, status};
-pub use terminal::{Style, diagnostics, result, tally, terminal_size};
+pub use terminal::{Style, diagnostics, last_line, result, tally, terminal_size};
 pub use trend::{TrendOf, trend, trend_json};
 
 /// A kind of report.

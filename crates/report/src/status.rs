@@ -1,18 +1,18 @@
 //! One run on one screen: its progress or its result.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use jiff::Timestamp;
 use model::{
-    AgentInfo, Answer, DecisionRecord, Finding, HookRecord, LiveTrial, Outcome, RunRow, SideEffects, Status, Tokens,
-    TrialFigures, TrialRecord, TrialRow,
+    AgentInfo, Answer, DecisionRecord, Finding, Gate, HookRecord, LiveTrial, Outcome, RunRow, SideEffects, Status,
+    Tokens, TrialFigures, TrialRecord, TrialRow,
 };
 
 use crate::arms::Arms;
 use crate::format::{between, cached, counted, elapsed, in_parentheses, money, number, percent, span, timestamp};
 use crate::names::is_baseline;
 use crate::terminal::{Paint, Style, arms, decisions, doing};
-use crate::totals::Verdict;
+use crate::totals::{EndedRun, Verdict};
 use crate::{merged_side_effects, score, show};
 
 /// Maximum number of lines of each kind, unless all are requested.
@@ -58,6 +58,8 @@ pub struct Details {
     pub hooks: Vec<HookRecord>,
     /// Decisions about the number of trials.
     pub decisions: Vec<DecisionRecord>,
+    /// Conditions under which failed trials do not fail the run.
+    pub gate: Gate,
 }
 
 impl Details {
@@ -160,10 +162,20 @@ fn verdict(view: &StatusView<'_>, paint: &Paint) -> String {
     let Some(summary) = run.summary.as_ref().filter(|_| run.finished_at.is_some()) else {
         return String::new();
     };
-    let not_started = view.trials.iter().find(|trial| trial.outcome == Outcome::Cancelled);
-    let not_started = not_started.and_then(|trial| trial.reason.as_deref());
-    let signal = run.signal.as_deref();
-    let verdict = Verdict::of(summary, run.planned, &view.details.decisions, not_started, signal);
+    let reasons = |outcome: Outcome| {
+        let trials = view.trials.iter().filter(move |trial| trial.outcome == outcome);
+        trials.map(|trial| trial.reason.as_deref()).collect::<BTreeSet<_>>()
+    };
+    let (not_started, skipped) = (reasons(Outcome::Cancelled), reasons(Outcome::Skipped));
+    let verdict = Verdict::of(&EndedRun {
+        summary,
+        planned: run.planned,
+        decisions: &view.details.decisions,
+        not_started: not_started.first().copied().flatten(),
+        skipped: skipped.first().copied().flatten().filter(|_| skipped.len() == 1),
+        gate: view.details.gate,
+        signal: run.signal.as_deref(),
+    });
     let word = paint.as_outcome(verdict.outcome, verdict.word);
     format!("  {word}  {}\n", paint.folded(&verdict.reason, 300))
 }

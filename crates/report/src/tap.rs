@@ -8,12 +8,16 @@ use serde_json::Value;
 
 use crate::finished::{FinishedRun, FinishedTrial, TestResult, clean};
 use crate::terminal::indented;
+use crate::totals;
 
 pub(crate) fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
     // The plan counts trials that did not finish although they have no line, so that readers notice.
     writeln!(out, "TAP version 14\n1..{}", run.trials.len() + run.unfinished)?;
     for (index, trial) in run.trials.iter().enumerate() {
         out.write_all(point(index + 1, trial).as_bytes())?;
+    }
+    if let Some(sentence) = totals::required(&run.summary, run.gate()) {
+        writeln!(out, "# {sentence}")?;
     }
     match &run.signal {
         Some(signal) => writeln!(out, "Bail out! stopped by {}", escaped(signal)),

@@ -1,14 +1,14 @@
 //! Finished trials in the order of the plan, regardless of the order in which they finished, and their totals.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use model::{AgentInfo, AuxiliaryUsage, DecisionRecord, Outcome, RunInfo, Summary, TrialFigures, TrialRecord};
+use model::{AgentInfo, AuxiliaryUsage, DecisionRecord, Gate, Outcome, RunInfo, Summary, TrialFigures, TrialRecord};
 
 use crate::arms::Arms;
 use crate::cassettes::CassetteTotals;
-use crate::decisions;
-use crate::format::{counted, number};
+use crate::format::{counted, number, percent};
+use crate::{counts, decisions};
 
 /// State that reports keep about a run in progress to summarise it.
 #[derive(Default)]
@@ -31,6 +31,9 @@ pub(crate) struct RunTotals {
     decisions: Vec<DecisionRecord>,
     /// Reason why trials were not started.
     not_started: Option<String>,
+    /// Reasons why trials were skipped, each once.
+    skipped: BTreeSet<String>,
+    gate: Gate,
     /// `true` to keep figures even for trials whose arm has no variant.
     compares: bool,
 }
@@ -62,8 +65,14 @@ impl RunTotals {
             planned: info.trials.len(),
             planned_baseline: info.trials.iter().filter(|id| id.is_baseline()).count(),
             compares,
+            gate: Gate::from_settings(&info.settings),
             ..Self::default()
         }
+    }
+
+    /// Returns the conditions under which failed trials do not fail the run.
+    pub(crate) fn gate(&self) -> Gate {
+        self.gate
     }
 
     /// Adds a trial and returns its position in the plan.
@@ -73,6 +82,9 @@ impl RunTotals {
         self.summary.add(record);
         if record.outcome == Outcome::Cancelled && record.ending.is_none() && self.not_started.is_none() {
             self.not_started = record.reason.clone();
+        }
+        if record.outcome == Outcome::Skipped {
+            self.skipped.extend(record.reason.clone());
         }
         if let Some(used) = &record.cassette {
             self.cassettes.add(used);
@@ -159,13 +171,15 @@ impl RunTotals {
         Arms::of(figures.into_iter().map(|(_, figures)| figures), &self.agents).with_decisions(&self.decisions())
     }
 
-    /// Returns the number of trials in two parts: `4 of 8 planned`, and `4 without the skill to compare with`.
+    /// Returns the number of trials in two parts: `4 of 8 planned`, and `4 without the skill to compare with`. Trials of
+    /// quarantined cases are counted separately, as in all formats.
     pub(crate) fn counted(&self) -> (String, String) {
-        let finished = self.summary.trials + self.summary.all_quarantined();
+        let quarantined = self.summary.all_quarantined();
+        let finished = self.summary.trials;
         let mut trials = number(finished as u64);
         let spared = &self.summary.decisions;
         let spared_tested = spared.spared.saturating_sub(spared.spared_baseline);
-        let planned = (self.planned - self.planned_baseline).saturating_sub(spared_tested);
+        let planned = (self.planned - self.planned_baseline).saturating_sub(spared_tested + quarantined);
         if finished < planned {
             trials.push_str(&format!(" of {} planned", number(planned as u64)));
         }
@@ -183,20 +197,49 @@ impl RunTotals {
 
     /// Returns the verdict on the run, which finished or was stopped by `signal`.
     pub(crate) fn verdict(&self, signal: Option<&str>) -> Verdict {
-        Verdict::of(&self.summary, self.planned, &self.decisions, self.not_started.as_deref(), signal)
+        Verdict::of(&EndedRun {
+            summary: &self.summary,
+            planned: self.planned,
+            decisions: &self.decisions,
+            not_started: self.not_started.as_deref(),
+            skipped: self.skipped.first().map(String::as_str).filter(|_| self.skipped.len() == 1),
+            gate: self.gate,
+            signal,
+        })
     }
 }
 
+/// Results of a run that finished or was stopped, for its verdict.
+pub(crate) struct EndedRun<'a> {
+    pub(crate) summary: &'a Summary,
+    /// Number of planned trials.
+    pub(crate) planned: usize,
+    pub(crate) decisions: &'a [DecisionRecord],
+    /// Reason why trials were not started.
+    pub(crate) not_started: Option<&'a str>,
+    /// Reason why trials were skipped, if it is the same for all.
+    pub(crate) skipped: Option<&'a str>,
+    pub(crate) gate: Gate,
+    /// Signal that stopped the run.
+    pub(crate) signal: Option<&'a str>,
+}
+
+/// Describes the pass rate and the required one: `pass rate 83% (5 of 6), at least 80% required`.
+pub(crate) fn required(summary: &Summary, gate: Gate) -> Option<String> {
+    Some(format!("pass rate {}, at least {} required", rate(summary)?, percent(gate.min_pass_rate?)))
+}
+
+/// Describes the pass rate of the first attempts: `67% (4 of 6)`, or `between 0% and 60%: 6 undecided of 10 trials`.
+pub(crate) fn rate(summary: &Summary) -> Option<String> {
+    let unknown = [(summary.undecided, "undecided"), (summary.broken, "broken"), (summary.stale, "stale")];
+    let rate = counts::rate(summary.counted(), &unknown)?;
+    Some(if summary.flaky > 0 { format!("{rate} at the first attempt") } else { rate })
+}
+
 impl Verdict {
-    /// Returns the verdict on a run with `planned` trials, which finished or was stopped by `signal`. `not_started` is
-    /// the reason why trials were not started.
-    pub(crate) fn of(
-        summary: &Summary,
-        planned: usize,
-        decisions: &[DecisionRecord],
-        not_started: Option<&str>,
-        signal: Option<&str>,
-    ) -> Self {
+    /// Returns the verdict on a run. It agrees with the exit code.
+    pub(crate) fn of(run: &EndedRun<'_>) -> Self {
+        let EndedRun { summary, planned, decisions, not_started, skipped, gate, signal } = *run;
         let finished = summary.trials + summary.baseline + summary.all_quarantined();
         let unfinished = planned.saturating_sub(finished + summary.decisions.spared);
         let mut reason: Vec<String> = Vec::new();
@@ -205,12 +248,17 @@ impl Verdict {
             let reason = not_started.map_or_else(String::new, |reason| format!(" ({reason})"));
             format!("{} cancelled{reason}", counted(summary.cancelled, "trial"))
         });
-        let (word, outcome) = if summary.failures() > 0 || !not_met.is_empty() {
+        // Failed trials are ignored if enough trials passed. If no failure matters, the trials have still failed.
+        let is_excused = gate.ignores_failures(summary) && !gate.no_fail_on_assertions;
+        let (word, outcome) = if (summary.failures() > 0 || !not_met.is_empty()) && !is_excused {
             if summary.failures() > 0 {
                 reason.push(format!("{} of {} failed", summary.failures(), counted(summary.trials, "trial")));
             }
             reason.extend(not_met);
             reason.extend(cancelled.filter(|_| not_started.is_some()));
+            reason.extend(required(summary, gate));
+            let ignored = "ignored by the exit code (--no-fail-on-assertions)";
+            reason.extend(gate.no_fail_on_assertions.then(|| ignored.to_owned()));
             ("FAIL", Outcome::Failed)
         } else {
             // Trials that a required pass rate covers are already part of its decision.
@@ -236,17 +284,29 @@ impl Verdict {
             }
             reason.extend(cancelled);
             reason.extend(open);
+            let skipped = (summary.skipped > 0).then(|| {
+                let reason = skipped.map_or_else(String::new, |reason| format!(" ({reason})"));
+                format!("{} skipped{reason}", counted(summary.skipped, "trial"))
+            });
             if !reason.is_empty() || signal.is_some() {
+                reason.extend(required(summary, gate));
                 ("INCOMPLETE", Outcome::Broken)
-            } else if summary.passed == 0 && summary.skipped > 0 {
-                reason.push(format!("{} skipped", counted(summary.skipped, "trial")));
+            } else if summary.is_nothing() {
+                reason.push(skipped.unwrap_or_else(|| "no trials".to_owned()));
                 ("NOTHING TESTED", Outcome::Broken)
             } else {
                 let is_all_quarantined = summary.trials == 0 && summary.all_quarantined() > 0;
-                let passed = || format!("{} passed", counted(summary.passed, "trial"));
+                let passed = || match summary.failures() {
+                    0 => format!("{} passed", counted(summary.passed, "trial")),
+                    _ => format!("{} of {} passed", summary.passed, counted(summary.trials, "trial")),
+                };
                 let passed = decisions::met(decisions).unwrap_or_else(passed);
                 reason.extend((!is_all_quarantined).then_some(passed));
+                let flaky = || format!("{} of them only after a failed attempt", number(summary.flaky as u64));
+                reason.extend((summary.flaky > 0).then(flaky));
                 reason.extend((summary.not_judged > 0).then(|| format!("{} not judged", summary.not_judged)));
+                reason.extend(skipped);
+                reason.extend(required(summary, gate));
                 ("PASS", Outcome::Passed)
             }
         };
@@ -260,11 +320,64 @@ impl Verdict {
 mod tests {
     use super::*;
 
+    fn run(summary: &Summary) -> EndedRun<'_> {
+        EndedRun {
+            summary,
+            planned: summary.trials,
+            decisions: &[],
+            not_started: None,
+            skipped: None,
+            gate: Gate::default(),
+            signal: None,
+        }
+    }
+
+    #[test]
+    fn the_verdict_shows_the_required_pass_rate_and_agrees_with_the_exit_code() {
+        let counts = |passed: usize, failed: usize, broken: usize| Summary {
+            trials: passed + failed + broken,
+            passed,
+            failed,
+            broken,
+            ..Summary::default()
+        };
+        let describe = |summary: &Summary, gate: Gate| {
+            let verdict = Verdict::of(&EndedRun { gate, ..run(summary) });
+            let word = match gate.exit_code(summary) {
+                0 => "PASS",
+                1 => "FAIL",
+                3 => "INCOMPLETE",
+                _ => "NOTHING TESTED",
+            };
+            assert!(word == verdict.word || gate.no_fail_on_assertions, "{word} {}", verdict.reason);
+            format!("{} {}", verdict.word, verdict.reason)
+        };
+        let least = Gate { min_pass_rate: Some(0.8), no_fail_on_assertions: false };
+        let met = "PASS 5 of 6 trials passed, pass rate 83% (5 of 6), at least 80% required";
+        assert_eq!(describe(&counts(5, 1, 0), least), met);
+        let not_met = "FAIL 2 of 6 trials failed, pass rate 67% (4 of 6), at least 80% required";
+        assert_eq!(describe(&counts(4, 2, 0), least), not_met);
+        let open =
+            "INCOMPLETE 1 trial broken, pass rate between 80% and 90%: 1 broken of 10 trials, at least 80% required";
+        assert_eq!(describe(&counts(8, 1, 1), least), open);
+        let unknown =
+            "FAIL 2 of 10 trials failed, pass rate between 70% and 80%: 1 broken of 10 trials, at least 80% required";
+        assert_eq!(describe(&counts(7, 2, 1), least), unknown);
+        let ignoring = Gate { no_fail_on_assertions: true, ..Gate::default() };
+        let ignored = "FAIL 1 of 6 trials failed, ignored by the exit code (--no-fail-on-assertions)";
+        assert_eq!(describe(&counts(5, 1, 0), ignoring), ignored);
+        let flaky = Summary { flaky: 2, skipped: 3, trials: 9, ..counts(6, 0, 0) };
+        let passed = "PASS 6 trials passed, 2 of them only after a failed attempt, 3 trials skipped";
+        assert_eq!(describe(&flaky, Gate::default()), passed);
+        assert_eq!(describe(&Summary::default(), Gate::default()), "NOTHING TESTED no trials");
+    }
+
     #[test]
     fn the_verdict_says_why_trials_were_not_started() {
         let reason = |failed: usize| {
             let summary = Summary { trials: 80, passed: 6 - failed, failed, cancelled: 74, ..Summary::default() };
-            let verdict = Verdict::of(&summary, 80, &[], Some("over its limit of 0.05 USD"), None);
+            let not_started = Some("over its limit of 0.05 USD");
+            let verdict = Verdict::of(&EndedRun { planned: 80, not_started, ..run(&summary) });
             format!("{} {}", verdict.word, verdict.reason)
         };
         assert_eq!(reason(0), "INCOMPLETE 74 trials cancelled (over its limit of 0.05 USD)");

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use model::statistics::Counted;
 use model::{CaseResults, RunResults, Summary, statistics};
 use serde_json::{Value, json};
 
-use crate::counts::Counts;
+use crate::counts::{described, share};
 use crate::format::{counted, elapsed, money, number, percent, range, timestamp};
 use crate::names::Names;
 use crate::plain;
@@ -78,9 +79,10 @@ pub fn trend_json(runs: &[RunResults], of: TrendOf) -> Value {
             "planned": run.planned,
             "passed": point.counts.passed,
             "failed": point.counts.failed,
-            "undecided": point.counts.undecided,
+            "unknown": point.counts.unknown,
+            "undecided": point.undecided,
             "ungraded": point.ungraded,
-            "pass_rate": point.counts.bounds().map(|(low, high)| [low, high]),
+            "pass_rate": point.counts.bounds().map(|bounds| [bounds.min, bounds.max]),
             "ci95": point.interval(),
             "tokens": point.tokens,
             "cost_usd": point.cost_usd,
@@ -112,7 +114,8 @@ pub fn trend_json(runs: &[RunResults], of: TrendOf) -> Value {
 /// Results of the trials that one line summarises.
 struct Point<'a> {
     run: &'a RunResults,
-    counts: Counts,
+    counts: Counted,
+    undecided: u64,
     ungraded: u64,
     /// True if the counts are from the run's summary.
     is_whole: bool,
@@ -130,7 +133,8 @@ impl<'a> Point<'a> {
     fn new(run: &'a RunResults, cases: impl IntoIterator<Item = &'a CaseResults>) -> Self {
         let mut point = Self {
             run,
-            counts: Counts::default(),
+            counts: Counted::default(),
+            undecided: 0,
             ungraded: 0,
             is_whole: false,
             trials_with_tokens: 0,
@@ -155,11 +159,10 @@ impl<'a> Point<'a> {
     fn whole(run: &'a RunResults) -> Self {
         let mut point = Self::reliable(run);
         if let Some(summary) = &run.run.summary {
-            let [passed, failed, undecided] =
-                [summary.passed, summary.failed, summary.undecided].map(|count| count as u64);
-            point.counts = Counts { passed, failed, undecided };
+            point.counts = summary.counted();
             point.is_whole = true;
-            point.ungraded = (summary.broken + summary.skipped + summary.cancelled) as u64;
+            point.undecided = summary.undecided as u64;
+            point.ungraded = (summary.broken + summary.stale + summary.skipped + summary.cancelled) as u64;
             point.tokens = summary.tokens.map(|tokens| tokens.total());
             point.cost_usd = summary.cost_usd;
         }
@@ -177,24 +180,19 @@ impl<'a> Point<'a> {
         if case.is_baseline() {
             return;
         }
-        self.counts.passed += case.passed;
-        self.counts.failed += case.failed;
-        self.counts.undecided += case.undecided;
+        self.counts += case.counted();
+        self.undecided += case.undecided;
         self.ungraded += case.ungraded;
         self.cases.push((&case.suite, &case.case, &case.arm));
     }
 
-    /// Returns the 95 % interval of the pass rate that covers every possible result of undecided trials.
+    /// Returns the 95 % interval of the pass rate that covers every possible result of unknown trials.
     fn interval(&self) -> Option<[f64; 2]> {
         // Intervals for a fixed number of trials would be wrong if the results decided how many ran.
         if self.run.run.sequential {
             return None;
         }
-        let Counts { passed, undecided, .. } = self.counts;
-        let graded = self.counts.graded();
-        let [low, _] = statistics::wilson(passed, graded);
-        let [_, high] = statistics::wilson(passed + undecided, graded);
-        (graded > 0).then_some([low, high])
+        self.counts.rate()?.ci95
     }
 
     /// Returns `Less` or `Greater` if the same cases passed less or more often than `before`, by more than chance
@@ -251,14 +249,8 @@ fn table(points: &[Point<'_>], of: TrendOf, paint: &Paint) -> String {
         let change = before.and_then(|before| point.change(before));
         let style = match (point.counts.bounds(), change) {
             (_, Some(std::cmp::Ordering::Less)) => CellStyle::Red,
-            (Some((low, _)), _) if low >= 1.0 => CellStyle::Green,
+            (Some(bounds), _) if bounds.min >= 1.0 => CellStyle::Green,
             _ => CellStyle::Plain,
-        };
-        let (passed, rate) = match (point.counts, point.counts.bounds()) {
-            (Counts { passed, undecided: open @ 1.., .. }, Some((low, high))) => {
-                (format!("{passed}-{}/{}", passed + open, point.counts.graded()), range([low, high]))
-            }
-            (counts, _) => (counts.describe(), counts.share()),
         };
         let [tokens, cost, time] = point.spent(of);
         let shown = |value: Option<f64>, index: usize| value.map_or_else(String::new, SPENT[index]);
@@ -266,15 +258,15 @@ fn table(points: &[Point<'_>], of: TrendOf, paint: &Paint) -> String {
             Cell::new(&run.short, CellStyle::Bold),
             Cell::new(timestamp(run.started_at), CellStyle::Dim),
             plain::folded(run.label.as_deref().unwrap_or_default(), LABEL, symbols.ellipsis).into(),
-            passed.into(),
-            Cell::new(rate, style),
+            described(point.counts).into(),
+            Cell::new(share(point.counts), style),
             point.interval().map_or_else(String::new, range).into(),
             shown(tokens, 0).into(),
             shown(cost, 1).into(),
             shown(time, 2).into(),
             notes(point, change).join(", ").into(),
         ]);
-        before = if point.counts.graded() > 0 { Some(point) } else { before };
+        before = if point.counts.trials() > 0 { Some(point) } else { before };
     }
     grid.draw(paint) + &sparklines(points, of, heads, paint)
 }
@@ -316,7 +308,7 @@ fn sparklines(points: &[Point<'_>], of: TrendOf, heads: [&str; 3], paint: &Paint
     if points.len() < 2 {
         return String::new();
     }
-    let rates = points.iter().map(|point| point.counts.bounds().map(|(low, _)| low)).collect();
+    let rates = points.iter().map(|point| point.counts.bounds().map(|bounds| bounds.min)).collect();
     let mut figures: Vec<Figure<'_>> = vec![("pass rate", rates, percent)];
     for (index, head) in heads.into_iter().enumerate() {
         figures.push((head, points.iter().map(|point| point.spent(of)[index]).collect(), SPENT[index]));

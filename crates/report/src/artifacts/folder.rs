@@ -28,6 +28,18 @@ pub(super) struct Folder {
 }
 
 impl Folder {
+    /// Opens the directory at `root` with the files that a run wrote to it, which are kept.
+    ///
+    /// # Errors
+    /// Returns the reason as text if no run wrote to it, or if a run is still in progress.
+    pub(super) fn reopen(root: &Path) -> Result<Self, String> {
+        let failed = |error: io::Error| format!("cannot write artefacts to {}: {error}", root.display());
+        let root = root.canonicalize().map_err(failed)?;
+        let index = File::options().append(true).open(root.join(INDEX)).map_err(failed)?;
+        lock(&index, &root)?;
+        Ok(Self { root, index: Mutex::new(index) })
+    }
+
     /// Takes over the directory at `root`. It must be missing, empty, or contain only files of an earlier run, which
     /// are removed.
     ///
@@ -48,11 +60,7 @@ impl Folder {
         }
         let options = || File::options().read(true).write(true).create(true).truncate(false).open(&path);
         let mut index = options().map_err(failed)?;
-        match index.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(format!("another run writes artefacts to {}", root.display())),
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-        }
+        lock(&index, &root)?;
         let mut text = String::new();
         index.read_to_string(&mut text).map_err(failed)?;
         let mut lines = text.lines();
@@ -114,6 +122,15 @@ impl Folder {
     pub(super) fn adopt(&self, directory: &Path) -> io::Result<()> {
         let (files, _) = listing(&self.root, directory).map_err(io::Error::other)?;
         self.enter(files)
+    }
+}
+
+/// Locks the index of the directory at `root` until it is closed.
+fn lock(index: &File, root: &Path) -> Result<(), String> {
+    match index.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(format!("another run writes artefacts to {}", root.display())),
+        Err(TryLockError::Error(error)) => Err(format!("cannot write artefacts to {}: {error}", root.display())),
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod folder;
 mod progress;
+mod regraded;
 mod reporter;
 mod run;
 mod trial;
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use model::{Collected, HookKind, HookRecord, Outcome, RunInfo, TrialRecord};
+use model::{Collected, HookKind, HookRecord, Outcome, RunInfo, TrialId, TrialRecord};
 use serde_json::Value;
 
 use crate::Reporter;
@@ -113,6 +114,16 @@ pub(crate) fn open(tree: &Arc<Tree>) -> Box<dyn Reporter> {
     Box::new(reporter::Artifacts::new(Arc::clone(tree)))
 }
 
+/// Opens the directory at `root`, which the run of `trials` wrote, and returns the reporter that brings it up to date
+/// when that run is graded again. The new run is recorded in `record`.
+///
+/// # Errors
+/// Returns an error if the directory was not written by a run, or is in use.
+pub fn open_regraded(root: &Path, trials: &[TrialId], record: &Path) -> Result<Box<dyn Reporter>, String> {
+    let tree = Tree::with(Folder::reopen(root)?, trials, record);
+    Ok(Box::new(regraded::Regraded::new(Arc::new(tree))))
+}
+
 impl Tree {
     /// Takes over the directory at `root` for the trials of `info`, which are recorded in `record`. Files of an
     /// earlier run are removed.
@@ -121,14 +132,18 @@ impl Tree {
     /// Returns an error if the directory contains foreign files or cannot be written.
     pub fn open(root: &Path, info: &RunInfo, record: &Path) -> Result<Arc<Self>, String> {
         let folder = Folder::open(root)?;
-        let reserved: Vec<&str> = OF_RUN.iter().copied().chain([folder::INDEX]).collect();
-        let folders = TrialFolders::new(&info.trials, &reserved);
-        let trial_folder = |trial: String| Some(TrialFolder { path: folders.get(&trial)?.to_owned(), trial });
-        let trials = info.trials.iter().filter_map(|id| trial_folder(id.to_string())).collect();
         folder
             .enter(OF_RUN.iter().map(PathBuf::from))
             .map_err(|error| format!("cannot write artefacts to {}: {error}", root.display()))?;
-        Ok(Arc::new(Self {
+        Ok(Arc::new(Self::with(folder, &info.trials, record)))
+    }
+
+    fn with(folder: Folder, ids: &[TrialId], record: &Path) -> Self {
+        let reserved: Vec<&str> = OF_RUN.iter().copied().chain([folder::INDEX]).collect();
+        let folders = TrialFolders::new(ids, &reserved);
+        let trial_folder = |trial: String| Some(TrialFolder { path: folders.get(&trial)?.to_owned(), trial });
+        let trials = ids.iter().filter_map(|id| trial_folder(id.to_string())).collect();
+        Self {
             folder,
             folders,
             trials,
@@ -137,7 +152,7 @@ impl Tree {
             made: Mutex::default(),
             progress: Mutex::default(),
             changed: Condvar::new(),
-        }))
+        }
     }
 
     /// Returns the path of the directory: absolute, with links resolved.
@@ -234,8 +249,22 @@ impl Tree {
             let answer = record.answer.as_deref().unwrap_or_default();
             self.folder.write(&folder.join("outputs/output.txt"), answer.as_bytes())?;
         }
+        self.write_grading(folder, record)
+    }
+
+    /// Writes the files of a trial that grading changes.
+    fn write_regraded(&self, record: &TrialRecord) -> io::Result<()> {
+        let folder = self.trial_folder(&record.id)?;
+        self.write_grading(folder, record)
+    }
+
+    fn write_grading(&self, folder: &Path, record: &TrialRecord) -> io::Result<()> {
+        let file = folder.join(GRADING);
         if matches!(record.outcome, Outcome::Passed | Outcome::Failed | Outcome::Undecided) {
-            self.json(&folder.join(GRADING), &trial::grading(record))?;
+            self.json(&file, &trial::grading(record))?;
+        } else {
+            // A trial whose case no longer exists may have been graded before.
+            let _ = std::fs::remove_file(self.root().join(file));
         }
         self.json(&folder.join("trial.json"), &crate::trial_json(record))
     }

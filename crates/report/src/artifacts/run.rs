@@ -40,7 +40,8 @@ pub(super) struct TrialResult {
 impl TrialResult {
     pub(super) fn from_record(record: &TrialRecord) -> Self {
         let count = |status: Status| assertions(record).filter(|finding| finding.status == status).count();
-        let own = Observation::from_record(record);
+        // As in agent-skill-eval, the last attempt counts.
+        let own = Observation { pass_rate: record.met_share(), ..Observation::from_record(record) };
         Self {
             trial: record.id.clone(),
             case: record.case.clone(),
@@ -144,15 +145,13 @@ impl Results {
     /// Returns `benchmark.json`.
     pub(super) fn benchmark(&self) -> Value {
         let all = self.configurations();
-        let summary: Map<String, Value> = all
-            .iter()
-            .map(|(name, trials)| (name.clone(), figures(&statistics(trials), !self.is_sequential)))
-            .collect();
+        let summary: Map<String, Value> =
+            all.iter().map(|(name, trials)| (name.clone(), figures(trials, !self.is_sequential))).collect();
         let mut deltas = Map::new();
         for (name, with) in &all {
             let Some(agent) = name.strip_suffix(WITH_SKILL).and_then(|front| front.strip_suffix('_')) else { continue };
             let Some(without) = all.get(&format!("{agent}_{WITHOUT_SKILL}")) else { continue };
-            let delta = Delta::between(&observations(with), &observations(without));
+            let delta = Delta::between(&in_both_arms(with), &in_both_arms(without));
             deltas.insert(agent.to_owned(), delta_figures(&delta, !self.is_sequential));
         }
         let only = if deltas.len() == 1 { deltas.values().next().cloned() } else { None };
@@ -360,19 +359,33 @@ pub fn merged<'a>(left: impl IntoIterator<Item = &'a SideEffects>) -> Vec<SideEf
     sorted.collect()
 }
 
+/// Returns the graded trials.
 fn observations<'a>(trials: &[&'a TrialResult]) -> Vec<Observation<&'a (Arc<str>, Arc<str>)>> {
-    trials.iter().map(|trial| trial.observation.clone().of_case(&trial.observation.case)).collect()
+    let observations = trials.iter().map(|trial| trial.observation.clone().of_case(&trial.observation.case));
+    observations.filter(Observation::is_graded).collect()
+}
+
+/// Returns the observations by the assertions that both the arm with the skill and the one without can meet.
+fn in_both_arms<'a>(trials: &[&'a TrialResult]) -> Vec<Observation<&'a (Arc<str>, Arc<str>)>> {
+    observations(trials).into_iter().map(Observation::in_both_arms).collect()
 }
 
 fn statistics(trials: &[&TrialResult]) -> ArmStatistics {
     ArmStatistics::of(&observations(trials))
 }
 
-fn figures(arm: &ArmStatistics, is_fixed: bool) -> Value {
+/// Returns the figures of a configuration. In the terms of agent-skill-eval, rates leave out undecided assertions: a
+/// trial has passed if all others are met.
+fn figures(trials: &[&TrialResult], is_fixed: bool) -> Value {
+    let arm = statistics(trials);
+    let decided: Vec<_> = observations(trials).into_iter().map(Observation::without_undecided).collect();
+    let rates = ArmStatistics::of(&decided);
     let estimate = |estimate: Option<Estimate>| {
-        estimate.map(|it| json!({ "mean": it.mean, "stddev": it.stddev, "ci95": it.ci95.filter(|_| is_fixed) }))
+        // In this file, a single run has always had the deviation 0.
+        let stddev = |it: &Estimate| it.stddev.unwrap_or(0.0);
+        estimate.map(|it| json!({ "mean": it.mean, "stddev": stddev(&it), "ci95": it.ci95.filter(|_| is_fixed) }))
     };
-    let (pass_at_k, pass_hat_k) = arm.at_k().unzip();
+    let (pass_at_k, pass_hat_k) = rates.at_k().unzip();
     json!({
         "runs": arm.trials,
         "pass_rate": estimate(arm.pass_rate),
@@ -380,11 +393,10 @@ fn figures(arm: &ArmStatistics, is_fixed: bool) -> Value {
         "tokens": estimate(arm.tokens),
         "cost_usd": estimate(arm.cost_usd),
         "cost_runs": arm.trials_with_cost,
-        // In this file, the rate of full passes has never included skipped assertions.
-        "full_pass_rate": arm.decided_pass_rate.map(|rate| rate.mean),
-        "pass_at_k": pass_at_k,
-        "pass_hat_k": pass_hat_k,
-        "k": arm.k,
+        "full_pass_rate": rates.full_pass_rate.and_then(|rate| rate.mean),
+        "pass_at_k": pass_at_k.and_then(|point| point.value),
+        "pass_hat_k": pass_hat_k.and_then(|point| point.value),
+        "k": rates.k,
     })
 }
 

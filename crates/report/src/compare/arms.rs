@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use model::statistics::{Delta, Difference, Observation};
+use model::statistics::{Counted, Delta, Difference, Observation};
 use model::{AgentInfo, ArmSummary, TrialFigures, WITH_SKILL, WITHOUT_SKILL};
 use serde_json::{Value, json};
 
 use super::rounds::Rounds;
 use crate::arms::{Arms, without_intervals, without_test, without_variant};
-use crate::counts::Counts;
-use crate::format::{gain, gains, money, p_value, percent, range, rounded, seconds, signed};
+use crate::counts::described;
+use crate::format::{gain, gains, money, percent, range, rounded, seconds, share, signed};
 use crate::terminal::Paint;
-use crate::terminal::arms::{too_few, verdict};
+use crate::terminal::arms::{possible_points, verdict};
 use crate::terminal::grid::{Cell, CellStyle, Grid};
 
 /// Maximum width of an arm's name.
@@ -23,9 +23,9 @@ const HEADS: [(&str, u8); 10] = [
     ("before", 0),
     ("after", 0),
     ("change", 0),
-    ("95%", 3),
-    ("p", 2),
-    ("n", 1),
+    ("95%", 2),
+    ("cases", 1),
+    ("passed", 3),
     ("time", 4),
     ("tokens", 6),
     ("cost", 5),
@@ -66,18 +66,14 @@ struct ArmChange {
 /// Outcomes of an arm in both runs, with confidence sequences of the pass rates and of their difference.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Sequences {
-    counts: [Counts; 2],
+    counts: [Counted; 2],
     rates: [Option<[f64; 2]>; 2],
     difference: Option<[f64; 2]>,
 }
 
 impl Sequences {
     fn between(before: &[&TrialFigures], after: &[&TrialFigures]) -> Self {
-        let count = |trials: &[&TrialFigures]| {
-            let mut counts = Counts::default();
-            trials.iter().for_each(|trial| counts.add(trial.observation.outcome));
-            counts
-        };
+        let count = |trials: &[&TrialFigures]| Counted::of(trials.iter().map(|trial| trial.observation.first));
         let [was, is] = [before, after].map(|trials| Rounds::of(trials.iter().copied()));
         Self {
             counts: [count(before), count(after)],
@@ -172,12 +168,7 @@ impl ArmChanges {
             };
             grid.row(self.cells(arm, row));
         }
-        let mut text = format!("\n{}", grid.draw(paint));
-        let tested = self.arms.iter().filter(|_| !self.is_sequential);
-        if let Some(note) = too_few(tested.filter_map(|arm| arm.delta.pass_rate)) {
-            text.push_str(&format!("  {}\n", paint.yellow(&note)));
-        }
-        text
+        format!("\n{}", grid.draw(paint))
     }
 
     /// Returns the arms as rows of text, below a row of headings.
@@ -256,8 +247,8 @@ impl ArmChange {
             rate(&self.after),
             apart.map_or_else(unknown, |apart| Cell::new(format!("{} pts", gain(apart.mean)), style(&apart))),
             apart.and_then(|apart| apart.ci95).map_or_else(Cell::default, |ends| gains(ends).into()),
-            apart.map_or_else(Cell::default, |apart| p_value(apart.p_value).into()),
             apart.map_or_else(Cell::default, |apart| apart.cases.to_string().into()),
+            possible_points(self.delta.full_pass_rate),
             of(self.delta.duration_s, &|time| signed(time, seconds)),
             of(self.delta.tokens, &|tokens| signed(tokens, rounded)),
             of(self.delta.cost_usd, &|cost| signed(cost, money)),
@@ -267,10 +258,10 @@ impl ArmChange {
     fn sequential_cells(&self, name: String) -> [Cell; 10] {
         let [before, after] = [0, 1].map(|side| {
             let counts = self.sequences.counts[side];
-            match counts.graded() {
-                0 => Cell::new("n/a", CellStyle::Dim),
-                _ => format!("{} {:>4}", counts.describe(), counts.share()).into(),
-            }
+            counts.bounds().map_or_else(
+                || Cell::new("n/a", CellStyle::Dim),
+                |rate| format!("{} {:>4}", described(counts), share(rate)).into(),
+            )
         });
         let [was, is] = self.sequences.rates.map(|rate| rate.map_or_else(Cell::default, |ends| range(ends).into()));
         let [.., time, tokens, cost] = self.cells(String::new());
@@ -281,10 +272,7 @@ impl ArmChange {
             Some([_, high]) if high < 0.0 => CellStyle::Red,
             _ => CellStyle::Bold,
         };
-        let change = match self.delta.full_pass_rate {
-            Some(apart) => Cell::new(format!("{} pts", gain(apart.mean)), style),
-            None => Cell::new("n/a", CellStyle::Dim),
-        };
+        let change = Cell::new(possible_points(self.delta.full_pass_rate).into_text(), style);
         let interval = difference.map_or_else(Cell::default, |ends| gains(ends).into());
         [name.into(), before, was, after, is, change, interval, time, tokens, cost]
     }

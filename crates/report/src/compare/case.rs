@@ -2,14 +2,15 @@
 
 use std::cmp::Ordering;
 
+use model::statistics::{Bounds, Counted};
 use model::{Outcome, TrialRow};
 use serde_json::{Value, json};
 
 use super::evidence::Evidence;
 use super::pairs::Pair;
 use super::rounds::counted;
-use crate::counts::Counts;
-use crate::format::p_value;
+use crate::counts::described;
+use crate::verdict::{CaseSide, CaseTest, NOISE, PairedCase, without_result};
 
 /// Change of a case between the two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -21,7 +22,7 @@ pub enum Change {
     Fixed,
     /// It passes equally often, and its score rose by more than the threshold.
     Improved,
-    /// It has a verdict in only one of the runs, or its outcome without a verdict differs.
+    /// It may have changed: trials without a result, or undecided parts of a score, leave it open.
     Changed,
     /// It passes equally often and its score is about the same.
     Same,
@@ -47,10 +48,8 @@ pub struct CaseChange {
     pub change: Change,
     /// True if the case's own trials show that the change is more than chance.
     pub is_confirmed: bool,
-    /// p-value of Fisher's exact test of the passed trials; absent if a side has no graded trial.
-    pub(super) p_value: Option<f64>,
-    /// The p-value, adjusted for the number of cases that are tested at once.
-    pub(super) adjusted_p_value: Option<f64>,
+    /// Test of the case by its own trials; absent if a side has no trial that counts.
+    pub(super) test: Option<CaseTest>,
     /// True if the results of a run decided how many trials ran.
     pub(super) is_sequential: bool,
     pub(super) before: Side,
@@ -61,16 +60,12 @@ pub struct CaseChange {
 /// Trials of one case on one side.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Side {
-    pub(super) counts: Counts,
-    pub(super) trials: u64,
-    outcomes: Vec<Outcome>,
+    pub(super) results: CaseSide,
     /// Results in the order in which the trials were started; `None` if undecided.
-    pub(super) results: Vec<Option<bool>>,
+    pub(super) in_order: Vec<Option<bool>>,
     pub(super) reason: Option<String>,
-    /// Scores, each as a share of its maximum.
-    scores: Mean,
-    /// True if a score is neither 0 nor 1.
-    pub(super) is_partial: bool,
+    /// True if a trial passed only after a failed attempt.
+    is_flaky: bool,
     /// Agent time in milliseconds.
     pub(super) time: Mean,
     pub(super) tokens: Mean,
@@ -79,28 +74,30 @@ pub(super) struct Side {
     pub(super) shown: Option<(String, String)>,
 }
 
-/// Sum of known values, and their number.
+/// Mean of values that may be unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Mean {
     sum: f64,
-    count: u64,
+    known: u64,
+    unknown: u64,
 }
 
 impl Mean {
     fn add(&mut self, value: Option<f64>) {
-        if let Some(value) = value {
-            self.sum += value;
-            self.count += 1;
+        match value {
+            Some(value) => {
+                self.sum += value;
+                self.known += 1;
+            }
+            None => self.unknown += 1,
         }
     }
 
+    /// Returns the mean; `None` if a value is unknown, because the mean of the others would be about other trials.
     pub(super) fn value(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum / self.count as f64)
+        (self.known > 0 && self.unknown == 0).then(|| self.sum / self.known as f64)
     }
 }
-
-/// Tolerance for rounding errors in a sum of scores.
-pub(super) const NOISE: f64 = 1e-9;
 
 impl CaseChange {
     pub(super) fn of(pair: &Pair<'_>, threshold: f64) -> Self {
@@ -110,18 +107,16 @@ impl CaseChange {
             name: pair.name.clone(),
             change,
             is_confirmed: false,
-            p_value: None,
-            adjusted_p_value: None,
+            test: None,
             is_sequential: false,
             before,
             after,
             evidence: None,
         };
         if change.is_change() {
-            let gain = case.after.counts.passed as i64 - case.before.counts.passed as i64;
-            let wanted = match change {
-                Change::Regressed if gain < 0 => [Some(Outcome::Passed), Some(Outcome::Failed)],
-                Change::Fixed => [Some(Outcome::Failed), Some(Outcome::Passed)],
+            let wanted = match (change, case.paired().change()) {
+                (Change::Regressed, Some(Ordering::Less)) => [Some(Outcome::Passed), Some(Outcome::Failed)],
+                (Change::Fixed, _) => [Some(Outcome::Failed), Some(Outcome::Passed)],
                 _ => [None, None],
             };
             case.before.shown = shown(&pair.sides[0], wanted[0]);
@@ -130,80 +125,80 @@ impl CaseChange {
         case
     }
 
+    /// Returns the case as the verdict sees it.
+    pub(super) fn paired(&self) -> PairedCase<'_> {
+        PairedCase { name: &self.name, before: &self.before.results, after: &self.after.results, test: self.test }
+    }
+
+    /// Sets the test of the case, and whether its change is more than chance and than `threshold`.
+    pub(super) fn confirm(&mut self, test: Option<CaseTest>, threshold: f64) {
+        self.test = test;
+        let is_large = self.gain().is_some_and(|gain| gain.min > threshold + NOISE || gain.max < -threshold - NOISE);
+        self.is_confirmed = matches!(self.change, Change::Regressed | Change::Fixed) && self.is_certain() && is_large;
+    }
+
+    /// Returns `true` if the case's own trials show that it passes less or more often.
+    pub(super) fn is_certain(&self) -> bool {
+        self.test.is_some_and(|test| test.is_certain())
+    }
+
     /// Returns `true` if both sides have a trial of the case.
     pub(super) fn is_paired(&self) -> bool {
-        self.before.trials > 0 && self.after.trials > 0
+        self.before.results.trials() > 0 && self.after.results.trials() > 0
     }
 
-    /// Returns the passed and the graded trials of both sides. Undecided trials are counted in the way that makes the
-    /// change smaller.
-    pub(super) fn table(&self) -> Option<([u64; 2], [u64; 2])> {
-        let difference = match self.change {
-            Change::Regressed => -1.0,
-            Change::Fixed => 1.0,
-            _ => 0.0,
-        };
-        let table = self.table_towards(difference);
-        table.1.iter().all(|trials| *trials > 0).then_some(table)
-    }
-
-    /// Returns the passed and the graded trials of both sides. Undecided trials are counted in the way that makes a
-    /// difference in this direction smaller.
-    pub(super) fn table_towards(&self, difference: f64) -> ([u64; 2], [u64; 2]) {
-        let (before, after) = (&self.before.counts, &self.after.counts);
-        let was_open = if difference > 0.0 { before.undecided } else { 0 };
-        let is_open = if difference < 0.0 { after.undecided } else { 0 };
-        ([before.passed + was_open, after.passed + is_open], [before.graded(), after.graded()])
+    /// Returns `true` if each side has a single trial.
+    pub(super) fn is_single(&self) -> bool {
+        self.before.results.trials() == 1 && self.after.results.trials() == 1
     }
 
     /// Returns pairs of results from both sides, the second side first, in the order in which the trials were started.
     /// An undecided trial is `None`.
     pub(super) fn pairs(&self) -> Vec<[Option<bool>; 2]> {
-        self.after.results.iter().zip(&self.before.results).map(|(after, before)| [*after, *before]).collect()
+        self.after.in_order.iter().zip(&self.before.in_order).map(|(after, before)| [*after, *before]).collect()
+    }
+
+    /// Returns the run and the id of the trial that illustrates each side.
+    pub(crate) fn trials(&self) -> Option<[(&str, &str); 2]> {
+        let (before, after) = (self.before.shown.as_ref()?, self.after.shown.as_ref()?);
+        Some([(&before.0, &before.1), (&after.0, &after.1)])
     }
 
     pub(crate) fn evidence(&self) -> Option<&Evidence> {
         self.evidence.as_deref()
     }
 
-    /// Returns `true` if the number of cases changes the p-value of this one.
-    pub(super) fn is_adjusted(&self) -> bool {
-        self.p_value != self.adjusted_p_value
-    }
-
-    /// Formats the p-value with its name; if several cases are tested at once, it is the adjusted p.
-    pub(super) fn named_p_value(&self) -> String {
-        let name = if self.is_adjusted() { "adjusted p" } else { "p" };
-        format!("{name} {}", self.adjusted_p_value.map_or_else(|| "n/a".into(), p_value))
-    }
-
-    /// Returns the lowest and the highest difference in the share of passed trials that the undecided trials allow.
-    pub(super) fn gain(&self) -> Option<[f64; 2]> {
-        let ((was_low, was_high), (is_low, is_high)) = (self.before.counts.bounds()?, self.after.counts.bounds()?);
-        Some([is_low - was_high, is_high - was_low])
+    /// Returns the lowest and the highest possible difference in the share of passed trials.
+    pub(super) fn gain(&self) -> Option<Bounds> {
+        Some(self.after.results.counts.bounds()? - self.before.results.counts.bounds()?)
     }
 
     /// Returns the size of the change for sorting: in the share of passed trials, or in the mean score.
     pub(super) fn size(&self) -> f64 {
-        let passed = |side: &Side| side.counts.passed as f64 / side.counts.graded().max(1) as f64;
-        let by_passes = (passed(&self.after) - passed(&self.before)).abs();
-        match self.before.score().zip(self.after.score()) {
-            Some((before, after)) if by_passes < NOISE => (after - before).abs(),
+        let middle = |bounds: Bounds| (bounds.min + bounds.max).abs() / 2.0;
+        let by_passes = self.gain().map_or(0.0, middle);
+        match self.before.results.score().zip(self.after.results.score()) {
+            Some((before, after)) if by_passes < NOISE => middle(after - before),
             _ => by_passes,
         }
     }
 
     pub(super) fn to_json(&self) -> Value {
         let side = |side: &Side| {
+            let CaseSide { counts, .. } = side.results;
+            let score = side.results.score();
             json!({
-                "trials": side.trials, "decided": side.counts.passed + side.counts.failed, "passed": side.counts.passed,
-                "undecided": side.counts.undecided, "score": side.score(), "because": side.reason,
+                "trials": side.results.trials(), "decided": side.results.decided(), "passed": counts.passed,
+                "undecided": side.results.count(Outcome::Undecided), "unknown": counts.unknown,
+                "score": score.and_then(Bounds::value), "score_min": score.map(|score| score.min),
+                "score_max": score.map(|score| score.max), "because": side.reason,
                 "agent_ms": side.time.value(), "tokens": side.tokens.value(), "cost_usd": side.cost.value(),
             })
         };
         json!({
-            "name": self.name, "change": self.change, "more_than_chance": self.is_confirmed, "p_value": self.p_value,
-            "adjusted_p_value": self.adjusted_p_value,
+            "name": self.name, "change": self.change, "more_than_chance": self.is_confirmed,
+            "p_value": self.test.map(|test| test.p_value),
+            "adjusted_p_value": self.test.map(|test| test.adjusted_p_value),
             "before": side(&self.before), "after": side(&self.after),
             "evidence": self.evidence.as_ref().map(|evidence| evidence.to_json()),
         })
@@ -220,22 +215,15 @@ impl Side {
     fn of(trials: &[&TrialRow]) -> Self {
         let mut side = Self::default();
         trials.iter().for_each(|trial| side.add(trial));
-        side.outcomes.sort_by_key(|outcome| outcome.name());
-        let mut ended: Vec<_> = trials.iter().map(|trial| (trial.repetition, trial.outcome)).collect();
-        side.results = counted(&mut ended);
+        let mut ended: Vec<_> = trials.iter().map(|trial| (trial.repetition, trial.first_outcome())).collect();
+        side.in_order = counted(&mut ended);
         side
     }
 
     fn add(&mut self, trial: &TrialRow) {
-        self.trials += 1;
-        self.counts.add(trial.outcome);
-        if let (Outcome::Passed | Outcome::Failed, Some(score), Some(most)) =
-            (trial.outcome, trial.score, trial.max_score.filter(|most| *most > 0.0))
-        {
-            let share = score / most;
-            self.is_partial |= share > 0.0 && share < 1.0;
-            self.scores.add(Some(share));
-        }
+        let score = trial.score_bounds.filter(|_| trial.outcome.is_graded());
+        self.results.add(trial.first_outcome(), trial.outcome, score);
+        self.is_flaky |= trial.flaky;
         if trial.outcome.is_graded() {
             self.time.add(trial.agent_ms.map(|ms| ms as f64));
             self.tokens.add(trial.tokens.map(|tokens| tokens.total() as f64));
@@ -244,37 +232,41 @@ impl Side {
         if trial.outcome != Outcome::Passed && self.reason.is_none() {
             self.reason.clone_from(&trial.reason);
         }
-        self.outcomes.push(trial.outcome);
     }
 
-    /// Returns the mean score of the decided trials, as a share of the maximum.
-    pub(super) fn score(&self) -> Option<f64> {
-        self.scores.value()
-    }
-
-    /// Returns the outcome of a single trial, or how many of the graded trials passed.
+    /// Returns the outcome of a single trial, or how many of the trials passed.
     pub(super) fn describe(&self) -> String {
-        let ungraded = self.trials - self.counts.graded();
-        match self.outcomes[..] {
-            [only] => only.name().to_owned(),
-            _ if ungraded > 0 => format!("{} ({ungraded} without a verdict)", self.counts.describe()),
-            _ => self.counts.describe(),
+        let results = &self.results;
+        let mut outcomes = results.outcomes.iter();
+        match (outcomes.next(), outcomes.next()) {
+            (Some((Outcome::Passed, 1)), None) if self.is_flaky => "failed, then passed".to_owned(),
+            (Some((only, 1)), None) => only.name().to_owned(),
+            _ => {
+                let without = without_result(&[results]);
+                let without = if without.is_empty() { without } else { format!(" ({without})") };
+                format!("{}{without}", described(results.counts))
+            }
         }
     }
 }
 
 fn change(before: &Side, after: &Side, threshold: f64) -> Change {
-    match (before.trials, after.trials) {
+    let (before, after) = (&before.results, &after.results);
+    match (before.trials(), after.trials()) {
         (0, _) => Change::Added,
         (_, 0) => Change::Missing,
-        _ => match Counts::change(&before.counts, &after.counts) {
-            None if before.outcomes == after.outcomes => Change::Same,
+        _ => match Counted::change(before.counts, after.counts) {
+            // Both were skipped on purpose.
+            None if before.counts.trials() + after.counts.trials() == 0 && before.outcomes == after.outcomes => {
+                Change::Same
+            }
             None => Change::Changed,
             Some(Ordering::Less) => Change::Regressed,
             Some(Ordering::Greater) => Change::Fixed,
             Some(Ordering::Equal) => match before.score().zip(after.score()).map(|(before, after)| after - before) {
-                Some(gain) if gain < -threshold - NOISE => Change::Regressed,
-                Some(gain) if gain > threshold + NOISE => Change::Improved,
+                Some(gain) if gain.max < -threshold - NOISE => Change::Regressed,
+                Some(gain) if gain.min > threshold + NOISE => Change::Improved,
+                Some(gain) if gain.min < -threshold - NOISE || gain.max > threshold + NOISE => Change::Changed,
                 _ => Change::Same,
             },
         },

@@ -2,19 +2,18 @@
 
 use std::cmp::Ordering;
 
-use model::statistics::wilson;
+use model::statistics::{Counted, wilson};
 use model::{Outcome, Part, RunRow, Segment, Status};
 
 use super::case::Side;
 use super::evidence::{Call, Evidence, Flip};
 use super::rounds::sum;
-use super::totals::Total;
-use super::{CaseChange, Change, Comparison, Dimension, quarantine, stopping, test_files};
+use super::totals::{Plot, Total};
+use super::{CaseChange, Change, Comparison, Dimension, quarantine, stopping, test_files, variants};
 use crate::align::Row;
 use crate::columns;
-use crate::counts::Counts;
 use crate::decisions;
-use crate::format::{counted, elapsed, gain, in_parentheses, money, number, percent, range, timestamp};
+use crate::format::{counted, elapsed, in_parentheses, money, number, range, share, timestamp};
 use crate::terminal::arms::folded;
 use crate::terminal::grid::{Cell, CellStyle, Grid};
 use crate::terminal::{Paint, Style, diff};
@@ -29,11 +28,9 @@ const AROUND: (usize, usize) = (2, 5);
 /// Maximum width of a sentence, which is wrapped.
 const SENTENCE: usize = 1000;
 /// Explains how to read the figures.
-const READING: &str = "95% interval: where the true difference probably is; there may be none if 0 is in it. p: how \
-                       likely so large a difference would be if nothing had changed; below 0.05, chance is unlikely.";
-/// Explanation of a case's p if several cases are tested.
-const ADJUSTED: &str = "adjusted p: the p of one case, raised because many cases are tested at once, and some of them \
-                        would change by chance alone (Holm's method). 1 if the case has too few trials to tell.";
+const READING: &str = "95% interval: where the true difference for other cases like these probably is; there may be none \
+                       if 0 is in it. p: how likely so large a difference would be if nothing had changed; below 0.05, \
+                       chance is unlikely.";
 /// Maximum width of a reason.
 const REASON: usize = 160;
 
@@ -159,17 +156,21 @@ impl Comparison {
     }
 
     /// Returns the figures as rows of text, below a row of headings.
-    pub(crate) fn table_rows(&self) -> Vec<[String; 7]> {
+    pub(crate) fn table_rows(&self) -> Vec<[String; 6]> {
         let [before, after] = self.short_names().map(str::to_owned);
-        let heads =
-            ["in both".into(), before, after, "difference".into(), "95% interval".into(), "p".into(), "cases".into()];
+        let heads = ["in both".into(), before, after, "difference".into(), "95% interval".into(), "cases".into()];
         let row = |total: &Total| {
             let cases = number(total.cases as u64);
             let [before, after] = [total.side(0), total.side(1)];
-            [total.name.into(), before, after, total.change(), total.interval(), total.p_value(), cases]
+            [total.name.into(), before, after, total.change(), total.interval(), cases]
         };
         let rows = self.totals.iter().map(row);
         if self.totals.is_empty() { Vec::new() } else { std::iter::once(heads).chain(rows).collect() }
+    }
+
+    /// Returns the differences of the figures to draw, in the order of the rows.
+    pub(crate) fn plots(&self) -> Vec<Option<Plot>> {
+        self.totals.iter().map(Total::plot).collect()
     }
 
     fn differences(&self, paint: &Paint) -> String {
@@ -185,18 +186,18 @@ impl Comparison {
         }
         let mut rows = self.table_rows().into_iter();
         let heads = rows.next().unwrap_or_default().map(|head| paint.folded(&head, 24));
-        let ranks = [0, 0, 0, 0, 2, 1, 1];
+        let ranks = [0, 0, 0, 0, 2, 1];
         let columns: Vec<(&str, u8)> = heads.iter().map(String::as_str).zip(ranks).collect();
         let mut grid = Grid::new(&columns);
         for (total, row) in self.totals.iter().zip(rows) {
             let style = match total.p_value.is_some_and(|p_value| p_value < UNLIKELY) {
-                true if total.mean > 0.0 => CellStyle::Green,
-                true if total.mean < 0.0 => CellStyle::Red,
+                true if total.mean.min > 0.0 => CellStyle::Green,
+                true if total.mean.max < 0.0 => CellStyle::Red,
                 _ => CellStyle::Plain,
             };
-            let [name, before, after, change, interval, p_value, cases] = row;
+            let [name, before, after, change, interval, cases] = row;
             let change = Cell::new(change, style);
-            grid.row([name.into(), before.into(), after.into(), change, interval.into(), p_value.into(), cases.into()]);
+            grid.row([name.into(), before.into(), after.into(), change, interval.into(), cases.into()]);
         }
         format!("\n{}", grid.draw(paint))
     }
@@ -211,9 +212,6 @@ impl Comparison {
         if self.is_sequential {
             notes.push(format!("{} {}", decisions::NOTE, stopping::ROUNDS));
         }
-        if self.cases.iter().any(|case| case.change.is_change() && !case.is_single() && case.is_adjusted()) {
-            notes.push(ADJUSTED.to_owned());
-        }
         let [before, after] = self.short_names();
         let [missing, added] = self.unpaired();
         let mut left_out: Vec<String> = [(missing, before), (added, after)]
@@ -222,20 +220,19 @@ impl Comparison {
             .map(|(count, side)| format!("{} only in {side}", counted(*count, "case")))
             .collect();
         left_out.extend((!self.quarantined.is_empty()).then(|| quarantine::describe(&self.quarantined)));
+        left_out.extend(variants::describe(&self.about_skill));
         if !left_out.is_empty() {
             notes.push(format!("Not compared: {}.", left_out.join(", ")));
         }
-        if self.has_regressed() {
-            return notes;
+        if self.by == Dimension::Variant {
+            notes.push(variants::NOTE.to_owned());
         }
-        if self.decision.is_slightly_worse() {
-            let points = gain(self.decision.threshold);
-            notes.push(format!(
-                "A difference up to the threshold of {} points is not a regression.",
-                points.trim_start_matches('+')
-            ));
+        if self.is_incomplete() {
+            notes.push(
+                "The comparison is incomplete (exit code 3), unless it shows a regression (exit code 1).".to_owned(),
+            );
         }
-        if self.has_regressions() {
+        if self.has_regressions() && !self.has_regressed() {
             notes.push(
                 "Regressions that may be chance do not fail the comparison; more trials of each case reduce chance."
                     .to_owned(),
@@ -276,11 +273,6 @@ impl CaseChange {
         text
     }
 
-    /// Returns `true` if each side has a single trial.
-    pub(super) fn is_single(&self) -> bool {
-        self.before.counts.graded() == 1 && self.after.counts.graded() == 1
-    }
-
     /// Returns the passed trials of both sides, and what caused the change.
     pub(crate) fn figures(&self, paint: &Paint) -> (String, String) {
         let arrow = paint.symbols().arrow;
@@ -289,9 +281,10 @@ impl CaseChange {
 
     /// Returns what caused the change: the confidence in the difference of passes, or the scores.
     fn reason(&self, arrow: &str) -> String {
-        match (Counts::change(&self.before.counts, &self.after.counts), self.before.score(), self.after.score()) {
+        let (before, after) = (&self.before.results, &self.after.results);
+        match (self.paired().change(), before.score(), after.score()) {
             (Some(Ordering::Equal), Some(before), Some(after)) => {
-                format!("score {} {arrow} {}", percent(before), percent(after))
+                format!("score {} {arrow} {}", share(before), share(after))
             }
             _ => self.confidence(),
         }
@@ -299,27 +292,21 @@ impl CaseChange {
 
     /// Describes the confidence that the numbers allow.
     fn confidence(&self) -> String {
-        let (before, after) = (&self.before.counts, &self.after.counts);
         if self.is_single() {
             return "n = 1: no interval".into();
         }
         if self.is_sequential {
-            let interval = |side: &Side| range(sum(side.results.iter()).confidence_sequence(UNLIKELY));
-            return format!(
-                "95% at any time: {} and {}, {}",
-                interval(&self.before),
-                interval(&self.after),
-                self.named_p_value()
-            );
+            let interval = |side: &Side| range(sum(side.in_order.iter()).confidence_sequence(UNLIKELY));
+            return format!("95% at any time: {} and {}", interval(&self.before), interval(&self.after));
         }
-        // Covers all possible outcomes of undecided trials.
-        let interval = |counts: &Counts| {
-            let [low, _] = wilson(counts.passed, counts.graded());
-            let [_, high] = wilson(counts.passed + counts.undecided, counts.graded());
+        // Covers all possible results of trials without one.
+        let interval = |counts: Counted| {
+            let [low, _] = wilson(counts.passed, counts.trials());
+            let [_, high] = wilson(counts.passed + counts.unknown, counts.trials());
             [low, high]
         };
-        let (a, b) = (interval(before), interval(after));
-        format!("95%: {} and {}, {}", range(a), range(b), self.named_p_value())
+        let (before, after) = (interval(self.before.results.counts), interval(self.after.results.counts));
+        format!("95%: {} and {}", range(before), range(after))
     }
 }
 

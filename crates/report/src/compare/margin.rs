@@ -1,6 +1,6 @@
 //! Answer to whether the second side is worse than the first by more than a margin.
 
-use model::statistics::{Difference, WithinMargin, newcombe, no_worse_than};
+use model::statistics::{BoundedDifference, Bounds, Counted, WithinMargin, newcombe, no_worse_than};
 use serde_json::{Value, json};
 
 use super::case::CaseChange;
@@ -20,7 +20,7 @@ pub(super) struct Margin {
 
 impl Margin {
     /// Reads the answer from the interval over cases, which holds for other cases like these. If that interval does not
-    /// decide it, uses the interval over the trials of these cases. Undecided trials count against every answer.
+    /// decide it, uses the interval over the trials of these cases. Trials without a result count against every answer.
     pub(super) fn of(cases: &[CaseChange], margin: f64) -> Self {
         let answer = |ci95: Option<[f64; 2]>, is_of_these_cases: bool| Self {
             margin,
@@ -64,7 +64,7 @@ impl Margin {
                 gain(low)
             ),
             (_, None) => format!(
-                "Cannot tell whether it is worse by more than {points} points: there are too few decided cases."
+                "Cannot tell whether it is worse by more than {points} points: there are too few cases with a result."
             ),
         }
     }
@@ -77,31 +77,29 @@ impl Margin {
     }
 }
 
-/// Returns the interval over paired cases. Undecided trials count differently for its two ends.
+/// Returns the interval over paired cases. Trials without a result widen it.
 fn over_cases(cases: &[CaseChange]) -> Option<[f64; 2]> {
-    let interval = |end: usize| {
-        let gains: Vec<f64> = cases.iter().filter_map(|case| Some(case.gain()?[end])).collect();
-        Difference::of_share_differences(&gains)?.ci95
-    };
-    let ([low, _], [_, high]) = (interval(0)?, interval(1)?);
-    Some([low, high])
+    let gains: Vec<Bounds> = cases.iter().filter_map(CaseChange::gain).collect();
+    BoundedDifference::of_shares(&gains)?.ci95
 }
 
 /// Returns Newcombe's interval over the trials of all cases together. It is valid if each case has the same number of
 /// trials: pooled trials of cases that differ in difficulty vary less than those of equal cases (Hoeffding 1956). `None`
 /// otherwise.
 fn over_trials(cases: &[CaseChange]) -> Option<[f64; 2]> {
-    let paired: Vec<&CaseChange> = cases.iter().filter(|case| case.gain().is_some()).collect();
-    let graded = |case: &CaseChange| [case.after.counts.graded(), case.before.counts.graded()];
-    let of_each = graded(paired.first()?);
-    if paired.iter().any(|case| graded(case) != of_each) {
+    let paired: Vec<[Counted; 2]> = cases
+        .iter()
+        .filter(|case| case.gain().is_some())
+        .map(|case| [case.after.results.counts, case.before.results.counts])
+        .collect();
+    let of_each = paired.first()?.map(|counts| counts.trials());
+    if paired.iter().any(|case| case.map(|counts| counts.trials()) != of_each) {
         return None;
     }
     let trials = of_each.map(|trials| trials * paired.len() as u64);
-    let sum = |of: fn(&CaseChange) -> u64| paired.iter().map(|case| of(case)).sum::<u64>();
-    let [after, before] = [sum(|case| case.after.counts.passed), sum(|case| case.before.counts.passed)];
-    let [open_after, open_before] = [sum(|case| case.after.counts.undecided), sum(|case| case.before.counts.undecided)];
-    let [low, _] = newcombe([after, before + open_before], trials)?;
-    let [_, high] = newcombe([after + open_after, before], trials)?;
+    let sum = |side: usize, of: fn(Counted) -> u64| paired.iter().map(|case| of(case[side])).sum::<u64>();
+    let (least, most) = (|counts: Counted| counts.passed, |counts: Counted| counts.passed + counts.unknown);
+    let [low, _] = newcombe([sum(0, least), sum(1, most)], trials)?;
+    let [_, high] = newcombe([sum(0, most), sum(1, least)], trials)?;
     Some([low, high])
 }

@@ -346,8 +346,9 @@ impl Preferences {
                 format!("{before} is preferred; {} ({}).", won("it", counts.before, counts.after), chance(p))
             }
             (_, p) => {
-                let more = self.difference.filter(|_| p.is_some() && mean != 0.0).map(|each| more_cases(&each));
-                let more = more.map_or_else(String::new, |more| format!(" {more}"));
+                let differences: Vec<f64> = self.cases.iter().filter_map(CasePreference::difference).collect();
+                let more = (p.is_some() && mean != 0.0).then(|| more_cases(&differences));
+                let more = more.map_or_else(String::new, |more| format!(" At this difference, {more}."));
                 format!(
                     "cannot tell yet whether {after} is preferred to {before}; {}.{more}",
                     won("it", counts.after, counts.before)

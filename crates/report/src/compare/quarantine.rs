@@ -1,8 +1,8 @@
 //! Cases in quarantine, which are not compared.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::TrialRow;
+use model::{Outcome, TrialRow};
 
 use crate::format::counted;
 
@@ -39,4 +39,14 @@ pub(super) fn describe(names: &BTreeSet<String>) -> String {
         named.push(&more);
     }
     format!("{} in quarantine ({})", counted(names.len(), "case"), named.join(", "))
+}
+
+/// Says which cases are newly in quarantine, and what became of their trials; `None` if there are none.
+pub(super) fn describe_new(names: &BTreeSet<String>, results: &BTreeMap<Outcome, usize>) -> Option<String> {
+    let cases = match (names.len(), names.first()?) {
+        (1, name) => format!("case {name} is"),
+        (cases, _) => format!("{} are", counted(cases, "case")),
+    };
+    let results = results.iter().map(|(outcome, count)| format!("{count} {}", outcome.name()));
+    Some(format!("{cases} newly in quarantine ({})", results.collect::<Vec<_>>().join(", ")))
 }

@@ -37,7 +37,7 @@ pub(super) fn sum<'r>(results: impl Iterator<Item = &'r Option<bool>>) -> Counte
         match result {
             Some(true) => sum.passed += 1,
             Some(false) => sum.failed += 1,
-            None => sum.undecided += 1,
+            None => sum.unknown += 1,
         }
     }
     sum

@@ -5,10 +5,10 @@
 //! results alone decide whether there is another pair, so every e-value of the pairs is valid (Ville 1939), and 1/e is
 //! a p-value.
 
-use model::statistics::{Difference, PairBounds, Pairs, e_difference_above, e_two_samples, holm};
+use model::statistics::{PairBounds, Pairs, e_difference_above, e_two_samples, holm};
 
-use super::case::{CaseChange, Change, NOISE};
-use crate::verdict::UNLIKELY;
+use super::case::CaseChange;
+use crate::verdict::{CaseTest, UNLIKELY};
 
 /// Results of a case's pairs: the second run first, `None` if a trial is undecided.
 type CasePairs = Vec<[Option<bool>; 2]>;
@@ -24,14 +24,11 @@ pub(super) fn confirm(cases: &mut [CaseChange], threshold: f64) {
     let p_values: Vec<f64> = tested.iter().map(|at| of_case(&cases[*at].pairs())).collect();
     let adjusted = holm(&p_values);
     for case in cases.iter_mut() {
-        (case.p_value, case.adjusted_p_value, case.is_confirmed) = (None, None, false);
+        case.confirm(None, threshold);
         case.is_sequential = true;
     }
     for (at, (p_value, adjusted)) in tested.into_iter().zip(p_values.into_iter().zip(adjusted)) {
-        let case = &mut cases[at];
-        (case.p_value, case.adjusted_p_value) = (Some(p_value), Some(adjusted));
-        let is_large = case.gain().is_some_and(|[low, high]| low > threshold + NOISE || high < -threshold - NOISE);
-        case.is_confirmed = matches!(case.change, Change::Regressed | Change::Fixed) && adjusted < UNLIKELY && is_large;
+        cases[at].confirm(Some(CaseTest { p_value, adjusted_p_value: adjusted }), threshold);
     }
 }
 
@@ -68,11 +65,6 @@ fn bounds<'p>(pairs: impl Iterator<Item = &'p [Option<bool>; 2]>) -> PairBounds 
     let mut bounds = PairBounds::default();
     pairs.for_each(|[after, before]| bounds.push(*after, *before));
     bounds
-}
-
-/// Removes the interval and the p-value, which assume a fixed number of trials.
-pub(super) fn without_test(difference: Difference) -> Difference {
-    Difference { ci95: None, p_value: 1.0, ..difference }
 }
 
 #[cfg(test)]

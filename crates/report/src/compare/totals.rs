@@ -1,21 +1,23 @@
 //! Figures over the cases that both sides have: the mean of each side, and the difference paired by case.
 
-use model::statistics::{Difference, estimate};
+use model::statistics::{Bounds, Counted, estimate};
 use serde_json::{Value, json};
 
 use super::case::{CaseChange, Side};
-use super::decision::Decision;
-use crate::format::{gain, gains, money, p_value, percent, rounded, seconds, signed};
+use crate::counts::described;
+use crate::format::{gain, gains, money, rounded, seconds, share, signed};
+use crate::verdict::Decision;
 
 /// A figure of both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Total {
     pub(super) name: &'static str,
     /// Mean of each side over the cases.
-    pub(super) means: [f64; 2],
-    /// For the share of passed trials: the number of passed and of all trials on each side.
-    pub(super) trials: Option<[[u64; 2]; 2]>,
-    pub(super) mean: f64,
+    pub(super) means: [Bounds; 2],
+    /// For the share of passed trials: the results of each side.
+    trials: Option<[Counted; 2]>,
+    /// Mean of the cases' differences.
+    pub(super) mean: Bounds,
     pub(super) ci95: Option<[f64; 2]>,
     pub(super) p_value: Option<f64>,
     /// Confidence sequence of the difference, if the results of a run decided how many trials ran.
@@ -23,6 +25,15 @@ pub(super) struct Total {
     /// Number of cases for which both sides have the figure.
     pub(super) cases: usize,
     unit: Unit,
+}
+
+/// A difference with its interval, to be drawn on a scale from `-end` to `end`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Plot {
+    /// Absent if the difference is a range.
+    pub(crate) mean: Option<f64>,
+    pub(crate) range: [f64; 2],
+    pub(crate) end: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,70 +46,63 @@ enum Unit {
 
 /// Returns the figures that are known.
 pub(super) fn of(cases: &[CaseChange], decision: &Decision) -> Vec<Total> {
-    let graded: Vec<&CaseChange> =
-        cases.iter().filter(|case| case.before.counts.graded() > 0 && case.after.counts.graded() > 0).collect();
+    let paired: Vec<&CaseChange> = cases.iter().filter(|case| case.gain().is_some()).collect();
     let mut totals: Vec<Total> = Vec::new();
-    totals.extend(passed(&graded));
-    // The test of the scores is slow, so it is not repeated.
-    totals.extend(decision.score.map(|score| Total {
+    totals.extend(passed(&paired, decision));
+    totals.extend(decision.score.zip(decision.scores).map(|(score, means)| Total {
         name: "mean score",
-        means: decision.scores,
+        means,
         trials: None,
-        mean: score.mean,
+        mean: score.bounds,
         ci95: score.ci95,
         p_value: Some(score.p_value),
         confidence_sequence: None,
         cases: score.cases,
         unit: Unit::Share,
     }));
-    totals.extend(total("agent time per trial", Unit::Milliseconds, &graded, |side| side.time.value()));
-    totals.extend(total("tokens per trial", Unit::Tokens, &graded, |side| side.tokens.value()));
-    totals.extend(total("cost per trial", Unit::Dollars, &graded, |side| side.cost.value()));
+    totals.extend(amount("agent time per trial", Unit::Milliseconds, &paired, |side| side.time.value()));
+    totals.extend(amount("tokens per trial", Unit::Tokens, &paired, |side| side.tokens.value()));
+    totals.extend(amount("cost per trial", Unit::Dollars, &paired, |side| side.cost.value()));
     totals
 }
 
-fn passed(cases: &[&CaseChange]) -> Option<Total> {
-    // The shares of undecided trials have bounds but no mean, so such cases appear only in the sentence.
-    let decided: Vec<&CaseChange> =
-        cases.iter().filter(|case| case.before.counts.undecided + case.after.counts.undecided == 0).copied().collect();
-    let sum = |of: fn(&CaseChange) -> u64| decided.iter().map(|case| of(case)).sum::<u64>();
-    let trials = [
-        [sum(|case| case.before.counts.passed), sum(|case| case.before.counts.graded())],
-        [sum(|case| case.after.counts.passed), sum(|case| case.after.counts.graded())],
-    ];
-    let share = |side: &Side| side.counts.bounds().map(|(share, _)| share);
-    let is_single = trials.iter().all(|[_, all]| *all == decided.len() as u64);
-    let name = match (is_single, decided.len() < cases.len()) {
-        (true, false) => "cases passed",
-        (true, true) => "decided cases passed",
-        (false, false) => "trials passed",
-        (false, true) => "trials of decided cases",
+fn passed(cases: &[&CaseChange], decision: &Decision) -> Option<Total> {
+    let passed = decision.passed?;
+    let sum = |of: fn(&CaseChange) -> &Side| {
+        let mut sum = Counted::default();
+        cases.iter().for_each(|case| sum += of(case).results.counts);
+        sum
     };
-    let total = total(name, Unit::Share, &decided, share)?;
-    Some(Total { trials: Some(trials), ..total })
+    let mean =
+        |of: fn(&CaseChange) -> &Side| Bounds::mean(cases.iter().filter_map(|case| of(case).results.counts.bounds()));
+    let trials = [sum(|case| &case.before), sum(|case| &case.after)];
+    let is_single = cases.iter().all(|case| case.is_single());
+    Some(Total {
+        name: if is_single { "cases passed" } else { "trials passed" },
+        means: [mean(|case| &case.before)?, mean(|case| &case.after)?],
+        trials: Some(trials),
+        mean: passed.bounds,
+        ci95: passed.ci95,
+        p_value: Some(passed.p_value),
+        confidence_sequence: None,
+        cases: passed.cases,
+        unit: Unit::Share,
+    })
 }
 
-fn total(name: &'static str, unit: Unit, cases: &[&CaseChange], of: impl Fn(&Side) -> Option<f64>) -> Option<Total> {
+/// Returns an amount over the cases in which it is known for every trial.
+fn amount(name: &'static str, unit: Unit, cases: &[&CaseChange], of: impl Fn(&Side) -> Option<f64>) -> Option<Total> {
     let pairs: Vec<(f64, f64)> = cases.iter().filter_map(|case| of(&case.before).zip(of(&case.after))).collect();
-    if pairs.is_empty() {
-        return None;
-    }
-    let mean = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| Bounds::exact(pairs.iter().map(of).sum::<f64>() / pairs.len() as f64);
     let apart: Vec<f64> = pairs.iter().map(|(before, after)| after - before).collect();
-    let (estimated, p_value) = match unit {
-        Unit::Share => {
-            let difference = Difference::of_share_differences(&apart)?;
-            (difference.into(), Some(difference.p_value))
-        }
-        _ => (estimate(&apart)?, None),
-    };
+    let estimated = estimate(&apart)?;
     Some(Total {
         name,
         means: [mean(|pair| pair.0), mean(|pair| pair.1)],
         trials: None,
-        mean: estimated.mean,
+        mean: Bounds::exact(estimated.mean),
         ci95: estimated.ci95,
-        p_value,
+        p_value: None,
         confidence_sequence: None,
         cases: pairs.len(),
         unit,
@@ -116,23 +120,24 @@ impl Total {
     /// Formats the figure of a side.
     pub(super) fn side(&self, side: usize) -> String {
         let mean = self.means[side];
-        match (self.trials, self.unit) {
-            (Some(trials), _) => {
-                let [passed, all] = trials[side];
-                format!("{passed}/{all} {:>4}", percent(passed as f64 / all.max(1) as f64))
+        match (self.unit, self.trials) {
+            (Unit::Share, Some(trials)) => {
+                let rate = trials[side].bounds().map_or_else(String::new, share);
+                format!("{} {rate:>4}", described(trials[side]))
             }
-            (None, Unit::Share) => percent(mean),
-            (None, Unit::Milliseconds) => seconds(mean / 1000.0),
-            (None, Unit::Tokens) => rounded(mean),
-            (None, Unit::Dollars) => money(mean),
+            (Unit::Share, None) => share(mean),
+            (Unit::Milliseconds, _) => seconds(mean.min / 1000.0),
+            (Unit::Tokens, _) => rounded(mean.min),
+            (Unit::Dollars, _) => money(mean.min),
         }
     }
 
     /// Formats the difference.
     pub(super) fn change(&self) -> String {
-        match self.unit {
-            Unit::Share => format!("{} pts", gain(self.mean)),
-            _ => self.signed(self.mean),
+        match (self.unit, self.mean.value()) {
+            (Unit::Share, Some(mean)) => format!("{} pts", gain(mean)),
+            (Unit::Share, None) => format!("{} pts", gains([self.mean.min, self.mean.max])),
+            _ => self.signed(self.mean.min),
         }
     }
 
@@ -145,6 +150,15 @@ impl Total {
         }
     }
 
+    /// Returns the difference and its interval, if there is one.
+    pub(super) fn plot(&self) -> Option<Plot> {
+        let range = self.ci95.or(self.confidence_sequence)?;
+        let mean = self.mean.value();
+        let largest = range.into_iter().chain(mean).fold(0.0_f64, |largest, value| largest.max(value.abs()));
+        let end = if self.unit == Unit::Share { 1.0 } else { largest * 1.1 };
+        (end > 0.0).then_some(Plot { mean, range, end })
+    }
+
     fn signed(&self, amount: f64) -> String {
         match self.unit {
             Unit::Share => gain(amount),
@@ -153,17 +167,15 @@ impl Total {
             Unit::Dollars => signed(amount, money),
         }
     }
-
-    /// Formats the p-value; empty if there is no test.
-    pub(super) fn p_value(&self) -> String {
-        self.p_value.map_or_else(String::new, p_value)
-    }
 }
 
 pub(super) fn to_json(totals: &[Total]) -> Value {
     let one = |total: &Total| {
+        let [before, after] = total.means;
         json!({
-            "name": total.name, "before": total.means[0], "after": total.means[1], "difference": total.mean,
+            "name": total.name, "before": before.value(), "before_min": before.min, "before_max": before.max,
+            "after": after.value(), "after_min": after.min, "after_max": after.max,
+            "difference": total.mean.value(), "difference_min": total.mean.min, "difference_max": total.mean.max,
             "ci95": total.ci95, "confidence_sequence": total.confidence_sequence, "p_value": total.p_value,
             "cases": total.cases,
         })

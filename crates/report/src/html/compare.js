@@ -67,7 +67,7 @@ async function comparePage(a, b) {
     at === apart && divider, h('div', { class: `pair${isSame(row) ? ' same' : ''}` }, row.map((step, side) => cell(step, side, isSame(row)))),
   ]);
   return [
-    h('nav', { class: 'crumbs', 'aria-label': 'Trials' }, h('a', { href: route('', lastList), id: 'back' }, 'All trials'),
+    h('nav', { class: 'crumbs', 'aria-label': 'Trials' }, back(),
       apart >= 0 && h('button', { onclick: () => jump('apart') }, 'Go to the first difference'),
       h('a', { href: comparison(b, a) }, 'swap sides')),
     h('h1', { tabindex: '-1' }, a.case === b.case ? `${caseName(a)}, side by side` : 'Two trials side by side'),

@@ -1,9 +1,15 @@
-//! A comparison as a static page, with the style of the report and without scripts.
+//! A comparison as a page like that of a run. Its overview is complete without scripts, which only open its trials.
+
+use std::io;
+use std::path::Path;
 
 use model::{PairJudgement, Part, Segment, Status};
 
-use super::page;
-use crate::compare::{Comparison, Evidence, TrialPair};
+use super::compared::{self, ComparedTrial};
+use super::page::{self, Source};
+use super::plot;
+use super::text::{marked, text};
+use crate::compare::{CaseChange, Comparison, Evidence, Plot, TrialPair};
 use crate::plain;
 use crate::terminal::{Paint, Style};
 
@@ -12,15 +18,62 @@ const REASON: usize = 1000;
 /// Maximum number of lines of a diff.
 const LINES: usize = 200;
 
-/// Returns a page with the comparisons, one after the other.
-pub fn comparison_page(comparisons: &[Comparison]) -> String {
-    let body: String = comparisons.iter().map(comparison).collect();
-    page::without_scripts("Comparison", &body)
+/// Returns a page with the comparisons, one after the other, and with the trials that it links to. `folder` is the folder
+/// of the current directory in its repository.
+///
+/// # Errors
+/// Returns an error if a trial cannot be serialised.
+pub fn comparison_page(comparisons: &[Comparison], trials: &[ComparedTrial], folder: &Path) -> io::Result<Vec<u8>> {
+    let body: String = comparisons.iter().map(|each| comparison(each, trials)).collect();
+    let mut html = Vec::new();
+    page::start(&mut html, &compared::index(trials, folder)?, &body, Source::File)?;
+    for (number, trial) in trials.iter().enumerate() {
+        page::chunk(&mut html, number, trial.chunk())?;
+    }
+    page::end(&mut html)?;
+    Ok(html)
 }
 
-fn comparison(comparison: &Comparison) -> String {
+/// Returns links to the trials that illustrate the change of a case, if the page has them.
+fn links(case: &CaseChange, [before, after]: [&str; 2], trials: &[ComparedTrial]) -> String {
+    let Some([(run, trial), (later_run, later)]) = case.trials() else { return String::new() };
+    let has = |run: &str, id: &str| trials.iter().any(|trial| trial.is(run, id));
+    if !has(run, trial) || !has(later_run, later) {
+        return String::new();
+    }
+    let [one, other] = [(run, trial), (later_run, later)].map(|(run, id)| encoded(&ComparedTrial::key(run, id)));
+    let [before, after] = [text(before), text(after)];
+    format!(
+        " · <a href=\"#/trial/{one}\">{before}</a> · <a href=\"#/trial/{other}\">{after}</a> · \
+         <a href=\"#/compare/{one}/{other}\">side by side</a>"
+    )
+}
+
+/// Returns a part of an address in which every character that may have a meaning there is escaped.
+fn encoded(part: &str) -> String {
+    let escaped = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    part.bytes().map(escaped).collect()
+}
+
+fn comparison(comparison: &Comparison, trials: &[ComparedTrial]) -> String {
     let paint = Paint::new(Style::plain());
-    let mut html = format!("<h1 class=\"verdict\">{}</h1>\n", text(&comparison.sentence()));
+    let word = comparison.word();
+    let class = match word {
+        "BETTER" => "PASS",
+        "WORSE" => "FAIL",
+        "CANNOT TELL" | "NOTHING COMPARED" => "INCOMPLETE",
+        _ => "",
+    };
+    let sentence = text(&comparison.sentence());
+    let (head, rest) = sentence.split_once(". ").map_or((&*sentence, ""), |(head, rest)| (head, rest));
+    let head = head.trim_end_matches('.');
+    let mut html = format!("<h1 class=\"verdict\"><span class=\"result {class}\">{word}</span> {head}.</h1>\n");
+    if !rest.is_empty() {
+        html.push_str(&format!("<p class=\"verdict\">{rest}</p>\n"));
+    }
     if let Some(sentence) = comparison.margin_sentence() {
         html.push_str(&format!("<p class=\"verdict\">{}</p>\n", text(&sentence)));
     }
@@ -28,20 +81,21 @@ fn comparison(comparison: &Comparison) -> String {
         html.push_str(&format!("<p class=\"verdict\">{}</p>\n", text(&sentence)));
     }
     html.push_str(&list("muted", &comparison.sides_and_differences(&paint)));
-    html.push_str(&table(&comparison.table_rows()));
-    html.push_str(&table(&comparison.arm_rows()));
+    html.push_str(&table(&comparison.table_rows(), &comparison.plots()));
+    html.push_str(&table(&comparison.arm_rows(), &[]));
     html.push_str(&list("verdict", &comparison.decision_sentences()));
-    html.push_str(&table(&comparison.decision_rows(&paint)));
+    html.push_str(&table(&comparison.decision_rows(&paint), &[]));
     html.push_str(&preference(comparison));
     for (heading, cases) in comparison.groups() {
         html.push_str(&format!("<section><h2>{} ({})</h2>\n", text(heading), cases.len()));
         for case in cases {
             let (figures, reason) = case.figures(&paint);
             let head = format!(
-                "<code>{}</code> {} <span class=\"muted\">{}</span>",
+                "<code>{}</code> {} <span class=\"muted\">{}</span>{}",
                 text(&case.name),
                 text(&figures),
-                marked(&reason)
+                marked(&reason),
+                links(case, comparison.short_names(), trials)
             );
             html.push_str(&match case.evidence() {
                 Some(evidence) => {
@@ -92,13 +146,19 @@ fn preference(comparison: &Comparison) -> String {
     html
 }
 
-fn table<const N: usize>(rows: &[[String; N]]) -> String {
+/// Heading of the column in which intervals are drawn.
+const INTERVAL: &str = "95% interval";
+
+/// Returns a table. The rows after the first have the `plots`.
+fn table<const N: usize>(rows: &[[String; N]], plots: &[Option<Plot>]) -> String {
     let mut html = String::new();
     for (index, row) in rows.iter().enumerate() {
         let Some((name, cells)) = row.split_first() else { continue };
         let tag = if index == 0 { "th" } else { "td" };
+        let plot = index.checked_sub(1).and_then(|row| plots.get(row).copied().flatten());
         let labelled = |(cell, label): (&String, &String)| {
-            format!("<{tag} class=\"number\" data-label=\"{}\">{}</{tag}>", text(label), text(cell))
+            let drawn = plot.filter(|_| label == INTERVAL).map_or_else(String::new, |plot| plot::interval(plot, cell));
+            format!("<{tag} class=\"number\" data-label=\"{}\">{drawn}{}</{tag}>", text(label), text(cell))
         };
         let cells = cells.iter().zip(rows[0].iter().skip(1)).map(labelled);
         let row = format!("<tr><th scope=\"row\">{}</th>{}</tr>", text(name), cells.collect::<String>());
@@ -159,22 +219,4 @@ fn diff(segments: &[Segment]) -> String {
 fn list(class: &str, lines: &[String]) -> String {
     let items: String = lines.iter().map(|line| format!("<p>{}</p>\n", marked(line))).collect();
     if items.is_empty() { items } else { format!("<section class=\"{class}\">{items}</section>\n") }
-}
-
-/// Returns a message in which the parts between backticks are marked up as code.
-fn marked(message: &str) -> String {
-    let parts: Vec<&str> = message.split('`').collect();
-    let is_paired = parts.len() % 2 == 1;
-    let part = |(index, part): (usize, &&str)| match index % 2 {
-        1 if is_paired => format!("<code>{}</code>", text(part)),
-        1 => format!("`{}", text(part)),
-        _ if index > 0 && !is_paired => format!("`{}", text(part)),
-        _ => text(part),
-    };
-    parts.iter().enumerate().map(part).collect()
-}
-
-/// Returns text to show verbatim, without control characters.
-fn text(text: &str) -> String {
-    plain::clean(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -94,7 +94,8 @@ function caseName(trial) {
 
 /** Returns what distinguishes a trial from others with the same case. */
 function armName(trial) {
-  return trial.arm + (hasRepetitions ? ` #${trial.repetition}` : '');
+  const parts = [(hasArms || !hasRepetitions) && trial.arm, hasRepetitions && `#${trial.repetition}`];
+  return parts.filter(Boolean).join(' ');
 }
 
 function link(trial) {

@@ -115,6 +115,11 @@ function time(ms) {
     : `${Math.floor(seconds / 3600)}h${two(Math.floor(seconds % 3600 / 60))}m`;
 }
 
+/** Formats a moment to the second: `2026-11-21T21:48:00.123456789Z` as `2026-11-21 21:48:00 UTC`. */
+function date(timestamp) {
+  return `${timestamp.slice(0, 19).replace('T', ' ')} UTC`;
+}
+
 /** Formats a share as a percentage. Only everything is 100 %, and only nothing is 0 %. */
 function percent(share) {
   const rounded = Math.round(share * 100);

@@ -36,14 +36,14 @@ pub(super) struct Index<'a> {
 /// A finished trial in the list of all trials.
 #[derive(Serialize)]
 pub(super) struct Row {
-    id: String,
+    pub(super) id: String,
     suite: String,
     case: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
     arm: String,
     repetition: u64,
-    outcome: Outcome,
+    pub(super) outcome: Outcome,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     baseline: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -51,7 +51,7 @@ pub(super) struct Row {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     quarantined: bool,
     #[serde(skip_serializing_if = "String::is_empty")]
-    reason: String,
+    pub(super) reason: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,6 +109,27 @@ impl<'a> Index<'a> {
         }
     }
 
+    /// Returns the word for the result of the run, and its reason.
+    pub(super) fn result(&self) -> (&str, &str) {
+        let field = |name: &str| self.run.get(name).and_then(Value::as_str).unwrap_or_default();
+        (field("result"), field("because"))
+    }
+
+    /// Returns the sentences about the result and about required pass rates.
+    pub(super) fn sentences(&self) -> impl Iterator<Item = &str> {
+        self.verdicts.iter().chain(&self.pass_rates).map(String::as_str)
+    }
+
+    /// Returns the trials that count and did not pass, the most serious ones first.
+    pub(super) fn open_trials(&self) -> impl Iterator<Item = &Row> {
+        let is_open = |row: &&&Row| {
+            !row.baseline && !row.quarantined && !matches!(row.outcome, Outcome::Passed | Outcome::Skipped)
+        };
+        let mut open: Vec<&Row> = self.trials.iter().filter(is_open).copied().collect();
+        open.sort_by_key(|row| rank(row.outcome));
+        open.into_iter()
+    }
+
     /// Adds the progress of a run, for a page that a server sends.
     pub(super) fn live(self, live: Value) -> Self {
         Self { live: Some(live), ..self }
@@ -121,6 +142,17 @@ fn without_cases(mut delta: Value) -> Value {
         fields.shift_remove("by_case");
     }
     delta
+}
+
+/// Position of an outcome in lists that show the most serious ones first.
+fn rank(outcome: Outcome) -> usize {
+    match outcome {
+        Outcome::Failed => 0,
+        Outcome::Broken | Outcome::Stale => 1,
+        Outcome::Undecided => 2,
+        Outcome::Cancelled => 3,
+        Outcome::Skipped | Outcome::Passed => 4,
+    }
 }
 
 impl Row {

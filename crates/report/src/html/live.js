@@ -126,7 +126,7 @@ function runningTable() {
     (hasArms || hasRepetitions) && h('td', {}, armName(trial)),
     isActive() && h('td', { class: 'number' }, since(trial.since)),
     h('td', { class: 'doing' }, activity(trial))));
-  return [table([words('Case'), ...hasArms || hasRepetitions ? [words('Arm')] : [], ...isActive() ? [numbers('Time')] : [],
+  return [table([words('Case'), ...hasArms || hasRepetitions ? [words(hasArms ? 'Arm' : 'Trial')] : [], ...isActive() ? [numbers('Time')] : [],
     words('Activity')], rows, 'Running'), all.length > ROWS && h('p', { class: 'muted' }, `${number(all.length - ROWS)} more`)];
 }
 
@@ -134,7 +134,7 @@ function runningTable() {
 async function runningPage(trial) {
   const address = location.hash;
   const facts = h('p', { class: 'facts muted' });
-  const say = (now) => replace(facts, [armName(now), isActive() && ['for ', since(now.since)], activity(now)]
+  const say = (now) => replace(facts, [now.arm, hasRepetitions && `#${now.repetition}`, isActive() && ['for ', since(now.since)], activity(now)]
     .filter(Boolean).map((fact) => h('span', {}, fact)));
   const newest = (transcript) => items(transcript, attempts(transcript).at(-1) ?? 1);
   const version = (now) => `${now.attempt} ${now.last_step_at}`;
@@ -154,7 +154,7 @@ async function runningPage(trial) {
   };
   if (location.hash === address) onIndex = update;
   return [
-    h('nav', { class: 'crumbs', 'aria-label': 'Trials' }, h('a', { href: route('', lastList), id: 'back' }, 'All trials')),
+    h('nav', { class: 'crumbs', 'aria-label': 'Trials' }, back()),
     h('h1', { tabindex: '-1' }, caseName(trial), ' ', outcome(trial)),
     facts,
     timeline.section,

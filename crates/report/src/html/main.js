@@ -9,6 +9,14 @@ function route(path, state = {}) {
   return `#/${path}${parameters.size > 0 ? `?${parameters}` : ''}`;
 }
 
+/** The overview, if it is part of the page. */
+const fixed = index.fixed ? [...document.getElementById('main').childNodes] : null;
+
+/** Draws the link back to the overview. */
+function back() {
+  return h('a', { href: route('', lastList), id: 'back' }, fixed ? index.run.label : 'All trials');
+}
+
 function view() {
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
   onIndex = () => {};
@@ -25,6 +33,7 @@ function view() {
     onIndex = () => state() !== before && navigate();
     return { title: 'not found', content: [h('h1', { tabindex: '-1' }, 'There is no such trial in this report'), h('p', {}, h('a', { href: '#/' }, 'All trials'))] };
   }
+  if (fixed) return { title: index.run.label, content: fixed };
   lastList = { filter: parameters.get('filter') ?? '', sort: parameters.get('sort') ?? '', view: parameters.get('view') ?? '' };
   return { title: index.run.label ?? index.run.id.slice(0, 8), content: overview(lastList) };
 }

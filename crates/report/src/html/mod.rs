@@ -7,9 +7,13 @@
 //! only the scripts of this folder, and they only turn data into text nodes.
 
 mod compare;
+mod compared;
 mod index;
+mod outline;
 mod page;
+mod plot;
 mod served;
+mod text;
 mod transcript;
 
 use std::collections::HashMap;
@@ -21,6 +25,7 @@ use jiff::Timestamp;
 use model::{Envelope, Event, Outcome, RunInfo, TrialRecord};
 
 pub use compare::comparison_page;
+pub use compared::ComparedTrial;
 
 use crate::totals::RunTotals;
 use crate::{Reporter, ReporterOptions, format};
@@ -46,6 +51,7 @@ struct Html {
     trials: Vec<(usize, Row, String)>,
     last: Option<Timestamp>,
     signal: Option<String>,
+    duration_ms: Option<u64>,
 }
 
 pub(crate) fn open(options: ReporterOptions) -> Box<dyn Reporter> {
@@ -58,6 +64,7 @@ pub(crate) fn open(options: ReporterOptions) -> Box<dyn Reporter> {
         trials: Vec::new(),
         last: None,
         signal: None,
+        duration_ms: None,
     })
 }
 
@@ -66,7 +73,10 @@ impl Reporter for Html {
         self.last = Some(envelope.at);
         match &envelope.event {
             Event::RunStarted(info) => self.run = Some((info.clone(), RunTotals::new(info, true))),
-            Event::RunFinished { signal, .. } => self.signal.clone_from(signal),
+            Event::RunFinished { duration_ms, signal, .. } => {
+                self.signal.clone_from(signal);
+                self.duration_ms = Some(*duration_ms);
+            }
             Event::Decided(decision) => {
                 if let Some((_, totals)) = &mut self.run {
                     totals.decide(decision);
@@ -86,10 +96,11 @@ impl Reporter for Html {
         let Some((info, totals)) = self.run.take() else { return self.out.flush() };
         self.trials.sort_by_key(|(place, ..)| *place);
         let rows: Vec<&Row> = self.trials.iter().map(|(_, row, _)| row).collect();
-        let duration_ms = self.last.map(|last| format::between(info.started_at, last));
+        let until_now = self.last.map(|last| format::between(info.started_at, last));
+        let duration_ms = self.duration_ms.or(until_now);
         let index = Index::new(&info, &totals, duration_ms, self.signal.as_deref(), rows);
         let mut out = BufWriter::with_capacity(BUFFER, &mut self.out);
-        page::start(&mut out, &serde_json::to_string(&index)?, Source::File)?;
+        page::start(&mut out, &serde_json::to_string(&index)?, &outline::outline(&index), Source::File)?;
         for (number, (_, _, chunk)) in self.trials.iter().enumerate() {
             page::chunk(&mut out, number, chunk)?;
         }

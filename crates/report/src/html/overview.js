@@ -1,10 +1,16 @@
-// The overview: what happened in a sentence, the arms, and the list of trials.
+// The overview: the verdict, what did not pass, the figures of each arm, and the list of trials.
 
 /** Number of rows that are added to the list at once. */
 const ROWS = 500;
 
 /** Maximum number of skills that are listed by name. */
 const SKILLS = 10;
+
+/** Maximum number of cases that are listed above the figures because they did not pass. */
+const FAILURES = 20;
+
+/** Maximum number of dots in a row. */
+const DOTS = 40;
 
 const COLUMNS = [
   { sort: 'failures', heading: 'Outcome' },
@@ -31,7 +37,7 @@ function overview(route) {
 function summaryParts() {
   const { run } = index;
   const facts = [
-    run.started_at.slice(0, 16).replace('T', ' ') + ' UTC',
+    date(run.started_at),
     run.duration_ms !== null && time(run.duration_ms),
     run.tokens !== null && `${number(run.tokens)} tokens`,
     run.cost_usd !== null && money(run.cost_usd),
@@ -41,19 +47,47 @@ function summaryParts() {
     run.skills.length > SKILLS && `${counted(run.skills.length - SKILLS, 'more skill')}`,
   ].filter(Boolean);
   return [
-    h('h1', { tabindex: '-1' }, index.verdicts.length > 0
-      ? index.verdicts.map((sentence, at) => h('span', { class: 'verdict' }, at === 0 && isActive() && 'So far: ', sentence))
-      : 'No trial has finished yet'),
-    h('p', { class: 'facts' }, isActive()
-      ? [h('strong', { class: 'result RUNNING' }, 'RUNNING'), progress()]
-      : [h('strong', { class: `result ${run.result.replace(' ', '-')}` }, run.result), marked(run.because),
-        index.live && !index.live.is_over && 'interrupted: its process is gone']),
+    h('h1', { tabindex: '-1' }, isActive()
+      ? [h('span', { class: 'result RUNNING' }, 'RUNNING'), progress()]
+      : [h('span', { class: `result ${run.result.replace(' ', '-')}` }, run.result), ' ', marked(run.because)]),
+    !isActive() && index.live && !index.live.is_over && h('p', {}, 'This run was interrupted: its process is gone.'),
+    index.verdicts.length > 0
+      ? index.verdicts.map((sentence, at) => h('p', { class: 'verdict' }, at === 0 && isActive() && 'So far: ', sentence))
+      : h('p', { class: 'verdict' }, 'No trial has finished yet'),
     (index.pass_rates ?? []).map((sentence) => h('p', {}, sentence)),
     h('p', { class: 'facts muted' }, facts.map((fact) => h('span', {}, fact))),
-    section('Arms', arms(), deltas()),
-    section('Slowest and most expensive', extremes()),
+    section('Not passed', failures()),
     section(isActive() ? 'Running now' : 'Interrupted before an outcome', runningTable()),
+    section(index.arms.length > 1 ? 'Arms' : 'Result', arms(), deltas()),
+    section('Slowest and most expensive', extremes()),
   ];
+}
+
+/** Draws the cases with trials that count and did not pass, the most serious ones first. */
+function failures() {
+  const isOpen = (trial) => !trial.baseline && !trial.quarantined && !['passed', 'skipped'].includes(trial.outcome);
+  const open = trials.filter(isOpen).sort(ORDERS.failures);
+  const groups = [...Map.groupBy(open, (trial) => trial.group).values()];
+  const left = groups.length - FAILURES;
+  return [
+    groups.length > 0 && h('div', { class: 'failures' }, groups.slice(0, FAILURES).map(([worst, ...others]) => {
+      const all = trials.filter((trial) => trial.group === worst.group);
+      return h('div', { class: `failure ${worst.outcome}` },
+        h('p', {}, outcome(worst, false), ' ', h('a', { href: link(worst), 'data-stop': true }, caseName(worst)),
+          all.length > 1 && [' ', h('span', { class: 'muted' }, armName(worst)), others.length > 0 && h('span', { class: 'muted' }, ` and ${number(others.length)} more`)],
+          all.length > 1 && all.length <= DOTS && [' ', dots(all)]),
+        worst.reason && h('p', { class: 'reason' }, marked(line(worst.reason, 400))),
+        place(worst) && h('p', { class: 'place' }, place(worst)));
+    })),
+    left > 0 && h('p', { class: 'muted' }, `${counted(left, 'more case')} below`),
+  ];
+}
+
+/** Draws a dot for each trial of a case, in the order of arms and repetitions. */
+function dots(group) {
+  const sorted = [...group].sort((a, b) => a.arm.localeCompare(b.arm) || a.repetition - b.repetition);
+  return h('span', { class: 'dots' }, sorted.slice(0, DOTS).map((trial) => h('a', { href: link(trial), title: armName(trial) }, outcome(trial, false))),
+    sorted.length > DOTS && h('span', { class: 'muted' }, ` and ${number(sorted.length - DOTS)} more`));
 }
 
 function section(heading, ...content) {
@@ -82,32 +116,46 @@ const numbers = (text) => ({ text, number: true });
 function arms() {
   if (index.arms.length === 0) return null;
   const triggers = index.arms.some((arm) => arm.trigger);
+  const several = index.arms.length > 1;
   const rows = index.arms.map((arm) => {
-    const passed = arm.full_pass_rate === null ? 0 : Math.round(arm.full_pass_rate * arm.decided_trials);
+    const [low, high] = [arm.full_pass_rate_min, arm.full_pass_rate_max];
+    const isKnown = low === high;
+    const unknown = arm.trials - arm.passed - arm.failed;
+    const rate = low === null ? 'n/a' : isKnown ? percent(low) : `${percent(low)} to ${percent(high)}`;
     const range = arm.full_pass_rate_ci95;
     const told = range ? `${percent(range[0])} to ${percent(range[1])}` : 'n/a';
-    const rest = ['broken', 'stale', 'undecided', 'skipped', 'cancelled'].filter((name) => arm[name])
-      .map((name) => `${arm[name]} ${name}`).join(', ');
+    const counts = (names) => names.filter((name) => arm[name]).map((name) => `${number(arm[name])} ${name}`).join(', ');
+    const [open, rest] = [counts(['undecided', 'broken', 'stale']), counts(['skipped', 'cancelled'])];
     const mean = (estimate, format) => known(estimate, ({ mean }) => format(mean));
+    const graded = arm.trials - arm.broken - arm.stale;
+    const of = (trials) => trials > 0 && trials < graded ? ` (n=${trials})` : '';
     return h('tr', { class: arm.variant === 'without_skill' ? 'muted' : null },
-      h('th', { scope: 'row' }, h('a', { href: route('', { filter: toggled('', 'arm', arm.arm) }) }, arm.arm)),
+      several && h('th', { scope: 'row' }, h('a', { href: route('', { filter: toggled('', 'arm', arm.arm) }) }, arm.arm)),
       h('td', { class: 'number' }, number(arm.cases)),
-      h('td', { class: 'number' }, `${passed} of ${arm.decided_trials}`),
-      h('td', { class: 'number' }, known(arm.full_pass_rate, percent)),
-      h('td', {}, arm.full_pass_rate === null ? 'n/a' : interval({
-        mean: arm.full_pass_rate, range, from: 0, to: 1, marks: [0, 0.5, 1],
-        label: `${percent(arm.full_pass_rate)}, interval ${told}`,
+      h('td', { class: 'number' }, `${arm.passed}${unknown > 0 ? ` to ${arm.passed + unknown}` : ''} of ${arm.trials}`
+        + (arm.flaky ? ' at the first attempt' : '')),
+      h('td', { class: 'number' }, rate),
+      h('td', {}, low === null ? 'n/a' : interval({
+        mean: isKnown ? low : null, range, from: 0, to: 1, marks: [0, 0.5, 1],
+        label: `${rate}, interval ${told}`,
       }), ' ', h('span', { class: 'told' }, told)),
       h('td', { class: 'number' }, mean(arm.pass_rate, percent)),
       h('td', { class: 'number' }, mean(arm.duration_s, (seconds) => time(seconds * 1000))),
-      h('td', { class: 'number' }, mean(arm.tokens, number)),
-      h('td', { class: 'number' }, mean(arm.cost_usd, money)),
-      triggers && h('td', { class: 'number' }, arm.trigger ? known(arm.trigger.recall, percent) : ''),
+      h('td', { class: 'number' }, mean(arm.tokens, number), of(arm.trials_with_tokens)),
+      h('td', { class: 'number' }, mean(arm.cost_usd, money), of(arm.trials_with_cost)),
+      triggers && h('td', { class: 'number' }, arm.trigger ? recall(arm.trigger) : ''),
+      h('td', {}, open || 'none'),
       h('td', {}, rest || 'none'));
   });
-  return table([words('Arm'), numbers('Cases'), numbers('Trials passed'), numbers('Pass rate'),
+  return table([...several ? [words('Arm')] : [], numbers('Cases'), numbers('Trials passed'), numbers('Pass rate'),
     words('95% interval of the pass rate'), numbers('Checks met'), numbers('Time per trial'), numbers('Tokens per trial'),
-    numbers('Cost per trial'), ...triggers ? [numbers('Skill used when wanted')] : [], words('Not counted')], rows, 'Arms');
+    numbers('Cost per trial'), ...triggers ? [numbers('Skill used when wanted')] : [], words('Could have passed or failed'), words('Not counted')], rows,
+    several ? 'Arms' : 'Result');
+}
+
+/** Formats how often the skill was used when wanted: a range if it is not known for some trials. */
+function recall({ recall: mean, recall_min: least, recall_max: most }) {
+  return mean === null && least !== null ? `${percent(least)} to ${percent(most)}` : known(mean, percent);
 }
 
 /** Draws the differences between the arm with the skill and the one without. */
@@ -120,12 +168,17 @@ function deltas() {
       ['Tokens per trial', delta.tokens, delta.tokens_ci95, (value) => signed(value, number)],
       ['Cost per trial', delta.cost_usd, delta.cost_usd_ci95, (value) => signed(value, money)],
     ];
-    const rows = measures.filter(([, mean]) => mean !== null).map(([name, mean, range, format, most]) => {
+    // The difference is a range if trials that it depends on could have passed or failed.
+    const possible = [delta.full_pass_rate_min, delta.full_pass_rate_max];
+    const isRange = delta.full_pass_rate === null && possible[0] !== null;
+    const isShown = ([, mean], at) => mean !== null || at === 0 && isRange;
+    const rows = measures.filter(isShown).map(([name, mean, range, format, most]) => {
+      const shown = mean === null ? `${format(possible[0])} to ${format(possible[1])}` : format(mean);
       const end = most ?? (Math.max(...[mean, ...range ?? []].map(Math.abs)) * 1.1 || 1);
       const told = range ? `${format(range[0])} to ${format(range[1])}` : 'n/a';
-      return h('tr', {}, h('th', { scope: 'row' }, name), h('td', { class: 'number' }, format(mean)),
+      return h('tr', {}, h('th', { scope: 'row' }, name), h('td', { class: 'number' }, shown),
         h('td', {}, interval({
-          mean, range, from: -end, to: end, marks: [0], kind: 'delta', label: `${format(mean)}, interval ${told}`,
+          mean, range, from: -end, to: end, marks: [0], kind: 'delta', label: `${shown}, interval ${told}`,
         }), ' ', h('span', { class: 'told' }, told)));
     });
     const unpaired = delta.cases_unpaired ? `, ${counted(delta.cases_unpaired, 'case')} in only one arm excluded` : '';
@@ -152,6 +205,11 @@ function extremes() {
   ];
 }
 
+/** Returns the view of the list. Trials of the same case are grouped unless the reader chose otherwise or sorts them. */
+function shownView({ view, sort }) {
+  return view || (!sort && (hasArms || hasRepetitions) ? 'cases' : 'trials');
+}
+
 /** Draws the list of trials with its filter. */
 function list(current) {
   const box = h('div', { id: 'list' });
@@ -172,7 +230,7 @@ function list(current) {
   const show = () => {
     const found = listed(state);
     buttons.replaceChildren(...choices(state, change));
-    const view = state.view === 'cases' ? cases(found) : trialsTable(found, state, change);
+    const view = shownView(state) === 'cases' ? cases(found) : trialsTable(found, state, change);
     box.replaceChildren(h('p', { class: 'muted', id: 'found' }, `${number(found.length)} of ${counted(trials.length, 'trial')}`
       + (index.run.planned > trials.length ? `, ${number(index.run.planned)} planned` : '')), view);
   };
@@ -198,7 +256,7 @@ function choices(state, change) {
   }, value)));
   const distinct = (of) => [...new Set(trials.flatMap(of))].sort();
   const view = (name, text) => h('button', {
-    'aria-pressed': String((state.view || 'trials') === name), onclick: () => change({ view: name }),
+    'aria-pressed': String(shownView(state) === name), onclick: () => change({ view: name }),
   }, text);
   const counts = (name) => trials.filter((trial) => values(trial, 'outcome').includes(name)).length;
   return [
@@ -217,7 +275,8 @@ function trialsTable(found, state, change) {
   const heads = columns.map((column) => h('th', {
     scope: 'col', class: column.number ? 'number' : null,
     'aria-sort': column.sort === sort ? (['time', 'tokens', 'cost'].includes(sort) ? 'descending' : 'ascending') : null,
-  }, h('button', { class: 'sort', onclick: () => change({ sort: column.sort }) }, column.heading)));
+  }, h('button', { class: 'sort', onclick: () => change({ sort: column.sort }) },
+    column.sort === 'arm' && !hasArms ? 'Trial' : column.heading)));
   const body = h('tbody', {});
   const more = h('button', { onclick: () => add() });
   const add = () => {
@@ -249,27 +308,32 @@ function row(trial) {
   cell('cost', known(trial.cost, money)));
 }
 
-/** Draws a row for each case, with its trials in each arm side by side. */
+/** Draws a row for each case, with a dot for each of its trials in each arm. */
 function cases(found) {
   const all = [...new Set(trials.map((trial) => trial.arm))].sort();
-  const groups = Map.groupBy(found, (trial) => `${trial.suite}::${trial.case}`);
+  const groups = Map.groupBy(found, (trial) => trial.group);
   const rows = [...groups.values()].slice(0, ROWS).map((group) => {
     const of = (arm) => group.filter((trial) => trial.arm === arm).sort((a, b) => a.repetition - b.repetition);
     // A case may lack some of the arms: the first two that it has are compared, or two repetitions of its only arm.
     const present = all.map(of).filter((mine) => mine.length > 0);
     const [first, second] = present.length > 1 ? [present[0][0], present[1][0]] : present[0];
+    const worst = [...group].sort(ORDERS.failures)[0];
     return h('tr', {},
-      h('th', { scope: 'row' }, caseName(group[0])),
+      h('th', { scope: 'row' }, h('a', { href: link(worst), 'data-stop': true }, caseName(worst)),
+        worst.title && worst.title !== worst.case && h('span', { class: 'muted' }, ` ${worst.title}`),
+        worst.outcome !== 'passed' && !worst.baseline && worst.reason && h('div', { class: 'reason' }, marked(line(worst.reason, 200))),
+        (worst.tags ?? []).map((tag) => h('span', { class: 'tag' }, tag))),
       all.map((arm) => {
         const mine = of(arm);
         const passed = mine.filter((trial) => trial.outcome === 'passed').length;
-        return h('td', {}, mine.length > 0 && [h('span', { class: 'share' }, `${passed} of ${mine.length} passed`), ' ',
-          mine.slice(0, 20).map((trial) => [h('a', { href: link(trial), 'data-stop': true }, outcome(trial, false)), ' '])]);
+        return h('td', { class: 'nowrap' }, mine.length > 0 && [dots(mine), ' ',
+          h('span', { class: 'share' }, mine.length === 1 ? mine[0].outcome : `${passed} of ${mine.length} passed`)]);
       }),
-      h('td', {}, first && second && h('a', { href: comparison(first, second) }, 'side by side')));
+      h('td', { class: 'nowrap' }, first && second && h('a', { href: comparison(first, second) }, 'side by side')));
   });
   const left = groups.size - rows.length;
-  return [table([words('Case'), ...all.map(words), words('Compare')], rows, 'Cases'),
+  const headings = all.length > 1 ? all.map(words) : [words('Trials')];
+  return [table([words('Case'), ...headings, words('Compare')], rows, 'Cases'),
     left > 0 && h('p', { class: 'muted' }, `${number(left)} more cases; use the filter`)].filter(Boolean)
     .reduce((box, part) => { box.append(part); return box; }, h('div', {}));
 }

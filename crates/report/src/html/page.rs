@@ -42,8 +42,8 @@ pub(super) fn policy(source: Source) -> String {
 }
 
 /// Writes everything before the chunks. This includes the scripts, so that the page is shown while a large file is
-/// still being read.
-pub(super) fn start(out: &mut impl Write, index: &str, source: Source) -> io::Result<()> {
+/// still being read. `outline` is HTML that is shown until the scripts replace it, or without scripts.
+pub(super) fn start(out: &mut impl Write, index: &str, outline: &str, source: Source) -> io::Result<()> {
     let index = as_script_data(index);
     write!(
         out,
@@ -60,35 +60,12 @@ pub(super) fn start(out: &mut impl Write, index: &str, source: Source) -> io::Re
 <body>
 <a class="skip" href="#main">Skip to content</a>
 <header id="top"></header>
-<main id="main" tabindex="-1"><noscript>This report needs JavaScript. It loads nothing from the network.</noscript></main>
+<main id="main" tabindex="-1">{outline}<noscript><p>Transcripts need JavaScript. This page loads nothing from the network.</p></noscript></main>
 <div id="status" role="status" aria-live="polite"></div>
 <script type="application/json" id="index">{index}</script>
 <script>{SCRIPTS}</script>
 "##,
         policy(source),
-    )
-}
-
-/// Returns a page of HTML that needs no scripts.
-pub(super) fn without_scripts(title: &str, body: &str) -> String {
-    format!(
-        r##"<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src {}; base-uri 'none'; form-action 'none'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="no-referrer">
-<title>trialrun: {title}</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<main id="main">
-{body}</main>
-</body>
-</html>
-"##,
-        hash(STYLE),
     )
 }
 

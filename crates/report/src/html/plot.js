@@ -11,7 +11,7 @@ function svg(tag, properties, ...children) {
 
 /**
  * Draws a mean with its interval on a scale from `from` to `to`. `marks` are the positions of lines, such as the one
- * for no difference; `label` says the same in words.
+ * for no difference; `label` says the same in words. A mean that is not known is null, and is not drawn.
  */
 function interval({ mean, range, from, to, marks, label, kind = '' }) {
   const x = (value) => MARGIN + (Math.min(Math.max(value, from), to) - from) / (to - from) * (WIDTH - 2 * MARGIN);
@@ -22,7 +22,7 @@ function interval({ mean, range, from, to, marks, label, kind = '' }) {
     const width = Math.max(x(range[1]) - x(range[0]), 1);
     shapes.push(svg('rect', { class: 'range', x: x(range[0]), y: middle - 3, width, height: 6, rx: 3 }));
   }
-  shapes.push(svg('circle', { class: 'mean', cx: x(mean), cy: middle, r: 4 }));
+  if (mean !== null) shapes.push(svg('circle', { class: 'mean', cx: x(mean), cy: middle, r: 4 }));
   const view = { class: `plot ${kind}`, viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT };
   return svg('svg', { ...view, role: 'img', 'aria-label': label }, ...shapes);
 }

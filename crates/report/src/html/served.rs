@@ -96,7 +96,7 @@ impl ServedRun {
     /// Never returns an error, because the document is written to memory.
     pub fn page(index: &str) -> io::Result<(Vec<u8>, String)> {
         let mut document = Vec::new();
-        page::start(&mut document, index, page::Source::Server)?;
+        page::start(&mut document, index, "", page::Source::Server)?;
         page::end(&mut document)?;
         Ok((document, page::policy(page::Source::Server)))
     }

@@ -109,6 +109,7 @@ function notice(event) {
     case 'fault': return `injected fault: ${fault(event)}`;
     case 'request_check': return `request ${event.step} is ${event.met ? '' : 'not '}as the script expects: ${event.because}`;
     case 'notice': return `${event.from}: ${event.text}`;
+    case 'calls_unreported': return 'the reply does not report which tools were called';
     case 'sandbox_ready': return `sandbox ready after ${time(event.duration_ms)}`;
     case 'trial_retried': return `retried: ${event.because}`;
     case 'hook_finished':
@@ -126,6 +127,12 @@ function argument({ input }) {
   const name = names.find((known) => typeof input[known] === 'string')
     ?? Object.keys(input).find((key) => typeof input[key] === 'string');
   return name ? line(input[name]) : line(JSON.stringify(input).slice(0, 1000));
+}
+
+/** Adds the findings that do not hold and that no turn shows, because they are about the whole conversation. */
+function withOpenFindings(all, findings) {
+  const open = findings.filter(({ status, at }) => status !== 'met' && typeof at?.turn !== 'number' && typeof at?.call !== 'number');
+  return open.length > 0 ? [...all, { kind: 'findings', findings: open }] : all;
 }
 
 /** Draws items, a portion at a time. */
@@ -164,6 +171,9 @@ function drawItem(item, context) {
       ];
     }
     case 'question': return drawPart(item, context);
+    case 'findings': return [
+      h('h3', { tabindex: '-1', 'data-stop': true }, 'After the conversation'), item.findings.map((finding) => drawFinding(finding, true)),
+    ];
     case 'reply': return [item.text && block(item.text), drawUsage(item.finished, item.ms)];
     default: return block(item.text);
   }

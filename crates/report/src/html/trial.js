@@ -46,7 +46,7 @@ async function trialPage(trial, attempt) {
   const beside = (other, text, rel) => other && h('a', { href: link(other), rel }, text);
   return [
     h('nav', { class: 'crumbs', 'aria-label': 'Trials' },
-      h('a', { href: route('', lastList), id: 'back' }, 'All trials'),
+      back(),
       beside(order[at - 1], '← previous', 'prev'), beside(order[at + 1], 'next →', 'next'),
       at >= 0 && h('span', { class: 'muted' }, `${number(at + 1)} of ${number(order.length)}`)),
     h('h1', { tabindex: '-1' }, caseName(trial), ' ', outcome(trial)),
@@ -55,7 +55,7 @@ async function trialPage(trial, attempt) {
     h('p', { class: 'facts muted' }, facts(trial, record, place(trial)).map((fact) => h('span', {}, fact))),
     others(trial),
     h('div', { class: `columns${trial.baseline ? ' of-baseline' : ''}` },
-      timelineSection(timeline, isLast ? record.findings : [], all.length > 1
+      timelineSection(isLast ? withOpenFindings(timeline, record.findings) : timeline, isLast ? record.findings : [], all.length > 1
         && h('div', { class: 'choices', role: 'group', 'aria-label': 'Attempts' }, all.map((each) => h('button', {
           'aria-pressed': String(each === chosenAttempt), onclick: () => show(trialPage(trial, each)),
         }, `attempt ${each}`)))).section,
@@ -76,7 +76,7 @@ async function trialPage(trial, attempt) {
 
 function facts(trial, record, where) {
   return [
-    armName(trial), where, `agent ${time(trial.ms)}`, `${counted(record.turn_count, 'turn')}`,
+    trial.arm, hasRepetitions && `#${trial.repetition}`, where, `agent ${time(trial.ms)}`, `${counted(record.turn_count, 'turn')}`,
     trial.tokens !== null && `${number(trial.tokens)} tokens`, trial.cost !== null && money(trial.cost),
     record.score !== null && record.max_score > 0 && `score ${+record.score.toFixed(2)} of ${+record.max_score.toFixed(2)}`,
     record.triggered !== null && (record.triggered ? 'used the skill' : 'did not use the skill'),
@@ -113,9 +113,8 @@ function drawFinding(finding, isInline) {
     h('p', {}, h('span', { class: 'sign' }, STATUS[finding.status], h('span', { class: 'unseen' }, ` ${finding.status} `)),
       h('strong', {}, finding.title ?? finding.id), h('span', { class: 'muted' }, ` ${finding.type}`), ' ', turn),
     finding.because && finding.because !== finding.title && h('p', {}, marked(line(finding.because, isMet ? 300 : 4000))),
+    !isMet && [field('expected', finding.expected), field('actual', finding.actual), finding.failures.map((failure) => failed(failure))],
     !isInline && !isMet && [
-      field('expected', finding.expected), field('actual', finding.actual),
-      finding.failures.map((failure) => failed(failure)),
       finding.evidence.length > 0 && field('evidence', finding.evidence.join('\n')),
       source && h('p', { class: 'place' }, `${source.file}:${source.line}`, source.text && h('code', {}, ` ${source.text.trim()}`)),
     ]);
@@ -168,7 +167,7 @@ function details(record) {
     : Array.isArray(value) && value.every((item) => typeof item === 'string') ? value.join(', ') : JSON.stringify(value);
   const row = (name, value) => !isEmpty(value) && [h('dt', {}, name.replaceAll('_', ' ')), h('dd', {}, told(value))];
   return [h('dl', {},
-    row('trial', record.id), row('session', record.session_id), row('started', record.started_at), row('model', record.model),
+    row('trial', record.id), row('session', record.session_id), row('started', date(record.started_at)), row('model', record.model),
     row('signed in by', record.auth), row('skill', record.skill && `${record.skill.name} ${record.skill.content_hash.slice(0, 12)}`),
     row('whole duration', time(record.duration_ms)),
     Object.entries(record.phases).filter(([, ms]) => ms > 0).map(([name, ms]) => row(name.replace('_ms', ''), time(ms))),
@@ -200,7 +199,7 @@ function prompt(trial, transcript, timeline) {
     `Transcript:\n${told(timeline, short)}`,
     record.files_changed.length > 0 && `Files changed:\n${record.files_changed.map(({ path, change }) => `${change} ${path}`).join('\n')}`,
     transcript.collected?.patch && `Changes:\n${short(transcript.collected.patch, 20_000)}`,
-    `The whole trial: trialrun show '${trial.id}' --run ${index.run.id}`,
+    `The whole trial: trialrun show '${record.id}' --run ${trial.run ?? index.run.id}`,
   ];
   return texts.filter(Boolean).join('\n\n');
 }

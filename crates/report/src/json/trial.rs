@@ -79,6 +79,9 @@ impl Serialize for Trial<'_> {
         fields.serialize_entry("turns", &turns(record))?;
         fields.serialize_entry("turn_count", &record.turn_count)?;
         fields.serialize_entry("tool_calls", &record.tool_calls)?;
+        if record.calls_unreported {
+            fields.serialize_entry("calls_unreported", &true)?;
+        }
         fields.serialize_entry("questions", &record.questions)?;
         fields.serialize_entry("usage", &record.usage.map(token_usage))?;
         fields.serialize_entry("cost_usd", &record.cost_usd)?;

@@ -1,6 +1,6 @@
 //! `test:start` and the events after it: trials of a fixtures file in the format that readers of such files expect.
 
-use model::{Detail, Failure, Finding, Outcome, Status, TrialRecord};
+use model::{Detail, Ending, Failure, Finding, Outcome, Status, TrialRecord};
 use serde_json::{Map, Value};
 
 use crate::agent_output;
@@ -20,6 +20,10 @@ pub(super) fn end(record: &TrialRecord) -> Option<Value> {
     let position = record.position?;
     let mut event = match record.outcome {
         Outcome::Passed => log("test:pass", record),
+        // The executor threw, so its answer was not tested.
+        Outcome::Failed if matches!(record.ending, Some(Ending::GaveUp { .. } | Ending::Aborted { .. })) => {
+            error(record)
+        }
         Outcome::Failed => log("test:fail", record),
         Outcome::Skipped => skip(record),
         Outcome::Broken | Outcome::Undecided | Outcome::Stale | Outcome::Cancelled => error(record),

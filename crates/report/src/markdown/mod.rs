@@ -14,7 +14,7 @@ use crate::arms::Arms;
 use crate::format::{between, cached, counted, elapsed, model_usage, money, number, percent, timestamp};
 use crate::names::{Names, is_skill};
 use crate::score;
-use crate::terminal::arms::{omission_note, warnings};
+use crate::terminal::arms::{count_notes, warnings};
 use crate::terminal::{cost, needs_reason, pass_rates};
 use crate::totals::{self, RunTotals};
 use crate::{Reporter, ReporterOptions};
@@ -167,11 +167,11 @@ impl Run {
         let (trials, baseline) = self.totals.counted();
         page.push_str(&format!("- Trials: {trials}{baseline}\n"));
         page.push_str(&format!("- Outcomes: {}\n", outcomes(summary)));
-        for (name, rate) in pass_rates(summary) {
+        for (name, rate) in pass_rates(summary, &self.totals.gate()) {
             let name = match name {
                 "pass rate" => "Trials passed",
-                "sample" => "Sample for the judge",
-                _ => "Trials passed as far as decided",
+                "required" => "Required pass rate",
+                _ => "Sample for the judge",
             };
             page.push_str(&format!("- {name}: {rate}\n"));
         }
@@ -271,7 +271,7 @@ fn figures(arms: &Arms) -> String {
     if !arms.deltas.is_empty() {
         page.push_str(&format!("\n{}", tables::deltas(arms)));
     }
-    let notes: Vec<String> = warnings(arms).into_iter().chain(omission_note(arms)).collect();
+    let notes: Vec<String> = warnings(arms).into_iter().chain(count_notes(arms)).collect();
     for note in notes {
         page.push_str(&format!("\n> {}\n", text(&note, 1000)));
     }
@@ -325,14 +325,15 @@ fn row(record: &TrialRecord, names: &Names) -> String {
         _ => score::outcome(record),
     };
     let outcome = if record.quarantine.is_some() { format!("{outcome} (quarantined)") } else { outcome };
+    let spent = record.spent();
     let cells = [
         code(&names.of_record(record), 200),
         outcome,
         format!("{met}/{}{open}", met + unmet),
         record.triggered.map_or("", |triggered| if triggered { "yes" } else { "no" }).to_owned(),
         format!("{:.1}", record.duration_ms as f64 / 1000.0),
-        record.usage.map_or_else(|| "n/a".to_owned(), |tokens| number(tokens.total())),
-        record.cost_usd.map_or_else(|| "n/a".to_owned(), |cost| money(cost).trim_start_matches('$').to_owned()),
+        spent.tokens.map_or_else(|| "n/a".to_owned(), |tokens| number(tokens.total())),
+        spent.cost_usd.map_or_else(|| "n/a".to_owned(), |cost| money(cost).trim_start_matches('$').to_owned()),
     ];
     format!("| {} |\n", cells.join(" | "))
 }

@@ -1,13 +1,14 @@
 //! Tables of the Markdown page.
 
-use model::statistics::{Delta, Difference};
+use model::statistics::{BoundedEstimate, Counted, Delta, Difference};
 use model::{ArmDelta, ArmSummary, CaseEffect, DecisionRecord, Estimate};
 
 use super::escape::{code, text};
 use crate::arms::{Arms, without_variant};
+use crate::counts::described;
 use crate::decisions::{answer, by_urgency, decided_after, has_arms, name};
-use crate::format::{counted, money, number, p_value, percent, rounded, seconds, signed};
-use crate::terminal::arms::{shown_figures, ties};
+use crate::format::{counted, number, percent, rounded, seconds, share, signed};
+use crate::terminal::arms::{mean_cost, mean_tokens, shown_figures, ties};
 
 /// Maximum length of a name.
 const NAME: usize = 120;
@@ -19,41 +20,26 @@ const ROWS: usize = 50;
 /// Returns the table of arms with the columns of the HTML report: the outcomes of their trials and their usage.
 pub(super) fn arms(arms: &[ArmSummary]) -> String {
     let has_curves = arms.iter().any(|arm| arm.statistics.k > 1);
-    let is_open = arms.iter().any(|arm| arm.statistics.decided < arm.statistics.trials);
     let mut heads = vec!["Arm", "Cases", "Trials passed", "Pass rate", "95% interval of the pass rate"];
-    heads.extend(is_open.then_some("Passed as decided"));
     heads.extend(has_curves.then_some("pass@k"));
     heads.extend(["Checks met", "Time per trial", "Tokens per trial", "Cost per trial", "Not counted"]);
     let mut table = format!("| {} |\n|{}\n", heads.join(" | "), " --- |".repeat(heads.len()));
     for arm in arms.iter().take(ROWS) {
         let statistics = &arm.statistics;
         let rate = statistics.full_pass_rate;
-        let excluded = [
-            (statistics.broken, "broken"),
-            (statistics.stale, "stale"),
-            (statistics.undecided, "undecided"),
-            (statistics.skipped, "skipped"),
-            (statistics.cancelled, "cancelled"),
-        ];
+        let excluded = [(statistics.skipped, "skipped"), (statistics.cancelled, "cancelled")];
         let excluded = excluded.iter().filter(|(count, _)| *count > 0);
         let excluded: Vec<String> = excluded.map(|(count, outcome)| format!("{count} {outcome}")).collect();
         let mut cells = vec![
             code(&arm.arm, NAME),
             number(statistics.cases as u64),
-            format!("{} of {}", statistics.passed, statistics.decided),
-            rate.map_or_else(unknown, |rate| percent(rate.mean)),
+            described(statistics.counted()).replace('/', " of "),
+            rate.map_or_else(unknown, |rate| share(rate.bounds)),
             rate.and_then(|rate| rate.ci95)
                 .map_or_else(unknown, |[low, high]| format!("{} to {}", percent(low), percent(high))),
         ];
-        let as_decided = statistics.decided_pass_rate;
-        cells.extend(is_open.then(|| match as_decided {
-            Some(rate) => {
-                let all = statistics.trials;
-                format!("{} ({:.0} of {all})", percent(rate.mean), rate.mean * all as f64)
-            }
-            None => unknown(),
-        }));
-        let at_k = || statistics.at_k().map_or_else(unknown, |(at, _)| format!("{} (k={})", percent(at), statistics.k));
+        let at_k =
+            || statistics.at_k().map_or_else(unknown, |(at, _)| format!("{} (k={})", share(at.bounds), statistics.k));
         cells.extend(has_curves.then(at_k));
         let mean = |figure: Option<Estimate>, format: &dyn Fn(f64) -> String| {
             figure.map_or_else(unknown, |figure| format(figure.mean))
@@ -61,8 +47,8 @@ pub(super) fn arms(arms: &[ArmSummary]) -> String {
         cells.extend([
             mean(statistics.pass_rate, &percent),
             mean(statistics.duration_s, &seconds),
-            mean(statistics.tokens, &|tokens| number(tokens.round() as u64)),
-            mean(statistics.cost_usd, &money),
+            mean_tokens(statistics).unwrap_or_else(unknown),
+            mean_cost(statistics).unwrap_or_else(unknown),
             if excluded.is_empty() { "none".to_owned() } else { excluded.join(", ") },
         ]);
         table.push_str(&format!("| {} |\n", cells.join(" | ")));
@@ -82,12 +68,12 @@ pub(super) fn deltas(arms: &Arms) -> String {
     let mut list = String::from("**Delta (with\\_skill − without\\_skill):**\n\n");
     for delta in &arms.deltas {
         let name = code(without_variant(&delta.with), NAME);
-        list.push_str(&format!("- {name}: {}\n", difference(&delta.delta, !arms.is_sequential)));
+        list.push_str(&format!("- {name}: {}\n", difference(&delta.delta)));
     }
     list
 }
 
-fn difference(delta: &Delta, is_tested: bool) -> String {
+fn difference(delta: &Delta) -> String {
     let of = |apart: Option<Difference>, shown_figures: &dyn Fn(f64) -> String| {
         apart.map_or_else(unknown, |apart| shown_figures(apart.mean))
     };
@@ -95,11 +81,13 @@ fn difference(delta: &Delta, is_tested: bool) -> String {
     let rate = delta.pass_rate.map_or_else(unknown, |apart| {
         let mut sure = Vec::new();
         sure.extend(apart.ci95.map(|[low, high]| format!("95%: {} to {}", points(low), points(high))));
-        sure.extend(is_tested.then(|| format!("p = {}", p_value(apart.p_value)).replace("= <", "< ")));
         sure.push(counted(apart.cases, "case"));
         format!("{} points ({})", points(apart.mean), sure.join(", "))
     });
-    let passed = of(delta.full_pass_rate, &|share| format!("{} points", points(share)));
+    let passed = delta.full_pass_rate.map_or_else(unknown, |apart| match apart.mean {
+        Some(mean) => format!("{} points", points(mean)),
+        None => format!("between {} and {} points", points(apart.bounds.min), points(apart.bounds.max)),
+    });
     format!(
         "checks met {rate}, trials passed {passed}, time {}, tokens {}, cost {}",
         of(delta.duration_s, &|time| format!("{:+.1}s", tidy(time))),
@@ -116,7 +104,7 @@ fn tidy(number: f64) -> f64 {
 /// Returns the effect of each skill, if the run tests several.
 pub(super) fn suites(arms: &Arms) -> String {
     let mut table = String::from(
-        "| Suite | Configuration | Checks met with | Checks met without | Difference | p | Recall |\n| --- | --- | --- | --- | --- | --- | --- |\n",
+        "| Suite | Configuration | Checks met with | Checks met without | Difference | Recall |\n| --- | --- | --- | --- | --- | --- |\n",
     );
     let (mut rows, mut left) = (0, 0);
     for delta in &arms.deltas {
@@ -135,8 +123,7 @@ pub(super) fn suites(arms: &Arms) -> String {
                 rate(suite.with),
                 rate(suite.without),
                 apart.map_or_else(unknown, |apart| format!("{:+.1} points", tidy(apart.mean * 100.0))),
-                apart.filter(|_| !arms.is_sequential).map_or_else(unknown, |apart| p_value(apart.p_value)),
-                rate(recall.map(|recall| recall.mean)),
+                recall.map_or_else(unknown, |recall| share(recall.bounds)),
             ];
             table.push_str(&format!("| {} |\n", cells.join(" | ")));
         }
@@ -163,7 +150,7 @@ pub(super) fn decisions(decisions: &[DecisionRecord]) -> String {
             code(&name(decision, has_arms), NAME),
             answer(decision).to_owned(),
             text(&decided_after(decision), 300),
-            format!("{} of {}", decision.passed, decision.passed + decision.failed + decision.undecided),
+            described(decision.counted()).replace('/', " of "),
             format!("{} to {}", percent(low), percent(high)),
         ];
         table.push_str(&format!("| {} |\n", cells.join(" | ")));
@@ -179,16 +166,17 @@ pub(super) fn triggering(arms: &Arms) -> String {
     let mut table =
         String::from("| Configuration | Recall | Precision | Never triggered |\n| --- | --- | --- | --- |\n");
     for (arm, trigger) in arms.triggering() {
-        let of = |count: u64, all: u64| match all {
-            0 => unknown(),
-            _ => format!("{} ({count} of {all})", percent(count as f64 / all as f64)),
+        let of = |rate: Option<BoundedEstimate>, counted: Counted| {
+            let counts = described(counted).replace('/', " of ");
+            rate.map_or_else(unknown, |rate| format!("{} ({counts})", share(rate.bounds)))
         };
-        let unknown = if trigger.unknown > 0 { format!(", {} unknown", trigger.unknown) } else { String::new() };
+        let precise = Counted { passed: trigger.hits, failed: trigger.false_alarms, unknown: 0 };
+        let open = if trigger.unknown > 0 { format!(", {} unknown", trigger.unknown) } else { String::new() };
         let cells = [
             code(&arm.arm, NAME),
-            of(trigger.hits, trigger.wanted()),
-            of(trigger.hits, trigger.triggered()),
-            of(trigger.misses + trigger.rejections, trigger.known()) + &unknown,
+            of(trigger.recall, trigger.recalled()),
+            of(trigger.precision, precise),
+            of(trigger.never, trigger.not_triggered()) + &open,
         ];
         table.push_str(&format!("| {} |\n", cells.join(" | ")));
     }

@@ -86,7 +86,11 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> Vec<ShownStep> {
             }
             Step::Notice { from, text } => say(None, paint.dim(&format!("[{}]", word(from))), text),
             Step::Finished { subtype, .. } => say(None, format!("{} finished ({})", symbols.done, word(subtype)), ""),
-            Step::Session { .. } | Step::Text { .. } | Step::Thinking { .. } | Step::Replied { .. } => {}
+            Step::Session { .. }
+            | Step::Text { .. }
+            | Step::Thinking { .. }
+            | Step::CallsUnreported
+            | Step::Replied { .. } => {}
         }
     }
     shown

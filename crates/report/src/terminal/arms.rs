@@ -1,14 +1,15 @@
 //! Tables of arms, of the effect of the skill on each agent, of how often it was triggered, and of the cases that it
 //! helps or harms.
 
-use model::statistics::{Delta, Difference, least_p_value};
+use model::statistics::{ArmStatistics, BoundedDifference, BoundedEstimate, Counted, Delta, Difference};
 use model::{ArmDelta, ArmSummary, CaseDelta, CaseEffect, CaseFigures, SuiteDelta};
 
 use super::Paint;
 use super::grid::{Cell, CellStyle, Grid};
 use crate::arms::{Arms, without_variant};
 use crate::columns;
-use crate::format::{counted, gain, gains, money, p_value, percent, range, rounded, seconds, signed};
+use crate::counts::described;
+use crate::format::{counted, gain, gains, money, number, percent, range, rounded, seconds, share, signed};
 use crate::verdict::UNLIKELY;
 
 /// Maximum width of an arm's name.
@@ -57,7 +58,7 @@ pub(crate) fn notes(arms: &Arms, paint: &Paint) -> String {
     for warning in warnings(arms) {
         text.push_str(&folded(&warning, paint, Paint::yellow));
     }
-    text.push_str(&omission_note(arms).map_or_else(String::new, |note| folded(&note, paint, Paint::dim)));
+    text.extend(count_notes(arms).iter().map(|note| folded(note, paint, Paint::dim)));
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
@@ -73,9 +74,7 @@ fn compared(arms: &Arms, paint: &Paint) -> String {
         ("skill", 0),
         ("checks", 0),
         ("95%", 4),
-        ("p", 2),
         ("passed", 1),
-        ("as decided", 3),
         (&at_k, 8),
         (&hat_k, 9),
         ("time", 5),
@@ -89,33 +88,17 @@ fn compared(arms: &Arms, paint: &Paint) -> String {
                 grid.row(figures(name, arm, most));
             }
         }
-        grid.row(difference(&delta.delta, delta_is_open(arms, delta), !arms.is_sequential));
+        grid.row(difference(&delta.delta));
     }
     grid.draw(paint)
 }
 
-/// Returns `true` if a trial of either arm has something undecided.
-fn delta_is_open(arms: &Arms, delta: &ArmDelta) -> bool {
-    [&delta.with, &delta.without].into_iter().filter_map(|arm| arms.named(arm)).any(is_open)
-}
-
-/// Returns `true` if a trial of the arm has something undecided.
-fn is_open(arm: &ArmSummary) -> bool {
-    arm.statistics.decided < arm.statistics.trials
-}
-
-/// Formats how many trials passed as `9/10`, counting only trials in which everything was decided.
+/// Formats how many trials passed as `9/10`, or `7 to 9/10` if two could have passed or failed.
 fn passed(arm: &ArmSummary) -> Cell {
-    match &arm.statistics {
-        statistics if statistics.decided == 0 => unknown(),
-        statistics => format!("{}/{}", statistics.passed, statistics.decided).into(),
+    match arm.statistics.trials {
+        0 => unknown(),
+        _ => described(arm.statistics.counted()).into(),
     }
-}
-
-/// Returns the pass rate according to the decided assertions, if some are undecided.
-fn as_decided(arm: &ArmSummary) -> Cell {
-    let rate = arm.statistics.decided_pass_rate.filter(|_| is_open(arm));
-    rate.map_or_else(Cell::default, |rate| percent(rate.mean).into())
 }
 
 /// Returns the highest number of trials that every case of an arm has.
@@ -134,13 +117,27 @@ fn at_k(arm: &ArmSummary, most: u64) -> [Cell; 2] {
     let statistics = &arm.statistics;
     let same = if statistics.k == most { String::new() } else { format!(" k={}", statistics.k) };
     match statistics.at_k() {
-        Some((at, hat)) if most > 1 => [at, hat].map(|share| Cell::from(percent(share) + &same)),
+        Some((at, hat)) if most > 1 => [at, hat].map(|point| Cell::from(share(point.bounds) + &same)),
         None if most > 1 => ["n/a".into(), "n/a".into()],
         _ => [Cell::default(), Cell::default()],
     }
 }
 
-fn figures(name: &str, arm: &ArmSummary, most: u64) -> [Cell; 11] {
+/// Formats the mean tokens of a trial, with the number of trials whose tokens are known unless that is all.
+pub(crate) fn mean_tokens(arm: &ArmStatistics) -> Option<String> {
+    Some(rounded(arm.tokens?.mean) + &known(arm.trials_with_tokens, arm))
+}
+
+/// Formats the mean cost of a trial, with the number of trials whose cost is known unless that is all.
+pub(crate) fn mean_cost(arm: &ArmStatistics) -> Option<String> {
+    Some(money(arm.cost_usd?.mean) + &known(arm.trials_with_cost, arm))
+}
+
+fn known(trials: usize, arm: &ArmStatistics) -> String {
+    if trials < arm.graded() { format!(" (n={trials})") } else { String::new() }
+}
+
+fn figures(name: &str, arm: &ArmSummary, most: u64) -> [Cell; 9] {
     let statistics = &arm.statistics;
     let [at, hat] = at_k(arm, most);
     let checks = statistics.pass_rate;
@@ -148,18 +145,16 @@ fn figures(name: &str, arm: &ArmSummary, most: u64) -> [Cell; 11] {
         format!("  {name}").into(),
         checks.map_or_else(unknown, |rate| percent(rate.mean).into()),
         checks.and_then(|rate| rate.ci95).map_or_else(Cell::default, |ends| Cell::new(range(ends), CellStyle::Dim)),
-        Cell::default(),
         passed(arm),
-        as_decided(arm),
         at,
         hat,
         statistics.duration_s.map_or_else(unknown, |time| seconds(time.mean).into()),
-        statistics.tokens.map_or_else(unknown, |tokens| rounded(tokens.mean).into()),
-        statistics.cost_usd.map_or_else(unknown, |cost| money(cost.mean).into()),
+        mean_tokens(statistics).map_or_else(unknown, Cell::from),
+        mean_cost(statistics).map_or_else(unknown, Cell::from),
     ]
 }
 
-fn difference(delta: &Delta, is_open: bool, is_tested: bool) -> [Cell; 11] {
+fn difference(delta: &Delta) -> [Cell; 9] {
     let of = |difference: Option<Difference>, shown_figures: &dyn Fn(f64) -> String| match difference {
         Some(difference) => Cell::from(shown_figures(difference.mean)),
         None => unknown(),
@@ -169,9 +164,7 @@ fn difference(delta: &Delta, is_open: bool, is_tested: bool) -> [Cell; 11] {
         "  difference".into(),
         points(checks),
         checks.and_then(|apart| apart.ci95).map_or_else(Cell::default, |ends| gains(ends).into()),
-        checks.filter(|_| is_tested).map_or_else(Cell::default, |apart| p_value(apart.p_value).into()),
-        points(delta.full_pass_rate),
-        if is_open { points(delta.decided_pass_rate) } else { Cell::default() },
+        possible_points(delta.full_pass_rate),
         Cell::default(),
         Cell::default(),
         of(delta.duration_s, &|time| signed(time, seconds)),
@@ -186,6 +179,21 @@ fn points(difference: Option<Difference>) -> Cell {
         Some(difference) => Cell::new(format!("{} pts", gain(difference.mean)), verdict(&difference)),
         None => unknown(),
     }
+}
+
+/// Formats a difference of shares, or the range of differences that trials without a result allow.
+pub(crate) fn possible_points(difference: Option<BoundedDifference>) -> Cell {
+    let Some(difference) = difference else { return unknown() };
+    let style = match (difference.p_value < UNLIKELY, difference.nearest_to_zero()) {
+        (true, mean) if mean > 0.0 => CellStyle::Green,
+        (true, mean) if mean < 0.0 => CellStyle::Red,
+        _ => CellStyle::Bold,
+    };
+    let points = match difference.mean {
+        Some(mean) => gain(mean),
+        None => gains([difference.bounds.min, difference.bounds.max]),
+    };
+    Cell::new(format!("{points} pts"), style)
 }
 
 /// Returns the colour for good or bad, if the difference is unlikely to be chance.
@@ -212,7 +220,6 @@ fn flat(arms: &[&ArmSummary], paint: &Paint) -> String {
         ("passed", 0),
         ("rate", 0),
         ("95%", 1),
-        ("as decided", 2),
         (&at_head, 3),
         (&hat_head, 4),
         ("time", 5),
@@ -226,14 +233,13 @@ fn flat(arms: &[&ArmSummary], paint: &Paint) -> String {
         grid.row([
             paint.folded(&arm.arm, NAME).into(),
             passed(arm),
-            rate.map_or_else(unknown, |rate| percent(rate.mean).into()),
+            rate.map_or_else(unknown, |rate| share(rate.bounds).into()),
             rate.and_then(|rate| rate.ci95).map_or_else(Cell::default, |ends| range(ends).into()),
-            as_decided(arm),
             at,
             hat,
             several(statistics.duration_s.map_or_else(unknown, |time| seconds(time.mean).into())),
-            several(statistics.tokens.map_or_else(unknown, |tokens| rounded(tokens.mean).into())),
-            several(statistics.cost_usd.map_or_else(unknown, |cost| money(cost.mean).into())),
+            several(mean_tokens(statistics).map_or_else(unknown, Cell::from)),
+            several(mean_cost(statistics).map_or_else(unknown, Cell::from)),
         ]);
     }
     grid.draw(paint)
@@ -243,15 +249,16 @@ fn flat(arms: &[&ArmSummary], paint: &Paint) -> String {
 fn triggering(arms: &Arms, paint: &Paint) -> String {
     let mut grid = Grid::new(&[("skill used", 0), ("recall", 0), ("precision", 0), ("not used", 1), ("unknown", 2)]);
     for (arm, trigger) in arms.triggering() {
-        let of = |count: u64, all: u64| match all {
-            0 => unknown(),
-            _ => format!("{count}/{all} {:>4}", percent(count as f64 / all as f64)).into(),
+        let of = |rate: Option<BoundedEstimate>, counted: Counted| {
+            let cell = |rate: BoundedEstimate| format!("{} {:>4}", described(counted), share(rate.bounds)).into();
+            rate.map_or_else(unknown, cell)
         };
+        let precise = Counted { passed: trigger.hits, failed: trigger.false_alarms, unknown: 0 };
         grid.row([
             paint.folded(without_variant(&arm.arm), NAME).into(),
-            of(trigger.hits, trigger.wanted()),
-            of(trigger.hits, trigger.triggered()),
-            of(trigger.misses + trigger.rejections, trigger.known()),
+            of(trigger.recall, trigger.recalled()),
+            of(trigger.precision, precise),
+            of(trigger.never, trigger.not_triggered()),
             if trigger.unknown > 0 { trigger.unknown.to_string().into() } else { Cell::default() },
         ]);
     }
@@ -269,8 +276,7 @@ fn suites(arms: &Arms, paint: &Paint) -> String {
         ("with", 1),
         ("without", 1),
         ("difference", 0),
-        ("p", 2),
-        ("recall", 3),
+        ("recall", 2),
     ])
     .left(2);
     let mut suites: Vec<(&ArmDelta, &SuiteDelta)> =
@@ -287,8 +293,7 @@ fn suites(arms: &Arms, paint: &Paint) -> String {
             rate(suite.with),
             rate(suite.without),
             points(apart),
-            apart.filter(|_| !arms.is_sequential).map_or_else(Cell::default, |apart| p_value(apart.p_value).into()),
-            rate(recall.map(|recall| recall.mean)),
+            recall.map_or_else(unknown, |recall| share(recall.bounds).into()),
         ]);
     }
     grid.draw(paint)
@@ -358,9 +363,9 @@ pub(crate) fn ties(deltas: &[ArmDelta]) -> Option<String> {
     (count > 0).then(|| format!("{} passed equally often with and without the skill{never}.", counted(count, "case")))
 }
 
-/// Formats how many trials passed as `2/3`, counting only trials in which everything was decided.
+/// Formats how many trials passed as `2/3`, or `1 to 2/3` if some have no result.
 fn trials(figures: &CaseFigures) -> Cell {
-    if figures.decided == 0 { unknown() } else { format!("{}/{}", figures.passed, figures.decided).into() }
+    if figures.trials == 0 { unknown() } else { described(figures.counted()).into() }
 }
 
 /// Returns the share of met checks.
@@ -371,9 +376,9 @@ fn checks(figures: &CaseFigures) -> Cell {
 /// Formats as `2/3  83%`: passed trials, and the share of met checks.
 pub(crate) fn shown_figures(figures: &CaseFigures) -> String {
     let checks = figures.pass_rate.map_or_else(|| "n/a".into(), percent);
-    match figures.decided {
+    match figures.trials {
         0 => format!("n/a {checks:>4}"),
-        decided => format!("{}/{decided} {checks:>4}", figures.passed),
+        _ => format!("{} {checks:>4}", described(figures.counted())),
     }
 }
 
@@ -387,59 +392,72 @@ pub(crate) fn warnings(arms: &Arms) -> Vec<String> {
         let trials = counted(usize::try_from(trigger.wanted()).unwrap_or(usize::MAX), "trial");
         warnings.push(format!("{name} never used the skill in {trials} that expected it."));
     }
-    let tested = arms.deltas.iter().filter(|_| !arms.is_sequential);
-    warnings.extend(too_few(tested.filter_map(|delta| delta.delta.pass_rate)));
     warnings
 }
 
-/// Describes trials and cases that are excluded from all figures, and trials that are partly excluded: `Excluded: 1
-/// broken trial of codex+with_skill.`
-pub(crate) fn omission_note(arms: &Arms) -> Option<String> {
-    let mut parts = Vec::new();
+/// Says which trials could have passed or failed, which first attempts failed although the trial passed, and which
+/// trials and cases are excluded: `Excluded: 1 skipped trial of codex+with_skill.`
+pub(crate) fn count_notes(arms: &Arms) -> Vec<String> {
+    let outcomes = |counts: &[(usize, &str)]| {
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        counts.map(|(count, what)| format!("{} {what}", number(*count as u64))).collect::<Vec<_>>().join(" and ")
+    };
+    let (mut unknown, mut later, mut excluded) = (Vec::new(), Vec::new(), Vec::new());
     for arm in &arms.arms {
         let statistics = &arm.statistics;
-        let counts = [
-            (statistics.broken, "broken"),
-            (statistics.stale, "stale"),
-            (statistics.skipped, "skipped"),
-            (statistics.cancelled, "cancelled"),
-        ];
-        let counts: Vec<String> = counts
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| counted(*count, &format!("{what} trial")))
-            .collect();
-        if !counts.is_empty() {
-            parts.push(format!("{} of {}", counts.join(" and "), arm.arm));
-        }
-        let open = statistics.trials - statistics.decided;
+        let counts = [(statistics.undecided, "undecided"), (statistics.broken, "broken"), (statistics.stale, "stale")];
+        let open = counts.iter().map(|(count, _)| count).sum();
         if open > 0 {
-            parts.push(format!(
-                "from `passed`, {} of {} with undecided assertions; from `checks`, those assertions",
-                counted(open, "trial"),
-                arm.arm
-            ));
+            unknown.push(format!("{} of {} ({})", counted(open, "trial"), arm.arm, outcomes(&counts)));
+        }
+        if statistics.flaky > 0 {
+            later.push(format!("{} of {}", counted(statistics.flaky, "trial"), arm.arm));
+        }
+        let counts = [(statistics.skipped, "skipped"), (statistics.cancelled, "cancelled")];
+        let left_out = counts.iter().map(|(count, _)| count).sum();
+        if left_out > 0 {
+            excluded.push(format!("{} of {} ({})", counted(left_out, "trial"), arm.arm, outcomes(&counts)));
         }
     }
-    for delta in arms.deltas.iter().filter(|delta| delta.delta.cases_unpaired > 0) {
-        let cases = counted(delta.delta.cases_unpaired, "case");
-        parts.push(format!(
-            "{cases} of {}'s difference, without a graded trial in both arms",
-            without_variant(&delta.with)
+    for delta in &arms.deltas {
+        let Delta { cases_unpaired, cases_paired, .. } = delta.delta;
+        let about_skill = cases_paired.saturating_sub(delta.cases.len());
+        for (count, reason) in [
+            (cases_unpaired, "without a trial in both arms"),
+            (about_skill, "which assert only whether the skill is used"),
+        ] {
+            if count > 0 {
+                let cases = counted(count, "case");
+                excluded.push(format!("{cases} of {}'s difference, {reason}", without_variant(&delta.with)));
+            }
+        }
+    }
+    let mut notes = Vec::new();
+    if arms.different_in_both_arms > 0 && !arms.deltas.is_empty() {
+        notes.push(format!(
+            "Differences leave out assertions about the use of the skill, which the arm without it cannot meet. Without \
+             them, {} would have another result.",
+            counted(arms.different_in_both_arms, "trial")
         ));
     }
-    (!parts.is_empty()).then(|| format!("Excluded: {}.", parts.join("; ")))
-}
-
-/// Returns a warning if a difference is based on too few cases for any test to confirm it.
-pub(crate) fn too_few(differences: impl Iterator<Item = Difference>) -> Option<String> {
-    let few = |apart: &Difference| apart.mean != 0.0 && least_p_value(apart.cases) >= UNLIKELY;
-    let cases = differences.filter(few).map(|apart| apart.cases).max()?;
-    let least = p_value(least_p_value(cases));
-    Some(format!(
-        "With {}, p cannot be below {least}; a p below {UNLIKELY} needs at least six cases.",
-        counted(cases, "case")
-    ))
+    if !unknown.is_empty() {
+        notes.push(format!(
+            "Unknown: {}. They could have passed or failed, so `passed` is a range; `checks` leaves out undecided \
+             assertions, and time, tokens and cost leave out broken and stale trials.",
+            unknown.join("; ")
+        ));
+    }
+    if !later.is_empty() {
+        notes.push(format!(
+            "First attempts: {} passed only after a failed attempt, and `passed` does not count them. Tokens and cost \
+             are those of all attempts.",
+            later.join("; ")
+        ));
+    }
+    if !excluded.is_empty() {
+        notes.push(format!("Excluded: {}.", excluded.join("; ")));
+    }
+    notes
 }
 
 /// Wraps a sentence into lines.

@@ -4,8 +4,9 @@ use model::{DecisionRecord, Outcome, StopReason};
 
 use super::Paint;
 use super::grid::{Cell, CellStyle, Grid};
+use crate::counts::share;
 use crate::decisions::{answer, by_urgency, has_arms, name, outcome, passed, required};
-use crate::format::{number, percent, range};
+use crate::format::{number, range};
 
 /// Maximum width of a case name.
 const NAME: usize = 44;
@@ -50,7 +51,7 @@ pub(crate) fn first_rows(decisions: &[DecisionRecord], most: usize, paint: &Pain
             Cell::new(answer(decision), style),
             if is_decided { after.into() } else { Cell::new(format!("no ({after})"), CellStyle::Dim) },
             passed(decision).into(),
-            decision.estimate.map_or_else(|| "n/a".to_owned(), percent).into(),
+            share(decision.counted()).into(),
             range(decision.confidence_sequence).into(),
         ]);
     }

@@ -78,7 +78,7 @@ fn piece_of(part: Part, piece: &str, paint: &Paint) -> String {
     }
 }
 
-/// Returns the text without control characters.
+/// Returns the text with control characters as escapes.
 fn readable(text: &str, paint: &Paint) -> String {
     let text = plain::clean(text).replace('\t', "    ");
     if paint.style.unicode { text } else { text.replace('…', paint.symbols().ellipsis) }
@@ -138,6 +138,7 @@ mod tests {
 
     #[test]
     fn nothing_in_a_diff_moves_the_cursor() {
-        assert_eq!(drawn(&[(Missing, "\u{1b}[2Ja\u{8}"), (Extra, "b\r")], false), "[-a-]{+b↵+}");
+        let pieces = [(Missing, "\u{1b}[2Ja\u{8}"), (Extra, "b\r")];
+        assert_eq!(drawn(&pieces, false), "[-\\u{1b}[2Ja\\u{8}-]{+b↵+}");
     }
 }

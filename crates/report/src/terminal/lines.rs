@@ -1,14 +1,14 @@
 //! View for several jobs without redrawing: a line for each trial when it gets its outcome, and the failures at the
 //! end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use model::{Envelope, Event, Outcome, TrialRecord};
 
 use super::{Detail, Paint, result, waiting_for};
-use crate::format::{elapsed, money, number, span};
-use crate::names::Names;
+use crate::format::{elapsed, money, number, span, tokens_in_and_out};
+use crate::names::{Names, is_skill};
 use crate::{columns, score};
 
 /// Key of the repetitions of a trial: suite, case and arm.
@@ -31,14 +31,25 @@ pub(super) struct Lines {
     omitted: usize,
     /// Number of finished repetitions of each case under each arm.
     repetitions: HashMap<Series, usize>,
+    /// Reasons for which trials were retried, each of which is shown once.
+    retried_for: HashSet<String>,
+    /// True if there is also a line when a trial of a skill starts. Such a trial often takes minutes.
+    has_starts: bool,
 }
 
-/// Failure of a trial, which also stands for repetitions with the same result.
+/// Failure of a trial, which also stands for repetitions with the same result, and for trials of all cases that broke
+/// for the same reason.
 struct Failure {
     key: String,
     record: TrialRecord,
-    /// Numbers of the other repetitions.
-    others: Vec<u64>,
+    others: Vec<Other>,
+}
+
+/// Another trial with the same result.
+struct Other {
+    name: String,
+    repetition: u64,
+    series: Series,
 }
 
 impl Lines {
@@ -52,7 +63,14 @@ impl Lines {
             failures: Vec::new(),
             omitted: 0,
             repetitions: HashMap::new(),
+            retried_for: HashSet::new(),
+            has_starts: false,
         }
+    }
+
+    /// Returns the view with a line for each start of a trial of a skill.
+    pub(super) fn with_starts(self) -> Self {
+        Self { has_starts: true, ..self }
     }
 
     pub(super) fn event(&mut self, envelope: &Envelope) -> String {
@@ -64,8 +82,16 @@ impl Lines {
         let trial = envelope.trial.as_deref().unwrap_or_default();
         let trial = self.called.get(trial).map_or(trial, String::as_str);
         let text = match &envelope.event {
+            Event::TrialStarted { id, subject, .. } => {
+                let is_of_skill = id.is_baseline() || subject.as_deref().is_some_and(is_skill);
+                match self.has_starts && is_of_skill && envelope.attempt.unwrap_or(1) == 1 {
+                    true => paint.dim(&format!("{} {:<18} {trial}", symbols.dot, "started")) + "\n",
+                    false => String::new(),
+                }
+            }
             Event::TrialRetried { reason } => {
-                let reason = paint.folded(reason, 120);
+                let is_known = !self.retried_for.insert(reason.clone());
+                let reason = if is_known { "for the same reason".to_owned() } else { paint.folded(reason, 120) };
                 paint.yellow(&format!("{} {:<18} {trial}: {reason}", symbols.again, "tried again")) + "\n"
             }
             Event::Idle { idle_ms, on } => {
@@ -112,7 +138,7 @@ impl Lines {
         notes.extend(record.passed_but_for().map(|_| score::outcome(record)));
         let is_scored = matches!(record.outcome, Outcome::Passed | Outcome::Failed);
         notes.extend(score::describe(record).filter(|_| is_scored).map(|(score, _)| format!("score {score}")));
-        notes.extend(record.usage.map(|tokens| format!("{} tokens", number(tokens.total()))));
+        notes.extend(record.usage.map(|tokens| format!("{} tokens", tokens_in_and_out(&tokens))));
         notes.extend(record.cost_usd.map(money));
         if !notes.is_empty() {
             parts[0] = columns::padded(&parts[0], self.names.width().min(60));
@@ -126,13 +152,17 @@ impl Lines {
     /// Keeps a trial to draw it at the end. Among repetitions with the same result only the first is kept, and at most
     /// [`DRAWN`] results in total, failed ones before others. If evidence is shown, everything is kept.
     fn keep(&mut self, record: &TrialRecord) {
-        let key = score::result_key(record);
+        let key = match &record.reason {
+            Some(reason) if record.outcome == Outcome::Broken => format!("{:?} {reason}", record.fault),
+            _ => score::result_key(record),
+        };
         let failure = |key| Failure { key, record: record.clone(), others: Vec::new() };
         if self.detail.evidence {
             return self.failures.push(failure(key));
         }
         if let Some(known) = self.failures.iter_mut().find(|known| known.key == key) {
-            return known.others.push(record.repetition);
+            let name = self.names.of_record(record);
+            return known.others.push(Other { name, repetition: record.repetition, series: series(record) });
         }
         if self.failures.len() < DRAWN {
             return self.failures.push(failure(key));
@@ -161,7 +191,7 @@ impl Lines {
             text.push('\n');
             text.push_str(&result::draw(&record, &self.names, &self.paint, self.detail));
             if !others.is_empty() {
-                text.push_str(&self.likewise(&record, others));
+                text.push_str(&self.likewise(&record, &others));
             }
         }
         if self.omitted > 0 {
@@ -173,7 +203,16 @@ impl Lines {
         text
     }
 
-    fn likewise(&self, first: &TrialRecord, mut others: Vec<u64>) -> String {
+    fn likewise(&self, first: &TrialRecord, others: &[Other]) -> String {
+        if others.iter().any(|other| other.series != series(first)) {
+            let names: Vec<&str> = others.iter().map(|other| other.name.as_str()).collect();
+            let (count, names) = (number(others.len() as u64), self.paint.folded(&names.join(", "), 160));
+            let trials = if others.len() == 1 { "trial" } else { "trials" };
+            return format!(
+                "    {}\n",
+                self.paint.dim(&format!("{count} more {trials} broke for the same reason: {names}"))
+            );
+        }
         let did = match first.outcome {
             Outcome::Failed => "failed",
             Outcome::Broken => "broke",
@@ -181,8 +220,9 @@ impl Lines {
             _ => "are undecided",
         };
         let all = self.repetitions.get(&series(first)).copied().unwrap_or_default();
-        others.sort_unstable();
-        let numbers: Vec<String> = others.iter().map(|number| format!("#{number}")).collect();
+        let mut repetitions: Vec<u64> = others.iter().map(|other| other.repetition).collect();
+        repetitions.sort_unstable();
+        let numbers: Vec<String> = repetitions.iter().map(|number| format!("#{number}")).collect();
         let numbers = self.paint.folded(&numbers.join(", "), 80);
         let [same, all] = [others.len() + 1, all].map(|count| number(count as u64));
         let line = format!("{same} of {all} repetitions {did} the same way, also {numbers}");

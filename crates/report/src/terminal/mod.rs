@@ -10,6 +10,7 @@ mod diagnostic;
 pub(crate) mod diff;
 mod failure;
 pub(crate) mod grid;
+mod last_line;
 mod lines;
 mod paint;
 mod progress;
@@ -33,6 +34,7 @@ pub(crate) use result::{counts, fault_name, needs_reason};
 pub(crate) use summary::{RunSummary, cost, pass_rates};
 
 pub use diagnostic::{diagnostics, tally};
+pub use last_line::last_line;
 pub use paint::Style;
 pub use result::result;
 pub use screen::terminal_size;
@@ -110,7 +112,7 @@ impl Terminal {
         } else if let Some(live) = self.live.take() {
             View::Table(Box::new(Table::new(self.paint, self.detail, names.clone(), live)))
         } else {
-            View::Lines(Lines::new(self.paint, self.detail, names.clone()))
+            View::Lines(Lines::new(self.paint, self.detail, names.clone()).with_starts())
         };
         let progress = Progress::new(self.paint, names.clone(), info);
         self.run =

@@ -161,6 +161,7 @@ impl Stream {
             | Step::Thinking { .. }
             | Step::RequestCheck { .. }
             | Step::Egress(_)
+            | Step::CallsUnreported
             | Step::Replied { .. } => String::new(),
         }
     }

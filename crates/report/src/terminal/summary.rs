@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use model::{
-    DecisionRecord, Envelope, Estimate, Event, HookRecord, Outcome, Passes, RunInfo, SampledTrials, Summary, Tokens,
+    DecisionRecord, Envelope, Event, Gate, GateResult, HookRecord, Outcome, RunInfo, SampledTrials, Summary, Tokens,
     TrialRecord,
 };
 
 use super::{Paint, arms, decisions, result};
 use crate::decisions::{NOTE, reasons};
-use crate::format::{between, cached, counted, elapsed, model_usage, money, number, percent, range};
+use crate::format::{between, cached, counted, elapsed, model_usage, money, number, percent, range, share};
 use crate::names::Names;
 use crate::totals::{self, RunTotals};
 
@@ -121,7 +121,7 @@ impl RunSummary {
         if let Some(quarantined) = totals::quarantined(summary) {
             row("ignored", paint.yellow(&quarantined));
         }
-        for (name, rate) in pass_rates(summary) {
+        for (name, rate) in pass_rates(summary, &self.totals.gate()) {
             row(name, rate);
         }
         row("duration", elapsed(self.duration_ms.unwrap_or_else(|| between(self.started, self.last))));
@@ -229,18 +229,24 @@ fn undecided_note(summary: &Summary) -> String {
     }
 }
 
-/// Returns the pass rate of fully decided trials, and if that is not all of them, also the pass rate according to the
-/// decided findings.
-pub(crate) fn pass_rates(summary: &Summary) -> Vec<(&'static str, String)> {
-    let Summary { decided, by_decided, .. } = summary;
+/// Returns the pass rate, the required one and the sample for the judge.
+pub(crate) fn pass_rates(summary: &Summary, gate: &Gate) -> Vec<(&'static str, String)> {
     let mut rates = Vec::new();
-    if let Some(rate) = summary.pass_rate {
-        let of = format!(" of {} decided", number(decided.trials as u64));
-        rates.push(("pass rate", percent(rate) + if decided.trials < summary.trials { &of } else { "" }));
-    }
-    if let Some(rate) = by_decided.rate().filter(|_| by_decided.trials > decided.trials) {
-        let of = counted(by_decided.trials, "trial");
-        rates.push(("as decided", format!("{} of {of}, undecided assertions excluded", percent(rate))));
+    let counted = summary.counted();
+    // The counts are above, unless some trials do not count.
+    let is_plain = summary.flaky == 0 && counted.trials() == summary.trials as u64;
+    let rate = summary.pass_rate.filter(|_| is_plain).map(percent);
+    // If no trial has a result, the rate could be anything.
+    let rate = rate.or_else(|| totals::rate(summary)).filter(|_| counted.unknown < counted.trials());
+    rates.extend(rate.map(|rate| ("pass rate", rate)));
+    if let Some(least) = gate.min_pass_rate {
+        let result = match gate.result(summary) {
+            Some(GateResult::Met) => "met",
+            Some(GateResult::NotMet) => "not met",
+            Some(GateResult::Unknown) => "cannot tell, so it is not met",
+            None => "no trial counts",
+        };
+        rates.push(("required", format!("at least {}: {result}", percent(least))));
     }
     rates.extend(summary.judge_sample.as_ref().map(|sample| ("sample", sampled(sample))));
     rates
@@ -249,23 +255,26 @@ pub(crate) fn pass_rates(summary: &Summary) -> Vec<(&'static str, String)> {
 /// Describes the sample that the judge decided, with its pass rate and the interval.
 fn sampled(sample: &SampledTrials) -> String {
     let of = format!("{} of {} judged", number(sample.judged as u64), counted(sample.trials, "trial"));
-    let Passes { trials, passed } = sample.decided;
-    match model::statistics::rate(passed as u64, trials as u64) {
-        Some(Estimate { mean, ci95: Some(ci95), .. }) => {
-            format!("{of}; {} of them passed ({})", percent(mean), range(ci95))
+    match sample.counted().rate() {
+        Some(rate) => {
+            let interval = rate.ci95.map_or_else(String::new, |ends| format!(" ({})", range(ends)));
+            format!("{of}; {} of them passed{interval}", share(rate.bounds))
         }
-        _ => of,
+        None => of,
     }
 }
 
-/// Formats the cost as `$0.0492 ($0.0246 of it without the skill; 3 of 4 trials known)`.
+/// Formats the cost as `at least $0.0492 ($0.0246 without the skill; 3 of 4 trials known)`.
 pub(crate) fn cost(summary: &Summary) -> String {
-    let (known, trials) = (summary.trials_with_cost, summary.trials + summary.baseline + summary.all_quarantined());
+    let ran = summary.trials.saturating_sub(summary.skipped + summary.cancelled);
+    let (known, trials) = (summary.trials_with_cost, ran + summary.baseline + summary.all_quarantined());
     let Some(cost) = summary.cost_usd else { return "n/a".into() };
+    let is_partial = known < trials;
     let mut notes = Vec::new();
-    notes.extend(summary.baseline_cost_usd.map(|cost| format!("{} of it without the skill", money(cost))));
-    notes.extend((known < trials).then(|| format!("{known} of {trials} trials known")));
-    if notes.is_empty() { money(cost) } else { format!("{} ({})", money(cost), notes.join("; ")) }
+    notes.extend(summary.baseline_cost_usd.map(|cost| format!("{} without the skill", money(cost))));
+    notes.extend(is_partial.then(|| format!("{known} of {trials} trials known")));
+    let cost = if is_partial { format!("at least {}", money(cost)) } else { money(cost) };
+    if notes.is_empty() { cost } else { format!("{cost} ({})", notes.join("; ")) }
 }
 
 /// Describes each distinct warning once, with the number of its trials and the name of the first.

@@ -26,7 +26,7 @@ pub const HOSTILE: &str = "a\u{0}\u{1b}[31m<b> & \"q\" ]]> %\u{ffff}\r\n::error:
 
 fn attempt(outcome: Outcome, reason: Option<&str>, duration_ms: u64) -> AttemptRecord {
     let reason = reason.map(str::to_owned);
-    AttemptRecord { outcome, reason, answer: None, usage: None, cost_usd: None, duration_ms }
+    AttemptRecord { outcome, reason, duration_ms, ..AttemptRecord::default() }
 }
 
 /// A run with every outcome, several arms and repetitions.

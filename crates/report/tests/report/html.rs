@@ -107,3 +107,17 @@ fn a_thousand_trials_of_thirty_events_fit_in_a_small_file() {
     let page = reported("html", &story.events, |_| {});
     assert!(page.len() < 8_000_000, "{}", page.len());
 }
+
+#[test]
+fn the_verdict_and_the_failures_are_readable_without_scripts() {
+    let page = reported("html", &every_outcome().events, |_| {});
+    let (_, main) = page.split_once("<main id=\"main\"").unwrap();
+    let main = main.split_once("</main>").unwrap().0;
+    assert!(main.contains("<span class=\"result FAIL\">FAIL</span> 4 of 10 trials failed"), "{main}");
+    assert!(main.contains("came before <code>git push</code>"), "{main}");
+    assert_eq!(
+        main.matches("<div class=\"failure ").count(),
+        7,
+        "neither passed, skipped, quarantined nor of the baseline"
+    );
+}

@@ -9,6 +9,7 @@ extern crate trialrun_report as report;
 mod arms;
 mod compare;
 mod documents;
+mod evidence;
 mod fixture;
 mod formats;
 mod fuzz;

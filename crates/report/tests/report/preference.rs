@@ -1,7 +1,7 @@
 //! Preferences of a judge between the sides of a comparison.
 
 use model::{AuxiliaryUsage, Outcome, PairJudgement, Preference, RunRow, Tokens, TrialRow};
-use report::{Comparison, Dimension, THRESHOLD, TrialPair};
+use report::{Comparison, THRESHOLD, TrialPair};
 use serde_json::{Value, json};
 
 use crate::run_builder::{RUN, id, passed, row, run_row};
@@ -68,8 +68,7 @@ fn the_preference_is_shown_in_every_format() {
     let comparison = comparison.with_runs(&labelled(OLD, "main"), &labelled(RUN, "branch"));
     expect("compare.preference.txt", &comparison.draw(&plain()));
     expect("compare.preference.md", &comparison.to_markdown(65_000));
-    let page = report::comparison_page(std::slice::from_ref(&comparison));
-    expect("compare.preference.html", page.split("<body>").nth(1).unwrap());
+    expect("compare.preference.html", &crate::compare::shown_without_scripts(&comparison));
     let json = preference(&comparison);
     let counts = ["pairs", "before", "after", "ties", "position_ties", "undecided", "cases"].map(|key| &json[key]);
     assert_eq!(counts, [&json!(36), &json!(4), &json!(21), &json!(10), &json!(2), &json!(1), &json!(12)]);
@@ -91,12 +90,12 @@ fn the_sentence_matches_the_pairs() {
         (
             "a a a",
             "cannot tell yet whether the second run is preferred to the first run; it won 3 of 3 pairs and lost 0. At this \
-             difference, about 6 cases instead of 3 would be enough.",
+             difference, about 6 cases that differ would be enough, instead of 3.",
         ),
         (
             "aaaaaaaaaa",
             "cannot tell yet whether the second run is preferred to the first run; it won 10 of 10 pairs and lost 0. At \
-             this difference, about 6 cases instead of 1 would be enough.",
+             this difference, about 6 cases that differ would be enough, instead of 1.",
         ),
         (
             "a b u",
@@ -195,11 +194,11 @@ fn a_sample_is_named_as_one() {
 #[test]
 fn the_sides_of_a_skill_are_named_in_words() {
     let variant = |variant: &str| -> Vec<TrialRow> {
-        let with = |trial: TrialRow| TrialRow { variant: Some(variant.into()), arm: variant.into(), ..trial };
+        let with = |trial: TrialRow| TrialRow { variant: Some(variant.into()), arm: format!("a+{variant}"), ..trial };
         trials(6, 1, RUN).into_iter().map(with).collect()
     };
     let rows = [variant(model::WITHOUT_SKILL), variant(model::WITH_SKILL)].concat();
-    let comparison = Comparison::by(&rows, &[], Dimension::Variant, THRESHOLD).remove(0);
+    let comparison = Comparison::by_variant(&rows, &[], &[], THRESHOLD).remove(0);
     let judged = comparison.trial_pairs().iter().map(|pair| (pair.clone(), judgement(Preference::After))).collect();
     let sentence = preference(&comparison.with_preferences("Which?", "fake", judged))["sentence"].clone();
     assert_eq!(

@@ -222,6 +222,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         user: None,
         replies: Vec::new(),
         turn_count: 4,
+        calls_unreported: false,
         tool_calls: vec![CallRecord {
             name: "Bash".into(),
             raw_name: "Bash".into(),
@@ -258,6 +259,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
             usage: Some(usage),
             cost_usd: Some(0.0123),
             duration_ms: 3400,
+            ..AttemptRecord::default()
         }],
         network: None,
         model_traffic: None,
@@ -354,10 +356,8 @@ pub fn broken(trial: &TrialId) -> TrialRecord {
     let attempt = AttemptRecord {
         outcome: Outcome::Broken,
         reason: Some(reason.into()),
-        answer: None,
-        usage: None,
-        cost_usd: None,
         duration_ms: 900,
+        ..AttemptRecord::default()
     };
     record.attempts = vec![attempt.clone(), attempt];
     record
@@ -383,6 +383,7 @@ pub fn row(record: &TrialRecord, run: &str) -> TrialRow {
         reason: record.reason.clone(),
         score: record.score,
         max_score: record.max_score,
+        score_bounds: record.first_score(),
         started_at: record.started_at,
         duration_ms: record.duration_ms,
         agent_ms: record.agent_ms,

@@ -1,7 +1,7 @@
 use model::{Diagnostic, Envelope, Event, Source, Span, Step};
 use report::Style;
 
-use crate::run_builder::{RunBuilder, failed, id, many_jobs, one_job, passed};
+use crate::run_builder::{RunBuilder, broken, failed, id, many_jobs, one_job, passed};
 use crate::{Paper, expect, plain, reported};
 
 #[test]
@@ -55,6 +55,32 @@ fn repetitions_that_fail_the_same_way_are_shown_once() {
     assert_eq!(blocks(&reported("terminal", &repeated(&[1, 2], differ), |_| {})), 2);
     let evidence = reported("terminal", &repeated(&[1, 2], number), |options| options.show_evidence = true);
     assert_eq!(blocks(&evidence), 2, "each has its own evidence");
+}
+
+#[test]
+fn trials_of_all_cases_that_broke_for_one_reason_are_shown_once() {
+    let trials = ["a", "b", "c"].map(|case| id(case, "fake", 1));
+    let mut story = RunBuilder::new(trials.to_vec(), 2);
+    for trial in &trials {
+        story.starts(trial, &["hi"]).tell(Event::TrialRetried { reason: "nobody listens".into() });
+        story.ends(broken(trial));
+    }
+    story.over();
+    let text = reported("terminal", &story.events, |_| {});
+    assert_eq!(text.matches("the model provider answered 529 (overloaded) five times").count(), 1, "{text}");
+    assert!(text.contains("\n    2 more trials broke for the same reason: commit::b, commit::c\n"), "{text}");
+    assert_eq!(text.matches("nobody listens").count(), 1, "{text}");
+}
+
+#[test]
+fn the_last_line_can_be_shown_alone() {
+    let paper = Paper::default();
+    let mut reporter = report::last_line(report::ReporterOptions::new(paper.writer(), plain()));
+    many_jobs().events.iter().for_each(|event| reporter.event(event).unwrap());
+    reporter.finish().unwrap();
+    let whole = reported("terminal", &many_jobs().events, |_| {});
+    let line = paper.text();
+    assert!(line.lines().count() == 1 && whole.contains(&format!("\n{line}")), "{line}{whole}");
 }
 
 #[test]
@@ -222,7 +248,11 @@ fn a_table_is_redrawn_in_place_and_only_finished_trials_remain() {
     }
     reporter.finish().unwrap();
     assert_eq!(out.text().replace('\u{1b}', ""), out.text(), "only plain text remains");
-    assert_eq!(out.text(), reported("terminal", &events, |_| {}), "the table is removed");
+    // The table shows the running trials, so there are no lines for their starts.
+    let without_table = reported("terminal", &events, |_| {});
+    let lines = without_table.lines().filter(|line| !line.starts_with("· started "));
+    let without_starts: String = lines.map(|line| format!("{line}\n")).collect();
+    assert_eq!(out.text(), without_starts, "the table is removed");
     assert!(live.text().contains("0/4 trials · 1 running"), "{:?}", live.text());
     let last = "3/4 trials · 3 passed · 1 running";
     assert!(live.text().contains(last), "{:?}", live.text());

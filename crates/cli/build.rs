@@ -1,9 +1,12 @@
-//! Passes on to the tests what this machine has. `TRIALRUN_TEST_WITH` contains words that are separated by spaces, as
-//! `scripts/needs` prints them. Each of them becomes `cfg(has = "WORD")`, without which the tests that need it are
-//! ignored: `#[cfg_attr(not(has = "WORD"), ignore = "REASON")]`. They are not features of the package, because those
-//! belong to its users, and `--all-features` would claim that every machine has everything. The variable belongs to the
-//! fingerprint of the package: another value compiles the program and its tests again.
+//! Lists the pages for users below `docs`, which `trialrun docs` searches, and passes on to the tests what this machine has.
 
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Folders of `docs` with pages for users. The others explain decisions to developers.
+const FOLDERS: [&str; 5] = ["", "tutorials", "how-to", "reference", "explanation"];
+
+/// Variable with words that are separated by spaces, as `scripts/needs` prints them.
 const VARIABLE: &str = "TRIALRUN_TEST_WITH";
 
 /// Everything that a test may need. `scripts/needs` describes each of them.
@@ -23,14 +26,40 @@ const WORDS: [&str; 12] = [
 ];
 
 #[allow(clippy::print_stdout, reason = "cargo reads it")]
-fn main() -> Result<(), String> {
+fn main() -> io::Result<()> {
+    list_pages()?;
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     println!("cargo::rustc-check-cfg=cfg(has, values(\"{}\"))", WORDS.join("\", \""));
+    // Each word becomes `cfg(has = "WORD")`, without which the tests that need it are ignored. They are not features of
+    // the package, because `--all-features` would claim that every machine has everything.
     for word in std::env::var(VARIABLE).unwrap_or_default().split_whitespace() {
         if !WORDS.contains(&word) {
-            return Err(format!("`{word}` in `{VARIABLE}` is not one of: {}", WORDS.join(", ")));
+            return Err(io::Error::other(format!("`{word}` in `{VARIABLE}` is not one of: {}", WORDS.join(", "))));
         }
         println!("cargo::rustc-cfg=has=\"{word}\"");
     }
     Ok(())
+}
+
+/// Writes the list of pages, for `include!`.
+#[allow(clippy::print_stdout, reason = "cargo reads it")]
+fn list_pages() -> io::Result<()> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    println!("cargo::rerun-if-changed={}", docs.display());
+    let mut list = String::from("&[\n");
+    for folder in FOLDERS {
+        let mut pages: Vec<PathBuf> = Vec::new();
+        for entry in std::fs::read_dir(docs.join(folder))? {
+            pages.push(entry?.path());
+        }
+        pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
+        pages.sort();
+        for page in pages {
+            let name = page.strip_prefix(&docs).unwrap_or(&page).with_extension("").display().to_string();
+            list.push_str(&format!("({name:?}, include_str!({:?})),\n", page.display().to_string()));
+        }
+    }
+    list.push(']');
+    let out = std::env::var_os("OUT_DIR").map(PathBuf::from).unwrap_or_default();
+    std::fs::write(out.join("pages.rs"), list)
 }

@@ -10,6 +10,12 @@ use runner::{Control, Listener, Plan, PlannedTrial};
 use sandbox::{Breakage, Host};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+/// Sandbox for adversaries, unless the project uses [`ISOLATED`].
+const LOCAL: &str = "local";
+
+/// Sandbox that also runs on this machine.
+const ISOLATED: &str = "isolated";
+
 /// Reason why judged assertions are not decided.
 const NO_MODEL: &str = "an audit does not ask a model";
 
@@ -19,6 +25,10 @@ pub fn offline(settings: &mut runner::Settings) {
     settings.arms.agents = ADVERSARIES.iter().map(|adversary| adversary.name().to_owned()).collect();
     settings.arms.models = vec![(None, "none".to_owned())];
     settings.arms.baseline = Some(false);
+    // Adversaries do only what they are known to do, so they need no container or other machine.
+    if settings.sandbox.kind != ISOLATED {
+        settings.sandbox.kind = LOCAL.to_owned();
+    }
     // An adversary could change and publish what it finds.
     settings.sandbox.source_repo = None;
     // Nothing is recorded, so the state of a repository is read only for assertions that need it.

@@ -3,7 +3,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser};
 
-use crate::command::Command;
+use crate::command::{Command, GROUPS};
 use crate::global::Global;
 use crate::settings::SETTINGS;
 
@@ -22,28 +22,19 @@ pub struct Args {
     pub command: Command,
 }
 
-/// Options that `run -h` shows; `--help` shows all.
-const USUAL: [&str; 21] = [
+/// Options that `run -h` shows, which fit on one screen; `--help` shows all.
+const USUAL: [&str; 12] = [
     "targets",
     "test",
     "cases",
-    "tags",
     "last_failed",
     "agent",
     "model",
     "trials",
-    "baseline",
     "jobs",
     "timeout",
-    "retries",
-    "reruns",
-    "max_cost",
     "judge",
-    "min_pass_rate",
-    "keep_sandbox",
     "reports",
-    "artifacts",
-    "dry_run",
     "watch",
 ];
 
@@ -57,6 +48,18 @@ Examples:
   trialrun run --last-failed                   cases that did not pass in the last run
   trialrun run --resume                        the rest of a run that was interrupted
   trialrun run --report json=report.json --min-pass-rate 0.9";
+
+/// Text below the options in `run -h`.
+const FEW_EXAMPLES: &str = "\
+Examples:
+  trialrun run                             every test of the project
+  trialrun run tests/refund.yaml --watch   one file, again after every change
+  trialrun run --agent codex --trials 5    each case five times, with Codex
+
+`trialrun run --help` shows all options and more examples.";
+
+/// Width of the longest line of the list of commands.
+const COMMANDS_WIDTH: usize = 100;
 
 /// Help of `regrade --judge`, whose default differs from that of `run`.
 const JUDGE_OF_REGRADE: &str = "Model that judges [default: the one that judged that run]";
@@ -87,18 +90,27 @@ impl Args {
             Some(setting) if arg.get_help().is_none() => arg.help(setting.help_with_default()),
             _ => arg,
         };
-        let all = Self::command().mut_subcommands(|command| command.mut_args(with_help));
-        all.mut_subcommands(|command| match command.get_name() {
+        let version = clap::Arg::new("version").short('V').short_alias('v').long("version");
+        let all = Self::command()
+            .disable_version_flag(true)
+            .arg(version.action(clap::ArgAction::Version).help("Print version"))
+            .mut_subcommands(|command| command.mut_args(with_help));
+        let all = all.mut_subcommands(|command| match command.get_name() {
             name @ ("list" | "plan") => {
                 let of_plan = name == "plan";
                 command.mut_args(|arg| if is_idle(&arg, of_plan) { arg.hide(true) } else { arg })
             }
             "regrade" => command.mut_args(|arg| if arg.get_id() == "judge" { arg.help(JUDGE_OF_REGRADE) } else { arg }),
             "run" => {
-                command.after_help(EXAMPLES).mut_args(|arg| if is_rare(&arg) { arg.hide_short_help(true) } else { arg })
+                let command = command.after_help(FEW_EXAMPLES).after_long_help(EXAMPLES);
+                command.mut_args(|arg| if is_rare(&arg) { arg.hide_short_help(true) } else { arg })
             }
             _ => command,
-        })
+        });
+        let commands = grouped_commands(&all);
+        all.help_template(format!(
+            "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{commands}{OPTIONS}\n{{options}}"
+        ))
     }
 
     /// Parses the arguments in `raw`, starting with the name of the program.
@@ -111,6 +123,37 @@ impl Args {
             command.try_get_matches_from_mut(raw).map_err(|error| with_visible_suggestion(error, &command))?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
+}
+
+/// Heading of the options that every command has.
+const OPTIONS: &str = "\x1b[1;4mOptions:\x1b[0m";
+
+/// Formats the commands in their groups. Colour is removed if the output is not a terminal.
+fn grouped_commands(all: &clap::Command) -> String {
+    let about = |name: &str| match all.find_subcommand(name) {
+        Some(command) => command.get_about().map(ToString::to_string).unwrap_or_default(),
+        None => "Print the help of a command".to_owned(),
+    };
+    let width = GROUPS.iter().flat_map(|(_, names)| *names).map(|name| name.len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for (heading, names) in GROUPS {
+        text.push_str(&format!("\x1b[1;4m{heading}:\x1b[0m\n"));
+        for name in names {
+            text.push_str(&format!("  \x1b[1m{name}\x1b[0m{:1$}", "", width - name.len() + 2));
+            let mut column = width + 4;
+            for word in about(name).split(' ') {
+                if column + word.len() > COMMANDS_WIDTH {
+                    text = format!("{}\n{:2$}", text.trim_end(), "", width + 4);
+                    column = width + 4;
+                }
+                text.push_str(&format!("{word} "));
+                column += word.len() + 1;
+            }
+            text = format!("{}\n", text.trim_end());
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// Suggests the nearest command that the help lists, instead of a hidden alias.
@@ -144,6 +187,24 @@ mod tests {
     }
 
     #[test]
+    fn the_help_lists_every_command_in_a_group() {
+        let definition = Args::definition();
+        let shown = definition.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let mut expected: Vec<&str> = shown.chain(["help"]).collect();
+        listed.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(listed, expected);
+    }
+
+    #[test]
+    fn the_short_help_of_run_fits_on_a_screen() {
+        let help = Args::read(&["trialrun", "run", "-h"].map(Into::into)).unwrap_err().to_string();
+        assert!(help.lines().count() <= 45, "{help}");
+        assert!(help.contains("--trials") && help.contains("trialrun run --help"), "{help}");
+    }
+
+    #[test]
     fn every_example_in_the_help_is_valid() {
         let mut definition = Args::definition();
         definition.build();
@@ -151,7 +212,8 @@ mod tests {
         let mut commands = vec![&definition];
         while let Some(command) = commands.pop() {
             commands.extend(command.get_subcommands());
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let help = [command.get_after_help(), command.get_after_long_help()].into_iter().flatten();
+            let help = help.map(|text| format!("{text}\n")).collect::<String>();
             for line in help.lines().filter_map(|line| line.trim().strip_prefix("trialrun ")) {
                 let typed = line.split("   ").next().unwrap_or(line);
                 let words =

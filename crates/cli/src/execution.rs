@@ -66,29 +66,8 @@ pub fn conclude(
     if let Some(hook) = &ended.refused {
         return Err(hooks::refused(hook));
     }
-    let code = gate(gates, &ended.summary);
-    if code != ended.summary.exit_code() {
-        let why = if gates.no_fail_on_assertions { "--no-fail-on-assertions" } else { "--min-pass-rate" };
-        terminal.err(&format!("note: failures are ignored ({why}); exit code {code}\n"));
-    }
+    let code = gates.gate().exit_code(&ended.summary);
     // A missing report must be visible in the exit code.
     let is_incomplete = code == exit::PASSED && !recorded.report_errors.is_empty();
     Ok(ExitCode::from(if is_incomplete { exit::INCOMPLETE } else { code }))
-}
-
-fn gate(gates: &GateArgs, summary: &model::Summary) -> u8 {
-    let code = summary.exit_code();
-    if code != exit::FAILED {
-        return code;
-    }
-    // Both pass rates must be high enough, the rate of fully decided trials and the rate by decided findings, so that
-    // undecided findings never help.
-    let rates = [summary.pass_rate, summary.by_decided.rate()];
-    let is_enough = |least: f64| rates.iter().any(Option::is_some) && rates.iter().flatten().all(|rate| *rate >= least);
-    match gates.no_fail_on_assertions || gates.min_pass_rate.is_some_and(is_enough) {
-        true if summary.decisions.not_met > 0 && !gates.no_fail_on_assertions => code,
-        true if summary.is_incomplete() => exit::INCOMPLETE,
-        true => exit::PASSED,
-        false => code,
-    }
 }

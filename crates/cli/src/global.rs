@@ -8,10 +8,10 @@ use clap::ValueEnum;
 #[derive(Debug, Clone, clap::Args)]
 pub struct Global {
     /// Folder for recorded runs [default: `.trialrun` in the project, else in the current directory]
-    #[arg(long, value_name = "DIR", global = true)]
+    #[arg(long, value_name = "DIR", global = true, hide_short_help = true)]
     pub state: Option<PathBuf>,
     /// When to use colour
-    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true, hide_short_help = true)]
     pub color: Color,
 }
 

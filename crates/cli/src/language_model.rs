@@ -31,7 +31,9 @@ pub fn open(written: Option<&str>, settings: &runner::Settings, cwd: &Path) -> R
     let Some(chosen) = written.or_else(|| settings.judge()).filter(|name| !name.trim().is_empty()) else {
         return Ok(None);
     };
-    let name = named_judge(chosen, &settings.providers);
+    // The address configured for the project's judge applies only to the judge's model.
+    let base_url = settings.judge.base_url.as_deref().filter(|_| written.is_none());
+    let name = named_judge(chosen, base_url, &settings.providers);
     if let Some(file) = name.strip_prefix(SCRIPTED) {
         let script = read_script(Path::new(file), cwd).map_err(|problems| {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -40,8 +42,6 @@ pub fn open(written: Option<&str>, settings: &runner::Settings, cwd: &Path) -> R
         let model = Arc::new(Arc::new(script).play(llm::ScriptContext::default()));
         return Ok(Some(LanguageModel { name, model, is_script: true }));
     }
-    // The address configured for the project's judge applies only to the judge's model.
-    let base_url = settings.judge.base_url.as_deref().filter(|_| written.is_none());
     let model = settings.providers.model(&name, base_url).map_err(|error| {
         let message = format!("the model `{name}` cannot be used: {error}");
         match error {

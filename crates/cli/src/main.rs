@@ -3,12 +3,14 @@
 
 mod adversaries;
 mod args;
+mod auto_sandbox;
 mod ci;
 mod command;
 mod discovery;
 mod error;
 mod execution;
 mod exit;
+mod first_run;
 mod git_sign_in;
 mod global;
 mod hooks;
@@ -91,6 +93,7 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
         Command::Plan(args) => command::plan::run(&global, &args, terminal),
         Command::Doctor(args) => command::doctor::run(&global, &args, terminal),
         Command::Config(args) => command::config::run(&global, &args, terminal),
+        Command::Docs(args) => command::docs::run(&args, terminal),
         Command::Init(args) => command::init::run(&args, terminal),
         Command::Show(args) => command::show::run(&global, &args, terminal),
         Command::History(args) => command::history::run(&global, &args, terminal),

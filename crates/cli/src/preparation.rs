@@ -1,6 +1,6 @@
 //! Loading and planning: everything that happens before a run starts.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use runner::{Plan, PlanRequest, Selection};
 use store::{Store, TrialFilter};
 use suite::Loaded;
 
+use crate::auto_sandbox::AUTO_SANDBOX;
 use crate::error::CliError;
 use crate::global::Global;
 use crate::machine;
@@ -31,6 +32,8 @@ pub struct Prepared {
     pub plan: Plan,
     /// All problems found while loading and planning.
     pub diagnostics: Vec<Diagnostic>,
+    /// Notes about how the run differs from what the settings say literally. These are not problems.
+    pub notes: Vec<String>,
     /// Notes about questions that the design of a skill evaluation leaves open. These are not problems.
     pub design: Vec<Diagnostic>,
     /// The existing case whose id is nearest to a requested id that does not exist.
@@ -50,11 +53,12 @@ pub fn prepare_with(
     args: &RunArgs,
     adapt: impl FnOnce(&mut runner::Settings),
 ) -> Result<Prepared, CliError> {
-    let targets = args.named();
+    let NamedCases { targets, cases } = NamedCases::of(args)?;
     // A skill that is named on its own belongs to a project, just like a suite.
     let places: Vec<String> = targets.iter().chain(&args.selection.skill).cloned().collect();
     let context = ProjectContext::find(global, &places)?;
     let mut resolved = Resolved::of(args, &context)?;
+    let notes = std::mem::take(&mut resolved.notes);
     let fallen_back = choose_sandbox(&mut resolved, &context)?;
     resolved.run.judge.missing = missing_judge(&context, &resolved.run);
     adapt(&mut resolved.run);
@@ -64,7 +68,7 @@ pub fn prepare_with(
     resolved.run.sandbox.isolation.private.extend(resolved.run.cassettes.directory.clone());
     let chosen = &args.selection;
     let selection = Selection {
-        cases: chosen.cases.clone(),
+        cases: cases.clone(),
         filter: chosen.filter.clone(),
         test: chosen.test.clone(),
         tags: chosen.tags.clone(),
@@ -86,7 +90,7 @@ pub fn prepare_with(
     let (plan, planning) = runner::plan(&request);
     let ids = || suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.as_str()));
     let tags = || suites.iter().flat_map(|suite| &suite.cases).flat_map(|case| case.tags.iter().map(String::as_str));
-    let nearest_case = chosen.cases.iter().find_map(|wanted| model::nearest(wanted, ids()));
+    let nearest_case = cases.iter().find_map(|wanted| model::nearest(case_of(wanted), ids()));
     let nearest = nearest_case.or_else(|| chosen.tags.iter().find_map(|wanted| model::nearest(wanted, tags())));
     let nearest = nearest.map(str::to_owned);
     let case_ids = known_ids(&suites);
@@ -97,11 +101,12 @@ pub fn prepare_with(
     all.append(&mut resolved.problems);
     all.extend(fallen_back);
     all.extend(diagnostics);
-    all.extend(unknown_cases(&chosen.cases, &suites));
+    all.extend(unknown_cases(&cases, &suites));
     all.extend(unknown_tags(&chosen.tags, &tags().collect()));
     if args.output.report.reports.is_empty() {
         all.extend(unknown_reports(&context));
     }
+    all.extend(skipped_in_ci(&context, &plan));
     let missing = missing_variables(&context, &plan);
     // Other problems with a value that is not filled in only follow from that.
     let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem));
@@ -109,7 +114,7 @@ pub fn prepare_with(
     all.extend(missing);
     let mask = Mask::of(&context.environment).with_secrets(&resolved.run.secrets);
     all.iter_mut().for_each(|problem| without_secrets(problem, &mask));
-    Ok(Prepared { context, resolved, plan, diagnostics: all, design, nearest, case_ids })
+    Ok(Prepared { context, resolved, plan, diagnostics: all, notes, design, nearest, case_ids })
 }
 
 /// Returns the folders of suites and skills, which contain the expected answers.
@@ -142,12 +147,52 @@ fn environment_of_scripts(context: &ProjectContext) -> Vec<script::Variable> {
     context.environment.iter().map(|(name, value)| (name.clone(), given(value))).collect()
 }
 
+/// Separator between a suite or a file and one of its cases.
+const OF_CASE: &str = "::";
+
+/// Targets of the command line: what to load, and which cases of it to run.
+struct NamedCases {
+    targets: Vec<String>,
+    cases: Vec<String>,
+}
+
+impl NamedCases {
+    /// Separates targets such as `suite::case` and `tests/a.yaml::case` from files, directories and skills.
+    fn of(args: &RunArgs) -> Result<Self, CliError> {
+        let named = args.named();
+        let is_case = |target: &&String| target.contains(OF_CASE) && !Path::new(target).exists();
+        let (of_cases, whole): (Vec<&String>, Vec<&String>) = named.iter().partition(is_case);
+        if let (Some(case), Some(other)) = (of_cases.first(), whole.first()) {
+            return Err(CliError::usage(format!("`{case}` names a case, and `{other}` does not"))
+                .hint("name only cases, or select cases with `--case ID`"));
+        }
+        let mut cases = args.selection.cases.clone();
+        let mut targets: Vec<String> = whole.into_iter().cloned().collect();
+        for target in of_cases {
+            let Some((place, _)) = target.rsplit_once(OF_CASE).filter(|(place, _)| Path::new(place).exists()) else {
+                cases.push(target.clone());
+                continue;
+            };
+            if !targets.iter().any(|known| known == place) {
+                targets.push(place.to_owned());
+            }
+            cases.push(target.trim_start_matches("./").to_owned());
+        }
+        Ok(Self { targets, cases })
+    }
+}
+
+/// Returns the id in `suite::case` and in `case`.
+fn case_of(wanted: &str) -> &str {
+    wanted.rsplit_once(OF_CASE).map_or(wanted, |(_, case)| case)
+}
+
 /// Checks the chosen kind of sandbox. If such a sandbox cannot be created, the project may allow another kind, with a
 /// warning; otherwise the trials that need it will be broken.
 fn choose_sandbox(resolved: &mut Resolved, context: &ProjectContext) -> Result<Option<Diagnostic>, CliError> {
     let chosen = resolved.run.sandbox.kind.clone();
     let written = context.project.defaults.sandbox.as_ref().filter(|set| set.value == chosen);
-    let names: Vec<&str> = sandbox::SANDBOXES.iter().map(|kind| kind.name()).collect();
+    let names: Vec<&str> = sandbox::SANDBOXES.iter().map(|kind| kind.name()).chain([AUTO_SANDBOX]).collect();
     let Some(kind) = sandbox::find(&chosen) else {
         let place = written.map(|set| format!("it is set in {}", set.source));
         return Err(CliError::usage(format!("unknown sandbox `{chosen}`"))
@@ -168,7 +213,7 @@ fn choose_sandbox(resolved: &mut Resolved, context: &ProjectContext) -> Result<O
 /// Adapts the settings to the cassette mode: recording is refused in CI, and models whose answers are recorded need no
 /// keys.
 fn choose_cassettes(resolved: &mut Resolved, context: &ProjectContext) -> Result<(), CliError> {
-    let is_ci = context.environment.get("CI").is_some_and(|set| !matches!(set.as_str(), "" | "0" | "false"));
+    let is_ci = is_ci(context);
     let mode = &mut resolved.run.cassettes.mode;
     match *mode {
         CassetteMode::Record if is_ci => {
@@ -183,6 +228,26 @@ fn choose_cassettes(resolved: &mut Resolved, context: &ProjectContext) -> Result
         resolved.run.judge.missing = None;
     }
     Ok(())
+}
+
+/// Returns `true` if the environment says that this is a CI job.
+fn is_ci(context: &ProjectContext) -> bool {
+    context.environment.get("CI").is_some_and(|set| !matches!(set.as_str(), "" | "0" | "false"))
+}
+
+/// Returns an error for each file in which `only: true` skips cases, if this is a CI job: it is meant for work on one
+/// case, and forgetting it would leave the others untested.
+fn skipped_in_ci(context: &ProjectContext, plan: &Plan) -> Vec<Diagnostic> {
+    let mut files: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let skipped = plan.trials.iter().map(|trial| &trial.case).filter(|case| suite::is_skipped_by_only(case));
+    for case in skipped.filter(|_| is_ci(context)) {
+        files.entry(&*case.source.file).or_default().insert(&*case.id);
+    }
+    let error = |(file, cases): (&str, BTreeSet<&str>)| {
+        let message = format!("`only: true` skips {} of `{file}`", report::counted(cases.len(), "other case"));
+        Diagnostic::error(message).help("remove `only: true`: in CI (the variable `CI` is set) every case must run")
+    };
+    files.into_iter().map(error).collect()
 }
 
 /// Returns the diagnostics about missing variables that the run needs.
@@ -230,9 +295,10 @@ fn unknown_cases(wanted: &[String], suites: &[model::Suite]) -> Vec<Diagnostic> 
     let ids = || suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.as_str()));
     let is_there = |wanted: &str| match wanted.rsplit_once("::") {
         _ if ids().any(|id| id == wanted) => true,
-        Some((name, id)) => {
-            suites.iter().any(|suite| suite.name == name && suite.cases.iter().any(|case| case.id == id))
-        }
+        Some((name, id)) => suites.iter().any(|suite| {
+            let is_of = |case: &model::Case| suite.name == name || *case.source.file == *name;
+            suite.cases.iter().any(|case| case.id == id && is_of(case))
+        }),
         None => false,
     };
     let (known, unknown): (Vec<&String>, Vec<&String>) = wanted.iter().partition(|wanted| is_there(wanted));
@@ -241,7 +307,7 @@ fn unknown_cases(wanted: &[String], suites: &[model::Suite]) -> Vec<Diagnostic> 
     }
     let problem = |wanted: &String| {
         let problem = Diagnostic::error(format!("unknown case `{wanted}`"));
-        problem.suggest(model::nearest(wanted, ids())).help(listed_ids(&known_ids(suites)))
+        problem.suggest(model::nearest(case_of(wanted), ids())).help(listed_ids(&known_ids(suites)))
     };
     unknown.into_iter().map(problem).collect()
 }
@@ -279,7 +345,10 @@ pub fn nothing_selected(args: &RunArgs, plan: &Plan, nearest: Option<&str>, case
     }
     CliError::nothing(format!("none of {} was selected", counted(plan.cases_loaded, "case")))
         .maybe_hint(nearest.map(|near| format!("did you mean `{near}`?")))
-        .maybe_hint((!by.cases.is_empty()).then(|| listed_ids(case_ids)))
+        .maybe_hint(
+            (!by.cases.is_empty() || args.named().iter().any(|name| name.contains(OF_CASE)))
+                .then(|| listed_ids(case_ids)),
+        )
         .hint("`trialrun list` shows all cases with their tags")
 }
 
@@ -360,4 +429,29 @@ pub(crate) fn read_script(file: &Path, cwd: &Path) -> Result<llm::Script, Vec<Di
     let shown = crate::project::shown(&path, cwd);
     let node = suite::read_document(&path, &shown)?;
     llm::Script::from_node(&node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Args;
+    use crate::command::Command;
+
+    fn named(targets: &[&str]) -> Result<(Vec<String>, Vec<String>), CliError> {
+        let words: Vec<std::ffi::OsString> = ["trialrun", "run"].iter().chain(targets).map(Into::into).collect();
+        let Command::Run(args) = Args::read(&words).unwrap().command else { panic!("{targets:?}") };
+        NamedCases::of(&args.run).map(|NamedCases { targets, cases }| (targets, cases))
+    }
+
+    #[test]
+    fn a_target_can_name_a_case_of_a_suite_or_of_a_file() {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        assert_eq!(named(&["greet::first"]).unwrap(), (texts(&[]), texts(&["greet::first"])));
+        assert_eq!(
+            named(&["./src/main.rs::a", "./src/main.rs::b"]).unwrap(),
+            (texts(&["./src/main.rs"]), texts(&["src/main.rs::a", "src/main.rs::b"]))
+        );
+        assert_eq!(named(&["src", "tests"]).unwrap(), (texts(&["src", "tests"]), texts(&[])));
+        assert!(named(&["src", "greet::first"]).is_err(), "it is unclear which cases of `src` to run");
+    }
 }

@@ -144,6 +144,21 @@ pub fn with_directory(
     }
 }
 
+/// Returns the report that prints only the last line, if none of `reports` is printed, and the paths that are written.
+pub fn when_all_are_files(
+    reports: &[RequestedReport],
+    directory: Option<&Path>,
+    terminal: &Terminal,
+) -> Option<(Box<dyn Reporter>, Vec<PathBuf>)> {
+    let is_printed = |report: &RequestedReport| report.file.is_none() && report.collector.is_none();
+    if reports.iter().any(is_printed) {
+        return None;
+    }
+    let reporter = report::last_line(ReporterOptions::new(Box::new(io::stdout()), terminal.out_style));
+    let files = reports.iter().filter_map(|report| report.file.as_deref()).chain(directory);
+    Some((reporter, files.map(Path::to_owned).collect()))
+}
+
 /// Returns the report for GitHub Actions, unless it is one of the requested `reports`. It goes to standard error,
 /// which GitHub reads too, so that standard output contains a requested report and nothing else. Because it was not
 /// requested, a summary that cannot be written is only a warning.

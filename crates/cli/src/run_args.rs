@@ -6,6 +6,8 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use clap::{Args, value_parser};
+use model::Gate;
+use serde_json::{Map, Value};
 
 /// Arguments of `run`.
 #[derive(Debug, Clone, Default, Args)]
@@ -53,7 +55,7 @@ pub struct SelectionArgs {
     #[arg(long = "case", aliases = ["scenario", "eval-id"], value_name = "ID")]
     pub cases: Vec<String>,
     /// Run only cases whose id matches this regular expression
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, alias = "grep", value_name = "REGEX")]
     pub filter: Option<String>,
     /// Run only cases with this text in their id, description, suite, tags or file name
     #[arg(long, short = 'k', value_name = "TEXT")]
@@ -84,7 +86,7 @@ impl SelectionArgs {
 
 /// Agents, models and repetitions that override the settings of cases.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Arms")]
+#[command(next_help_heading = "Agents and trials")]
 pub struct ArmArgs {
     #[arg(long, short_alias = 'a', visible_alias = "runtime", value_name = "NAME")]
     pub agent: Vec<String>,
@@ -96,7 +98,7 @@ pub struct ArmArgs {
     pub base_url: Option<String>,
     #[arg(long, value_name = "MODE")]
     pub gateway: Option<model::GatewayMode>,
-    #[arg(long, short = 'n', alias = "runs", value_name = "N")]
+    #[arg(long, short = 'n', aliases = ["runs", "repeat"], value_name = "N")]
     pub trials: Option<model::Trials>,
     #[arg(long, value_name = "P", value_parser = parse_precision)]
     pub precision: Option<f64>,
@@ -197,7 +199,7 @@ pub struct JudgeArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Gates")]
 pub struct GateArgs {
-    /// Exit with 0 if at least this share of the decided trials passed, such as 0.8
+    /// Exit with 0 if at least this share of the trials passed at the first attempt, such as 0.8
     #[arg(long, value_name = "P", value_parser = parse_share)]
     pub min_pass_rate: Option<f64>,
     /// Do not exit with 1 if assertions failed
@@ -206,6 +208,19 @@ pub struct GateArgs {
     /// Stop before the run if there is a warning
     #[arg(long)]
     pub strict: bool,
+}
+
+impl GateArgs {
+    /// Returns the conditions under which failed trials do not fail the run.
+    pub fn gate(&self) -> Gate {
+        Gate { min_pass_rate: self.min_pass_rate, no_fail_on_assertions: self.no_fail_on_assertions }
+    }
+
+    /// Writes them to the settings of a run, where reports find them.
+    pub fn record(&self, settings: &mut Map<String, Value>) {
+        settings.insert("min_pass_rate".to_owned(), self.min_pass_rate.into());
+        settings.insert("no_fail_on_assertions".to_owned(), self.no_fail_on_assertions.into());
+    }
 }
 
 /// The sandboxes in which agents work.
@@ -292,7 +307,7 @@ pub struct ReportArgs {
     #[arg(long, short)]
     pub quiet: bool,
     /// Show evidence in Markdown and, in the terminal, also for met assertions
-    #[arg(long)]
+    #[arg(long, short_alias = 'v', alias = "verbose")]
     pub show_evidence: bool,
 }
 

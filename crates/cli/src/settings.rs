@@ -14,6 +14,7 @@ use model::Diagnostic;
 use serde_json::{Map, Value, json};
 use suite::Project;
 
+use crate::auto_sandbox;
 use crate::error::CliError;
 use crate::judgements::StateJudgements;
 use crate::layer::Layer;
@@ -50,6 +51,8 @@ pub struct Resolved {
     pub rows: Vec<Row>,
     /// Problems with variables, and with files and names that the project's configuration refers to.
     pub problems: Vec<Diagnostic>,
+    /// Notes about how settings were chosen. These are not problems.
+    pub notes: Vec<String>,
 }
 
 /// Inputs from which the table takes values and layers.
@@ -87,7 +90,8 @@ impl Resolved {
         line.schedule.timeout = line.schedule.timeout.map(|timeout| timeout.in_project(&context.project));
         let args = variables::added_to(&line, &context.environment)?;
         let mut problems = variables::misspelt(&context.environment);
-        let run = settings(&args, &line, context, &mut problems);
+        let mut run = settings(&args, &line, context, &mut problems);
+        let notes = auto_sandbox::choose(&mut run)?.into_iter().collect();
         let used = Resolution { args: &args, run: &run, context };
         let row = |setting: &Setting| Row {
             name: setting.name,
@@ -95,7 +99,7 @@ impl Resolved {
             layer: layer(setting, &line, &used),
         };
         let rows = SETTINGS.iter().map(row).collect();
-        Ok(Self { args, run, rows, problems })
+        Ok(Self { args, run, rows, problems, notes })
     }
 
     /// Returns a map from names to values for the record. It includes the targets, so that they can be found again
@@ -245,6 +249,7 @@ fn settings(
             agent: value(&defaults.agent),
             agent_source: defaults.agent.as_ref().map(|set| set.source.clone()),
             model: value(&defaults.model),
+            model_source: defaults.model.as_ref().map(|set| set.source.clone()),
             permission_mode: value(&defaults.permission_mode),
             timeout_ms: value(&defaults.timeout_ms),
             max_turns: value(&defaults.max_turns),

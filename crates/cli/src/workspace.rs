@@ -16,15 +16,27 @@ use crate::terminal::Terminal;
 /// Artefact that identifies its run.
 const SUITE: &str = "suite.json";
 
+/// Artefact that lists what a run left on remotes.
+const CLEANUP: &str = "cleanup.json";
+
+/// Artefact that agent-skill-eval writes in place of [`SUITE`].
+const THEIRS: &str = "evals_meta.json";
+
 /// Names of a run on the command line of agent-skill-eval.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct WorkspaceArgs {
     /// Directory of an iteration, of a skill, or of all skills
     #[arg(long, short = 'w', value_name = "DIR", hide = true)]
     workspace: Option<PathBuf>,
-    /// Iteration [default: the last one]
-    #[arg(long, short = 'i', value_name = "N", hide = true, requires = "workspace")]
+    /// Iteration [default: the last one]; without a workspace, its directory
+    #[arg(long, short = 'i', value_name = "N|DIR", hide = true)]
     iteration: Option<String>,
+}
+
+/// A workspace on the command line.
+struct Place<'a> {
+    workspace: Option<&'a Path>,
+    iteration: Option<&'a str>,
 }
 
 impl WorkspaceArgs {
@@ -41,12 +53,11 @@ impl WorkspaceArgs {
         default: &str,
     ) -> Result<(Box<dyn Store>, RunRow), CliError> {
         let context = ProjectContext::find(global, &[])?;
-        let Some(workspace) = &self.workspace else {
+        let Place { workspace: Some(workspace), iteration } = self.place(named)? else {
             let store = context.read_store()?;
             let run = named_run(&*store, named.unwrap_or(default), &Terminal::new(global))?;
             return Ok((store, run));
         };
-        let iteration = self.iteration.as_deref().or(named);
         if !workspace.exists() {
             let store = context.read_store()?;
             let run = recorded(&*store, workspace, iteration)?;
@@ -64,13 +75,52 @@ impl WorkspaceArgs {
         Ok((store, run))
     }
 
-    /// Returns the directory of the run, if there is a workspace.
+    /// Returns the directory of the run, if there is a workspace. `named` is an iteration, as in [`Self::find`].
     ///
     /// # Errors
     /// See [`Self::find`].
-    pub fn directory(&self) -> Result<Option<PathBuf>, CliError> {
-        let workspace = self.workspace.as_deref().filter(|workspace| workspace.exists());
-        workspace.map(|workspace| directory(workspace, self.iteration.as_deref())).transpose()
+    pub fn directory(&self, named: Option<&str>) -> Result<Option<PathBuf>, CliError> {
+        let Place { workspace, iteration } = self.place(named)?;
+        let workspace = workspace.filter(|workspace| workspace.exists());
+        workspace.map(|workspace| directory(workspace, iteration)).transpose()
+    }
+
+    /// Returns the `cleanup.json` files in the workspace: of one iteration, or of all.
+    ///
+    /// # Errors
+    /// See [`Self::find`].
+    pub fn manifests(&self, named: Option<&str>) -> Result<Vec<PathBuf>, CliError> {
+        let Place { workspace: Some(workspace), iteration } = self.place(named)? else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for home in [vec![workspace.to_owned()], skills(workspace)].concat() {
+            let is_wanted = |number: &str| iteration.is_none_or(|iteration| number == iteration);
+            let iterations = iterations(&home).into_iter().filter(|(number, _)| is_wanted(number));
+            found.extend(iterations.map(|(_, path)| path.join(CLEANUP)));
+        }
+        found.extend(iteration.is_none().then(|| workspace.join(CLEANUP)));
+        found.retain(|file| file.is_file());
+        Ok(found)
+    }
+
+    /// Returns `true` if a workspace is given, even one that does not exist.
+    pub fn is_used(&self) -> bool {
+        self.workspace.is_some() || self.iteration.is_some()
+    }
+
+    /// Returns the workspace and the iteration; `named` is an iteration if there is a workspace.
+    fn place<'a>(&'a self, named: Option<&'a str>) -> Result<Place<'a>, CliError> {
+        let iteration = self.iteration.as_deref();
+        match (&self.workspace, iteration) {
+            (Some(workspace), _) => Ok(Place { workspace: Some(workspace), iteration: iteration.or(named) }),
+            (None, Some(directory)) if Path::new(directory).is_dir() => {
+                Ok(Place { workspace: Some(Path::new(directory)), iteration: None })
+            }
+            (None, Some(iteration)) => {
+                let message = format!("`--iteration {iteration}` is not a directory, and no `--workspace` contains it");
+                Err(CliError::usage(message).hint("`--workspace DIR --iteration N` selects an iteration"))
+            }
+            (None, None) => Ok(Place { workspace: None, iteration: None }),
+        }
     }
 }
 
@@ -126,13 +176,33 @@ fn recorded(store: &dyn Store, workspace: &Path, iteration: Option<&str>) -> Res
         .hint("`trialrun history` lists recorded trials; `run --workspace DIR` writes a workspace"))
 }
 
+/// Returns the record of the run that wrote the directory of an iteration, and its id; `None` if the record is gone.
+pub fn recorded_in(directory: &Path) -> Option<(Box<dyn Store>, String)> {
+    let text = files::read_named_text(&directory.join(SUITE), MAX_FILE_BYTES).ok()?;
+    let suite: Value = serde_json::from_str(&text).ok()?;
+    let record = suite.get("record").and_then(Value::as_str)?;
+    let store = store::open_existing(Path::new(record)).ok()??;
+    let run = store.select(suite.get("run_id").and_then(Value::as_str)?).ok()?;
+    Some((store, run.id))
+}
+
+/// Returns the directories of skills in a workspace.
+fn skills(workspace: &Path) -> Vec<PathBuf> {
+    let of_skill = |name: &str| name.ends_with("-workspace");
+    folders(workspace).into_iter().filter(|(name, _)| of_skill(name)).map(|(_, path)| path).collect()
+}
+
+/// Returns the iterations in the directory of a skill, with their directories.
+fn iterations(home: &Path) -> Vec<(String, PathBuf)> {
+    let folders = folders(home).into_iter();
+    folders.filter_map(|(name, path)| Some((name.strip_prefix("iteration-")?.to_owned(), path))).collect()
+}
+
 fn directory(workspace: &Path, iteration: Option<&str>) -> Result<PathBuf, CliError> {
     if iteration.is_none() && workspace.join(SUITE).is_file() {
         return Ok(workspace.to_owned());
     }
-    let of_skill = |name: &str| name.ends_with("-workspace");
-    let skills: Vec<PathBuf> =
-        folders(workspace).into_iter().filter(|(name, _)| of_skill(name)).map(|(_, path)| path).collect();
+    let skills = skills(workspace);
     let home = match skills.as_slice() {
         [] => workspace,
         [only] => only,
@@ -143,18 +213,24 @@ fn directory(workspace: &Path, iteration: Option<&str>) -> Result<PathBuf, CliEr
             );
         }
     };
-    let iterations = folders(home).into_iter().filter_map(|(name, path)| {
-        let number = name.strip_prefix("iteration-")?.to_owned();
-        path.join(SUITE).is_file().then_some((number, path))
-    });
+    let (mut iterations, others): (Vec<_>, Vec<_>) =
+        iterations(home).into_iter().partition(|(_, path)| path.join(SUITE).is_file());
+    let is_theirs =
+        |number: &str, path: &Path| iteration.is_none_or(|wanted| wanted == number) && path.join(THEIRS).is_file();
+    let is_of_other_tool =
+        workspace.join(THEIRS).is_file() || others.iter().any(|(number, path)| is_theirs(number, path));
     // Sorted by number, so that 10 comes after 9; then by name.
-    let mut iterations: Vec<(String, PathBuf)> = iterations.collect();
     iterations.sort_by_key(|(number, _)| (number.parse::<u64>().unwrap_or(0), number.clone()));
     let found = match iteration {
         Some(wanted) => iterations.iter().find(|(number, _)| number == wanted),
         None => iterations.last(),
     };
     found.map(|(_, path)| path.clone()).ok_or_else(|| {
+        if is_of_other_tool {
+            let message = format!("the results in {} were written by agent-skill-eval", home.display());
+            return CliError::usage(format!("{message}; trialrun does not read them, except for `cleanup`"))
+                .hint("`trialrun run --skill DIR --evals FILE` records the suite again");
+        }
         let there: Vec<&str> = iterations.iter().map(|(number, _)| number.as_str()).collect();
         let hint = match there.as_slice() {
             [] => "`trialrun run --workspace DIR` creates one".to_owned(),

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use model::statistics::Counted;
 use model::{Outcome, TrialRecord, TrialRow};
 use report::{Reporter, RunHash, counted};
 use serde_json::json;
@@ -45,8 +46,7 @@ pub struct BisectArgs {
 struct Tried {
     turns: usize,
     run: String,
-    passed: usize,
-    decided: usize,
+    counted: Counted,
 }
 
 /// Finds the answer after which the arm that passed can no longer save the failed trial.
@@ -78,13 +78,17 @@ pub fn run(global: &Global, args: &BisectArgs, terminal: &Terminal) -> Result<Ex
         let middle = saved + (lost - saved) / 2;
         terminal.err(&format!("{} of {turns} replayed, then {}: ", counted(middle, "answer"), good.arm));
         let attempt = attempt(global, &failed, &changes, middle)?;
-        terminal.err(&format!("{} of {} passed\n", attempt.passed, attempt.decided));
-        if attempt.decided == 0 {
-            return Err(CliError::nothing(format!("no trial was decided; `trialrun status {}` says why", attempt.run)));
-        }
-        match attempt.passed * 2 > attempt.decided {
-            true => saved = middle,
-            false => lost = middle,
+        let Counted { passed, unknown, .. } = attempt.counted;
+        let (most, trials) = (passed + unknown, attempt.counted.trials());
+        let range = if unknown > 0 { format!("{passed} to {most}") } else { passed.to_string() };
+        terminal.err(&format!("{range} of {trials} passed\n"));
+        if passed * 2 > trials {
+            saved = middle;
+        } else if most * 2 <= trials && trials > 0 {
+            lost = middle;
+        } else {
+            let unknown = "trials without a result decide whether most of them pass";
+            return Err(CliError::nothing(format!("{unknown}; `trialrun status {}` says why", attempt.run)));
         }
         tried.push(attempt);
     }
@@ -104,7 +108,8 @@ pub fn run(global: &Global, args: &BisectArgs, terminal: &Terminal) -> Result<Ex
                 json!({"run": run, "trial": record.id, "did": did(record, calls)})
             }),
             "tried": tried.iter().map(|attempt| {
-                json!({"replayed": attempt.turns, "run": attempt.run, "passed": attempt.passed, "of": attempt.decided})
+                json!({"replayed": attempt.turns, "run": attempt.run, "passed": attempt.counted.passed,
+                       "unknown": attempt.counted.unknown, "of": attempt.counted.trials()})
             }).collect::<Vec<_>>(),
         }));
         return Ok(ExitCode::SUCCESS);
@@ -177,8 +182,7 @@ fn attempt(global: &Global, failed: &RecordedTrial, changes: &Changes, turns: us
     if let Some(reason) = ended.stopped_by {
         return Err(CliError::stopped(format!("stopped by {reason}")));
     }
-    let summary = ended.summary;
-    Ok(Tried { turns, run: id, passed: summary.passed, decided: summary.passed + summary.failed })
+    Ok(Tried { turns, run: id, counted: ended.summary.counted() })
 }
 
 fn trial_that_passed(store: &dyn Store, run: &str) -> Result<Option<(String, TrialRecord)>, CliError> {

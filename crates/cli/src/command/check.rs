@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use model::{Diagnostic, Excerpt, WITHOUT_SKILL};
+use model::{CassetteMode, Diagnostic, Excerpt, WITHOUT_SKILL};
 use report::{columns, counted};
-use runner::Plan;
+use runner::{CassetteSettings, Plan};
 use serde::Serialize;
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
 use crate::preparation::{self, nothing_selected};
-use crate::run_args::{ArmArgs, RunArgs, SelectionArgs};
+use crate::run_args::{ArmArgs, CassetteArgs, RunArgs, SelectionArgs};
 use crate::terminal::Terminal;
 
 /// Arguments of `check`.
@@ -48,6 +48,9 @@ pub struct CheckArgs {
     /// Check as if this model were used
     #[arg(long, value_name = "[AGENT=]MODEL")]
     model: Vec<String>,
+    /// Recorded answers of models to check the cases with, same as for `run`
+    #[command(flatten)]
+    cassettes: CassetteArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -71,6 +74,7 @@ pub fn run(global: &Global, args: &CheckArgs, terminal: &Terminal) -> Result<Exi
             ..SelectionArgs::default()
         },
         arms: ArmArgs { agent: args.agent.clone(), model: args.model.clone(), ..ArmArgs::default() },
+        cassettes: args.cassettes.clone(),
         ..RunArgs::default()
     };
     let output = match (args.format, args.verbose) {
@@ -87,7 +91,9 @@ pub fn run(global: &Global, args: &CheckArgs, terminal: &Terminal) -> Result<Exi
 enum Output {
     /// Problems, and a short summary of the files read.
     Brief,
-    /// The same, with the decision for each claim.
+    /// The same, with the cases that would run.
+    Listed,
+    /// The same as `Brief`, with the decision for each claim.
     Verbose,
     /// Everything as JSON.
     Json,
@@ -97,7 +103,7 @@ enum Output {
 
 /// Checks what `run` would run with the same arguments.
 pub fn check(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    check_as(global, args, args.gates.strict, Output::Brief, terminal)
+    check_as(global, args, args.gates.strict, Output::Listed, terminal)
 }
 
 fn check_as(
@@ -107,10 +113,11 @@ fn check_as(
     output: Output,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
-    let is_text = matches!(output, Output::Brief | Output::Verbose);
+    let is_text = matches!(output, Output::Brief | Output::Listed | Output::Verbose);
     let prepared = preparation::prepare(global, args)?;
-    let preparation::Prepared { plan, mut diagnostics, design, nearest, case_ids, .. } = prepared;
+    let preparation::Prepared { plan, resolved, mut diagnostics, design, nearest, case_ids, .. } = prepared;
     diagnostics.extend(design.into_iter().filter(|_| strict));
+    diagnostics.extend(unrecorded(&plan, &resolved.run.cassettes));
     // A run continues without these files.
     for problem in plan.trials.iter().flat_map(|trial| &trial.case.broken) {
         if !diagnostics.contains(problem) {
@@ -144,6 +151,9 @@ fn check_as(
         if output == Output::Verbose {
             terminal.out(&table(&claims));
         }
+        if output == Output::Listed && !invalid && !plan.trials.is_empty() {
+            terminal.out(&(super::list::cases(&plan) + "\n"));
+        }
         if !invalid {
             let mut cases: Vec<(&str, &str)> =
                 plan.trials.iter().map(|trial| (&*trial.id.suite, &*trial.id.case)).collect();
@@ -169,6 +179,23 @@ fn check_as(
     } else {
         exit::PASSED
     }))
+}
+
+/// Returns a warning about the trials that cannot replay recorded answers because none are recorded.
+fn unrecorded(plan: &Plan, cassettes: &CassetteSettings) -> Option<Diagnostic> {
+    if cassettes.mode != CassetteMode::Replay {
+        return None;
+    }
+    let runs = plan.trials.iter().filter(|trial| trial.case.skip.is_none() && trial.case.broken.is_empty());
+    let replayed = runs.filter(|trial| runner::is_recorded(trial, &plan.judging));
+    let missing: Vec<_> = replayed.filter(|trial| !runner::cassette_file(trial, cassettes).is_file()).collect();
+    let first = missing.first()?;
+    let message = match missing.len() {
+        1 => "no answers are recorded for this trial, so it would be stale".to_owned(),
+        count => format!("no answers are recorded for {count} trials, so they would be stale; this is the first"),
+    };
+    let problem = Diagnostic::warning(message).at(first.case.source.clone());
+    Some(problem.help("`--cassette record` records them; `trialrun cassettes` lists the files"))
 }
 
 /// Reports the number of trials that get a warning if they exceed the default number of turns of their format.

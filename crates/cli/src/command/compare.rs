@@ -2,17 +2,20 @@
 
 mod preference;
 
+use std::cell::RefCell;
 use std::collections::HashSet;
+use std::io;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
 use model::statistics::WithinMargin;
 use model::{RunRow, TrialRow};
-use report::{Comparison, Dimension};
+use report::{ComparedTrial, Comparison, Dimension};
 use serde_json::{Value, json};
-use store::{RunFilter, Store, TrialFilter};
+use store::{RunFilter, Store, StoredEvent, TrialFilter};
 
 use self::preference::{PairJudge, PreferenceArgs};
+use crate::ci::folder_in_repository;
 use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
@@ -114,9 +117,27 @@ struct ComparisonOptions {
     format: Format,
     /// The judge of pairs of trials, if a preference was asked for.
     judge: Option<PairJudge>,
+    /// Trials that the page for a browser contains.
+    trials: RefCell<Vec<ComparedTrial>>,
 }
 
 impl ComparisonOptions {
+    /// Keeps the trials of a comparison that its page shows.
+    fn keep_trials(&self, comparison: &Comparison, sides: &[&Side]) -> Result<(), CliError> {
+        if self.format != Format::Html {
+            return Ok(());
+        }
+        for (name, run, trial) in comparison.detailed_trials().flatten() {
+            let mut trials = self.trials.borrow_mut();
+            let side = sides.iter().find(|side| side.run.id == run);
+            let Some(side) = side.filter(|_| !trials.iter().any(|kept| kept.is(run, trial))) else { continue };
+            let events: Vec<_> =
+                side.store.trial_events(run, trial)?.into_iter().filter_map(StoredEvent::known).collect();
+            trials.extend(ComparedTrial::of(name, run, &events).map_err(|error| unwritten(&error))?);
+        }
+        Ok(())
+    }
+
     /// Adds the preference of the judge, if it was asked for.
     fn judged(&self, comparison: Comparison, sides: &[&Side]) -> Result<Comparison, CliError> {
         match &self.judge {
@@ -135,7 +156,17 @@ struct Side {
 
 impl Side {
     fn read((store, run): (Box<dyn Store>, RunRow)) -> Result<Self, CliError> {
-        let trials = store.trials(&TrialFilter::of_run(&run.id))?;
+        let mut trials = store.trials(&TrialFilter::of_run(&run.id))?;
+        // An older version did not store the score bounds in the list.
+        let mut lacking: Vec<&mut TrialRow> = trials
+            .iter_mut()
+            .filter(|trial| trial.score_bounds.is_none() && trial.max_score.is_some_and(|most| most > 0.0))
+            .collect();
+        let ids: Vec<String> = lacking.iter().map(|trial| trial.id.clone()).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        for (trial, record) in lacking.iter_mut().zip(store.records(&run.id, &ids)?) {
+            trial.score_bounds = record.first_score();
+        }
         Ok(Self { store, run, trials })
     }
 }
@@ -149,6 +180,7 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
         threshold: args.threshold.or(configured).unwrap_or(report::THRESHOLD),
         format,
         judge: args.preference.open(&context, terminal)?,
+        trials: RefCell::default(),
     };
     let find = |given: Option<&str>, default: &str| Side::read(args.place.find(global, given, default)?);
     let comparisons = match args.by {
@@ -179,13 +211,18 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
             let most = COMMENT / comparisons.len().max(1);
             terminal.out(&joined(&comparisons, |each| each.to_markdown(most)));
         }
-        Format::Html => terminal.out(&report::comparison_page(&comparisons)),
+        Format::Html => {
+            let page = report::comparison_page(&comparisons, &options.trials.borrow(), &folder_in_repository());
+            terminal.out(&String::from_utf8_lossy(&page.map_err(|error| unwritten(&error))?));
+        }
     }
     let is_worse = |each: &Comparison| {
         let is_beyond_margin = each.within_margin() == Some(WithinMargin::Refuted);
         each.has_regressed() || is_beyond_margin || args.any && each.has_regressions()
     };
-    let is_open = |each: &Comparison| each.within_margin() == Some(WithinMargin::Open) || each.lacks_preference();
+    let is_open = |each: &Comparison| {
+        each.is_incomplete() || each.within_margin() == Some(WithinMargin::Open) || each.lacks_preference()
+    };
     Ok(ExitCode::from(if comparisons.iter().any(is_worse) {
         exit::FAILED
     } else if comparisons.iter().any(is_open) {
@@ -206,6 +243,7 @@ fn between(before: &Side, after: &Side, options: &ComparisonOptions) -> Result<C
             let side = if run == after.run.id { after } else { before };
             side.store.records(run, trials)
         })?;
+    options.keep_trials(&comparison, &[before, after])?;
     let trials = [&before.trials, &after.trials];
     let (has_arms, is_sequential) = (trials.iter().any(|trials| has_arms(trials)), had.decisions + has.decisions > 0);
     if (has_arms || is_sequential) && trials.iter().all(|trials| trials.len() <= READ_WHOLE) {
@@ -221,12 +259,15 @@ fn between(before: &Side, after: &Side, options: &ComparisonOptions) -> Result<C
 
 /// Compares the models, agents or variants of a run.
 fn within(side: &Side, by: By, options: &ComparisonOptions) -> Result<Vec<Comparison>, CliError> {
-    let (dimension, name) = match by {
-        By::Agent => (Dimension::Agent, "agent"),
-        By::Variant => (Dimension::Variant, "variant"),
-        By::Model | By::Label => (Dimension::Model, "model"),
+    let agents = &side.run.agents;
+    let (comparisons, name) = match by {
+        By::Agent => (Comparison::by(&side.trials, agents, Dimension::Agent, options.threshold), "agent"),
+        By::Variant => {
+            let figures = super::status::details(&*side.store, &side.run)?.figures;
+            (Comparison::by_variant(&side.trials, &figures, agents, options.threshold), "variant")
+        }
+        By::Model | By::Label => (Comparison::by(&side.trials, agents, Dimension::Model, options.threshold), "model"),
     };
-    let comparisons = Comparison::by(&side.trials, &side.run.agents, dimension, options.threshold);
     if comparisons.is_empty() {
         let wrong = format!("the run {} has fewer than two {name}s with a case in common", side.run.short);
         return Err(CliError::usage(wrong).hint("`trialrun compare A B` compares two runs"));
@@ -238,6 +279,7 @@ fn within(side: &Side, by: By, options: &ComparisonOptions) -> Result<Vec<Compar
     let detailed = |each: Comparison| {
         let each = each.with_runs(&side.run, &side.run).with_decisions(&[], &decisions);
         let each = each.with_evidence(options.format.detailed(), |run, trials| side.store.records(run, trials))?;
+        options.keep_trials(&each, &[side])?;
         options.judged(each, &[side])
     };
     comparisons.into_iter().map(detailed).collect()
@@ -270,6 +312,11 @@ fn by_label(
             .hint("`trialrun run --label NAME` labels a run"));
     };
     sides.iter().rev().map(|side| between(&base, side, options)).collect()
+}
+
+/// Returns the error for a page that cannot be written.
+fn unwritten(error: &io::Error) -> CliError {
+    CliError::environment(format!("cannot write the page: {error}"))
 }
 
 fn have_common_case(some: &[TrialRow], others: &[TrialRow]) -> bool {

@@ -50,14 +50,15 @@ pub fn run(global: &Global, args: &DiscoverArgs, terminal: &Terminal) -> Result<
         }
         None => None,
     };
-    let Discovered { profile, silence, .. } = discover(&args.sources, &context, model.as_ref(), terminal)?;
+    let sources = args.sources.with_named_agent(&context).in_project(&context);
+    let Discovered { profile, silence, .. } = discover(&sources, &context, model.as_ref(), terminal)?;
     if args.json {
         terminal.json(&Document { schema: "trialrun.profile/1", profile: &profile });
     } else {
         // The agent wrote part of this text.
         terminal.out(&report::clean(&text(&profile)));
     }
-    if let (Some(agent), Some(reason)) = (&args.sources.agent, silence) {
+    if let (Some(agent), Some(reason)) = (&sources.agent, silence) {
         return Err(CliError::usage(no_answer(agent, &reason))
             .hint("start it, or leave out `--agent`; all other sources were read"));
     }

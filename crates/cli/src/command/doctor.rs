@@ -37,6 +37,9 @@ const OPERATOR: &str = "operator";
 /// The sandbox kind that is a plain directory on this machine.
 const LOCAL: &str = "local";
 
+/// The sandbox kind that hides this machine's files.
+const ISOLATED: &str = "isolated";
+
 /// Time limit for a program to report its version.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -133,7 +136,16 @@ async fn containment(host: &Host) -> Finding {
 /// Checks which sandbox kinds work on this machine with the project's settings, and what each one guarantees.
 fn isolation(host: &Host, resolved: &Resolved) -> Vec<Finding> {
     let others = sandbox::SANDBOXES.iter().filter(|kind| kind.name() != LOCAL);
-    others.map(|kind| held(*kind, host, &resolved.run.sandbox.isolation)).collect()
+    let mut findings: Vec<Finding> = others.map(|kind| held(*kind, host, &resolved.run.sandbox.isolation)).collect();
+    let isolated = findings.iter_mut().find(|found| found.name == ISOLATED && found.ready);
+    if let Some(isolated) = isolated.filter(|_| resolved.run.sandbox.kind == LOCAL) {
+        isolated.hints.push(
+            "not used by this project: `sandbox: auto` in the configuration, or `--sandbox isolated`, hides your files \
+             from agents"
+                .to_owned(),
+        );
+    }
+    findings
 }
 
 fn held(kind: &dyn SandboxKind, host: &Host, options: &SandboxOptions) -> Finding {
@@ -218,8 +230,10 @@ fn models(resolved: &Resolved) -> Vec<Finding> {
     let (about, wrong) = match chosen.or_else(|| grade::judge::default_judge(providers)) {
         None => ("none: judged assertions stay undecided".to_owned(), Some(hint)),
         Some(judge) => {
-            let opened = providers.open(judge, None, &|_| Err(Vec::new()));
-            (judge.to_owned(), opened.err().map(|error| error.to_string()))
+            let base_url = resolved.run.judge.base_url.as_deref();
+            let judge = grade::judge::named_judge(judge, base_url, providers);
+            let opened = providers.open(&judge, base_url, &|_| Err(Vec::new()));
+            (judge, opened.err().map(|error| error.to_string()))
         }
     };
     let name = if chosen.is_some() { "chosen" } else { "default" };

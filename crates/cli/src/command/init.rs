@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
+use crate::auto_sandbox::AUTO_SANDBOX;
 use crate::error::CliError;
 use crate::terminal::Terminal;
 
@@ -27,7 +28,7 @@ pub struct InitArgs {
     #[arg(long, value_name = "DIR")]
     skills_dir: Option<String>,
     /// Directory to create the skill in
-    #[arg(long, value_name = "DIR", hide = true, conflicts_with = "skill")]
+    #[arg(long, short, value_name = "DIR", hide = true, conflicts_with = "skill")]
     output: Option<PathBuf>,
     /// Default model of scenarios
     #[arg(long, value_name = "ID")]
@@ -84,9 +85,11 @@ impl InitArgs {
         self.dir.to_str().filter(|name| !asks_for_project && is_new && is_a_skill_name(name))
     }
 
-    /// Returns `true` if the user has not said what to create.
+    /// Returns `true` if the user has not said what to create: no option does, and the directory, if it exists, does
+    /// not contain a skill.
     fn is_open(&self) -> bool {
-        !self.yes && self.template.is_none() && self.skill.is_none() && self.named_skill().is_none()
+        let is_of_skill = self.output.is_some() || self.dir.join("SKILL.md").is_file();
+        !self.yes && self.template.is_none() && self.skill.is_none() && !is_of_skill
     }
 
     /// Returns `true` if only a skill is to be created.
@@ -101,6 +104,7 @@ const SKILL: &str = include_str!("../template/SKILL.md");
 const SKILL_SCENARIO: &str = include_str!("../template/skill-scenario.yaml");
 const SKILL_MODEL: &str = include_str!("../template/skill-model.yaml");
 const EVALS: &str = include_str!("../template/evals.json");
+const EVALS_MODEL: &str = include_str!("../template/evals-model.yaml");
 const EVALS_INPUT: &str = include_str!("../template/guest.txt");
 const AGENT: &str = include_str!("../template/agent.ts");
 const TEST: &str = include_str!("../template/hello.test.ts");
@@ -128,7 +132,10 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     check_skill(args)?;
     let asked;
     let args = if args.is_open() && terminal.can_ask() {
-        asked = InitArgs { template: Some(ask_template(terminal)?), ..args.clone() };
+        let template = ask_template(terminal)?;
+        // A name and a skill mean the skill of that name, not a project with a skill.
+        let is_named_skill = template == Template::Skill && args.named_skill().is_some();
+        asked = InitArgs { template: Some(template).filter(|_| !is_named_skill), ..args.clone() };
         &asked
     } else {
         args
@@ -268,13 +275,16 @@ fn next_steps(args: &InitArgs, files: &[(PathBuf, String)]) -> String {
         Template::Scenario => format!("\nTry it, offline and free:  {go}trialrun run\n{REAL_AGENT}{GENERATE}"),
         Template::Skill => {
             let generate = format!("To let a model write tests of the skill:  {go}trialrun gen {home}\n");
-            format!("\nTry it, offline and free:  {go}trialrun run {home}/tests\n{measure}{REAL_AGENT}{generate}")
+            format!("\nTry it, offline and free:  {go}trialrun run\n{REAL_AGENT_AND_EVALS}{measure}{generate}")
         }
     }
 }
 
 const REAL_AGENT: &str = "Then remove the lines `agent:` and `model:` from the scenario and set a real agent in trialrun.yaml;\n\
                           `trialrun doctor` shows which agents are ready.\n";
+
+const REAL_AGENT_AND_EVALS: &str = "Then remove `agent` and `model` from the scenario and from evals.json; trialrun.yaml names the real agent, and\n\
+                                    `trialrun doctor` shows which agents are ready.\n";
 
 const GENERATE: &str =
     "To let a model write tests of an agent:  trialrun gen --agent URL --description \"what it does\"\n";
@@ -291,7 +301,7 @@ fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
             let home = skills.join(args.skill());
             let named = |text: &str| text.replace("my-skill", args.skill());
             let first = schema_line(&up_from(&home.join("tests")), SCHEMA_FILE) + &named(SKILL_SCENARIO);
-            files.extend(skill(args, &home));
+            files.extend(scripted(args, &home, skill(args, &home)));
             files.push((home.join("tests/first.yaml"), first));
             files.push((home.join("tests/models/first.yaml"), named(SKILL_MODEL)));
             files.push((PathBuf::from(EVALS_SCHEMA_FILE), pretty(&suite::evals_schema())));
@@ -326,6 +336,17 @@ fn skill(args: &InitArgs, home: &Path) -> Vec<(PathBuf, String)> {
         (home.join("evals/evals.json"), evals.replace("evals.schema.json", &schema)),
         (home.join("evals/files/guest.txt"), EVALS_INPUT.to_owned()),
     ]
+}
+
+/// Returns the files of a skill in `home` with a scripted model for its suite, so that running it costs nothing.
+fn scripted(args: &InitArgs, home: &Path, mut files: Vec<(PathBuf, String)>) -> Vec<(PathBuf, String)> {
+    let name = format!("\"skill_name\": \"{}\",", args.skill());
+    for (_, text) in files.iter_mut().filter(|(path, _)| path.ends_with("evals/evals.json")) {
+        *text = text
+            .replace(&name, &format!("{name}\n  \"agent\": \"chat\",\n  \"model\": \"scripted:models/first.yaml\","));
+    }
+    files.push((home.join("evals/models/first.yaml"), EVALS_MODEL.replace("my-skill", args.skill())));
+    files
 }
 
 /// Returns the folder of the skill `name`, and its files including a suite. An existing `SKILL.md` is kept. The schema
@@ -385,6 +406,12 @@ fn schema_line(up: &str, file: &str) -> String {
 fn config(args: &InitArgs) -> String {
     let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
     let mut text = String::new();
+    // An agent of the other template runs in this program, and what replaces it is often a service.
+    if args.template() != Template::Code {
+        text.push_str(&format!(
+            "sandbox: {AUTO_SANDBOX} # where this machine can isolate agents, they see only their sandbox and the system\n"
+        ));
+    }
     // The folder is omitted if it does not exist yet, unless an option names it.
     if args.template() == Template::Skill || args.skills_dir.is_some() {
         text.push_str(&format!("skills_dir: {}\n", quoted(args.skills_dir())));
@@ -396,9 +423,9 @@ fn config(args: &InitArgs) -> String {
         text.push_str("defaults:\n");
     }
     match args.template() {
-        Template::Scenario => text.push_str("  agent: chat # or claude-code\n"),
-        // An evaluation needs a real agent. The scenario itself selects `chat` with a scripted model.
-        Template::Skill => text.push_str("  agent: claude-code # or codex, opencode, chat\n"),
+        Template::Scenario if !has_skills(args) => text.push_str("  agent: chat # or claude-code\n"),
+        // Skills and their evaluations need a real agent. The first scenario selects `chat` with a scripted model.
+        Template::Scenario | Template::Skill => text.push_str("  agent: claude-code # or codex, opencode, chat\n"),
         Template::Code => {}
     }
     if let Some(model) = &args.model {
@@ -408,6 +435,12 @@ fn config(args: &InitArgs) -> String {
         text.push_str(&format!("  permission_mode: {mode}\n"));
     }
     text
+}
+
+/// Returns `true` if the project has skills already.
+fn has_skills(args: &InitArgs) -> bool {
+    let skills = std::fs::read_dir(args.dir.join(args.skills_dir())).into_iter().flatten().flatten();
+    skills.into_iter().any(|entry| entry.path().join("SKILL.md").is_file())
 }
 
 fn write(path: &Path, content: &str) -> Result<(), CliError> {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use report::columns;
 use serde_json::json;
 
+use crate::auto_sandbox::AUTO_SANDBOX;
 use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
@@ -14,7 +15,7 @@ use crate::run_args::RunArgs;
 use crate::terminal::Terminal;
 
 /// Arguments of `list`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct ListArgs {
     /// Print JSON
     // Placed before the groups of `run`, because otherwise it would appear under their last heading.
@@ -24,7 +25,7 @@ pub struct ListArgs {
     #[command(flatten)]
     run: RunArgs,
     /// File or directory, the same as PATH
-    #[arg(long, value_name = "DIR", hide = true)]
+    #[arg(long, short, value_name = "DIR", hide = true)]
     root: Option<String>,
     /// List the built-in agents
     #[arg(long, group = "kind", help_heading = "Built in")]
@@ -43,8 +44,31 @@ pub struct ListArgs {
     sandboxes: bool,
 }
 
+impl ListArgs {
+    /// Accepts `list assertions` for `list --assertions`, unless there is a file or a folder of that name.
+    fn with_named_kind(&self) -> Self {
+        let mut args = self.clone();
+        if let [kind] = &self.run.targets[..]
+            && !std::path::Path::new(kind).exists()
+        {
+            let flag = match kind.as_str() {
+                "agents" => &mut args.agents,
+                "assertions" => &mut args.assertions,
+                "operators" => &mut args.operators,
+                "reports" => &mut args.kinds_of_reports,
+                "sandboxes" => &mut args.sandboxes,
+                _ => return args,
+            };
+            *flag = true;
+            args.run.targets.clear();
+        }
+        args
+    }
+}
+
 /// Lists cases, or the built-in agents, assertions, reports and sandboxes.
 pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let args = &args.with_named_kind();
     if let Some(rows) = built_in(args) {
         if args.json {
             let rows: Vec<_> = rows.iter().map(|(name, summary)| json!({"name": name, "summary": summary})).collect();
@@ -57,7 +81,6 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
     let mut run = args.run.clone();
     run.targets.extend(args.root.clone());
     let prepared = preparation::prepare(global, &run)?;
-    terminal.diagnostics(&prepared.diagnostics);
     let trials = &prepared.plan.trials;
     if args.json {
         let rows: Vec<_> = trials
@@ -75,28 +98,21 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
             .collect();
         terminal.json(&rows);
     } else if trials.is_empty() && !prepared.diagnostics.iter().any(model::Diagnostic::is_error) {
+        terminal.diagnostics(&prepared.diagnostics);
         let (nearest, ids) = (prepared.nearest.as_deref(), &prepared.case_ids);
         return Err(preparation::nothing_selected(&run, &prepared.plan, nearest, ids));
     } else {
-        let mut times: HashMap<(usize, &str), usize> = HashMap::new();
-        for trial in trials {
-            *times.entry((trial.position, &trial.id.arm)).or_default() += 1;
+        terminal.out(&cases(&prepared.plan));
+    }
+    // The list would start far below dozens of warnings.
+    let (errors, warnings): (Vec<_>, Vec<_>) =
+        prepared.diagnostics.iter().cloned().partition(model::Diagnostic::is_error);
+    match warnings.len() {
+        0..=MAX_WARNINGS => terminal.diagnostics(&prepared.diagnostics),
+        count => {
+            terminal.diagnostics(&errors);
+            terminal.err(&format!("note: {count} warnings, which `trialrun check` shows\n"));
         }
-        let rows: Vec<(String, String)> = trials
-            .iter()
-            .filter(|trial| trial.id.repetition == 1)
-            .map(|trial| {
-                let times = times.get(&(trial.position, &*trial.id.arm)).copied().unwrap_or_default();
-                let mut about = vec![trial.id.arm.to_string()];
-                let is_negative = trial.case.skill_eval.as_ref().is_some_and(|eval| !eval.should_trigger);
-                let most = if trial.auto.is_some() { "up to " } else { "" };
-                about.extend((times > 1).then(|| format!("{most}{times} times")));
-                about.extend(is_negative.then(|| "negative control".to_owned()));
-                about.extend(trial.case.tags.iter().map(|tag| format!("#{tag}")));
-                (format!("{}::{}", trial.id.suite, trial.id.case), about.join("  "))
-            })
-            .collect();
-        terminal.out(&table(&rows));
     }
     let invalid = prepared.diagnostics.iter().any(model::Diagnostic::is_error);
     Ok(ExitCode::from(if invalid {
@@ -106,6 +122,30 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
     } else {
         exit::PASSED
     }))
+}
+
+/// Maximum number of warnings that are shown below a list.
+const MAX_WARNINGS: usize = 3;
+
+/// Returns a table with a line for each case and arm of a plan.
+pub fn cases(plan: &runner::Plan) -> String {
+    let trials = &plan.trials;
+    let mut times: HashMap<(usize, &str), usize> = HashMap::new();
+    for trial in trials {
+        *times.entry((trial.position, &trial.id.arm)).or_default() += 1;
+    }
+    let row = |trial: &std::sync::Arc<runner::PlannedTrial>| {
+        let times = times.get(&(trial.position, &*trial.id.arm)).copied().unwrap_or_default();
+        let mut about = vec![trial.id.arm.to_string()];
+        let is_negative = trial.case.skill_eval.as_ref().is_some_and(|eval| !eval.should_trigger);
+        let most = if trial.auto.is_some() { "up to " } else { "" };
+        about.extend((times > 1).then(|| format!("{most}{times} times")));
+        about.extend(is_negative.then(|| "negative control".to_owned()));
+        about.extend(trial.case.tags.iter().map(|tag| format!("#{tag}")));
+        (format!("{}::{}", trial.id.suite, trial.id.case), about.join("  "))
+    };
+    let rows: Vec<(String, String)> = trials.iter().filter(|trial| trial.id.repetition == 1).map(row).collect();
+    table(&rows)
 }
 
 fn built_in(args: &ListArgs) -> Option<Vec<(String, String)>> {
@@ -127,7 +167,9 @@ fn built_in(args: &ListArgs) -> Option<Vec<(String, String)>> {
     } else if args.kinds_of_reports {
         Some(report::REPORTS.iter().map(|kind| row(kind.name, kind.summary)).collect())
     } else if args.sandboxes {
-        Some(sandbox::SANDBOXES.iter().map(|kind| row(kind.name(), kind.summary())).collect())
+        let auto = row(AUTO_SANDBOX, "`isolated` if this machine can create such sandboxes, otherwise `local`");
+        let kinds = sandbox::SANDBOXES.iter().map(|kind| row(kind.name(), kind.summary()));
+        Some(kinds.chain([auto]).collect())
     } else {
         None
     }
@@ -150,6 +192,23 @@ mod tests {
         let args = Args::read(&["trialrun", "list", flag].map(Into::into)).unwrap();
         let Command::List(args) = args.command else { panic!("{flag}") };
         built_in(&args).unwrap()
+    }
+
+    #[test]
+    fn the_name_of_a_kind_lists_the_kind() {
+        let read = |words: &[&str]| {
+            let Command::List(args) =
+                Args::read(&words.iter().map(Into::into).collect::<Vec<std::ffi::OsString>>()).unwrap().command
+            else {
+                panic!("{words:?}")
+            };
+            built_in(&args.with_named_kind())
+        };
+        for kind in ["agents", "assertions", "operators", "reports", "sandboxes"] {
+            let by_name = read(&["trialrun", "list", kind]);
+            assert!(by_name.is_some() && by_name == read(&["trialrun", "list", &format!("--{kind}")]), "{kind}");
+        }
+        assert_eq!(read(&["trialrun", "list", "src"]), None, "a folder");
     }
 
     #[test]

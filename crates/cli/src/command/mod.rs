@@ -10,6 +10,7 @@ pub mod compare;
 pub mod completions;
 pub mod config;
 pub mod discover;
+pub mod docs;
 pub mod doctor;
 pub mod export;
 pub mod generation;
@@ -37,7 +38,16 @@ pub mod view;
 
 use clap::Subcommand;
 
-/// The commands, in the order in which users see them.
+/// Groups of commands in the help, with the names of their commands. A test checks that each command is in one.
+pub const GROUPS: [(&str, &[&str]); 5] = [
+    ("Write and check tests", &["init", "discover", "gen", "check", "audit", "list", "plan"]),
+    ("Run", &["run", "view", "cassettes", "rerun", "mcp"]),
+    ("Read results", &["show", "status", "history", "report", "compare", "trend", "bisect", "calibrate"]),
+    ("Records", &["regrade", "export", "import", "merge", "verify", "cleanup", "prune"]),
+    ("Set-up and help", &["doctor", "config", "docs", "schema", "completions", "man", "licenses", "help"]),
+];
+
+/// The commands, in the order in which the reference lists them.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run tests
@@ -62,6 +72,8 @@ pub enum Command {
     Config(config::ConfigArgs),
     /// Create a project, or a skill with a suite of tests
     Init(init::InitArgs),
+    /// Search the documentation, or print a page of it
+    Docs(docs::DocsArgs),
     /// Show one trial: messages, tool calls, answers, findings and files
     #[command(alias = "trace")]
     Show(show::ShowArgs),

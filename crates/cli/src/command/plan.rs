@@ -1,7 +1,7 @@
 //! `trialrun plan`: shows what the trials of a run can prove, and estimates the time and the cost.
 
 mod forecast;
-mod history;
+pub(crate) mod history;
 mod text;
 
 use std::process::ExitCode;

@@ -35,7 +35,7 @@ pub struct RegradeArgs {
     run: Option<String>,
     #[command(flatten)]
     place: WorkspaceArgs,
-    /// No effect: figures are always computed again
+    /// No effect: figures are always computed again, also in a workspace
     #[arg(long, hide = true)]
     recompute_benchmark: bool,
     /// Files, directories or skills with the current tests [default: those of that run]
@@ -112,6 +112,10 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
         .map(|report| report.open(terminal, &args.report, &warnings, &hash))
         .collect::<Result<Vec<Box<dyn Reporter>>, CliError>>()?;
     reporters.extend(otlp);
+    if let Some(directory) = args.place.directory(args.run.as_deref())? {
+        let updated = report::open_regraded(&directory, &then.trials, &context.database);
+        reporters.push(updated.map_err(CliError::usage)?);
+    }
     let archive: Arc<dyn Archive> = Arc::new(Recorded { store: Mutex::new(store), run: run.id });
     let ended = execute(info.jobs, recorder, (reporters, hash), |controls, listener| {
         runner::regrade(regrade, host, info, controls, listener, archive)
@@ -258,9 +262,11 @@ fn info(args: &RegradeArgs, resolved: &Resolved, regrade: &Regrade, then: &RunIn
     for row in resolved.rows.iter().filter(|row| own.contains(&row.name)) {
         settings.insert(row.name.to_owned(), row.value.clone());
     }
+    args.gates.record(&mut settings);
     RunInfo {
         id: uuid::Uuid::now_v7().to_string(),
-        label: args.label.clone(),
+        // With a workspace, the new run takes the place of the old one as an iteration.
+        label: args.label.clone().or_else(|| then.label.clone().filter(|_| args.place.is_used())),
         regrade_of: Some(then.id.clone()),
         started_at: jiff::Timestamp::now(),
         trialrun_version: env!("CARGO_PKG_VERSION").to_owned(),

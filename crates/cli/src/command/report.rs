@@ -24,7 +24,7 @@ pub struct ReportArgs {
     #[command(flatten)]
     place: WorkspaceArgs,
     /// Report to write, to standard output or into a file
-    #[arg(long, alias = "report", value_name = "FORMAT[=PATH]", default_value = "terminal")]
+    #[arg(long, short_alias = 'f', alias = "report", value_name = "FORMAT[=PATH]", default_value = "terminal")]
     format: String,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]

@@ -1,5 +1,6 @@
 //! `trialrun rerun`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use model::TrialRow;
@@ -84,10 +85,13 @@ fn trial_of(store: &dyn Store, wanted: &str) -> Result<TrialRow, CliError> {
     Ok(newest)
 }
 
+/// Maximum size of a file with a system prompt, in bytes.
+const MAX_PROMPT_BYTES: u64 = 16 << 20;
+
 /// Returns the text, or the content of the file if it is written as `@FILE`.
 fn text(written: &str) -> Result<String, CliError> {
     match written.strip_prefix('@') {
-        Some(file) => std::fs::read_to_string(file)
+        Some(file) => files::read_named_text(Path::new(file), MAX_PROMPT_BYTES)
             .map_err(|error| CliError::usage(format!("cannot read the system prompt {file}: {error}"))),
         None => Ok(written.to_owned()),
     }

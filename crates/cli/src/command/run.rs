@@ -11,6 +11,7 @@ use store::Store;
 use super::cleanup::AfterTrial;
 use crate::error::CliError;
 use crate::execution::{conclude, execute};
+use crate::first_run;
 use crate::global::Global;
 use crate::invocation::invocation;
 use crate::otlp::Warnings;
@@ -70,12 +71,15 @@ pub fn run_prepared(
     resumed: Option<Started>,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
-    let Prepared { context, resolved, mut plan, diagnostics, nearest, case_ids, .. } = prepared;
+    let Prepared { context, resolved, mut plan, diagnostics, notes, nearest, case_ids, .. } = prepared;
     let reports = ReportArgs { reports: settings::reports(args, &context), ..args.output.report.clone() };
     let (reports, directory) = reports::with_directory(requested(&reports)?, &args.output)?;
     // A module that does not load breaks its trials, but the run continues.
     let unloaded = plan.trials.iter().flat_map(|trial| &trial.case.broken);
     let problems: Vec<Diagnostic> = diagnostics.iter().chain(unloaded).cloned().collect();
+    if let Some(line) = broken_files(&plan) {
+        terminal.err(&line);
+    }
     terminal.diagnostics(&problems);
     let is_refused =
         if args.gates.strict { !problems.is_empty() } else { diagnostics.iter().any(Diagnostic::is_error) };
@@ -99,6 +103,14 @@ pub fn run_prepared(
     }
     if let Some(note) = untested_rates(&plan) {
         terminal.err(&note);
+    }
+    for note in &notes {
+        terminal.err(&format!("note: {note}\n"));
+    }
+    let is_new = resumed.is_none() && !args.output.watch;
+    if is_new && !first_run::confirm(args, &plan, &resolved, &context, terminal)? {
+        terminal.err("nothing was run\n");
+        return Ok(ExitCode::from(exit::NOTHING));
     }
     let real_remotes = warn_of_real_remotes(&plan, terminal);
     if args.sandboxes.lend_git_sign_in {
@@ -129,10 +141,13 @@ pub fn run_prepared(
     let warnings = Warnings::default();
     let otlp = reports::for_otlp(&reports, terminal, &warnings);
     let hash = RunHash::default();
+    let unprinted = reports::when_all_are_files(&reports, directory.as_deref(), terminal);
     let mut reporters = reports
         .into_iter()
         .map(|report| report.open(terminal, &args.output.report, &warnings, &hash))
         .collect::<Result<Vec<Box<dyn Reporter>>, CliError>>()?;
+    let (last_line, written) = unprinted.unzip();
+    reporters.extend(last_line);
     reporters.extend(github);
     reporters.extend(otlp);
     reporters.extend(hooks::set_up(args, hook_timeout_ms, &context, &mut plan, &info, &host, directory)?);
@@ -155,6 +170,9 @@ pub fn run_prepared(
     if let Some(note) = prices::note(&resolved.run.providers) {
         terminal.err(&format!("note: {note}\n"));
     }
+    for path in written.into_iter().flatten() {
+        terminal.out(&format!("wrote {}\n", path.display()));
+    }
     let concluded = conclude(&args.gates, ended, terminal);
     if !args.hooks.cleanup {
         return concluded;
@@ -163,6 +181,31 @@ pub fn run_prepared(
     // Side effects left on a remote must be visible in the exit code, but say nothing about the agent.
     concluded.map(|code| if code == ExitCode::SUCCESS { cleaned } else { code })
 }
+
+/// Returns a line that names the files whose errors break their trials, while the others run.
+fn broken_files(plan: &Plan) -> Option<String> {
+    let is_broken = |trial: &&Arc<PlannedTrial>| !trial.case.broken.is_empty() && trial.case.skip.is_none();
+    let broken: Vec<&Arc<PlannedTrial>> = plan.trials.iter().filter(is_broken).collect();
+    let mut files: Vec<&str> = Vec::new();
+    for trial in &broken {
+        let file = &*trial.case.source.file;
+        if !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    let listed = files.iter().take(MAX_BROKEN_FILES).copied().collect::<Vec<_>>().join(", ");
+    let more = match files.len().saturating_sub(MAX_BROKEN_FILES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!files.is_empty()).then(|| {
+        let (broken, all) = (broken.len(), report::counted(plan.trials.len(), "trial"));
+        format!("errors in {} break {broken} of {all}: {listed}{more}\n\n", report::counted(files.len(), "test file"))
+    })
+}
+
+/// Maximum number of broken files that are named in the first line.
+const MAX_BROKEN_FILES: usize = 20;
 
 /// Warns if agents can push to the real source repository, and returns the number of trials in which they can.
 fn warn_of_real_remotes(plan: &Plan, terminal: &Terminal) -> usize {
@@ -207,13 +250,15 @@ pub fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan, context: &ProjectC
         of,
         positions: plan.trials.iter().map(|trial| trial.position).collect(),
     });
+    let mut settings = resolved.to_map(context);
+    args.gates.record(&mut settings);
     RunInfo {
         id: uuid::Uuid::now_v7().to_string(),
         label: args.output.label.clone(),
         regrade_of: None,
         started_at: jiff::Timestamp::now(),
         trialrun_version: env!("CARGO_PKG_VERSION").to_owned(),
-        settings: resolved.to_map(context),
+        settings,
         agents: plan.agents.clone(),
         skills: plan.skills.clone(),
         trials: plan.trials.iter().map(|trial| trial.id.clone()).collect(),

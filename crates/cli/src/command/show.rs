@@ -45,7 +45,9 @@ struct Shown {
 impl Shown {
     fn read(store: &dyn Store, wanted: &str) -> Result<Self, CliError> {
         let row = store.select_trial(wanted)?;
-        let record = store.trial(&row.run, &row.id)?;
+        let mut record = store.trial(&row.run, &row.id)?;
+        let cleaned = store.cleaned(&row.run)?;
+        record.side_effects = record.side_effects.iter().filter_map(|left| left.without(&cleaned)).collect();
         let events = store.trial_events(&row.run, &row.id)?.into_iter().filter_map(store::StoredEvent::known).collect();
         Ok(Self { row, record, events })
     }

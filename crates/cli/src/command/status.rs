@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use model::{Event, RunRow};
+use model::{Event, Gate, RunRow};
 use report::{Arms, Details, StatusView};
 use serde_json::json;
 use store::{Store, StoreError, TrialFilter};
@@ -60,12 +60,15 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
 
 /// Reads from the run's events the details that the lists do not contain.
 pub fn details(store: &dyn Store, run: &RunRow) -> Result<Details, StoreError> {
-    let mut details = Details { agents: store.info(&run.id)?.agents, ..Details::default() };
+    let info = store.info(&run.id)?;
+    let mut details = Details { gate: Gate::from_settings(&info.settings), agents: info.agents, ..Details::default() };
     store.replay(&run.id, &mut |envelope| match &envelope.event {
         Event::TrialFinished(record) => details.add(record),
         Event::Decided(decision) => details.decisions.push(model::DecisionRecord::clone(decision)),
         Event::HookFinished(hook) => details.hooks.push(hook.clone()),
         _ => {}
     })?;
+    let cleaned = store.cleaned(&run.id)?;
+    details.side_effects = details.side_effects.iter().filter_map(|left| left.without(&cleaned)).collect();
     Ok(details)
 }

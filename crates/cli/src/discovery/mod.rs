@@ -80,6 +80,45 @@ impl SourceArgs {
         let is_named = options.iter().any(|option| option.is_some()) || system_prompt.is_some();
         paths.is_empty() && runs.is_empty() && !is_named
     }
+
+    /// Takes the only path for an agent if there is no such file or skill, and it is a URL or the name of one of the
+    /// project's agents: `trialrun gen shop`.
+    pub fn with_named_agent(&self, context: &ProjectContext) -> Self {
+        let named = match (&self.agent, &self.paths[..]) {
+            (None, [path]) if !source_path(path, context).exists() => {
+                path.to_str().and_then(|name| parse_agent(name).ok())
+            }
+            _ => None,
+        };
+        let is_agent =
+            |name: &String| name.starts_with(HTTP) || context.project.agents.iter().any(|agent| agent.name == *name);
+        match named.filter(is_agent) {
+            Some(agent) => Self { agent: Some(agent), paths: Vec::new(), ..self.clone() },
+            None => self.clone(),
+        }
+    }
+}
+
+impl SourceArgs {
+    /// Completes the sources with the project: the address of a configured agent stands for that agent, with its headers
+    /// and its format. Without any source, the project's own agent is examined.
+    pub fn in_project(&self, context: &ProjectContext) -> Self {
+        let agents = &context.project.agents;
+        let of_project = || {
+            let default = &context.project.defaults.agent.as_ref()?.value;
+            agents.iter().find(|known| known.name == *default)
+        };
+        let configured = match self.agent.as_deref().map(|agent| agent.strip_prefix(HTTP)) {
+            Some(Some(url)) => agents.iter().find(|known| {
+                let own = known.node.get("url").and_then(model::Node::as_str).unwrap_or_default();
+                own.trim_end_matches('/') == url.trim_end_matches('/')
+            }),
+            None if self.is_empty() => of_project(),
+            _ => None,
+        };
+        let agent = configured.map(|known| known.name.clone()).or_else(|| self.agent.clone());
+        Self { agent, ..self.clone() }
+    }
 }
 
 /// Returns the name of an agent: a URL becomes the name of an agent behind HTTP.

@@ -150,7 +150,8 @@ impl Hooks {
         // In a separate namespace, `sudo` and other programs that depend on the user's ids would not work.
         supervisor.floor = true;
         let mut process = supervisor.command("sh", ["-c", command]);
-        process.envs(&self.host.env).envs(self.variables.of_trial(graded, &self.tree)).current_dir(&self.cwd);
+        let env = graded.map_or(&self.host.env, |graded| &graded.env);
+        process.envs(env).envs(self.variables.of_trial(graded, &self.tree)).current_dir(&self.cwd);
         supervise::run(process, self.timeout, MAX_OUTPUT)
             .await
             .map_err(|error| format!("it cannot be started: {error}"))

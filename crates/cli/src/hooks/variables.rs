@@ -135,6 +135,7 @@ impl Variables {
             ("RUN_META_PATH", file(|files| &files.run_meta)),
             ("GRADING_PATH", file(|files| &files.grading)),
         ]);
+        all.extend(graded.remote.as_deref().map(|remote| ("SOURCE_REPO", text(remote))));
     }
 }
 

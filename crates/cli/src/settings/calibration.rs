@@ -32,9 +32,9 @@ pub(super) fn gate(args: &RunArgs, context: &ProjectContext) -> Option<Calibrati
 
 /// Reads a calibration. Messages call it `file`.
 fn read(path: &Path, file: &str) -> Result<Calibration, String> {
-    let bytes = files::read_named(path, MAX_BYTES).map_err(|error| format!("cannot read {file}: {error}"))?;
+    let text = files::read_named_text(path, MAX_BYTES).map_err(|error| format!("cannot read {file}: {error}"))?;
     let calibration: Calibration =
-        serde_json::from_slice(&bytes).map_err(|error| format!("{file} is not a calibration: {error}"))?;
+        serde_json::from_str(&text).map_err(|error| format!("{file} is not a calibration: {error}"))?;
     match calibration.schema.as_str() {
         CALIBRATION_SCHEMA => Ok(calibration),
         other => Err(format!("{file} has the schema `{other}` instead of `{CALIBRATION_SCHEMA}`")),

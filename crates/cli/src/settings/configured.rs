@@ -26,7 +26,12 @@ pub fn agents(project: &Project) -> Vec<Arc<Configured>> {
 pub fn providers(args: &RunArgs, context: &ProjectContext, problems: &mut Vec<Diagnostic>) -> llm::Providers {
     let credentials = credentials(context);
     let file = pricing(args, context);
+    let known = problems.len();
     let prices = file.map(|file| prices(&file, &context.cwd, problems)).unwrap_or_default();
+    if let Some(set) = context.project.pricing.as_ref().filter(|_| args.budgets.pricing.is_none()) {
+        let is_unread = |problem: &&mut Diagnostic| problem.message.starts_with("cannot read the file");
+        problems[known..].iter_mut().filter(is_unread).for_each(|problem| problem.source = Some(set.source.clone()));
+    }
     let policies = context.project.providers.iter().filter_map(|limits| policy(limits, problems)).collect();
     llm::Providers::new(credentials, prices, llm::Policy::default()).with_policies(policies)
 }

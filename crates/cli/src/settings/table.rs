@@ -98,7 +98,7 @@ impl Setting {
 
 /// All settings, in the order in which `config` shows them.
 pub static SETTINGS: [Setting; 61] = [
-    Setting::new("agent", "Agent to run the cases with; can be repeated, one arm per agent", |used| {
+    Setting::new("agent", "Agent to run the cases with; repeat it to compare agents", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
     })

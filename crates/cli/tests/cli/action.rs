@@ -284,6 +284,10 @@ fn a_comparison_in_markdown_is_part_of_the_comment_if_it_fits() {
     runner.run(&[("INPUT_FAIL_ON_REGRESSION", "any")]);
     assert!(runner.project.read("asked").contains(" --any --format markdown"));
 
+    let spoken = comment("**Nothing was compared.**\n", "3");
+    let incomplete = "**Incomplete: the comparison with the baseline lacks results.**";
+    assert!(spoken.contains(incomplete) && spoken.contains("**Nothing was compared.**\n\n## PASS"), "{spoken}");
+
     let spoken = comment("", "2");
     assert!(spoken.contains("**Failed: the run could not be compared with the baseline.**"), "{spoken}");
 }

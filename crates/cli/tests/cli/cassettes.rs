@@ -128,3 +128,17 @@ fn agents_in_isolated_sandboxes_are_replayed() {
         }
     }
 }
+
+#[test]
+fn check_names_the_trials_without_recorded_answers() {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    project.write("tests/talk.yaml", "turns: [{ says: hi }]\nassertions: [{ contains: hi }]\n");
+    let check = |more: &[&str]| {
+        let chat = ["check", "--agent", "chat", "--model", "anthropic:claude-haiku-4-5"];
+        project.run(&[&chat, more].concat())
+    };
+    let checked = check(&["--cassette", "replay"]).exits(0);
+    assert!(checked.err.contains("no answers are recorded for this trial"), "{}", checked.output());
+    check(&["--cassette", "replay", "--strict"]).exits(2);
+    assert!(!check(&[]).output().contains("recorded"));
+}

@@ -337,7 +337,7 @@ user_prompts: [One., Two., Three.]
 steps:
   - text: First.
   - tools: [{ name: Bash, input: { command: echo 1 } }]
-  - tools: [{ name: Bash, input: { command: exit 3 } }, { name: NoSuchTool, input: {} }]
+  - tools: [{ name: Bash, input: { command: exit 3 } }, { name: NoSuchTool, offered: false }]
   - text: never asked for
 ",
         1,

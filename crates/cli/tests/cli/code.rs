@@ -60,6 +60,8 @@ fn a_file_that_does_not_load_is_broken_and_the_rest_runs() {
     let ran = ran.exits(3);
     assert_eq!(outcomes(&report), [("greets", "passed"), ("missing.test.ts", "broken"), ("syntax.test.ts", "broken")]);
     assert!(ran.out.contains("missing.test.ts:2:8") && ran.out.contains("syntax.test.ts:2:"), "{}", ran.output());
+    let first = "errors in 2 test files break 2 of 3 trials: tests/missing.test.ts, tests/syntax.test.ts\n";
+    assert!(ran.err.starts_with(first), "{}", ran.err);
     let checked = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
     assert!(checked.err.contains("cannot find `./gone`"), "{}", checked.output());
     let refused = project.run(&["run", "--strict", "--agent", "fake", "tests"]).exits(2);
@@ -383,7 +385,7 @@ fn a_misspelt_assertion_in_code_is_reported_at_its_line_before_the_run() {
     // An argument that follows from the text.
     project.write("tests/slip.test.ts", &test("const n = 5;\n  assert.contains(r, 5); assert.contains(r, n)"));
     let refused = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
-    for messages in ["`text` must be a string, not a number", "slip.test.ts:5:22"] {
+    for messages in ["an argument of `assert.contains` must be a string, not a number", "slip.test.ts:5:22"] {
         assert!(refused.err.contains(messages), "{messages}: {}", refused.output());
     }
     // An unknown name, which may be the user's own.

@@ -152,7 +152,7 @@ assertions: [{ id: tells, type: output_contains, pattern: failed with 3 }]
         r#"
 steps:
   - tools: [{ name: exec_command, input: { cmd: "echo out; echo err >&2; exit 3" } }]
-  - tools: [{ name: no_such_tool, input: { x: 1 } }]
+  - tools: [{ name: no_such_tool, offered: false, input: { x: 1 } }]
     expect_request: { tool_result_contains: ["exited with code 3", out, err] }
   - tools: [{ name: apply_patch, input: "*** Begin Patch\n*** Update File: missing.txt\n@@\n-a\n+b\n*** End Patch\n" }]
   - tools: [{ name: exec_command, input: { wrong: 1 } }]

@@ -173,7 +173,7 @@ fn every_option_of_run_is_accepted() {
                 --evals ./examples/write-release-notes/evals/evals.json";
     let all = format!(
         "{base} --agent opencode --agent claude-code --agent codex \
-         --agent-model opencode=deepseek/deepseek-v4-flash:free --agent-model claude-code=haiku --agent-model codex=gpt-5-mini \
+         --agent-model claude-code=haiku --agent-model codex=gpt-5-mini \
          --reasoning-effort medium --harness-base-url https://openrouter.ai/api/v1 \
          --runs 3 --concurrency 2 --iteration 1 --baseline --cleanup --timeout 600 --retries 1 \
          --eval-id explicit-invoke --max-total-tokens-per-case 200000 --budget-action fail \
@@ -290,11 +290,56 @@ fn the_workspace_has_the_documented_files_and_can_be_read_from_any_directory() {
         }
     }
     assert!(!elsewhere.path().join(".trialrun").exists());
+    let rate = || file("benchmark.json")["run_summary"]["fake_with_skill"]["pass_rate"]["mean"].as_f64().unwrap();
+    let (run, old) = (file("suite.json")["run_id"].clone(), rate());
+    let suite = SUITE.replace("The file `RELEASE_NOTES.md` exists", "The file `commits.txt` exists");
+    project.write("examples/write-release-notes/evals/evals.json", &suite);
     let graded = typed(&project, &words(&format!("grade --workspace {home} --recompute-benchmark")));
     assert!([1, 3].contains(&graded.code), "{}", graded.output());
+    let regraded = file("suite.json")["run_id"].clone();
+    assert!(regraded != run && rate() > old, "{old} to {}", rate());
+    let grading = file("explicit-invoke/fake+with_skill/run-2/grading.json");
+    let results = grading["assertion_results"].as_array().unwrap();
+    assert!(results[0]["passed"] == true && results.iter().any(|row| row["method"] == "hook"), "{grading:#}");
+    for command in ["report", "status"] {
+        let shown = ok(&project, &format!("{command} --workspace {workspace} --iteration 1")).out;
+        assert!(shown.contains(regraded.as_str().unwrap()), "{shown}");
+    }
+    // Without a judge, no case of the first iteration has a result.
+    let compared = typed(&project, &words(&format!("compare --workspace {workspace} 1 2 --any")));
+    assert!(compared.code == 3 && compared.out.contains("Nothing was compared: "), "{}", compared.output());
     ok(&project, "cleanup --workspace ./eval-workspace --yes");
+    ok(&project, &format!("cleanup --iteration {home} -y"));
     let messages = project.run(&["status", "--workspace", workspace, "--iteration", "7"]).exits(2).err;
     assert!(messages.contains("iterations: 1, 2"), "{messages}");
+}
+
+#[test]
+fn short_options_and_foreign_workspaces_are_understood() {
+    let project = repository();
+    assert!(ok(&project, "ase -v").out.starts_with("trialrun "));
+    assert!(ok(&project, "ase list -r .").out.contains("write-release-notes/evals::explicit-invoke"));
+    ok(&project, "ase init -o ./examples short");
+    runs(&project, "ase run -s skills/write-release-notes -e examples/write-release-notes/evals/evals.json");
+    ok(&project, "ase report -f markdown");
+    // Results of agent-skill-eval itself.
+    let home = "theirs/greet-workspace/iteration-1";
+    project.write(&format!("{home}/evals_meta.json"), "{}").write(
+        &format!("{home}/cleanup.json"),
+        r#"{"source_repo": "/nowhere/r.git", "remote_branches": ["a"], "pr_numbers": [], "workspaces": []}"#,
+    );
+    for command in ["report", "status", "grade"] {
+        let messages = project.run(&[command, "--workspace", "theirs/greet-workspace"]).exits(2).err;
+        assert!(messages.contains("were written by agent-skill-eval"), "{messages}");
+    }
+    ok(&project, "ase cleanup --workspace theirs --yes");
+    assert!(project.read(&format!("{home}/cleanup.json")).contains("\"remote_branches\": []"));
+    // A suite outside the current directory.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let suite = project.dir().join("examples/write-release-notes/evals/evals.json");
+    let validated = project.command(&["validate", suite.to_str().unwrap()]).current_dir(elsewhere.path()).output();
+    let validated: Ran = validated.unwrap().into();
+    assert_eq!(validated.code, 0, "{}", validated.output());
 }
 
 #[test]

@@ -245,6 +245,11 @@ fn every_command_works_as_before() {
     let empty = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     typed(&empty, "init").exits(0);
     typed(&empty, "run --dry-run").exits(0);
+    // A project with skills runs them with the agent of ai-tester, whose model has a default.
+    let skills = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    skills.write("skills/commit/SKILL.md", SKILL).write("skills/commit/tests/slash.yaml", ONE_MESSAGE);
+    typed(&skills, "init").exits(0);
+    assert!(typed(&skills, "run --dry-run").exits(0).out.contains("commit::slash"), "{}", skills.read("trialrun.yaml"));
 }
 
 #[test]
@@ -254,9 +259,27 @@ fn differences_are_as_documented() {
     project.write("none.yaml", "scenario: none\nsystem_prompt: x\n");
     let ran = typed(&project, "run --file none.yaml --runtime fake").exits(3);
     assert!(ran.out.contains("1 trial undecided"), "{}", ran.output());
-    project
-        .write("budget.yaml", "scenario: budget\nsystem_prompt: x\nuser_prompt: '!tokens 40 10'\ntoken_budget: 100\n");
+    project.write(
+        "budget.yaml",
+        "scenario: budget\nsystem_prompt: x\nuser_prompt: \"hi\\n!tokens 40 10\"\ntoken_budget: 100\n",
+    );
     typed(&project, "run --file budget.yaml --runtime fake").exits(0);
+    project.write(
+        "skills/commit/tests/cheap.yaml",
+        "scenario: cheap\nskill: commit\nuser_prompt: \"hi\\n!tokens 40 10\"\nrunner: {reasoning: high, mode: sdk, mcp_profile: none}\n\
+         fixtures: {setup_timeout_seconds: 90}\n",
+    );
+    let ran = typed(&project, "run commit --scenario cheap --runtime fake").exits(0);
+    for key in ["`mode`", "`mcp_profile`", "`setup_timeout_seconds`"] {
+        assert!(ran.err.contains(&format!("{key} of ai-tester has no effect")), "{}", ran.err);
+    }
+    // The configuration never stops a run.
+    project.write(
+        ".ai-tester.yaml",
+        "skills_dir: ./skills\nruns_dir: ./runs\nother: 1\ndefaults: {runtime: fake, new: 2}\n",
+    );
+    let ran = typed(&project, "run commit --scenario cheap").exits(0);
+    assert!(ran.err.contains("`runs_dir` has no effect") && ran.err.contains("unknown key `new`"), "{}", ran.err);
     // Mistakes in files are reported before anything runs.
     project.write(
         "wrong.yaml",

@@ -164,9 +164,18 @@ fn an_endpoint_is_examined_once_with_documents_and_probes() {
 #[test]
 fn an_agent_of_the_project_is_probed_and_an_unknown_one_is_refused() {
     let (project, bot) = (Project::new(PROGRAM), Bot::answering(shop));
-    project.write("trialrun.yaml", &format!("agents:\n  shop:\n    type: http\n    url: {}\n", bot.url("/chat")));
+    let url = bot.url("/chat");
+    let agent = format!("agents:\n  shop:\n    type: http\n    url: {url}\n    request_format: messages\n");
+    project.write("trialrun.yaml", &agent);
     let profile = project.run(&["discover", "--agent", "shop", "--json"]).exits(0).json();
     assert_eq!((profile["name"].as_str(), bot.asked("POST /chat").len()), (Some("Shop"), 5));
+    // Its address stands for the agent with its settings, and so does a project without any other source.
+    for arguments in [&["discover", "--refresh", "--agent", &url][..], &["discover", "--refresh"]] {
+        let before = bot.asked("POST /chat").len();
+        project.run(arguments).exits(0);
+        let asked = bot.asked("POST /chat").split_off(before);
+        assert!(asked.len() == 5 && asked.iter().all(|request| request.contains("\"messages\"")), "{asked:?}");
+    }
     let refused = project.run(&["discover", "--agent", "shopp"]).exits(2);
     assert!(refused.err.contains("shopp"), "{}", refused.output());
 }

@@ -338,6 +338,24 @@ fn the_output_in_the_readme_is_what_the_quickstart_prints() {
     }
 }
 
+#[test]
+fn the_commands_for_the_readers_own_skill_work_in_the_quickstart() {
+    let project = Project::new(PROGRAM);
+    let state = project.dir().join("state");
+    let readme = Page::read("README.md");
+    let block = readme.blocks.iter().find(|block| block.code.contains("cd examples/quickstart")).unwrap();
+    let codes = block.commands().into_iter().map(|words| {
+        let arguments: Vec<&str> =
+            words[1..].iter().map(String::as_str).chain(["--state", state.to_str().unwrap()]).collect();
+        let mut command = project.command(&arguments);
+        let ran = testkit::Ran::from(command.current_dir(root().join("examples/quickstart")).output().unwrap());
+        assert!(ran.code < 2, "{}", ran.output());
+        ran.code
+    });
+    // The run contains a scenario that fails on purpose.
+    assert_eq!(codes.collect::<Vec<_>>(), [0, 0, 1]);
+}
+
 /// Returns the project shown in the README, with its agent at `url`.
 fn readme_project(url: &str) -> Project {
     let project = Project::new(PROGRAM).env("SHOP_KEY", "shop-canary-77aa").env("OPENAI_API_KEY", "sk-judge");
@@ -381,5 +399,5 @@ fn the_readmes_scenario_evaluation_and_fixtures_are_valid() {
     project.write("trialrun.yaml", "skills_dir: ./skills\ndefaults: { agent: chat, model: \"scripted:m.yaml\" }\n");
     project.write("m.yaml", "steps: [{ text: Done. }]\n");
     let ran = project.run(&["check", "."]).exits(0);
-    assert!(ran.out.contains("4 cases"), "{}", ran.output());
+    assert!(ran.out.contains("3 cases"), "{}", ran.output());
 }

@@ -541,6 +541,13 @@ fn only_branches_pushed_by_trials_are_removed() {
     let ran = project.run(&["cleanup", "out", "--yes"]).exits(0);
     assert_eq!(ran.out.matches("already gone").count(), 2, "{}", ran.output());
     assert_eq!(branches(&bare), ["main", "theirs"]);
+    // Nothing is said to be left any more.
+    assert_eq!(json_of(&project, "out/cleanup.json")["remote_branches"], json!([]));
+    assert!(project.run(&["cleanup", "latest"]).exits(0).out.contains("Nothing to remove"));
+    for command in [&["status"][..], &["show", "greet/evals::1@claude-code:claude-sonnet-4-6+with_skill#1"]] {
+        let shown = project.run(command).exits(0).out;
+        assert!(!shown.contains("left on remotes"), "{shown}");
+    }
 }
 
 #[test]

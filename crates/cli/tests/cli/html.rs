@@ -23,7 +23,7 @@ fn open(browser: &mut Browser, page: &Path, address: &str) {
 
 /// Waits until the page shows a view.
 pub fn shown(browser: &mut Browser) {
-    browser.wait("document.querySelector('#main h1') && !document.querySelector('#main[aria-busy]')");
+    browser.wait("document.querySelector('#main h1[tabindex]') && !document.querySelector('#main[aria-busy]')");
 }
 
 pub fn text(browser: &mut Browser, selector: &str) -> String {
@@ -95,7 +95,7 @@ fn trials_in_quarantine_are_marked_and_come_after_failures() {
     assert!(text(browser, &row(2)).contains("failed, quarantined"));
     assert_eq!(count(browser, &format!("{} .outcome.failed", row(2))), 0, "it does not look like a failure");
     assert_eq!(listed(browser, "outcome:quarantined"), 1);
-    assert!(text(browser, "section[aria-label=Arms] tbody").contains("1 of 2"), "it is not in the pass rate");
+    assert!(text(browser, "section[aria-label=Result] tbody").contains("1 of 2"), "it is not in the pass rate");
 }
 
 #[test]
@@ -110,9 +110,17 @@ fn every_view_filter_and_key_works() {
 
     // The overview.
     open(browser, &page, "");
-    assert!(text(browser, "h1").contains("whether the skill helps: in 3 cases"), "{}", text(browser, "h1"));
+    assert_eq!(text(browser, "h1"), "FAIL 2 of 8 trials failed");
+    assert_eq!(text(browser, "h1 .result.FAIL"), "FAIL");
+    assert!(text(browser, ".verdict").contains("The skill helps: in 3 cases"), "{}", text(browser, ".verdict"));
+    let sections = "[...document.querySelectorAll('section')].map((section) => section.ariaLabel).slice(0, 2)";
+    assert_eq!(browser.evaluate(sections), json!(["Not passed", "Arms"]));
+    assert_eq!(count(browser, ".failure .dots a"), 2, "a dot for each repetition");
     assert_eq!(count(browser, "section[aria-label=Arms] svg[role=img]"), 8);
     assert!(text(browser, "#found").starts_with("14 of 14 trials"));
+    assert_eq!(count(browser, "#list tbody tr"), 4, "trials are grouped by case");
+    assert_eq!(count(browser, "#list .dots a"), 14);
+    open(browser, &page, "#/?view=trials");
     assert!(text(browser, ".trials tbody tr").contains("greets"), "failures come first");
     let (all, failures) = (listed(browser, ""), listed(browser, "outcome:failed"));
     assert_eq!((all, failures), (14, 2), "the arm without the skill has no failures");
@@ -153,14 +161,14 @@ fn every_view_filter_and_key_works() {
     assert_eq!(of("one"), Some("#/compare/notes/evals::one@fake+with_skill#1/notes/evals::one@fake+without_skill#1"));
 
     // Keys.
-    open(browser, &page, "");
+    open(browser, &page, "#/?view=trials");
     browser.press("/");
     assert_eq!(browser.evaluate("document.activeElement.id"), "filter");
     browser.press("Escape");
     browser.press("j");
     browser.press("j");
     browser.press("k");
-    assert_eq!(browser.evaluate("document.activeElement === document.querySelector('.trials a')"), true);
+    assert_eq!(browser.evaluate("document.activeElement === document.querySelector('#main [data-stop]')"), true);
     browser.press("?");
     assert!(text(browser, "dialog").contains("next, previous"));
     browser.evaluate("document.querySelector('dialog').close()");
@@ -370,7 +378,7 @@ fn trials_that_differ_inside_a_sub_agent_are_aligned_there() {
     let browser = &mut browser;
     open(browser, &page, "#/compare/s%3A%3Asub%40fake%231/s%3A%3Asub%40fake%232");
     assert_eq!(text(browser, "#apart"), "First difference: step 3");
-    assert_eq!(text(browser, ".pair:not(.same):not(.head) .label"), "Turn 3, sub-agent, fake #1");
+    assert_eq!(text(browser, ".pair:not(.same):not(.head) .label"), "Turn 3, sub-agent, #1");
     assert_eq!(count(browser, ".pair.same"), 3, "the steps after the sub-agent are the same again");
     assert!(browser.problems.is_empty(), "{:?}", browser.problems);
 }

@@ -78,7 +78,7 @@ fn probes_between_messages_change_nothing() {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     project.write(
         "agent.sh",
-        "while read -r line; do ls > .seen; echo \"{\\\"text\\\":\\\"$(tr '\\n' ' ' < .seen)\\\"}\"; done\n",
+        "while read -r line; do ls > .seen; echo \"{\\\"text\\\":\\\"files: $(tr '\\n' ' ' < .seen)\\\"}\"; done\n",
     );
     project.write(
         "conversations/c.yaml",

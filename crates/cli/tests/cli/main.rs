@@ -24,6 +24,7 @@ mod discover;
 mod distribution;
 mod docs;
 mod edges;
+mod endings;
 mod evaluation;
 mod faults;
 mod faulty_providers;

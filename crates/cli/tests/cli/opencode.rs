@@ -79,7 +79,7 @@ steps:
   - tools:
       - { name: write, input: { filePath: $SANDBOX/note.txt, content: Good day } }
       - { name: read, input: { filePath: /etc/hostname } }
-      - { name: no_such_tool, input: { x: 1 } }
+      - { name: no_such_tool, offered: false, input: { x: 1 } }
     expect_request: { tool_result_contains: seen }
   - text: Written.
     expect_request: { tool_result_contains: Wrote file }
@@ -154,7 +154,7 @@ steps:
       - { name: bash, input: { command: git status && touch made, description: x } }
       - { name: read, input: { filePath: $SANDBOX/docs/a.md } }
       - { name: read, input: { filePath: $SANDBOX/secret.md } }
-      - { name: write, input: { filePath: $SANDBOX/made, content: x } }
+      - { name: write, offered: false, input: { filePath: $SANDBOX/made, content: x } }
     expect_request: { system_contains: Work., tools_include: [bash, read], tools_exclude: [write, edit, glob, task, skill] }
   - tools: [{ name: bash, input: { command: git status, description: x } }]
     expect_request: { tool_result_contains: INSIDE, not_contains: OUTSIDE }

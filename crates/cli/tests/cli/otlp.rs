@@ -7,7 +7,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -167,9 +166,7 @@ fn a_collector_that_fails_is_one_warning_and_no_other_exit_code() {
         ("http://user:password@127.0.0.1:1/path".into(), "http://127.0.0.1:1: "),
     ] {
         let project = project().env("OTEL_EXPORTER_OTLP_ENDPOINT", &address).env("OTEL_EXPORTER_OTLP_TIMEOUT", "400");
-        let began = Instant::now();
         let messages = project.run(&["run"]).exits(0).output();
-        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
         let warnings: Vec<&str> = messages.lines().filter(|line| line.starts_with("warning: ")).collect();
         assert_eq!(warnings.len(), 1, "{messages}");
         assert!(warnings[0].contains(expected) && !messages.contains("password"), "{messages}");

@@ -23,7 +23,6 @@ const INVALID: &[Refusal] = &[
     ("12-token-budget-negative.yaml", &[(3, "must be greater than 0, not -1")]),
     ("13-bad-permission-mode.yaml", &[(3, "`permission_mode` must be one of")]),
     ("14-bad-setting-source.yaml", &[(3, "an item of `setting_sources` must be one of")]),
-    ("16-assertion-missing-id.yaml", &[(4, "an assertion has no `id`")]),
     ("17-tool-called-missing-tool.yaml", &[(4, "`tool`")]),
     ("20-negative-call-index.yaml", &[(4, "a whole number of at least 0, not -1")]),
     ("22-empty-pattern.yaml", &[(4, "`pattern` must not be empty")]),
@@ -40,9 +39,9 @@ const INVALID: &[Refusal] = &[
     ("36-duplicate-keys.yaml", &[(2, "duplicate key `a`")]),
 ];
 
-/// Files that ai-tester rejects but that are valid here: a number in `args_match` is the required value of the
-/// argument.
-const UNDERSTOOD: &[&str] = &["19-args-match-nonstring.yaml"];
+/// Files that ai-tester rejects but that are valid here: an assertion without an id gets one from its type, and a number
+/// in `args_match` is the required value of the argument.
+const UNDERSTOOD: &[&str] = &["16-assertion-missing-id.yaml", "19-args-match-nonstring.yaml"];
 
 /// Files that ai-tester wrongly accepts.
 const ACCEPTED: &[Refusal] = &[

@@ -92,6 +92,31 @@ fn trials_that_push_the_same_branch_pass(kind: &str) {
 }
 
 #[test]
+fn commands_after_grading_see_what_the_agent_pushed() {
+    commands_see_what_was_pushed("local");
+}
+
+#[test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
+fn commands_after_grading_see_what_an_isolated_agent_pushed() {
+    commands_see_what_was_pushed("isolated");
+}
+
+fn commands_see_what_was_pushed(kind: &str) {
+    let look = "cd \"$ASE_WORKSPACE_PATH\" && git ls-remote -q --heads origin > \"$ASE_OUTPUT_DIR/origin\" && \
+                git -C \"$ASE_SOURCE_REPO\" branch > \"$ASE_OUTPUT_DIR/source\" && gh pr list > \"$ASE_OUTPUT_DIR/requests\"";
+    let project = project(PUBLISH, &json!([{"id": "pushes", "type": "pushed"}]));
+    let source = origin(&project).to_string_lossy().into_owned();
+    let arguments = ["run", "s.yaml", "--source-repo", &source, "--sandbox", kind];
+    project.run(&[&arguments[..], &["--artifacts", "out", "--post-grade-command", look]].concat()).exits(0);
+    let seen = |name: &str| project.read(&format!("out/s/subprocess%3Ash%20agent.sh/run-1/outputs/{name}"));
+    for name in ["origin", "source", "requests"] {
+        assert!(seen(name).contains("feat/basket"), "{name}: {}", seen(name));
+    }
+    assert_eq!(branches(Path::new(&source)), "main");
+}
+
+#[test]
 fn a_trial_sees_nothing_that_another_pushed() {
     sees_nothing_that_another_pushed("local");
 }

@@ -5,7 +5,6 @@
 
 use std::io::{PipeReader, Read, pipe};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -127,10 +126,8 @@ fn the_second_signal_kills_processes_that_ignore_the_first() {
         pipe.wait_for_line("here");
         live.signal(Signal::SIGINT);
         pipe.wait_for_line("asked");
-        let asked = Instant::now();
         live.signal(Signal::SIGINT);
         live.end().exits(130);
-        assert!(asked.elapsed() < Duration::from_secs(60), "it took {:?}", asked.elapsed());
         pipe.wait_until_closed();
         assert_eq!(outcomes(&project), ["cancelled"]);
         nothing_is_left(&project);
@@ -217,7 +214,7 @@ fn constant_output_of_an_agent_does_not_delay_a_signal() {
 #[test]
 fn a_signal_that_was_ignored_from_the_start_stays_ignored() {
     let project = project();
-    write(&project, "fake", "user_prompt: '!sleep 300ms'\n");
+    write(&project, "fake", "user_prompt: \"!sleep 300ms\\nDone.\"\n");
     let run = project.command(&["run", "s.yaml", "--trials", "2", "--jobs", "1"]);
     let mut nohup = Command::new("nohup");
     nohup.arg(run.get_program()).args(run.get_args()).current_dir(project.dir()).stdin(Stdio::null());
@@ -308,12 +305,10 @@ fn two_signals_end_a_run_with_a_blocked_terminal() {
     let run = ["run", "s.yaml", "--stop-grace", "1h", "--report", "jsonl", "--report", "terminal=screen"];
     let mut unread = Unread::start(&project, &run);
     pipe.wait_for_line("here");
-    let began = Instant::now();
     unread.signal(Signal::SIGINT);
     pipe.wait_for_line("asked");
     unread.signal(Signal::SIGINT);
     unread.ends(130);
-    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     pipe.wait_until_closed();
     assert_eq!(outcomes(&project), ["cancelled"]);
     assert!(project.read("screen").contains("cancelled"), "the report that was not blocked is complete");

@@ -17,7 +17,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 /// name that it exports.
 const FOREIGN: &str = r#"import { scenario, persona, assert, AgentResponse } from "@fabrik/core";
 import type {
-  AgentAdapter, AgentConfig, AssertionResult, LLMProvider, Persona, RunResult, Scenario, ScenarioContext, ScenarioFn, Turn,
+  AgentAdapter, AgentConfig, AgentHandle, AssertionResult, LLMProvider, Persona, RunResult, Scenario, ScenarioContext, ScenarioFn, Turn,
 } from "@fabrik/core";
 import { defineConfig } from "@fabrik/cli";
 
@@ -73,7 +73,9 @@ export class Bot implements AgentAdapter {
 }
 
 export const turn: Turn = { role: "persona", message: "hi" };
-export const slowest = (results: RunResult[]) => Math.max(...results.map((result) => result.duration_ms));
+export const slowest = (results: RunResult[]) => Math.max(...results.map((result) => result.duration));
+export const greet = (agent: AgentHandle, who: Persona = { role: "customer" }) => agent.send(`I am a ${who.role}`);
+export const failed = (result: AssertionResult = { type: "contains", passed: false }) => result.error;
 export const ask = async (model: LLMProvider, who: Persona) =>
   (await model.generate({ messages: [{ role: "user", content: who.role }], maxTokens: 5 })).tokenUsage.total;
 

@@ -63,7 +63,7 @@ fn the_pages_follow_a_run_and_survive_the_end_of_the_server() {
     let browser = &mut browser;
     browser.open(&address);
     shown(browser);
-    assert_eq!(text(browser, "h1"), "No trial has finished yet");
+    assert_eq!(text(browser, ".verdict"), "No trial has finished yet");
     assert_eq!(text(browser, "#progress"), "0 of 2 trials finished, 1 running");
     assert!(text(browser, "[aria-label='Running now'] tbody").contains("waits for agent"));
 

@@ -35,7 +35,37 @@ pub(super) fn of_run(store: &dyn Store, run: &str) -> Result<Vec<SideEffects>, C
         });
         left.extend(changes.flat_map(|change| RepositoryChange::side_effects(&change)));
     }
-    Ok(report::merged_side_effects(&left))
+    let cleaned = store.cleaned(run)?;
+    Ok(report::merged_side_effects(&left).iter().filter_map(|left| left.without(&cleaned)).collect())
+}
+
+/// Removes from a file what is no longer on a remote.
+pub(super) fn update(file: &Path, gone: &[SideEffects]) -> Result<(), CliError> {
+    let wrong = |why: &str| CliError::environment(format!("{} could not be updated: {why}", file.display()));
+    let text = files::read_named_text(file, MAX_FILE_BYTES).map_err(|error| wrong(&error.to_string()))?;
+    let mut value: Value = serde_json::from_str(&text).map_err(|error| wrong(&error.to_string()))?;
+    subtract(&mut value, gone).map_err(|why| wrong(&why))?;
+    let text = serde_json::to_string_pretty(&value).map_err(|error| wrong(&error.to_string()))?;
+    std::fs::write(file, text).map_err(|error| wrong(&error.to_string()))
+}
+
+fn subtract(value: &mut Value, gone: &[SideEffects]) -> Result<(), String> {
+    let left: Vec<SideEffects> = parse(value)?.iter().filter_map(|left| left.without(gone)).collect();
+    let Value::Object(fields) = value else { return Ok(()) };
+    let branches: Vec<&String> = left.iter().flat_map(|left| &left.branches).collect();
+    let numbers: Vec<u64> = left.iter().flat_map(|left| left.review_requests.iter().copied()).collect();
+    if let Some(Value::Array(listed)) = fields.get_mut("remote_branches") {
+        listed.retain(|name| branches.iter().any(|branch| name == branch.as_str()));
+    }
+    for key in ["pr_numbers", "merge_request_numbers"] {
+        if let Some(Value::Array(listed)) = fields.get_mut(key) {
+            listed.retain(|number| number.as_u64().is_some_and(|number| numbers.contains(&number)));
+        }
+    }
+    if let Some(effects) = fields.get_mut("side_effects") {
+        *effects = serde_json::to_value(&left).map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 /// Reads a file written by this program, or by agent-skill-eval, whose branches and numbers belong to its
@@ -94,5 +124,28 @@ mod tests {
         for wrong in [json!([]), json!({}), json!({ "remote_branches": ["a"] }), json!({ "pr_numbers": ["7"] })] {
             assert!(parse(&wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_is_gone_is_removed_from_both_manifest_formats() {
+        let gone = |remote: &str| {
+            [SideEffects {
+                remote: remote.into(),
+                branches: vec!["a".into()],
+                review_requests: vec![7],
+                ..Default::default()
+            }]
+        };
+        let mut theirs =
+            json!({ "source_repo": "/r", "remote_branches": ["a", "b"], "pr_numbers": [7], "workspaces": ["/w"] });
+        subtract(&mut theirs, &gone("/r")).unwrap();
+        let expected = json!({ "source_repo": "/r", "remote_branches": ["b"], "pr_numbers": [], "workspaces": ["/w"] });
+        assert_eq!(theirs, expected);
+        let effects = |branch: &str| json!([{ "remote": "/r", "branches": [branch], "review_requests": [] }]);
+        let mut ours = json!({ "side_effects": effects("a"), "remote_branches": ["a"] });
+        subtract(&mut ours, &gone("/other")).unwrap();
+        assert_eq!(ours, json!({ "side_effects": effects("a"), "remote_branches": ["a"] }));
+        subtract(&mut ours, &gone("/r")).unwrap();
+        assert_eq!(ours, json!({ "side_effects": [], "remote_branches": [] }));
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::Permissions;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::discovery::address;
 use crate::error::CliError;
@@ -58,9 +58,12 @@ fn replace(file: &Path, text: &str, agent: &str) -> std::io::Result<bool> {
     Ok(is_set)
 }
 
+/// Maximum size of a configuration that is changed, in bytes.
+const MAX_CONFIGURATION_BYTES: u64 = 16 << 20;
+
 /// Returns the configuration with `line` in place of the line that sets the agent, or with `line` at its start. Only
 /// YAML is changed.
-fn changed(file: &PathBuf, set_on: Option<usize>, line: &str) -> Result<Option<String>, CliError> {
+fn changed(file: &Path, set_on: Option<usize>, line: &str) -> Result<Option<String>, CliError> {
     let is_yaml = |path: &Path| path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
     if !is_yaml(file) {
         return Ok(None);
@@ -68,7 +71,7 @@ fn changed(file: &PathBuf, set_on: Option<usize>, line: &str) -> Result<Option<S
     if !file.exists() {
         return Ok(Some(format!("{line}\n")));
     }
-    let text = std::fs::read_to_string(file)
+    let text = files::read_named_text(file, MAX_CONFIGURATION_BYTES)
         .map_err(|error| CliError::usage(format!("cannot read {}: {error}", file.display())))?;
     let Some(number) = set_on else { return Ok(Some(format!("{line}\n{text}"))) };
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();

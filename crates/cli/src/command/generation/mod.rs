@@ -34,7 +34,7 @@ const COUNT: usize = 10;
 const VERIFY: u64 = 2;
 
 /// Arguments of `gen`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct GenArgs {
     #[command(flatten)]
     pub sources: SourceArgs,
@@ -80,6 +80,7 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
     let categories = chosen_categories(&args.categories)?;
     let named_format = args.format.as_deref().map(chosen_format).transpose()?;
     let context = ProjectContext::find(global, &[])?;
+    let args = &GenArgs { sources: args.sources.with_named_agent(&context).in_project(&context), ..args.clone() };
     let mut run_args = RunArgs::default();
     run_args.arms.agent.extend(args.sources.agent.clone());
     run_args.arms.no_baseline = true;

@@ -11,10 +11,14 @@ const CASES: usize = 20;
 /// Formats the figures of a plan.
 pub fn text(forecast: &Forecast, max_run_cost: Option<f64>) -> String {
     let is_auto = !forecast.decisions.is_empty();
+    let arms = match forecast.arms.len() {
+        // A single arm is nothing but the agent of the run.
+        1 => String::new(),
+        arms => format!("{} · ", counted(arms, "arm")),
+    };
     let mut text = format!(
-        "{} · {} · {}{} · {}\n",
+        "{} · {arms}{}{} · {}\n",
         counted(forecast.cases, "case"),
-        counted(forecast.arms.len(), "arm"),
         if is_auto { "at most " } else { "" },
         counted(forecast.trials, "trial"),
         counted(forecast.jobs, "job"),

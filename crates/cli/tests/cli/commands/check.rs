@@ -85,10 +85,9 @@ fn check_counts_valid_cases_and_strict_makes_warnings_errors() {
     assert_eq!(ran.out, "checked 1 case and 1 trial: 1 warning; nothing was run\n");
     assert!(ran.err.contains("`bare` has no assertions"), "{}", ran.err);
     project.run(&["check", "bare.yaml", "--strict"]).exits(2);
-    assert_eq!(
-        project.run(&["run", "--dry-run"]).exits(0).out,
-        "checked 3 cases and 3 trials: no problems; nothing was run\n"
-    );
+    let dry = project.run(&["run", "--dry-run"]).exits(0).out;
+    let listed = project.run(&["list"]).exits(0).out;
+    assert_eq!(dry, listed + "\nchecked 3 cases and 3 trials: no problems; nothing was run\n");
     assert_eq!(project.run(&["validate"]).exits(0).code, 0);
 }
 

@@ -143,22 +143,27 @@ fn a_project_of_ai_tester_runs_with_its_own_defaults() {
 #[test]
 fn a_new_project_runs_offline_and_passes() {
     let of_skill = &["init", "made", "--template", "skill", "--skill", "release-notes"][..];
-    for (arguments, target, fine) in [
-        (&["init", "made", "--template", "scenario"][..], None, "checked 1 case and 1 trial: no problems"),
-        (of_skill, Some("skills/release-notes/tests"), "checked 3 cases and 5 trials: no problems"),
+    for (arguments, verdict, fine) in [
+        (
+            &["init", "made", "--template", "scenario"][..],
+            "PASS  1 trial passed",
+            "checked 1 case and 1 trial: no problems",
+        ),
+        (of_skill, "PASS  3 trials passed", "checked 3 cases and 5 trials: no problems"),
     ] {
         let project = empty();
         let ran = project.run(arguments).exits(0);
-        let run: Vec<&str> = std::iter::once("run").chain(target).collect();
-        let tried = format!("cd made && trialrun {}\n", run.join(" "));
-        assert!(ran.out.contains("wrote made/trialrun.yaml") && ran.out.contains(&tried), "{}", ran.out);
+        let tried = "cd made && trialrun run\n";
+        assert!(ran.out.contains("wrote made/trialrun.yaml") && ran.out.contains(tried), "{}", ran.out);
+        assert!(project.read("made/trialrun.yaml").starts_with("sandbox: auto "));
         let inside = |arguments: &[&str]| -> Ran {
             project.command(arguments).current_dir(project.dir().join("made")).output().unwrap().into()
         };
         let checked = inside(&["check", "--strict"]).exits(0).out;
         assert!(checked.contains(&format!("{fine}; nothing was run\n")), "{checked}");
-        let ran = inside(&run).exits(0);
-        assert!(ran.out.contains("PASS  1 trial passed") && ran.err.is_empty(), "{}", ran.output());
+        let ran = inside(&["run"]).exits(0);
+        // On a machine that cannot isolate agents, a note says so.
+        assert!(ran.out.contains(verdict) && !ran.err.contains("real model"), "{}", ran.output());
         // Editors find the schema through the first line of the scenario.
         let scenario = found(&project.dir().join("made"), "first.yaml")
             .into_iter()
@@ -184,7 +189,7 @@ fn a_new_code_project_runs_offline_and_passes() {
         "checked 3 cases and 3 trials: no problems; nothing was run\n"
     );
     let ran = inside(&["run"]).exits(0);
-    assert!(ran.out.contains("PASS  3 trials passed") && ran.err.is_empty(), "{}", ran.output());
+    assert!(ran.out.contains("PASS  3 trials passed"), "{}", ran.output());
     assert_eq!(project.read("made/types/trialrun.d.ts"), project.run(&["schema", "types"]).exits(0).out);
     let settings: Value = serde_json::from_str(&project.read("made/tests/tsconfig.json")).unwrap();
     assert_eq!(settings["include"], json!(["**/*.ts", "../types/*.d.ts"]));

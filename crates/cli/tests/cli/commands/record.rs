@@ -314,8 +314,10 @@ fn a_shard_without_cases_is_recorded_so_it_is_not_missing() {
     let mut files = Vec::new();
     for shard in 1..=3 {
         let [part, state, file] = [format!("{shard}/3"), format!("state-{shard}"), format!("{shard}.run")];
-        let ran = project.run(&["run", "--agent", "fake", "--shard", &part, "--state", &state]).exits(0);
+        let code = if shard == 3 { 4 } else { 0 };
+        let ran = project.run(&["run", "--agent", "fake", "--shard", &part, "--state", &state]).exits(code);
         assert_eq!(ran.err.contains("note: shard 3/3 has no cases"), shard == 3, "{}", ran.err);
+        assert_eq!(ran.out.contains("NOTHING TESTED  no trials"), shard == 3, "{}", ran.out);
         project.run(&["export", "latest", &file, "--state", &state]).exits(0);
         files.push(project.dir().join(&file).display().to_string());
     }

@@ -66,7 +66,8 @@ fn a_report_goes_to_standard_output_or_into_a_file() {
     project.write("deep/er/notes", "");
     let ran =
         project.run(&["run", "--report", "jsonl=deep/er/events.jsonl", "--report", "json=deep/report.json"]).exits(1);
-    assert_eq!(ran.out, "", "only the requested report is printed");
+    let printed = "FAIL  1 of 3 trials failed\nwrote deep/er/events.jsonl\nwrote deep/report.json\n";
+    assert_eq!(ran.out, printed, "if every report is a file, the verdict and the files are printed");
     assert!(project.read("deep/er/events.jsonl").lines().count() > 10);
     project.run(&["run", "--report", "json=/proc/nowhere/x.json"]).exits(2);
 }

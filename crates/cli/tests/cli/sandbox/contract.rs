@@ -147,6 +147,7 @@ fn skill(directory: &Path) -> Arc<Skill> {
         content_hash: String::new(),
         allowed_tools_raw: Vec::new(),
         allowed_tools: Vec::new(),
+        scripts: Vec::new(),
         token_budget: None,
         frontmatter: serde_json::Map::new(),
     })

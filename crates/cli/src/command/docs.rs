@@ -1,0 +1,182 @@
+//! `trialrun docs`: the documentation for users, which is part of the program.
+
+use std::process::ExitCode;
+
+use report::columns;
+
+use crate::error::CliError;
+use crate::terminal::Terminal;
+
+/// Names and Markdown of all pages.
+const PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
+
+/// Page that is the start of the documentation.
+const START: &str = "README";
+
+/// Maximum number of sections that are listed.
+const SECTIONS: usize = 10;
+
+/// Maximum number of characters of a line from a section.
+const LINE: usize = 96;
+
+/// Arguments of `docs`.
+#[derive(Debug, clap::Args)]
+pub struct DocsArgs {
+    /// Words to search for, or the name of a page such as `how-to/ci` [default: list all pages]
+    #[arg(value_name = "WORD|PAGE")]
+    words: Vec<String>,
+}
+
+/// Prints the page with that name, the sections that contain all words, or the names of all pages.
+pub fn run(args: &DocsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let words: Vec<String> =
+        args.words.iter().flat_map(|word| word.split_whitespace()).map(str::to_lowercase).collect();
+    if words.is_empty() {
+        terminal.out(&list());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let [name] = &words[..]
+        && let Some((_, page)) = page(name)
+    {
+        terminal.out(page);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let found = search(&words);
+    if found.is_empty() {
+        return Err(CliError::nothing(format!("no page contains {}", quoted(&words)))
+            .hint("`trialrun docs` lists all pages; search for fewer words, or for a part of a word"));
+    }
+    let style = &terminal.out_style;
+    let bold = |text: &str| if style.color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
+    let mut text = String::new();
+    for section in found.iter().take(SECTIONS) {
+        text.push_str(&format!("{}  {}\n", bold(section.page), section.heading));
+        text.push_str(&section.line(&words).map_or_else(String::new, |line| format!("  {line}\n")));
+    }
+    if let Some(more) = found.len().checked_sub(SECTIONS).filter(|more| *more > 0) {
+        text.push_str(&format!("and {more} more; add a word to find fewer\n"));
+    }
+    text.push_str(&format!("\n`trialrun docs {}` prints that page.\n", found[0].page));
+    terminal.out(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the page with that name, in full or without its folder, and its name.
+fn page(name: &str) -> Option<(&'static str, &'static str)> {
+    let name = name.trim_start_matches("docs/").trim_end_matches(".md");
+    let is_last = |page: &str| page.rsplit_once('/').is_some_and(|(_, last)| last == name);
+    let exact = PAGES.iter().find(|(page, _)| page.eq_ignore_ascii_case(name));
+    let mut by_last = PAGES.iter().filter(|(page, _)| is_last(page));
+    exact.or_else(|| by_last.next().filter(|_| by_last.next().is_none())).copied()
+}
+
+/// Returns the names of all pages with their titles.
+fn list() -> String {
+    let rows = || PAGES.iter().filter(|(name, _)| *name != START).map(|(name, page)| (*name, title(page)));
+    let width = columns::widest(rows().map(|(name, _)| name));
+    let lines: String = rows().map(|(name, title)| format!("{}  {title}\n", columns::padded(name, width))).collect();
+    format!("{lines}\n`trialrun docs WORD` searches these pages, and `trialrun docs PAGE` prints one.\n")
+}
+
+fn title(page: &str) -> &str {
+    page.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or_default()
+}
+
+/// A section of a page: a heading and the lines up to the next heading.
+#[derive(Debug, PartialEq)]
+struct Section {
+    page: &'static str,
+    heading: String,
+    lines: Vec<&'static str>,
+}
+
+impl Section {
+    /// Returns how well the section fits; `None` if it lacks a word. Words in headings count most.
+    fn rank(&self, words: &[String]) -> Option<usize> {
+        let (heading, text) = (self.heading.to_lowercase(), self.lines.join("\n").to_lowercase());
+        let page = self.page.to_lowercase();
+        words.iter().try_fold(0, |sum, word| {
+            let word = word.as_str();
+            let at_head = 20 * usize::from(heading.contains(word)) + 5 * usize::from(page.contains(word));
+            let inside = text.matches(word).count().min(10);
+            Some(sum + at_head + inside).filter(|_| at_head + inside > 0)
+        })
+    }
+
+    /// Returns the first line with as many of the words as possible.
+    fn line(&self, words: &[String]) -> Option<String> {
+        let count = |line: &str| words.iter().filter(|word| line.to_lowercase().contains(word.as_str())).count();
+        let lines = self.lines.iter().copied().filter(|line| !line.trim().is_empty() && !line.starts_with("```"));
+        // Of equal lines, `max_by_key` returns the last one.
+        let line = lines.rev().max_by_key(|line| count(line))?.trim();
+        let cut: String = line.chars().take(LINE).collect();
+        Some(if cut.len() < line.len() { format!("{cut}…") } else { cut })
+    }
+}
+
+/// Returns all sections. The heading of a section is preceded by the title of its page.
+fn sections() -> Vec<Section> {
+    let mut all = Vec::new();
+    for &(page, text) in PAGES.iter().filter(|(name, _)| *name != START) {
+        let title = title(text);
+        let mut section = Section { page, heading: title.to_owned(), lines: Vec::new() };
+        let mut is_code = false;
+        for line in text.lines() {
+            is_code ^= line.trim_start().starts_with("```");
+            let heading = line.strip_prefix("##").filter(|_| !is_code).map(|rest| rest.trim_start_matches('#').trim());
+            match heading {
+                Some(heading) => {
+                    let next = Section { page, heading: format!("{title} › {heading}"), lines: Vec::new() };
+                    all.push(std::mem::replace(&mut section, next));
+                }
+                None if line.starts_with("# ") || line.starts_with("<!--") => {}
+                None => section.lines.push(line),
+            }
+        }
+        all.push(section);
+    }
+    all
+}
+
+/// Returns the sections that contain all words, the best first.
+fn search(words: &[String]) -> Vec<Section> {
+    let mut found: Vec<(usize, Section)> =
+        sections().into_iter().filter_map(|section| Some((section.rank(words)?, section))).collect();
+    found.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
+    found.into_iter().map(|(_, section)| section).collect()
+}
+
+fn quoted(words: &[String]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" and ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_about_the_words_comes_first() {
+        let first = |words: &str| {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            search(&words).first().map(|section| section.page)
+        };
+        assert_eq!(first("quarantine"), Some("how-to/quarantine"));
+        assert_eq!(first("cassette record"), Some("how-to/cassettes"));
+        assert_eq!(first("xyzzy"), None);
+    }
+
+    #[test]
+    fn a_page_is_found_by_its_name() {
+        for name in ["how-to/ci", "docs/how-to/ci.md", "ci"] {
+            assert_eq!(page(name).map(|(name, _)| name), Some("how-to/ci"), "{name}");
+        }
+        assert_eq!(page("how-to"), None);
+    }
+
+    #[test]
+    fn every_page_has_a_title() {
+        for (name, page) in PAGES {
+            assert!(!title(page).is_empty(), "{name}");
+        }
+    }
+}

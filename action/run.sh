@@ -102,6 +102,7 @@ fi
 
 regression=false
 incomparable=false
+partial=false
 compare() { # file for the reason if there is nothing to compare
   local base code=0 any=()
   if [ ! -f "${TRIALRUN_BASELINE:-}/run.trialrun" ]; then
@@ -116,6 +117,7 @@ compare() { # file for the reason if there is nothing to compare
   case $code in
     0) ;;
     1) regression=true ;;
+    3) partial=true ;; # a case, or every case, has no result to compare; the comparison says which
     *) return 1 ;;
   esac
 }
@@ -150,6 +152,14 @@ if [ "$regression" = true ]; then
   if [ "${INPUT_FAIL_ON_REGRESSION:-true}" != false ] && [ "$gate" = 0 ]; then
     gate=1
     result="Failed: the run is worse than the baseline."
+  fi
+fi
+
+if [ "$partial" = true ]; then
+  result="$result The comparison with the baseline lacks results."
+  if [ "${INPUT_FAIL_ON_REGRESSION:-true}" != false ] && [ "${INPUT_FAIL_ON_INCOMPLETE:-true}" = true ] && [ "$gate" = 0 ]; then
+    gate=3
+    result="Incomplete: the comparison with the baseline lacks results."
   fi
 fi
 

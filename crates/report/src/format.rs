@@ -150,9 +150,9 @@ pub(crate) fn cached(tokens: &Tokens) -> Option<f64> {
     (tokens.cache_read > 0).then(|| tokens.cache_read as f64 / tokens.all_input() as f64)
 }
 
-/// Formats tokens as `1,234 in + 56 out (cache read 84%)`.
-pub(crate) fn tokens_in_and_out(tokens: &Tokens) -> String {
-    let mut text = format!("{} in + {} out", number(tokens.all_input()), number(tokens.output));
+/// Formats tokens as `1,234 in + 56 out tokens (cache read 84%)`, where `unit` is ` tokens`.
+pub(crate) fn tokens_in_and_out(tokens: &Tokens, unit: &str) -> String {
+    let mut text = format!("{} in + {} out{unit}", number(tokens.all_input()), number(tokens.output));
     if let Some(share) = cached(tokens) {
         text.push_str(&format!(" (cache read {})", percent(share)));
     }

@@ -138,7 +138,7 @@ impl Lines {
         notes.extend(record.passed_but_for().map(|_| score::outcome(record)));
         let is_scored = matches!(record.outcome, Outcome::Passed | Outcome::Failed);
         notes.extend(score::describe(record).filter(|_| is_scored).map(|(score, _)| format!("score {score}")));
-        notes.extend(record.usage.map(|tokens| format!("{} tokens", tokens_in_and_out(&tokens))));
+        notes.extend(record.usage.map(|tokens| tokens_in_and_out(&tokens, " tokens")));
         notes.extend(record.cost_usd.map(money));
         if !notes.is_empty() {
             parts[0] = columns::padded(&parts[0], self.names.width().min(60));

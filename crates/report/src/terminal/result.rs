@@ -236,7 +236,7 @@ fn footer(record: &TrialRecord) -> Vec<String> {
         });
         parts.push(counted(record.tool_calls.len(), "tool"));
     }
-    parts.extend(record.usage.as_ref().map(tokens_in_and_out));
+    parts.extend(record.usage.as_ref().map(|tokens| tokens_in_and_out(tokens, "")));
     parts.extend(record.cost_usd.map(money));
     parts.push(elapsed(record.duration_ms));
     parts

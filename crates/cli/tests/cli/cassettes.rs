@@ -123,7 +123,7 @@ fn the_real_opencode_is_replayed_without_its_provider() {
 fn agents_in_isolated_sandboxes_are_replayed() {
     let name = "cassettes::agents_in_isolated_sandboxes_are_replayed";
     if is_offline(name) {
-        for vendor in [CLAUDE, CODEX_CLI, OPENCODE_CLI] {
+        for vendor in [CLAUDE, CODEX_CLI] {
             is_replayed(vendor, &["--sandbox", "isolated", "--network", "model-only"]);
         }
     }

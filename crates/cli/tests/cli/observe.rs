@@ -100,7 +100,7 @@ fn the_traffic_of_the_real_opencode_is_counted() {
 fn agents_that_reach_only_their_model_reach_it_through_the_gateway() {
     let name = "observe::agents_that_reach_only_their_model_reach_it_through_the_gateway";
     if is_offline(name) {
-        for observed in [CLAUDE, CODEX_CLI, OPENCODE_CLI] {
+        for observed in [CLAUDE, CODEX_CLI] {
             is_counted(observed, &["--sandbox", "isolated", "--network", "model-only"]);
         }
     }

@@ -141,6 +141,7 @@ export class ShopAdapter implements AgentAdapter {
 "#;
 
 #[test]
+#[cfg_attr(not(has = "node"), ignore = "needs Node.js and npm; run scripts/test")]
 fn every_kind_of_agent_is_configured_as_before() {
     let shop = Shop::open();
     let project = project(&shop);

@@ -241,6 +241,7 @@ process.stdin.on("data", (chunk) => chunks.push(chunk)).on("end", async () => {
 "#;
 
 #[test]
+#[cfg_attr(not(has = "node"), ignore = "needs Node.js and npm; run scripts/test")]
 fn a_program_that_reads_the_address_of_its_model_is_observed_and_replayed() {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     let provider = ScriptedProvider::start(|_, answer| {

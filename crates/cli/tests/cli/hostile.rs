@@ -85,6 +85,7 @@ fn every_hostile_agent_is_in_the_table_with_what_it_tries() {
 }
 
 #[test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 fn every_hostile_agent_achieves_in_a_local_sandbox_what_the_table_says() {
     achieve_what_the_table_says("local", |expected| &expected.local);
 }

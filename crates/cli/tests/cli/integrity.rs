@@ -24,6 +24,7 @@ fn status<'t>(trial: &'t Value, id: &str) -> &'t Value {
 }
 
 #[test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 fn a_call_that_no_model_requested_meets_no_assertion() {
     let acts = format!("printf '%s\\n' '{FORGED}' '{RESULT}'\ntext done\nresult done\nhear");
     let project = Project::new(TRIALRUN).claude(&acts);

@@ -58,6 +58,7 @@ fn commands_leave_no_trace_without_a_namespace() {
 }
 
 #[test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 fn the_copy_appears_at_the_original_path() {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     // The agent records its working directory, as a build directory would.

@@ -39,7 +39,7 @@ pub(super) fn of_run(store: &dyn Store, run: &str) -> Result<Vec<SideEffects>, C
     Ok(report::merged_side_effects(&left).iter().filter_map(|left| left.without(&cleaned)).collect())
 }
 
-/// Removes from a file what is no longer on a remote.
+/// Removes side effects from a file that are no longer on a remote.
 pub(super) fn update(file: &Path, gone: &[SideEffects]) -> Result<(), CliError> {
     let wrong = |why: &str| CliError::environment(format!("{} could not be updated: {why}", file.display()));
     let text = files::read_named_text(file, MAX_FILE_BYTES).map_err(|error| wrong(&error.to_string()))?;

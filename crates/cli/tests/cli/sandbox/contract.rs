@@ -19,15 +19,30 @@ use sandbox::{Host, Registry, RepositoryDetail, Request, SANDBOXES, Sandbox, San
 
 use super::kind::Kind;
 
-/// Defines a test for each rule of the contract.
+/// Defines a test for each rule of the contract that also depends on where processes run.
 macro_rules! directory_tests {
     ($kind:path) => {
         $crate::sandbox::contract::directory_tests! { $kind, [] }
     };
     ($kind:path, $attributes:tt) => {
         $crate::sandbox::kind::tests_of! { async contract, $kind, $attributes:
-            the_same_fixture_yields_the_same_commit_everywhere
             a_copy_has_a_clean_status_and_allows_commits
+            removing_or_closing_the_sandbox_counts_against_the_agent
+            files_next_to_the_working_directory_are_reported
+            processes_see_only_sandbox_directories_and_fixture_variables
+            concurrent_sandboxes_share_a_template_and_are_all_removed
+            the_end_of_a_run_removes_everything_and_rejects_new_sandboxes
+        }
+    };
+}
+pub(super) use directory_tests;
+
+/// Defines a test for each rule about laying out and inspecting a directory. The same code does this for all these
+/// kinds, outside the enclosure of processes, so one kind is tested.
+macro_rules! layout_tests {
+    ($kind:path) => {
+        $crate::sandbox::kind::tests_of! { async contract, $kind, []:
+            the_same_fixture_yields_the_same_commit_everywhere
             a_change_only_to_the_repository_is_detected
             git_hooks_and_monitors_set_by_the_agent_do_not_run_during_inspection
             git_settings_of_the_agent_do_not_affect_inspection
@@ -38,9 +53,6 @@ macro_rules! directory_tests {
             a_repository_created_by_the_agent_in_another_format_is_read
             remotes_are_queried_concurrently
             a_change_with_restored_size_and_time_is_detected
-            removing_or_closing_the_sandbox_counts_against_the_agent
-            files_next_to_the_working_directory_are_reported
-            processes_see_only_sandbox_directories_and_fixture_variables
             changes_by_setup_commands_are_part_of_the_baseline
             a_setup_command_that_fails_is_quoted_and_leaves_nothing_behind
             a_skill_is_installed_without_its_answers_and_git_does_not_see_it
@@ -48,15 +60,13 @@ macro_rules! directory_tests {
             a_fixture_cannot_write_outside_even_through_its_own_links
             a_tree_that_is_a_repository_keeps_its_history_and_runs_no_hook
             staged_paths_are_literal_and_not_patterns
-            concurrent_sandboxes_share_a_template_and_are_all_removed
             a_kept_sandbox_remains_but_is_not_in_use_after_its_owner_ended
-            the_end_of_a_run_removes_everything_and_rejects_new_sandboxes
             abandoned_creation_leaves_nothing_behind
             every_vector_agrees_or_differs_as_intended
         }
     };
 }
-pub(super) use directory_tests;
+pub(super) use layout_tests;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -437,7 +447,7 @@ pub(super) async fn removing_or_closing_the_sandbox_counts_against_the_agent(kin
         ("chmod 000 .", "the agent closed its working directory"),
         ("chmod 000 ..", "the agent closed its working directory"),
         (
-            "for i in $(seq 2100); do mkdir d; cd -P d; done; echo x > hidden",
+            "d=$(printf %0250d 0); for i in $(seq 17); do mkdir $d; cd -P $d; done; echo x > hidden",
             "the agent left directories nested so deeply that git cannot read them",
         ),
     ] {

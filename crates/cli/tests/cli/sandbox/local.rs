@@ -1,6 +1,6 @@
 //! The contract, for local sandboxes.
 
-use super::contract::directory_tests;
+use super::contract::{directory_tests, layout_tests};
 use super::kind::Kind;
 use super::processes::process_tests;
 
@@ -9,4 +9,5 @@ fn kind() -> Kind {
 }
 
 directory_tests!(kind);
+layout_tests!(kind);
 process_tests!(kind);

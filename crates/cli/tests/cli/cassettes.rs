@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use testkit::real::is_offline;
 use testkit::{Project, ScriptedProvider};
 
+use crate::observe::is_counted;
 use crate::vendor::{CLAUDE, CODEX_CLI, OPENCODE_CLI, Vendor};
 
 /// Address on which no server listens.
@@ -46,13 +47,16 @@ fn essence(trial: &Value) -> Value {
     json!([trial["outcome"], trial["answer"], trial["usage"], findings, calls])
 }
 
-fn is_replayed(vendor: Vendor, more: &[&str]) {
+/// Records a trial, which the gateway observes, and replays it. Returns the project without a provider.
+fn is_counted_and_replayed(vendor: Vendor, more: &[&str]) -> Project {
     let project = vendor.project();
     project.write("case.yaml", CASE);
     let recorded = {
         let provider = provider(vendor);
         let ran = vendor.run(&project, &provider.url(), &[&["--cassette", "record"], more].concat());
-        ran.json()["trials"][0].clone()
+        let recorded = ran.json()["trials"][0].clone();
+        is_counted(&project, &recorded, &provider);
+        recorded
     };
     assert_eq!((&recorded["outcome"], &recorded["warnings"]), (&json!("passed"), &json!([])), "{recorded:#}");
     // Simulates another machine: no key, and no provider.
@@ -63,16 +67,21 @@ fn is_replayed(vendor: Vendor, more: &[&str]) {
     assert_eq!(essence(&replayed), essence(&recorded), "{replayed:#}");
     let traffic = &replayed["model_traffic"];
     assert_eq!(traffic["replayed"], traffic["requests"], "{traffic:#}");
-    // A changed prompt makes the trial stale, with a pointer to the prompt.
+    assert_eq!((project.left_over(), other.left_over()), (vec![], vec![]));
+    other
+}
+
+/// A changed prompt makes a replayed trial stale, with a pointer to the prompt.
+fn is_stale_after_a_change(vendor: Vendor, other: &Project) {
     other.write("case.yaml", &CASE.replace("user_prompt: go", "user_prompt: stop"));
-    let ran = vendor.run(&other, NOBODY, &[&["--cassette", "replay"], more].concat()).exits(3);
+    let ran = vendor.run(other, NOBODY, &["--cassette", "replay"]).exits(3);
     let stale = ran.json()["trials"][0].clone();
     assert_eq!(stale["outcome"], "stale", "{stale:#}");
     let because = stale["because"].as_str().unwrap();
     assert!(because.contains("go") && because.contains("stop"), "{because}");
     let listed = other.run(&["cassettes", "case.yaml", "--agent", vendor.agent.name, "--model", vendor.model]).exits(0);
     assert!(listed.out.contains("stale"), "{}", listed.output());
-    assert_eq!((project.left_over(), other.left_over()), (vec![], vec![]));
+    assert_eq!(other.left_over(), [""; 0]);
 }
 
 /// Copies the case and its cassettes.
@@ -90,28 +99,28 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 
 #[test]
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
-fn the_real_claude_code_is_replayed_without_its_provider() {
-    let name = "cassettes::the_real_claude_code_is_replayed_without_its_provider";
+fn the_real_claude_code_is_counted_and_replayed_without_its_provider() {
+    let name = "cassettes::the_real_claude_code_is_counted_and_replayed_without_its_provider";
     if is_offline(name) {
-        is_replayed(CLAUDE, &[]);
+        is_stale_after_a_change(CLAUDE, &is_counted_and_replayed(CLAUDE, &[]));
     }
 }
 
 #[test]
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
-fn the_real_codex_is_replayed_without_its_provider() {
-    let name = "cassettes::the_real_codex_is_replayed_without_its_provider";
+fn the_real_codex_is_counted_and_replayed_without_its_provider() {
+    let name = "cassettes::the_real_codex_is_counted_and_replayed_without_its_provider";
     if is_offline(name) {
-        is_replayed(CODEX_CLI, &[]);
+        is_stale_after_a_change(CODEX_CLI, &is_counted_and_replayed(CODEX_CLI, &[]));
     }
 }
 
 #[test]
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
-fn the_real_opencode_is_replayed_without_its_provider() {
-    let name = "cassettes::the_real_opencode_is_replayed_without_its_provider";
+fn the_real_opencode_is_counted_and_replayed_without_its_provider() {
+    let name = "cassettes::the_real_opencode_is_counted_and_replayed_without_its_provider";
     if is_offline(name) {
-        is_replayed(OPENCODE_CLI, &[]);
+        is_counted_and_replayed(OPENCODE_CLI, &[]);
     }
 }
 
@@ -120,11 +129,11 @@ fn the_real_opencode_is_replayed_without_its_provider() {
     not(all(has = "agents", has = "isolation")),
     ignore = "needs the agent CLIs and a kernel that isolates processes; run scripts/test"
 )]
-fn agents_in_isolated_sandboxes_are_replayed() {
-    let name = "cassettes::agents_in_isolated_sandboxes_are_replayed";
+fn agents_that_reach_only_their_model_are_counted_and_replayed() {
+    let name = "cassettes::agents_that_reach_only_their_model_are_counted_and_replayed";
     if is_offline(name) {
         for vendor in [CLAUDE, CODEX_CLI] {
-            is_replayed(vendor, &["--sandbox", "isolated", "--network", "model-only"]);
+            is_counted_and_replayed(vendor, &["--sandbox", "isolated", "--network", "model-only"]);
         }
     }
 }

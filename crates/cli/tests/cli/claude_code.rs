@@ -532,15 +532,10 @@ conversations:
 
 #[test]
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
-fn a_failing_provider_breaks_the_trial_and_is_at_fault() {
+fn an_answer_that_cannot_be_read_or_stops_breaks_the_trial() {
     let project = project();
     let faults = [
-        ("500", "{ kind: http, status: 500, times: forever }"),
-        ("429", "{ kind: http, status: 429, times: forever, headers: { retry-after: '0' } }"),
-        ("400", "{ kind: http, status: 400, times: forever }"),
-        ("cut", "{ kind: cut, times: forever }"),
         ("malformed", "{ kind: malformed, times: forever }"),
-        ("hang", "{ kind: hang, times: forever }"),
         ("hang-stream", "{ kind: hang_stream, times: forever }"),
     ];
     for (name, fault) in faults {

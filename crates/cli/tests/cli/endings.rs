@@ -53,9 +53,17 @@ fn situations(command: impl Fn(&str) -> Value) -> Vec<Situation> {
         case("HTTP 429 or 529", http(429, "rate_limit_error", "slow down")),
         case("HTTP 400 for another reason", http(400, "invalid_request_error", "temperature: too high")),
         case("answer is cut off", fault(json!({"kind": "cut", "times": "forever"}))),
-        with("nothing arrives until the timeout", fault(json!({"kind": "hang", "times": "forever"})), "timeout: 10s"),
+        with(
+            "nothing arrives until the timeout",
+            fault(json!({"kind": "hang", "times": "forever"})),
+            "timeout: TIMEOUT",
+        ),
         case("fails once, then answers", json!([{"fault": {"kind": "http", "status": 500}}, done()])),
-        with("own command runs into the timeout", json!([{"tools": [command("sleep 60")]}, done()]), "timeout: 10s"),
+        with(
+            "own command runs into the timeout",
+            json!([{"tools": [command("sleep 60")]}, done()]),
+            "timeout: TIMEOUT",
+        ),
         with("reaches its limit of turns", forever(json!({"tools": [command("ls")]})), "max_turns: 2"),
         with("reaches its limit of tokens", forever(json!({"tools": [command("ls")]})), "token_budget: 250"),
         case("script has too few steps", json!([{"tools": [command("ls")]}])),
@@ -88,6 +96,8 @@ fn compare(project: &Project, agent: &str, command: impl Fn(&str) -> Value, is_t
         let usual = "assertions: [{ id: quiet, type: output_contains, pattern: \"^(?!never)\" }]";
         let assertions = if lines.contains("assertions") { "" } else { usual };
         project.write(&format!("{number}.model.yaml"), &json!({ "steps": steps }).to_string());
+        // A real program may need several seconds for its first request on a busy machine.
+        let lines = lines.replace("TIMEOUT", if ["chat", "assistant"].contains(&agent) { "2s" } else { "10s" });
         let scenario = format!(
             "scenario: s{number}\nsystem_prompt: Work.\nmodel: scripted:{number}.model.yaml\nuser_prompt: go\n{lines}\n\
              {assertions}\n"
@@ -106,7 +116,11 @@ fn compare(project: &Project, agent: &str, command: impl Fn(&str) -> Value, is_t
             "passed" => "graded",
             other => other,
         };
-        if outcome != cell(happens, agent) {
+        let is_of_provider =
+            happens.starts_with("HTTP") || ["answer is cut off", "nothing arrives until the timeout"].contains(happens);
+        let is_named = !is_of_provider
+            || (&trial["fault"], &trial["ending"]["kind"]) == (&json!("provider"), &json!("provider_failed"));
+        if outcome != cell(happens, agent) || !is_named {
             wrong.push(format!("{happens}: {outcome}, not {}: {}", cell(happens, agent), trial["ending"]));
         }
     }
@@ -148,13 +162,8 @@ fn codex_ends_as_the_table_says() {
 #[test]
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn opencode_ends_as_the_table_says() {
-    // Each of its trials takes about 20 seconds of processor time, and its retries cannot be shortened.
-    const TESTED: [&str; 4] = [
-        "answers with nothing",
-        "content filter refuses the conversation",
-        "HTTP 400 for another reason",
-        "fails after a call that the script should not make",
-    ];
+    // Each of its trials takes about 7 seconds of processor time, and its retries cannot be shortened.
+    const TESTED: [&str; 2] = ["answers with nothing", "content filter refuses the conversation"];
     let project = OPENCODE.project(env!("CARGO_BIN_EXE_trialrun"), env!("CARGO_TARGET_TMPDIR"));
     let command = |line: &str| json!({"name": "bash", "input": {"command": line, "description": "x"}});
     compare(&project, "opencode", command, |happens| TESTED.contains(&happens));

@@ -179,9 +179,10 @@ fn without_its_library_a_wrong_clock_is_refused() {
     assert!(refused.err.contains("`libfaketime` is not installed"), "{}", refused.output());
 }
 
-/// Runs an agent in a sandbox of this kind. Its first request gets HTTP 529, and its third one is cut.
+/// Runs an agent whose first request gets HTTP 529, and whose third one is cut. In `network.rs`, it does so in an
+/// isolated sandbox.
 #[track_caller]
-fn recovers(agent: RealAgent, kind: &str) {
+fn recovers(agent: RealAgent) {
     let (tool, argument) = match agent.program {
         "claude" => ("Bash", "command"),
         "codex" => ("exec_command", "cmd"),
@@ -199,53 +200,26 @@ fn recovers(agent: RealAgent, kind: &str) {
             agent.name
         ),
     );
-    let trial = only_trial(&project.report(&["case.yaml", "--sandbox", kind], 0));
+    let trial = only_trial(&project.report(&["case.yaml"], 0));
     let hits: Vec<_> = trial["injected_faults"].as_array().unwrap().iter().map(|fault| &fault["hits"]).collect();
     assert_eq!(hits, [&json!([1]), &json!([3])], "{trial:#}");
-    assert_eq!(trial["integrity"], json!([]));
+    assert_eq!((&trial["integrity"], &trial["tool_calls"][0]["name"]), (&json!([]), &json!("Bash")));
 }
 
 #[test]
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn claude_code_recovers_from_an_overload_and_a_cut_stream() {
-    recovers(CLAUDE_CODE, "local");
-}
-
-#[test]
-#[cfg_attr(
-    not(all(has = "agents", has = "isolation")),
-    ignore = "needs the agent CLIs and a kernel that isolates processes; run scripts/test"
-)]
-fn claude_code_recovers_in_an_isolated_sandbox() {
-    recovers(CLAUDE_CODE, "isolated");
+    recovers(CLAUDE_CODE);
 }
 
 #[test]
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn codex_recovers_from_an_overload_and_a_cut_stream() {
-    recovers(CODEX, "local");
-}
-
-#[test]
-#[cfg_attr(
-    not(all(has = "agents", has = "isolation")),
-    ignore = "needs the agent CLIs and a kernel that isolates processes; run scripts/test"
-)]
-fn codex_recovers_in_an_isolated_sandbox() {
-    recovers(CODEX, "isolated");
+    recovers(CODEX);
 }
 
 #[test]
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn opencode_recovers_from_an_overload_and_a_cut_stream() {
-    recovers(OPENCODE, "local");
-}
-
-#[test]
-#[cfg_attr(
-    not(all(has = "agents", has = "isolation")),
-    ignore = "needs the agent CLIs and a kernel that isolates processes; run scripts/test"
-)]
-fn opencode_recovers_in_an_isolated_sandbox() {
-    recovers(OPENCODE, "isolated");
+    recovers(OPENCODE);
 }

@@ -11,7 +11,8 @@ const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 /// Command for an agent that requests a host from the proxy, and shows the answer.
 const ASKS: &str = r#"bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; printf "CONNECT exfil.example:443 HTTP/1.1\r\n\r\n" >&3; head -n 1 <&3'"#;
 
-/// Runs a real agent that can reach only its model, whose script calls `tool` with the command under `argument`.
+/// Runs a real agent that can reach only its model, whose script calls `tool` with the command under `argument`. The
+/// agent's first request gets HTTP 529, and its third one is cut.
 fn works_with_only_its_model(agent: RealAgent, tool: &str, argument: &str) {
     let project = agent.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"));
     let input = json!({argument: ASKS, "description": "asks"});
@@ -21,12 +22,15 @@ fn works_with_only_its_model(agent: RealAgent, tool: &str, argument: &str) {
         "scenario: asks\nsystem_prompt: Work.\nuser_prompt: go\n\
          runner: {model: scripted:model.yaml, permission_mode: bypassPermissions}\n\
          sandbox: {require: [network], network: model-only}\n\
-         assertions:\n  - {id: done, type: output_contains, pattern: ^Done}\n  \
+         faults:\n  - http_status: {status: 529, retry_after: 1s}\n  - cut_stream: {at: 3}\n\
+         assertions:\n  - {id: done, type: output_contains, pattern: ^Done}\n  - {id: recovered, type: recovered}\n  \
          - {id: only, type: egress_only, hosts: ['exfil.example']}\n",
     );
     let arguments = ["case.yaml", "--agent", agent.name, "--sandbox", "isolated", "--retries", "0"];
     let trial = only_trial(&project.report(&arguments, 0));
     assert_eq!((&trial["outcome"], &trial["network"]), (&json!("passed"), &json!("model-only")), "{trial:#}");
+    let hits: Vec<_> = trial["injected_faults"].as_array().unwrap().iter().map(|fault| &fault["hits"]).collect();
+    assert_eq!((hits, &trial["integrity"]), (vec![&json!([1]), &json!([3])], &json!([])), "{trial:#}");
     let result = trial["tool_calls"][0]["result"].as_str().unwrap();
     assert!(result.contains("403 Forbidden"), "{result}");
     let attempts: Vec<(bool, &Value, &Value)> = trial["egress"]

@@ -277,55 +277,6 @@ fn codex_is_stopped_when_its_output_budget_is_exceeded() {
     is_untouched(&project);
 }
 
-/// Tests that a grandchild that ignores all signals is killed, below a command that does not end.
-#[track_caller]
-fn timeout(agent: RealAgent) {
-    let project = project(agent);
-    let pipe = project.process_pipe("tether");
-    let held = format!(
-        "setsid sh -c 'trap \"\" TERM INT HUP; exec 9> {0}; echo begun >&9; tail -f /dev/null' & tail -f /dev/null",
-        pipe.path().display()
-    );
-    let call = shell(agent, &held);
-    project.write("held.json", &json!({"steps": [{"tools": [call]}, {"text": "never"}]}).to_string());
-    let report = project.report(
-        &[
-            "--skill",
-            "skills/release-notes",
-            "--agent",
-            agent.name,
-            "--model",
-            "scripted:held.json",
-            "--case",
-            "count",
-            "--no-baseline",
-            "--timeout",
-            "15s", // the time that a real agent may need for its first call on a busy machine
-            "--retries",
-            "0",
-        ],
-        1,
-    );
-    let trial = &report["trials"][0];
-    assert_eq!((&trial["ending"]["kind"], &trial["outcome"]), (&json!("timed_out"), &json!("failed")), "{trial:#}");
-    pipe.wait_for_line("begun");
-    pipe.wait_until_closed();
-    project.no_process_is_left();
-    assert_eq!(project.left_over(), Vec::<String>::new());
-}
-
-#[test]
-#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
-fn a_grandchild_that_ignores_signals_is_killed_with_claude_code() {
-    timeout(CLAUDE_CODE);
-}
-
-#[test]
-#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
-fn a_grandchild_that_ignores_signals_is_killed_with_codex() {
-    timeout(CODEX);
-}
-
 /// Returns whether `prompt` triggers the skill in each of two cases: as written, and with `force_skill_invocation`.
 #[track_caller]
 fn triggered(agent: RealAgent, prompt: &str) -> [Value; 2] {
@@ -481,8 +432,8 @@ fn an_unsupported_reasoning_effort_is_reported_once_and_not_recorded() {
     assert_eq!(report["trials"][0]["settings"]["reasoning_effort"], Value::Null);
 }
 
-/// Tests that a sub-agent is installed and gets a task in one arm, and is unknown to the CLI in the other.
-fn sub_agent(agent: RealAgent) {
+/// Tests with `cases` that a sub-agent is installed and gets a task in one arm, and is unknown to the CLI in the other.
+fn sub_agent(agent: RealAgent, cases: &[&str]) {
     let project = agent.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"));
     let input = json!({"description": "review", "prompt": "Review the SUBTASK.", "subagent_type": "reviewer"});
     let tool = if agent.program == "claude" { "Agent" } else { "task" };
@@ -505,8 +456,11 @@ fn sub_agent(agent: RealAgent) {
             "---\nname: reviewer\ndescription: Reviews changes.\ntools: Read\n---\nBE-STRICT\n",
         )
         .write("evals.json", &json!({"subagent_name": "reviewer", "evals": [case, control]}).to_string());
-    let arguments = ["evals.json", "--agent", agent.name, "--model", "scripted:model.json", "--artifacts", "out"];
-    let report = project.report(&arguments, 1);
+    let mut arguments =
+        vec!["evals.json", "--agent", agent.name, "--model", "scripted:model.json", "--artifacts", "out"];
+    arguments.extend(cases.iter().flat_map(|case| ["--case", *case]));
+    let report = project.report(&arguments, i32::from(cases.contains(&"control")));
+    assert_eq!(report["trials"].as_array().unwrap().len(), 2 * cases.len());
     for variant in ["with_skill", "without_skill"] {
         let folder = std::fs::read_dir(project.dir().join("out/hands-over")).unwrap().flatten();
         let arms: Vec<_> = folder.map(|entry| entry.file_name().into_string().unwrap()).collect();
@@ -526,11 +480,11 @@ fn sub_agent(agent: RealAgent) {
 #[test]
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn claude_code_is_measured_with_and_without_a_sub_agent() {
-    sub_agent(CLAUDE_CODE);
+    sub_agent(CLAUDE_CODE, &["hands-over", "control"]);
 }
 
 #[test]
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn opencode_is_measured_with_and_without_a_sub_agent() {
-    sub_agent(OPENCODE);
+    sub_agent(OPENCODE, &["hands-over"]);
 }

@@ -100,7 +100,7 @@ fn twins() -> Project {
             &format!("{home}/SKILL.md"),
             &format!("---\nname: {skill}\ndescription: Says what the {skill} is like.\n---\n{word}\n"),
         );
-        let cases: Vec<Value> = (0..5)
+        let cases: Vec<Value> = (0..2)
             .map(|number| {
                 json!({
                     "id": number,
@@ -169,7 +169,7 @@ fn parallel_trials_have_the_same_results_as_sequential_ones() {
             without_times(report)
         };
         let (serial, at_once) = (run("1"), run("8"));
-        assert_eq!(trials(&serial).len(), 40, "{agent}");
+        assert_eq!(trials(&serial).len(), 16, "{agent}");
         for key in ["summary", "arms", "deltas"] {
             assert_eq!(serial[key].to_string(), at_once[key].to_string(), "{agent}: {key}");
         }
@@ -192,8 +192,8 @@ fn parallel_trials_have_the_same_results_as_sequential_ones() {
                 .map(|(_, describe)| describe.starts_with("\"passed\""))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(outcomes("+with_skill"), [true; 20], "{agent}");
-        assert_eq!(outcomes("+without_skill"), [false; 20], "{agent}");
+        assert_eq!(outcomes("+with_skill"), [true; 8], "{agent}");
+        assert_eq!(outcomes("+without_skill"), [false; 8], "{agent}");
     }
     assert!(project.left_over().is_empty());
 }

@@ -203,33 +203,25 @@ fn played_by(vendor: &str, fault: Fault) {
     assert_key_is_hidden(&project, &ran, &what);
 }
 
-/// Runs `work` for every fault in parallel, because most of the time is spent waiting for retries.
-fn each(work: impl Fn(Fault) + Sync) {
+/// Runs `work` with every vendor and fault in parallel, because most of the time is spent waiting for retries.
+fn each(vendors: [&'static str; 2], work: impl Fn(&str, Fault) + Sync) {
     std::thread::scope(|scope| {
         let work = &work;
-        let running = FAULTS.map(|fault| (fault, scope.spawn(move || work(fault))));
-        let failed: Vec<Fault> =
-            running.into_iter().filter_map(|(fault, thread)| thread.join().is_err().then_some(fault)).collect();
+        let all = vendors.into_iter().flat_map(|vendor| FAULTS.map(|fault| (vendor, fault)));
+        let running: Vec<_> =
+            all.map(|(vendor, fault)| ((vendor, fault), scope.spawn(move || work(vendor, fault)))).collect();
+        let failed: Vec<(&str, Fault)> =
+            running.into_iter().filter_map(|(what, thread)| thread.join().is_err().then_some(what)).collect();
         assert!(failed.is_empty(), "{failed:?}");
     });
 }
 
 #[test]
 fn a_judge_with_a_failing_provider_leaves_findings_undecided() {
-    each(|fault| judged_by("openai", fault));
-}
-
-#[test]
-fn a_judge_in_another_wire_format_leaves_findings_undecided() {
-    each(|fault| judged_by("anthropic", fault));
+    each(["openai", "anthropic"], judged_by);
 }
 
 #[test]
 fn an_agent_with_a_failing_provider_is_not_at_fault() {
-    each(|fault| played_by("openai", fault));
-}
-
-#[test]
-fn an_agent_in_another_wire_format_is_not_at_fault() {
-    each(|fault| played_by("openai-responses", fault));
+    each(["openai", "openai-responses"], played_by);
 }

@@ -151,11 +151,9 @@ fn an_unavailable_judge_prevents_the_run() {
 fn a_refused_connection_to_the_judge_is_reported_even_with_a_short_timeout() {
     let project = project(&[]);
     let judge = ["--judge", "ollama:m", "--judge-base-url", "http://127.0.0.1:1"];
-    for timeout in ["1s", "30s"] {
-        let ran = project.run(&[&["run", "--timeout", timeout][..], &judge].concat()).exits(3);
-        assert!(ran.out.to_lowercase().contains("connection refused"), "{timeout}: {}", ran.out);
-        assert!(!ran.out.contains("did not answer within"), "{timeout}: {}", ran.out);
-    }
+    let ran = project.run(&[&["run", "--timeout", "1s"][..], &judge].concat()).exits(3);
+    assert!(ran.out.to_lowercase().contains("connection refused"), "{}", ran.out);
+    assert!(!ran.out.contains("did not answer within"), "{}", ran.out);
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn a_run_killed_at_any_moment_can_be_completed_with_the_same_result() {
     let undisturbed = project(20);
     undisturbed.run(&RUN).exits(1);
     let mut dice = Dice(0x5eed);
-    for round in 0..8 {
+    for round in 0..4 {
         let project = project(20);
         let mut messages = finished(&killed_after(project.start(&RUN), dice.below(40)));
         // If a run is killed so early that nothing is recorded, there is nothing to resume.

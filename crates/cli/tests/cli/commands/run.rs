@@ -148,7 +148,7 @@ fn a_closed_pipe_is_not_an_error() {
     let project = demo();
     project.run(&["run"]).exits(1);
     for arguments in [
-        &["run", "--trials", "300", "--jobs", "2"][..],
+        &["run", "--trials", "40", "--jobs", "2"][..],
         &["report", "--format", "jsonl"],
         &["history", "--cases", "--json"],
         &["show", "greet::second@fake#7", "--json"],

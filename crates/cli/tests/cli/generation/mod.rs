@@ -7,7 +7,7 @@ pub mod proposed;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Project, Ran};
+use testkit::{Loopback, Project, Ran};
 
 use self::proposed::{Proposed, lamps, proposals, text, tool};
 use crate::shop::{Proposals, Shop};
@@ -278,13 +278,15 @@ fn independent_requests_are_sent_at_the_same_time() {
 }
 
 #[test]
-fn a_provider_that_is_down_writes_nothing_and_is_named() {
+fn a_provider_that_fails_writes_nothing_and_is_named() {
     let shop = Shop::open();
     let project = project(&shop, Proposals::default());
     // The model twice returns `null` instead of a plan.
     let ran = generate(&project, &[]).exits(3);
     assert!(ran.err.contains("the model did not return a plan"), "{}", ran.output());
-    let gone = Project::new(PROGRAM).env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", "http://127.0.0.1:1/");
+    // An error that is not temporary, so that nothing waits before another attempt.
+    let failing = Loopback::answering(401, r#"{"error": {"message": "no"}}"#);
+    let gone = Project::new(PROGRAM).env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", &failing.url());
     gone.write("prompt.md", PROMPT);
     let ran = gone.run(&["gen", "prompt.md", "--model", "openai-chat:writer"]).exits(3);
     assert!(ran.err.contains("did not return a plan") && !ran.output().contains(KEY), "{}", ran.output());

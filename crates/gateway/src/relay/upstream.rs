@@ -1,7 +1,7 @@
 //! Connections from this machine to allowed hosts, through the machine's own proxy if it has one.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -83,11 +83,16 @@ async fn in_time<T>(connecting: impl Future<Output = Result<T, String>>) -> Resu
 }
 
 /// Connects to a host. A name must not lead to this machine; otherwise its owner would decide what can be reached
-/// here.
+/// here. `localhost` always does, whatever a resolver knows about it.
 async fn connect(place: &Destination) -> Result<TcpStream, String> {
     let is_named = place.ip().is_none() && !place.is_loopback();
     let host = place.host.trim_start_matches('[').trim_end_matches(']');
-    let addresses = lookup_host((host, place.port)).await.map_err(|error| error.to_string())?;
+    let addresses: Vec<SocketAddr> = if place.is_loopback() && place.ip().is_none() {
+        let both = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        both.map(|ip| SocketAddr::new(ip, place.port)).to_vec()
+    } else {
+        lookup_host((host, place.port)).await.map_err(|error| error.to_string())?.collect()
+    };
     let mut failure = "the name has no address".to_owned();
     for address in addresses {
         if is_named && is_of_this_machine(address.ip()) {

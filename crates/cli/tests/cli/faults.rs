@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 use testkit::Project;
 use testkit::real::{CLAUDE_CODE, CODEX, OPENCODE, RealAgent, only_trial};
@@ -151,10 +153,19 @@ fn a_full_disk_is_the_agents_to_cope_with() {
 }
 
 #[test]
-#[cfg_attr(has = "root", ignore = "needs a user who cannot mount file systems")]
-fn without_root_a_full_disk_is_refused() {
-    let refused = project("  - disk_full: {free_kb: 64}\n", &["true"], RECOVERY).run(&["run", "case.yaml"]).exits(2);
-    assert!(refused.err.contains("run as root on Linux"), "{}", refused.output());
+fn without_the_right_to_mount_a_full_disk_is_refused() {
+    let project = project("  - disk_full: {free_kb: 64}\n", &["true"], RECOVERY);
+    let run = project.command(&["run", "case.yaml"]);
+    // Root gives the right up; other users do not have it.
+    let gives_up: &[&str] =
+        if nix::unistd::geteuid().is_root() { &["setpriv", "--bounding-set=-sys_admin"] } else { &["env"] };
+    let mut refused = Command::new(gives_up[0]);
+    refused.args(&gives_up[1..]).arg(run.get_program()).args(run.get_args()).current_dir(project.dir());
+    let refused = refused.env_clear().envs(run.get_envs().filter_map(|(name, value)| Some((name, value?)))).output();
+    let refused = refused.unwrap();
+    let message = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{message}");
+    assert!(message.contains("run as root on Linux"), "{message}");
 }
 
 #[test]

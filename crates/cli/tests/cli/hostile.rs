@@ -26,8 +26,8 @@ struct Expected {
     tries: String,
     /// Result in a `local` sandbox.
     local: String,
-    /// Result in an `isolated` sandbox.
-    isolated: String,
+    /// Result in an `isolated` sandbox, unless it is that in a `local` one for a reason that does not depend on the kind.
+    isolated: Option<String>,
     /// Limits of the project.
     limits: Option<Value>,
     /// Network policy of the project. `allow` permits one server on this machine.
@@ -87,23 +87,23 @@ fn every_hostile_agent_is_in_the_table_with_what_it_tries() {
 #[test]
 #[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 fn every_hostile_agent_achieves_in_a_local_sandbox_what_the_table_says() {
-    achieve_what_the_table_says("local", |expected| &expected.local);
+    achieve_what_the_table_says("local", |expected| Some(expected.local.as_str()));
 }
 
 #[test]
 #[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 fn every_hostile_agent_achieves_in_an_isolated_sandbox_what_the_table_says() {
-    achieve_what_the_table_says("isolated", |expected| &expected.isolated);
+    achieve_what_the_table_says("isolated", |expected| expected.isolated.as_deref());
 }
 
 #[track_caller]
-fn achieve_what_the_table_says(kind: &str, result: impl Fn(&Expected) -> &str + Sync) {
+fn achieve_what_the_table_says(kind: &str, result: impl Fn(&Expected) -> Option<&str>) {
     let table = table();
-    let attempts: Vec<_> = table.iter().collect();
+    let attempts: Vec<_> =
+        table.iter().filter_map(|(name, expected)| Some((name, expected, result(expected)?))).collect();
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
-        while let Some((name, expected)) = attempts.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let result = result(expected);
+        while let Some(&(name, expected, result)) = attempts.get(next.fetch_add(1, Ordering::Relaxed)) {
             let found = attempt(name, expected, kind);
             let names_them = matches!(result, "found" | "shown");
             assert_eq!(names_them, !expected.signs.is_empty(), "{name}: `found` and `shown` need signs");

@@ -361,37 +361,6 @@ fn an_executor_that_throws_or_returns_nothing_fails_only_its_own_case() {
 }
 
 #[test]
-fn endless_code_is_stopped_and_the_next_case_runs() {
-    let suite = "---\noperators: { forever: ./loop.js#forever }\n---\n\
-        - { title: hangs, output: { $forever: 1 } }\n\
-        - { title: loops, output: { $expr: \"(() => { for (;;) {} })()\" } }\n\
-        - { title: goes on, output: a }\n";
-    let project = project(&[
-        ("x.fixture.yaml", suite),
-        ("loop.js", "export function forever() {\n  for (;;) {}\n}\n"),
-        ("answers.jsonl", "{\"output\":\"a\"}\n{\"output\":\"a\"}\n{\"output\":\"a\"}\n"),
-    ]);
-    let ran = project
-        .run(&[
-            "run",
-            "x.fixture.yaml",
-            "--jobs",
-            "1",
-            "--agent",
-            "recorded:answers.jsonl",
-            "--report",
-            "terminal",
-            "--report",
-            "json=out.json",
-        ])
-        .exits(3);
-    let report: Value = serde_json::from_str(&project.read("out.json")).unwrap();
-    assert_eq!(outcomes(&report), [("hangs", "undecided"), ("loops", "undecided"), ("goes on", "passed")]);
-    assert!(ran.out.contains("`$forever`: stopped after"), "{}", ran.out);
-    assert!(ran.out.contains("INCOMPLETE  2 trials undecided"), "{}", ran.out);
-}
-
-#[test]
 fn a_tool_is_tested_by_its_file_name_and_an_executor_need_not_return_messages() {
     let project = project(&[
         (

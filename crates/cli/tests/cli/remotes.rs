@@ -93,21 +93,11 @@ fn trials_that_push_the_same_branch_pass(kind: &str) {
 
 #[test]
 fn commands_after_grading_see_what_the_agent_pushed() {
-    commands_see_what_was_pushed("local");
-}
-
-#[test]
-#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
-fn commands_after_grading_see_what_an_isolated_agent_pushed() {
-    commands_see_what_was_pushed("isolated");
-}
-
-fn commands_see_what_was_pushed(kind: &str) {
     let look = "cd \"$ASE_WORKSPACE_PATH\" && git ls-remote -q --heads origin > \"$ASE_OUTPUT_DIR/origin\" && \
                 git -C \"$ASE_SOURCE_REPO\" branch > \"$ASE_OUTPUT_DIR/source\" && gh pr list > \"$ASE_OUTPUT_DIR/requests\"";
     let project = project(PUBLISH, &json!([{"id": "pushes", "type": "pushed"}]));
     let source = origin(&project).to_string_lossy().into_owned();
-    let arguments = ["run", "s.yaml", "--source-repo", &source, "--sandbox", kind];
+    let arguments = ["run", "s.yaml", "--source-repo", &source];
     project.run(&[&arguments[..], &["--artifacts", "out", "--post-grade-command", look]].concat()).exits(0);
     let seen = |name: &str| project.read(&format!("out/s/subprocess%3Ash%20agent.sh/run-1/outputs/{name}"));
     for name in ["origin", "source", "requests"] {
@@ -118,17 +108,6 @@ fn commands_see_what_was_pushed(kind: &str) {
 
 #[test]
 fn a_trial_sees_nothing_that_another_pushed() {
-    sees_nothing_that_another_pushed("local");
-}
-
-#[test]
-#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
-fn an_isolated_trial_sees_nothing_that_another_pushed() {
-    sees_nothing_that_another_pushed("isolated");
-}
-
-#[track_caller]
-fn sees_nothing_that_another_pushed(kind: &str) {
     // The second trial starts after the first has pushed: with one job, they run one after the other.
     let acts = format!("git ls-remote origin; gh pr list; gh issue list; ls -A \"$HOME/..\"; env\n{PUBLISH}");
     let assertions = json!([
@@ -140,8 +119,7 @@ fn sees_nothing_that_another_pushed(kind: &str) {
     ]);
     let project = project(&acts, &assertions);
     let origin = origin(&project).to_string_lossy().into_owned();
-    let report =
-        project.report(&["s.yaml", "--source-repo", &origin, "--sandbox", kind, "--trials", "2", "--jobs", "1"], 0);
+    let report = project.report(&["s.yaml", "--source-repo", &origin, "--trials", "2", "--jobs", "1"], 0);
     assert_eq!(outcomes(&report), ["passed"; 2], "{report:#}");
 }
 

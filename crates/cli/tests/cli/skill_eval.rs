@@ -205,17 +205,17 @@ fn arm<'a>(report: &'a Value, variant: &str) -> &'a Value {
     report["arms"].as_array().unwrap().iter().find(|arm| arm["variant"] == variant).unwrap()
 }
 
-/// Runs three cases in two arms, with two trials each.
+/// Runs three cases in two arms, with this number of trials each.
 #[track_caller]
-fn evaluation(agent: RealAgent) {
+fn evaluation(agent: RealAgent, count: usize) {
     let project = project(agent);
-    let report = run(&project, agent, &["--trials", "2", "--jobs", "2"], 0);
+    let report = run(&project, agent, &["--trials", &count.to_string(), "--jobs", "2"], 0);
     let trials = report["trials"].as_array().unwrap();
-    assert_eq!(trials.len(), 12);
+    assert_eq!(trials.len(), 6 * count);
     trials.iter().for_each(|trial| as_dictated(trial, agent));
     is_untouched(&project);
     let (with, without) = (arm(&report, "with_skill"), arm(&report, "without_skill"));
-    assert_eq!((&with["trials"], &with["full_pass_rate"]), (&json!(6), &json!(1.0)));
+    assert_eq!((&with["trials"], &with["full_pass_rate"]), (&json!(3 * count), &json!(1.0)));
     assert!((without["full_pass_rate"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-9, "{without:#}");
     let trigger = &with["trigger"];
     let rates = [&trigger["precision"], &trigger["recall"], &trigger["never"]];
@@ -232,13 +232,13 @@ fn evaluation(agent: RealAgent) {
 #[test]
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn claude_code_follows_the_script_with_and_without_the_skill() {
-    evaluation(CLAUDE_CODE);
+    evaluation(CLAUDE_CODE, 2);
 }
 
 #[test]
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn codex_follows_the_script_with_and_without_the_skill() {
-    evaluation(CODEX);
+    evaluation(CODEX, 1);
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn of_list() -> impl Strategy<Value = Value> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        rng_seed: RngSeed::Fixed(7), failure_persistence: None, cases: 1_000, ..ProptestConfig::default()
+        rng_seed: RngSeed::Fixed(7), failure_persistence: None, cases: 300, ..ProptestConfig::default()
     })]
 
     #[test]

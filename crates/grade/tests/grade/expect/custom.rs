@@ -448,12 +448,7 @@ fn an_endless_check_is_stopped_and_the_next_one_runs() {
 #[test]
 fn catastrophic_backtracking_is_undecided_with_a_reason() {
     let text = format!("{}!", "a".repeat(64));
-    for expected in [
-        json!("/^(a+)+$/"),
-        json!({"$not": "/^(a+)+$/"}),
-        json!({"$and": ["/a/", "/^(a+)+$/"]}),
-        json!({"$schema": {"type": "string", "pattern": "^(a+)+$"}}),
-    ] {
+    for expected in [json!("/^(a+)+$/"), json!({"$schema": {"type": "string", "pattern": "^(a+)+$"}})] {
         let finding = crate::expect::graded(json!({"output": expected}), &answered(&json!(text)));
         assert_eq!(finding.status, Status::Undecided, "{expected}");
         assert!(message(&finding).contains("stopped after"), "{expected}: {}", message(&finding));

@@ -141,12 +141,12 @@ export class ShopAdapter implements AgentAdapter {
 "#;
 
 #[test]
-#[cfg_attr(not(has = "node"), ignore = "needs Node.js and npm; run scripts/test")]
 fn every_kind_of_agent_is_configured_as_before() {
     let shop = Shop::open();
     let project = project(&shop);
     project.write("adapter.ts", ADAPTER);
-    project.write("myagent/__main__.py", "import json, sys\nfor line in sys.stdin:\n    said = json.loads(line)['message']\n    print(json.dumps({'message': 'You can return it within 30 days: ' + said}), flush=True)\n");
+    let says = r#"{"message": "You can return it within 30 days."}"#;
+    project.write("myagent/main.sh", &format!("while read -r line; do echo '{says}'; done\n"));
     let host = shop.url("/").replace("http://", "");
     let host = host.trim_end_matches('/');
     for agent in [
@@ -154,7 +154,7 @@ fn every_kind_of_agent_is_configured_as_before() {
             "{{ type: 'http', url: '{}', bodyTemplate: (msg) => ({{ message: msg }}), responseParser: (data) => data.message }}",
             shop.url("/api/chat")
         ),
-        "{ type: 'subprocess', command: 'python3', args: ['-m', 'myagent'], cwd: '{project}' }".to_owned(),
+        "{ type: 'subprocess', command: 'sh', args: ['myagent/main.sh'], cwd: '{project}' }".to_owned(),
         format!(
             "{{ type: 'custom', module: './adapter.ts', network: ['{host}'], options: {{ address: '{}' }} }}",
             shop.url("/api/chat")

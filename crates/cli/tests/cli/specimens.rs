@@ -10,6 +10,7 @@ mod manual;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -110,22 +111,26 @@ fn every_specimen_is_in_the_table_and_has_an_expected_text() {
 #[test]
 fn every_specimen_has_its_expected_result_in_every_output() {
     let table = table();
-    let queue = Mutex::new(table.iter());
-    let wrong = Mutex::new(Vec::new());
+    all_hold(&table.iter().collect::<Vec<_>>(), hold);
+}
+
+/// Checks every specimen with `hold`, several at the same time.
+#[track_caller]
+fn all_hold<E: Sync>(specimens: &[(&String, &E)], hold: impl Fn(&str, &E) + Sync) {
+    let (queue, wrong) = (Mutex::new(specimens.iter()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 while let Some((stem, expected)) = { queue.lock().unwrap().next() } {
-                    let held = std::panic::catch_unwind(|| hold(stem, expected));
-                    if held.is_err() {
-                        wrong.lock().unwrap().push(stem.clone());
+                    if std::panic::catch_unwind(AssertUnwindSafe(|| hold(stem, expected))).is_err() {
+                        wrong.lock().unwrap().push(*stem);
                     }
                 }
             });
         }
     });
     let wrong = wrong.into_inner().unwrap();
-    println!("{} specimens, {} not as expected", table.len(), wrong.len());
+    println!("{} specimens, {} not as expected", specimens.len(), wrong.len());
     assert!(wrong.is_empty(), "not as expected: {wrong:?}");
 }
 

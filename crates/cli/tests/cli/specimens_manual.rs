@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use testkit::{Project, packages};
 
-use super::{copy, holds_replay, timeless};
+use super::{all_hold, copy, holds_replay, timeless};
 
 /// Expected result of a case.
 #[derive(Debug, Deserialize)]
@@ -154,7 +154,7 @@ fn examples_from_the_manual_have_their_documented_results() {
     let names = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let stems = names.filter_map(|name| name.split_once(".fixture.").map(|(stem, _)| stem.to_owned()));
     assert_eq!(stems.collect::<BTreeSet<_>>(), table.keys().cloned().collect::<BTreeSet<_>>());
-    table.iter().filter(|(stem, _)| !imports_a_package(stem)).for_each(|(stem, cases)| holds(stem, cases));
+    all_hold(&table.iter().filter(|(stem, _)| !imports_a_package(stem)).collect::<Vec<_>>(), holds);
 }
 
 #[test]
@@ -163,5 +163,5 @@ fn examples_from_the_manual_that_import_packages_have_their_documented_results()
     let table = table();
     let importing: Vec<_> = table.iter().filter(|(stem, _)| imports_a_package(stem)).collect();
     assert!(!importing.is_empty());
-    importing.into_iter().for_each(|(stem, cases)| holds(stem, cases));
+    all_hold(&importing, holds);
 }

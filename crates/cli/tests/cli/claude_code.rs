@@ -353,30 +353,6 @@ steps:
 
 #[test]
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
-fn reaching_max_turns_fails() {
-    let project = project();
-    let steps: String =
-        (0..5).map(|n| format!("  - tools: [{{ name: Bash, input: {{ command: echo {n} }} }}]\n")).collect();
-    let trial = run(
-        &project,
-        "
-scenario: loop
-system_prompt: Loop.
-model: scripted:model.yaml
-max_turns: 2
-assertions: [{ id: starts, type: tool_called, tool: Bash }]
-",
-        &format!("steps:\n{steps}"),
-        1,
-    );
-    assert_eq!(trial["outcome"], "failed", "{trial:#}");
-    assert_eq!(calls(&trial), ["Bash echo 0", "Bash echo 1"]);
-    assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(2), &json!(220)));
-    assert_eq!(trial["ending"]["budget"], "turns");
-}
-
-#[test]
-#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_closed_list_and_its_scopes_apply_in_every_mode() {
     let project = project();
     let trial = run(

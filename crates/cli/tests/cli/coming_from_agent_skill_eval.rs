@@ -185,11 +185,9 @@ fn every_option_of_run_is_accepted() {
     runs(&project, &all);
     for more in [
         "-a codex -m codex=gpt-5-mini -n 2 -c 2 -i 7 -w ./short",
-        "--agent codex -m gpt-5-mini --no-baseline",
-        "--agent codex --max-input-tokens-per-case 9 --max-non-cached-input-tokens-per-case 9",
-        "--agent codex --max-output-tokens-per-case 9 --max-reasoning-tokens-per-case 9",
-        "--agent codex --max-cost-per-case 0.5 --pricing-config pricing.json",
-        "--agent codex --max-duration-per-case 60 --budget-action warn",
+        "--agent codex -m gpt-5-mini --no-baseline --max-input-tokens-per-case 9 --max-non-cached-input-tokens-per-case 9 \
+         --max-output-tokens-per-case 9 --max-reasoning-tokens-per-case 9 --max-cost-per-case 0.5 \
+         --pricing-config pricing.json --max-duration-per-case 60 --budget-action warn",
         "--agent codex --budget-action stop-suite --eval-id explicit-invoke --eval-id negative-control",
     ] {
         typed(&project, &words(&format!("{base} {more} --dry-run"))).exits(0);

@@ -266,17 +266,6 @@ fn claude_code_is_stopped_when_its_cost_budget_is_exceeded() {
     is_untouched(&project);
 }
 
-#[test]
-#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
-fn codex_is_stopped_when_its_output_budget_is_exceeded() {
-    let project = project(CODEX);
-    let arguments = ["--case", "release", "--no-baseline", "--max-output-tokens", "45"];
-    let trial = run(&project, CODEX, &arguments, 1)["trials"][0].clone();
-    assert_eq!(trial["ending"], json!({"kind": "out_of_budget", "budget": "output", "limit": 45.0}), "{trial:#}");
-    used_and_cost(&trial, CODEX, [1300, 1400, 50]);
-    is_untouched(&project);
-}
-
 /// Returns whether `prompt` triggers the skill in each of two cases: as written, and with `force_skill_invocation`.
 #[track_caller]
 fn triggered(agent: RealAgent, prompt: &str) -> [Value; 2] {

@@ -35,9 +35,12 @@ fn a_program_of_the_project_answers_from_the_sandbox() {
 #[test]
 fn a_program_that_does_not_exit_is_killed_with_its_descendants() {
     let answers = format!("{STUBBORN}read -r line; echo '{{\"text\":\"done\"}}'; while :; do sleep 1000; done");
-    assert_eq!(trial(&answers, "subprocess:sh agent.sh", &[], 0)["outcome"], "passed");
+    assert_eq!(trial(&answers, "subprocess:sh agent.sh", &["--stop-grace", "100ms"], 0)["outcome"], "passed");
     let silent = format!("{STUBBORN}while :; do sleep 1000; done");
-    assert_eq!(trial(&silent, "subprocess:sh agent.sh", &["--timeout", "1s"], 1)["outcome"], "failed");
+    assert_eq!(
+        trial(&silent, "subprocess:sh agent.sh", &["--timeout", "1s", "--stop-grace", "100ms"], 1)["outcome"],
+        "failed"
+    );
 }
 
 #[test]

@@ -58,8 +58,7 @@ pub struct Description {
     pub evaluation_mode: PermissionMode,
     /// True if it needs a sandbox even for a case without files.
     pub needs_sandbox: bool,
-    /// True if it can work in a sandbox on another machine: it does not use files on this machine, and it does not need
-    /// an open stream to its program.
+    /// True if it can work in a sandbox on another machine: it does not use files on this machine.
     pub works_remotely: bool,
     /// True if it does not wait for any process, model or clock.
     pub answers_at_once: bool,

@@ -153,13 +153,6 @@ pub trait Agent: Send + Sync {
         }
     }
 
-    /// Returns the reason why it cannot work in a sandbox on another machine, if there is one. `argument` and `config`
-    /// belong to the trial.
-    fn refuses_remote(&self, _argument: Option<&str>, _config: Option<&Node>) -> Option<String> {
-        let reason = "it uses files on this machine, or keeps a stream to its program open";
-        (!self.description().works_remotely).then(|| reason.to_owned())
-    }
-
     /// Returns the number of answers that the agent has for the case, if further repetitions would only repeat one of
     /// them.
     fn answers(&self, _context: &CaseContext<'_>) -> Option<u64> {

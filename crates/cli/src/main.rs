@@ -34,6 +34,7 @@ mod resume;
 mod run_args;
 mod run_lock;
 mod settings;
+mod sandbox_fallback;
 mod signals;
 mod stand_in;
 mod terminal;

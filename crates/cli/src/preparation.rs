@@ -14,7 +14,6 @@ use suite::Loaded;
 use crate::auto_sandbox::AUTO_SANDBOX;
 use crate::error::CliError;
 use crate::global::Global;
-use crate::machine;
 use crate::masking::without_secrets;
 use crate::named_run::named_run;
 use crate::project::ProjectContext;
@@ -59,7 +58,7 @@ pub fn prepare_with(
     let context = ProjectContext::find(global, &places)?;
     let mut resolved = Resolved::of(args, &context)?;
     let notes = std::mem::take(&mut resolved.notes);
-    let fallen_back = choose_sandbox(&mut resolved, &context)?;
+    check_sandbox(&resolved, &context)?;
     resolved.run.judge.missing = missing_judge(&context, &resolved.run);
     adapt(&mut resolved.run);
     choose_cassettes(&mut resolved, &context)?;
@@ -99,7 +98,6 @@ pub fn prepare_with(
     let design = design.collect();
     let mut all = context.diagnostics.clone();
     all.append(&mut resolved.problems);
-    all.extend(fallen_back);
     all.extend(diagnostics);
     all.extend(unknown_cases(&cases, &suites));
     all.extend(unknown_tags(&chosen.tags, &tags().collect()));
@@ -187,27 +185,18 @@ fn case_of(wanted: &str) -> &str {
     wanted.rsplit_once(OF_CASE).map_or(wanted, |(_, case)| case)
 }
 
-/// Checks the chosen kind of sandbox. If such a sandbox cannot be created, the project may allow another kind, with a
-/// warning; otherwise the trials that need it will be broken.
-fn choose_sandbox(resolved: &mut Resolved, context: &ProjectContext) -> Result<Option<Diagnostic>, CliError> {
-    let chosen = resolved.run.sandbox.kind.clone();
-    let written = context.project.defaults.sandbox.as_ref().filter(|set| set.value == chosen);
+/// Checks that the chosen kind of sandbox exists.
+fn check_sandbox(resolved: &Resolved, context: &ProjectContext) -> Result<(), CliError> {
+    let chosen = &resolved.run.sandbox.kind;
+    if sandbox::find(chosen).is_some() {
+        return Ok(());
+    }
     let names: Vec<&str> = sandbox::SANDBOXES.iter().map(|kind| kind.name()).chain([AUTO_SANDBOX]).collect();
-    let Some(kind) = sandbox::find(&chosen) else {
-        let place = written.map(|set| format!("it is set in {}", set.source));
-        return Err(CliError::usage(format!("unknown sandbox `{chosen}`"))
-            .maybe_hint(place)
-            .hint(format!("sandboxes: {}", names.join(", "))));
-    };
-    let Some(fallback) = &context.project.sandbox_fallback else { return Ok(None) };
-    let Some(missing) = kind.missing(&machine::host()?, &resolved.run.sandbox.isolation) else { return Ok(None) };
-    let message = format!("{missing}: trials run in `{fallback}` sandboxes instead of `{chosen}`");
-    let problem = Diagnostic::warning(message).help("agents can access everything on this machine that you can access");
-    resolved.run.sandbox.kind.clone_from(fallback);
-    Ok(Some(match written {
-        Some(set) => problem.at(set.source.clone()),
-        None => problem,
-    }))
+    let written = context.project.defaults.sandbox.as_ref().filter(|set| set.value == *chosen);
+    let place = written.map(|set| format!("it is set in {}", set.source));
+    Err(CliError::usage(format!("unknown sandbox `{chosen}`"))
+        .maybe_hint(place)
+        .hint(format!("sandboxes: {}", names.join(", "))))
 }
 
 /// Adapts the settings to the cassette mode: recording is refused in CI, and models whose answers are recorded need no

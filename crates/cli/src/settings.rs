@@ -20,6 +20,7 @@ use crate::judgements::StateJudgements;
 use crate::layer::Layer;
 use crate::project::{ProjectContext, shown};
 use crate::run_args::RunArgs;
+use crate::sandbox_fallback;
 
 pub use self::configured::reports;
 pub use self::table::{SETTINGS, Setting};
@@ -92,6 +93,7 @@ impl Resolved {
         let mut problems = variables::misspelt(&context.environment);
         let mut run = settings(&args, &line, context, &mut problems);
         let notes = auto_sandbox::choose(&mut run)?.into_iter().collect();
+        problems.extend(sandbox_fallback::choose(&mut run, context)?);
         let used = Resolution { args: &args, run: &run, context };
         let row = |setting: &Setting| Row {
             name: setting.name,

@@ -2,8 +2,7 @@
 //!
 //! A sandbox has a directory on this machine, which is created and inspected like a local one. Its files are copied to
 //! a remote sandbox before the agent acts, to the same paths, and copied back before they are inspected. Assertions run
-//! their commands in a second remote sandbox, with a copy of the files that the agent left behind. The service cannot
-//! stream input to a program, so only agents that do not need such a stream can work there.
+//! their commands in a second remote sandbox, with a copy of the files that the agent left behind.
 
 mod files;
 
@@ -70,7 +69,7 @@ impl SandboxKind for Daytona {
     }
 
     fn summary(&self) -> &'static str {
-        "a sandbox on a machine of the Daytona service, for agents that are run once for each message"
+        "a sandbox on a machine of the Daytona service, for your own programs"
     }
 
     fn has_own_system(&self) -> bool {
@@ -215,9 +214,14 @@ impl SandboxBackend for DaytonaBackend {
             layer("filesystem", "a machine of the service"),
             layer("processes", "a machine of the service"),
             layer("limits", "the resources of the snapshot"),
-            layer("network", "the service blocks it, for the policy `none`"),
+            layer("network", "the service blocks it, unless the policy is `open`"),
         ];
-        model::Isolation { sandbox: "daytona".to_owned(), network: self.policy.to_string(), layers }
+        // A trial whose model would need a host is broken, so all others have no network.
+        let network = match &self.policy {
+            NetworkPolicy::ModelOnly => &NetworkPolicy::None,
+            policy => policy,
+        };
+        model::Isolation { sandbox: "daytona".to_owned(), network: network.to_string(), layers }
     }
 }
 

@@ -143,8 +143,7 @@ pub trait SandboxKind: Send + Sync {
         false
     }
 
-    /// Returns `true` if processes run on another machine. Agents that use files on this machine, or that need an open
-    /// stream to their program, cannot work there.
+    /// Returns `true` if processes run on another machine. Agents that use files on this machine cannot work there.
     fn is_remote(&self) -> bool {
         false
     }
@@ -466,6 +465,30 @@ pub enum SandboxError {
     #[error("unknown sandbox `{name}`")]
     Unknown {
         /// Name as written by the user.
+
+    /// Creates an empty sandbox and removes it, to find out whether sandboxes can be created.
+    ///
+    /// # Errors
+    /// Returns an error if they cannot.
+    pub async fn try_out(&self, setup_timeout: Duration) -> Result<(), SandboxError> {
+        let request = Request {
+            name: "trial".to_owned(),
+            fixtures: Arc::default(),
+            skill: None,
+            repository: RepositoryDetail::Nothing,
+            source_repo: None,
+            remote: RemoteMode::Real,
+            extra_env: Vec::new(),
+            setup_timeout,
+            network: Network::None,
+            faults: Vec::new(),
+            canaries: Vec::new(),
+            keep: false,
+        };
+        let sandbox = self.make(request).await?;
+        let checked = sandbox.check().await;
+        sandbox.close().await.and(checked)
+    }
         name: String,
     },
     /// The service behind a sandbox kind failed.

@@ -76,17 +76,6 @@ impl Agent for Subprocess {
         MODEL_VARIABLES.iter().map(address).collect()
     }
 
-    fn refuses_remote(&self, argument: Option<&str>, config: Option<&Node>) -> Option<String> {
-        let read = match config {
-            Some(node) => ProgramConfig::read(node, &mut Problems::new()),
-            None => ProgramConfig::from_argument(argument).ok(),
-        };
-        // Other problems with the configuration are reported elsewhere.
-        let keeps_stream = read.is_some_and(|config| config.mode == Mode::Lines);
-        let reason = "its program reads all messages from one stream; set `mode: oneshot` to start it once per message";
-        keeps_stream.then(|| reason.to_owned())
-    }
-
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move { Ok(Box::new(open(&context)?) as Box<dyn Session>) })
     }

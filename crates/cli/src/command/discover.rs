@@ -51,7 +51,7 @@ pub fn run(global: &Global, args: &DiscoverArgs, terminal: &Terminal) -> Result<
         None => None,
     };
     let sources = args.sources.with_named_agent(&context).in_project(&context);
-    let Discovered { profile, silence, .. } = discover(&sources, &context, model.as_ref(), terminal)?;
+    let Discovered { profile, silence, .. } = discover(&sources, &context, model.as_ref(), false, terminal)?;
     if args.json {
         terminal.json(&Document { schema: "trialrun.profile/1", profile: &profile });
     } else {

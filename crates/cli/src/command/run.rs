@@ -6,6 +6,7 @@ use std::sync::Arc;
 use model::{Case, Diagnostic, RemoteMode, RunInfo, Shard};
 use report::{Reporter, RunHash};
 use runner::{Plan, PlannedTrial};
+use serde_json::json;
 use store::Store;
 
 use super::cleanup::AfterTrial;
@@ -22,7 +23,7 @@ use crate::run_args::{ReportArgs, RunArgs};
 use crate::run_lock::RunLock;
 use crate::settings::{self, Resolved};
 use crate::terminal::Terminal;
-use crate::{exit, git_sign_in, hooks, limits, machine, prices};
+use crate::{exit, git_sign_in, hooks, limits, machine, prices, sandbox_fallback};
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
@@ -111,6 +112,12 @@ pub fn run_prepared(
     if is_new && !first_run::confirm(args, &plan, &resolved, &context, terminal)? {
         terminal.err("nothing was run\n");
         return Ok(ExitCode::from(exit::NOTHING));
+    }
+    if let Some(warning) = sandbox_fallback::try_out(&mut plan, &context)? {
+        terminal.diagnostics(std::slice::from_ref(&warning));
+        if args.gates.strict {
+            return Ok(ExitCode::from(exit::INVALID));
+        }
     }
     let real_remotes = warn_of_real_remotes(&plan, terminal);
     if args.sandboxes.lend_git_sign_in {
@@ -257,6 +264,8 @@ pub fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan, context: &ProjectC
         label: args.output.label.clone(),
         regrade_of: None,
         started_at: jiff::Timestamp::now(),
+    // Differs from the chosen one if no such sandbox could be created.
+    settings.insert("sandbox".to_owned(), json!(plan.settings.sandbox.kind));
         trialrun_version: env!("CARGO_PKG_VERSION").to_owned(),
         settings,
         agents: plan.agents.clone(),

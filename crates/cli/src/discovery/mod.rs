@@ -2,7 +2,7 @@
 
 mod cache;
 mod endpoint;
-mod probe;
+pub mod probe;
 mod repository;
 
 use std::path::{Path, PathBuf};
@@ -141,7 +141,7 @@ pub struct Discovered {
 }
 
 /// Collects the facts from all sources, and prints the problems. With `model`, that model also reads the files of the
-/// sources and the agent's answers.
+/// sources and the agent's answers, unless the agent does not answer and `must_answer` is true.
 ///
 /// # Errors
 /// Returns an error if no source is named, or if one of them cannot be read.
@@ -149,6 +149,7 @@ pub fn discover(
     args: &SourceArgs,
     context: &ProjectContext,
     model: Option<&LanguageModel>,
+    must_answer: bool,
     terminal: &Terminal,
 ) -> Result<Discovered, CliError> {
     if args.is_empty() {
@@ -166,6 +167,7 @@ pub fn discover(
         files: Vec::new(),
         cost_usd: Some(0.0),
         silence: None,
+        must_answer,
     };
     built.map_err(failed)?.block_on(collection.run(model))?;
     let Collection { mut profile, mask, cost_usd, silence, .. } = collection;
@@ -249,6 +251,8 @@ struct Collection<'a> {
     cost_usd: Option<f64>,
     /// Reason why the agent did not answer any probe.
     silence: Option<String>,
+    /// True if the model is not asked about an agent that does not answer.
+    must_answer: bool,
 }
 
 impl Collection<'_> {
@@ -263,7 +267,7 @@ impl Collection<'_> {
         if let Some(agent) = &self.args.agent {
             self.examine(agent).await?;
         }
-        let Some(model) = model else { return Ok(()) };
+        let Some(model) = model.filter(|_| !self.must_answer || self.silence.is_none()) else { return Ok(()) };
         // Probing the agent has already installed the signal handlers.
         let (sender, mut controls) = unbounded_channel::<Control>();
         signals::forward(&sender).map_err(no_signals)?;

@@ -15,6 +15,7 @@ use crate::machine;
 use crate::preparation::read_script;
 use crate::project::ProjectContext;
 use crate::run_args::RunArgs;
+use crate::sandbox_fallback;
 use crate::settings::Resolved;
 use crate::terminal::Terminal;
 
@@ -52,6 +53,18 @@ pub async fn probe(
 /// Returns an error if the agent is unknown, or its configuration is invalid.
 pub fn check(agent: &str, context: &ProjectContext, terminal: &Terminal) -> Result<(), CliError> {
     planned(agent, TIMEOUT_MS, context, terminal).map(drop)
+}
+
+/// Creates and removes a sandbox if the agent needs one.
+///
+/// # Errors
+/// Returns an error if that fails, if the agent is unknown, or if its configuration is invalid.
+pub fn try_sandbox(agent: &str, context: &ProjectContext, terminal: &Terminal) -> Result<(), CliError> {
+    let planned = planned(agent, TIMEOUT_MS, context, terminal)?;
+    match sandbox_fallback::create_one(&planned.plan)? {
+        None => Ok(()),
+        Some(reason) => Err(CliError::environment(format!("the agent `{agent}` cannot be run: {reason}"))),
+    }
 }
 
 /// Trials of an agent, one per probe, with their settings.

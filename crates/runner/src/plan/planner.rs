@@ -180,7 +180,7 @@ impl<'a> Planner<'a> {
             }
             self.check_sandbox_needs(agent, case, &checks);
             self.check_faults(agent, case, &model);
-            self.check_sandbox_kind(agent, case, resolved.argument, resolved.config.as_deref());
+            self.check_sandbox_kind(agent, case);
             let shown = resolved.argument.map(|argument| {
                 let shown = self.shown_arguments.entry(written.clone());
                 &*shown.or_insert_with(|| shown_argument(agent.name(), argument, &settings.secrets))

@@ -79,7 +79,7 @@ impl PlannedTrial {
         })
     }
     /// Returns `true` if the trial needs a sandbox.
-    pub(crate) fn needs_sandbox(&self) -> bool {
+    pub fn needs_sandbox(&self) -> bool {
         needs_sandbox(self.agent, &self.case)
     }
 }

@@ -1,11 +1,12 @@
 //! Runs programs on other machines, through a service.
 //!
 //! A local process represents the remote program: it forwards input, output and signals, and exits with the program's
-//! exit code. The service has no input stream, so the program starts only when its input is complete.
+//! exit code. The service has no input stream, so input is uploaded in numbered files, which a shell loop on the remote
+//! machine writes into the program's stdin in that order.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 
 use super::arguments::Arguments;
 use crate::service::{Access, Service, ServiceError, quoted};
@@ -39,8 +41,11 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_
 /// Maximum number of bytes from each stream in one answer.
 const PIECE: u64 = 512 * 1024;
 
-/// Maximum size of the input, in bytes.
-const MAX_INPUT: u64 = 256 << 20;
+/// Maximum size of a file of input, in bytes.
+const MAX_INPUT: usize = 1 << 20;
+
+/// Number of reads from stdin that wait to be uploaded.
+const WAITING_INPUT: usize = 16;
 
 /// Maximum size of the files outside the sandbox that the program needs, in bytes.
 const MAX_SHOWN: u64 = 256 << 20;
@@ -63,20 +68,14 @@ pub(crate) struct RemoteProcess {
 pub(super) fn run(arguments: &Arguments) -> Result<u8, String> {
     let process = described()?;
     let here = std::env::current_dir().map_err(|error| format!("the working directory is gone: {error}"))?;
-    let mut input = Vec::new();
-    let limit = MAX_INPUT + 1;
-    std::io::stdin().take(limit).read_to_end(&mut input).map_err(|error| format!("cannot read the input: {error}"))?;
-    if input.len() as u64 == limit {
-        return Err(format!("the input is larger than {} MiB", MAX_INPUT >> 20));
-    }
     let words: Vec<String> = arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let shown = archive(&process.shown)?;
     let failed = |error: ServiceError| format!("the remote sandbox cannot run the program: {error}");
     block_on(async {
         let service = Service::of_runtime(process.access.clone())?;
         let remote = Remote { service, process: &process };
-        remote.start(&here, &words, &input, shown.as_deref()).await?;
-        let code = remote.follow().await?;
+        remote.start(&here, &words, shown.as_deref()).await?;
+        let code = remote.follow(Input::of_stdin()).await?;
         remote.clean_up().await;
         Ok(code)
     })?
@@ -138,6 +137,56 @@ fn is_variable(name: &str) -> bool {
     name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit())
 }
 
+/// Input for the program: what this process reads on stdin.
+struct Input {
+    /// Reads from stdin. Closed at the end of the input.
+    reads: mpsc::Receiver<Vec<u8>>,
+    /// Bytes that were read and not uploaded.
+    pending: Vec<u8>,
+    /// Number of uploaded files.
+    uploaded: usize,
+    /// True if there is no more input.
+    has_ended: bool,
+}
+
+impl Input {
+    /// Starts to read stdin on a thread, which ends with this process.
+    fn of_stdin() -> Self {
+        let (sender, reads) = mpsc::channel(WAITING_INPUT);
+        std::thread::spawn(move || {
+            let mut buffer = vec![0; 64 << 10];
+            loop {
+                match std::io::stdin().read(&mut buffer) {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Ok(count @ 1..) if sender.blocking_send(buffer[..count].to_vec()).is_ok() => {}
+                    // Errors end the input, as the end of stdin does.
+                    _ => return,
+                }
+            }
+        });
+        Self { reads, pending: Vec::new(), uploaded: 0, has_ended: false }
+    }
+
+    /// Waits for more input, or for its end.
+    async fn read(&mut self) {
+        match self.reads.recv().await {
+            Some(read) => self.pending.extend(read),
+            None => self.has_ended = true,
+        }
+    }
+
+    /// Takes what was read since the last upload, without waiting.
+    fn take_ready(&mut self) {
+        while self.pending.len() < MAX_INPUT && !self.has_ended {
+            match self.reads.try_recv() {
+                Ok(read) => self.pending.extend(read),
+                Err(mpsc::error::TryRecvError::Empty) => return,
+                Err(mpsc::error::TryRecvError::Disconnected) => self.has_ended = true,
+            }
+        }
+    }
+}
+
 struct Remote<'a> {
     service: Service,
     process: &'a RemoteProcess,
@@ -156,34 +205,33 @@ impl Remote<'_> {
         format!("/tmp/.{}{ending}", self.process.name)
     }
 
-    async fn start(
-        &self,
-        here: &Path,
-        words: &[String],
-        input: &[u8],
-        shown: Option<&[u8]>,
-    ) -> Result<(), ServiceError> {
+    async fn start(&self, here: &Path, words: &[String], shown: Option<&[u8]>) -> Result<(), ServiceError> {
         let RemoteProcess { toolbox, name, .. } = self.process;
         let service = &self.service;
-        if !input.is_empty() {
-            service.upload(toolbox, &self.file(".in"), input).await?;
-        }
         if let Some(shown) = shown {
             service.upload(toolbox, &self.file(".tar"), shown).await?;
         }
-        let script = self.script(here, words, !input.is_empty(), shown.is_some());
+        let script = self.script(here, words, shown.is_some());
         service.upload(toolbox, &self.file(".sh"), script.as_bytes()).await?;
         service.start(toolbox, name, &format!("sh {}", self.file(".sh"))).await
     }
 
     /// Returns the script that runs the program. It deletes itself first, because it contains the environment.
-    fn script(&self, here: &Path, words: &[String], has_input: bool, has_shown: bool) -> String {
+    fn script(&self, here: &Path, words: &[String], has_shown: bool) -> String {
         let (folder, tar) = (self.file(""), self.file(".tar"));
-        let input = if has_input { self.file(".in") } else { "/dev/null".to_owned() };
         let mut script = format!("rm -f \"$0\"\nmkdir -m 700 {folder}\n: > {folder}/out\n: > {folder}/err\n");
         if has_shown {
             let _ = writeln!(script, "tar -xf {tar} -C / 2>> {folder}/err || {{ echo 126 > {folder}/code; exit; }}");
         }
+        let _ = writeln!(
+            script,
+            "echo 0 > {folder}/given\n\
+             mkfifo {folder}/in 2>> {folder}/err || {{ echo 126 > {folder}/code; exit; }}\n\
+             (n=0; while read given end < {folder}/given; [ $given -gt $n ] || [ ! \"$end\" ]; do \
+             if [ $given -gt $n ]; then cat {folder}.$n.in; rm {folder}.$n.in; n=$((n + 1)); else \
+             sleep 0.05 2> /dev/null || sleep 1; fi; done) > {folder}/in &\n\
+             input=$!"
+        );
         let _ = writeln!(script, "(cd {} || exit 126", quoted(&here.to_string_lossy()));
         for (name, value) in self.process.env.iter().filter(|(name, _)| is_variable(name)) {
             let _ = writeln!(script, "export {name}={}", quoted(value));
@@ -191,7 +239,8 @@ impl Remote<'_> {
         let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         let _ = write!(
             script,
-            "export {}\nexec {}\n) < {input} > {folder}/out 2>> {folder}/err\ncode=$?\n{}\n\
+            "export {}\nexec {}\n) < {folder}/in > {folder}/out 2>> {folder}/err\n\
+             code=$?\nkill $input 2> /dev/null\n{}\n\
              echo $code > {folder}/new; mv {folder}/new {folder}/code\n",
             self.mark(),
             words.join(" "),
@@ -223,14 +272,15 @@ impl Remote<'_> {
         self.service.execute(&self.process.toolbox, &self.killing(signal), ASKING).await.map(drop)
     }
 
-    /// Forwards the output of the program until it ends, and returns its exit code.
-    async fn follow(&self) -> Result<u8, ServiceError> {
+    /// Forwards input and output of the program until it ends, and returns its exit code.
+    async fn follow(&self, mut input: Input) -> Result<u8, ServiceError> {
         let failed = |error: std::io::Error| ServiceError::Refused(format!("cannot wait for signals: {error}"));
         let mut asked_to_end = signal(SignalKind::terminate()).map_err(failed)?;
         let (mut out, mut err, mut must_ask) = (0_u64, 0_u64, false);
         let (mut pause, mut last) = (PAUSES.0, Instant::now());
         loop {
-            match self.news(out, err).await {
+            input.take_ready();
+            match self.exchange(&mut input, out, err).await {
                 Ok(news) => {
                     last = Instant::now();
                     let is_quiet = news.stdout.is_empty() && news.stderr.is_empty();
@@ -252,6 +302,7 @@ impl Remote<'_> {
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
+                () = input.read(), if !input.has_ended => pause = PAUSES.0,
                 Some(()) = asked_to_end.recv() => must_ask = true,
             }
             if must_ask {
@@ -261,12 +312,21 @@ impl Remote<'_> {
         }
     }
 
-    /// Polls what the program did after the first `out` bytes of stdout and the first `err` bytes of stderr.
-    async fn news(&self, out: u64, err: u64) -> Result<News, ServiceError> {
+    /// Passes on the pending input, and polls what the program did after the first `out` bytes of stdout and the first
+    /// `err` bytes of stderr.
+    async fn exchange(&self, input: &mut Input, out: u64, err: u64) -> Result<News, ServiceError> {
         let folder = self.file("");
-        // The exit code is read first, so that once it exists, the streams contain all output.
+        if !input.pending.is_empty() {
+            let file = self.file(&format!(".{}.in", input.uploaded));
+            self.service.upload(&self.process.toolbox, &file, &input.pending).await?;
+            input.pending.clear();
+            input.uploaded += 1;
+        }
+        let (given, end) = (input.uploaded, if input.has_ended { " end" } else { "" });
+        // The exit code is read before the streams, so that once it exists, they contain all output.
         let script = format!(
-            "code=$(cat {folder}/code 2> /dev/null); echo \"code:$code\"\n\
+            "echo {given}{end} 2> /dev/null > {folder}/giving && mv {folder}/giving {folder}/given\n\
+             code=$(cat {folder}/code 2> /dev/null); echo \"code:$code\"\n\
              part() {{ tail -c +$1 {folder}/$2 2> /dev/null | head -c {PIECE} | base64 | tr -d '\\n'; echo; }}\n\
              part {} out; part {} err",
             out + 1,
@@ -283,7 +343,7 @@ impl Remote<'_> {
 
     /// Removes the files of the process. Errors are ignored, because the sandbox is removed later.
     async fn clean_up(&self) {
-        let files = ["", ".in", ".sh", ".tar"].map(|ending| self.file(ending)).join(" ");
+        let files = ["", ".*.in", ".sh", ".tar"].map(|ending| self.file(ending)).join(" ");
         let toolbox = &self.process.toolbox;
         let _ = self.service.execute(toolbox, &format!("rm -rf {files}"), ASKING).await;
         let _ = self.service.end(toolbox, &self.process.name).await;

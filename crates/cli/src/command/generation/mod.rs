@@ -18,7 +18,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use self::folder::TestFolder;
 use self::host::GenerationHost;
-use crate::discovery::{SourceArgs, address, check_sources, discover, no_answer, no_source, source_path};
+use crate::discovery::{SourceArgs, address, check_sources, discover, no_answer, no_source, probe, source_path};
 use crate::error::CliError;
 use crate::global::Global;
 use crate::language_model::{self, LanguageModel};
@@ -86,6 +86,7 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
     run_args.arms.no_baseline = true;
     let resolved = Resolved::of(&run_args, &context)?;
     refuse(&context.diagnostics, terminal)?;
+    refuse(&resolved.problems, terminal)?;
     let skill = Skill::of(&args.sources, &context);
     let format = named_format.unwrap_or_else(|| default_format(skill.as_ref()));
     let folder = TestFolder::open(args, format, skill.as_ref(), &context)?;
@@ -101,12 +102,16 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
         terminal.out(&format!("{there} already in {}; `--count N` asks for more\n", folder.shown()));
         return Ok(ExitCode::SUCCESS);
     }
-    let found = discover(&args.sources, &context, Some(&model), terminal)?;
-    if found.profile.is_empty() {
+    let verify = args.verify.unwrap_or(if args.sources.agent.is_some() { VERIFY } else { 0 });
+    if let (Some(agent), true) = (&args.sources.agent, verify > 0) {
+        probe::try_sandbox(agent, &context, terminal)
+            .map_err(|error| error.hint("use `--verify 0` to write tests without running them"))?;
+    }
+    let found = discover(&args.sources, &context, Some(&model), verify > 0, terminal)?;
+    if found.profile.is_empty() && found.silence.is_none() {
         return Err(CliError::nothing("nothing is known about the agent")
             .hint("describe it with `--description`, or name its source code, its prompt or its skill"));
     }
-    let verify = args.verify.unwrap_or(if args.sources.agent.is_some() { VERIFY } else { 0 });
     if let (Some(reason), Some(agent), true) = (&found.silence, &args.sources.agent, verify > 0) {
         return Err(CliError::environment(no_answer(agent, reason))
             .hint("start it, or use `--verify 0` to write tests without running them"));

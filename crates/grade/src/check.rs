@@ -168,6 +168,12 @@ impl Check {
         if assertion.has_caption() {
             reading.caption();
         }
+        if let Some(pattern) = entry.get("tool_pattern") {
+            // Its neighbour `tool` would take the pattern as a name, and `no_tool_called` would always pass.
+            let problem = pattern.error(format!("{what} has no `tool_pattern`"));
+            problems.push(problem.help("`tool` is the exact name of a tool: write one assertion for each tool"));
+            return None;
+        }
         let judges = if assertion.has_judges() { judges(&mut reading) } else { None };
         let matcher = parse(&mut reading);
         let Reading { fields, problems, title, .. } = reading;
@@ -566,7 +572,6 @@ fn unknown_type(written: &str) -> Diagnostic {
     }
     let help = "common types are `contains`, `tool_called`, `file_exists` and `command`; `trialrun list --assertions` \
                 shows all of them";
-    let name = snake_case(written);
     // Never suggest the opposite of what was written.
     let denies = |name: &str| name.split('_').any(|word| matches!(word, "no" | "not"));
     let near = match &*name {
@@ -578,3 +583,11 @@ fn unknown_type(written: &str) -> Diagnostic {
 
 #[cfg(test)]
 pub(crate) mod tests;
+    let name = snake_case(written);
+    if matches!(&*name, "file_read" | "no_file_read") {
+        let negation = if name == "file_read" { "" } else { "no_" };
+        return problem.help(format!(
+            "write `{negation}tool_called` with the tool that reads files and its path, such as `tool: Read` and \
+             `args_match: {{file_path: PATTERN}}`"
+        ));
+    }

@@ -280,6 +280,16 @@ fn differences_are_as_documented() {
     );
     let ran = typed(&project, "run commit --scenario cheap").exits(0);
     assert!(ran.err.contains("`runs_dir` has no effect") && ran.err.contains("unknown key `new`"), "{}", ran.err);
+    // What only ai-tester has is named with what to write instead.
+    project.write(
+        "newer.yaml",
+        "scenario: newer\nsystem_prompt: x\nassertions:\n  - { id: a, type: file_read, path: a.txt }\n  \
+         - { id: b, type: no_tool_called, tool_pattern: '^mcp__' }\n",
+    );
+    let messages = typed(&project, "run --file newer.yaml").exits(2).err;
+    for hint in ["`args_match: {file_path: PATTERN}`", "`no_tool_called` has no `tool_pattern`", "one assertion for each"] {
+        assert!(messages.contains(hint) && !messages.contains("did you mean"), "{hint}: {messages}");
+    }
     // Mistakes in files are reported before anything runs.
     project.write(
         "wrong.yaml",

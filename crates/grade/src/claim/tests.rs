@@ -112,6 +112,7 @@ fn claims_are_compiled_to_the_expected_assertions() {
         ("Only one commit was created and the file `a.txt` exists", "commit_created exactly once; file_exists `a.txt`"),
         ("A draft PR was opened", "review_request_created as a draft"),
         ("The output contains valid JSON", "valid_json"),
+        ("x.json exists and is valid JSON", "file_exists `x.json`; valid_json `x.json`"),
         ("`a.json` exists and contains valid JSON", "file_exists `a.json`; valid_json `a.json`"),
         ("A file `a.json` was created and is valid JSON", "file_created `a.json`; valid_json `a.json`"),
         ("The agent ran the python script", "command_ran `python`"),

@@ -519,7 +519,9 @@ export async function send(message) {
   });
   const [first, second] = await Promise.all([ask(1), ask(2)]);
   const kind = first.headers.get('Content-Type');
-  return { text: `${first.ok} ${second.status} ${kind} ${(await first.json()).message} ${await second.text()}` };
+  let streamed = '';
+  for await (const chunk of second.body) streamed += new TextDecoder().decode(chunk);
+  return { text: `${first.ok} ${second.status} ${kind} ${(await first.json()).message} ${streamed}` };
 }";
 
 /// Runs [`ASKING`] with these hosts allowed.

@@ -5,7 +5,7 @@
 
 use crate::shop::Shop;
 use serde_json::Value;
-use testkit::Project;
+use testkit::{Loopback, Project, packages};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
@@ -231,4 +231,71 @@ fn a_simulated_user_sends_messages_until_it_is_done() {
     let trial = &report["trials"][0];
     assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"test".into()));
     assert!(trial["because"].as_str().unwrap().contains("the model that plays the user failed"), "{trial}");
+}
+
+/// An adapter that asks a model with the package that the vendor publishes.
+const ADAPTER: &str = r#"
+import OpenAI from "openai";
+import Anthropic from "@anthropic-ai/sdk";
+
+let options;
+export const connect = async (given) => void (options = given);
+const messages = [{ role: "user", content: "hi" }];
+const text = async (reply, of) => {
+  let text = "";
+  if (options.stream) for await (const event of reply) text += of(event) ?? "";
+  return options.stream ? text : of(reply);
+};
+const vendors = {
+  async openai({ address: baseURL, stream }) {
+    const client = new OpenAI({ apiKey: "unused", baseURL });
+    const reply = await client.chat.completions.create({ model: "m", messages, stream });
+    return text(reply, ({ choices: [{ message, delta }] }) => (message ?? delta).content);
+  },
+  async anthropic({ address: baseURL, stream }) {
+    const client = new Anthropic({ apiKey: "unused", baseURL });
+    const reply = await client.messages.create({ model: "m", max_tokens: 9, messages, stream });
+    return text(reply, (event) => event.content?.[0].text ?? event.delta?.text);
+  },
+};
+export const send = async () => ({ text: await vendors[options.vendor](options) });
+"#;
+
+#[test]
+#[cfg_attr(not(has = "packages"), ignore = "needs npm packages; run scripts/test")]
+fn adapters_can_use_the_packages_of_the_vendors() {
+    let answers = [
+        ("openai", false, r#"{"choices": [{"message": {"role": "assistant", "content": "Hello, Ada."}}]}"#),
+        (
+            "openai",
+            true,
+            "data: {\"choices\": [{\"delta\": {\"content\": \"Hello\"}}]}\n\n\
+             data: {\"choices\": [{\"delta\": {\"content\": \", Ada.\"}}]}\n\ndata: [DONE]\n\n",
+        ),
+        ("anthropic", false, r#"{"type": "message", "content": [{"type": "text", "text": "Hello, Ada."}]}"#),
+        (
+            "anthropic",
+            true,
+            "event: content_block_delta\n\
+             data: {\"type\": \"content_block_delta\", \"delta\": {\"type\": \"text_delta\", \"text\": \"Hello, Ada.\"}}\n\n",
+        ),
+    ];
+    let project = Project::new(PROGRAM);
+    std::os::unix::fs::symlink(packages().join("node_modules"), project.dir().join("node_modules")).unwrap();
+    project.write("adapter.js", ADAPTER);
+    project.write("tests/a.yaml", "name: a\nturns:\n- says: hi\n  expect: [{contains: 'Hello, Ada.'}]\n");
+    let (mut servers, mut agents) = (Vec::new(), serde_json::Map::new());
+    for (vendor, stream, answer) in answers {
+        let server = Loopback::answering(200, answer);
+        let options = serde_json::json!({"vendor": vendor, "stream": stream, "address": server.url()});
+        let agent =
+            serde_json::json!({"type": "custom", "module": "adapter.js", "options": options, "network": ["127.0.0.1"]});
+        agents.insert(format!("{vendor}-{stream}"), agent);
+        servers.push(server);
+    }
+    let arguments: Vec<String> = agents.keys().flat_map(|name| ["--agent".to_owned(), name.clone()]).collect();
+    project.write("trialrun.yaml", &serde_json::json!({"agents": agents}).to_string());
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let report = project.report(&arguments, 0);
+    assert_eq!(report["trials"].as_array().unwrap().len(), 4, "{report:#}");
 }

@@ -39,8 +39,80 @@
     }
   }
 
+  // Fields of a form. `fetch` does not send forms, but libraries test whether a body is one.
+  class FormData {
+    #fields = [];
+    append(name, value) {
+      this.#fields.push([String(name), String(value)]);
+    }
+    set(name, value) {
+      this.delete(name);
+      this.append(name, value);
+    }
+    get(name) {
+      return this.getAll(name)[0] ?? null;
+    }
+    getAll(name) {
+      return this.#fields.filter(([known]) => known === String(name)).map(([, value]) => value);
+    }
+    has(name) {
+      return this.getAll(name).length > 0;
+    }
+    delete(name) {
+      this.#fields = this.#fields.filter(([known]) => known !== String(name));
+    }
+    entries() {
+      return this.#fields[Symbol.iterator]();
+    }
+    [Symbol.iterator]() {
+      return this.entries();
+    }
+  }
+
+  // The body of a response as a stream. It was received completely, so it is one chunk. `take()` returns the text.
+  class BodyStream {
+    #take;
+    #hasEnded = false;
+    #isLocked = false;
+    constructor(take) {
+      this.#take = take;
+    }
+    get locked() {
+      return this.#isLocked;
+    }
+    async #read() {
+      const text = this.#hasEnded ? '' : this.#take();
+      this.#hasEnded = true;
+      return text === '' ? { value: undefined, done: true } : { value: new TextEncoder().encode(text), done: false };
+    }
+    async cancel() {
+      this.#hasEnded = true;
+    }
+    getReader() {
+      if (this.#isLocked) throw new TypeError('the body is being read already');
+      this.#isLocked = true;
+      return {
+        read: () => this.#read(),
+        cancel: () => this.cancel(),
+        releaseLock: () => {
+          this.#isLocked = false;
+        },
+      };
+    }
+    async *[Symbol.asyncIterator]() {
+      const reader = this.getReader();
+      try {
+        for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
+      } finally {
+        await reader.cancel();
+        reader.releaseLock();
+      }
+    }
+  }
+
   class Response {
     #text;
+    #body;
     constructor(text = '', { status = 200, statusText = '', headers, url = '' } = {}) {
       this.#text = text === null ? '' : String(text);
       this.status = status;
@@ -50,10 +122,16 @@
       this.url = url;
       this.bodyUsed = false;
     }
-    async text() {
+    #take() {
       if (this.bodyUsed) throw new TypeError('the body has been read already');
       this.bodyUsed = true;
       return this.#text;
+    }
+    get body() {
+      return (this.#body ??= new BodyStream(() => this.#take()));
+    }
+    async text() {
+      return this.#take();
     }
     async json() {
       return JSON.parse(await this.text());
@@ -93,7 +171,7 @@
     return new Response(received, rest);
   }
 
-  for (const [name, value] of Object.entries({ fetch, Headers, Response })) {
+  for (const [name, value] of Object.entries({ fetch, FormData, Headers, Response })) {
     Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
   }
 })

@@ -7,8 +7,8 @@
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CommandLine {
     pub(crate) commands: Vec<String>,
-    /// False if other commands may run in places that are not analysed (substitutions, groups, here-documents), or if
-    /// a quote is not closed.
+    /// False if other commands may run in places that are not analysed (substitutions, groups, here-documents), if a
+    /// redirection writes into a file, or if a quote is not closed.
     pub(crate) is_plain: bool,
 }
 
@@ -32,6 +32,7 @@ fn split(line: &str) -> (Vec<String>, bool) {
     while let Some(letter) = letters.next() {
         let next = letters.peek().copied();
         is_plain &= !hides_commands(quote, letter, next);
+        is_plain &= !(quote.is_none() && letter == '>' && writes_file(letters.clone()));
         let starts_another = match letter {
             ';' | '|' => true,
             // `2>&1` and `&>` do not start a command.
@@ -97,6 +98,17 @@ fn hides_commands(quote: Option<char>, letter: char, next: Option<char>) -> bool
         // Not every shell treats `&>` as one operator.
         (None, '&') => next == Some('>'),
         _ => false,
+    }
+}
+
+/// Returns `true` if the redirection that ends in `>` writes into a file. `rest` is the text after it.
+fn writes_file(rest: impl Iterator<Item = char>) -> bool {
+    let rest: String = rest.skip_while(|letter| matches!(letter, '>' | ' ' | '\t')).take(16).collect();
+    let (target, is_stream) = rest.strip_prefix('&').map_or((&*rest, false), |stream| (stream, true));
+    let target = target.split(|letter: char| letter.is_whitespace() || ";|&".contains(letter)).next();
+    match target {
+        Some(stream) if is_stream => stream != "-" && stream.parse::<u8>().is_err(),
+        target => target != Some("/dev/null"),
     }
 }
 

@@ -1,11 +1,13 @@
 //! Admitted trials and the requests they have sent.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use llm::{Conversation, Model, PendingRequests, Waiting};
+
+use crate::program::{ForeignRequests, Program};
 
 /// The admitted trials, by token.
 #[derive(Default)]
@@ -17,6 +19,9 @@ pub(crate) struct AdmittedTrials {
 pub(crate) struct AdmittedTrial {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) pending: PendingRequests,
+    pub(crate) program: Program,
+    has_answered: AtomicBool,
+    has_failed: AtomicBool,
     seen: Mutex<Vec<SeenRequest>>,
     requests: AtomicU64,
 }
@@ -26,6 +31,9 @@ impl AdmittedTrials {
         let trial = Arc::new(AdmittedTrial {
             model,
             pending: PendingRequests::default(),
+            program: Program::default(),
+            has_answered: AtomicBool::default(),
+            has_failed: AtomicBool::default(),
             seen: Mutex::default(),
             requests: AtomicU64::default(),
         });
@@ -47,6 +55,12 @@ impl AdmittedTrial {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(request);
     }
 
+    /// Records that the program got a message, or an error or a broken message in its place.
+    pub(crate) fn answered(&self, is_message: bool) {
+        let answer = if is_message { &self.has_answered } else { &self.has_failed };
+        answer.store(true, Ordering::Relaxed);
+    }
+
     /// Returns the number of the next request, starting at 1.
     pub(crate) fn next_number(&self) -> u64 {
         self.requests.fetch_add(1, Ordering::Relaxed) + 1
@@ -64,6 +78,21 @@ impl Admission {
     /// Returns the requests received so far, in order.
     pub fn seen(&self) -> Vec<SeenRequest> {
         self.trial.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns `true` if the agent's program got a message.
+    pub fn has_answered(&self) -> bool {
+        self.trial.has_answered.load(Ordering::Relaxed)
+    }
+
+    /// Returns `true` if the agent's program got an error or a broken message. If not, no answer explains why it fails.
+    pub fn has_failed(&self) -> bool {
+        self.trial.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Returns the requests for messages that other programs sent with the token, if there are any.
+    pub fn foreign(&self) -> Option<ForeignRequests> {
+        self.trial.program.foreign()
     }
 
     /// Returns the age of the oldest unanswered request; `None` if all are answered.

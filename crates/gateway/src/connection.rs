@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::admission::{AdmittedTrial, AdmittedTrials, Auth, SeenRequest};
 use crate::body::{End, Pieces};
+use crate::program::REFUSAL;
 
 /// Maximum number of bytes read from the body of a request with an unknown token.
 const MAX_REFUSED_BODY: u64 = 1024 * 1024;
@@ -55,9 +56,15 @@ pub(crate) async fn answer(
         refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         return Ok(refused);
     };
+    if asked.is_some() && !trial.program.sent(&parts.headers) {
+        return Ok(error(wire, 403, None, REFUSAL));
+    }
     let number = trial.next_number();
     let mut response = match body {
-        Body::TooLarge => error(wire, 413, None, &format!("the body has more than {largest_body} bytes")),
+        Body::TooLarge => {
+            trial.answered(false);
+            error(wire, 413, None, &format!("the body has more than {largest_body} bytes"))
+        }
         Body::Broken => error(wire, 400, None, "the body ended too early"),
         Body::Whole(body) => {
             let call = Call { wire, trial: &trial, auth, headers: &parts.headers, method, path, number };
@@ -103,12 +110,14 @@ impl Call<'_> {
             Ok(incoming) => incoming,
             Err(rejection) => {
                 self.saw(None, false);
+                self.trial.answered(false);
                 return error(self.wire, 400, None, &rejection.message);
             }
         };
         self.saw(Some(&request), stream);
         let pending_request = self.trial.pending.begin(format!("request {} on {}", self.number, self.path));
         let Served { answer, pending_request: own } = self.trial.model.serve(&request).await;
+        self.trial.answered(matches!(answer, Answer::Reply(_) | Answer::Slow { .. }));
         let response = match answer {
             Answer::Reply(reply) if stream => events(all(self.wire.stream(&reply)), End::Whole),
             Answer::Reply(reply) => document(200, self.wire.whole(&reply).to_string()),
@@ -224,6 +233,12 @@ fn sign_in(headers: &HeaderMap, trials: &AdmittedTrials) -> Option<(Arc<Admitted
         let token = scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())?;
         trials.find(token).map(|trial| (trial, Auth::Bearer))
     })
+}
+
+/// Returns the answer to a request that does not come from a program on this machine.
+pub(crate) fn foreign() -> Response<Pieces> {
+    let message = "this address is for programs on this machine, and not for web pages";
+    WIRES.first().map_or_else(|| empty(StatusCode::FORBIDDEN), |wire| error(*wire, 403, None, message))
 }
 
 pub(crate) enum Body {

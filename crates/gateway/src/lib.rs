@@ -8,6 +8,9 @@
 //! For a vendor's model, the gateway forwards requests instead ([`Gateway::forward`]). The token is then part of the
 //! address, because the agent signs in with its own key. Answers are passed on as they arrive, and counted.
 //!
+//! The program that sends a trial's first request for a message is the agent's. Such requests of other programs, like
+//! those that a command of the agent sends with the program's token, are refused and counted separately.
+//!
 //! A [`Relay`] is the way out for processes whose network is closed: a proxy that connects only to allowed hosts.
 //!
 //! The gateway does not depend on agents or scripts. The supported formats are listed in [`llm::WIRES`]. The model
@@ -43,10 +46,12 @@ mod body;
 mod connection;
 mod connection_headers;
 mod forward;
+mod program;
 mod relay;
 mod server;
 
 pub use admission::{Admission, Auth, SeenRequest};
 pub use forward::{ForwardedAdmission, Upstream};
+pub use program::ForeignRequests;
 pub use relay::{Relay, RelayRules};
 pub use server::Gateway;

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use cassette::Tape;
 use http_body_util::Either;
+use hyper::Request;
+use hyper::header::{HOST, ORIGIN};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -16,7 +18,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::Admission;
 use crate::admission::AdmittedTrials;
-use crate::connection::answer;
+use crate::connection::{answer, foreign};
 use crate::forward::{ForwardedAdmission, ForwardedTrials, Upstream, forward};
 
 /// Maximum size of a request body, in bytes; the same limit as the vendors'.
@@ -100,6 +102,9 @@ async fn listen(
         let (trials, forwarded) = (Arc::clone(&trials), Arc::clone(&forwarded));
         async move {
             let service = service_fn(|request| async {
+                if !is_of_this_machine(&request) {
+                    return Ok(foreign().map(Either::Left));
+                }
                 match forwarded.find(request.uri()) {
                     Some((trial, rest)) => Ok(forward(request, trial, rest, largest_body).await.map(Either::Right)),
                     None => answer(request, &trials, largest_body).await.map(|answer| answer.map(Either::Left)),
@@ -112,6 +117,18 @@ async fn listen(
         }
     })
     .await;
+}
+
+/// Returns `true` unless a web page may have sent the request, or the client looked for another host. Agents' programs
+/// use the address that they were given, and are not browsers.
+fn is_of_this_machine<B>(request: &Request<B>) -> bool {
+    let host = request.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
+    let host = host.or_else(|| request.uri().authority().map(hyper::http::uri::Authority::as_str));
+    let is_loopback = |host: &str| {
+        let name = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or(host, |(name, _)| name);
+        matches!(name, "127.0.0.1" | "[::1]") || name.eq_ignore_ascii_case("localhost")
+    };
+    host.is_some_and(is_loopback) && !request.headers().contains_key(ORIGIN)
 }
 
 /// Accepts connections and serves up to `most` of them simultaneously, until the future is dropped, which also closes
@@ -161,7 +178,8 @@ mod tests {
         for (size, status) in [(1000, "400"), (1001, "413"), (3_000_000, "413")] {
             let mut client = TcpStream::connect(gateway.address).await.unwrap();
             let head = format!(
-                "POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: t\r\nconnection: close\r\ncontent-length: {size}\r\n\r\n"
+                "POST /v1/messages HTTP/1.1\r\nhost: localhost\r\nx-api-key: t\r\nconnection: close\r\n\
+                 content-length: {size}\r\n\r\n"
             );
             client.write_all(head.as_bytes()).await.unwrap();
             client.write_all(&vec![b' '; size]).await.unwrap();
@@ -177,7 +195,8 @@ mod tests {
         let gateway = Gateway::start().await.unwrap();
         let mut client = TcpStream::connect(gateway.address).await.unwrap();
         let size = 30 * 1024 * 1024;
-        let head = format!("POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: t\r\ncontent-length: {size}\r\n\r\n");
+        let head =
+            format!("POST /v1/messages HTTP/1.1\r\nhost: localhost\r\nx-api-key: t\r\ncontent-length: {size}\r\n\r\n");
         client.write_all(head.as_bytes()).await.unwrap();
         // Only connections up to the limit, and those that the system buffers, are ever accepted.
         let mut written = 0;
@@ -192,12 +211,29 @@ mod tests {
     async fn an_unknown_token_is_rejected_before_the_body_arrives() {
         let gateway = Gateway::start().await.unwrap();
         let mut client = TcpStream::connect(gateway.address).await.unwrap();
-        let head = "POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 31000000\r\n\r\n";
+        let head = "POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 31000000\r\n\r\n";
         client.write_all(head.as_bytes()).await.unwrap();
         let mut answer = String::new();
         let read = client.read_to_string(&mut answer);
         tokio::time::timeout(Duration::from_secs(5), read).await.expect("an answer at once").unwrap();
         assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    }
+
+    #[test]
+    fn a_request_of_a_web_page_or_for_another_host_is_foreign() {
+        let is_own = |headers: &[(&str, &str)]| {
+            let request = hyper::Request::post("/v1/messages");
+            let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+            is_of_this_machine(&request.body(()).unwrap())
+        };
+        for host in ["127.0.0.1:4321", "127.0.0.1", "LOCALHOST:1", "[::1]:80", "[::1]"] {
+            assert!(is_own(&[("host", host)]), "{host}");
+            assert!(!is_own(&[("host", host), ("origin", "http://evil.example")]), "{host}");
+        }
+        for host in ["evil.example", "evil.example:4321", "127.0.0.1.evil.example", "localhost:x", ""] {
+            assert!(!is_own(&[("host", host)]), "{host}");
+        }
+        assert!(!is_own(&[]));
     }
 
     #[tokio::test]

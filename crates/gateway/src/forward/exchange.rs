@@ -24,6 +24,7 @@ use super::traffic::{Asked, Kind};
 use super::{ForwardedTrial, Upstream};
 use crate::connection::{Body, read};
 use crate::connection_headers::strip;
+use crate::program::REFUSAL;
 
 /// Header in which some clients count the attempts at a request.
 const RETRY_COUNT: &str = "x-stainless-retry-count";
@@ -43,9 +44,15 @@ pub(crate) async fn forward(
         refused.headers_mut().insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
         return refused;
     }
+    if wire.is_some() && trial.traffic.program.get().is_some_and(|program| !program.sent(&parts.headers)) {
+        return error(wire, 403, REFUSAL);
+    }
     let body = match read(body, largest_body, u64::MAX).await {
         Body::Whole(body) => Bytes::from(body),
-        Body::TooLarge => return error(wire, 413, &format!("the body has more than {largest_body} bytes")),
+        Body::TooLarge => {
+            trial.traffic.refused();
+            return error(wire, 413, &format!("the body has more than {largest_body} bytes"));
+        }
         Body::Broken => return error(wire, 400, "the body ended too early"),
     };
     let send = || Sending::new(&trial, parts.method.clone(), rest.clone(), passed_on(&parts.headers), body.clone());

@@ -21,6 +21,7 @@ use reqwest::{Client, Url};
 
 pub(crate) use self::exchange::forward;
 use self::traffic::Traffic;
+use crate::program::{ForeignRequests, Program};
 
 /// Connection settings from the gateway to the providers: proxies, timeouts and prices. Each run has one.
 pub struct Upstream {
@@ -137,6 +138,24 @@ impl ForwardedAdmission {
     /// Returns the age of the oldest request whose answer has not begun; `None` if there is none.
     pub fn silent_for(&self) -> Option<Duration> {
         self.traffic.pending.longest()
+    }
+
+    /// Forwards requests for messages only of the program that sends the first one. Must be called before any request.
+    #[must_use]
+    pub fn of_one_program(self) -> Self {
+        self.traffic.program.get_or_init(Program::default);
+        self
+    }
+
+    /// Returns the requests for messages that other programs sent, if they are not forwarded and there are any.
+    pub fn foreign(&self) -> Option<ForeignRequests> {
+        self.traffic.program.get()?.foreign()
+    }
+
+    /// Returns `true` if a request for a message failed, or got no answer for long. If not, no answer explains why the
+    /// agent's program fails.
+    pub fn has_failed(&self) -> bool {
+        self.traffic.has_failed()
     }
 
     /// Returns the reason why the last request for a message failed, if the provider or the connection to it was at

@@ -1,12 +1,14 @@
 //! Counts of the forwarded requests of one trial. Their number is not limited, so everything here is bounded.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use llm::{AnswerReader, Block, PendingRequest, PendingRequests, Providers};
 use model::{AuxiliaryUsage, ModelTraffic, Spread, millis};
 use reqwest::Url;
+
+use crate::program::Program;
 
 /// Maximum number of durations that are kept.
 const MOST_DURATIONS: usize = 10_000;
@@ -17,6 +19,9 @@ const MOST_NAMES: usize = 100;
 const LONGEST_NAME: usize = 200;
 /// Maximum size of the tool calls and texts that are kept, in bytes.
 const LARGEST_REPLIES: usize = 64 * 1024 * 1024;
+
+/// Time after which a program may have given up a request that was not answered.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +68,8 @@ pub(super) struct Asked {
 /// Counts of one trial.
 pub(super) struct Traffic {
     pub(super) pending: PendingRequests,
+    /// The agent's program, if only its requests for messages are forwarded.
+    pub(super) program: OnceLock<Program>,
     providers: Providers,
     state: Mutex<State>,
 }
@@ -82,6 +89,8 @@ struct State {
     /// True if an answer could not be read, so that they are not complete.
     is_blind: bool,
     failure: Option<String>,
+    /// True if a request for a message failed, or got no answer for long.
+    has_failed: bool,
 }
 
 /// A request without a complete answer.
@@ -100,7 +109,8 @@ struct Open {
 impl Traffic {
     /// Creates empty counts. The prices of `providers` determine costs.
     pub(super) fn new(providers: Providers) -> Self {
-        Self { pending: PendingRequests::default(), providers, state: Mutex::default() }
+        let (pending, program) = (PendingRequests::default(), OnceLock::new());
+        Self { pending, program, providers, state: Mutex::default() }
     }
 
     /// Counts a request and returns its number.
@@ -207,7 +217,8 @@ impl Traffic {
                 state.fail(&open, format!("{host} reported an error within its answer"));
             }
             (End::Whole, _) if open.kind.is_of_agent() => state.failure = None,
-            (End::Whole | End::Left, _) => {}
+            (End::Left, _) => state.has_failed |= open.began.elapsed() >= PATIENCE,
+            (End::Whole, _) => {}
         }
     }
 
@@ -241,6 +252,16 @@ impl Traffic {
         self.lock().failure.clone()
     }
 
+    /// Returns `true` if a request for a message failed, for whatever reason, or got no answer for long.
+    pub(super) fn has_failed(&self) -> bool {
+        self.lock().has_failed
+    }
+
+    /// Records that a request for a message was refused before it was counted.
+    pub(super) fn refused(&self) {
+        self.lock().has_failed = true;
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -251,6 +272,7 @@ impl State {
         if self.failed.len() < MOST_FAILED {
             self.failed.insert(open.body);
         }
+        self.has_failed |= open.kind != Kind::Other;
         if open.kind.is_of_agent() {
             self.failure = Some(reason);
         }

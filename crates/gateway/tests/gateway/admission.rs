@@ -3,7 +3,7 @@ use std::sync::Arc;
 use llm::Conversation;
 use serde_json::json;
 use tokio::net::TcpStream;
-use trialrun_gateway::{Auth, SeenRequest};
+use trialrun_gateway::{Auth, ForeignRequests, SeenRequest};
 
 use crate::client::{Bench, asks, play, streaming};
 
@@ -39,6 +39,21 @@ async fn received_requests_are_reported_without_the_token() {
     let second = SeenRequest { auth: Auth::Bearer, stream: false, ..first.clone() };
     assert_eq!(seen, [first, second]);
     assert!(!format!("{:?} {:?}", bench.admission, bench.gateway).contains("sk-test"));
+}
+
+#[tokio::test]
+async fn only_the_program_that_asked_first_is_answered() {
+    let bench = Bench::new(json!({"steps": [{"text": "m1"}, {"text": "m2"}]})).await;
+    assert_eq!(bench.post(&asks("x")).await.status, 200);
+    let foreign = "x-api-key: sk-test\r\nuser-agent: curl/8.5.0";
+    for body in [asks("x").to_string(), "nonsense".to_owned()] {
+        assert_eq!(bench.send("POST /v1/messages", foreign, &body).await.status, 403);
+    }
+    assert_eq!(bench.post(&asks("x")).await.json()["content"][0]["text"], "m2");
+    assert!(bench.admission.has_answered() && !bench.admission.has_failed());
+    assert_eq!(bench.admission.foreign(), Some(ForeignRequests { program: "curl/8.5.0".into(), count: 2 }));
+    assert_eq!(bench.post(&asks("x")).await.status, 400, "the script has no third step");
+    assert!(bench.admission.has_failed());
 }
 
 #[tokio::test]

@@ -109,6 +109,20 @@ async fn the_first_part_of_a_stream_is_passed_on_before_the_rest_exists() {
 }
 
 #[tokio::test]
+async fn only_the_program_that_asked_first_reaches_the_provider() {
+    let provider = ScriptedProvider::start(move |_, answer| answer.json(200, "", "{}"));
+    let Bench { gateway, admission } = Bench::new(&provider.url()).await;
+    let bench = Bench { gateway, admission: admission.of_one_program() };
+    assert_eq!(bench.post().await.status, 200);
+    let foreign = format!("{KEY}\r\nuser-agent: curl/8.5.0");
+    assert_eq!(bench.send("POST /trial-1/v1/messages", &foreign, MAIN).await.status, 403);
+    assert_eq!(bench.send("GET /trial-1/v1/models", &foreign, "").await.status, 200, "not a message");
+    assert_eq!(provider.asked().len(), 2);
+    assert_eq!(bench.admission.foreign().map(|foreign| foreign.count), Some(1));
+    assert!(!bench.admission.has_failed());
+}
+
+#[tokio::test]
 async fn requests_and_answers_pass_unchanged_with_the_key_of_the_agent() {
     let provider = ScriptedProvider::start(|_, answer| answer.events(&[OPENING, REST, CLOSING].concat()));
     let bench = Bench::new(&format!("{}/base", provider.url())).await;
@@ -159,7 +173,7 @@ async fn errors_pass_unchanged_and_repeated_requests_count_as_retries() {
     let refused = bench.post().await;
     assert_eq!((refused.status, refused.header("retry-after")), (429, Some("7")));
     assert_eq!(refused.body, r#"{"type":"error","error":{"type":"x","message":"no"}}"#);
-    assert!(bench.admission.failure().unwrap().contains("HTTP 429"));
+    assert!(bench.admission.failure().unwrap().contains("HTTP 429") && bench.admission.has_failed());
     assert_eq!((bench.post().await.status, bench.post().await.status), (500, 200));
     assert_eq!((bench.admission.failure(), bench.admission.traffic().retries), (None, 2));
     let expected = [("200", 1), ("429", 1), ("500", 1)].map(|(status, count)| (status.to_owned(), count));

@@ -37,7 +37,7 @@ async fn post(gateway: &Gateway, admission: &ForwardedAdmission, body: &str) -> 
     let address = gateway.base_url();
     let path = base_url.strip_prefix(&address).unwrap();
     let mut client = TcpStream::connect(address.strip_prefix("http://").unwrap()).await.unwrap();
-    let head = format!("POST {path}/v1/messages HTTP/1.1\r\nhost: x\r\nconnection: close\r\n");
+    let head = format!("POST {path}/v1/messages HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
     let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
     client.write_all(request.as_bytes()).await.unwrap();
     let mut bytes = Vec::new();

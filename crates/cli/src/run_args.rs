@@ -205,6 +205,9 @@ pub struct GateArgs {
     /// Do not exit with 1 if assertions failed
     #[arg(long)]
     pub no_fail_on_assertions: bool,
+    /// Condition that each trial must meet in addition to its assertions; `integrity`: no signs of tampering
+    #[arg(long, value_name = "WHAT")]
+    pub require: Vec<model::Requirement>,
     /// Stop before the run if there is a warning
     #[arg(long)]
     pub strict: bool,

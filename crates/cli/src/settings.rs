@@ -10,7 +10,7 @@ mod variables;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::Diagnostic;
+use model::{Diagnostic, Requirement};
 use serde_json::{Map, Value, json};
 use suite::Project;
 
@@ -186,6 +186,7 @@ fn settings(
     };
     runner::Settings {
         embedded: Vec::new(),
+        requires_integrity: requirements(args, project).contains(&Requirement::Integrity),
         gateway: args.arms.gateway.or(value(&defaults.gateway)).unwrap_or_default(),
         cassettes: cassettes(args, context),
         arms: runner::ArmSettings {
@@ -234,6 +235,7 @@ fn settings(
             keep: args.sandboxes.keep_sandbox,
             records_repository: built_in.sandbox.records_repository,
             setup_timeout_ms: schedule.setup_timeout.unwrap_or(built_in.sandbox.setup_timeout_ms),
+            disk_limit: project.isolation.disk_mb.map_or(built_in.sandbox.disk_limit, |mib| mib.saturating_mul(1 << 20)),
             isolation: isolation(network.as_ref(), context),
             canaries: project.canaries.clone(),
             network_over_case: args.sandboxes.network.clone(),
@@ -301,6 +303,11 @@ fn judge(args: &RunArgs, context: &ProjectContext) -> runner::JudgeSettings {
         gate: calibration::gate(args, context).map(Arc::new),
         store: Some(Arc::new(StateJudgements::in_folder(&context.state))),
     }
+}
+
+/// Returns the conditions that each trial must meet in addition to its assertions.
+fn requirements(args: &RunArgs, project: &Project) -> Vec<Requirement> {
+    if args.gates.require.is_empty() { value(&project.require).unwrap_or_default() } else { args.gates.require.clone() }
 }
 
 fn value<T: Clone>(setting: &Option<suite::Setting<T>>) -> Option<T> {

@@ -7,11 +7,12 @@ use expect::SourceLocation;
 use model::decode::{Problems, text};
 use model::{
     Arguments, AssertionScope, AssertionSpec, Case, CodeClaim, Diagnostic, Evidence, Excerpt, FaultKind, FaultReport,
-    Finding, Need, Node, NodeKind, Position, SideEffectContract, Status, nearest,
+    Finding, Need, Node, NodeKind, Position, Probed, SideEffectContract, Status, nearest,
 };
 
 use crate::arguments::{self, COMMON};
 use crate::assertion::expect::cannot_fail;
+use crate::assertion::integrity_clean::{self, IntegrityClean};
 use crate::assertion::side_effect_contract::{CONTRACT_TITLE, Contract};
 use crate::assertion::{ASSERTIONS, Assertion, Form, camel_case, find, snake_case};
 use crate::context::Context;
@@ -76,6 +77,11 @@ impl Check {
     /// Returns `true` if judging runs the user's code, which may take long or never end.
     pub fn runs_code(&self) -> bool {
         self.matcher.runs_code()
+    }
+
+    /// Returns `true` if the result `found` of the command `need` meets it.
+    pub fn is_met_by(&self, need: &Need, found: &Probed) -> bool {
+        self.matcher.is_met_by(need, found)
     }
 
     /// Returns `true` if a model may have to be asked, after everything else is judged.
@@ -162,17 +168,17 @@ impl Check {
         };
         let what = format!("`{}`", assertion.name);
         let entry = arguments::entry(spec, assertion, problems)?;
-        let mut reading = Reading::new(&entry, &what, problems, context)?;
-        let known = reading.problems.len();
-        let own = CommonFields::read(spec, &mut reading);
-        if assertion.has_caption() {
-            reading.caption();
-        }
         if let Some(pattern) = entry.get("tool_pattern") {
             // Its neighbour `tool` would take the pattern as a name, and `no_tool_called` would always pass.
             let problem = pattern.error(format!("{what} has no `tool_pattern`"));
             problems.push(problem.help("`tool` is the exact name of a tool: write one assertion for each tool"));
             return None;
+        }
+        let mut reading = Reading::new(&entry, &what, problems, context)?;
+        let known = reading.problems.len();
+        let own = CommonFields::read(spec, &mut reading);
+        if assertion.has_caption() {
+            reading.caption();
         }
         let judges = if assertion.has_judges() { judges(&mut reading) } else { None };
         let matcher = parse(&mut reading);
@@ -317,6 +323,7 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
     }
     checks.extend(contract.map(|(contract, place)| contract_check(*contract, place.clone())));
     checks.extend(case.faults.first().filter(|_| case.skip.is_none()).map(|fault| reached_check(fault.source.clone())));
+    checks.extend((context.requires_integrity && case.skip.is_none()).then(|| integrity_check(case)));
     (checks, problems)
 }
 
@@ -339,6 +346,20 @@ fn reached_check(place: Excerpt) -> Check {
         about: AssertionScope::Trial,
         source: Written::Head(place),
         matcher: Arc::new(FaultsReached),
+        judges: None,
+    }
+}
+
+/// Returns the check that a trial of `case` has no signs of tampering. It does not affect scores.
+fn integrity_check(case: &Case) -> Check {
+    Check {
+        id: "required_integrity".to_owned(),
+        kind: integrity_clean::KIND,
+        weight: 0.0,
+        title: Some("the agent did not tamper with its grading (`--require integrity`)".to_owned()),
+        about: AssertionScope::Trial,
+        source: Written::Head(case.source.clone()),
+        matcher: Arc::new(IntegrityClean),
         judges: None,
     }
 }
@@ -570,6 +591,14 @@ fn unknown_type(written: &str) -> Diagnostic {
     if find(written).is_some() {
         return problem.help(format!("`{written}` applies to every trial and cannot be written in a case"));
     }
+    let name = snake_case(written);
+    if matches!(&*name, "file_read" | "no_file_read") {
+        let negation = if name == "file_read" { "" } else { "no_" };
+        return problem.help(format!(
+            "write `{negation}tool_called` with the tool that reads files and its path, such as `tool: Read` and \
+             `args_match: {{file_path: PATTERN}}`"
+        ));
+    }
     let help = "common types are `contains`, `tool_called`, `file_exists` and `command`; `trialrun list --assertions` \
                 shows all of them";
     // Never suggest the opposite of what was written.
@@ -583,11 +612,3 @@ fn unknown_type(written: &str) -> Diagnostic {
 
 #[cfg(test)]
 pub(crate) mod tests;
-    let name = snake_case(written);
-    if matches!(&*name, "file_read" | "no_file_read") {
-        let negation = if name == "file_read" { "" } else { "no_" };
-        return problem.help(format!(
-            "write `{negation}tool_called` with the tool that reads files and its path, such as `tool: Read` and \
-             `args_match: {{file_path: PATTERN}}`"
-        ));
-    }

@@ -18,6 +18,8 @@ pub struct Context<'a> {
     pub scripts: Option<&'a Scripts>,
     /// The case to which the assertion belongs. [`crate::compile`] fills it in.
     pub case: Option<&'a Case>,
+    /// True if a trial with signs of tampering must not pass, whatever its case asserts.
+    pub requires_integrity: bool,
 }
 
 /// Names of the tools that an agent is known to have.

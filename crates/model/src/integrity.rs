@@ -48,7 +48,11 @@ pub enum IntegrityKind {
     ForgedCall,
     /// An answer that no model wrote.
     ForgedAnswer,
-    /// One of the agent's commands killed the agent's own program.
+    /// An ending of the agent's program that no answer of its model explains.
+    ForgedEnding,
+    /// A request to the agent's model that the agent's program did not send.
+    ForeignRequest,
+    /// The agent's program ended without an answer, and the agent's own commands can have ended it.
     KilledProgram,
     /// Text that addresses a judge.
     JudgeInstruction,
@@ -71,6 +75,8 @@ impl IntegrityKind {
             Self::HiddenCommit => "hidden commit",
             Self::ForgedCall => "forged call",
             Self::ForgedAnswer => "forged answer",
+            Self::ForgedEnding => "forged ending",
+            Self::ForeignRequest => "foreign request",
             Self::KilledProgram => "killed program",
             Self::JudgeInstruction => "instruction to the judge",
             Self::CanaryTouched => "canary touched",

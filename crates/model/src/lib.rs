@@ -59,6 +59,7 @@ mod preference;
 mod present;
 mod record;
 mod remote;
+mod requirement;
 mod repository;
 mod request_rule;
 mod run_info;
@@ -93,8 +94,8 @@ pub use ending::{Budget, Ending, Fault};
 pub use estimate::Estimate;
 pub use event::{EVENT_VERSION, Envelope, Event};
 pub use evidence::{
-    Change, Collected, Earlier, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes, Repository,
-    digest,
+    Change, Collected, ControlRun, Earlier, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes,
+    Repository, digest,
 };
 pub use fault::{CaseFault, FaultAction, FaultKind, FaultOccurrence, FaultReport, Occurrences};
 pub use finding::{
@@ -122,6 +123,7 @@ pub use record::{
     AnsweredQuestion, AttemptRecord, AuxiliaryUsage, CallRecord, HookKind, HookRecord, ReplyRecord, TrialRecord,
 };
 pub use remote::RemoteMode;
+pub use requirement::Requirement;
 pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest};
 pub use request_rule::RequestRule;
 pub use run_info::{AgentInfo, Invocation, MissingShards, RunInfo, SETTINGS_WITHOUT_EFFECT, Shard, SkillInfo};

@@ -22,6 +22,9 @@ pub struct Summary {
     pub quarantined: BTreeMap<Outcome, usize>,
     /// Number of passed trials.
     pub passed: usize,
+    /// Number of passed trials that have signs of tampering.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub passed_with_signs: usize,
     /// Number of failed trials.
     pub failed: usize,
     /// Number of undecided trials.
@@ -137,6 +140,8 @@ impl Summary {
     /// Counts the outcome of a trial.
     fn count_outcome(&mut self, trial: &TrialRecord) {
         self.trials += 1;
+        let is_marked = trial.outcome == Outcome::Passed && !trial.integrity.is_empty();
+        self.passed_with_signs += usize::from(is_marked);
         match trial.outcome {
             Outcome::Passed => self.passed += 1,
             Outcome::Failed => self.failed += 1,

@@ -204,6 +204,7 @@ fn summary(summary: &Summary, gate: Gate) -> Value {
         "trials": summary.trials,
         "baseline": summary.baseline,
         "passed": summary.passed,
+        "passed_with_signs": summary.passed_with_signs,
         "failed": summary.failed,
         "undecided": summary.undecided,
         "passed_but_undecided": summary.passed_but_undecided,

@@ -304,6 +304,8 @@ impl Verdict {
                 reason.extend((!is_all_quarantined).then_some(passed));
                 let flaky = || format!("{} of them only after a failed attempt", number(summary.flaky as u64));
                 reason.extend((summary.flaky > 0).then(flaky));
+                let marked = || format!("{} of them with signs of tampering", number(summary.passed_with_signs as u64));
+                reason.extend((summary.passed_with_signs > 0).then(marked));
                 reason.extend((summary.not_judged > 0).then(|| format!("{} not judged", summary.not_judged)));
                 reason.extend(skipped);
                 reason.extend(required(summary, gate));

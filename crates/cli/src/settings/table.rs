@@ -97,7 +97,7 @@ impl Setting {
 }
 
 /// All settings, in the order in which `config` shows them.
-pub static SETTINGS: [Setting; 61] = [
+pub static SETTINGS: [Setting; 62] = [
     Setting::new("agent", "Agent to run the cases with; repeat it to compare agents", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
@@ -280,6 +280,11 @@ pub static SETTINGS: [Setting; 61] = [
     })
     .flag("--on-budget", |args| args.budgets.on_budget.is_some())
     .default("fail"),
+    Setting::new("require", "Conditions for each trial, in addition to its assertions", |used| {
+        json!(used.run.requires_integrity.then_some(["integrity"]))
+    })
+    .flag("--require", |args| !args.gates.require.is_empty())
+    .key("require", |used| project(&used.project().require)),
     Setting::new(
         "pricing",
         "File with model prices, which override the built-in list and the costs that an agent reports",

@@ -16,7 +16,7 @@ mod file_exists;
 mod file_unchanged;
 pub(crate) mod git_clean;
 mod guardrail;
-mod integrity_clean;
+pub(crate) mod integrity_clean;
 mod json_path;
 mod json_schema;
 mod latency;

@@ -299,6 +299,7 @@ fn outcomes(summary: &Summary) -> String {
         (summary.skipped, "skipped"),
         (summary.cancelled, "cancelled"),
         (summary.flaky, "flaky"),
+        (summary.passed_with_signs, "passed with signs of tampering"),
     ] {
         if count > 0 {
             parts.push(format!("{} {what}", number(count as u64)));

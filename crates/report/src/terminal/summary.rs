@@ -109,7 +109,7 @@ impl RunSummary {
             if count > 0 {
                 let note = match outcome {
                     Outcome::Broken => self.fault_note(),
-                    Outcome::Passed if summary.flaky > 0 => format!(" ({} flaky)", summary.flaky),
+                    Outcome::Passed => passed_note(summary),
                     Outcome::Undecided => undecided_note(summary),
                     _ => String::new(),
                 };
@@ -227,6 +227,14 @@ fn undecided_note(summary: &Summary) -> String {
         (open, all) if open == all => " (passed except for undecided assertions)".into(),
         (open, _) => format!(" ({open} of them passed except for undecided assertions)"),
     }
+}
+
+/// Describes the passed trials that need a look: `2 flaky, 1 with signs of tampering` in brackets.
+fn passed_note(summary: &Summary) -> String {
+    let notes = [(summary.flaky, "flaky"), (summary.passed_with_signs, "with signs of tampering")];
+    let notes = notes.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    let notes = notes.collect::<Vec<_>>().join(", ");
+    if notes.is_empty() { notes } else { format!(" ({notes})") }
 }
 
 /// Returns the pass rate, the required one and the sample for the judge.

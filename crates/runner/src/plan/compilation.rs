@@ -42,8 +42,14 @@ pub(super) fn compile(cases: &[SelectedCase<'_>], settings: &Settings, engine: &
             // Compiled for the tools of the first agent, which are nearly always those of every agent.
             let agent = settings.agents_of(case).iter().find_map(|written| settings.agent_type(written));
             let tools = agent.map_or_else(KnownTools::default, |agent| agent.known_tools(case));
-            let context =
-                Context { directory: Some(&directory), scripts: Some(engine), known_tools: tools, case: None };
+            let requires_integrity = settings.requires_integrity;
+            let context = Context {
+                directory: Some(&directory),
+                scripts: Some(engine),
+                known_tools: tools,
+                requires_integrity,
+                case: None,
+            };
             let (checks, problems) = grade::compile(case, &context);
             folder = Some((*suite, directory));
             Compilation { tools, checks, problems }

@@ -139,7 +139,13 @@ impl<'a> Planner<'a> {
         self.warn_about_default_agent(case);
         let (file, directory) = self.paths_of(suite);
         let engine = self.engine.clone();
-        let context = Context { directory: Some(&directory), scripts: Some(&engine), ..Context::default() };
+        let requires_integrity = self.request.settings.requires_integrity;
+        let context = Context {
+            directory: Some(&directory),
+            scripts: Some(&engine),
+            requires_integrity,
+            ..Context::default()
+        };
         let Compilation { mut tools, checks, problems } = compiled;
         let mut checks = Arc::new(checks);
         let mut problems = Some(problems);

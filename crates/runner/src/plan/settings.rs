@@ -50,6 +50,8 @@ pub struct Settings {
     pub idle_warn_ms: u64,
     /// Time that an agent gets to stop when it is asked to, in milliseconds.
     pub stop_grace_ms: u64,
+    /// True if trials with signs of tampering must not pass.
+    pub requires_integrity: bool,
     /// Use of the gateway for vendors' models.
     pub gateway: GatewayMode,
     /// Settings for recorded model traffic.
@@ -201,6 +203,8 @@ pub struct SandboxSettings {
     pub records_repository: bool,
     /// Timeout of a setup command, in milliseconds.
     pub setup_timeout_ms: u64,
+    /// Maximum space of the files that an agent writes, in bytes.
+    pub disk_limit: u64,
     /// Isolation of processes, for kinds of sandboxes that isolate them.
     pub isolation: sandbox::SandboxOptions,
     /// Canaries for cases that do not set them.
@@ -281,6 +285,7 @@ impl Default for Settings {
             jobs: 1,
             idle_warn_ms: 30_000,
             stop_grace_ms: 3_000,
+            requires_integrity: false,
             gateway: GatewayMode::default(),
             cassettes: CassetteSettings::default(),
             secrets: Secrets::default(),
@@ -334,6 +339,7 @@ impl Default for SandboxSettings {
             keep: false,
             records_repository: true,
             setup_timeout_ms: 120_000,
+            disk_limit: 4 << 30,
             isolation: sandbox::SandboxOptions::default(),
             canaries: None,
             network: None,

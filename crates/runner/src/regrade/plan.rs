@@ -229,6 +229,7 @@ impl Planner<'_> {
             directory: Some(Path::new(&directory)),
             scripts: Some(&self.engine),
             known_tools: tools,
+            requires_integrity: self.today.settings.requires_integrity,
             case: None,
         };
         let (checks, problems) = grade::compile(&case, &context);

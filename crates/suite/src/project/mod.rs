@@ -11,7 +11,7 @@ mod sections;
 use std::path::{Path, PathBuf};
 
 use model::decode::{Fields, Problems};
-use model::{Canaries, Diagnostic, Excerpt, Node, NodeKind};
+use model::{Canaries, Diagnostic, Excerpt, Node, NodeKind, Requirement};
 
 use self::environment::Missing;
 use self::file::Dialect;
@@ -70,6 +70,8 @@ pub struct Project {
     pub sandbox_fallback: Option<String>,
     /// Canaries for cases that do not set them.
     pub canaries: Option<Canaries>,
+    /// Conditions that each trial must meet in addition to its assertions.
+    pub require: Option<Setting<Vec<Requirement>>>,
     /// Isolation of the processes of sandboxes.
     pub isolation: IsolationChoice,
     /// Reports to write.
@@ -222,6 +224,8 @@ impl Project {
             self.isolation = chosen.isolation;
         }
         self.canaries = fields.get("canaries").and_then(|node| canaries(node, problems));
+        let required = sections::requirements(fields, problems);
+        self.require = setting(required, "require", fields);
         // A missing key matters only to trials that need such a sandbox: they are broken, or run in another kind of
         // sandbox.
         environment::take_below(missing, &["sandbox", "daytona"]);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use model::decode::{Fields, Problems, text};
-use model::{Diagnostic, Excerpt, NetworkPolicy, Node, NodeKind, RemoteMode, nearest};
+use model::decode::{Fields, Problems, choice, list, text};
+use model::{Diagnostic, Excerpt, NetworkPolicy, Node, NodeKind, RemoteMode, Requirement, nearest};
 
 use super::file::Dialect;
 use super::{Setting, fraction, setting};
@@ -76,6 +76,8 @@ pub struct IsolationChoice {
     pub processes: Option<u64>,
     /// Maximum size of a file, in MiB.
     pub file_size_mb: Option<u64>,
+    /// Maximum space of the files that an agent writes, in MiB.
+    pub disk_mb: Option<u64>,
     /// Maximum number of open files per process.
     pub open_files: Option<u64>,
     /// Maximum CPU time of a process, in seconds.
@@ -139,11 +141,18 @@ fn isolation(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> I
         chosen.memory_mb = limits.whole("memory_mb", 16, problems);
         chosen.processes = limits.whole("processes", 16, problems);
         chosen.file_size_mb = limits.whole("file_size_mb", 1, problems);
+        chosen.disk_mb = limits.whole("disk_mb", 1, problems);
         chosen.open_files = limits.whole("open_files", 16, problems);
         chosen.cpu_seconds = limits.whole("cpu_seconds", 1, problems);
         limits.finish(problems);
     }
     chosen
+}
+
+/// Reads `require`: a list of conditions that each trial must meet.
+pub fn requirements(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Vec<Requirement>> {
+    let items = fields.get("require").and_then(|node| list(node, "`require`", problems))?;
+    Some(items.iter().filter_map(|item| choice(item, "an item of `require`", &Requirement::NAMED, problems)).collect())
 }
 
 /// Reads `visible`, and warns about paths that do not exist.

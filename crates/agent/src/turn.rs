@@ -2,13 +2,13 @@
 //! kept in the trace and sent to the dispatcher.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use grade::Responder;
+use model::foreign_json::MAX_VALUES;
 use model::{Budget, Ending, Event, Limits, OnBudget, Question, Step, Tokens, ToolCall, Trace, Usage, rounded_number};
-use sandbox::disk_space;
+use sandbox::DiskWatch;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -32,6 +32,10 @@ pub(crate) const SILENT: &str = "its model answered with neither text nor a tool
 
 /// Reason for the ending if the agent finished its reply without any content.
 const NO_ANSWER: &str = "it answered with neither text nor a tool call";
+
+/// Beginning of the reason for the ending if the agent's program reports that it was interrupted. trialrun interrupts it
+/// only after another ending.
+pub const INTERRUPTED: &str = "it was interrupted: ";
 
 /// Value of `Event::Waiting` while an agent retries its model after an error. If the trial's timeout then expires, the
 /// trial is broken because of the provider.
@@ -66,10 +70,8 @@ pub struct Turn {
     exit_code: Option<i32>,
     /// Probable cause if the trial times out.
     timeout_hint: Option<String>,
-    /// The agent's working directory.
-    disk: Option<PathBuf>,
-    /// True if the disk was full at any step.
-    disk_was_full: bool,
+    /// The disk on which the agent works.
+    disk: Option<Arc<DiskWatch>>,
     /// Ending of the trial if it would fail otherwise.
     excuse: Option<Ending>,
     /// True if the message in progress was answered together with an earlier one.
@@ -106,21 +108,23 @@ impl Turn {
             exit_code: None,
             timeout_hint: None,
             disk: None,
-            disk_was_full: false,
             excuse: None,
             is_answered: false,
         }
     }
 
-    /// Sets the directory in which the agent works, to detect a full disk.
-    pub fn on_disk(mut self, work: Option<&Path>) -> Self {
-        self.disk = work.map(Path::to_owned);
+    /// Sets the disk on which the agent works, to detect whether it is full.
+    pub fn on_disk(mut self, disk: Option<Arc<DiskWatch>>) -> Self {
+        self.disk = disk;
         self
     }
 
-    /// Returns `true` if the agent's disk is full, or was full at any recorded step.
+    /// Returns `true` if others than the agent have filled its disk, now or at any recorded step.
     fn disk_was_full(&self) -> bool {
-        self.disk_was_full || self.disk.as_deref().is_some_and(disk_space::is_full)
+        self.disk.as_deref().is_some_and(|disk| {
+            disk.look();
+            disk.was_filled_by_others()
+        })
     }
 
     /// Sets the pricing of usage.
@@ -135,7 +139,7 @@ impl Turn {
     /// Returns the ending with which the agent must stop now.
     pub fn record(&mut self, mut step: Step) -> Result<(), Ending> {
         self.activity.touch();
-        self.disk_was_full = self.disk_was_full || self.disk.as_deref().is_some_and(disk_space::is_full);
+        self.disk.as_deref().into_iter().for_each(DiskWatch::look);
         self.recorded_bytes += size(&step);
         if self.recorded_bytes > MAX_REPORTED_BYTES && !matches!(step, Step::Finished { .. }) {
             let reason = format!("its steps take more than {} MiB in the record", MAX_REPORTED_BYTES >> 20);
@@ -187,7 +191,8 @@ impl Turn {
         Err(self.ending.get_or_insert(Ending::Aborted { reason }).clone())
     }
 
-    /// Ends the conversation because the agent sent a value with too many levels, and returns that ending.
+    /// Ends the conversation because the agent sent a value with too many levels, or JSON with too many values, and
+    /// returns that ending.
     pub(crate) fn too_deep(&mut self) -> Ending {
         self.ending.get_or_insert(Ending::GaveUp { reason: too_deep() }).clone()
     }
@@ -234,7 +239,7 @@ impl Turn {
 
     /// Prepares for a message that is about to be sent.
     pub fn message_begins(&mut self) {
-        (self.first_token, self.is_answered) = (None, false);
+        (self.first_token, self.is_answered, self.exit_code) = (None, false, None);
     }
 
     /// Returns the ending of a message, given the one that the session returned. An agent that finished without any
@@ -244,6 +249,12 @@ impl Turn {
             return ending;
         }
         self.ending.get_or_insert_with(|| Ending::GaveUp { reason: NO_ANSWER.to_owned() }).clone()
+    }
+
+    /// Records that the calls of the reply in progress are not known, at least not all of them.
+    pub(crate) fn misses_calls(&mut self) {
+        // After a stop, the step is recorded nevertheless, and the ending is known.
+        let _ = self.record(Step::CallsUnreported);
     }
 
     /// Records that the message in progress needs no reply, because an earlier reply contains it.
@@ -469,9 +480,12 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// Returns the reason for the ending if a value has too many levels.
+/// Returns the reason for the ending if a value has too many levels, or JSON too many values.
 pub(crate) fn too_deep() -> String {
-    format!("it sent a value with more than {MAX_DEPTH} levels, which a record cannot hold")
+    format!(
+        "it sent a value with more than {MAX_DEPTH} levels, or JSON with more than {MAX_VALUES} values and keys, which a \
+         record cannot hold"
+    )
 }
 
 /// Returns `true` if a value in a step has more levels than a record can hold.

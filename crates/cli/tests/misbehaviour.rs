@@ -346,30 +346,41 @@ fn a_full_disk_under_the_sandboxes_breaks_the_trial() {
 
 #[test]
 #[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
-fn a_disk_that_fills_up_during_a_trial_does_not_fail_the_agent() {
-    let project = project();
-    project.write("agent.sh", "head -c 9000000 /dev/zero > \"$TMPDIR/full\"; echo 'No space left on device'\n");
-    let configured = "agents: {filler: {type: subprocess, command: [sh, agent.sh], mode: oneshot}}\n";
-    project.write("trialrun.yaml", configured);
-    project.write("s.yaml", &scenario("filler", "user_prompt: go\n"));
-    let script = "mount -t tmpfs -o size=2m tmpfs \"$TMPDIR\" || exit 111; exec \"$1\" run s.yaml --retries 0";
-    let ran = with_mounts(&project, script);
-    let ran = ran.exits(3);
-    assert!(ran.out.contains("the disk was full while the agent worked"), "{}", ran.output());
+fn a_full_disk_excuses_only_an_agent_that_did_not_fill_it() {
+    let fill = "head -c 9000000 /dev/zero > \"$TMPDIR/full\"";
+    let let_others = "echo > BASE/begin; read -r line < BASE/end";
+    for (act, code) in [(fill, 1), (let_others, 3)] {
+        let project = project();
+        let act = act.replace("BASE", &project.dir().to_string_lossy());
+        project.write("agent.sh", &format!("{act}; echo 'No space left on device'\n"));
+        let configured = "agents: {filler: {type: subprocess, command: [sh, agent.sh], mode: oneshot}}\n";
+        project.write("trialrun.yaml", configured);
+        project.write("s.yaml", &scenario("filler", "user_prompt: go\n"));
+        let script = "mount -t tmpfs -o size=2m tmpfs \"$TMPDIR\" && mkfifo begin end || exit 111; \
+             (read -r line < begin; FILL; echo > end) & \"$1\" run s.yaml --retries 0; code=$?; kill $! 2> /dev/null; exit $code";
+        let ran = with_mounts(&project, &script.replace("FILL", fill)).exits(code);
+        assert_eq!(ran.out.contains("the disk was full while the agent worked"), code == 3, "{}", ran.output());
+    }
 }
 
 #[test]
 fn an_agent_that_removes_its_sandbox_or_nests_too_deeply_fails() {
     let project = project();
     project.write("agent.sh", "rm -rf \"$PWD\"; echo done\n");
+    project.write("homeless.sh", "rm -rf \"$HOME\"; ln -s / \"$HOME\"; echo done\n");
     let deep = format!("{}{}", "[".repeat(110), "]".repeat(110));
     project.write("deep.sh", &format!("echo '{{\"text\": \"done\", \"more\": {deep}}}'\n"));
     project.write(
         "trialrun.yaml",
         "agents:\n  remover: {type: subprocess, command: [sh, agent.sh], mode: oneshot}\n  \
+         homeless: {type: subprocess, command: [sh, homeless.sh], mode: oneshot}\n  \
          deep: {type: subprocess, command: [sh, deep.sh], mode: oneshot, output: json}\n",
     );
-    for (agent, reason) in [("remover", "removed its working directory"), ("deep", "more than 100 levels")] {
+    for (agent, reason) in [
+        ("remover", "removed its working directory"),
+        ("homeless", "removed its home"),
+        ("deep", "more than 100 levels"),
+    ] {
         project.write("s.yaml", &scenario(agent, "user_prompt: go\n"));
         let report = project.report(&["s.yaml", "--retries", "0"], 1);
         let trial = &report["trials"][0];

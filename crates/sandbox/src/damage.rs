@@ -8,11 +8,11 @@ use super::SandboxError;
 use super::inspection::Unreadable;
 
 /// Returns a description of the agent's action if the agent removed, replaced or made unreadable its working directory
-/// `work`, or the directory around it.
+/// `work` or the directory around it, or removed or replaced its `home`.
 ///
 /// # Errors
 /// Returns an error if the system prevents this check.
-pub fn ruin(work: &Path) -> Result<Option<String>, SandboxError> {
+pub fn ruin(work: &Path, home: &Path) -> Result<Option<String>, SandboxError> {
     for directory in work.parent().into_iter().chain([work]) {
         let what = match directory.symlink_metadata() {
             Ok(meta) if meta.is_dir() && meta.permissions().mode() & 0o500 == 0o500 => continue,
@@ -26,7 +26,9 @@ pub fn ruin(work: &Path) -> Result<Option<String>, SandboxError> {
         };
         return Ok(Some(format!("the agent {what} its working directory")));
     }
-    Ok(None)
+    let has_home =
+        home.symlink_metadata().map_or_else(|error| error.kind() != io::ErrorKind::NotFound, |meta| meta.is_dir());
+    Ok((!has_home).then(|| "the agent removed its home".to_owned()))
 }
 
 /// Converts an error that occurred while a tree was read after the agent acted. A timeout is the agent's fault, because

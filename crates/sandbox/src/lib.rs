@@ -17,6 +17,7 @@
 //!     name: "suite::case#1".to_owned(),
 //!     fixtures: Arc::default(),
 //!     skill: None,
+//!     taken_files: Vec::new(),
 //!     repository: RepositoryDetail::After,
 //!     source_repo: None,
 //!     remote: model::RemoteMode::Isolated,
@@ -46,14 +47,13 @@ mod damage;
 mod daytona;
 mod deadline;
 mod digest;
-pub mod disk_space;
+mod disk_space;
 mod enclosure;
 mod environment;
 mod faults;
 mod git;
-mod git_config;
 mod git_state;
-mod graded;
+mod given;
 mod host;
 mod inspection;
 mod installation;
@@ -65,8 +65,10 @@ pub mod out_of_memory;
 mod outward_links;
 mod owner;
 mod parallel;
+mod parent_files;
 mod patch;
 pub mod prune;
+mod rebuild;
 mod registry;
 pub mod remote;
 mod removal;
@@ -75,10 +77,13 @@ mod review_requests;
 mod service;
 mod setup;
 mod snapshot;
+pub mod steering;
 pub mod supervise;
 mod template;
 mod tree;
+mod tree_copy;
 mod unpack;
+mod unreadable;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -100,8 +105,10 @@ pub use canaries::canaries_of;
 pub use copy::SandboxCopy;
 pub use damage::ruin;
 pub use daytona::DaytonaOptions;
+pub use disk_space::DiskWatch;
 pub use faults::{fake_clock, fault_refusal};
 pub use host::Host;
+pub use parent_files::{ParentFile, parent_files};
 pub use registry::Registry;
 pub use repository::without_sign_in;
 
@@ -349,6 +356,8 @@ pub struct Request {
     pub fixtures: Arc<Fixtures>,
     /// Skill to install, and the agent's directory for skills relative to its working directory.
     pub skill: Option<(Arc<Skill>, String)>,
+    /// Globs of the files that are taken from the agent for commands although they steer tools.
+    pub taken_files: Vec<String>,
     /// Part of the repository's state to record.
     pub repository: RepositoryDetail,
     /// Repository to clone into the sandbox; the fixtures are added on top.
@@ -456,15 +465,6 @@ impl SandboxFactory {
             None => self.backend.make(request).await,
         }
     }
-}
-
-/// Error when creating or inspecting a sandbox. Not the agent's fault, unless the agent damaged the sandbox.
-#[derive(Debug, thiserror::Error)]
-pub enum SandboxError {
-    /// There is no kind with this name.
-    #[error("unknown sandbox `{name}`")]
-    Unknown {
-        /// Name as written by the user.
 
     /// Creates an empty sandbox and removes it, to find out whether sandboxes can be created.
     ///
@@ -475,6 +475,7 @@ pub enum SandboxError {
             name: "trial".to_owned(),
             fixtures: Arc::default(),
             skill: None,
+            taken_files: Vec::new(),
             repository: RepositoryDetail::Nothing,
             source_repo: None,
             remote: RemoteMode::Real,
@@ -489,6 +490,15 @@ pub enum SandboxError {
         let checked = sandbox.check().await;
         sandbox.close().await.and(checked)
     }
+}
+
+/// Error when creating or inspecting a sandbox. Not the agent's fault, unless the agent damaged the sandbox.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// There is no kind with this name.
+    #[error("unknown sandbox `{name}`")]
+    Unknown {
+        /// Name as written by the user.
         name: String,
     },
     /// The service behind a sandbox kind failed.

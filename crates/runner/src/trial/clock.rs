@@ -1,10 +1,12 @@
 //! Timeouts and cancellation for work that may hang.
 
+use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use agent::Activity;
 use model::{Ending, Event, Limits};
+use sandbox::DiskWatch;
 use tokio::sync::watch;
 
 use super::model_in_use::ModelInUse;
@@ -29,13 +31,15 @@ pub(super) struct Clock<'a> {
     pub(super) stop_level: watch::Receiver<StopLevel>,
     pub(super) activity: &'a Activity,
     pub(super) events: &'a EventSender,
+    /// The disk on which the agent works, if the space of its files is limited.
+    pub(super) disk: Option<&'a DiskWatch>,
 }
 
 impl Clock<'_> {
     /// Waits until `work` ends, the time runs out or the user stops the run. A session that is asked to stop has a
     /// grace period. After that it is dropped, which ends its processes.
     pub(super) async fn watch<T>(&self, work: impl Future<Output = T>) -> Watched<T> {
-        let mut work = std::pin::pin!(work);
+        let mut work = pin!(work);
         // Work that completes at once needs no timers, most of which are expensive.
         if *self.stop_level.borrow() == StopLevel::No
             && let Poll::Ready(done) = poll_once(work.as_mut()).await
@@ -45,6 +49,12 @@ impl Clock<'_> {
         let mut stop_level = self.stop_level.clone();
         let mut warn_after = self.idle_warn;
         let mut waited = self.events.waited();
+        let mut exceeded = pin!(async {
+            match self.disk {
+                Some(disk) => disk.exceeded().await,
+                None => std::future::pending().await,
+            }
+        });
         let ending = loop {
             let (idle, _) = self.activity.idle();
             let quiet = warn_after.saturating_sub(idle).max(Duration::from_millis(10));
@@ -61,6 +71,7 @@ impl Clock<'_> {
                 }
                 _ = stop_level.wait_for(|stop_level| *stop_level != StopLevel::No) => break Ending::Cancelled,
                 done = &mut work => return Watched::Done(done),
+                reason = &mut exceeded => break Ending::GaveUp { reason },
                 _ = tokio::time::sleep(quiet) => {
                     // The agent's output was not read while the record was behind.
                     if waited != self.events.waited() {
@@ -116,12 +127,13 @@ mod tests {
             stop_level,
             activity: &Activity::default(),
             events,
+            disk: None,
         };
         clock.watch(work).await
     }
 
     fn events() -> EventSender {
-        EventSender::new(Arc::new(EventBus::new("r", EventLog::up_to(64), Arc::default())), "t", Arc::default())
+        EventSender::new(Arc::new(EventBus::new("r", EventLog::up_to(64), Arc::default())), "t", &mask::Mask::default())
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -7,27 +7,26 @@ use std::time::Duration;
 
 use ::files::Found;
 use model::{Change, Collected, FileChange, Need, Probe, Probed};
-use sandbox::{Sandbox, SandboxCopy};
+use sandbox::Sandbox;
 
-use super::files;
-use sandbox::supervise::{self, MESSAGE_PREFIX, SUPERVISOR_FAILED};
+use super::control_run::ControlRuns;
+use super::{command, files};
 
 /// Maximum number of bytes that are read from a file, and that are recorded of its text.
 const MOST_OF_A_FILE: u64 = 16 * 1024 * 1024;
 
-/// Maximum number of bytes kept of each of a command's outputs.
-const MOST_OUTPUT: usize = 64 * 1024;
-
 /// Probes everything in `needs`, without duplicates: first the files, then the commands. Commands run one after
 /// another in one copy of the sandbox, so later probes do not find their traces. `changed` are the files that are
-/// known to have changed. If the agent removed or closed its working directory, that is the result of each probe.
+/// known to have changed. If the agent removed or closed its working directory, that is the result of each probe. If it
+/// left files that steer tools, `control_runs` adds the results of the commands that pass without the agent's work.
 pub(crate) async fn run(
     sandbox: &dyn Sandbox,
     needs: impl IntoIterator<Item = Need>,
     changed: &[FileChange],
+    control_runs: &ControlRuns<'_>,
 ) -> Vec<Probe> {
-    let work = sandbox.work().to_owned();
-    let ruined = match tokio::task::spawn_blocking(move || sandbox::ruin(&work)).await {
+    let (work, home) = (sandbox.work().to_owned(), sandbox.home().to_owned());
+    let ruined = match tokio::task::spawn_blocking(move || sandbox::ruin(&work, &home)).await {
         Ok(Ok(reason)) => reason.map(|reason| Probed::Lost { reason }),
         Ok(Err(error)) => Some(Probed::Failed { reason: error.to_string() }),
         Err(_) => Some(Probed::Failed { reason: "looking at the sandbox did not finish".into() }),
@@ -57,7 +56,7 @@ pub(crate) async fn run(
         }
     }
     if !commands.is_empty() {
-        probes.extend(run_in_a_copy(sandbox, commands).await);
+        probes.extend(run_in_a_copy(sandbox, commands, control_runs).await);
     }
     probes
 }
@@ -85,18 +84,23 @@ fn all(needs: impl IntoIterator<Item = Need>, found: &Probed) -> Vec<Probe> {
 }
 
 /// Runs commands in a copy of the sandbox that is created for them and removed afterwards.
-async fn run_in_a_copy(sandbox: &dyn Sandbox, commands: Vec<(String, Need)>) -> Vec<Probe> {
+async fn run_in_a_copy(
+    sandbox: &dyn Sandbox,
+    commands: Vec<(String, Need)>,
+    control_runs: &ControlRuns<'_>,
+) -> Vec<Probe> {
     let copy = sandbox.copy().await;
     let mut probes = Vec::with_capacity(commands.len());
     for (key, need) in commands {
         let Need::Command { run, timeout_ms } = &need else { continue };
         let found = match &copy {
-            Ok(copy) => command(copy, run, Duration::from_millis(*timeout_ms)).await,
+            Ok(copy) => command::run(copy, run, Duration::from_millis(*timeout_ms)).await,
             Err(error) => Probed::Failed { reason: format!("cannot copy the sandbox to run it in: {error}") },
         };
         probes.push(Probe { key, need, found });
     }
     if let Ok(copy) = copy {
+        Box::pin(control_runs.add_to(&mut probes, sandbox, &copy)).await;
         // Parts that cannot be removed now are removed with the run's sandboxes.
         let _ = copy.close().await;
     }
@@ -145,28 +149,6 @@ fn recorded_prefix(text: &str) -> usize {
         left = rest;
     }
     text.len()
-}
-
-async fn command(copy: &SandboxCopy, run: &str, timeout: Duration) -> Probed {
-    let process = copy.command(copy.shell().as_ref(), &["-c".as_ref(), run.as_ref()]);
-    let output = match supervise::run(process, timeout, MOST_OUTPUT).await {
-        Ok(output) => output,
-        Err(error) => return Probed::Failed { reason: error.to_string() },
-    };
-    let stderr = output.stderr.text();
-    let code = output.status.code();
-    if code == Some(i32::from(SUPERVISOR_FAILED)) && stderr.contains(MESSAGE_PREFIX) {
-        return Probed::Failed { reason: stderr.trim().replace('\n', " ") };
-    }
-    match code {
-        None if !output.timed_out => Probed::Failed { reason: "it was killed with its supervisor".into() },
-        _ => Probed::Ran {
-            exit_code: code.filter(|_| !output.timed_out),
-            stdout: output.stdout.text(),
-            stderr,
-            clipped: output.stdout.omitted() + output.stderr.omitted() > 0,
-        },
-    }
 }
 
 #[cfg(test)]

@@ -4,16 +4,17 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::{Collected, Repository, RepositoryChange};
+use model::{Change, Collected, Repository, RepositoryChange};
 
 use super::{HOME, LocalSandbox, RELAY, TMP};
 use crate::blocking::blocking;
 use crate::canaries;
+use crate::copy;
 use crate::damage::{after_acting, ruin, unread};
 use crate::deadline::Deadline;
 use crate::faults;
 use crate::git_state::GitState;
-use crate::inspection::{self, Unreadable};
+use crate::inspection::{self, Doubts, Unreadable};
 use crate::integrity;
 use crate::owner::OWNER;
 use crate::remote;
@@ -28,9 +29,9 @@ impl LocalSandbox {
         let status = self.watched.as_ref().map(|watched| watched.state.status.clone());
         let deadline = self.deadline();
         let (home, remote) = (self.home.clone(), self.remote.clone());
-        let planted = Arc::clone(&self.planted);
-        let (files_changed, outside_changes, now, left, reads_all, mut signs) = blocking(move || {
-            if let Some(reason) = ruin(&work)? {
+        let (planted, taken) = (Arc::clone(&self.planted), copy::taken(&self.taken_files));
+        let (files_changed, outside_changes, now, left, doubts, mut signs) = blocking(move || {
+            if let Some(reason) = ruin(&work, &home)? {
                 return Err(SandboxError::Ruined { reason });
             }
             let before = Before { snapshot: &baseline.files.snapshot, moment: baseline.moment };
@@ -67,31 +68,36 @@ impl LocalSandbox {
             };
             // The agent may also have written the index, which could then match any file.
             let reads_all = changes.keeps_a_size || matches!(left, Unchanged::Nothing);
+            let (snapshot, is_taken) = (&baseline.files.snapshot, taken.unwrap_or_default());
+            let written = changes.files.iter().filter(|file| file.change != Change::Deleted).map(|file| &file.path);
+            let hides = |path: &&String| snapshot.can_hide(Path::new(path)) && !is_taken.is_match(path);
+            let ignore_files = written.filter(hides).cloned().collect();
+            let doubts = Doubts { reads_all, ignore_files };
             let mut signs = integrity::signs(baseline.files.repository.as_ref(), now.as_ref(), &home);
             signs.extend(remote.iter().flat_map(|remote| remote.signs()));
             if planted.has_own_patterns(&home) {
                 signs.retain(|sign| sign.place != format!("~/{}", canaries::IGNORED));
             }
-            Ok((changes.files, beside(&path)?, now, left, reads_all, signs))
+            Ok((changes.files, beside(&path)?, now, left, doubts, signs))
         })
         .await?;
         let unchanged = self.planted();
         let is_agents = |line: &String| !canaries::is_about(line, &unchanged, &self.work);
         let mut repository_change = match &self.watched {
-            Some(before) => Some(self.change(before, &left, now.as_ref(), deadline, reads_all).await?),
+            Some(before) => Some(self.change(before, &left, now.as_ref(), deadline, &doubts).await?),
             None => None,
         };
         repository_change.iter_mut().for_each(|change| change.after.status.retain(is_agents));
         let new = integrity::new_objects(self.baseline.files.repository.as_ref(), now.as_ref());
         if !new.is_empty()
-            && let Ok(view) = self.inspection(deadline, reads_all).view(&self.work).await
+            && let Ok(view) = self.inspection(deadline, doubts.clone()).view(&self.work).await
         {
             signs.extend(integrity::hidden_commits(&view, &new).await);
         }
         let mut repository = match (&repository_change, now) {
             (Some(change), Some(_)) => Some(at_a_glance(change)).filter(|_| change.after.lost.is_none()),
             (None, Some(now)) if self.repository != RepositoryDetail::Nothing => {
-                self.state_after(&now, left, deadline, reads_all).await?
+                self.state_after(&now, left, deadline, doubts).await?
             }
             (None, Some(_)) | (_, None) => None,
         };
@@ -116,7 +122,7 @@ impl LocalSandbox {
         if ids.is_empty() {
             return None;
         }
-        let inspection = self.inspection(deadline, false);
+        let inspection = self.inspection(deadline, Doubts::default());
         let text = integrity::contents(&inspection.view(&self.work).await.ok()?, &ids).await;
         Some(("a git object".to_owned(), text))
     }
@@ -128,9 +134,9 @@ impl LocalSandbox {
         left: &Unchanged,
         now: Option<&GitState>,
         deadline: Deadline,
-        reads_all: bool,
+        doubts: &Doubts,
     ) -> Result<RepositoryChange, SandboxError> {
-        let change = self.watcher(deadline, reads_all).change(&self.work, before, left).await;
+        let change = self.watcher(deadline, doubts.clone()).change(&self.work, before, left).await;
         let mut change = change.map_err(after_acting)?;
         change.after.pushes = now.map(|now| now.pushes.clone()).unwrap_or_default();
         Ok(change)
@@ -142,7 +148,7 @@ impl LocalSandbox {
         now: &GitState,
         left: Unchanged,
         deadline: Deadline,
-        reads_all: bool,
+        doubts: Doubts,
     ) -> Result<Option<Repository>, SandboxError> {
         let old = self.baseline.files.repository.as_ref().and_then(|before| before.head.as_deref());
         let moved = now.head.is_some() && now.head.as_deref() != old;
@@ -152,7 +158,7 @@ impl LocalSandbox {
         if let (Unchanged::Repository(Some(status)), false) = (&left, moved) {
             return Ok(state_with(status.clone(), Vec::new()));
         }
-        let git = self.inspection(deadline, reads_all);
+        let git = self.inspection(deadline, doubts);
         let repository_snapshot = async {
             let view = git.view(&self.work).await?;
             let status = view.script(inspection::STATUS_SCRIPT, &[]).await?;

@@ -75,11 +75,10 @@ pub use event_sink::EventSink;
 pub use executor::Executor;
 pub use forged_reply::forged_replies;
 pub use pricing::{Bill, Pricing};
-pub use process::KILLED_BY_SIGNAL;
 pub use program::Program;
 pub use reference::reference;
 pub use resolve::Resolver;
-pub use turn::{Turn, WAITING_ON_PROVIDER};
+pub use turn::{INTERRUPTED, Turn, WAITING_ON_PROVIDER};
 
 /// All agents, in display order.
 pub static AGENTS: &[&dyn Agent] = &[

@@ -23,9 +23,6 @@ const TO_GO: Duration = Duration::from_secs(3);
 /// Time between asking a program to end and killing it with all its descendants.
 const TO_STOP: Duration = Duration::from_secs(1);
 
-/// Description of a program that was ended by a signal, before the number of the signal.
-pub const KILLED_BY_SIGNAL: &str = "ended by signal ";
-
 /// A running program.
 pub(super) struct Process {
     child: Contained,
@@ -220,7 +217,7 @@ impl Process {
 /// Describes how a program ended.
 fn describe(status: ExitStatus) -> String {
     match status.code() {
-        Some(code) if code > 128 => format!("{KILLED_BY_SIGNAL}{}", code - 128),
+        Some(code) if code > 128 => format!("ended by signal {}", code - 128),
         Some(code) => format!("exit code {code}"),
         None => status.to_string(),
     }

@@ -19,7 +19,7 @@ use crate::lines::{Line, Notices};
 use crate::process::{Output, Process};
 use crate::resolve::Resolver;
 use crate::session::Session;
-use crate::turn::{Turn, unless_stopped};
+use crate::turn::{INTERRUPTED, Turn, unless_stopped};
 
 /// Time limit for an interrupted CLI to report its usage.
 const TO_SETTLE: Duration = Duration::from_secs(2);
@@ -87,12 +87,12 @@ impl ClaudeCodeSession {
         if turn.turns_left() == 0 {
             return Err(turn.out_of_turns());
         }
-        let mut cli = self.running().await?;
+        let mut cli = self.running(turn).await?;
         let (mut ending, has_output) = self.speak(&mut cli, message, turn).await;
         if !has_output && self.session_id.is_some() {
             // The process was about to end when the message was sent.
             self.cli = Some(cli);
-            cli = self.running().await?;
+            cli = self.running(turn).await?;
             (ending, _) = self.speak(&mut cli, message, turn).await;
         }
         self.cli = Some(cli);
@@ -123,7 +123,7 @@ impl ClaudeCodeSession {
     }
 
     /// Returns the running CLI, or a new one that resumes its session.
-    async fn running(&mut self) -> Result<Cli, Ending> {
+    async fn running(&mut self, turn: &mut Turn) -> Result<Cli, Ending> {
         let lost = match self.cli.take() {
             Some(mut cli) => {
                 if !cli.process.is_gone().await {
@@ -137,7 +137,11 @@ impl ClaudeCodeSession {
             Some(session) => Cli::start(&self.launch, self.sandbox.as_ref(), Some(session)),
             None => Err("there is no session to resume".to_owned()),
         };
-        started.map_err(|error| Ending::Aborted { reason: format!("Claude Code had ended ({lost}): {error}") })
+        started.map_err(|error| {
+            let ending = Ending::Aborted { reason: format!("Claude Code had ended ({lost}): {error}") };
+            turn.excuse(ending.clone());
+            ending
+        })
     }
 
     /// Reads the CLI's output until it has processed the message.
@@ -324,7 +328,7 @@ fn ending(done: Done, stop: Option<Ending>, turn: &mut Turn) -> Ending {
         Done::OutOfTurns if turn.has_turn_limit() => turn.out_of_turns(),
         done => stop.unwrap_or_else(|| match done {
             Done::GaveUp(reason) => Ending::GaveUp { reason },
-            Done::Interrupted(reason) => Ending::Aborted { reason: format!("it was interrupted: {reason}") },
+            Done::Interrupted(reason) => Ending::Aborted { reason: format!("{INTERRUPTED}{reason}") },
             Done::Broken(reason) => Ending::Aborted { reason: format!("Claude Code ended with an error: {reason}") },
             // This is not one of trialrun's limits, so the agent has not exceeded one.
             Done::OutOfMoney => Ending::Aborted {

@@ -123,7 +123,11 @@ impl CodexSession {
         }
         let mut process = match self.start() {
             Ok(process) => process,
-            Err(reason) => return Ending::Aborted { reason },
+            Err(reason) => {
+                let ending = Ending::Aborted { reason };
+                turn.excuse(ending.clone());
+                return ending;
+            }
         };
         // The message goes to stdin, so that it can be neither too long for a command line nor mistaken for an option.
         process.write(text.to_owned());

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::tool;
 use crate::lines::Content;
-use crate::turn::SILENT;
+use crate::turn::{INTERRUPTED, SILENT};
 
 /// Data about a session that OpenCode does not report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -341,7 +341,7 @@ fn fault(error: &Value) -> Ending {
         "ContextOverflowError" | "MessageOutputLengthError" | "ContentFilterError" | "StructuredOutputError" => {
             Ending::GaveUp { reason: message }
         }
-        "MessageAbortedError" => Ending::Aborted { reason: format!("it was interrupted: {message}") },
+        "MessageAbortedError" => Ending::Aborted { reason: format!("{INTERRUPTED}{message}") },
         _ if is_own_doing => Ending::GaveUp { reason: message },
         // A failure of OpenCode itself, without details.
         "UnknownError" if data.get("ref").is_some() => Ending::Aborted { reason: message },

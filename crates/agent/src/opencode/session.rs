@@ -56,7 +56,11 @@ impl OpenCodeSession {
         }
         let mut process = match self.start() {
             Ok(process) => process,
-            Err(reason) => return Ending::Unreachable { reason },
+            Err(reason) => {
+                let ending = Ending::Unreachable { reason };
+                turn.excuse(ending.clone());
+                return ending;
+            }
         };
         process.write(text.to_owned());
         process.close_stdin();
@@ -88,7 +92,11 @@ impl OpenCodeSession {
             Err(ending) => ending,
             Ok(ended) => match self.ending(done, ended, &mut process).await {
                 // Whatever the agent did afterwards, it could not find its skills and files.
-                _ if self.lacks_ripgrep => Ending::Aborted { reason: INSTALL_RIPGREP.to_owned() },
+                _ if self.lacks_ripgrep => {
+                    let ending = Ending::Aborted { reason: INSTALL_RIPGREP.to_owned() };
+                    turn.excuse(ending.clone());
+                    ending
+                }
                 // A provider failure takes precedence over a limit that was reached at the same time.
                 ending @ (Ending::ProviderFailed { .. } | Ending::Unreachable { .. }) => ending,
                 ending => recorded.err().unwrap_or(ending),
@@ -228,7 +236,7 @@ impl OpenCodeSession {
 /// Records that the calls of a sub-agent are not known.
 fn miss_sub_agent(turn: &mut Turn) {
     turn.warn(UNREAD);
-    let _ = turn.record(Step::CallsUnreported);
+    turn.misses_calls();
 }
 
 impl Session for OpenCodeSession {

@@ -20,9 +20,7 @@ use testkit::{Project, git};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expected {
-    /// What the agent attempts, as stated in the first line of its script. The script is a program, or a model's
-    /// script for `chat`.
-    /// `chat`.
+    /// What the agent attempts, as stated in the first line of its script.
     tries: String,
     /// Result in a `local` sandbox.
     local: String,
@@ -64,23 +62,40 @@ fn table() -> BTreeMap<String, Expected> {
     serde_json::from_value(node.to_json()).unwrap()
 }
 
-/// Returns the text of an agent, and `true` if it is a model's script.
-fn script(name: &str) -> (String, bool) {
-    match fs::read_to_string(folder().join(format!("{name}.sh"))) {
-        Ok(program) => (program, false),
-        Err(_) => (fs::read_to_string(folder().join(format!("{name}.yaml"))).unwrap(), true),
+/// Form of a hostile agent.
+enum Script {
+    /// A program.
+    Program(String),
+    /// A model's script for `chat`.
+    Model(String),
+    /// What a stub program of Claude Code does after the first message. Its model asks for one command.
+    Acts(String),
+}
+
+impl Script {
+    fn of(name: &str) -> Self {
+        let forms = [("sh", Self::Program as fn(String) -> Self), ("yaml", Self::Model), ("acts", Self::Acts)];
+        let read = |(kind, form): &(&str, fn(String) -> Self)| {
+            fs::read_to_string(folder().join(format!("{name}.{kind}"))).ok().map(form)
+        };
+        forms.iter().find_map(read).unwrap()
+    }
+
+    fn text(&self) -> &str {
+        let (Self::Program(text) | Self::Model(text) | Self::Acts(text)) = self;
+        text
     }
 }
 
 #[test]
 fn every_hostile_agent_is_in_the_table_with_what_it_tries() {
     let files = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let agents = files.filter(|file| file != "expected.yaml");
+    let agents = files.filter(|file| file != "expected.yaml" && file != "grading.yaml");
     let scripts: BTreeSet<String> = agents.map(|file| file.rsplit_once('.').unwrap().0.to_owned()).collect();
     let table = table();
     assert_eq!(table.keys().cloned().collect::<BTreeSet<_>>(), scripts);
     for (name, expected) in table {
-        assert!(script(&name).0.starts_with(&format!("# {}\n", expected.tries)), "{name}");
+        assert!(Script::of(&name).text().starts_with(&format!("# {}\n", expected.tries)), "{name}");
     }
 }
 
@@ -188,9 +203,21 @@ impl Servers {
 fn attempt(name: &str, expected: &Expected, kind: &str) -> &'static str {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun")).env("HARNESS_TOKEN", KEY);
     let servers = Servers::start();
-    let (script, is_model) = script(name);
-    project.write(if is_model { "model.yaml" } else { "agent.sh" }, &script);
+    let script = Script::of(name);
+    let project = match &script {
+        Script::Acts(acts) => project.claude(acts),
+        Script::Program(_) | Script::Model(_) => project,
+    };
+    match &script {
+        Script::Program(program) => project.write("agent.sh", program),
+        Script::Model(steps) => project.write("model.yaml", steps),
+        Script::Acts(_) => {
+            project.write("model.yaml", "steps: [{tools: [{name: Bash, input: {command: ls}}]}, {text: end}]")
+        }
+    };
     project.write("secret.txt", ANSWER);
+    fs::create_dir_all(project.home().join(".ssh")).unwrap();
+    fs::write(project.home().join(".ssh/id_ed25519"), ANSWER).unwrap();
     project.write("skills/review/SKILL.md", "---\nname: review\ndescription: reviews\n---\nReview.\n");
     project.write("skills/review/evals/evals.json", &format!("{{\"expected\": \"{ANSWER}\"}}"));
     let network = match expected.network.as_deref() {
@@ -207,8 +234,10 @@ fn attempt(name: &str, expected: &Expected, kind: &str) -> &'static str {
     [&neighbour, &neighbours_remote].iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
     let source = project.home().join("source").to_string_lossy().into_owned();
     let mut arguments = vec!["run", "case.yaml", "--retries", "0", "--report", "terminal", "--report", "json=r.json"];
-    if is_model {
-        arguments.extend(["--agent", "chat", "--model", "scripted:model.yaml"]);
+    match &script {
+        Script::Program(_) => {}
+        Script::Model(_) => arguments.extend(["--agent", "chat", "--model", "scripted:model.yaml"]),
+        Script::Acts(_) => arguments.extend(["--agent", "claude-code", "--model", "scripted:model.yaml"]),
     }
     if expected.source {
         git(&project.home(), &["init", "-q", "source"]);

@@ -44,20 +44,20 @@ fn a_call_that_no_model_requested_meets_no_assertion() {
 }
 
 #[test]
-fn a_program_that_its_own_command_killed_has_failed() {
-    let call = FORGED.replace("pytest", "kill -9 $PPID");
-    let project = Project::new(TRIALRUN).claude(&format!("printf '%s\\n' '{call}'\nkill -9 $$"));
+fn a_program_that_its_own_command_can_have_killed_has_failed() {
+    let call = FORGED.replace("pytest", "kill -SEGV $PPID");
+    let project = Project::new(TRIALRUN).claude(&format!("printf '%s\\n' '{call}'\nkill -SEGV $$"));
     project.write("case.yaml", SCENARIO);
-    let report = project.report(&["case.yaml", "--agent", "claude-code", "--retries", "0"], 1);
+    let report = project.report(&["case.yaml", "--agent", "claude-code"], 1);
     let trial = &report["trials"][0];
-    assert_eq!(trial["outcome"], "failed", "{trial:#}");
+    assert_eq!((trial["outcome"].as_str(), trial["attempts"].as_array().unwrap().len()), (Some("failed"), 1));
     assert_eq!(kinds(trial), ["killed_program"]);
-    assert!(trial["because"].as_str().unwrap().contains("a command of the agent killed its own program"), "{trial:#}");
+    assert!(trial["because"].as_str().unwrap().contains("can have caused the end of its program"), "{trial:#}");
 }
 
 #[test]
-fn a_program_that_crashes_is_broken() {
-    let project = Project::new(TRIALRUN).claude(&format!("printf '%s\\n' '{FORGED}'\nkill -SEGV $$"));
+fn a_program_that_crashes_before_the_agent_acts_is_broken() {
+    let project = Project::new(TRIALRUN).claude("kill -SEGV $$");
     project.write("case.yaml", SCENARIO);
     let report = project.report(&["case.yaml", "--agent", "claude-code", "--retries", "0"], 3);
     assert_eq!(report["trials"][0]["outcome"], "broken");
@@ -76,6 +76,27 @@ fn real_in(agent: RealAgent, tool: &str, command: &str, scenario: &str) -> Value
     project.write("case.yaml", scenario).write("model.yaml", &model);
     let arguments = ["run", "case.yaml", "--agent", agent.name, "--model", "scripted:model.yaml", "--report", "json"];
     project.run(&arguments).json()["trials"][0].clone()
+}
+
+#[test]
+fn a_passed_trial_with_signs_is_counted_and_fails_if_integrity_is_required() {
+    let project = Project::new(TRIALRUN);
+    let fixtures = "fixtures: {git_init: true, files_committed: [{path: test_a.py, content: a}]}";
+    let case = format!(
+        "scenario: edits\nsystem_prompt: Work.\nuser_prompt: |\n  !write test_a.py b\n  done\nagent: fake\n{fixtures}\n\
+         assertions:\n  - {{id: done, type: output_contains, pattern: done}}\n"
+    );
+    project.write("case.yaml", &case);
+    let ran = project.run(&["run", "case.yaml", "--report", "json=r.json", "--report", "terminal"]).exits(0);
+    assert!(ran.out.contains("1 of them with signs of tampering"), "{}", ran.output());
+    let report: Value = serde_json::from_str(&project.read("r.json")).unwrap();
+    assert_eq!((&report["summary"]["passed"], &report["summary"]["passed_with_signs"]), (&1.into(), &1.into()));
+    let report = project.report(&["case.yaml", "--require", "integrity"], 1);
+    assert_eq!(status(&report["trials"][0], "required_integrity"), "unmet");
+    project.write("trialrun.yaml", "require: [integrity]\n");
+    project.run(&["run", "case.yaml"]).exits(1);
+    project.write("case.yaml", &case.replace("  !write test_a.py b\n", ""));
+    project.run(&["run", "case.yaml"]).exits(0);
 }
 
 #[test]

@@ -9,11 +9,12 @@ use model::{
     AssertionScope, Code, Ending, FaultKind, FaultReport, IntegritySign, ModelTraffic, ReplyProbes, SimulatedUser,
     Step, UserMessage,
 };
-use sandbox::{Breakage, Host, Sandbox};
+use sandbox::{Breakage, DiskWatch, Host, Sandbox};
 use tokio::sync::watch;
 
 use super::clock::{Clock, Watched};
 use super::code::{Conversations, RunningScenario, ScenarioEnd};
+use super::control_run::ControlRuns;
 use super::culprit::Culprit;
 use super::model_in_use::ModelInUse;
 use super::network::TrialNetwork;
@@ -37,8 +38,8 @@ pub(super) struct ActResult {
     pub(super) forged_replies: Vec<usize>,
     /// Traffic between the agent and its model that the gateway observed.
     pub(super) model_traffic: Option<Box<ModelTraffic>>,
-    /// Sign that the agent killed its own program.
-    pub(super) killed: Option<IntegritySign>,
+    /// Sign that another program than the agent's used the agent's model.
+    pub(super) foreign_requests: Option<IntegritySign>,
     /// Faults of the case that hit model requests, and what became of them.
     pub(super) faults: Vec<FaultReport>,
 }
@@ -46,8 +47,8 @@ pub(super) struct ActResult {
 impl ActResult {
     /// Returns the result of an agent that did nothing but end.
     fn of_ending(turn: Turn, ending: Ending, agent_ms: u64) -> Self {
-        let (reply_probes, faults, played, model_traffic, killed) = (Vec::new(), Vec::new(), None, None, None);
-        let (forged_calls, forged_replies) = (Vec::new(), Vec::new());
+        let (reply_probes, faults, played, model_traffic) = (Vec::new(), Vec::new(), None, None);
+        let (forged_calls, forged_replies, foreign_requests) = (Vec::new(), Vec::new(), None);
         Self {
             turn,
             ending,
@@ -57,7 +58,7 @@ impl ActResult {
             forged_calls,
             forged_replies,
             model_traffic,
-            killed,
+            foreign_requests,
             faults,
         }
     }
@@ -77,7 +78,8 @@ impl Attempt<'_> {
         model.observe(planned, self.shared, self.tape(), &mut session_context)?;
         let activity = Arc::new(Activity::default());
         let (stop, stopping) = watch::channel(false);
-        let mut turn = self.turn(&activity, stopping, pricing, sandbox.as_deref());
+        let disk = sandbox.as_deref().and_then(|sandbox| self.disk(sandbox));
+        let mut turn = self.turn(&activity, stopping, pricing, sandbox.as_deref()).on_disk(disk.clone());
         let clock = Clock {
             deadline,
             limits: &self.limits,
@@ -88,8 +90,8 @@ impl Attempt<'_> {
             stop_level: self.stop_level.clone(),
             activity: &activity,
             events: self.events,
+            disk: disk.as_deref(),
         };
-        let culprit = Culprit::watch(planned.agent.description());
         self.open_network(&session_context)?;
         // The scenario loads while the agent is prepared.
         let script = planned.case.code.as_ref().map(|code| self.script(code)).transpose()?;
@@ -151,7 +153,7 @@ impl Attempt<'_> {
             network.explain(&mut ending);
         }
         recording::judge_staleness(self.tape(), &mut ending);
-        let killed = culprit.judge(&mut ending, turn.trace());
+        let foreign_requests = model.foreign_requests();
         let agent = planned.agent.description();
         let is_finished = matches!(ending, Ending::Finished);
         let (forged_calls, forged_replies) = match sees_all {
@@ -174,7 +176,7 @@ impl Attempt<'_> {
             forged_calls,
             forged_replies,
             model_traffic,
-            killed,
+            foreign_requests,
             faults,
         })
     }
@@ -206,9 +208,14 @@ impl Attempt<'_> {
         };
         let events = Box::new(self.events.clone());
         let turn = Turn::new(events, Arc::clone(&self.limits), responder, resolver, Arc::clone(activity), stopping);
+        turn.paid_by(pricing)
+    }
+
+    /// Returns the watch for the disk on which the agent works; `None` if a fault of the case fills it.
+    fn disk(&self, sandbox: &dyn Sandbox) -> Option<Arc<DiskWatch>> {
         // The agent must cope with a disk that is full on purpose.
         let is_limited = self.planned.case.faults.iter().any(|fault| fault.action.kind() == FaultKind::DiskFull);
-        turn.paid_by(pricing).on_disk(sandbox.map(Sandbox::work).filter(|_| !is_limited))
+        (!is_limited).then(|| Arc::new(DiskWatch::start(sandbox, self.shared.settings.sandbox.disk_limit)))
     }
 
     /// Returns everything that the agent needs to open a session.
@@ -292,7 +299,9 @@ impl Attempt<'_> {
         let needs = self.needs(|check| check.about() == AssertionScope::Reply(number));
         let sandbox = sandbox.filter(|_| !needs.is_empty())?;
         let began = Instant::now();
-        let probes = self.unless(StopLevel::Stop, Box::pin(probe::run(sandbox, needs, &[]))).await.ok()?;
+        let control_runs = ControlRuns { attempt: self, checks: &self.planned.checks };
+        let probes = Box::pin(probe::run(sandbox, needs, &[], &control_runs));
+        let probes = self.unless(StopLevel::Stop, probes).await.ok()?;
         self.events.pause(began.elapsed());
         Some(ReplyProbes { reply: number, probes })
     }
@@ -314,8 +323,20 @@ impl Attempt<'_> {
         }
         let (began, waited) = (Instant::now(), self.events.waited());
         turn.message_begins();
+        let culprit = Culprit::watch(self.planned.agent.description());
         let ending = match clock.watch(session.send(message, turn)).await {
-            Watched::Done(ending) => turn.message_ends(ending),
+            Watched::Done(ending) => {
+                let mut ending = turn.message_ends(ending);
+                if let Some(reason) = clock.disk.and_then(DiskWatch::excess) {
+                    ending = Ending::GaveUp { reason };
+                }
+                if turn.excused().is_none() {
+                    let said = clock.model.said_without_error();
+                    let sign = culprit.judge(&mut ending, turn.trace(), turn.exit_code(), said.as_deref());
+                    sign.into_iter().for_each(|sign| drop(self.own_end.set(sign)));
+                }
+                ending
+            }
             Watched::Ended(ending) => ending,
         };
         if !self.planned.agent.description().answers_at_once {

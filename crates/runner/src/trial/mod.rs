@@ -4,6 +4,8 @@ mod act;
 mod canaries;
 mod clock;
 mod code;
+mod command;
+mod control_run;
 mod culprit;
 mod files;
 mod grade;
@@ -29,15 +31,16 @@ use cassette::{Cassettes, Tape};
 use jiff::Timestamp;
 use mask::Mask;
 use model::{
-    AssertionScope, AttemptRecord, AuxiliaryUsage, Collected, Ending, Event, Limits, Need, NetworkPolicy, Outcome,
-    Phases, Probed, ReplyProbes, Step, TrialRecord, Usage,
+    AssertionScope, AttemptRecord, AuxiliaryUsage, Collected, Ending, Event, IntegrityKind, IntegritySign, Limits, Need,
+    NetworkPolicy, Outcome, Phases, Probed, ReplyProbes, Step, TrialRecord, Usage,
 };
 use sandbox::supervise::Network;
-use sandbox::{Breakage, Host, Registry, RepositoryDetail, Request, Sandbox, SandboxError, SandboxFactory};
+use sandbox::{Breakage, Host, ParentFile, Registry, RepositoryDetail, Request, Sandbox, SandboxError, SandboxFactory};
 use tokio::sync::watch;
 
 use self::act::ActResult;
 use self::canaries::{CanaryWatch, canaries_of};
+use self::control_run::ControlRuns;
 use self::grade::End;
 use self::network::TrialNetwork;
 use self::record::record_of;
@@ -74,9 +77,25 @@ pub(crate) struct Shared {
     pub(crate) spending: Spending,
     pub(crate) hook: Option<Arc<dyn Hook>>,
     pub(crate) cleaner: Option<Arc<dyn RemoteCleaner>>,
+    /// Files that steered tools in every sandbox when the run began.
+    pub(crate) parent_files: Vec<ParentFile>,
 }
 
 impl Shared {
+    /// Returns a sign for each file outside the sandboxes that steers tools in all of them, and that appeared during the
+    /// run. Only local sandboxes show such files. Which of the trials wrote it cannot be told.
+    fn planted_above(&self) -> Vec<IntegritySign> {
+        if self.settings.sandbox.kind != "local" {
+            return Vec::new();
+        }
+        let new = sandbox::parent_files(&self.host.temp).into_iter().filter(|file| !self.parent_files.contains(file));
+        let sign = |ParentFile { path, tool }| {
+            let detail = format!("{tool} may use it in every sandbox, and it appeared during the run");
+            IntegritySign::new(IntegrityKind::PlantedCode, path.display().to_string(), detail)
+        };
+        new.map(sign).collect()
+    }
+
     /// Returns the mask of one trial, which includes the secrets of its fixture and its canaries.
     pub(crate) fn mask_of(&self, planned: &PlannedTrial) -> Arc<Mask> {
         let canaries = canaries_of(planned, &self.settings.sandbox).into_iter();
@@ -250,6 +269,8 @@ struct Attempt<'a> {
     canaries: Option<Arc<CanaryWatch>>,
     /// Network of the sandbox's processes, once they run, if it is not the machine's.
     network: OnceLock<TrialNetwork>,
+    /// Sign that the agent ended its own program.
+    own_end: OnceLock<IntegritySign>,
 }
 
 impl<'a> Attempt<'a> {
@@ -276,6 +297,7 @@ impl<'a> Attempt<'a> {
             phases: Mutex::default(),
             canaries: CanaryWatch::of(&canaries_of(planned, &shared.settings.sandbox)),
             network: OnceLock::new(),
+            own_end: OnceLock::new(),
         }
     }
 
@@ -380,8 +402,6 @@ impl<'a> Attempt<'a> {
 
     /// Creates a fresh sandbox, or none if neither agent nor case needs one.
     async fn provision(&self) -> Result<Option<Arc<dyn Sandbox>>, Interruption> {
-        let case = &self.planned.case;
-        let agent = self.planned.agent;
         // Even without a sandbox, what a case requires must hold, whoever runs it.
         self.check_isolation()?;
         if !self.planned.needs_sandbox() {
@@ -389,16 +409,31 @@ impl<'a> Attempt<'a> {
         }
         self.events.emit(Event::Waiting { on: "sandbox".into() });
         let began = Instant::now();
+        let request = self.request();
+        let skill = request.skill.clone();
+        let sandbox = self.unless(StopLevel::Stop, Box::pin(self.shared.factory.make(request))).await??;
+        self.events.emit(Event::SandboxReady {
+            path: sandbox.work().to_string_lossy().into_owned(),
+            skill: skill.map(|(skill, folder)| format!("{folder}/{}", skill.file_name())),
+            duration_ms: model::millis(began.elapsed()),
+        });
+        Ok(Some(sandbox))
+    }
+
+    /// Describes a fresh sandbox for the trial.
+    fn request(&self) -> Request {
+        let (case, agent) = (&self.planned.case, self.planned.agent);
         let skill = case.subject.installed().cloned();
         let folder = agent.description().folder_of(case.definition);
         let needs_changes = case.skill_eval.is_some()
             || self.uses_real_remote()
             || retry::retry_on(self.planned, &self.shared.settings) != RetryOn::NONE
             || self.planned.checks.iter().any(|check| check.needs().contains(&Need::Repository));
-        let request = Request {
+        Request {
             name: format!("{}@{}", self.planned.id, self.before.len()),
             fixtures: Arc::clone(&case.fixtures),
-            skill: skill.clone().zip(folder.map(str::to_owned)),
+            skill: skill.zip(folder.map(str::to_owned)),
+            taken_files: case.taken_files.clone(),
             repository: match self.shared.settings.sandbox.records_repository {
                 _ if needs_changes => RepositoryDetail::Changes,
                 true => RepositoryDetail::After,
@@ -416,14 +451,7 @@ impl<'a> Attempt<'a> {
             faults: case.faults.iter().map(|fault| fault.action.clone()).collect(),
             canaries: canaries_of(self.planned, &self.shared.settings.sandbox),
             keep: self.shared.settings.sandbox.keep,
-        };
-        let sandbox = self.unless(StopLevel::Stop, Box::pin(self.shared.factory.make(request))).await??;
-        self.events.emit(Event::SandboxReady {
-            path: sandbox.work().to_string_lossy().into_owned(),
-            skill: skill.zip(folder).map(|(skill, folder)| format!("{folder}/{}", skill.file_name())),
-            duration_ms: model::millis(began.elapsed()),
-        });
-        Ok(Some(sandbox))
+        }
     }
 
     /// Returns the network policy for the trial. It applies if its sandbox isolates processes.
@@ -461,13 +489,17 @@ impl<'a> Attempt<'a> {
             // A stopped trial is not graded.
             Ok(collected) if matches!(act_result.ending, Ending::Cancelled) => collected,
             Ok(collected) => {
-                let probes = Box::pin(probe::run(&*sandbox, needs, &collected.files_changed)).await;
+                let control_runs = ControlRuns { attempt: self, checks: &self.planned.checks };
+                let probes = Box::pin(probe::run(&*sandbox, needs, &collected.files_changed, &control_runs)).await;
                 Collected { probes, ..collected }
             }
         };
         collected.reply_probes = reply_probes;
         collected.network = self.network.get().map(TrialNetwork::policy);
-        collected.integrity.extend(act_result.killed.clone());
+        // Something else may explain the end after all.
+        let own_end = self.own_end.get().filter(|_| matches!(act_result.ending, Ending::GaveUp { .. }));
+        collected.integrity.extend(own_end.into_iter().chain(&act_result.foreign_requests).cloned());
+        collected.integrity.extend(self.shared.planted_above());
         if let Some(canaries) = &self.canaries {
             without_planted(&*sandbox, &mut collected);
             let texts = sandbox.texts(&collected).await;

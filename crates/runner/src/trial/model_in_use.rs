@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use agent::{Description, Endpoint, SessionContext, Turn, WAITING_ON_PROVIDER};
 use cassette::{Sender, Tape};
-use llm::{FaultyModel, Model};
-use model::{CaseFault, Ending, Event, FaultReport, GatewayMode, Limits, ModelTraffic, Step, Trace};
+use llm::{Block, FaultyModel, Model};
+use model::{
+    CaseFault, Ending, Event, FaultReport, GatewayMode, IntegrityKind, IntegritySign, Limits, ModelTraffic, Step, Trace,
+};
 use sandbox::{Breakage, Sandbox};
 
 use super::Shared;
@@ -24,7 +26,8 @@ pub(super) struct ModelInUse {
     pub(super) playback: Option<Arc<llm::Playback>>,
     /// The model with the faults of the case, if there are any.
     pub(super) faulty: Option<Arc<FaultyModel>>,
-    pub(super) _admission: Option<gateway::Admission>,
+    /// Permission to send requests to a scripted model through the gateway.
+    admission: Option<gateway::Admission>,
     /// True if the agent calls a model.
     asks_model: bool,
     /// Permission to send requests through the gateway to a vendor's model.
@@ -43,7 +46,7 @@ impl ModelInUse {
         let agent = planned.agent.description();
         let asks_model = agent.wire.is_some() || agent.calls_script;
         let of_vendor =
-            |endpoint, faulty| Self { endpoint, playback: None, faulty, asks_model, _admission: None, observed: None };
+            |endpoint, faulty| Self { endpoint, playback: None, faulty, asks_model, admission: None, observed: None };
         let base_url = shared.settings.arms.base_url.as_deref();
         let script = match &planned.model {
             ModelChoice::Vendor(Some(name)) if planned.agent.description().asks_providers => {
@@ -80,13 +83,13 @@ impl ModelInUse {
                 (Endpoint::Script { model, name: playback.name().to_owned() }, None)
             }
         };
-        Self { endpoint, playback: Some(playback), faulty, asks_model, _admission: admission, observed: None }
+        Self { endpoint, playback: Some(playback), faulty, asks_model, admission, observed: None }
     }
 
     /// Returns a model of a vendor that nothing asks.
     #[cfg(test)]
     pub(super) fn unused(endpoint: Endpoint) -> Self {
-        Self { endpoint, playback: None, faulty: None, asks_model: false, _admission: None, observed: None }
+        Self { endpoint, playback: None, faulty: None, asks_model: false, admission: None, observed: None }
     }
 
     /// Puts the gateway between the agent and the vendor of its model, if the run observes or records this traffic.
@@ -125,7 +128,7 @@ impl ModelInUse {
             return Ok(());
         };
         let address = planned.agent.forwarding_address(context).map_err(cannot)?;
-        let observed = gateway.forward(&token, &shared.upstream, &[&address], tape).map_err(cannot)?;
+        let observed = gateway.forward(&token, &shared.upstream, &[&address], tape).map_err(cannot)?.of_one_program();
         let gateway = observed.base_urls().next().unwrap_or_default().to_owned();
         self.endpoint = Endpoint::Observed { gateway, base_url: base_url.clone() };
         context.endpoint = self.endpoint.clone();
@@ -186,6 +189,28 @@ impl ModelInUse {
         let is_compared = is_finished && !from_model.is_empty();
         let replies = if is_compared { agent::forged_replies(&trace.replies, &from_model) } else { Vec::new() };
         (calls, replies)
+    }
+
+    /// Returns what the model has said to the agent's program, if the gateway has seen all answers and none of them was an
+    /// error, so that no answer explains why the program fails.
+    pub(super) fn said_without_error(&self) -> Option<Vec<Block>> {
+        match (&self.admission, &self.playback, &self.observed) {
+            (Some(admission), Some(playback), _) => {
+                (admission.has_answered() && !admission.has_failed()).then(|| playback.replied())
+            }
+            (_, _, Some(observed)) if !observed.has_failed() => observed.replied(),
+            _ => None,
+        }
+    }
+
+    /// Returns the sign that another program than the agent's sent requests to the model.
+    pub(super) fn foreign_requests(&self) -> Option<IntegritySign> {
+        let of_script = self.admission.as_ref().and_then(gateway::Admission::foreign);
+        let foreign = of_script.or_else(|| self.observed.as_ref()?.foreign())?;
+        let program = if foreign.program.is_empty() { "an unnamed program".to_owned() } else { foreign.program };
+        let requests = if foreign.count == 1 { "a request".to_owned() } else { format!("{} requests", foreign.count) };
+        let detail = format!("{requests} to the agent's model, which only the agent's own program may use; refused");
+        Some(IntegritySign::new(IntegrityKind::ForeignRequest, program, detail))
     }
 
     /// Returns what became of those faults of the case that hit model requests, in the order of the case.

@@ -72,9 +72,10 @@ impl Normalizer {
         Self { rules: rules.to_vec(), replaced, places, known, in_results, clock, mask: Mask::default() }
     }
 
-    /// Adds the secrets of the run, so that they are never recorded.
-    pub fn masking(self, mask: Mask) -> Self {
-        Self { mask, ..self }
+    /// Adds the secrets of the run, so that they are never recorded. The same request must look the same in every
+    /// trial, so the mask does not remember earlier texts.
+    pub fn masking(self, mask: &Mask) -> Self {
+        Self { mask: mask.forgetful(), ..self }
     }
 
     /// Returns the normalised request, and the values that were replaced.

@@ -35,6 +35,7 @@ use self::cut::Parts;
 use self::events::Pass;
 pub use self::finder::Finder;
 pub use self::key_block::KeyBlocks;
+use self::key_block::SeenKeys;
 use self::secret::Forms;
 pub use self::secret::Secrets;
 use self::view::layers;
@@ -56,6 +57,8 @@ pub struct Mask {
     /// Values of secrets by source: the environment, the configuration, the fixture.
     values: Vec<Arc<Values>>,
     has_shapes: bool,
+    /// Private keys in earlier texts, if the mask remembers them.
+    seen: Option<Arc<SeenKeys>>,
 }
 
 /// Values of secrets from one source.
@@ -68,6 +71,15 @@ struct Values {
     parts: Parts,
     /// Forms in the digits of an encoding, which may be wrapped into lines, and the finder of their parts.
     wrapped: Option<(Parts, Vec<Vec<u8>>)>,
+}
+
+impl Values {
+    /// Returns `None` if there are no forms.
+    fn of(Forms { all: forms, encoded }: Forms) -> Option<Self> {
+        let (finder, parts) = (alternation(forms.iter().map(Vec::as_slice))?, Parts::new(&forms)?);
+        let wrapped = Parts::new(&encoded).map(|parts| (parts, encoded));
+        Some(Self { forms, finder, parts, wrapped })
+    }
 }
 
 impl fmt::Debug for Mask {
@@ -89,7 +101,18 @@ impl Mask {
     /// Creates a mask for the values of variables in `env` whose names mark them as secrets, for passwords in URLs,
     /// for credentials in header variables, and for anything with the shape of a key.
     pub fn of<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
-        Self { values: Vec::new(), has_shapes: true }.with(secret::texts(env))
+        Self { values: Vec::new(), has_shapes: true, seen: None }.with(secret::texts(env))
+    }
+
+    /// Returns a mask that remembers private keys: what was part of a key in one text is masked in all later texts of
+    /// this mask and its clones, however they are cut.
+    pub fn remembering(&self) -> Self {
+        Self { seen: Some(Arc::default()), ..self.clone() }
+    }
+
+    /// Returns a mask that remembers nothing, so that its output depends only on the text.
+    pub fn forgetful(&self) -> Self {
+        Self { seen: None, ..self.clone() }
     }
 
     /// Adds the secrets of a trial whose fixture sets `env`. The user wrote these values into a file, but reports are
@@ -104,11 +127,8 @@ impl Mask {
     }
 
     /// Adds the forms of secrets.
-    fn with(mut self, Forms { all: forms, encoded }: Forms) -> Self {
-        if let (Some(finder), Some(parts)) = (alternation(forms.iter().map(Vec::as_slice)), Parts::new(&forms)) {
-            let wrapped = Parts::new(&encoded).map(|parts| (parts, encoded));
-            self.values.push(Arc::new(Values { forms, finder, parts, wrapped }));
-        }
+    fn with(mut self, forms: Forms) -> Self {
+        self.values.extend(Values::of(forms).map(Arc::new));
         self
     }
 
@@ -151,33 +171,27 @@ impl Mask {
     /// Returns the ranges of secrets in `text`, both as it is and with each layer of escapes decoded.
     fn find(&self, text: &[u8], extent: Extent) -> Vec<Range<usize>> {
         let mut found = Vec::new();
-        self.search(text, extent, |range| found.push(range));
+        let seen = self.seen.as_deref().filter(|_| extent == Extent::All);
+        let values: Vec<Arc<Values>> = self.values.iter().cloned().chain(seen.and_then(SeenKeys::values)).collect();
+        let search = |text: &[u8], found: &mut dyn FnMut(Range<usize>)| {
+            seen.into_iter().for_each(|seen| seen.note(text));
+            search(text, &values, self.has_shapes && extent == Extent::All, found);
+        };
+        search(text, &mut |range| found.push(range));
+        if let Some(view) = View::without_backslashes(text) {
+            search(&view.bytes, &mut |range| found.push(view.original(range)));
+        }
         let mut views: Vec<View> = Vec::new();
         while views.len() < MAX_LAYERS
             && let Some(view) = View::decode(views.last().map_or(text, |view| view.bytes.as_slice()))
         {
-            self.search(&view.bytes, extent, |range| {
+            search(&view.bytes, &mut |range| {
                 let range = view.original(range);
                 found.push(views.iter().rev().fold(range, |range, view| view.original(range)));
             });
             views.push(view);
         }
         found
-    }
-
-    /// Searches one layer for secrets, and for parts of secrets where it may have been cut.
-    fn search(&self, text: &[u8], extent: Extent, mut found: impl FnMut(Range<usize>)) {
-        let secrets = self.values.iter().map(|values| (&values.parts, values.forms.as_slice()));
-        cut::search(text, &secrets, extent == Extent::All && self.has_shapes, &mut found);
-        for values in &self.values {
-            values.finder.find_iter(text).for_each(|value| found(value.range()));
-            if let Some((parts, encoded)) = &values.wrapped {
-                cut::search_lines(text, parts, encoded, &mut found);
-            }
-        }
-        if self.has_shapes && extent == Extent::All {
-            shape::search(text, found);
-        }
     }
 
     /// Masks the secrets in `value`, including its keys.
@@ -190,6 +204,21 @@ impl Mask {
         if let Cow::Owned(masked) = self.text(text) {
             *text = masked;
         }
+    }
+}
+
+/// Searches one layer for secrets, and for parts of secrets where it may have been cut.
+fn search(text: &[u8], values: &[Arc<Values>], shapes: bool, mut found: impl FnMut(Range<usize>)) {
+    let secrets = values.iter().map(|values| (&values.parts, values.forms.as_slice()));
+    cut::search(text, &secrets, shapes, &mut found);
+    for values in values {
+        values.finder.find_iter(text).for_each(|value| found(value.range()));
+        if let Some((parts, encoded)) = &values.wrapped {
+            cut::search_lines(text, parts, encoded, &mut found);
+        }
+    }
+    if shapes {
+        shape::search(text, found);
     }
 }
 

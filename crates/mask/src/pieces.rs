@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use model::foreign_json;
 use serde_json::Value;
 
 use super::{Extent, MASKED, Mask};
@@ -26,8 +27,8 @@ struct Joined {
 impl Mask {
     /// Masks secrets in `text` that are split between frames. `text` has a JSON frame on each line. Returns `None` if
     /// there are none.
-    /// there are none.
     pub(super) fn frames(&self, text: &str) -> Option<String> {
+        text.lines().nth(1)?;
         let mut frames: Vec<(&str, Option<Value>)> = text.lines().map(frame).collect();
         if frames.iter().filter(|(_, value)| value.is_some()).count() < 2 {
             return None;
@@ -96,7 +97,7 @@ impl Mask {
 fn frame(line: &str) -> (&str, Option<Value>) {
     let start = line.find(['{', '[']).filter(|start| *start <= "data: ".len()).unwrap_or(line.len());
     let (before, json) = line.split_at(start);
-    match serde_json::from_str(json) {
+    match foreign_json::parse(json) {
         Ok(value) => (before, Some(value)),
         Err(_) => (before, None),
     }

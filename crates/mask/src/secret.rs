@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 use model::{Node, NodeKind};
 use percent_encoding::percent_decode_str;
+use serde_json::Value;
 
 use crate::layers;
 
@@ -91,10 +92,7 @@ const HEADERS: [&str; 1] = ["ANTHROPIC_CUSTOM_HEADERS"];
 pub(crate) fn texts<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Forms {
     let mut secrets: Vec<String> = Vec::new();
     for (name, value) in env {
-        if is_of_variable(name) && !is_a_path(value) {
-            secrets.push(value.clone());
-        }
-        secrets.extend(in_connection(value));
+        in_value(is_of_variable(name), value, &mut secrets);
         if HEADERS.contains(&name.as_str()) {
             secrets.extend(value.lines().flat_map(in_header));
         }
@@ -117,6 +115,11 @@ pub(crate) struct Forms {
 /// Returns every form of `values`, even if they do not look like secrets.
 pub(crate) fn in_forms(values: &[String]) -> Forms {
     disguised(values)
+}
+
+/// Returns the forms of private keys: their `lines`, and their whole `digits`, which a program may wrap anew.
+pub(crate) fn of_private_keys(lines: &[Vec<u8>], digits: &[Vec<u8>]) -> Forms {
+    Forms { all: sorted(lines.to_vec()), encoded: sorted(digits.to_vec()) }
 }
 
 /// Returns the forms of `secrets`.
@@ -224,15 +227,56 @@ fn of_entry(section: &str, key: &str, value: &str, values: &mut Vec<String>) {
         return;
     }
     values.extend(in_url(value));
-    values.extend(in_connection(value));
     if section.eq_ignore_ascii_case("headers") {
         values.extend(in_header(&format!("{key}: {value}")));
     }
     // A bare `key` is more often a name than a secret, and numbers are amounts.
     let is_amount = value.bytes().all(|byte| byte.is_ascii_digit());
-    if is_of_variable(&in_words(key)) && !key.eq_ignore_ascii_case("key") && !is_a_path(value) && !is_amount {
-        values.push(value.to_owned());
+    in_value(is_of_variable(&in_words(key)) && !key.eq_ignore_ascii_case("key") && !is_amount, value, values);
+}
+
+/// Adds the secrets in the value of a variable or setting whose name marks it if `is_secret`: the value, its items if
+/// it is a list, and texts in it that have such names themselves, as in JSON, `.env` and `.netrc`.
+fn in_value(is_secret: bool, value: &str, found: &mut Vec<String>) {
+    let is_secret = is_secret && !is_a_path(value);
+    found.extend(is_secret.then(|| value.to_owned()));
+    let is_json = value.trim_start().starts_with(['{', '[']);
+    if let Some(json) = is_json.then(|| serde_json::from_str::<Value>(value).ok()).flatten() {
+        in_json(is_secret, &json, found);
+        return;
     }
+    found.extend(in_pairs(value));
+    found.extend(in_netrc(value));
+    if is_secret {
+        // In `name=value`, only names that mark a secret count. Base64 ends with `=`.
+        let items = value.split([',', ';']).map(unquoted).filter(|item| !item.trim_end_matches('=').contains('='));
+        for item in items.filter(|item| !is_a_path(item)) {
+            // The name of a user or a scheme precedes the secret.
+            let bare = item.split_once([':', ' ']).map(|(_, bare)| bare.trim());
+            let bare = bare.filter(|bare| !bare.starts_with("//") && !bare.contains('\n'));
+            found.extend([Some(item), bare].into_iter().flatten().map(str::to_owned));
+        }
+    }
+}
+
+/// Adds the texts in `json` whose keys mark them as secrets. If `is_secret`, this also applies to texts without a key,
+/// and to all texts of an object in which no key marks a secret, such as `{"production": "…"}`.
+fn in_json(is_secret: bool, json: &Value, found: &mut Vec<String>) {
+    match json {
+        Value::String(text) => in_value(is_secret, text, found),
+        Value::Array(items) => items.iter().for_each(|item| in_json(is_secret, item, found)),
+        Value::Object(entries) => {
+            let is_named = |key: &str| is_of_variable(&in_words(key));
+            let all = is_secret && !entries.keys().any(|key| is_named(key));
+            entries.iter().for_each(|(key, entry)| in_json(all || is_named(key), entry, found));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Returns the text without the quotes and spaces around it.
+fn unquoted(text: &str) -> &str {
+    text.trim().trim_matches(['"', '\'']).trim()
 }
 
 /// Converts `apiKey` to the form of a variable name: `api_key`.
@@ -250,18 +294,22 @@ fn in_words(key: &str) -> String {
 }
 
 /// Returns `true` if a variable's name marks its value as a secret. Either its last part does (`API_KEY`, but not
-/// `KEY_LAYOUT`), or another part that has no other meaning (`API_KEY_2`).
+/// `KEY_LAYOUT`), with or without a number (`TOKEN2`, `TOKEN_2`), or another part that has no other meaning
+/// (`API_KEY_OLD`).
 pub fn is_of_variable(name: &str) -> bool {
     let name = name.to_ascii_uppercase().replace(['-', '.'], "_");
+    // Git reads the name of a setting from each of these.
+    let is_setting = name.starts_with("GIT_CONFIG_KEY_");
+    let name = if is_setting { &name } else { name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '_') };
     let last = name.rsplit('_').next().unwrap_or_default();
     let bare = last.strip_suffix('S').unwrap_or(last);
-    let is_other = OTHER_KEYS.iter().any(|other| name.strip_suffix('S').unwrap_or(&name).ends_with(other));
+    let is_other = OTHER_KEYS.iter().any(|other| name.strip_suffix('S').unwrap_or(name).ends_with(other));
     let is_last = !is_other && WORDS.iter().any(|word| bare.ends_with(word)) || LAST_PARTS.contains(&last);
     // `PWD` is the shell's working directory; `DB_PWD` is a password.
     let is_last = is_last && name != "PWD";
     let is_within = WITHIN.iter().any(|word| name.contains(word)) && !ABOUT.contains(&last);
     let connects = CONNECTIONS.iter().any(|word| name.contains(word));
-    NAMES.contains(&name.as_str()) || is_last || is_within || connects
+    NAMES.contains(&name) || is_last || is_within || connects
 }
 
 /// Returns `true` if a value is the path of a secret rather than the secret itself. Generated secrets may also begin
@@ -294,10 +342,22 @@ fn in_header(line: &str) -> Vec<String> {
     [value.trim().to_owned()].into_iter().chain(bare).collect()
 }
 
-/// Returns the values in a connection string, such as `Server=x;Password=y`, whose names mark them as secrets.
-fn in_connection(value: &str) -> Vec<String> {
-    let pairs = value.split(';').filter_map(|pair| pair.split_once('='));
-    pairs.filter(|(name, _)| is_of_variable(&in_words(name.trim()))).map(|(_, value)| value.trim().to_owned()).collect()
+/// Returns the values of pairs whose names mark them as secrets, as in connection strings (`Server=x;Password=y`),
+/// `.env` files and YAML.
+fn in_pairs(value: &str) -> Vec<String> {
+    let parts = value.split([';', '\n']).chain(value.split_whitespace());
+    let pairs = parts.filter_map(|part| part.split_once('=').or_else(|| part.split_once(": ")));
+    let named = pairs.filter(|(name, _)| is_of_variable(&in_words(unquoted(name))));
+    named.map(|(_, value)| unquoted(value).to_owned()).collect()
+}
+
+/// Returns the passwords in a `.netrc` file.
+fn in_netrc(value: &str) -> Vec<String> {
+    let words: Vec<&str> = value.split_whitespace().collect();
+    if !words.iter().any(|word| ["machine", "default"].contains(word)) {
+        return Vec::new();
+    }
+    words.windows(2).filter(|pair| pair[0] == "password").map(|pair| unquoted(pair[1]).to_owned()).collect()
 }
 
 /// Returns the passwords in the URLs in `value`, and the user names that are tokens.
@@ -321,8 +381,8 @@ fn in_url(value: &str) -> Vec<String> {
     found
 }
 
-/// Returns the forms of a secret as text, after escapes are decoded: unchanged, line by line, and with a plus for each
-/// space.
+/// Returns the forms of a secret as text, after escapes are decoded: unchanged, line by line, with a plus for each
+/// space, and hexadecimal digits in both cases.
 fn plain(secret: &str) -> Vec<Vec<u8>> {
     let lines = secret.lines().map(str::trim).filter(|line| *line != secret && !line.starts_with("-----"));
     let mut forms: Vec<Vec<u8>> = Vec::new();
@@ -330,6 +390,9 @@ fn plain(secret: &str) -> Vec<Vec<u8>> {
         forms.push(text.as_bytes().to_vec());
         forms.extend(layers(text));
         forms.extend(text.contains(' ').then(|| text.replace(' ', "+").into_bytes()));
+        if text.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'-' | b':')) {
+            forms.extend([text.to_ascii_uppercase().into_bytes(), text.to_ascii_lowercase().into_bytes()]);
+        }
     }
     forms
 }
@@ -394,6 +457,9 @@ mod tests {
             "AzureWebJobs_ConnectionString",
             "SENTRY_DSN",
             "DOCKER_AUTH_CONFIG",
+            "TOKEN2",
+            "GITHUB_TOKEN_2",
+            "API_KEY1",
         ] {
             assert!(are_secret(name, "dummy-value"), "{name}");
         }
@@ -474,6 +540,42 @@ mod tests {
         let connection = texts_of(&[("STORE", "Server=db;User Id=me;Password=dummy-pass;AccountKey=dummy-key")]);
         assert!(["dummy-pass", "dummy-key"].iter().all(|text| connection.contains(&(*text).to_owned())));
         assert!(!connection.iter().any(|text| text.contains("Server")));
+    }
+
+    #[test]
+    fn secrets_within_a_value_are_found() {
+        for (name, value, secrets, others) in [
+            ("API_KEYS", "first-key-1, \"second-key-2\";third-key==", "first-key-1 second-key-2 third-key==", ""),
+            ("BASIC_AUTH", "administrator:correct-horse", "correct-horse", ""),
+            ("AUTH_HEADER_TOKEN", "Bearer correct-horse", "correct-horse", ""),
+            (
+                "GOOGLE_CREDENTIALS",
+                r#"{"type": "service_account", "private_key": "correct-horse", "client_email": "ada@host.example"}"#,
+                "correct-horse",
+                "service_account ada@host.example",
+            ),
+            (
+                "SETTINGS",
+                r#"[{"db": {"password": "correct-horse", "host": "db.example"}}]"#,
+                "correct-horse",
+                "db.example",
+            ),
+            ("TOKENS", r#"{"production": "correct-horse"}"#, "correct-horse", "production"),
+            ("ENV_FILE", "export API_TOKEN='correct-horse'\nSTAGE=production", "correct-horse", "production"),
+            ("CONFIG", "user: administrator\npassword: correct-horse", "correct-horse", "administrator"),
+            ("CONNINFO", "host=db.example.org password=correct-horse", "correct-horse", "db.example.org"),
+            (
+                "NETRC",
+                "machine host.example\nlogin administrator\npassword correct-horse",
+                "correct-horse",
+                "administrator",
+            ),
+        ] {
+            let found = texts_of(&[(name, value)]);
+            assert!(secrets.split(' ').all(|secret| found.contains(&secret.to_owned())), "{value}: {found:?}");
+            let is_found = |other: &str| found.iter().any(|text| text == other);
+            assert!(!others.split(' ').any(is_found), "{value}: {found:?}");
+        }
     }
 
     #[test]

@@ -160,6 +160,11 @@ const SHAPES: &[Shape] = &[
     alone(&["ZXlK"], r"ZXlK[A-Za-z0-9+/_\-]{60,}={0,2}"),
     anywhere(&["PRIVATE KEY"],
         r"-----BEGIN[ A-Z0-9_\-]{0,100}PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END[ A-Z0-9_\-]{0,100}PRIVATE KEY(?: BLOCK)?-----|\z)"),
+    // Text is cut before it is masked, so the first line of a key, or a part of it, may be missing.
+    anywhere(&["PRIVATE KEY"],
+        r"((?:[A-Za-z0-9+/=]{16,}\s+)*[A-Za-z0-9+/=]+\s+-----END[ A-Z0-9_\-]{0,100}PRIVATE KEY)"),
+    anywhere(&["PRIVATE KEY"], r"PRIVATE KEY(?: BLOCK)?-----\s+((?:[A-Za-z0-9+/=]{16,}\s*)+)"),
+    anywhere(&["machine "], r"machine[ \t]+\S+\s+login\s+\S+\s+password\s+(\S+)"),
     with_digit(&["earer ", "EARER "], r"(?i)bearer[ \t]+([A-Za-z0-9._~+/\-]{16,}={0,2})"),
     with_digit(&["asic ", "ASIC "], r"(?i)basic[ \t]+([A-Za-z0-9+/]{12,}={0,2})"),
     with_digit(&["uthorization", "UTHORIZATION"],

@@ -1,4 +1,4 @@
-use model::{Collected, Event, Failure, Need, Part, Probe, Probed, ReplyProbes, Step, TrialRecord};
+use model::{Collected, ControlRun, Event, Failure, Need, Part, Probe, Probed, ReplyProbes, Step, TrialRecord};
 
 use super::*;
 
@@ -183,11 +183,14 @@ fn a_diff_without_a_secret_is_unchanged() {
 #[test]
 fn probes_contain_no_secret_and_are_still_found() {
     let need = Need::Command { run: "deploy dummy-secret-1".into(), timeout_ms: 1 };
+    let echo = |text: &str| Probed::Failed { reason: text.to_owned() };
     let text_of = |text: &str| Probed::Ran {
         exit_code: Some(0),
         stdout: format!("{text} "),
         stderr: text.to_owned(),
         clipped: false,
+        restored: vec![text.to_owned()],
+        control: Some(Box::new(ControlRun { files: Vec::new(), with_files: echo(text), fixture: None })),
     };
     let probe = Probe { key: need.key(), need: need.clone(), found: text_of("dummy-secret-1") };
     let reply_probes = vec![ReplyProbes { reply: 1, probes: vec![probe.clone()] }];
@@ -396,4 +399,73 @@ fn no_text_makes_the_mask_panic() {
         let masked = mask.text(&text);
         assert!(!masked.contains("dummy-secret-1"), "{masked}");
     });
+}
+
+#[test]
+fn the_examples_of_the_documentation_are_right() {
+    let page = include_str!("../../../docs/masking.md");
+    let rows =
+        page.split("| variable | text | shown as |").nth(1).unwrap().lines().filter(|line| line.starts_with("| "));
+    let mut count = 0;
+    for row in rows.skip(1) {
+        let [_, variable, text, shown] = row.split(" | ").flat_map(|cell| cell.split("| ")).collect::<Vec<_>>()[..]
+        else {
+            panic!("{row}")
+        };
+        let code = |cell: &str| cell.trim_end_matches(" |").trim_matches('`').to_owned();
+        let pairs: Vec<(String, String)> = code(variable)
+            .split_once('=')
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into_iter()
+            .collect();
+        let mask = Mask::of(pairs.iter().map(|(name, value)| (name, value)));
+        let shown = if shown == "not masked" { code(text) } else { code(shown) };
+        assert_eq!(mask.text(&code(text)), shown, "{row}");
+        count += 1;
+    }
+    assert!(count > 30, "{count}");
+}
+
+#[test]
+fn a_private_key_that_was_seen_is_masked_however_it_is_cut() {
+    let digit = |index: u64| {
+        let mixed = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        char::from(b"ABCDEFGHijklmnop0123456789+/"[mixed as usize % 28])
+    };
+    let line = |number: u64| (number * 64..number * 64 + 64).map(digit).collect();
+    let lines: Vec<String> = (1..20).map(line).collect();
+    let key = format!("-----BEGIN RSA PRIVATE KEY-----\n{}\nqQ8=\n-----END RSA PRIVATE KEY-----", lines.join("\n"));
+    let digits = lines.concat();
+    let assert_masked = |mask: &Mask, text: &str| {
+        let masked = mask.text(text).into_owned();
+        let shown = digits.as_bytes().windows(16).find(|part| masked.as_bytes().windows(16).any(|at| at == *part));
+        assert_eq!(shown, None, "{text}: {masked}");
+    };
+    let unseen = mask(&[]);
+    // The beginning or the end of the key is in the text.
+    for (from, to) in [(0, 300), (10, 300), (700, key.len()), (1100, key.len() - 3)] {
+        assert_masked(&unseen, &key[from..to]);
+        assert_masked(&unseen, &key[from..to].replace('\n', " "));
+    }
+    // Neither is.
+    let plain = ["the file has 3 lines", "responsibilities", "MIIEowIBAAKCAQEA"];
+    for seen in
+        [key.clone(), serde_json::to_string(&key).unwrap(), format!("cat: \n{}", key.replace('\n', "\n    7\t"))]
+    {
+        let mask = unseen.remembering();
+        mask.text(&seen);
+        for from in (40..1000).step_by(37) {
+            let part = &key[from..from + 200];
+            assert_masked(&mask, &format!("…{part}…"));
+            assert_masked(&mask, &format!("{:?}…", format!("…{part}")));
+            part.lines().filter(|line| line.len() == 64).for_each(|line| assert_masked(&mask, line));
+        }
+        assert_masked(&mask, &digits[70..190]);
+        plain.iter().for_each(|text| assert_eq!(mask.text(text), *text));
+        assert_eq!(mask.forgetful().text(&lines[3]), lines[3]);
+    }
+    // A marker alone teaches nothing.
+    let mask = unseen.remembering();
+    mask.text("-----BEGIN PRIVATE KEY----- is how documentation about responsibilities begins, at c0ffee0123456789abc");
+    assert_eq!(mask.text("responsibilities c0ffee0123456789abc"), "responsibilities c0ffee0123456789abc");
 }

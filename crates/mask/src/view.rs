@@ -47,6 +47,26 @@ impl Decoded {
 impl View {
     /// Decodes one layer of escapes in `original`; returns `None` if there are none.
     pub(super) fn decode(original: &[u8]) -> Option<Self> {
+        Self::replace(original, may_begin, escape)
+    }
+
+    /// Removes the backslashes before letters as a shell does, for which `\n` is `n`. Returns `None` if there are none
+    /// but those of other escapes.
+    pub(super) fn without_backslashes(original: &[u8]) -> Option<Self> {
+        let is_escape = |letter: u8| !letter.is_ascii_alphabetic() || b"befnrtuxU".contains(&letter);
+        if original.windows(2).all(|pair| pair[0] != b'\\' || is_escape(pair[1])) {
+            return None;
+        }
+        Self::replace(original, |byte| byte == b'\\', |text| text.get(1).map(|byte| (2, Decoded::byte(*byte))))
+    }
+
+    /// Replaces the escapes that `escape` finds at bytes for which `may_begin` returns true; returns `None` if there
+    /// are none.
+    fn replace(
+        original: &[u8],
+        may_begin: impl Fn(u8) -> bool,
+        escape: impl Fn(&[u8]) -> Option<(usize, Decoded)>,
+    ) -> Option<Self> {
         let mut view = Self { bytes: Vec::new(), pieces: Vec::new() };
         let (mut at, mut copied, mut is_same) = (0, 0, true);
         while let Some(next) = original[at..].iter().position(|byte| may_begin(*byte)) {

@@ -144,15 +144,16 @@ pub(crate) struct EventSender {
 }
 
 impl EventSender {
-    /// Creates a sender for the first attempt at the trial with that printed id. `mask` hides its secrets.
-    pub(crate) fn new(bus: Arc<EventBus>, trial: impl Into<Arc<str>>, mask: Arc<Mask>) -> Self {
+    /// Creates a sender for the first attempt at the trial with that printed id. `mask` hides its secrets. Findings
+    /// show parts of the texts in earlier events, so the trial's mask remembers the private keys in these.
+    pub(crate) fn new(bus: Arc<EventBus>, trial: impl Into<Arc<str>>, mask: &Mask) -> Self {
         Self {
             bus,
             trial: trial.into(),
             attempt: 1,
             latest: Arc::new(AtomicU32::new(1)),
             waited: Arc::default(),
-            mask,
+            mask: Arc::new(mask.remembering()),
             key_blocks: Arc::default(),
             has_hidden: Arc::default(),
         }
@@ -179,8 +180,10 @@ impl EventSender {
     /// `event` without secrets.
     fn masked(&self, mut event: Event) -> Event {
         match &mut event {
-            Event::Output { stream, text } => self.key_blocks.mask(stream, text),
-            Event::Step(Step::Notice { from, text }) => self.key_blocks.mask(&format!("notice {from}"), text),
+            Event::Output { stream, text } => self.key_blocks.mask(stream, text, &self.mask),
+            Event::Step(Step::Notice { from, text }) => {
+                self.key_blocks.mask(&format!("notice {from}"), text, &self.mask);
+            }
             _ => {}
         }
         if self.mask.event(&mut event) && matches!(event, Event::Step(_) | Event::Collected(_)) {
@@ -294,7 +297,7 @@ mod tests {
     fn events_of_all_senders_are_numbered_in_the_order_in_which_they_arrive() {
         let log = EventLog::up_to(usize::MAX);
         let bus = bus(&log);
-        let senders = ["a", "b", "c", "d"].map(|trial| EventSender::new(Arc::clone(&bus), trial, Arc::default()));
+        let senders = ["a", "b", "c", "d"].map(|trial| EventSender::new(Arc::clone(&bus), trial, &Mask::default()));
         std::thread::scope(|scope| {
             for sender in &senders {
                 scope.spawn(move || (0..500).for_each(|n| sender.emit(event(&n.to_string()))));
@@ -316,7 +319,7 @@ mod tests {
     fn a_sender_waits_while_the_listener_is_behind() {
         let log = EventLog::up_to(1);
         let bus = bus(&log);
-        let senders = ["a", "b", "c"].map(|trial| EventSender::new(Arc::clone(&bus), trial, Arc::default()));
+        let senders = ["a", "b", "c"].map(|trial| EventSender::new(Arc::clone(&bus), trial, &Mask::default()));
         senders[0].emit(event("1"));
         assert_eq!(senders[0].waited(), Duration::ZERO);
         std::thread::scope(|scope| {
@@ -336,7 +339,7 @@ mod tests {
     fn a_trial_has_one_outcome_and_no_event_after_it() {
         let log = EventLog::up_to(usize::MAX);
         let bus = bus(&log);
-        let sender = EventSender::new(Arc::clone(&bus), "a", Arc::default());
+        let sender = EventSender::new(Arc::clone(&bus), "a", &Mask::default());
         let next = sender.next_attempt();
         next.emit(event("1"));
         sender.finish(record("a"));

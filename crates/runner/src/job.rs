@@ -36,7 +36,7 @@ impl Job {
             Self::Trial(planned) => ((&planned.id).into(), shared.mask_of(planned)),
             Self::Regrade(recorded, _) => (Arc::clone(&recorded.old.id), recorded.mask(shared)),
         };
-        EventSender::new(Arc::clone(bus), trial, mask)
+        EventSender::new(Arc::clone(bus), trial, &mask)
     }
 
     /// Emits the start of the trial, which makes the counted trials always those that run. A regraded trial starts

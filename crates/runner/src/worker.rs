@@ -69,7 +69,7 @@ impl Worker {
         while *self.stop_level.borrow() == StopLevel::No
             && let Some(Job::Trial(planned)) = self.queue.take(suits)
         {
-            let events = EventSender::new(Arc::clone(&self.bus), &planned.id, self.shared.mask_of(&planned));
+            let events = EventSender::new(Arc::clone(&self.bus), &planned.id, &self.shared.mask_of(&planned));
             if let Some(record) = trial::not_run(&planned, &self.shared) {
                 events.finish(record);
                 continue;

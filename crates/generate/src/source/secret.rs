@@ -75,7 +75,7 @@ pub(super) fn masked(text: &str, mask: &Mask) -> String {
     let blocks = KeyBlocks::default();
     let line = |line: &str| {
         let mut line = line.to_owned();
-        blocks.mask("", &mut line);
+        blocks.mask("", &mut line, mask);
         mask.string(&mut line);
         line
     };

@@ -42,7 +42,7 @@ pub(super) fn tape(
     let cassettes = &shared.cassettes;
     let mode = cassettes.mode();
     if let Some(Fork { recording, turns }) = &shared.settings.cassettes.fork {
-        let normalizer = normalizer(planned, shared, sandbox, Some(recording)).masking(mask.clone());
+        let normalizer = normalizer(planned, shared, sandbox, Some(recording)).masking(mask);
         let recording = Some(Arc::clone(recording));
         let tape = Tape::new(CassetteMode::Replay, "the recorded trial", recording, normalizer).replaying_first(*turns);
         return Ok(Some(Arc::new(tape)));
@@ -59,7 +59,7 @@ pub(super) fn tape(
         };
         Breakage::environment(format!("the cassette {shown} cannot be used: {error}; {hint}")).for_good()
     })?;
-    let normalizer = normalizer(planned, shared, sandbox, recorded.as_ref()).masking(mask.clone());
+    let normalizer = normalizer(planned, shared, sandbox, recorded.as_ref()).masking(mask);
     Ok(Some(Arc::new(Tape::new(mode, shown, recorded, normalizer).with_delays(cassettes.honours_delays()))))
 }
 

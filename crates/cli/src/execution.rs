@@ -58,7 +58,7 @@ pub fn conclude(
         terminal.err(&format!("warning: a sandbox could not be removed: {path}\n"));
     }
     for error in &recorded.report_errors {
-        terminal.err(&format!("error: a report is incomplete: {error}\n"));
+        terminal.error(&CliError::environment(format!("a report is incomplete: {error}")));
     }
     if let Some(reason) = ended.stopped_by {
         return Ok(exit::of_stop(&reason));

@@ -1,5 +1,6 @@
 //! Exit codes, which are a stable interface.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Everything passed.
@@ -31,7 +32,7 @@ pub fn of_usage(error: &clap::Error) -> ExitCode {
         && unwritten.kind() != std::io::ErrorKind::BrokenPipe
         && !error.use_stderr()
     {
-        anstream::eprintln!("error: cannot write to standard output: {unwritten}");
+        let _ = writeln!(anstream::stderr(), "error: cannot write to standard output: {unwritten}");
         return ExitCode::from(INCOMPLETE);
     }
     ExitCode::from(if error.use_stderr() { INVALID } else { PASSED })
@@ -41,7 +42,8 @@ pub fn of_usage(error: &clap::Error) -> ExitCode {
 /// sandboxes and processes are cleaned up.
 pub fn or_bug(program: impl FnOnce() -> ExitCode + std::panic::UnwindSafe) -> ExitCode {
     std::panic::catch_unwind(program).unwrap_or_else(|_| {
-        anstream::eprintln!(
+        let _ = writeln!(
+            anstream::stderr(),
             "\ntrialrun {} panicked, which is a bug. Everything recorded so far is safe. Please report the lines above.",
             env!("CARGO_PKG_VERSION")
         );

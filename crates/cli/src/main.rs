@@ -44,6 +44,8 @@ mod workspace;
 
 use std::process::ExitCode;
 
+use nix::sys::signal::{SigSet, Signal};
+
 use crate::args::Args;
 use crate::command::Command;
 use crate::command::run::RunCommandArgs;
@@ -67,6 +69,8 @@ fn main() -> ExitCode {
 }
 
 fn program(raw: &[std::ffi::OsString]) -> ExitCode {
+    // A write beyond the limit on file sizes (`ulimit -f`) becomes an error instead of ending the program.
+    let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
     let args = match Args::read(raw) {
         Ok(args) => args,
         Err(error) => return exit::of_usage(&error),

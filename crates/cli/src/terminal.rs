@@ -4,6 +4,7 @@ use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 
 use mask::Mask;
 use model::Diagnostic;
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use report::Style;
 
 use crate::error::CliError;
@@ -11,6 +12,7 @@ use crate::exit;
 use crate::global::{Color, Global};
 use crate::machine;
 use crate::masking::without_secrets;
+use crate::signals;
 
 /// Stdout and stderr, with the style of each.
 #[derive(Debug, Clone)]
@@ -59,22 +61,24 @@ impl Terminal {
         Self { out_style: style(std::io::stdout().is_terminal()), err_style: style(std::io::stderr().is_terminal()) }
     }
 
-    /// Prints text. A write error ends the program.
+    /// Prints text. A write error ends the program, unless the reader closed the pipe.
     pub fn out(&self, text: &str) {
         let mut out = std::io::stdout().lock();
-        if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            self.unwritten(&error);
-        }
+        self.is_written(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
     }
 
-    /// Ends the program because stdout cannot be written: silently if the reader closed the pipe, as other programs
-    /// do, otherwise with an error.
-    fn unwritten(&self, error: &std::io::Error) -> ! {
-        if error.kind() == std::io::ErrorKind::BrokenPipe {
-            std::process::exit(0);
+    /// Returns `false` if the reader of stdout closed the pipe: it wants no more output, but the command still decides
+    /// the exit code. Any other error ends the program.
+    fn is_written(&self, written: std::io::Result<()>) -> bool {
+        match written {
+            Ok(()) => true,
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => false,
+            Err(error) => {
+                self.error(&CliError::environment(format!("cannot write to standard output: {error}")));
+                // A terminal that was closed has also sent a signal.
+                std::process::exit(signals::exit_code().unwrap_or(exit::INCOMPLETE).into());
+            }
         }
-        self.error(&CliError::environment(format!("cannot write to standard output: {error}")));
-        std::process::exit(exit::INCOMPLETE.into());
     }
 
     /// Starts a JSON array whose entries are printed one by one.
@@ -126,11 +130,19 @@ impl Terminal {
         let (red, bold, off) = if self.err_style.color { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
         // A message may contain text from a model or a server.
         let mut text = format!("{red}error{off}{bold}: {}{off}\n", report::clean(&error.to_string()));
-        for hint in error.hints() {
+        for hint in error.hints().iter().chain(&file_size_hint(&error.to_string())) {
             text.push_str(&format!("  {bold}help{off}: {}\n", report::clean(hint)));
         }
         self.err(&mask().text(&text));
     }
+}
+
+/// Returns a hint if the error may be that of a write beyond the limit on the size of files. SQLite does not name the
+/// error of the system.
+fn file_size_hint(error: &str) -> Option<String> {
+    let may_be = ["File too large", "disk I/O error"].iter().any(|text| error.contains(text));
+    let (limit, _) = getrlimit(Resource::RLIMIT_FSIZE).ok().filter(|(limit, _)| may_be && *limit != RLIM_INFINITY)?;
+    Some(format!("files may have at most {limit} bytes here; raise the limit with `ulimit -f`"))
 }
 
 /// Mask for secrets in the environment, used before the configuration is known.
@@ -146,27 +158,23 @@ pub struct JsonList<'t> {
 }
 
 impl JsonList<'_> {
-    /// Prints an entry. Returns `true`, because a write error ends the program.
+    /// Prints an entry. Returns `false` if the reader wants no more entries.
     pub fn add<T: serde::Serialize>(&mut self, entry: &T) -> bool {
         let text = serde_json::to_string_pretty(entry).unwrap_or_default();
         let before = if self.is_empty { "[\n  " } else { ",\n  " };
         self.is_empty = false;
-        self.write(&format!("{before}{}", text.replace('\n', "\n  ")));
-        true
+        self.write(&format!("{before}{}", text.replace('\n', "\n  ")))
     }
 
     /// Prints the end of the array.
     pub fn end(mut self) {
-        self.write(if self.is_empty { "[]\n" } else { "\n]\n" });
-        if let Err(error) = self.out.flush() {
-            self.terminal.unwritten(&error);
+        if self.write(if self.is_empty { "[]\n" } else { "\n]\n" }) {
+            self.terminal.is_written(self.out.flush());
         }
     }
 
-    fn write(&mut self, text: &str) {
-        if let Err(error) = self.out.write_all(text.as_bytes()) {
-            self.terminal.unwritten(&error);
-        }
+    fn write(&mut self, text: &str) -> bool {
+        self.terminal.is_written(self.out.write_all(text.as_bytes()))
     }
 }
 

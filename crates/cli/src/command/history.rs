@@ -57,7 +57,9 @@ fn runs(store: Option<&dyn Store>, args: &HistoryArgs, terminal: &Terminal) -> R
     if args.json {
         let mut list = terminal.json_list();
         for run in listed {
-            list.add(&report::run_json(&run?));
+            if !list.add(&report::run_json(&run?)) {
+                break;
+            }
         }
         list.end();
     } else {

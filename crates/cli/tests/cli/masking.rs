@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs::{self, File};
+use std::io::pipe;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -132,6 +133,20 @@ fn output_that_cannot_be_written_is_an_error() {
         let messages = String::from_utf8_lossy(&ran.stderr);
         assert_eq!(ran.status.code(), Some(3), "{arguments:?}");
         assert!(messages.contains("cannot write to standard output"), "{arguments:?}: {messages}");
+    }
+}
+
+#[test]
+fn a_command_without_a_reader_still_exits_with_its_result() {
+    let project = Project::new(PROGRAM);
+    project.write("scenarios/s.yaml", "name: s\nagent: fake\nturns: [hi]\nassertions:\n  - contains: hi\n");
+    project.run(&["run"]).exits(0);
+    let other = "0".repeat(64);
+    for (arguments, code) in [(&["docs"][..], 0), (&["verify", "--expect", &other], 1)] {
+        let (reader, writer) = pipe().unwrap();
+        drop(reader);
+        let ran = project.command(arguments).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        assert_eq!((ran.status.code(), &*String::from_utf8_lossy(&ran.stderr)), (Some(code), ""), "{arguments:?}");
     }
 }
 

@@ -6,6 +6,8 @@
 use std::io::{PipeReader, Read, pipe};
 use std::process::{Child, Command, Stdio};
 
+use nix::fcntl::OFlag;
+use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use testkit::{Live, ProcessPipe, Project, until};
@@ -65,6 +67,49 @@ fn each_signal_has_its_exit_code_and_cancels_unfinished_trials() {
         assert!(status.out.contains(&format!("stopped by {name}")), "{}", status.output());
         nothing_is_left(&project);
     }
+}
+
+/// Returns the command with which another program starts `run`.
+fn started_by(starter: &[&str], run: &Command) -> Command {
+    let mut command = Command::new(starter[0]);
+    command.args(&starter[1..]).arg(run.get_program()).args(run.get_args()).stdin(Stdio::null());
+    command.current_dir(run.get_current_dir().unwrap());
+    command.env_clear().envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
+#[test]
+fn a_file_beyond_the_limit_is_an_error_that_names_the_limit() {
+    let project = project();
+    write(&project, "fake", "user_prompt: hello\n");
+    let limited = ["sh", "-c", r#"ulimit -f 8; exec "$@""#, "sh"];
+    let ran = started_by(&limited, &project.command(&["run", "s.yaml"])).output().unwrap();
+    let error = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.code().is_some() && error.contains("`ulimit -f`"), "{ran:?}");
+}
+
+#[test]
+fn a_closed_terminal_ends_the_run_like_sighup() {
+    let project = project().env("TERM", "xterm");
+    write(&project, "fake", "fixtures: {git_init: true}\nuser_prompt: '!sleep 1h'\n");
+    let mut terminal = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    // At its end, the run prints where the page is.
+    let reports = ["--report", "terminal", "--report", "html=page.html"];
+    let run = project.command(&[&["run", "s.yaml", "--trials", "5", "--jobs", "2"][..], &reports].concat());
+    // The first terminal that the leader of a session opens becomes its controlling terminal.
+    let leader = ["setsid", "sh", "-c", r#"exec "$@" <"$0" >"$0" 2>&1"#, &ptsname_r(&terminal).unwrap()];
+    let mut child = started_by(&leader, &run).spawn().unwrap();
+    let (mut screen, mut part) = (String::new(), [0; 4096]);
+    while !screen.contains("2 running") {
+        let length = terminal.read(&mut part).unwrap();
+        screen.push_str(&String::from_utf8_lossy(&part[..length]));
+    }
+    drop(terminal);
+    assert_eq!(child.wait().unwrap().code(), Some(129));
+    assert_eq!(outcomes(&project), ["cancelled"; 5]);
+    nothing_is_left(&project);
 }
 
 #[test]
@@ -279,10 +324,10 @@ fn a_blocked_terminal_does_not_fail_a_trial() {
     let project = talkative(project(), "result done");
     write(&project, "claude-code", "user_prompt: go\nmax_turns: 1000\n");
     let run =
-        ["run", "s.yaml", "--trials", "30", "--timeout", "30s", "--report", "jsonl", "--report", "terminal=screen"];
+        ["run", "s.yaml", "--trials", "10", "--timeout", "30s", "--report", "jsonl", "--report", "terminal=screen"];
     let mut unread = Unread::start(&project, &run);
     is_over(&project);
-    assert_eq!(outcomes(&project), ["passed"; 30]);
+    assert_eq!(outcomes(&project), ["passed"; 10]);
     // Everything is shown in the end.
     let mut out = String::new();
     unread.1.read_to_string(&mut out).unwrap();
@@ -290,7 +335,7 @@ fn a_blocked_terminal_does_not_fail_a_trial() {
     let events: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(events.iter().zip(1..).all(|(event, seq)| event["seq"] == seq), "in order and without gaps");
     assert_eq!(events.last().unwrap()["event"]["type"], "run_finished");
-    assert!(project.read("screen").contains("30"), "{}", project.read("screen"));
+    assert!(project.read("screen").contains("10"), "{}", project.read("screen"));
 }
 
 #[test]

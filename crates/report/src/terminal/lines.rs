@@ -23,7 +23,7 @@ pub(super) struct Lines {
     detail: Detail,
     names: Names,
     began: bool,
-    /// Display names of trials, by id.
+    /// Display names of the running trials, by id.
     called: HashMap<Arc<str>, String>,
     /// Failures that are drawn at the end.
     failures: Vec<Failure>,
@@ -116,6 +116,10 @@ impl Lines {
             }
             _ => String::new(),
         };
+        // A long run has many trials.
+        if let (Event::TrialFinished(_), Some(trial)) = (&envelope.event, &envelope.trial) {
+            self.called.remove(trial);
+        }
         if self.detail.quiet || text.is_empty() {
             return String::new();
         }

@@ -13,7 +13,9 @@ pub fn terminal_size() -> Option<(usize, usize)> {
     Some((columns.into(), lines.into()))
 }
 
-/// Terminal that moves the cursor by writing to the given writer.
+/// Terminal that moves the cursor by writing to the given writer. Errors are ignored: indicatif panics on them, and the
+/// terminal is gone when it is closed while the run cleans up after SIGHUP. Lines above the table report their own
+/// errors.
 pub(super) struct Screen {
     out: Mutex<Box<dyn Write + Send>>,
     width: u16,
@@ -24,8 +26,11 @@ impl Screen {
         Self { out: Mutex::new(out), width: u16::try_from(width).unwrap_or(u16::MAX) }
     }
 
+    // Returns a result only because `TermLike` requires it of every caller.
+    #[allow(clippy::unnecessary_wraps)]
     fn write(&self, text: &str) -> io::Result<()> {
-        self.out.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes())
+        let _ = self.out.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes());
+        Ok(())
     }
 
     fn by(&self, n: usize, direction: char) -> io::Result<()> {
@@ -77,6 +82,7 @@ impl TermLike for Screen {
     // the table would be erased from one line too low. So the cursor returns to the start of the line.
     fn flush(&self) -> io::Result<()> {
         self.write("\r")?;
-        self.out.lock().unwrap_or_else(PoisonError::into_inner).flush()
+        let _ = self.out.lock().unwrap_or_else(PoisonError::into_inner).flush();
+        Ok(())
     }
 }

@@ -2,11 +2,6 @@
 
 use serde_json::Value;
 
-/// Returns `true` if JSON could not be parsed because it is nested too deeply, which rereading cannot change.
-pub(crate) fn is_too_deep(error: &serde_json::Error) -> bool {
-    error.to_string().starts_with("recursion limit exceeded")
-}
-
 /// Returns the text under `key`.
 pub(crate) fn text<'a>(from: &'a Value, key: &str) -> Option<&'a str> {
     from.get(key).and_then(Value::as_str)

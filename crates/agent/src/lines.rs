@@ -4,7 +4,6 @@ use model::{Ending, Step, foreign_json};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-use crate::json::is_too_deep;
 use crate::turn::Turn;
 
 /// Maximum length of a line in bytes; longer lines are cut.
@@ -86,7 +85,7 @@ impl Content {
         match foreign_json::parse(line) {
             Ok(event @ Value::Object(_)) => Self::Event(event),
             Ok(_) => Self::Other,
-            Err(error) if line.trim_start().starts_with('{') && is_too_deep(&error) => Self::TooDeep,
+            Err(error) if line.trim_start().starts_with('{') && foreign_json::is_too_large(&error) => Self::TooDeep,
             Err(_) if line.trim_start().starts_with('{') || line.contains("\"type\"") => Self::Damaged,
             Err(_) => Self::Other,
         }

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mask::Mask;
+use model::foreign_json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -20,8 +21,13 @@ use crate::stream;
 const VERSION: u32 = 1;
 /// Compression level.
 const LEVEL: i32 = 9;
-/// Maximum size in bytes, both of the decompressed file and of the requests that are rebuilt from its parts.
+/// Maximum size in memory, both of the decompressed file and of the requests that are rebuilt from its parts, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
+/// Size of a JSON value in memory in addition to its text, in bytes.
+const VALUE_BYTES: u64 = size_of::<Value>() as u64;
+/// Maximum size of the window of the compression, as a power of two. [`LEVEL`] needs less.
+const MAX_WINDOW_LOG: u32 = 24;
+const TOO_LARGE: &str = "it is too large";
 /// Minimum size of a text that is stored as a separate part, in bytes.
 const MIN_PART_BYTES: usize = 256;
 
@@ -99,12 +105,18 @@ impl Cassette {
     /// # Errors
     /// Returns an error if the cassette is damaged or has another format version.
     pub fn from_reader(reader: impl Read) -> Result<Self, CassetteError> {
-        let lines = BufReader::new(zstd::Decoder::new(reader)?.take(MAX_BYTES)).lines();
-        let (mut parts, mut recordings, mut expanded) = (HashMap::new(), Vec::<Recording>::new(), 0);
+        let mut decoder = zstd::Decoder::new(reader)?;
+        decoder.window_log_max(MAX_WINDOW_LOG)?;
+        let lines = BufReader::new(decoder.take(MAX_BYTES)).lines();
+        let (mut parts, mut recordings, mut held, mut expanded) = (HashMap::new(), Vec::<Recording>::new(), 0, 0);
         for (at, line) in lines.enumerate() {
             let damaged = |reason: String| CassetteError::Damaged { line: at + 1, reason };
             let line = line.map_err(|error| damaged(error.to_string()))?;
-            let size = line.len() as u64;
+            let size = line.len() as u64 + VALUE_BYTES * foreign_json::count_values(&line) as u64;
+            held += size;
+            if held > MAX_BYTES {
+                return Err(damaged(TOO_LARGE.to_owned()));
+            }
             let line: Line = serde_json::from_str(&line).map_err(|error| damaged(error.to_string()))?;
             match line {
                 Line::Cassette(VERSION) if at == 0 => {}
@@ -259,7 +271,7 @@ impl WrittenExchange {
             let id = id.as_str().unwrap_or_default();
             let (value, size) = parts.get(id).ok_or_else(|| format!("the part `{id}` is missing"))?;
             *expanded += size;
-            if *expanded > MAX_BYTES { Err("it is too large".to_owned()) } else { Ok(value.clone()) }
+            if *expanded > MAX_BYTES { Err(TOO_LARGE.to_owned()) } else { Ok(value.clone()) }
         };
         let mut request = self.request;
         if let Value::Object(fields) = &mut request {

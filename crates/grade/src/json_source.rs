@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use expect::SourceLocation;
-use model::{Evidence, Need};
+use model::{Evidence, Need, foreign_json};
 use serde_json::Value;
 
 use crate::format;
@@ -71,7 +71,7 @@ impl JsonSource {
             FileProbe::File(_, text, false) => Ok(match parsed(text.trim_start_matches('\u{feff}')) {
                 Ok(value) => JsonLookup::Value(value, false),
                 Err(error) => JsonLookup::None {
-                    reason: format!("`{path}` is not valid JSON: {error}"),
+                    reason: unreadable(&format!("`{path}`"), &error),
                     actual: if text.is_empty() { "an empty file".to_owned() } else { format::quoted(text) },
                 },
             }),
@@ -94,10 +94,7 @@ pub(crate) fn in_answer(evidence: &Evidence) -> JsonLookup {
     };
     match fenced(&answer).find_map(|block| parsed(block).ok()) {
         Some(value) => JsonLookup::Value(value, true),
-        None => JsonLookup::None {
-            reason: format!("the answer is not valid JSON: {error}"),
-            actual: format::quoted(&answer),
-        },
+        None => JsonLookup::None { reason: unreadable("the answer", &error), actual: format::quoted(&answer) },
     }
 }
 
@@ -118,8 +115,16 @@ pub(crate) fn is_inside_answer(evidence: &Evidence) -> bool {
     })
 }
 
+/// Returns the reason why `subject` cannot be read as JSON.
+fn unreadable(subject: &str, error: &serde_json::Error) -> String {
+    match foreign_json::is_too_large(error) {
+        true => format!("{subject} is too large to be read as JSON: {error}"),
+        false => format!("{subject} is not valid JSON: {error}"),
+    }
+}
+
 fn parsed(text: &str) -> Result<Value, serde_json::Error> {
-    serde_json::from_str(text)
+    foreign_json::parse(text)
 }
 
 /// Returns the contents of fenced blocks that are labelled as JSON or have no label.

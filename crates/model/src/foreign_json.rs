@@ -2,7 +2,12 @@
 //! `\ud83d`, which is valid JSON but not valid text. Such halves are replaced instead of making the whole document
 //! unreadable.
 
+use serde::de::Error as _;
 use serde_json::Value;
+
+/// Maximum number of values and keys in a document. A value takes up to a hundred times the memory of its text: 5 MB of
+/// empty lists would take 120 MB.
+pub const MAX_VALUES: usize = 250_000;
 
 /// First code point that stands for a half in a piece of a stream, from the end of the private use area.
 const FIRST_HALF: u32 = 0x10_F800;
@@ -12,7 +17,7 @@ const FIRST_SURROGATE: u32 = 0xD800;
 /// Parses a document. Half of a surrogate pair becomes U+FFFD.
 ///
 /// # Errors
-/// Returns the error of the parser if the document is not JSON.
+/// Returns the error of the parser if the document is not JSON, or [is too large](is_too_large).
 pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     read(text, |_| char::REPLACEMENT_CHARACTER)
 }
@@ -81,12 +86,44 @@ pub fn settle_value(value: &mut Value) {
     }
 }
 
+/// Returns `true` if a document was refused because it has too many levels or more than [`MAX_VALUES`] values and keys.
+pub fn is_too_large(error: &serde_json::Error) -> bool {
+    let reason = error.to_string();
+    reason.starts_with("recursion limit exceeded") || reason == too_many_values()
+}
+
+fn too_many_values() -> String {
+    format!("it has more than {MAX_VALUES} values and keys")
+}
+
+fn has_too_many_values(text: &str) -> bool {
+    // Each value or key needs a byte.
+    text.len() > MAX_VALUES && count_values(text) > MAX_VALUES
+}
+
+/// Returns the number of values and keys in a document. It need not be valid.
+pub fn count_values(text: &str) -> usize {
+    let (mut count, mut in_string, mut bytes) = (0, false, text.bytes());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => in_string = !in_string,
+            b'\\' if in_string => drop(bytes.next()),
+            b',' | b':' | b'[' | b'{' if !in_string => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
 /// Returns the half that a character stands for.
 fn half(letter: char) -> Option<u32> {
     u32::from(letter).checked_sub(FIRST_HALF).map(|offset| FIRST_SURROGATE + offset)
 }
 
 fn read(text: &str, stand_in: impl Fn(u32) -> char) -> Result<Value, serde_json::Error> {
+    if has_too_many_values(text) {
+        return Err(serde_json::Error::custom(too_many_values()));
+    }
     serde_json::from_str(text).or_else(|error| match replaced(text, stand_in) {
         Some(text) => serde_json::from_str(&text),
         None => Err(error),
@@ -147,6 +184,18 @@ mod tests {
         for text in ["{", r#""\ud83d"#, r#""\ud8"#, r#"{"a":\ud83d}"#, "\\", "\"\\"] {
             parse(text).unwrap_err();
         }
+    }
+
+    #[test]
+    fn a_document_with_too_many_values_is_refused() {
+        let lists = |count: usize| format!("[{}[]]", "[],".repeat(count));
+        assert!(is_too_large(&parse(&lists(MAX_VALUES / 2)).unwrap_err()));
+        assert!(is_too_large(&parse_piece(&format!("[{}0]", r#"{"a":1},"#.repeat(MAX_VALUES / 3 + 1))).unwrap_err()));
+        parse(&lists(MAX_VALUES / 2 - 2)).unwrap();
+        let text = serde_json::to_string(&"[,:{\"\\".repeat(MAX_VALUES)).unwrap();
+        assert_eq!(parse(&text).unwrap(), "[,:{\"\\".repeat(MAX_VALUES));
+        assert!(is_too_large(&parse(&"[".repeat(1000)).unwrap_err()));
+        assert!(!is_too_large(&parse("{").unwrap_err()));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
-use model::{Envelope, Event};
+use model::{Envelope, Event, foreign_json};
 use serde::{Deserialize, Serialize};
 
 use crate::{RunFilter, Store, StoreError, StoredEvent, Verification};
@@ -16,8 +16,15 @@ const VERSION: u32 = 1;
 const LEVEL: i32 = 9;
 /// Number of events stored in one batch.
 pub(crate) const BATCH: usize = 512;
-/// Maximum length of a line, in bytes. No event comes close to it.
-const MAX_LINE_BYTES: u64 = 1 << 30;
+/// Maximum size of the lines whose events are stored in one batch, in bytes; the last one may exceed it.
+const BATCH_BYTES: usize = 8 << 20;
+/// Maximum length of a line, in bytes. It is twice the size of the longest conversation that is recorded.
+const MAX_LINE_BYTES: u64 = 128 << 20;
+/// Maximum number of values and keys in a line. A small file can expand to lines that take gigabytes once they are
+/// parsed.
+const MAX_LINE_VALUES: usize = 4 * foreign_json::MAX_VALUES;
+/// Maximum size of the window of the compression, as a power of two. Exports need less.
+const MAX_WINDOW_LOG: u32 = 24;
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -116,7 +123,9 @@ fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
 /// Returns an error if `from` is not a complete exported run, the record already contains the run, or it cannot be
 /// written.
 pub fn import(store: &mut dyn Store, from: impl Read) -> Result<Imported, ArchiveError> {
-    let mut lines = Lines(BufReader::new(zstd::Decoder::new(from)?), String::new());
+    let mut decoder = zstd::Decoder::new(from)?;
+    decoder.window_log_max(MAX_WINDOW_LOG)?;
+    let mut lines = Lines(BufReader::new(decoder), String::new());
     let header = lines.next().map_err(|_| ArchiveError::Foreign)?.ok_or(ArchiveError::Foreign)?;
     let Header { trialrun_export, run, version } = serde_json::from_str(header).map_err(|_| ArchiveError::Foreign)?;
     if trialrun_export > VERSION {
@@ -152,7 +161,7 @@ fn keep_hash(store: &mut dyn Store, run: &str, version: &str, end: End) -> Resul
 }
 
 fn append<R: BufRead>(store: &mut dyn Store, run: &str, lines: &mut Lines<R>) -> Result<End, ArchiveError> {
-    let mut events = 0;
+    let (mut events, mut size) = (0, 0);
     let mut batch: Vec<Envelope> = Vec::new();
     while let Some(line) = lines.next()? {
         if let Ok(end) = serde_json::from_str::<End>(line) {
@@ -166,6 +175,7 @@ fn append<R: BufRead>(store: &mut dyn Store, run: &str, lines: &mut Lines<R>) ->
             store.append(&batch)?;
             return Ok(end);
         }
+        size += line.len();
         let envelope: Envelope = serde_json::from_str(line).map_err(|error| unknown(line, &error))?;
         let is_of_run = &*envelope.run == run && !matches!(&envelope.event, Event::RunStarted(info) if info.id != run);
         if !is_of_run {
@@ -173,9 +183,10 @@ fn append<R: BufRead>(store: &mut dyn Store, run: &str, lines: &mut Lines<R>) ->
         }
         batch.push(envelope);
         events += 1;
-        if batch.len() == BATCH {
+        if batch.len() == BATCH || size > BATCH_BYTES {
             store.append(&batch)?;
             batch.clear();
+            size = 0;
         }
     }
     Err(ArchiveError::Damaged("its end is missing".to_owned()))
@@ -199,6 +210,14 @@ impl<R: BufRead> Lines<R> {
         self.1.clear();
         let read = (&mut self.0).take(MAX_LINE_BYTES).read_line(&mut self.1);
         let length = read.map_err(|error| ArchiveError::Damaged(error.to_string()))?;
+        if length as u64 == MAX_LINE_BYTES {
+            return Err(ArchiveError::Damaged(format!("it has a line of {} MiB or more", MAX_LINE_BYTES >> 20)));
+        }
+        if length > MAX_LINE_VALUES && foreign_json::count_values(&self.1) > MAX_LINE_VALUES {
+            return Err(ArchiveError::Damaged(format!(
+                "it has a line with more than {MAX_LINE_VALUES} values and keys"
+            )));
+        }
         Ok((length > 0).then(|| self.1.trim_end()))
     }
 }
@@ -247,6 +266,26 @@ mod tests {
         let error = import(&mut *to, file.as_slice()).unwrap_err();
         assert!(matches!(error, ArchiveError::Present(run) if run == RUN));
         assert_eq!(events(&*to), events(&*from));
+    }
+
+    #[test]
+    fn a_small_file_that_expands_to_too_much_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, mut to) = (recorded(&folder, "from"), empty(&folder, "to"));
+        let mut file = Vec::new();
+        export(&*from, RUN, &mut file).unwrap();
+        let text = String::from_utf8(zstd::decode_all(file.as_slice()).unwrap()).unwrap();
+        let (header, rest) = text.split_once('\n').unwrap();
+        let values = format!("{{\"x\":[{}0]}}", "[],".repeat(MAX_LINE_VALUES));
+        for (line, reason) in
+            [(values, "values and keys"), (" ".repeat(MAX_LINE_BYTES as usize + 1), "a line of 128 MiB")]
+        {
+            let bomb = zstd::encode_all(format!("{header}\n{line}\n{rest}").as_bytes(), 1).unwrap();
+            assert!(bomb.len() < 100_000);
+            let error = import(&mut *to, bomb.as_slice()).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+            assert_eq!(to.runs(&RunFilter::default()).unwrap(), []);
+        }
     }
 
     #[test]

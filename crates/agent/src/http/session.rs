@@ -19,7 +19,6 @@ use super::settings::{Parser, Settings};
 use super::text::{clipped, one_line};
 use crate::SessionContext;
 use crate::http_client::client;
-use crate::json::is_too_deep;
 use crate::session::Session;
 use crate::turn::{Turn, finished, too_deep, unless_stopped};
 
@@ -287,7 +286,7 @@ fn parsed(text: &str, kind: DocumentKind) -> Result<Option<Value>, Fault> {
     }
     match foreign_json::parse(trimmed) {
         Ok(value) => Ok(Some(value)),
-        Err(error) if is_too_deep(&error) => Err(Fault::new(FaultKind::Spoilt, too_deep())),
+        Err(error) if foreign_json::is_too_large(&error) => Err(Fault::new(FaultKind::Spoilt, too_deep())),
         Err(error) if kind == DocumentKind::Json && trimmed.starts_with(['{', '[']) => {
             let reason = format!("the answer is unreadable: it is not valid JSON ({error}): {}", one_line(trimmed));
             Err(Fault::new(FaultKind::Spoilt, reason))

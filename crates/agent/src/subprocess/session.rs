@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 use super::config::Mode;
 use super::launch::Launch;
 use crate::answer::Reported;
-use crate::json::is_too_deep;
 use crate::lines::{Line, Notices};
 use crate::process::{Output, Process};
 use crate::session::Session;
@@ -55,9 +54,10 @@ impl SubprocessSession {
         self.sent += 1;
         self.is_reported = false;
         let answer = match self.mode {
-            Mode::Lines => self.exchange(message, turn).await?,
-            Mode::Once { stdin, json } => self.run_once(message, stdin, json, turn).await?,
+            Mode::Lines => self.exchange(message, turn).await,
+            Mode::Once { stdin, json } => self.run_once(message, stdin, json, turn).await,
         };
+        let answer = answer.inspect_err(|_| turn.misses_calls())?;
         self.take_in(answer, turn).await
     }
 
@@ -158,7 +158,7 @@ impl SubprocessSession {
                     let is_object = line.text.trim_start().starts_with('{');
                     match foreign_json::parse(&line.text) {
                         Ok(Value::Object(map)) => return Ok(map),
-                        Err(error) if is_object && is_too_deep(&error) => return Err(turn.too_deep()),
+                        Err(error) if is_object && foreign_json::is_too_large(&error) => return Err(turn.too_deep()),
                         Err(error) if is_object => turn.warn(format!(
                             "a line on stdout begins like an answer and is not valid JSON ({error}): {}",
                             shortened(&line.text, SHOWN)
@@ -299,7 +299,7 @@ fn of_json(output: &str, turn: &mut Turn) -> Result<Reported, Ending> {
     let answer = match foreign_json::parse(output) {
         Ok(Value::Object(map)) => Reported::read(map),
         Ok(Value::String(text)) => Some(Reported::from_text(text)),
-        Err(error) if is_too_deep(&error) => return Err(turn.too_deep()),
+        Err(error) if foreign_json::is_too_large(&error) => return Err(turn.too_deep()),
         _ => None,
     };
     answer.ok_or_else(|| Ending::GaveUp {

@@ -48,6 +48,8 @@ fn a_missing_file_is_an_empty_cassette_and_a_damaged_one_an_error() {
     assert!(matches!(read("{\"part\":[\"a\",1]}\n"), Err(CassetteError::Damaged { line: 1, .. })));
     let cut = "{\"cassette\":1}\n{\"recording\":{\"repetition\":1,\"recorded_at\":\"2026-01-01T00:00:00Z\",\"trialrun\":\"\"}}\n{\"exch";
     assert!(matches!(read(cut), Err(CassetteError::Damaged { line: 3, .. })));
+    let bomb = format!("{{\"cassette\":1}}\n{{\"part\":[\"a\",[{}0]]}}\n", "[],".repeat(2_000_000));
+    assert!(matches!(read(&bomb), Err(CassetteError::Damaged { line: 2, .. })), "it would take gigabytes");
     assert!(Cassette::from_reader(&b"not compressed"[..]).is_err());
 }
 

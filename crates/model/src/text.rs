@@ -12,12 +12,13 @@ pub fn shortened(text: &str, most: usize) -> String {
 
 /// Returns `text` with invisible characters other than white space written as escapes, such as `\u{8}`.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_hidden) {
+    let before = |index: usize| text[..index].chars().next_back();
+    if !text.char_indices().any(|(index, letter)| is_hidden(letter, before(index))) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 8);
-    for letter in text.chars() {
-        if is_hidden(letter) {
+    for (index, letter) in text.char_indices() {
+        if is_hidden(letter, before(index)) {
             shown.push_str(&format!("\\u{{{:x}}}", u32::from(letter)));
         } else {
             shown.push(letter);
@@ -26,13 +27,27 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Returns `true` for control characters, direction marks and characters without a shape. Line ends and tabs are white
-/// space. Joiners are not hidden, because scripts and emoji need them.
-fn is_hidden(letter: char) -> bool {
+/// Returns `true` if nothing is visible of a character that follows `before`. Line ends and tabs are white space.
+/// Scripts and emoji need joiners and the selectors of their form, but only one after each character.
+fn is_hidden(letter: char, before: Option<char>) -> bool {
+    let is_of_character = |before: char| !before.is_ascii() && !is_invisible(before);
     match letter {
         '\n' | '\t' => false,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => true,
-        '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' => true,
+        '\u{200c}' | '\u{200d}' => !before.is_some_and(|before| is_of_character(before) || before == '\u{fe0f}'),
+        '\u{fe0e}' | '\u{fe0f}' => !before.is_some_and(is_of_character),
+        letter => is_invisible(letter),
+    }
+}
+
+/// Returns `true` for control characters, and for characters that are not drawn: those with the property
+/// `Default_Ignorable_Code_Point` of Unicode 17, line and paragraph separators, marks of annotations and the empty
+/// braille pattern.
+fn is_invisible(letter: char) -> bool {
+    match letter {
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' => true,
+        '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' => true,
+        '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' => true,
+        '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
         '\u{e0000}'..='\u{e0fff}' => true,
         letter => letter.is_control(),
     }
@@ -84,8 +99,11 @@ mod tests {
     #[test]
     fn invisible_characters_are_shown_as_escapes() {
         assert_eq!(visible("a\u{202e}b\u{e0041}\u{7}\n\u{200b}"), "a\\u{202e}b\\u{e0041}\\u{7}\n\\u{200b}");
-        let family = "👨\u{200d}👩\u{200d}👧\tç";
-        assert_eq!(visible(family), family);
+        assert_eq!(visible("\u{115f}x\u{3164}\u{fe0f}\u{2800}"), "\\u{115f}x\\u{3164}\\u{fe0f}\\u{2800}");
+        assert_eq!(visible("👍\u{fe0f}\u{fe0e}\u{200d}a\u{200d}"), "👍\u{fe0f}\\u{fe0e}\\u{200d}a\\u{200d}");
+        for shown in ["👨\u{200d}👩\u{200d}👧\tç", "❤\u{fe0f}\u{200d}🔥", "می\u{200c}خواهم"] {
+            assert_eq!(visible(shown), shown);
+        }
     }
 
     #[test]

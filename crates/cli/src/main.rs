@@ -23,6 +23,7 @@ mod machine;
 mod masking;
 mod named_run;
 mod otlp;
+mod parent_files;
 mod preparation;
 mod prices;
 mod project;

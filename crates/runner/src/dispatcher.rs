@@ -169,6 +169,7 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
         settings: plan.settings.clone(),
         hook: plan.hook.clone(),
         cleaner: plan.cleaner.clone(),
+        parent_files: sandbox::parent_files(&host.temp),
         host,
     })
 }

@@ -23,7 +23,7 @@ use crate::run_args::{ReportArgs, RunArgs};
 use crate::run_lock::RunLock;
 use crate::settings::{self, Resolved};
 use crate::terminal::Terminal;
-use crate::{exit, git_sign_in, hooks, limits, machine, prices, sandbox_fallback};
+use crate::{exit, git_sign_in, hooks, limits, machine, parent_files, prices, sandbox_fallback};
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
@@ -118,6 +118,11 @@ pub fn run_prepared(
         if args.gates.strict {
             return Ok(ExitCode::from(exit::INVALID));
         }
+    }
+    let warnings = parent_files::warnings(&plan)?;
+    terminal.diagnostics(&warnings);
+    if args.gates.strict && !warnings.is_empty() {
+        return Ok(ExitCode::from(exit::INVALID));
     }
     let real_remotes = warn_of_real_remotes(&plan, terminal);
     if args.sandboxes.lend_git_sign_in {

@@ -48,6 +48,7 @@ mod network;
 mod observe;
 mod opencode;
 mod otlp;
+mod parent_files;
 mod preference;
 mod readers;
 mod refusals;

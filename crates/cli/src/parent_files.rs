@@ -1,0 +1,28 @@
+//! Warnings about files in the parents of the directory for sandboxes, which steer tools in every local sandbox.
+
+use std::path::Path;
+
+use model::Diagnostic;
+use runner::Plan;
+
+use crate::error::CliError;
+use crate::machine;
+
+/// Returns a warning for each such file if trials of the plan run in local sandboxes. Other sandboxes do not show it.
+///
+/// # Errors
+/// Returns an error if this machine cannot be examined.
+pub fn warnings(plan: &Plan) -> Result<Vec<Diagnostic>, CliError> {
+    if plan.settings.sandbox.kind != "local" || !plan.trials.iter().any(|trial| trial.needs_sandbox()) {
+        return Ok(Vec::new());
+    }
+    let found = steering(&machine::host()?.temp);
+    Ok(found.into_iter().map(|(what, help)| Diagnostic::warning(what).help(help)).collect())
+}
+
+/// Describes each file in `temp` and its parents that steers tools, and what to do about it.
+pub fn steering(temp: &Path) -> Vec<(String, &'static str)> {
+    let found = sandbox::parent_files(temp).into_iter();
+    let help = "remove it if a test left it there, or set TMPDIR to a directory below which there is none";
+    found.map(|file| (format!("{} may use {} in every local sandbox", file.tool, file.path.display()), help)).collect()
+}

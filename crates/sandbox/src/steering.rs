@@ -1,0 +1,360 @@
+//! Files that steer a tool by being there: test runners, interpreters, shells, build tools and package managers load
+//! them without being told to.
+//!
+//! The grading tree ([`copy`](super::copy)) restores tests and settings of the fixture. A new file that steers a tool is
+//! taken, as is a changed manifest, because honest work may need it. A control run then decides whether a verdict rests
+//! on it. New tests are work like any other file.
+
+use std::path::Path;
+
+/// Files that a tool loads by itself. In a pattern, `*` stands for any text without `/`. A pattern with `/` is the end
+/// of a path, one that ends with `/` is a folder with everything below it, and any other is the name of a file.
+struct Tool {
+    name: &'static str,
+    /// Files that only say how the tool works. For make, a file with the name of a target is an up-to-date target.
+    settings: &'static [&'static str],
+    /// Files that also describe the project, so that agents change them as part of their work.
+    manifests: &'static [&'static str],
+}
+
+const fn tool(name: &'static str, settings: &'static [&'static str], manifests: &'static [&'static str]) -> Tool {
+    Tool { name, settings, manifests }
+}
+
+/// Tools and their files.
+const TOOLS: &[Tool] = &[
+    tool(
+        "pytest",
+        &[
+            "conftest.py",
+            "pytest.ini",
+            ".pytest.ini",
+            "pytest.toml",
+            ".pytest.toml",
+            "*.dist-info/entry_points.txt",
+            "*.egg-info/entry_points.txt",
+        ],
+        &[],
+    ),
+    tool("tox", &["tox.ini", "tox.toml"], &[]),
+    tool("nox", &["noxfile.py"], &[]),
+    tool("coverage", &[".coveragerc", ".coveragerc.toml"], &[]),
+    tool("nose", &[".noserc", "nose.cfg", "unittest.cfg"], &[]),
+    tool(
+        "Python",
+        &[
+            "sitecustomize.*",
+            "usercustomize.*",
+            "sitecustomize/",
+            "usercustomize/",
+            "*.pth",
+            "pyvenv.cfg",
+            "*._pth",
+            "pybuilddir.txt",
+            ".python-version",
+            "pip.conf",
+            "pip.ini",
+            "uv.toml",
+            ".pdbrc",
+        ],
+        &["pyproject.toml", "setup.cfg", "setup.py", "Pipfile"],
+    ),
+    tool("npm", &[".npmrc", "node_modules/.bin/", "npm-shrinkwrap.json", ".nvmrc", ".node-version"], &["package.json"]),
+    tool("pnpm", &["pnpm-workspace.yaml", ".pnpmfile.*", "pnpmfile.*"], &[]),
+    tool("Yarn", &[".yarnrc*", ".pnp.*", ".yarn/releases/", ".yarn/plugins/"], &[]),
+    tool("Bun", &["bunfig.toml"], &[]),
+    tool("Deno", &["deno.json", "deno.jsonc", "import_map.json"], &[]),
+    tool("Jest", &["jest.config.*", "jest.setup.*", "jest-preset.*", "__mocks__/"], &[]),
+    tool("Vitest", &["vitest.config.*", "vitest.workspace.*", "vite.config.*"], &[]),
+    tool("Mocha", &[".mocharc*", "test/mocha.opts"], &[]),
+    tool("AVA", &["ava.config.*"], &[]),
+    tool("Playwright", &["playwright.config.*", "playwright-ct.config.*"], &[]),
+    tool("Cypress", &["cypress.config.*", "cypress.json"], &[]),
+    tool("Karma", &["karma.conf.*"], &[]),
+    tool("Jasmine", &["jasmine.json", "jasmine.js", "jasmine.mjs"], &[]),
+    tool("tap", &[".taprc"], &[]),
+    tool("nyc", &[".nycrc*", "nyc.config.*", ".c8rc*"], &[]),
+    tool("Babel", &["babel.config.*", ".babelrc*"], &[]),
+    tool("SWC", &[".swcrc"], &[]),
+    tool("TypeScript", &[], &["tsconfig*.json", "jsconfig.json"]),
+    tool("ESLint", &[".eslintrc*", "eslint.config.*", ".eslintignore"], &[]),
+    tool("Grunt", &["Gruntfile.*", "gruntfile.*"], &[]),
+    tool("Gulp", &["gulpfile.*", "Gulpfile.*"], &[]),
+    tool("Nx", &["nx.json", "project.json"], &[]),
+    tool("Turborepo", &["turbo.json"], &[]),
+    tool("Lerna", &["lerna.json"], &[]),
+    tool(
+        "Cargo",
+        &[
+            ".cargo/config",
+            ".cargo/config.toml",
+            "rust-toolchain",
+            "rust-toolchain.toml",
+            ".config/nextest.toml",
+            ".config/nextest/",
+            "clippy.toml",
+            ".clippy.toml",
+        ],
+        &["Cargo.toml", "build.rs"],
+    ),
+    tool("Go", &["go.work", "go.env", "vendor/modules.txt"], &["go.mod"]),
+    tool("make", &["GNUmakefile", "makefile", "test", "tests", "check", "all"], &["Makefile"]),
+    tool("just", &[".justfile"], &["justfile", "Justfile"]),
+    tool("Task", &[], &["Taskfile.yml", "Taskfile.yaml", "Taskfile.dist.yml", "taskfile.yml"]),
+    tool("Rake", &["rakefile", "rakefile.rb"], &["Rakefile", "Rakefile.rb"]),
+    tool(
+        "Ruby",
+        &[
+            ".rspec",
+            ".ruby-version",
+            ".bundle/config",
+            "spec_helper.rb",
+            "rails_helper.rb",
+            "test_helper.rb",
+            ".irbrc",
+            ".simplecov",
+            "gems.rb",
+        ],
+        &["Gemfile", "*.gemspec"],
+    ),
+    tool(
+        "Gradle",
+        &["init.gradle", "init.gradle.kts", ".gradle/init.d/", "gradle.properties", "gradle/wrapper/", "gradlew"],
+        &["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "buildSrc/"],
+    ),
+    tool("Maven", &[".mvn/", "mvnw"], &["pom.xml"]),
+    tool("JUnit", &["junit-platform.properties", "META-INF/services/"], &[]),
+    tool("Ant", &["ant.properties"], &["build.xml"]),
+    tool("sbt", &[".sbtopts", ".jvmopts", "project/build.properties", "project/plugins.sbt"], &["build.sbt"]),
+    tool("Mill", &[".mill-version", ".mill-opts"], &["build.sc", "build.mill"]),
+    tool("Leiningen", &["profiles.clj"], &["project.clj", "deps.edn"]),
+    tool(
+        "CMake",
+        &[
+            "CTestCustom.cmake",
+            "CTestTestfile.cmake",
+            "CTestConfig.cmake",
+            "CMakePresets.json",
+            "CMakeUserPresets.json",
+        ],
+        &["CMakeLists.txt"],
+    ),
+    tool("Meson", &[], &["meson.build", "meson_options.txt", "meson.options"]),
+    tool(
+        "Bazel",
+        &[".bazelrc", ".bazelversion", "tools/bazel"],
+        &["BUILD", "BUILD.bazel", "WORKSPACE", "MODULE.bazel"],
+    ),
+    tool("Buck", &[".buckconfig", ".buckconfig.local"], &["BUCK"]),
+    tool(
+        ".NET",
+        &[
+            "Directory.Build.*",
+            "Directory.Packages.props",
+            "*.runsettings",
+            "nuget.config",
+            "NuGet.Config",
+            "global.json",
+            "xunit.runner.json",
+            "*.rsp",
+        ],
+        &["*.csproj", "*.fsproj", "*.sln"],
+    ),
+    tool(
+        "PHP",
+        &["phpunit.xml*", "phpunit.dist.xml", ".user.ini", "php.ini", "pest.php", "Pest.php"],
+        &["composer.json"],
+    ),
+    tool("Perl", &[".proverc", ".perltidyrc", "lib/Test/", "lib/TAP/"], &["Makefile.PL", "Build.PL"]),
+    tool("Elixir", &["test_helper.exs", ".iex.exs"], &["mix.exs"]),
+    tool("Swift", &[".swiftpm/"], &["Package.swift"]),
+    tool("Zig", &[], &["build.zig", "build.zig.zon"]),
+    tool("Dart", &["dart_test.yaml", "pubspec_overrides.yaml"], &["pubspec.yaml"]),
+    tool("R", &[".Rprofile", ".Renviron"], &[]),
+    tool("Julia", &["LocalPreferences.toml"], &["Project.toml"]),
+    tool("Lua", &[".busted", ".luacheckrc"], &["*.rockspec"]),
+    tool("Haskell", &["cabal.project*", ".ghci"], &["*.cabal", "stack.yaml"]),
+    tool("Bats", &["setup_suite.bash", ".bats/"], &[]),
+    tool("ShellSpec", &[".shellspec"], &[]),
+    tool(
+        "shell",
+        &[
+            ".bash_profile",
+            ".bash_login",
+            ".bashrc",
+            ".bash_aliases",
+            ".profile",
+            ".zshenv",
+            ".zprofile",
+            ".zshrc",
+            ".kshrc",
+            ".inputrc",
+        ],
+        &[],
+    ),
+    tool("direnv", &[".envrc"], &[]),
+    tool("dotenv", &[".env", ".env.test", ".env.local", ".env.test.local", ".flaskenv"], &[]),
+    tool("mise", &[".mise.toml", "mise.toml", ".mise.local.toml", ".tool-versions", ".config/mise/"], &[]),
+    tool("git", &[".gitattributes", ".gitmodules"], &[]),
+    tool("curl", &[".curlrc"], &[]),
+    tool("Wget", &[".wgetrc"], &[]),
+    tool("GDB", &[".gdbinit"], &[]),
+    tool("Docker", &["docker-compose.override.*", "compose.override.*"], &[]),
+];
+
+/// Modules of Python that test runners, or the tests themselves, import. A module with such a name in a folder from
+/// which Python imports is found before them.
+const MODULES: &str = "\
+    _pytest pytest py pluggy iniconfig nose nose2 hypothesis coverage unittest doctest builtins abc argparse array ast \
+    asyncio atexit base64 bdb bisect bz2 calendar cmd code codecs codeop collections colorsys compileall concurrent \
+    configparser contextlib contextvars copy copyreg csv ctypes dataclasses datetime decimal difflib dis email \
+    encodings enum errno faulthandler fcntl filecmp fileinput fnmatch fractions functools gc genericpath getopt \
+    getpass gettext glob graphlib gzip hashlib heapq hmac html http importlib inspect io ipaddress itertools json \
+    keyword linecache locale logging lzma math mimetypes multiprocessing ntpath numbers opcode operator optparse os \
+    pathlib pdb pickle pkgutil platform posixpath pprint profile pwd queue random re readline reprlib runpy sched \
+    secrets select selectors shelve shlex shutil signal site socket socketserver sqlite3 ssl stat statistics string \
+    stringprep struct subprocess symtable sys sysconfig tarfile tempfile textwrap threading time timeit token tokenize \
+    tomllib trace traceback tracemalloc tty types typing typing_extensions unicodedata urllib uuid warnings weakref \
+    xml xmlrpc zipfile zipimport zlib zoneinfo";
+
+/// Folders from which Python imports, below the working directory or another such folder.
+const IMPORT_ROOTS: [&str; 7] = ["", "src", "lib", "test", "tests", "python", "site-packages"];
+
+/// Endings of modules in files.
+const MODULE_FILES: [&str; 4] = ["py", "pyc", "so", "pyd"];
+
+/// Folders of tests.
+const TEST_FOLDERS: [&str; 5] = ["test", "tests", "__tests__", "spec", "specs"];
+
+/// Returns the tool that loads a file by itself, such as `pytest` for `conftest.py`. `path` is relative to the working
+/// directory.
+pub fn tool_of(path: &Path) -> Option<&'static str> {
+    let path = path.to_str()?;
+    let found = TOOLS.iter().find(|tool| is_any(tool.settings, path) || is_any(tool.manifests, path));
+    // Python also loads compiled modules that have no source.
+    found.map(|tool| tool.name).or_else(|| (shadows_module(path) || path.ends_with(".pyc")).then_some("Python"))
+}
+
+/// Returns `true` if the grading tree has the fixture's version of a file, whatever the agent did to it: a test, or
+/// settings of a tool. `path` is relative to the working directory.
+pub fn is_restored(path: &Path) -> bool {
+    is_test(path) || (tool_of(path).is_some() && !is_manifest(path))
+}
+
+/// Returns `true` for a file that steers a tool and that agents change as part of their work.
+pub fn is_manifest(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| TOOLS.iter().any(|tool| is_any(tool.manifests, path)))
+}
+
+/// Returns `true` for a folder of compiled code that Python makes again, and would load instead of its sources.
+pub fn is_compiled(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name == "__pycache__")
+}
+
+/// Returns `true` for a test by the naming rules of test runners.
+fn is_test(path: &Path) -> bool {
+    let Some(path) = path.to_str() else { return false };
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let (stem, ending) = name.split_once('.').unwrap_or((name, ""));
+    let is_program = !matches!(ending, "" | "md" | "txt" | "json" | "yaml" | "yml" | "lock");
+    folder.split('/').any(|part| TEST_FOLDERS.contains(&part))
+        || (is_program && (matches!(stem, "test" | "tests" | "run-tests" | "run_tests") || stem.starts_with("test_")))
+        || (is_program && (stem.ends_with("_test") || stem.ends_with("_spec") || stem.ends_with("Test")))
+        || name.contains(".test.")
+        || name.contains(".spec.")
+        || name.ends_with(".bats")
+        || name.ends_with(".t")
+}
+
+/// Returns `true` if one of the patterns describes `path`.
+fn is_any(patterns: &[&str], path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    patterns.iter().any(|pattern| match pattern.split_once('/') {
+        None => is_like(pattern, name),
+        Some(_) if pattern.ends_with('/') => {
+            path.starts_with(pattern) || path.match_indices(pattern).any(|(at, _)| path[..at].ends_with('/'))
+        }
+        Some((folder, file)) => {
+            let end = path.strip_suffix(file).and_then(|rest| rest.strip_suffix('/'));
+            let wild = || path.rsplit('/').nth(1).is_some_and(|own| is_like(folder, own)) && is_like(file, name);
+            end.is_some_and(|rest| rest == folder || rest.ends_with(&format!("/{folder}"))) || wild()
+        }
+    })
+}
+
+/// Returns `true` if `text` is like `pattern`, in which `*` stands for any text.
+fn is_like(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((before, after)) => text.strip_prefix(before).is_some_and(|rest| {
+            let mut starts = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+            starts.any(|at| is_like(after, &rest[at..]))
+        }),
+    }
+}
+
+/// Returns `true` if Python finds the module at `path` before one of [`MODULES`].
+fn shadows_module(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    let is_module = |name: &str| MODULES.split(' ').any(|module| module == name);
+    let depth = parts.iter().take_while(|part| IMPORT_ROOTS.contains(part)).count();
+    let Some(first) = parts.get(depth) else { return false };
+    match parts.len() - depth {
+        1 => {
+            let (stem, rest) = first.split_once('.').unwrap_or((first, ""));
+            is_module(stem) && rest.rsplit('.').next().is_some_and(|ending| MODULE_FILES.contains(&ending))
+        }
+        _ => is_module(first) && parts.last().is_some_and(|name| name.contains(".py") || name.ends_with(".so")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_a_tool_loads_by_itself_names_the_tool() {
+        for (path, expected) in [
+            ("tests/conftest.py", Some("pytest")),
+            ("evil-1.dist-info/entry_points.txt", Some("pytest")),
+            ("sitecustomize.cpython-312-x86_64-linux-gnu.so", Some("Python")),
+            ("sitecustomize/__init__.py", Some("Python")),
+            ("unittest.py", Some("Python")),
+            ("tests/unittest/__init__.py", Some("Python")),
+            ("src/json.so", Some("Python")),
+            ("_pytest/main.pyc", Some("Python")),
+            ("helper.pyc", Some("Python")),
+            ("a/b/evil.pth", Some("Python")),
+            ("web/node_modules/.bin/jest", Some("npm")),
+            (".npmrc", Some("npm")),
+            ("jest.config.mjs", Some("Jest")),
+            (".cargo/config.toml", Some("Cargo")),
+            ("sub/.config/nextest.toml", Some("Cargo")),
+            ("GNUmakefile", Some("make")),
+            (".mvn/extensions.xml", Some("Maven")),
+            (".bash_profile", Some("shell")),
+            ("src/main/resources/META-INF/services/org.junit.Extension", Some("JUnit")),
+            ("src/lib.rs", None),
+            ("app/types.py", None),
+            ("config.toml", None),
+            ("my.npmrc", None),
+            ("src/jest.ts", None),
+            ("tests/test_basket.py", None),
+        ] {
+            assert_eq!(tool_of(Path::new(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn tests_and_settings_are_restored_and_manifests_are_work() {
+        for path in
+            ["conftest.py", "tests/data/one.json", "src/basket.test.ts", "basket_test.go", "test.sh", "CartTest.java"]
+        {
+            assert!(is_restored(Path::new(path)), "{path}");
+        }
+        for path in ["package.json", "Cargo.toml", "src/latest.py", "test.md", "Makefile", "src/testing.rs"] {
+            assert!(!is_restored(Path::new(path)), "{path}");
+        }
+        assert!(is_manifest(Path::new("web/package.json")) && !is_manifest(Path::new("jest.config.js")));
+    }
+}

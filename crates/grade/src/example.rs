@@ -142,7 +142,14 @@ impl EvidenceBuilder {
     /// Adds a command that was run with the default timeout.
     pub fn ran(self, run: &str, exit_code: i32, stdout: &str, stderr: &str) -> Self {
         let (stdout, stderr) = (stdout.into(), stderr.into());
-        let found = Probed::Ran { exit_code: Some(exit_code), stdout, stderr, clipped: false };
+        let found = Probed::Ran {
+            exit_code: Some(exit_code),
+            stdout,
+            stderr,
+            clipped: false,
+            restored: Vec::new(),
+            control: None,
+        };
         self.probed(Need::Command { run: run.into(), timeout_ms: 30_000 }, found)
     }
 

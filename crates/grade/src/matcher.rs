@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use model::{Evidence, Need};
+use model::{Evidence, Need, Probed};
 
 use crate::judge::Judged;
 use crate::verdict::Verdict;
@@ -35,6 +35,12 @@ pub(crate) trait Matcher: Debug + Send + Sync {
     /// Returns the sandbox probes that must be made before it can judge.
     fn needs(&self) -> Vec<Need> {
         Vec::new()
+    }
+
+    /// Returns `true` if it is met by the result of one of its commands.
+    fn is_met_by(&self, need: &Need, found: &Probed) -> bool {
+        let _ = (need, found);
+        false
     }
 
     /// Returns the assertions to which a natural-language text was compiled. Returns `None` for all other assertions.

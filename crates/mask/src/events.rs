@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use model::{
-    AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, Detail, EgressAttempt, Ending, Event,
-    Failure, FaultOccurrence, Finding, HookRecord, IntegritySign, ModelTraffic, Need, Part, Probe, Probed, Question,
+    AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, ControlRun, Detail, EgressAttempt, Ending,
+    Event, Failure, FaultOccurrence, Finding, HookRecord, IntegritySign, ModelTraffic, Need, Part, Probe, Probed, Question,
     Repository, RepositoryChange, RepositoryState, ReviewRequest, RunInfo, SideEffects, StaleRequest, Step, ToolCall,
     ToolResult, Touch, TrialRecord,
 };
@@ -268,6 +268,10 @@ impl<'m> Pass<'m> {
             Need::File { path: text } | Need::Command { run: text, timeout_ms: _ } => self.string(text),
             Need::Repository | Need::Files => {}
         }
+        self.probed(found);
+    }
+
+    fn probed(&self, found: &mut Probed) {
         match found {
             Probed::File { text, size: _, clipped: _ }
             | Probed::Lost { reason: text }
@@ -276,7 +280,16 @@ impl<'m> Pass<'m> {
                 self.string(&mut file.path);
                 self.strings(&mut file.text);
             }),
-            Probed::Ran { stdout, stderr, exit_code: _, clipped: _ } => self.strings([stdout, stderr]),
+            Probed::Ran { stdout, stderr, restored, control, exit_code: _, clipped: _ } => {
+                self.strings([stdout, stderr]);
+                self.strings(restored);
+                if let Some(control) = control {
+                    let ControlRun { files, with_files, fixture } = &mut **control;
+                    self.strings(files);
+                    self.probed(with_files);
+                    fixture.iter_mut().for_each(|found| self.probed(found));
+                }
+            }
             Probed::Nothing | Probed::Directory | Probed::Special | Probed::Outside => {}
         }
     }

@@ -323,6 +323,12 @@ pub enum Probed {
         stderr: String,
         /// True if part of either was omitted.
         clipped: bool,
+        /// Files that the agent had changed and that were restored for the command, because they steer tools.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        restored: Vec<String>,
+        /// Results without the agent's work, if the agent left files that steer tools and the command passed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        control: Option<Box<ControlRun>>,
     },
     /// The agent left nothing to examine: it removed, replaced or closed its working directory, for example.
     Lost {
@@ -336,6 +342,19 @@ pub enum Probed {
         #[serde(rename = "because")]
         reason: String,
     },
+}
+
+/// Results of a command without the agent's work. They show whether a result rests on files that steer tools, such as
+/// test runners, by being there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlRun {
+    /// The agent's files that steer tools, relative to the working directory.
+    pub files: Vec<String>,
+    /// Result in the fixture with these files.
+    pub with_files: Probed,
+    /// Result in the fixture alone; absent if the command did not pass with the files either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixture: Option<Probed>,
 }
 
 /// File in the working directory.

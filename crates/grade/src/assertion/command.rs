@@ -1,6 +1,6 @@
 //! `command`: a command run in the sandbox after the agent has finished behaves as expected.
 
-use model::{NodeKind, Probed};
+use model::{ControlRun, NodeKind, Probed, Status};
 
 use super::prelude::*;
 use crate::pattern::{Pattern, RegexBudget};
@@ -8,6 +8,12 @@ use crate::verdict::without_sandbox;
 
 /// Default timeout of a command, in milliseconds.
 const TIMEOUT_MS: u64 = 30_000;
+
+/// Exit code of a script of trialrun that ran nothing. Shells use it for programs that do not exist.
+const NOTHING_RUN: i32 = 127;
+
+/// Number of files that steer tools that a finding shows.
+const SHOWN: usize = 5;
 
 /// Number of the command's last output lines that a finding shows.
 const LINES: usize = 8;
@@ -37,7 +43,9 @@ pub(super) const ASSERTION: Assertion = Assertion::written("command", parse)
 #[derive(Debug)]
 pub(super) struct Command {
     run: String,
-    place: SourceLocation,
+    /// True if `run` is a script of trialrun itself, which may find [nothing to run](NOTHING_RUN).
+    is_script: bool,
+    place: Option<SourceLocation>,
     exit_code: i32,
     exit_place: Option<SourceLocation>,
     output: Option<Pattern>,
@@ -50,12 +58,21 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let output = reading.fields.get("output").map(|_| reading.literal("output"));
     let timeout_ms = reading.fields.duration_ms("timeout", reading.problems).unwrap_or(TIMEOUT_MS);
     let (run, place) = run?;
+    let place = Some(place);
     let (exit_code, exit_place) = exit_code.unzip();
     let output = match output {
         Some(pattern) => Some(pattern?),
         None => None,
     };
-    Some(Arc::new(Command { run, place, exit_code: exit_code.unwrap_or(0), exit_place, output, timeout_ms }))
+    Some(Arc::new(Command {
+        run,
+        is_script: false,
+        place,
+        exit_code: exit_code.unwrap_or(0),
+        exit_place,
+        output,
+        timeout_ms,
+    }))
 }
 
 /// Reads `run`, or its alias `command`.
@@ -93,7 +110,15 @@ impl Command {
     pub(super) fn succeeds(reading: &mut Reading<'_>) -> Option<Self> {
         let timeout_ms = reading.fields.duration_ms("timeout", reading.problems).unwrap_or(TIMEOUT_MS);
         let (run, place) = command_line(reading)?;
-        Some(Self { run, place, exit_code: 0, exit_place: None, output: None, timeout_ms })
+        let (is_script, place) = (false, Some(place));
+        Some(Self { run, is_script, place, exit_code: 0, exit_place: None, output: None, timeout_ms })
+    }
+
+    /// Returns a script of trialrun as a command. It must exit with code 0 within `timeout`.
+    pub(super) fn of_script(script: &str, timeout_ms: u64, reading: &mut Reading<'_>) -> Self {
+        let timeout_ms = reading.fields.duration_ms("timeout", reading.problems).unwrap_or(timeout_ms);
+        let (run, place) = (script.to_owned(), None);
+        Self { run, is_script: true, place, exit_code: 0, exit_place: None, output: None, timeout_ms }
     }
 
     fn need(&self) -> Need {
@@ -110,16 +135,35 @@ impl Matcher for Command {
         if let Some(verdict) = without_sandbox(evidence, &self.need()) {
             return Ok(verdict.place(&self.place));
         }
-        let run = format::quoted(&self.run);
+        let run = if self.is_script { "the project's test command".to_owned() } else { format::quoted(&self.run) };
         let reason = match evidence.collected.probed(&self.need()) {
-            Some(Probed::Ran { exit_code, stdout, stderr, clipped }) => {
-                return Ok(self.verdict_of(*exit_code, &Output { stdout, stderr, clipped: *clipped }));
+            Some(found @ Probed::Ran { restored, control, .. }) => {
+                let verdict = self.verdict_on(found).unwrap_or_default();
+                let mut verdict = match control {
+                    Some(control) if verdict.status == Status::Met => self.controlled(verdict, control),
+                    _ => verdict,
+                };
+                verdict.evidence.extend(about_restored(restored));
+                return Ok(verdict);
             }
             Some(Probed::Failed { reason }) => format!("{run} could not be run: {reason}"),
             _ => format!("{run} was not run"),
         };
         Ok(Verdict::undecided(reason).place(&self.place))
     }
+
+    fn is_met_by(&self, need: &Need, found: &Probed) -> bool {
+        *need == self.need() && self.passes(found).is_ok_and(|passes| passes)
+    }
+}
+
+/// Returns a line about the agent's files with which the command did not work.
+fn about_restored(files: &[String]) -> Option<String> {
+    let names = format::few(files.iter().map(|file| format!("`{file}`")).collect(), SHOWN).join(", ");
+    let verb = if files.len() == 1 { "was" } else { "were" };
+    let line =
+        || format!("{names} {verb} restored to the fixture's version; `graded: {{take: [...]}}` takes the agent's");
+    (!files.is_empty()).then(line)
 }
 
 /// Output of a command.
@@ -140,6 +184,49 @@ impl Output<'_> {
 }
 
 impl Command {
+    /// Returns the verdict on a result of the command; `None` if it was not run.
+    fn verdict_on(&self, found: &Probed) -> Option<Verdict> {
+        let Probed::Ran { exit_code, stdout, stderr, clipped, .. } = found else { return None };
+        Some(self.verdict_of(*exit_code, &Output { stdout, stderr, clipped: *clipped }))
+    }
+
+    /// Returns `true` if a result of the command is the expected one. The error says why that is not known.
+    fn passes(&self, found: &Probed) -> Result<bool, String> {
+        match (self.verdict_on(found), found) {
+            (Some(Verdict { status: Status::Undecided, reason, .. }), _) => Err(reason),
+            (None, Probed::Failed { reason }) => Err(reason.clone()),
+            (Some(verdict), _) => Ok(verdict.status == Status::Met),
+            (None, _) => Err("it was not run".to_owned()),
+        }
+    }
+
+    /// Returns the verdict on a command with the verdict `met`, if the agent left files that steer tools: it must not
+    /// rest on these files alone.
+    fn controlled(&self, met: Verdict, control: &ControlRun) -> Verdict {
+        let files = control.files.iter().map(|file| format!("`{file}`")).collect();
+        let files = format::few(files, SHOWN).join(", ");
+        let unknown = |reason: String| {
+            let reason = format!("the command passes, but its result without the agent's work is not known: {reason}");
+            Verdict::undecided(reason).evidence([format!("files that tools load by themselves: {files}")])
+        };
+        let passes = match self.passes(&control.with_files) {
+            Ok(true) => control.fixture.as_ref().map_or(Err("it was not run".to_owned()), |found| self.passes(found)),
+            Ok(false) => Ok(true),
+            Err(reason) => Err(reason),
+        };
+        let verdict = match passes {
+            Err(reason) => unknown(reason),
+            // It fails with the files, or passes without them.
+            Ok(true) => met.evidence([format!("the agent left files that tools load by themselves: {files}")]),
+            Ok(false) => {
+                let reason = format!("the command passes without the agent's work, because of {files}");
+                let expected = "a result that depends on the agent's work";
+                Verdict::unmet(reason, expected, "on the fixture with these files alone, the command passes")
+            }
+        };
+        verdict.place(&self.place)
+    }
+
     fn verdict_of(&self, exit_code: Option<i32>, output: &Output<'_>) -> Verdict {
         let wanted = self.exit_code;
         let Some(code) = exit_code else {
@@ -150,15 +237,26 @@ impl Command {
                 .place(&self.place);
         };
         if code != wanted {
+            if let Some(reason) = self.refusal(code, output) {
+                return Verdict::undecided(reason).place(&self.place);
+            }
             let reason = format!("the command exited with code {code}");
             return Verdict::unmet(reason, format!("exit code {wanted}"), format!("exit code {code}"))
                 .evidence(output.last_lines())
-                .place(self.exit_place.as_ref().unwrap_or(&self.place));
+                .place(self.exit_place.as_ref().or(self.place.as_ref()));
         }
         match &self.output {
             Some(pattern) => written(pattern, output),
             None => Verdict::met(format!("exit code {code}")).place(&self.place),
         }
+    }
+}
+
+impl Command {
+    /// Returns the reason why a script of trialrun ran nothing.
+    fn refusal<'e>(&self, code: i32, output: &Output<'e>) -> Option<&'e str> {
+        let first = output.stderr.lines().next().filter(|_| self.is_script && code == NOTHING_RUN)?;
+        first.strip_prefix("trialrun: ").filter(|line| !line.starts_with("test command: "))
     }
 }
 
@@ -199,6 +297,12 @@ mod tests {
         judged(&assertion, &story.evidence())
     }
 
+    fn ran(exit_code: Option<i32>, stdout: &str, control: Option<ControlRun>) -> Probed {
+        let control = control.map(Box::new);
+        let (stdout, stderr) = (stdout.into(), String::new());
+        Probed::Ran { exit_code, stdout, stderr, clipped: false, restored: Vec::new(), control }
+    }
+
     #[test]
     fn the_exit_code_and_the_output_are_checked() {
         let made = || EvidenceBuilder::new().ran("make", 2, "", "no rule\n");
@@ -211,13 +315,49 @@ mod tests {
     }
 
     #[test]
+    fn a_finding_names_the_files_that_were_restored() {
+        let mut found = ran(Some(1), "", None);
+        if let Probed::Ran { restored, .. } = &mut found {
+            restored.push("test_calc.py".to_owned());
+        }
+        let need = Need::Command { run: "make".into(), timeout_ms: TIMEOUT_MS };
+        let finding = of(&json!({}), EvidenceBuilder::new().probed(need, found));
+        let line = "`test_calc.py` was restored to the fixture's version; `graded: {take: [...]}` takes the agent's";
+        assert_eq!(finding.evidence, [line]);
+    }
+
+    #[test]
     fn a_hanging_command_is_unmet_and_one_that_did_not_start_is_undecided() {
         let need = || Need::Command { run: "make".into(), timeout_ms: 1500 };
         let found = |probed: Probed| of(&json!({"timeout": "1.5s"}), EvidenceBuilder::new().probed(need(), probed));
-        let hung = Probed::Ran { exit_code: None, stdout: "a\n".into(), stderr: String::new(), clipped: false };
+        let hung = ran(None, "a\n", None);
         assert_eq!(found(hung).reason, "the command did not finish within 1.5 s");
         assert_eq!(found(Probed::Failed { reason: "no shell".into() }).status, Status::Undecided);
         assert_eq!(of(&json!({}), EvidenceBuilder::new()).reason, "\"make\" was not run");
+    }
+
+    #[test]
+    fn a_command_must_not_pass_because_of_files_that_steer_tools() {
+        let need = || Need::Command { run: "make".into(), timeout_ms: TIMEOUT_MS };
+        let of_control = |with_files: Probed, fixture: Option<Probed>| {
+            let control = ControlRun { files: vec!["unittest.py".into()], with_files, fixture };
+            of(&json!({}), EvidenceBuilder::new().probed(need(), ran(Some(0), "", Some(control))))
+        };
+        let [passed, failed] = [Some(0), Some(1)].map(|code| move || ran(code, "", None));
+        let because = of_control(passed(), Some(failed()));
+        assert_eq!(because.reason, "the command passes without the agent's work, because of `unittest.py`");
+        assert_eq!(because.status, Status::Unmet);
+        for (with_files, fixture) in [(failed(), None), (passed(), Some(passed()))] {
+            let finding = of_control(with_files, fixture);
+            assert_eq!(finding.status, Status::Met);
+            assert_eq!(finding.evidence, ["the agent left files that tools load by themselves: `unittest.py`"]);
+        }
+        let late = || Probed::Failed { reason: "no space".into() };
+        for (with_files, fixture) in [(late(), None), (passed(), Some(late()))] {
+            let finding = of_control(with_files, fixture);
+            assert_eq!(finding.status, Status::Undecided);
+            assert!(finding.reason.ends_with("is not known: no space"), "{}", finding.reason);
+        }
     }
 
     #[test]

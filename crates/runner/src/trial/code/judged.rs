@@ -7,6 +7,7 @@ use grade::Check;
 use model::{Collected, Ending, Evidence, Finding};
 use sandbox::{Breakage, SandboxError};
 
+use super::super::control_run::ControlRuns;
 use super::super::probe;
 use super::RunningScenario;
 use crate::code::{AssertionCall, Claims};
@@ -92,7 +93,9 @@ impl RunningScenario<'_> {
         evidence.collected = match evidence.collected.lost().map(str::to_owned) {
             Some(reason) => probe::lost(&*sandbox, needs, reason),
             None => {
-                let probes = probe::run(&*sandbox, needs, &evidence.collected.files_changed).await;
+                let control_runs = ControlRuns { attempt: self.attempt, checks: std::slice::from_ref(check) };
+                let changed = &evidence.collected.files_changed;
+                let probes = probe::run(&*sandbox, needs, changed, &control_runs).await;
                 Collected { probes, ..evidence.collected }
             }
         };

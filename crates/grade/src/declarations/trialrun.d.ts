@@ -71,7 +71,10 @@ declare module "trialrun" {
     });
     /** The answer. */
     readonly text: string;
-    /** Tool calls for this answer, in order. */
+    /**
+     * Tool calls for this answer, in order. If the agent does not report its calls, a test that reads them is undecided,
+     * unless it fails.
+     */
     readonly toolCalls: readonly ToolCall[];
     /** Duration in milliseconds. */
     readonly latencyMs: number;
@@ -200,6 +203,8 @@ declare module "trialrun" {
     only?: boolean;
     /** Contents of the sandbox before the agent starts. */
     fixtures?: Fixtures;
+    /** `take`: globs of tests and settings of tools that commands take from the agent, because it is to change them. */
+    graded?: { take?: readonly string[] };
     /**
      * Tools for the agent, each in a module: `./tools.ts#lookup_order`. They answer an assistant's function
      * tools of the same name.

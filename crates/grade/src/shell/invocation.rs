@@ -97,7 +97,7 @@ fn code_of<'w>(name: &str, rest: &'w [String]) -> Option<&'w str> {
 }
 
 /// Returns `true` for a word that comes before a command: an assignment or a reserved word.
-pub(crate) fn is_before_command(word: &str) -> bool {
+fn is_before_command(word: &str) -> bool {
     is_assignment(word) || RESERVED.contains(&word)
 }
 

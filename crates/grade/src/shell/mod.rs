@@ -2,7 +2,7 @@
 
 mod invocation;
 
-pub(crate) use self::invocation::{invocations, is_before_command, is_run_of};
+pub(crate) use self::invocation::{invocations, is_run_of};
 
 /// Maximum nesting of command lines inside command lines.
 const MAX_DEPTH: usize = 8;
@@ -10,26 +10,11 @@ const MAX_DEPTH: usize = 8;
 /// Maximum number of unterminated inner command lines. After that, no more are searched for.
 const MAX_UNCLOSED: usize = 16;
 
-/// Operator after a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Then {
-    /// End of the line.
-    End,
-    /// `&&`: the next command runs if this one succeeded.
-    And,
-    /// `||`: the next command runs only if this one failed.
-    Or,
-    /// Any other operator: the exit code of this command may be lost.
-    Other,
-}
-
 /// Command with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Simple {
     /// Its words, without quotes.
     pub words: Vec<String>,
-    /// Operator that follows.
-    pub then: Then,
 }
 
 /// Returns the commands in `line`. Those inside `$(…)` come after the command that contains them.
@@ -65,22 +50,16 @@ impl Lexer {
             match letter {
                 ' ' | '\t' | '\r' => self.end_word(),
                 '\n' => {
-                    self.end_command(Then::Other, depth);
+                    self.end_command(depth);
                     for end in documents.drain(..) {
                         self.skip_document(&end);
                     }
                 }
                 '#' if self.word.is_none() => self.skip_while(|letter| letter != '\n'),
-                ';' | '(' | ')' => self.end_command(Then::Other, depth),
+                ';' | '(' | ')' => self.end_command(depth),
                 '&' | '|' => {
-                    let is_double = self.peek() == Some(letter);
                     self.skip_while(|next| next == '&' || next == '|');
-                    let then = match letter {
-                        '&' if is_double => Then::And,
-                        '|' if is_double => Then::Or,
-                        _ => Then::Other,
-                    };
-                    self.end_command(then, depth);
+                    self.end_command(depth);
                 }
                 '<' | '>' => documents.extend(self.redirection(letter)),
                 '\'' => self.single_quoted(),
@@ -93,13 +72,7 @@ impl Lexer {
                 other => self.push(other),
             }
         }
-        self.end_command(Then::End, depth);
-        // A separator at the end of the line does not count as an operator.
-        if let Some(last) = self.commands.last_mut()
-            && self.letters.iter().rev().find(|letter| !letter.is_whitespace()).is_none_or(|last| *last != '&')
-        {
-            last.then = Then::End;
-        }
+        self.end_command(depth);
     }
 
     fn peek(&self) -> Option<char> {
@@ -126,15 +99,14 @@ impl Lexer {
         self.words.extend(self.word.take());
     }
 
-    fn end_command(&mut self, then: Then, depth: usize) {
+    fn end_command(&mut self, depth: usize) {
         self.end_word();
         let words = std::mem::take(&mut self.words);
         if !words.is_empty() {
-            self.commands.push(Simple { words, then });
+            self.commands.push(Simple { words });
         }
         for line in std::mem::take(&mut self.inner) {
-            let inner = commands_within(&line, depth + 1);
-            self.commands.extend(inner.into_iter().map(|simple| Simple { then: Then::Other, ..simple }));
+            self.commands.extend(commands_within(&line, depth + 1));
         }
     }
 
@@ -322,15 +294,5 @@ mod tests {
         assert!(!words(&"$(".repeat(5000)).is_empty());
         assert!(!words(&format!("{}a{}", "$(".repeat(50), ")".repeat(50))).is_empty());
         assert!(invocations(&vec!["sudo".to_owned(); 10_000]).len() <= MAX_DEPTH);
-    }
-
-    #[test]
-    fn the_operator_after_a_command_is_returned() {
-        let then = |line: &str| commands(line).into_iter().map(|simple| simple.then).collect::<Vec<_>>();
-        assert_eq!(then("a && b"), [Then::And, Then::End]);
-        assert_eq!(then("a | b"), [Then::Other, Then::End]);
-        assert_eq!(then("a || b"), [Then::Or, Then::End]);
-        assert_eq!(then("a;"), [Then::End]);
-        assert_eq!(then("a &"), [Then::Other]);
     }
 }

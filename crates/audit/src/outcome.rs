@@ -127,6 +127,8 @@ pub enum WeaknessKind {
     LeakedByPrompt,
     /// The assertion fails only if there is no answer.
     AnyAnswer,
+    /// The command of the assertion passes although the agent did nothing.
+    PassesUntouched,
     /// The prompt forbids something that no assertion notices.
     Unforbidden,
     /// The assertions of a suite look for the skill's own words.

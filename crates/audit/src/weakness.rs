@@ -9,6 +9,9 @@ use crate::verdict::{ABOUT_TIME, CaseVerdicts, Cause};
 /// Maximum number of names in a message.
 const MOST_NAMES: usize = 5;
 
+/// Types of assertions that run a command.
+const COMMANDS: [&str; 2] = ["command", "tests_pass"];
+
 /// Returns the weaknesses of a suite.
 pub(crate) fn of_suite(suite: &str, entries: &[&CaseVerdicts]) -> Vec<Weakness> {
     let mut weaknesses = Vec::new();
@@ -160,6 +163,11 @@ fn of_assertion(entry: &CaseVerdicts, assertion: &AssertionAudit) -> Option<(Wea
         let problem =
             Diagnostic::warning(format!("any answer satisfies `{id}`")).help("it fails only if the agent says nothing");
         return Some((WeaknessKind::AnyAnswer, problem));
+    }
+    if COMMANDS.contains(&assertion.kind.as_str()) && is("nop", Status::Met) {
+        let problem = Diagnostic::warning(format!("the command of `{id}` passes on the untouched fixture"))
+            .help("it shows that the agent broke nothing, and proves nothing about the work");
+        return Some((WeaknessKind::PassesUntouched, problem));
     }
     None
 }

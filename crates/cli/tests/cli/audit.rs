@@ -27,7 +27,7 @@ const ANY: &str = "any_answer";
 const OVERFITTED: &str = "overfitted";
 
 /// Suites, each with one weakness.
-const PLANTED: [Planted; 33] = [
+const PLANTED: [Planted; 34] = [
     planted("only-forbids", PASSED, 1, "turns: [{ says: What is 2 + 2? }]\nassertions:\n  - notContains: five\n"),
     planted(
         "answer-in-prompt",
@@ -52,6 +52,12 @@ const PLANTED: [Planted; 33] = [
         ANY,
         3,
         "turns: [{ says: Hello }]\nassertions:\n  - matches: \"[a-z]\"\n  - contains: welcome\n",
+    ),
+    planted(
+        "command-passes-before",
+        "passes_untouched",
+        7,
+        "scenario: s\nsystem_prompt: Work.\nuser_prompt: Mend the total.\nagent: fake\nfixtures: { files_unstaged: [{ path: total.txt, content: \"3\" }] }\nassertions:\n  - { id: is-there, type: command, run: test -s total.txt }\n  - { id: mended, type: file_contains, path: total.txt, pattern: '5' }\n",
     ),
     planted("matches-everything", PASSED, 1, "turns: [{ says: Hello }]\nassertions:\n  - matches: \".*\"\n"),
     planted(
@@ -102,7 +108,7 @@ const PLANTED: [Planted; 33] = [
         "tests-can-be-edited",
         PASSED,
         1,
-        "scenario: tests-can-be-edited\nsystem_prompt: Mend.\nuser_prompt: Mend add.sh.\nfixtures:\n  files_unstaged:\n    - \
+        "scenario: tests-can-be-edited\nsystem_prompt: Mend.\nuser_prompt: Mend add.sh.\ngraded: { take: [test.sh] }\nfixtures:\n  files_unstaged:\n    - \
          { path: add.sh, content: 'echo 3' }\n    - { path: test.sh, content: 'test \"$(sh add.sh)\" = 4' }\nassertions:\n  \
          - { id: a, type: command, run: sh test.sh }\n",
     ),
@@ -110,7 +116,7 @@ const PLANTED: [Planted; 33] = [
         "test-script-can-be-edited",
         PASSED,
         1,
-        "scenario: test-script-can-be-edited\nsystem_prompt: Mend.\nuser_prompt: Mend it.\nfixtures:\n  files_unstaged:\n    \
+        "scenario: test-script-can-be-edited\nsystem_prompt: Mend.\nuser_prompt: Mend it.\ngraded: { take: [Makefile] }\nfixtures:\n  files_unstaged:\n    \
          - { path: Makefile, content: \"test:\\n\\tfalse\\n\" }\nassertions:\n  - { id: a, type: command, run: sed -n \
          2p Makefile | sed 's/@//' | sh }\n",
     ),

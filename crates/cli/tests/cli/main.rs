@@ -35,6 +35,7 @@ mod generation;
 mod hooks;
 #[cfg(target_os = "linux")]
 mod hostile;
+mod hostile_grading;
 mod html;
 mod integrity;
 mod judging;

@@ -69,9 +69,9 @@ impl ExecutorSession {
     async fn answer(&mut self, message: &str, turn: &mut Turn) -> Result<(), Ending> {
         self.step_recorder.next_turn();
         self.step_recorder.begin(turn, &self.session_id)?;
+        turn.record(Step::CallsUnreported)?;
         let answered = unless_stopped(turn.stopping(), (self.execute)(message.to_owned())).await?;
         let text = answered.map_err(|reason| Ending::GaveUp { reason })?;
-        turn.record(Step::CallsUnreported)?;
         self.step_recorder.say(turn, &text)?;
         turn.record(finished(false, Usage::default(), Some(text), None))
     }

@@ -89,7 +89,8 @@ impl CustomSession {
         match &loaded.export {
             Export::Execute(execute) => {
                 let context = Value::from(&self.context(message));
-                let mut called = loaded.engine.call(execute, vec![context.clone()], turn).await?;
+                let called = loaded.engine.call(execute, vec![context.clone()], turn).await;
+                let mut called = called.inspect_err(|_| turn.misses_calls())?;
                 let is_over = matches!(&called, Ok(_) | Err(ScriptError::TimedOut { .. }));
                 if !is_over && let Some(unused) = loaded.unused().await.map_err(|error| threw("execute", &error))? {
                     loaded = unused;
@@ -98,16 +99,22 @@ impl CustomSession {
                     }
                 }
                 self.loaded = loaded.done();
-                let value = called.map_err(|error| threw("execute", &error))?;
-                let given = ReturnValue::read(&value, &mut self.given).ok_or_else(|| nothing("execute"))?;
+                let given = called
+                    .map_err(|error| threw("execute", &error))
+                    .and_then(|value| ReturnValue::read(&value, &mut self.given).ok_or_else(|| nothing("execute")))
+                    .inspect_err(|_| turn.misses_calls())?;
                 self.take_in(message, given, turn).await
             }
             Export::Adapter(adapter) => {
                 let arguments = vec![Value::String(message.text.clone()), Value::from(&self.surroundings(message))];
-                let called = loaded.engine.call(&adapter.send, arguments, turn).await?;
+                let called = loaded.engine.call(&adapter.send, arguments, turn).await;
+                let called = called.inspect_err(|_| turn.misses_calls())?;
                 self.loaded = loaded.done();
-                let value = called.map_err(|error| threw("send", &error))?;
-                self.take_in_answer(message, answer(&value)?, turn).await
+                let reported = called
+                    .map_err(|error| threw("send", &error))
+                    .and_then(|value| answer(&value))
+                    .inspect_err(|_| turn.misses_calls())?;
+                self.take_in_answer(message, reported, turn).await
             }
         }
     }
@@ -154,11 +161,11 @@ impl CustomSession {
 
     async fn take_in(&mut self, message: &UserMessage, given: ReturnValue, turn: &mut Turn) -> Result<(), Ending> {
         given.warnings.iter().for_each(|warning| turn.warn(format!("unexpected value from `execute`: {warning}")));
-        if given.is_empty {
-            return Err(Ending::GaveUp { reason: "`execute` returned no `output`".to_owned() });
-        }
         if !given.tells_calls {
             turn.record(Step::CallsUnreported)?;
+        }
+        if given.is_empty {
+            return Err(Ending::GaveUp { reason: "`execute` returned no `output`".to_owned() });
         }
         let history = perform(&given.turns, &mut self.step_recorder, turn).await?;
         let text = given.text.clone().or_else(|| history.map(str::to_owned));

@@ -67,6 +67,7 @@ impl HttpSession {
         let exchange = Exchange { client: &self.client, settings: &settings, received_data: &received_data };
         let sent = exchange.sent(&request_body);
         let Ok(received) = unless_stopped(turn.stopping(), exchange.run(&request_body, turn)).await else {
+            turn.misses_calls();
             // After a timeout, users want to see what the agent was asked and how much it had sent.
             let _ = turn.record(exchanged(&sent, true, &received_data.describe()));
             return Err(Ending::Cancelled);
@@ -216,6 +217,9 @@ impl HttpSession {
     /// Records the request and the response of a failed message and returns its ending.
     async fn failed(&mut self, fault: Fault, sent: &str, turn: &mut Turn) -> Ending {
         let Fault { kind, reason, received, answer, .. } = fault;
+        if answer.is_none() && kind != FaultKind::Unreachable {
+            turn.misses_calls();
+        }
         if let FaultKind::Stopped(ending) = kind {
             return ending;
         }

@@ -10,6 +10,9 @@ use crate::tests::loopback::{CannedResponse, Loopback, unused_address};
 use crate::{Agent, custom, fake, http, recorded, subprocess};
 use sandbox::Breakage;
 
+/// Endings without an answer that was read, so that the agent's calls are not known.
+const UNREAD: &[&str] = &["output cannot be read", "HTTP 500", "answer is cut off"];
+
 /// Returns the cell of the table for `happens` and `agent`.
 fn cell(happens: &str, agent: &str) -> String {
     let page = include_str!("../../../../docs/design/verdicts.md");
@@ -36,6 +39,9 @@ async fn compare(agent: &dyn Agent, conversations: Vec<(&str, AgentHarness)>) {
         let played = harness.play(agent).await;
         let endings = played.as_ref().map(|played| played.endings.clone());
         let shown = format!("{}: {happens}: {endings:?}", agent.name());
+        if let (Ok(played), true) = (&played, UNREAD.contains(&happens)) {
+            assert!(played.turn.trace().has_unreported_calls(), "{shown}");
+        }
         assert_eq!(outcome(played), cell(happens, agent.name()), "{shown}");
     }
 }

@@ -419,7 +419,7 @@ fn the_examples_of_the_documentation_are_right() {
             .into_iter()
             .collect();
         let mask = Mask::of(pairs.iter().map(|(name, value)| (name, value)));
-        let shown = if shown == "not masked" { code(text) } else { code(shown) };
+        let shown = if code(shown) == "not masked" { code(text) } else { code(shown) };
         assert_eq!(mask.text(&code(text)), shown, "{row}");
         count += 1;
     }

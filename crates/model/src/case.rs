@@ -69,6 +69,9 @@ pub struct Case {
     pub required_isolation: Vec<String>,
     /// Hosts that the processes of the trial may reach; the run's policy if absent.
     pub network: Option<NetworkPolicy>,
+    /// Globs of the files that the agent may change although they steer tools, such as tests and settings of test
+    /// runners. The others are restored before commands run.
+    pub taken_files: Vec<String>,
     /// Canaries that its trials plant; the project's setting if absent.
     pub canaries: Option<Canaries>,
     /// Faults that its trials inject.

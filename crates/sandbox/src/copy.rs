@@ -1,72 +1,115 @@
-//! A copy of a sandbox, for commands whose effects must not remain in the sandbox itself.
+//! The tree in which the commands of assertions and hooks work: the fixture as it was given, with the agent's work.
 //!
-//! The commands see the copy at the sandbox's own path: build directories, virtual environments and other files that
+//! The agent's files are taken by their content. Git directories are [rebuilt](super::rebuild), files of the fixture
+//! that [steer](super::steering) a tool are restored, and the home and the directory for temporary files are as they
+//! were before the agent acted. So the agent decides what its work is, but not how it is tested.
+//!
+//! The commands see the tree at the sandbox's own path: build directories, virtual environments and other files that
 //! record their path would not work elsewhere, or would write to the original. If the machine does not allow a
-//! namespace, they run at the copy's real path.
+//! namespace, they run at the tree's real path.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{self, File, FileTimes, Metadata};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use nix::fcntl::AT_FDCWD;
-use nix::sys::stat::{UtimensatFlags, utimensat};
-use nix::sys::time::TimeSpec;
+use globset::{Glob, GlobSet};
 use tokio::process::Command;
-use walkdir::WalkDir;
+use walkdir::DirEntry;
 
 use super::SandboxError;
 use super::blocking::blocking;
 use super::canaries::Planted;
 use super::deadline::Deadline;
 use super::enclosure::{Enclosure, Surroundings};
-use super::git_state::GitSettings;
-use super::graded;
+use super::given::{Given, is_directory, is_git_directory, is_git_metadata};
+use super::inspection::{self, Inspection, Unreadable};
 use super::outward_links;
 use super::owner::{Base, Purpose};
+use super::rebuild::Rebuild;
 use super::registry::Registry;
 use super::remote::{self, RemoteCopy};
 use super::removal;
-use super::tree::share_blocks;
+use super::snapshot::Before;
+use super::steering;
+use super::template::Files;
+use super::tree_copy::{copy_file, copy_link, copy_tree, set_time_of_change};
 use crate::BoxFuture;
 use crate::supervise::Supervisor;
 
-/// Number of bytes copied between two checks of the timeout.
-const PIECE: usize = 1 << 20;
+/// Variable with the path of a copy of the agent's home.
+const AGENT_HOME_VARIABLE: &str = "TRIALRUN_AGENT_HOME";
 
-/// A copy of a sandbox. Dropping it removes it.
+/// Names of the directories of a grading tree.
+const WORK: &str = "work";
+const HOME: &str = "home";
+const TMP: &str = "tmp";
+pub(super) const AGENT_HOME: &str = "agent-home";
+
+/// Variables that make shells run a file first.
+const STARTUP: [&str; 2] = ["BASH_ENV", "ENV"];
+
+/// Maximum size of a file that steers a tool and is compared with the fixture's, in bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// The grading tree of a sandbox. Dropping it removes it.
 #[derive(Debug)]
 pub struct SandboxCopy {
     base: Base,
     supervisor: Supervisor,
     env: BTreeMap<String, String>,
     work: PathBuf,
-    /// Real path of each directory, and the path at which commands see it.
+    /// Real path of each directory, and the path at which commands see it. The first one is for temporary files.
     places: Vec<(PathBuf, PathBuf)>,
     enclosed: Option<(Arc<dyn Enclosure>, Surroundings)>,
     /// The trial's own remote, if it has one.
     remote: Option<Arc<RemoteCopy>>,
+    steering: Steering,
 }
 
-/// Inputs for making a copy.
-pub(super) struct Original {
-    /// Directory in which copies are created.
-    pub(super) root: PathBuf,
-    pub(super) registry: Arc<Registry>,
-    pub(super) supervisor: Supervisor,
+/// Files of the agent that steer a tool, by their paths below the working directory.
+#[derive(Debug, Default)]
+struct Steering {
+    /// Files of the fixture that the agent had changed or removed.
+    restored: Vec<String>,
+    /// Files that the fixture does not have, and manifests of the fixture that the agent had changed.
+    added: Vec<String>,
+    /// Ignore files that are new or changed.
+    ignore_files: Vec<PathBuf>,
+}
+
+/// Inputs for making a grading tree.
+pub(super) struct Original<'a> {
+    pub(super) content: Content,
     /// Environment of commands.
     pub(super) env: BTreeMap<String, String>,
-    /// Working directory of commands.
-    pub(super) work: PathBuf,
-    /// Directories to copy.
-    pub(super) directories: Vec<PathBuf>,
     /// Enclosure in which commands run, if there is one.
     pub(super) enclosed: Option<(Arc<dyn Enclosure>, Surroundings)>,
-    /// The repository's settings from before the agent acted.
-    pub(super) settings: Option<GitSettings>,
+    pub(super) inspection: Inspection<'a>,
+}
+
+/// Fixture and work of one trial.
+#[derive(Clone)]
+pub(super) struct Content {
+    /// Directory in which grading trees are created.
+    pub(super) root: PathBuf,
+    pub(super) registry: Arc<Registry>,
+    /// Directory of the sandbox.
+    pub(super) path: PathBuf,
+    /// Working directory, home and directory for temporary files of the sandbox.
+    pub(super) work: PathBuf,
+    pub(super) home: PathBuf,
+    pub(super) tmp: PathBuf,
+    /// The fixture; `None` if it is empty.
+    pub(super) given: Option<Arc<Given>>,
+    /// Files of the fixture, and the time of their snapshot.
+    pub(super) files: Arc<Files>,
+    pub(super) moment: (i64, i64),
+    /// Globs of the files that are taken from the agent although they steer tools.
+    pub(super) taken_files: Vec<String>,
     /// The agent's canaries, which commands do not see.
     pub(super) planted: Arc<Planted>,
     /// The trial's own remote.
@@ -74,64 +117,213 @@ pub(super) struct Original {
     pub(super) deadline: Deadline,
 }
 
-impl Original {
-    /// Creates the copy. If this fails, everything is removed.
+impl Original<'_> {
+    /// Creates the tree. If this fails, everything is removed.
     pub(super) async fn copy(self) -> Result<SandboxCopy, SandboxError> {
-        let remote = self.remote.clone();
-        let mut copy = self.copy_directories().await?;
+        let Self { content, env, enclosed, inspection } = self;
+        let own = content.clone();
+        let (base, repositories, mut steering) = blocking(move || own.copy()).await?;
+        for repository in repositories {
+            rebuild(&inspection, repository).await?;
+        }
+        content.show_hidden(&base, &inspection, &mut steering).await?;
+        let Content { path, work, home, tmp, remote, .. } = content;
+        let supervisor = inspection.supervisor.clone();
+        let places = Vec::new();
+        let mut copy = SandboxCopy { base, supervisor, env, work, places, enclosed, remote: remote.clone(), steering };
+        let agent_home = path.join(AGENT_HOME);
+        copy.env.insert(AGENT_HOME_VARIABLE.to_owned(), agent_home.to_string_lossy().into_owned());
+        let own = [(TMP, tmp), (WORK, copy.work.clone()), (HOME, home), (AGENT_HOME, agent_home)];
+        copy.places.extend(own.map(|(name, place)| (copy.base.path().join(name), place)));
         if let Some(remote) = remote {
+            copy.places.push((copy.base.path().join(remote::COPY), remote.path()));
             // In a `local` sandbox, the agent could have changed the programs.
             let bin = copy.base.path().join(remote::BIN);
             remote.install(&bin).await?;
             copy.places.push((bin, remote.bin()));
             remote.add_to(&mut copy.env);
         }
+        if copy.enclosed.is_none() {
+            // Nothing that the agent left beside its directories is visible.
+            copy.places = vec![(copy.base.path().to_owned(), path)];
+        }
         Ok(copy)
     }
+}
 
-    async fn copy_directories(self) -> Result<SandboxCopy, SandboxError> {
-        blocking(move || {
-            let Self {
-                root,
-                registry,
-                supervisor,
-                env,
-                work,
-                directories,
-                settings,
-                enclosed,
-                planted,
-                remote,
-                deadline,
-            } = self;
-            let bare = remote.as_ref().map(|remote| remote.path());
-            let base = Base::make(&root, "copy", Purpose::Sandbox, false, &registry)?;
-            let mut places = Vec::with_capacity(directories.len());
-            for directory in directories {
-                let name = directory.file_name().unwrap_or(OsStr::new("copy"));
-                let to = base.path().join(name);
-                let copied = match copy_tree(&directory, &to, deadline) {
-                    Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                        removal::open_up(&directory);
-                        removal::remove(&to).and_then(|()| copy_tree(&directory, &to, deadline))
-                    }
-                    copied => copied,
-                };
-                copied.map_err(SandboxError::io("copy", &directory))?;
-                planted.remove_from(&to, directory == work);
-                if directory == work {
-                    graded::restore(&to, settings.as_ref())
-                        .map_err(SandboxError::io("restore git's settings in", &to))?;
-                }
-                if let Some(remote) = remote.as_ref().filter(|_| Some(&directory) == bare.as_ref()) {
-                    remote.restore(&to).map_err(SandboxError::io("restore git's settings in", &to))?;
-                }
-                places.push((to, directory));
+impl Content {
+    /// Makes the directories, without git directories. Returns the git directories to make.
+    fn copy(&self) -> Result<(Base, Vec<Rebuild>, Steering), SandboxError> {
+        let base = Base::make(&self.root, "copy", Purpose::Sandbox, false, &self.registry)?;
+        let given_places = self.given.as_ref().and_then(|given| given.home_and_tmp());
+        for (at, name) in [HOME, TMP].into_iter().enumerate() {
+            let place = base.path().join(name);
+            match &given_places {
+                Some(given) => copy_tree(&given[at], &place, self.deadline, |_| false),
+                None => fs::create_dir(&place),
             }
-            Ok(SandboxCopy { base, supervisor, env, work, places, enclosed, remote })
-        })
-        .await
+            .map_err(SandboxError::io("make the directory", &place))?;
+        }
+        let agent_home = base.path().join(AGENT_HOME);
+        // The agent may have removed its home, or left something in it that cannot be copied.
+        if opened_copy(&self.home, &agent_home, self.deadline, |_| false).is_err() {
+            let _ = fs::create_dir(&agent_home);
+        }
+        self.planted.remove_from(&agent_home, false);
+        let (mut repositories, steering) = self.copy_work(&base).map_err(SandboxError::io("copy", &self.work))?;
+        repositories.extend(self.remote.as_ref().map(|remote| Rebuild {
+            given: Some(remote.given().to_owned()),
+            from: Some(remote.path()),
+            to: base.path().join(remote::COPY),
+            scratch: base.path().join("import-remote"),
+            is_whole: true,
+            is_bare: true,
+            is_moved: false,
+        }));
+        Ok((base, repositories, steering))
     }
+
+    fn copy_work(&self, base: &Base) -> io::Result<(Vec<Rebuild>, Steering)> {
+        let to = base.path().join(WORK);
+        let (mut metadata, mut dated_back, mut steering) = (Vec::new(), Vec::new(), Steering::default());
+        let before = Before { snapshot: &self.files.snapshot, moment: self.moment };
+        let is_taken = taken(&self.taken_files)?;
+        let skip = |entry: &DirEntry| {
+            let path = entry.path().strip_prefix(&self.work).unwrap_or(entry.path());
+            if is_git_metadata(entry) {
+                metadata.push(path.to_owned());
+                return true;
+            }
+            if entry.file_type().is_dir() {
+                return steering::is_compiled(path);
+            }
+            if before.snapshot.can_hide(path) && !is_taken.is_match(path) && self.is_changed(path) {
+                steering.ignore_files.push(path.to_owned());
+            }
+            let is_new = || !before.snapshot.has(path) || (steering::is_manifest(path) && self.is_changed(path));
+            if steering::tool_of(path).is_some() && !is_taken.is_match(path) && is_new() {
+                steering.added.push(path.to_string_lossy().into_owned());
+            }
+            if entry.metadata().is_ok_and(|meta| before.is_dated_back(path, &meta)) {
+                dated_back.push(path.to_owned());
+            }
+            false
+        };
+        opened_copy(&self.work, &to, self.deadline, skip)?;
+        make_writable(&to)?;
+        for path in dated_back {
+            // Git would take the file for an unchanged one.
+            set_time_of_change(&to.join(&path), &self.work.join(&path))?;
+        }
+        self.planted.remove_from(&to, true);
+        if let Some(given) = &self.given {
+            for path in before.snapshot.paths().filter(|path| steering::is_restored(path) && !is_taken.is_match(path)) {
+                if restore(&given.work(), &path, &to, self.deadline)? {
+                    steering.restored.push(path.to_string_lossy().into_owned());
+                }
+            }
+        }
+        for files in [&mut steering.restored, &mut steering.added] {
+            files.sort();
+            files.dedup();
+        }
+        metadata.dedup();
+        Ok((self.repositories(base, metadata), steering))
+    }
+
+    /// Returns `true` if a small file differs from the fixture's.
+    fn is_changed(&self, path: &Path) -> bool {
+        let content = |work: &Path| files::read(&work.join(path), LARGEST).ok();
+        let given = self.given.as_ref().and_then(|given| content(&given.work()));
+        given.is_none() || given != content(&self.work)
+    }
+
+    /// Removes or restores the ignore files of the agent that hide themselves, because they would hide its work.
+    async fn show_hidden(
+        &self,
+        base: &Base,
+        inspection: &Inspection<'_>,
+        steering: &mut Steering,
+    ) -> Result<(), SandboxError> {
+        let (work, ignore_files) = (base.path().join(WORK), std::mem::take(&mut steering.ignore_files));
+        let git = work.join(".git");
+        if ignore_files.is_empty() || !is_directory(&git) {
+            return Ok(());
+        }
+        let hidden = inspection.hidden(&git, &work, &ignore_files).await;
+        let hidden =
+            hidden.map_err(|unreadable| SandboxError::Git { reason: unreadable.reason(), source_line: None })?;
+        for path in hidden {
+            let given = self.given.as_ref().map(|given| given.work()).filter(|given| given.join(&path).is_file());
+            let shown = match given {
+                Some(given) => restore(&given, &path, &work, self.deadline).map(drop),
+                None => vacate(&work.join(&path)),
+            };
+            shown.map_err(SandboxError::io("restore", &path))?;
+            steering.restored.push(path.to_string_lossy().into_owned());
+        }
+        Ok(())
+    }
+
+    /// Returns the git directories to make, of which the agent's tree has `metadata`.
+    fn repositories(&self, base: &Base, mut metadata: Vec<PathBuf>) -> Vec<Rebuild> {
+        let own = PathBuf::from(".git");
+        if !metadata.contains(&own) {
+            metadata.push(own);
+        }
+        let given_work = self.given.as_ref().map(|given| given.work());
+        let mut repositories = Vec::new();
+        for path in metadata {
+            let place = given_work.as_ref().map(|given| given.join(&path));
+            let given = given_work.as_ref().and_then(|given| git_directory(given, &path));
+            let from = git_directory(&self.work, &path);
+            let is_moved = given.is_some() && given != place;
+            if given.is_some() || from.is_some() {
+                repositories.push(Rebuild {
+                    given,
+                    from,
+                    to: base.path().join(WORK).join(&path),
+                    scratch: base.path().join(format!("import-{}", repositories.len())),
+                    is_whole: true,
+                    is_bare: path.file_name() != Some(OsStr::new(".git")),
+                    is_moved,
+                });
+            }
+        }
+        repositories
+    }
+}
+
+/// Returns the git directory at `path` in the working directory `work`. A file may name one that is also in `work`.
+fn git_directory(work: &Path, path: &Path) -> Option<PathBuf> {
+    let place = work.join(path);
+    if is_directory(&place) {
+        return Some(place);
+    }
+    let content = files::read(&place, 4096).ok()?;
+    let named = std::str::from_utf8(&content).ok()?.strip_prefix("gitdir: ")?.trim_end_matches('\n');
+    let target = place.parent()?.join(named).canonicalize().ok()?;
+    (target.starts_with(work.canonicalize().ok()?) && is_git_directory(&target)).then_some(target)
+}
+
+/// Makes a git directory. If the agent's state cannot be read, it has that of the fixture.
+async fn rebuild(inspection: &Inspection<'_>, repository: Rebuild) -> Result<(), SandboxError> {
+    let failed = |reason: String| SandboxError::Git { reason, source_line: None };
+    let (to, scratch, is_bare) = (repository.to.clone(), repository.scratch.clone(), repository.is_bare);
+    let only_given = repository.given.is_some().then(|| Rebuild { from: None, ..repository.clone() });
+    let Some(parent) = to.parent().filter(|parent| parent.is_dir()) else { return Ok(()) };
+    match inspection.rebuild(repository).await {
+        Ok(()) if is_bare || !scratch.exists() => {}
+        Ok(()) => inspection.refresh(&to, parent).await.map_err(|unreadable| failed(unreadable.reason()))?,
+        Err(Unreadable::Machine(reason)) => return Err(failed(reason)),
+        Err(Unreadable::Left(_) | Unreadable::Late(_)) => {
+            removal::remove(&to).map_err(SandboxError::io("remove", &to))?;
+            if let Some(given) = only_given {
+                inspection.rebuild(given).await.map_err(|unreadable| failed(unreadable.reason()))?;
+            }
+        }
+    }
+    removal::remove(&scratch).map_err(SandboxError::io("remove", &scratch))
 }
 
 impl SandboxCopy {
@@ -161,10 +353,24 @@ impl SandboxCopy {
         system.map_or(super::machine_shell(), |system| &system.shell)
     }
 
-    /// Returns the real path of the copied working directory.
-    pub fn work(&self) -> &Path {
-        let copied = self.places.iter().find(|(_, original)| *original == self.work);
-        copied.map_or(&self.work, |(copy, _)| copy)
+    /// Returns the directory that contains the others.
+    pub(super) fn path(&self) -> &Path {
+        self.base.path()
+    }
+
+    /// Returns the real path of the working directory.
+    pub fn work(&self) -> PathBuf {
+        self.base.path().join(WORK)
+    }
+
+    /// Returns the files of the fixture that steer a tool and that the agent had changed or removed.
+    pub fn restored(&self) -> &[String] {
+        &self.steering.restored
+    }
+
+    /// Returns the new files that steer a tool, and changed manifests.
+    pub fn added(&self) -> &[String] {
+        &self.steering.added
     }
 
     /// Changes the environment of programs that are not isolated, so that git and the programs of hosting services reach
@@ -177,24 +383,17 @@ impl SandboxCopy {
 
     /// Returns the folder of the trial's own remote, if the source repository is a folder too.
     pub fn remote_folder(&self) -> Option<PathBuf> {
-        let remote = self.remote.as_ref().filter(|remote| remote.is_folder())?;
-        let copied = self.places.iter().find(|(_, original)| *original == remote.path());
-        copied.map(|(copy, _)| copy.clone())
+        self.remote.as_ref().filter(|remote| remote.is_folder())?;
+        Some(self.base.path().join(remote::COPY))
     }
 
-    /// Prepares the copied working directory for programs that are not isolated: removes the links that lead out of it,
-    /// and makes git's hooks not executable.
+    /// Prepares the working directory for programs that are not isolated: removes the links that lead out of it.
     ///
     /// # Errors
-    /// Returns an error if a link or a hook cannot be changed.
+    /// Returns an error if a link cannot be removed.
     pub async fn disarm(&self) -> Result<(), SandboxError> {
-        let work = self.work().to_owned();
-        blocking(move || {
-            outward_links::remove(&work)
-                .and_then(|()| graded::disable_hooks(&work))
-                .map_err(SandboxError::io("remove links and hooks from", &work))
-        })
-        .await
+        let work = self.work();
+        blocking(move || outward_links::remove(&work).map_err(SandboxError::io("remove links from", &work))).await
     }
 
     /// Removes the copy.
@@ -209,207 +408,122 @@ impl SandboxCopy {
     }
 }
 
-/// Copies the directory `from` to `to`, which must not exist yet: files, links and directories with their permissions
-/// and times. Pipes, sockets and devices are omitted, as are entries that are deleted meanwhile.
-fn copy_tree(from: &Path, to: &Path, deadline: Deadline) -> io::Result<()> {
-    let mut directories: Vec<(PathBuf, Metadata)> = Vec::new();
-    for entry in WalkDir::new(from) {
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(error) if error.depth() > 0 && is_gone(error.io_error()) => continue,
-            Err(error) => return Err(error.into()),
-        };
-        deadline.check(entry.path())?;
-        let place = match entry.path().strip_prefix(from) {
-            Ok(rest) if !rest.as_os_str().is_empty() => to.join(rest),
-            _ => to.to_owned(),
-        };
-        let copied = if entry.file_type().is_dir() {
-            make_directory(entry.path(), &place).map(|meta| directories.push((place, meta)))
-        } else if entry.file_type().is_symlink() {
-            copy_link(entry.path(), &place)
-        } else if entry.file_type().is_file() {
-            copy_file(entry.path(), &place, deadline)
-        } else {
-            Ok(())
-        };
-        match copied {
-            Err(error) if entry.depth() > 0 && is_gone(Some(&error)) => {}
-            copied => copied.map_err(|error| in_place(&error, entry.path()))?,
+/// Returns the files that these globs take from the agent although they steer tools.
+pub(super) fn taken(globs: &[String]) -> io::Result<GlobSet> {
+    let mut set = GlobSet::builder();
+    for glob in globs {
+        set.add(Glob::new(glob).map_err(io::Error::other)?);
+    }
+    set.build().map_err(io::Error::other)
+}
+
+/// Copies a directory of the agent. Folders that the agent closed are opened first.
+fn opened_copy(from: &Path, to: &Path, deadline: Deadline, mut skip: impl FnMut(&DirEntry) -> bool) -> io::Result<()> {
+    match copy_tree(from, to, deadline, &mut skip) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            removal::open_up(from);
+            removal::remove(to)?;
+            copy_tree(from, to, deadline, skip)
+        }
+        copied => copied,
+    }
+}
+
+/// Restores a file of the fixture in `to`. Returns `true` if it was changed or missing.
+fn restore(given: &Path, path: &Path, to: &Path, deadline: Deadline) -> io::Result<bool> {
+    let (source, place) = (given.join(path), to.join(path));
+    let is_link = source.is_symlink();
+    let is_same = match is_link {
+        true => fs::read_link(&source)? == fs::read_link(&place).unwrap_or_default(),
+        false => {
+            let mode = |path: &Path| path.symlink_metadata().ok().map(|meta| meta.mode() & 0o111);
+            let content = |path: &Path| files::read(path, LARGEST).ok();
+            mode(&source) == mode(&place) && content(&source) == content(&place)
+        }
+    };
+    // A folder on the way could be a link of the agent.
+    let mut folder = to.to_owned();
+    let mut is_way_free = true;
+    for part in path.parent().into_iter().flat_map(Path::components) {
+        let Component::Normal(name) = part else { continue };
+        folder.push(name);
+        if !is_directory(&folder) {
+            is_way_free = false;
+            vacate(&folder)?;
+            fs::create_dir(&folder)?;
         }
     }
-    // Must come last: entries cannot be created in a read-only directory, and creating one changes its time.
-    for (place, meta) in directories.into_iter().rev() {
-        set_times(&place, &meta)?;
-        fs::set_permissions(&place, fs::Permissions::from_mode(meta.mode() & 0o7777))?;
+    if is_same && is_way_free {
+        return Ok(false);
     }
-    Ok(())
+    make_writable(place.parent().unwrap_or(to))?;
+    vacate(&place)?;
+    if is_link { copy_link(&source, &place) } else { copy_file(&source, &place, deadline) }.map(|()| true)
 }
 
-/// Creates a directory and returns the metadata of `from`, whose permissions and times it must get.
-fn make_directory(from: &Path, to: &Path) -> io::Result<Metadata> {
-    let meta = fs::symlink_metadata(from)?;
-    fs::create_dir(to)?;
-    Ok(meta)
-}
-
-fn is_gone(error: Option<&io::Error>) -> bool {
-    error.is_some_and(|error| error.kind() == ErrorKind::NotFound)
-}
-
-fn in_place(error: &io::Error, path: &Path) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
-fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
-    symlink(fs::read_link(from)?, to)?;
-    set_times(to, &fs::symlink_metadata(from)?)
-}
-
-fn copy_file(from: &Path, to: &Path, deadline: Deadline) -> io::Result<()> {
-    let source = match files::open(from) {
-        // It was meanwhile replaced by another kind of file.
-        Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(()),
-        source => source?,
-    };
-    let meta = source.metadata()?;
-    let mode = meta.mode() & 0o7777;
-    let mut copy = File::options().read(true).write(true).create_new(true).mode(mode | 0o200).open(to)?;
-    if !share_blocks(&source, &copy) {
-        copy_content(&source, &meta, &mut copy, from, deadline)?;
+/// Removes whatever is at `path`.
+fn vacate(path: &Path) -> io::Result<()> {
+    if is_directory(path) {
+        return removal::remove(path);
     }
-    if copy.metadata()?.mode() & 0o7777 != mode {
-        copy.set_permissions(fs::Permissions::from_mode(mode))?;
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
-    copy.set_times(FileTimes::new().set_modified(meta.modified()?))
 }
 
-fn copy_content(source: &File, meta: &Metadata, copy: &mut File, from: &Path, deadline: Deadline) -> io::Result<()> {
-    if meta.blocks().saturating_mul(512) < meta.size() && holes::copy(source, meta.size(), copy)? {
+/// Gives the owner all permissions on a folder that the agent may have closed.
+fn make_writable(folder: &Path) -> io::Result<()> {
+    let mode = folder.metadata()?.mode() & 0o7777;
+    if mode & 0o700 == 0o700 {
         return Ok(());
     }
-    let mut piece = Vec::new();
-    loop {
-        piece.clear();
-        if source.take(PIECE as u64).read_to_end(&mut piece)? == 0 {
-            return Ok(());
-        }
-        copy.write_all(&piece)?;
-        deadline.check(from)?;
-    }
+    fs::set_permissions(folder, fs::Permissions::from_mode(mode | 0o700))
 }
 
-/// Copies sparse files: a file of terabytes may consist of holes only.
-mod holes {
-    use std::fs::File;
-    use std::io;
-    #[cfg(target_os = "linux")]
-    use std::os::unix::fs::FileExt;
-
-    /// Copies the data between the holes. Returns `false` if the system cannot locate the holes.
-    #[cfg(target_os = "linux")]
-    pub(super) fn copy(source: &File, size: u64, to: &File) -> io::Result<bool> {
-        use nix::errno::Errno;
-        use nix::unistd::{Whence, lseek};
-        to.set_len(size)?;
-        let mut piece = vec![0; super::PIECE];
-        let mut at = 0;
-        loop {
-            let from = match lseek(source, at, Whence::SeekData) {
-                Ok(from) => from,
-                Err(Errno::ENXIO) => return Ok(true),
-                Err(_) if at == 0 => return Ok(false),
-                Err(error) => return Err(error.into()),
-            };
-            let end = lseek(source, from, Whence::SeekHole)?;
-            at = end;
-            let (mut next, end) = (from.unsigned_abs(), end.unsigned_abs());
-            while next < end {
-                let most = usize::try_from(end - next).unwrap_or(usize::MAX).min(piece.len());
-                let count = source.read_at(&mut piece[..most], next)?;
-                if count == 0 {
-                    return Ok(true);
-                }
-                to.write_all_at(&piece[..count], next)?;
-                next += count as u64;
-            }
-        }
+/// Returns the environment for commands: that of the sandbox at `base`, without startup files. `PATH` has only absolute
+/// entries outside the sandbox, unless `keeps_path` says that the suite sets it.
+pub(super) fn environment(
+    mut env: BTreeMap<String, String>,
+    base: &Path,
+    keeps_path: bool,
+) -> BTreeMap<String, String> {
+    if !keeps_path && let Some(path) = inspection::environment(&env, base).remove("PATH") {
+        env.insert("PATH".to_owned(), path);
     }
-
-    #[cfg(not(target_os = "linux"))]
-    pub(super) fn copy(_: &File, _: u64, _: &File) -> io::Result<bool> {
-        Ok(false)
+    for name in STARTUP {
+        env.remove(name);
     }
-}
-
-/// Sets the times of `place` to those in `meta`. If it is a link, the link's own times are set.
-fn set_times(place: &Path, meta: &Metadata) -> io::Result<()> {
-    let read = TimeSpec::new(meta.atime(), meta.atime_nsec());
-    let changed = TimeSpec::new(meta.mtime(), meta.mtime_nsec());
-    utimensat(AT_FDCWD, place, &read, &changed, UtimensatFlags::NoFollowSymlink)?;
-    Ok(())
+    env
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
-
     use super::*;
 
-    fn deadline() -> Deadline {
-        Deadline::new(Duration::from_secs(60), "setup_timeout")
+    #[test]
+    fn the_environment_has_a_clean_path_and_no_startup_files() {
+        let env = [("PATH", "/bin:.:/box/bin:rel"), ("BASH_ENV", "x"), ("A", "b")];
+        let env: BTreeMap<String, String> = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let clean = environment(env.clone(), Path::new("/box"), false);
+        assert_eq!((clean["PATH"].as_str(), clean["A"].as_str(), clean.get("BASH_ENV")), ("/bin", "b", None));
+        assert_eq!(environment(env, Path::new("/box"), true)["PATH"], "/bin:.:/box/bin:rel");
     }
 
     #[test]
-    fn a_copy_has_the_same_files_modes_times_and_links() {
-        let base = tempfile::tempdir().unwrap();
-        let from = base.path().join("from");
-        fs::create_dir_all(from.join("closed/deep")).unwrap();
-        fs::write(from.join("closed/deep/tool"), "#!/bin/sh").unwrap();
-        fs::write(from.join("plain"), [0, 159, 146]).unwrap();
-        symlink("nowhere", from.join("link")).unwrap();
-        nix::unistd::mkfifo(&from.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-        fs::set_permissions(from.join("closed/deep/tool"), fs::Permissions::from_mode(0o555)).unwrap();
-        let old = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 5);
-        File::options().write(true).open(from.join("plain")).unwrap().set_modified(old).unwrap();
-        fs::set_permissions(from.join("closed"), fs::Permissions::from_mode(0o555)).unwrap();
-        let to = base.path().join("to");
-        copy_tree(&from, &to, deadline()).unwrap();
-        assert_eq!(fs::read(to.join("plain")).unwrap(), [0, 159, 146]);
-        assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("nowhere"));
-        assert!(to.join("pipe").symlink_metadata().is_err());
-        for path in ["plain", "closed", "closed/deep", "closed/deep/tool"] {
-            let [one, two] = [&from, &to].map(|tree| tree.join(path).symlink_metadata().unwrap());
-            assert_eq!(one.mode(), two.mode(), "{path}");
-            assert_eq!(one.modified().unwrap(), two.modified().unwrap(), "{path}");
+    fn a_restored_file_does_not_go_through_a_link_of_the_agent() {
+        let scratch = tempfile::tempdir().unwrap();
+        let [given, work, outside] = ["given", "work", "outside"].map(|name| scratch.path().join(name));
+        for folder in [&given.join("tests"), &work, &outside] {
+            fs::create_dir_all(folder).unwrap();
         }
-        for tree in [&from, &to] {
-            fs::set_permissions(tree.join("closed"), fs::Permissions::from_mode(0o755)).unwrap();
-        }
-    }
-
-    #[test]
-    fn a_sparse_file_stays_sparse_when_copied() {
-        let base = tempfile::tempdir().unwrap();
-        let from = base.path().join("from");
-        fs::create_dir(&from).unwrap();
-        let file = File::create(from.join("hole")).unwrap();
-        std::os::unix::fs::FileExt::write_all_at(&file, b"end", 1 << 36).unwrap();
-        let to = base.path().join("to");
-        copy_tree(&from, &to, deadline()).unwrap();
-        let copy = to.join("hole").metadata().unwrap();
-        assert_eq!(copy.size(), (1 << 36) + 3);
-        assert!(copy.blocks() < 1 << 16);
-        let mut end = [0; 3];
-        std::os::unix::fs::FileExt::read_exact_at(&File::open(to.join("hole")).unwrap(), &mut end, 1 << 36).unwrap();
-        assert_eq!(&end, b"end");
-    }
-
-    #[test]
-    fn an_error_about_an_expired_deadline_includes_the_last_path() {
-        let base = tempfile::tempdir().unwrap();
-        let over = Deadline::new(Duration::ZERO, "setup_timeout");
-        let error = copy_tree(base.path(), &base.path().join("to"), over).unwrap_err();
-        assert!(error.to_string().contains("setup_timeout"), "{error}");
+        fs::write(given.join("tests/conftest.py"), "ours").unwrap();
+        fs::write(outside.join("conftest.py"), "ours").unwrap();
+        std::os::unix::fs::symlink(&outside, work.join("tests")).unwrap();
+        let deadline = Deadline::new(std::time::Duration::from_secs(60), "setup_timeout");
+        let path = Path::new("tests/conftest.py");
+        assert!(restore(&given, path, &work, deadline).unwrap());
+        assert!(is_directory(&work.join("tests")));
+        assert!(!restore(&given, path, &work, deadline).unwrap());
     }
 }

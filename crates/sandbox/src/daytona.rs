@@ -376,7 +376,7 @@ impl DaytonaSandbox {
         self.fetch().await?;
         let mut copy = self.inner.copy().await?;
         let name = format!("{}-{}", self.name, self.copies.fetch_add(1, Ordering::Relaxed));
-        let from = copy.work().parent().unwrap_or(copy.work()).to_owned();
+        let from = copy.path().to_owned();
         let remote = self.maker.make(&name, &from, self.base()).await?;
         let system = OwnSystem { shell: SHELL.into(), path: None };
         let enclosure = RemoteCopy { maker: self.maker.clone(), remote, name, system };

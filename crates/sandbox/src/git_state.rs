@@ -1,7 +1,7 @@
 //! Reads the state of a repository without git, so that nothing an agent put into it can run.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -80,17 +80,7 @@ impl GitState {
         if !git.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
             return Ok(None);
         }
-        let mut digests = BTreeMap::new();
-        for name in STATE.iter().chain(&SETTINGS) {
-            for entry in state_files(&git.join(name)) {
-                deadline.check(&entry)?;
-                let digest = match digest_of(&entry, deadline) {
-                    Err(error) if error.kind() == ErrorKind::TimedOut => return Err(error),
-                    digest => digest.ok(),
-                };
-                digests.insert(entry.strip_prefix(work).unwrap_or(&entry).to_owned(), digest);
-            }
-        }
+        let digests = digests(&git, STATE.iter().chain(&SETTINGS), deadline)?;
         let settings = GitSettings::read(work);
         let objects = objects(&git, deadline)?;
         let (hooks, pushes) = (hooks(&git), logged_pushes(&git, deadline)?);
@@ -110,6 +100,25 @@ impl GitState {
     pub(super) fn is_as(&self, other: &Self) -> bool {
         self == other && self.objects.is_some() && self.digests.values().all(Option::is_some)
     }
+}
+
+/// Returns a digest of each of the files at or below `names` in the git directory `git`; `None` for what is not a
+/// readable file.
+pub(super) fn digests<'n>(
+    git: &Path,
+    names: impl Iterator<Item = &'n &'static str>,
+    deadline: Deadline,
+) -> io::Result<BTreeMap<PathBuf, Option<[u8; 32]>>> {
+    let mut digests = BTreeMap::new();
+    for entry in names.flat_map(|name| state_files(&git.join(name))) {
+        deadline.check(&entry)?;
+        let digest = match digest_of(&entry, deadline) {
+            Err(error) if error.kind() == ErrorKind::TimedOut => return Err(error),
+            digest => digest.ok(),
+        };
+        digests.insert(entry.strip_prefix(git).unwrap_or(&entry).to_owned(), digest);
+    }
+    Ok(digests)
 }
 
 /// Returns everything at or below `path` except directories. Links are not followed.
@@ -185,19 +194,6 @@ fn logged_pushes(git: &Path, deadline: Deadline) -> io::Result<BTreeMap<String, 
         pushes.extend(line.split(' ').nth(1).and_then(hash).map(|commit| (branch, commit)));
     }
     Ok(pushes)
-}
-
-/// Copies one of git's own files and keeps its modification time, because git compares the index's time with those of
-/// files.
-pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let source = files::open(from)?;
-    let meta = source.metadata()?;
-    if meta.len() > LARGEST {
-        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {} MiB", LARGEST >> 20)));
-    }
-    let mut copy = File::create_new(to)?;
-    io::copy(&mut source.take(LARGEST), &mut copy)?;
-    copy.set_modified(meta.modified()?)
 }
 
 #[cfg(test)]

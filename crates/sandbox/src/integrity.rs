@@ -9,6 +9,7 @@ use model::{IntegrityKind, IntegritySign};
 
 use super::git_state::GitState;
 use super::inspection::View;
+use super::rebuild::object_id;
 
 /// Parts of git's configuration that run programs or change what git shows, in lower case.
 const EFFECTIVE: [&str; 10] = [
@@ -147,12 +148,6 @@ pub(super) async fn hidden_commits(view: &View<'_>, ids: &[String]) -> Vec<Integ
             IntegritySign::new(IntegrityKind::HiddenCommit, commit.chars().take(12).collect::<String>(), detail)
         })
         .collect()
-}
-
-/// Returns the id of an object from the path of its file below git's objects folder.
-fn object_id(path: &Path) -> Option<String> {
-    let id: String = path.to_str()?.split('/').collect();
-    (matches!(id.len(), 40 | 64) && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(id)
 }
 
 #[cfg(test)]

@@ -26,13 +26,13 @@ use tokio::sync::OnceCell;
 
 use super::blocking::blocking;
 use super::canaries::{self, Planted};
-use super::copy::{Original, SandboxCopy};
+use super::copy::{self, Content, Original, SandboxCopy};
 use super::deadline::Deadline;
 use super::enclosure::{Enclosed, Enclosure, OwnSystem};
 use super::faults::{self, SandboxFaults};
 use super::git_state::GitState;
-use super::graded;
-use super::inspection::{self, Inspection, Unreadable};
+use super::given::Given;
+use super::inspection::{self, Doubts, Inspection, Unreadable};
 use super::owner::{Base, Purpose};
 use super::patch;
 use super::registry::Registry;
@@ -167,8 +167,10 @@ impl LocalBackend {
                 template.copy(&base.path().join(WORK))?;
             }
             let moment = base.moment().map_err(SandboxError::io("mark", base.path()))?;
-            let files = template.map_or_else(Arc::default, |template| Arc::clone(&template.files));
-            Ok((base, Baseline { files, moment }))
+            let files = template.as_ref().map_or_else(Arc::default, |template| Arc::clone(&template.files));
+            let given = template.map(|template| Arc::new(Given::Template(template)));
+            let git = given.as_ref().and_then(|given| given.git());
+            Ok((base, Baseline { files, moment, given, git }))
         })
         .await?;
         let [work, home, tmp] = [WORK, HOME, TMP].map(|name| base.path().join(name));
@@ -186,6 +188,7 @@ impl LocalBackend {
             registry: made_in,
             host_env: Arc::clone(env),
             source_repo: request.source_repo.clone(),
+            taken_files: request.taken_files.clone(),
             timeout: request.setup_timeout,
             baseline,
             repository: request.repository,
@@ -211,6 +214,8 @@ pub(super) struct LocalSandbox {
     host_env: Arc<BTreeMap<String, String>>,
     /// Repository to clone.
     source_repo: Option<String>,
+    /// Globs of the files that are taken from the agent for commands although they steer tools.
+    taken_files: Vec<String>,
     supervisor: Supervisor,
     registry: Arc<Registry>,
     timeout: Duration,
@@ -234,6 +239,9 @@ pub(super) struct LocalSandbox {
 struct Baseline {
     files: Arc<Files>,
     moment: (i64, i64),
+    given: Option<Arc<Given>>,
+    /// Git directory of the fixture.
+    git: Option<PathBuf>,
 }
 
 impl LocalSandbox {
@@ -261,13 +269,18 @@ impl LocalSandbox {
             setup::check(&command.value, &output, timeout, fixtures.source.as_ref())?;
         }
         let (work, before) = (self.work.clone(), self.baseline.clone());
+        let (home, tmp, registry) = (self.home.clone(), self.tmp.clone(), Arc::clone(&self.registry));
+        let root = self.root().to_owned();
         let moment = self.moment()?;
         let deadline = self.deadline();
         self.baseline = blocking(move || {
             let before = Before { snapshot: &before.files.snapshot, moment: before.moment };
             let snapshot = Snapshot::since(&work, &before, deadline).map_err(SandboxError::io("read", &work))?;
             let repository = GitState::at(&work, deadline).map_err(SandboxError::io("read", &work))?;
-            Ok(Baseline { files: Arc::new(Files { snapshot, repository, ..Files::default() }), moment })
+            let given = Given::save([&work, &home, &tmp], &root, &registry, deadline)?;
+            let files = Arc::new(Files { snapshot, repository, ..Files::default() });
+            let git = given.git();
+            Ok(Baseline { files, moment, given: Some(Arc::new(given)), git })
         })
         .await?;
         Ok(())
@@ -296,7 +309,7 @@ impl LocalSandbox {
         if self.baseline.files.repository.is_none() {
             return Ok(());
         }
-        let watch = self.watcher(self.deadline(), false);
+        let watch = self.watcher(self.deadline(), Doubts::default());
         let snapshot_of = async || match watch.snapshot_of(&self.work).await {
             Ok(repository_snapshot) => Ok(Some(repository_snapshot)),
             Err(Unreadable::Left(_)) => Ok(None),
@@ -315,19 +328,19 @@ impl LocalSandbox {
         Ok(())
     }
 
-    fn watcher(&self, deadline: Deadline, reads_all: bool) -> Watch<'_> {
+    fn watcher(&self, deadline: Deadline, doubts: Doubts) -> Watch<'_> {
         let (supervisor, source_repo) = (&self.supervisor, self.source_repo.as_deref());
         let reviews = Reviews { supervisor, env: &self.host_env, source_repo };
-        Watch { git: self.inspection(deadline, reads_all), reviews, copy: self.remote.as_deref() }
+        Watch { git: self.inspection(deadline, doubts), reviews, copy: self.remote.as_deref() }
     }
 
-    fn inspection(&self, deadline: Deadline, reads_all: bool) -> Inspection<'_> {
+    fn inspection(&self, deadline: Deadline, doubts: Doubts) -> Inspection<'_> {
         Inspection {
             supervisor: &self.supervisor,
             env: inspection::environment(&self.plain_env(&[]), &self.path),
-            settings: self.baseline.files.repository.as_ref().map(|repository| &repository.settings),
-            root: self.path.parent().unwrap_or(&self.path),
-            reads_all,
+            given: self.baseline.git.as_deref(),
+            root: self.root(),
+            doubts,
             registry: &self.registry,
             deadline,
         }
@@ -377,6 +390,11 @@ impl LocalSandbox {
     /// Returns the timeout for reading the sandbox, which is that of a setup command.
     fn deadline(&self) -> Deadline {
         Deadline::new(self.timeout, "setup_timeout")
+    }
+
+    /// Returns the directory in which sandboxes are created.
+    fn root(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
     }
 
     fn moment(&self) -> Result<(i64, i64), SandboxError> {
@@ -489,25 +507,29 @@ impl Sandbox for LocalSandbox {
     }
 
     fn copy(&self) -> BoxFuture<'_, Result<SandboxCopy, SandboxError>> {
-        let original = Original {
-            root: self.path.parent().unwrap_or(&self.path).to_owned(),
+        let keeps_path = self.has_own_system() || self.fixture_env.iter().any(|(name, _)| name == "PATH");
+        let enclosed = self.enclosed.as_ref();
+        let Baseline { files, moment, given, .. } = self.baseline.clone();
+        let content = Content {
+            root: self.root().to_owned(),
             registry: Arc::clone(&self.registry),
-            supervisor: self.supervisor.clone(),
-            env: graded::environment(
-                self.env_inside(&[]),
-                &self.path,
-                self.has_own_system() || self.fixture_env.iter().any(|(name, _)| name == "PATH"),
-            ),
+            path: self.path.clone(),
             work: self.work.clone(),
-            directories: self.directories(),
-            remote: self.remote.clone(),
-            enclosed: self
-                .enclosed
-                .as_ref()
-                .map(|enclosed| (Arc::clone(&enclosed.enclosure), enclosed.surroundings().of_commands())),
-            settings: self.baseline.files.repository.as_ref().map(|repository| repository.settings.clone()),
+            home: self.home.clone(),
+            tmp: self.tmp.clone(),
+            given,
+            files,
+            moment,
+            taken_files: self.taken_files.clone(),
             planted: Arc::clone(&self.planted),
+            remote: self.remote.clone(),
             deadline: self.deadline(),
+        };
+        let original = Original {
+            content,
+            env: copy::environment(self.env_inside(&[]), &self.path, keeps_path),
+            enclosed: enclosed.map(|own| (Arc::clone(&own.enclosure), own.surroundings().of_commands())),
+            inspection: self.inspection(self.deadline(), Doubts::default()),
         };
         Box::pin(original.copy())
     }
@@ -517,7 +539,7 @@ impl Sandbox for LocalSandbox {
             if !patch::is_possible(collected) {
                 return None;
             }
-            let git = self.inspection(Deadline::new(PATCHING, "setup_timeout"), false);
+            let git = self.inspection(Deadline::new(PATCHING, "setup_timeout"), Doubts::default());
             patch::of(&git.view(&self.work).await.ok()?, collected).await
         })
     }

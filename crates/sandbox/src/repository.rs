@@ -35,7 +35,7 @@ head=$(g rev-parse -q --verify 'HEAD^{commit}')
 part head; echo "$head"
 part branch; g symbolic-ref -q --short HEAD
 part refs; g for-each-ref --format='%(refname) %(objectname)'
-part status; g status --porcelain --ignore-submodules=dirty || exit 1
+part status; status || exit 1
 part index; g ls-files -s | g hash-object --stdin
 part count; g rev-list --count --all ${head:+HEAD}
 part log; g log --format='%H %s' --max-count=50 --all ${head:+HEAD} --

@@ -18,7 +18,10 @@ use super::{digest, parallel};
 pub(super) const MOST_READ: u64 = 64 * 1024 * 1024;
 
 /// Files in any directory that git opens when it examines a worktree.
-const GIT_READS: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
+const GIT_READS: [&str; 3] = [IGNORE_FILE, ".gitattributes", ".gitmodules"];
+
+/// Name of the files that list what git ignores.
+const IGNORE_FILE: &str = ".gitignore";
 
 /// Number of directories that a thread takes at a time.
 const AT_A_TIME: usize = 16;
@@ -90,7 +93,39 @@ pub(super) struct Before<'a> {
     pub(super) moment: (i64, i64),
 }
 
+impl Before<'_> {
+    /// Returns `true` if the file at `path`, with this metadata, has the size and time of the snapshot, but was changed
+    /// since. Judging by these, git would consider it unchanged.
+    pub(super) fn is_dated_back(&self, path: &Path, meta: &Metadata) -> bool {
+        let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
+        let known = self.snapshot.directories.get(folder).and_then(|entries| entries.get(name));
+        let Some(Entry::File { stamp, .. }) = known else { return false };
+        let is_same = stamp.size == meta.size() && stamp.changed.0 == meta.mtime();
+        is_same && (meta.ctime(), meta.ctime_nsec()) >= self.moment
+    }
+}
+
 impl Snapshot {
+    /// Returns the paths of all files and links.
+    pub(super) fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        self.directories.iter().flat_map(|(folder, entries)| entries.keys().map(|name| folder.join(name)))
+    }
+
+    /// Returns `true` if there is a file or link at `path`.
+    pub(super) fn has(&self, path: &Path) -> bool {
+        let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
+        self.directories.get(folder).is_some_and(|entries| entries.contains_key(name))
+    }
+
+    /// Returns `true` if `path` is an ignore file in a folder that has other files, so that it can hide what is not its
+    /// own. A folder of the agent that ignores itself is a cache: tools make them so.
+    pub(super) fn can_hide(&self, path: &Path) -> bool {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let is_known =
+            || folder.as_os_str().is_empty() || self.directories.keys().any(|known| known.starts_with(folder));
+        path.file_name() == Some(OsStr::new(IGNORE_FILE)) && is_known()
+    }
+
     /// Reads everything below `root`.
     pub(super) fn of(root: &Path) -> io::Result<Self> {
         Self::taken(&Traversal { root, before: None, read_all: true, deadline: None })

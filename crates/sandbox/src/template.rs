@@ -49,6 +49,11 @@ impl Files {
 }
 
 impl Template {
+    /// Returns the working directory.
+    pub(super) fn work(&self) -> &Path {
+        &self.work
+    }
+
     /// Copies the template into the empty directory `to`.
     pub(super) fn copy(&self, to: &Path) -> Result<(), SandboxError> {
         unpack::unpack(&self.work, &self.items, to).map_err(SandboxError::io("copy the fixture to", to))

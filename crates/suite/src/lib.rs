@@ -29,6 +29,7 @@ mod faults;
 mod fixture_settings;
 mod fixtures;
 mod format;
+mod graded;
 mod guarantees;
 mod library;
 mod load;

@@ -494,6 +494,8 @@ declare module "trialrun/config" {
     pricing?: string;
     sandbox?: string | SandboxConfig;
     canaries?: boolean | readonly string[];
+    /** Conditions that each trial must meet in addition to its assertions. */
+    require?: readonly "integrity"[];
     report?: { formats?: readonly string[]; outputDir?: string };
     diff?: { regressionThreshold?: number };
     /** Settings for all fixtures files. */

@@ -39,7 +39,7 @@ impl Attempt<'_> {
             None
         });
         if let Some(copy) = &copy {
-            graded.work = Some(copy.work().to_owned());
+            graded.work = Some(copy.work());
             graded.remote = copy.remote_folder();
             copy.reach_remote(&mut graded.env);
         }

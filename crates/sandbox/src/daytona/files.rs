@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::{Maker, failed};
 use crate::SandboxError;
 use crate::blocking::blocking;
+use crate::copy::AGENT_HOME;
 use crate::owner::{Base, Purpose};
 use crate::removal;
 use crate::service::{ServiceError, quoted};
@@ -30,7 +31,8 @@ pub(super) async fn upload(maker: &Maker, toolbox: &str, from: &Path, base: &Pat
     let cannot = |error: ServiceError| failed("the files cannot be copied to the remote sandbox", &error);
     let stage = stage(maker, from)?;
     let archive = stage.path().join(ARCHIVE);
-    let present: Vec<&str> = DIRECTORIES.into_iter().filter(|name| from.join(name).is_dir()).collect();
+    let names = DIRECTORIES.into_iter().chain([AGENT_HOME]);
+    let present: Vec<&str> = names.filter(|name| from.join(name).is_dir()).collect();
     let mut args = vec![OsStr::new("-cf"), archive.as_os_str(), OsStr::new("-C"), from.as_os_str(), OsStr::new("--")];
     args.extend(present.iter().map(OsStr::new));
     tar(maker, from, &args).await?;

@@ -166,10 +166,7 @@ impl RemoteCopy {
 
     async fn branches(&self, git: &Inspection<'_>, work: &Path) -> Result<BTreeMap<String, String>, Unreadable> {
         let copy = self.path();
-        if copy.join("objects/info/alternates").symlink_metadata().is_ok() {
-            return Err(Unreadable::Left("it takes objects from elsewhere".to_owned()));
-        }
-        let output = git.view_of(work, &copy).await?.script(BRANCHES, &[]).await?;
+        let output = git.view_of(work, Some(copy), Some(&self.source.bare)).await?.script(BRANCHES, &[]).await?;
         let mut parts = output.split(|line| line.is_empty());
         let (branches, found) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
         let pairs = branches.iter().filter_map(|line| line.split_once(' ')).zip(found);
@@ -196,10 +193,8 @@ impl RemoteCopy {
         signs
     }
 
-    /// Restores the settings of `copied`, a copy of the bare copy, so that git runs nothing that the agent put there.
-    pub(super) fn restore(&self, copied: &Path) -> std::io::Result<()> {
-        super::removal::remove(&copied.join("hooks"))?;
-        let config = files::read(&self.source.bare.join("config"), 1 << 20)?;
-        super::graded::replace(&copied.join("config"), Some(&config))
+    /// Returns the bare copy from before the agent acted.
+    pub(super) fn given(&self) -> &Path {
+        &self.source.bare
     }
 }

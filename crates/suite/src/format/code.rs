@@ -14,6 +14,7 @@ use script::{Runtime, ScriptError, Tests, Value, Written};
 use super::scenario::{fixtures_of, quarantine, skip};
 use super::{NamedFormat, ONLY_SCENARIO, SuiteFile, directory, skip_others};
 use crate::document;
+use crate::graded::graded;
 use crate::library::Library;
 use crate::trials::{pass_rate, trials};
 
@@ -157,6 +158,7 @@ fn options(
         case.pass_rate = fields.get("pass_rate").and_then(|node| pass_rate(node, &mut problems));
         case.skip = skip(&mut fields, &mut problems);
         case.quarantine = fields.get("quarantine").and_then(|node| quarantine(node, &mut problems));
+        case.taken_files = fields.get("graded").map_or_else(Vec::new, |node| graded(node, &mut problems));
         if let Some(fixtures) = fields.get("fixtures") {
             case.fixtures = fixtures_of(fixtures, &SuiteFile { path, root: &node }, library, &mut problems);
         }

@@ -14,6 +14,7 @@ use super::rows::{CASES, CaseReader};
 use super::{Format, SuiteFile};
 use crate::canaries::canaries;
 use crate::faults::faults;
+use crate::graded::graded;
 use crate::fixtures::Block;
 use crate::guarantees::{guarantees, network_policy};
 use crate::library::Library;
@@ -143,6 +144,7 @@ pub(super) fn with_common_fields(
         runner: Arc::new(runner(fields, file.directory(), problems)),
         required_isolation,
         network,
+        taken_files: fields.get("graded").map_or_else(Vec::new, |node| graded(node, problems)),
         canaries: fields.get("canaries").and_then(|node| canaries(node, problems)),
         faults: fields.get("faults").map_or_else(Vec::new, |node| faults(node, problems)),
         remote,

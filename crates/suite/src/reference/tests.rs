@@ -52,6 +52,7 @@ fn with_unknown_keys() -> Vec<(&'static str, &'static str, String)> {
         ("scenario network", "s.yaml", scenario("sandbox: {network: {'0000': x}}")),
         ("scenario quarantine", "s.yaml", scenario("quarantine: {'0000': x}")),
         ("scenario pass_rate", "s.yaml", scenario("pass_rate: {at_least: 0.5, '0000': x}")),
+        ("scenario graded", "s.yaml", scenario("graded: {'0000': x}")),
         ("scenario fault", "s.yaml", scenario("faults: [{'0000': x}]")),
         ("scenario requests", "s.yaml", scenario("faults: [{cut_stream: {'0000': x}}]")),
         ("scenario http_status", "s.yaml", scenario("faults: [{http_status: {'0000': x}}]")),

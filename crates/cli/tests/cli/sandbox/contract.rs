@@ -53,6 +53,10 @@ macro_rules! layout_tests {
             a_repository_created_by_the_agent_in_another_format_is_read
             remotes_are_queried_concurrently
             a_change_with_restored_size_and_time_is_detected
+            commands_see_the_repository_that_inspection_sees
+            what_the_agent_did_in_git_is_in_the_grading_tree
+            an_object_with_a_forged_name_is_not_taken
+            the_home_of_commands_is_as_it_was_given
             changes_by_setup_commands_are_part_of_the_baseline
             a_setup_command_that_fails_is_quoted_and_leaves_nothing_behind
             a_skill_is_installed_without_its_answers_and_git_does_not_see_it
@@ -117,6 +121,7 @@ fn request(fixtures: Fixtures) -> Request {
         name: "suite::case#1".to_owned(),
         fixtures: Arc::new(fixtures),
         skill: None,
+        taken_files: Vec::new(),
         repository: RepositoryDetail::After,
         source_repo: None,
         remote: model::RemoteMode::Isolated,
@@ -437,6 +442,119 @@ pub(super) async fn a_change_with_restored_size_and_time_is_detected(kind: &Kind
             assert_eq!(sandbox.collect().await.unwrap().repository.unwrap().status, [expected], "{hide}");
         }
     }
+}
+
+/// Returns the output of a script in the grading tree, or its error.
+async fn graded(sandbox: &dyn Sandbox, script: &str) -> String {
+    let copy = sandbox.copy().await.unwrap();
+    let command = copy.command(copy.shell().as_ref(), &["-c".as_ref(), script.as_ref()]);
+    let output = run(command, TIMEOUT, 1 << 16).await.unwrap();
+    let text = format!("{}{}", output.stdout.text(), output.stderr.text()).trim_end().to_owned();
+    copy.close().await.unwrap();
+    text
+}
+
+/// In every row, the agent changes `a`, leaves `left` and tries to hide both.
+pub(super) async fn commands_see_the_repository_that_inspection_sees(kind: &Kind) {
+    let bench = Bench::new(kind);
+    for hide in [
+        ":",
+        "git update-index --assume-unchanged a",
+        "git update-index --skip-worktree a",
+        "git update-index --split-index; git update-index --fsmonitor --untracked-cache; git update-index --skip-worktree a",
+        "touch -r keep a",
+        "git config core.excludesFile $PWD/x; git config status.showUntrackedFiles no; echo '*' > .git/info/exclude",
+        "printf '* filter=f\n' > .git/info/attributes; git config filter.f.clean 'git show HEAD:a'",
+        "git config core.worktree $TMPDIR",
+        "git config core.fsmonitor true; printf '#!/bin/sh\n' > .git/hooks/x",
+        "git config --global status.showUntrackedFiles no; git config --global core.excludesFile /x",
+        "mv .git/refs $TMPDIR/r; git init -q $TMPDIR/other; mkdir .git/refs; cp -r $TMPDIR/r/* .git/refs",
+        "git replace HEAD $(git commit-tree -m r $(git write-tree))",
+        "echo $(git rev-parse HEAD) > .git/shallow; echo x > .git/info/grafts",
+        "mkdir -p $TMPDIR/o; echo $TMPDIR/o > .git/objects/info/alternates",
+        "git commit-graph write --reachable; git multi-pack-index write",
+        "git pack-refs --all; git gc -q",
+        "git refs migrate --ref-format=reftable",
+        "echo '*' > .gitignore",
+        "mkdir -p sub && printf '*\n' > sub/.gitignore && printf 'left\n.gitignore\n' > .gitignore",
+    ] {
+        let sandbox = bench.make(git(&[("a", "1\n"), ("keep", "1\n"), ("sub/b", "1\n")])).await;
+        run_script(&*sandbox, &format!("echo 2 > a; echo x > left; {hide}")).await;
+        let status = sandbox.collect().await.unwrap().repository.unwrap_or_default().status;
+        let of_files = |status: &[String]| {
+            let files = status.iter().filter(|line| !line.ends_with(".gitignore"));
+            files.cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(of_files(&status), [" M a", "?? left"], "{hide}");
+        let script = "git status --porcelain; git diff --stat -- a | tail -1; git log --format=%s";
+        let seen: Vec<String> = graded(&*sandbox, script).await.lines().map(str::to_owned).collect();
+        let expected =
+            [" M a", "?? left", " 1 file changed, 1 insertion(+), 1 deletion(-)", "trialrun: fixture baseline"];
+        assert_eq!(of_files(&seen), expected, "{hide}");
+    }
+    // A repository that is gone or elsewhere is the fixture's.
+    for hide in [
+        "rm -rf .git",
+        "mv .git $HOME/g; ln -s $HOME/g .git; git config status.showUntrackedFiles no",
+        "mv .git $HOME/g; echo gitdir: $HOME/g > .git; git update-index --assume-unchanged a",
+        "rm -rf .git/objects",
+        "echo x > .git/HEAD",
+        "head -c 100 /dev/urandom > .git/index",
+    ] {
+        let sandbox = bench.make(git(&[("a", "1\n")])).await;
+        run_script(&*sandbox, &format!("echo 2 > a; echo x > left; {hide}")).await;
+        assert_eq!(graded(&*sandbox, "git status --porcelain").await, " M a\n?? left", "{hide}");
+    }
+}
+
+pub(super) async fn what_the_agent_did_in_git_is_in_the_grading_tree(kind: &Kind) {
+    let bench = Bench::new(kind);
+    let sandbox = bench.make(git(&[("a", "1\n")])).await;
+    let work = "git switch -q -c feature && echo 2 > a && git commit -qam second && git tag v1 && echo 3 > b && git add b \
+                && git rm -q --cached a && git remote add fork https://host/fork.git \
+                && git update-ref refs/remotes/fork/main HEAD && git symbolic-ref refs/remotes/fork/HEAD refs/remotes/fork/main \
+                && git init -q nested && git -C nested config core.fsmonitor x && echo 1 > nested/c \
+                && git -C nested add c && git -C nested -c user.name=a -c user.email=a commit -qm inner && git init -q --bare bare.git";
+    assert_eq!(run_script(&*sandbox, work).await, "");
+    let script = "git status --porcelain --branch; git log --format=%s; git tag; git rev-parse --symbolic-full-name fork/HEAD; \
+                  git remote get-url fork; git -C nested log --format=%s; git -C nested status --porcelain; \
+                  git -C nested config core.fsmonitor; git -C bare.git rev-parse --is-bare-repository; git fsck 2>&1";
+    let expected = "## feature\nA  b\nD  a\n?? a\n?? bare.git/\n?? nested/\nsecond\ntrialrun: fixture baseline\nv1\n\
+                    refs/remotes/fork/main\nhttps://host/fork.git\ninner\nfalse\ntrue";
+    let seen = graded(&*sandbox, script).await;
+    let mut lines: Vec<&str> = seen.lines().collect();
+    let mut wanted: Vec<&str> = expected.lines().collect();
+    lines[..6].sort_unstable();
+    wanted[..6].sort_unstable();
+    assert_eq!(lines, wanted);
+}
+
+pub(super) async fn an_object_with_a_forged_name_is_not_taken(kind: &Kind) {
+    let bench = Bench::new(kind);
+    let sandbox = bench.make(git(&[("a", "1\n")])).await;
+    // The commit's blob gets the content of another one.
+    let forge = "echo 2 > a; git commit -qam second; good=$(git rev-parse HEAD:a); bad=$(echo forged | git hash-object -w --stdin); \
+                 path() { echo .git/objects/$(echo $1 | cut -c1-2)/$(echo $1 | cut -c3-); }; \
+                 chmod u+w $(path $good); cp $(path $bad) $(path $good); git show HEAD:a";
+    assert_eq!(run_script(&*sandbox, forge).await, "forged");
+    assert_eq!(graded(&*sandbox, "git log --format=%s").await, "trialrun: fixture baseline");
+    assert_eq!(sandbox.collect().await.unwrap().repository, None);
+}
+
+pub(super) async fn the_home_of_commands_is_as_it_was_given(kind: &Kind) {
+    let bench = Bench::new(kind);
+    let setup = "echo given > $HOME/of-setup";
+    let fixtures = Fixtures { setup_commands: commands(&[setup]), ..git(&[("a", "1\n")]) };
+    let sandbox = bench.make(fixtures).await;
+    let plant =
+        "echo changed > $HOME/of-setup; echo exit > $HOME/.bash_profile; echo x > $TMPDIR/y; echo x > ../conftest.py";
+    run_script(&*sandbox, plant).await;
+    let script = "cat $HOME/of-setup; ls -A $HOME $TMPDIR | grep -v :; ls ..; cat $TRIALRUN_AGENT_HOME/of-setup";
+    let seen = graded(&*sandbox, script).await;
+    assert_eq!(seen, "given\nof-setup\n\nagent-home\nhome\nowner\ntmp\nwork\nchanged");
+    let bare = bench.make(git(&[("a", "1\n")])).await;
+    run_script(&*bare, "echo x > $HOME/y").await;
+    assert_eq!(graded(&*bare, "ls -A $HOME; cat $TRIALRUN_AGENT_HOME/y").await, "x");
 }
 
 pub(super) async fn removing_or_closing_the_sandbox_counts_against_the_agent(kind: &Kind) {

@@ -69,6 +69,7 @@ impl Machine {
             name: "suite::case#1".to_owned(),
             fixtures: Arc::new(Fixtures::default()),
             skill: None,
+            taken_files: Vec::new(),
             repository: RepositoryDetail::After,
             source_repo: None,
             remote: model::RemoteMode::Isolated,
@@ -102,7 +103,7 @@ async fn a_process_of_the_agent_does_not_see_the_copy_of_commands() {
     let machine = Machine::new();
     let sandbox = machine.sandbox().await;
     let copy = sandbox.copy().await.unwrap();
-    let real = copy.work().to_owned();
+    let real = copy.work();
     assert!(real.is_dir() && real != sandbox.work());
     let forge = format!("mkdir -p {0} && echo forged > {0}/result.txt; ls -A {0}/../..", real.display());
     shell(&*sandbox, &forge).await;

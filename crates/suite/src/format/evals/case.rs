@@ -14,6 +14,7 @@ use super::fixture;
 use super::suite::Suite;
 use crate::canaries::canaries;
 use crate::faults::faults;
+use crate::graded::graded;
 use crate::format::scenario::quarantine;
 use crate::trials::pass_rate;
 
@@ -35,6 +36,7 @@ impl Suite<'_> {
         let is_forced = is_forced(&mut fields, should_trigger, problems);
         let quarantine = fields.get("quarantine").and_then(|node| quarantine(node, problems));
         let pass_rate = fields.get("pass_rate").and_then(|node| pass_rate(node, problems));
+        let taken_files = fields.get("graded").map_or_else(Vec::new, |node| graded(node, problems));
         let canaries = fields.get("canaries").and_then(|node| canaries(node, problems));
         let faults = fields.get("faults").map_or_else(Vec::new, |node| faults(node, problems));
         let skill_eval = SkillEval {
@@ -54,6 +56,7 @@ impl Suite<'_> {
             runner: Arc::clone(&self.runner),
             messages: message.map(UserMessage::text).into_iter().collect(),
             fixtures: Arc::new(fixtures),
+            taken_files,
             canaries,
             faults,
             assertions,

@@ -9,6 +9,8 @@
 mod bot;
 #[path = "promises/evaluation.rs"]
 mod evaluation;
+#[path = "promises/grading_tree.rs"]
+mod grading_tree;
 #[path = "promises/isolation.rs"]
 mod isolation;
 #[path = "promises/record.rs"]
@@ -74,6 +76,7 @@ fn running(scratch: &Path) -> Vec<Promise> {
     ];
     promises.extend(evaluation::overhead(scratch));
     promises.push(evaluation::large_repository(scratch));
+    promises.extend(grading_tree::promises(scratch));
     promises.extend(isolation::promises(scratch));
     promises
 }

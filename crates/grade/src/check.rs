@@ -356,7 +356,7 @@ fn integrity_check(case: &Case) -> Check {
         id: "required_integrity".to_owned(),
         kind: integrity_clean::KIND,
         weight: 0.0,
-        title: Some("the agent did not tamper with its grading (`--require integrity`)".to_owned()),
+        title: Some("the agent did not tamper with its grading".to_owned()),
         about: AssertionScope::Trial,
         source: Written::Head(case.source.clone()),
         matcher: Arc::new(IntegrityClean),

@@ -1,6 +1,6 @@
 //! Result of matching one value.
 
-use model::{Detail, Segment, Status};
+use model::{Detail, Segment, Status, rounded_number};
 use serde_json::Value;
 
 use crate::source_location::SourceLocation;
@@ -20,6 +20,15 @@ pub enum Pass {
 }
 
 impl Pass {
+    /// Compares two values. It is undecided whether they are equal if they have a number of more than 64 bits, of which
+    /// only the first digits are known.
+    pub fn equal(actual: Option<&Value>, expected: &Value) -> Self {
+        match actual.filter(|actual| value::same(actual, expected)) {
+            Some(actual) if rounded_number(actual).is_some() => Self::Unknown,
+            same => Self::from_bool(same.is_some()),
+        }
+    }
+
     /// Returns `Yes` if `holds`, else `No`.
     pub fn from_bool(holds: bool) -> Self {
         if holds { Self::Yes } else { Self::No }
@@ -125,6 +134,15 @@ impl Found {
     pub fn wrong_type(expected: &str, actual: Option<&Value>, critical: bool, place: &SourceLocation) -> Self {
         let message = format!("{expected}, not {}", value::kind(actual));
         Self::flawed(Flaw { critical, ..Flaw::new(place, message).actual(actual) })
+    }
+
+    /// Returns the result for a value of which [`Pass::equal`] cannot tell whether it is equal to another.
+    pub fn rounded(actual: Option<&Value>, place: &SourceLocation) -> Self {
+        let message = format!(
+            "{} has a number of more than 64 bits, whose digits are not known; ids of that length must be strings",
+            value::shown(actual)
+        );
+        Self::unknown(Flaw::new(place, message).actual(actual))
     }
 
     /// Returns an undecided result, with the reason.
@@ -246,3 +264,18 @@ impl Flaw {
 
 /// Fallback message if there is no more specific one.
 const GENERAL: &str = "it does not match";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_more_than_64_bits_are_never_known_to_be_equal() {
+        let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        let long = json("[120000000000000000000000000001]");
+        assert_eq!(Pass::equal(Some(&long), &json("[120000000000000000000000000002]")), Pass::Unknown);
+        assert_eq!(Pass::equal(Some(&long), &json("[130000000000000000000000000000]")), Pass::No);
+        assert_eq!(Pass::equal(Some(&json("18446744073709551615")), &json("18446744073709551615")), Pass::Yes);
+        assert_eq!(Pass::equal(None, &Value::Null), Pass::No);
+    }
+}

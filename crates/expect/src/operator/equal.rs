@@ -3,6 +3,7 @@
 use model::Node;
 
 use crate::compile::Compiler;
+use crate::found::Pass;
 use crate::prelude::*;
 
 #[derive(Debug)]
@@ -22,9 +23,10 @@ pub(super) fn read(_compiler: &mut Compiler<'_>, operand: &Node, operator: &'sta
 
 impl Rule for Equal {
     fn judge(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Found {
-        let is_equal = actual.is_some_and(|actual| value::same(actual, &self.value));
-        if is_equal == self.wanted {
-            return Found::full();
+        match Pass::equal(actual, &self.value) {
+            Pass::Unknown => return Found::rounded(actual, &self.place),
+            pass if (pass == Pass::Yes) == self.wanted => return Found::full(),
+            _ => {}
         }
         let shown = value::shown(Some(&self.value));
         let (message, expected) = if self.wanted {

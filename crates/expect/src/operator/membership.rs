@@ -3,6 +3,7 @@
 use model::{Node, NodeKind};
 
 use crate::compile::Compiler;
+use crate::found::Pass;
 use crate::prelude::*;
 
 #[derive(Debug)]
@@ -23,9 +24,10 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
 
 impl Rule for Membership {
     fn judge(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Found {
-        let is_in = actual.is_some_and(|actual| self.values.iter().any(|value| value::same(value, actual)));
-        if is_in == self.wanted {
-            return Found::full();
+        match self.values.iter().fold(Pass::No, |pass, value| pass.or(Pass::equal(actual, value))) {
+            Pass::Unknown => return Found::rounded(actual, &self.place),
+            pass if (pass == Pass::Yes) == self.wanted => return Found::full(),
+            _ => {}
         }
         let list = Value::Array(self.values.clone());
         let shown = value::shown(Some(&list));

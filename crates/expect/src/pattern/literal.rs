@@ -1,5 +1,6 @@
 //! A number, a boolean or null: the value must be equal, without any coercion.
 
+use crate::found::Pass;
 use crate::prelude::*;
 
 /// Expected value.
@@ -13,10 +14,20 @@ pub struct Literal {
 
 impl Rule for Literal {
     fn judge(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Found {
-        if actual.is_some_and(|actual| value::same(actual, &self.value)) {
-            return Found::full();
+        match Pass::equal(actual, &self.value) {
+            Pass::Yes => return Found::full(),
+            Pass::Unknown => return Found::rounded(actual, &self.place),
+            Pass::No => {}
         }
         let message = format!("expected {}, not {}", value::shown(Some(&self.value)), value::shown(actual));
         Found::flawed(Flaw::new(&self.place, message).expected(self.value.clone()).actual(actual))
+    }
+
+    fn quick_score(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Option<f64> {
+        match Pass::equal(actual, &self.value) {
+            Pass::Yes => Some(1.0),
+            Pass::No => Some(0.0),
+            Pass::Unknown => None,
+        }
     }
 }

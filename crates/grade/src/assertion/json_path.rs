@@ -1,7 +1,7 @@
 //! `json_path` and `json_path_not_exists`: part of a JSON document exists and has the expected value, or does not
 //! exist.
 
-use model::nearest;
+use model::{nearest, rounded_number};
 use serde_json::Value;
 
 use super::prelude::*;
@@ -115,6 +115,13 @@ impl Matcher for AtPath {
             (Ok(found), Some((equals, place))) if !expect::same(found, equals) => {
                 Verdict::unmet(format!("`{path}` is {}", display(found)), wanted, display(found)).place(place)
             }
+            (Ok(found), Some((_, place))) if let Some(number) = rounded_number(found) => {
+                let reason = format!(
+                    "`{path}` has a number of more than 64 bits (about {number}), whose digits are not known; ids of \
+                     that length must be strings"
+                );
+                Verdict::undecided(reason).place(place)
+            }
             (Ok(found), _) => Verdict::met(format!("`{path}` is {}", display(found))).place(place),
         })
     }
@@ -166,6 +173,16 @@ mod tests {
         assert_eq!((finding.reason.as_str(), underlined(&finding).as_str()), ("`a` is 1", "null"));
         assert_eq!(of(&json!({"json_path": "a", "equals": 1}), "{\"a\": true}").status, Status::Unmet);
         assert_eq!(of(&json!({"json_path": "a", "equals": 1}), "{\"a\": 1.0}").status, Status::Met);
+    }
+
+    #[test]
+    fn a_rounded_number_does_not_equal_another() {
+        let digits = "{\"n\": 120000000000000000000000000001}";
+        let finding = of(&json!({"json_path": "n", "equals": 1.2e29}), digits);
+        assert_eq!(finding.status, Status::Undecided);
+        assert!(finding.reason.contains("(about 1.2e"), "{}", finding.reason);
+        assert_eq!(of(&json!({"json_path": "n", "equals": 1.3e29}), digits).status, Status::Unmet);
+        assert_eq!(of(&json!({"json_path": "n"}), digits).status, Status::Met);
     }
 
     #[test]

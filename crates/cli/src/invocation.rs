@@ -1,40 +1,96 @@
 //! The command that started a run, as recorded for `run --resume`.
 
-use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use model::Invocation;
-use runner::{Plan, PlannedTrial};
+use runner::Plan;
 use sha2::{Digest, Sha256};
 
-use crate::machine;
+use crate::project::{ProjectContext, normalize, shown};
+use crate::{dependencies, machine};
 
 /// Returns the command of this process, with the files that decide what the trials of `plan` do. `None` if it cannot
 /// be recorded.
-pub fn invocation(plan: &Plan, cwd: &Path) -> Option<Invocation> {
-    let of_trial = |trial: &Arc<PlannedTrial>| -> Vec<Arc<str>> {
-        test_files(trial).cloned().chain(argument(trial, cwd)).collect()
-    };
-    let files: HashSet<Arc<str>> = plan.trials.iter().flat_map(of_trial).collect();
-    let suites: BTreeMap<String, String> =
-        files.into_iter().filter_map(|file| Some((file.to_string(), hash_of(&cwd.join(&*file))?))).collect();
-    Some(Invocation { arguments: machine::arguments()?, directory: cwd.to_str()?.to_owned(), suites })
-}
-
-/// Returns the files in which the case of `trial` is written: its suite, and the table with its row.
-pub fn test_files(trial: &PlannedTrial) -> impl Iterator<Item = &Arc<str>> {
-    [&trial.case.source.file].into_iter().chain(&trial.case.table)
-}
-
-/// Returns the file that the agent of `trial` takes as its argument, such as recorded answers or a module.
-fn argument(trial: &PlannedTrial, cwd: &Path) -> Option<Arc<str>> {
-    let argument = trial.argument.as_ref()?;
-    cwd.join(&**argument).is_file().then(|| Arc::clone(argument))
+pub fn invocation(plan: &Plan, context: &ProjectContext) -> Option<Invocation> {
+    let cwd = &context.cwd;
+    let of_suites = dependencies::of_suites(context, &plan.trials);
+    let written: BTreeSet<(&Path, &str)> =
+        plan.trials.iter().map(|trial| (&*trial.file, &*trial.case.source.file)).collect();
+    let mut hashes: BTreeMap<PathBuf, Option<String>> = BTreeMap::new();
+    let mut invocation =
+        Invocation { arguments: machine::arguments()?, directory: cwd.to_str()?.to_owned(), ..Invocation::default() };
+    for (suite, file) in written {
+        let place = normalize(&cwd.join(file));
+        // Folders are not hashed: they may be large, and those of skills have a hash of their own.
+        let paths = of_suites.get(suite).into_iter().flat_map(|suite| suite.paths());
+        for path in paths.chain([&place]) {
+            let hash = hashes.entry(path.clone()).or_insert_with(|| hash_of(path));
+            let Some(hash) = hash.clone() else { continue };
+            let name = if *path == place { file.to_owned() } else { shown(path, cwd) };
+            if *path != place {
+                invocation.dependencies.entry(file.to_owned()).or_default().insert(name.clone());
+            }
+            invocation.suites.insert(name, hash);
+        }
+    }
+    Some(invocation)
 }
 
 /// Returns the SHA-256 of a regular file of at most 1 GiB; `None` if it cannot be read.
 pub fn hash_of(file: &Path) -> Option<String> {
     let content = files::read_named(file, 1 << 30).ok()?;
     Some(Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::global::{Color, Global};
+    use crate::preparation::prepare;
+    use crate::run_args::RunArgs;
+
+    #[test]
+    fn a_run_records_the_files_on_which_its_cases_depend() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("lib")).unwrap();
+        for (file, text) in [
+            ("trialrun.yaml", "state: state\n"),
+            ("tsconfig.json", "{\"compilerOptions\": {\"paths\": {\"@/*\": [\"./lib/*\"]}}}\n"),
+            ("a.fixture.ts", "import { cases } from '@/cases.ts';\nexport default cases;\n"),
+            (
+                "lib/cases.ts",
+                "import text from './text.json';\nexport const cases = [{ input: text.a, output: 'b' }];\n",
+            ),
+            ("lib/text.json", "{\"a\": \"b\"}\n"),
+            ("_fixtures.yaml", "blocks: {}\n"),
+            ("b.yaml", "scenario: b\nsystem_prompt: x\nuser_prompt: '{{ says }}'\ncases: rows.csv\n"),
+            ("rows.csv", "name,says\nfirst,go\n"),
+        ] {
+            std::fs::write(root.join(file), text).unwrap();
+        }
+        let global = Global { state: Some(root.join("state")), color: Color::Never };
+        let mut args = RunArgs { targets: vec![root.display().to_string()], ..RunArgs::default() };
+        args.arms.agent = vec!["fake".into()];
+        let prepared = prepare(&global, &args).unwrap();
+        let recorded = invocation(&prepared.plan, &prepared.context).unwrap();
+        let short = |path: &String| {
+            path.rsplit_once(&format!("{}/", root.display())).map_or(path.clone(), |(_, name)| name.to_owned())
+        };
+        let dependencies: Vec<(String, Vec<String>)> = recorded
+            .dependencies
+            .iter()
+            .map(|(file, depends_on)| (short(file), depends_on.iter().map(short).collect()))
+            .collect();
+        let expected = [
+            ("a.fixture.ts", vec!["_fixtures.yaml", "lib/cases.ts", "lib/text.json"]),
+            ("b.yaml", vec!["_fixtures.yaml", "rows.csv"]),
+        ];
+        assert_eq!(
+            dependencies,
+            expected.map(|(file, of)| (file.to_owned(), of.iter().map(|of| (*of).to_owned()).collect()))
+        );
+        assert!(recorded.dependencies.values().flatten().all(|file| recorded.suites.contains_key(file)));
+    }
 }

@@ -1,7 +1,7 @@
 //! The project in which a command works: its configuration, its skills and its record.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use model::Diagnostic;
 use store::Store;
@@ -123,6 +123,19 @@ pub fn create_state_folder(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     let ignore = folder.join(".gitignore");
     if ignore.exists() { Ok(()) } else { std::fs::write(&ignore, "*\n") }
+}
+
+/// Returns `path` without `.` and `..`; links are not resolved.
+pub fn normalize(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// Returns a path as a user in `cwd` would write it.

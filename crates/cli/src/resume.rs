@@ -8,14 +8,14 @@ use std::sync::Arc;
 use model::{Event, Outcome, RunInfo, RunRow, TrialId};
 use report::counted;
 use report::telemetry::TRACEPARENT;
-use runner::{Earlier, Plan, PlannedTrial, TrialResult};
+use runner::{Earlier, Plan, TrialResult};
 use serde_json::Value;
 use store::{RunFilter, Store};
 
 use crate::command::run::{Started, run_prepared};
 use crate::error::CliError;
 use crate::global::Global;
-use crate::invocation::{hash_of, test_files};
+use crate::invocation::hash_of;
 use crate::named_run::named_run;
 use crate::preparation::{Prepared, prepare};
 use crate::project::ProjectContext;
@@ -180,14 +180,15 @@ fn refuse_two_versions(
     run: &RunRow,
 ) -> Result<(), CliError> {
     let Some(invocation) = &then.invocation else { return Ok(()) };
-    let is_begun = |trial: &&Arc<PlannedTrial>| finished.contains(&trial.case.source.file);
-    let begun = prepared.plan.trials.iter().filter(is_begun).flat_map(|trial| test_files(trial));
-    let begun: BTreeSet<&Arc<str>> = begun.collect();
-    let is_changed = |file: &&&Arc<str>| {
-        let hash = invocation.suites.get(&****file);
-        hash.is_some_and(|hash| hash_of(&prepared.context.cwd.join(&****file)).as_ref() != Some(hash))
+    let written = prepared.plan.trials.iter().map(|trial| &trial.case.source.file);
+    let begun: BTreeSet<&str> = written.filter(|file| finished.contains(*file)).map(|file| &**file).collect();
+    let depends_on = begun.iter().filter_map(|file| invocation.dependencies.get(*file)).flatten();
+    let begun: BTreeSet<&str> = depends_on.map(String::as_str).chain(begun.iter().copied()).collect();
+    let is_changed = |file: &&str| {
+        let hash = invocation.suites.get(*file);
+        hash.is_some_and(|hash| hash_of(&prepared.context.cwd.join(file)).as_ref() != Some(hash))
     };
-    let changed: Vec<&str> = begun.iter().filter(is_changed).map(|file| &***file).take(NAMES).collect();
+    let changed: Vec<&str> = begun.into_iter().filter(is_changed).take(NAMES).collect();
     if changed.is_empty() {
         return Ok(());
     }

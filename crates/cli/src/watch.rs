@@ -3,7 +3,6 @@
 //! Files are polled several times a second. This works the same everywhere, including on network drives and in
 //! containers, and does not depend on how an editor saves files.
 
-mod dependencies;
 mod snapshot;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,9 +14,9 @@ use std::time::Duration;
 
 use report::counted;
 
-use self::dependencies::Dependencies;
 use self::snapshot::{Change, Snapshot};
 use crate::command::run::run_prepared;
+use crate::dependencies::{self, Dependencies};
 use crate::error::CliError;
 use crate::global::Global;
 use crate::preparation::{Prepared, prepare};

@@ -1,6 +1,6 @@
 //! The record of a run: the object `run` in the JSON report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -83,9 +83,11 @@ pub struct Invocation {
     pub arguments: Vec<String>,
     /// Working directory.
     pub directory: String,
-    /// SHA-256 of each file with cases, of each table of their rows, and of each file that is an agent's argument, by
-    /// its path.
+    /// SHA-256 of each file with cases, and of each file on which they depend, by its path.
     pub suites: BTreeMap<String, String>,
+    /// Paths of the files on which the cases depend, by the path of the file with the cases.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dependencies: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Part of a plan that one run covers.

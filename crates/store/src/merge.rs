@@ -1,6 +1,6 @@
 //! Merges the runs of all shards of a plan into one run, as if the plan had been run as a whole.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use model::{Envelope, Event, Invocation, MissingShards, RunInfo, SETTINGS_WITHOUT_EFFECT, Shard, Summary, TrialId};
@@ -164,8 +164,14 @@ fn info(parts: &[Part], trials: &[(TrialId, usize)], id: &str, label: Option<Str
     };
     // No command starts a merged run, but its test files are known.
     let invocations = parts.iter().filter_map(|part| part.info.invocation.as_ref());
-    let suites: BTreeMap<String, String> = invocations.flat_map(|invocation| invocation.suites.clone()).collect();
-    info.invocation = (!suites.is_empty()).then(|| Invocation { suites, ..Invocation::default() });
+    let mut files = Invocation::default();
+    for invocation in invocations {
+        files.suites.extend(invocation.suites.clone());
+        for (file, depends_on) in &invocation.dependencies {
+            files.dependencies.entry(file.clone()).or_default().extend(depends_on.iter().cloned());
+        }
+    }
+    info.invocation = (!files.suites.is_empty()).then_some(files);
     // The agents are in the order in which the trials of the plan first name them.
     let mut seen = HashSet::new();
     for part in trials.iter().filter(|(_, at)| seen.insert(*at)).map(|(_, index)| &parts[*index].info) {

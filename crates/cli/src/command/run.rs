@@ -256,7 +256,7 @@ fn untested_rates(plan: &Plan) -> Option<String> {
 /// Returns the description of a new run.
 pub fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan, context: &ProjectContext) -> RunInfo {
     // A run started by `--watch` has a different selection than its command line.
-    let invocation = if args.output.watch { None } else { invocation(plan, &context.cwd) };
+    let invocation = if args.output.watch { None } else { invocation(plan, context) };
     let shard = args.selection.shard.map(|(index, of)| Shard {
         index,
         of,
@@ -264,13 +264,13 @@ pub fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan, context: &ProjectC
     });
     let mut settings = resolved.to_map(context);
     args.gates.record(&mut settings);
+    // Differs from the chosen one if no such sandbox could be created.
+    settings.insert("sandbox".to_owned(), json!(plan.settings.sandbox.kind));
     RunInfo {
         id: uuid::Uuid::now_v7().to_string(),
         label: args.output.label.clone(),
         regrade_of: None,
         started_at: jiff::Timestamp::now(),
-    // Differs from the chosen one if no such sandbox could be created.
-    settings.insert("sandbox".to_owned(), json!(plan.settings.sandbox.kind));
         trialrun_version: env!("CARGO_PKG_VERSION").to_owned(),
         settings,
         agents: plan.agents.clone(),

@@ -133,9 +133,8 @@ impl Library {
             let Ok(text) = self.read(&module) else { continue };
             let directory = module.parent().unwrap_or(Path::new("/"));
             let written = typescript::imported(&text.original, text.language);
-            let files = written.iter().filter(|written| written.starts_with('.'));
-            for file in files.filter_map(|file| self.resolve(directory, file, ImportKind::Import).ok()) {
-                if found.insert(file.clone()) {
+            for file in written.iter().filter_map(|file| self.resolve(directory, file, ImportKind::Import).ok()) {
+                if !file.iter().any(|part| part == "node_modules") && found.insert(file.clone()) {
                     left.push(file);
                 }
             }

@@ -8,6 +8,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use super::chain::{self, Chains};
 use super::finish::{Group, Lines};
 use super::pack::{Packer, damaged};
+use super::results::TestFiles;
 use super::{SqliteError, run_number, verify};
 use crate::chain::digest;
 use crate::{StoreError, Verification};
@@ -132,7 +133,6 @@ fn insert_run(
 ) -> Result<i64, SqliteError> {
     let json = serde_json::to_vec(info).map_err(|error| damaged(&error))?;
     let missing_shards = info.missing_shards.as_ref().map(serde_json::to_string);
-    let test_files = info.invocation.as_ref().map(|invocation| &invocation.suites).cloned().unwrap_or_default();
     transaction
         .prepare_cached(
             "INSERT INTO runs (id, label, regrade_of, started_us, owner_pid, version, planned, agents,
@@ -148,7 +148,7 @@ fn insert_run(
             info.trialrun_version,
             info.trials.len() as i64,
             serde_json::to_string(&info.agents).map_err(|error| damaged(&error))?,
-            serde_json::to_string(&test_files).map_err(|error| damaged(&error))?,
+            TestFiles::of(info).to_json().map_err(|error| damaged(&error))?,
             missing_shards.transpose().map_err(|error| damaged(&error))?,
             info.decisions > 0,
         ])?;

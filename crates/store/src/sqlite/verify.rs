@@ -11,6 +11,7 @@ use super::chain::{Link, head, links, run_events};
 use super::finish::{COLUMNS, columns};
 use super::pack::{event, unpack};
 use super::packed::{PackRange, Packs};
+use super::results::TestFiles;
 use crate::chain::{Hash, digest, hexadecimal, link, start};
 use crate::{Difference, Verification};
 
@@ -219,10 +220,9 @@ impl Comparison<'_> {
 
     /// Compares the columns of the run that contain JSON with its first event.
     fn documents(&mut self, info: &RunInfo) -> Result<(), SqliteError> {
-        let test_files = info.invocation.as_ref().map(|invocation| &invocation.suites).cloned().unwrap_or_default();
         let expected = [
             ("agents", serde_json::to_value(&info.agents)),
-            ("test_files", serde_json::to_value(test_files)),
+            ("test_files", TestFiles::of(info).to_json().and_then(|json| serde_json::from_str(&json))),
             ("missing_shards", serde_json::to_value(&info.missing_shards)),
         ];
         let stored: [Option<String>; 3] = self

@@ -1,14 +1,14 @@
 //! Dependencies of a suite: the files that may affect it when they change.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use runner::PlannedTrial;
 use script::Library;
 use suite::Project;
 
-use crate::project::ProjectContext;
+use crate::project::{ProjectContext, normalize};
 use crate::run_args::RunArgs;
 
 /// File with shared blocks that the cases in its folder and below can extend.
@@ -67,6 +67,8 @@ pub fn of_suites(context: &ProjectContext, trials: &[Arc<PlannedTrial>]) -> BTre
     for trial in trials {
         let paths = &mut suites.entry(trial.file.to_path_buf()).or_default().paths;
         paths.extend(trial.case.subject.skill().and_then(|skill| skill.directory.clone()));
+        let written = trial.argument.iter().chain(&trial.case.table);
+        paths.extend(written.map(|file| normalize(&context.cwd.join(&**file))).filter(|file| file.is_file()));
         for written in [trial.argument.as_deref(), trial.arm.model.as_deref()].into_iter().flatten() {
             paths.extend(existing(written, &context.cwd));
         }
@@ -100,7 +102,6 @@ fn named_in(path: &Path) -> BTreeSet<PathBuf> {
 
 /// Returns the file or folder to which `word` refers, relative to `directory`: `scripted:models/a.yaml`,
 /// `js://./check.ts#name`.
-/// `js://./check.ts#name`.
 fn existing(word: &str, directory: &Path) -> Option<PathBuf> {
     let word = word.split('#').next().unwrap_or_default();
     let word = word.rsplit("://").next().unwrap_or_default();
@@ -111,17 +112,4 @@ fn existing(word: &str, directory: &Path) -> Option<PathBuf> {
     let path = normalize(&directory.join(word));
     // A folder that contains the file itself is not a dependency.
     (path.exists() && !directory.starts_with(&path)).then_some(path)
-}
-
-/// Returns `path` without `.` and `..`; links are not resolved.
-fn normalize(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => drop(plain.pop()),
-            part => plain.push(part),
-        }
-    }
-    plain
 }

@@ -1,8 +1,9 @@
 //! `command`: a command run in the sandbox after the agent has finished behaves as expected.
 
-use model::{ControlRun, NodeKind, Probed, Status};
+use model::{Collected, ControlRun, NodeKind, Probed, Status};
 
 use super::prelude::*;
+use crate::integrity::begins_project;
 use crate::pattern::{Pattern, RegexBudget};
 use crate::verdict::without_sandbox;
 
@@ -140,7 +141,9 @@ impl Matcher for Command {
             Some(found @ Probed::Ran { restored, control, .. }) => {
                 let verdict = self.verdict_on(found).unwrap_or_default();
                 let mut verdict = match control {
-                    Some(control) if verdict.status == Status::Met => self.controlled(verdict, control),
+                    Some(control) if verdict.status == Status::Met => {
+                        self.controlled(verdict, control, &evidence.collected)
+                    }
                     _ => verdict,
                 };
                 verdict.evidence.extend(about_restored(restored));
@@ -202,13 +205,20 @@ impl Command {
 
     /// Returns the verdict on a command with the verdict `met`, if the agent left files that steer tools: it must not
     /// rest on these files alone.
-    fn controlled(&self, met: Verdict, control: &ControlRun) -> Verdict {
+    fn controlled(&self, met: Verdict, control: &ControlRun, collected: &Collected) -> Verdict {
         let files = control.files.iter().map(|file| format!("`{file}`")).collect();
         let files = format::few(files, SHOWN).join(", ");
         let unknown = |reason: String| {
             let reason = format!("the command passes, but its result without the agent's work is not known: {reason}");
             Verdict::undecided(reason).evidence([format!("files that tools load by themselves: {files}")])
         };
+        // The project's own tests are known to be others if the fixture has some.
+        let has_tests = || control.fixture.as_ref().is_some_and(|found| self.passes(found).is_ok());
+        if begins_project(control, collected) && !(self.is_script && has_tests()) {
+            return met
+                .evidence([format!("the agent's own files say what the command runs: {files}")])
+                .place(&self.place);
+        }
         let passes = match self.passes(&control.with_files) {
             Ok(true) => control.fixture.as_ref().map_or(Err("it was not run".to_owned()), |found| self.passes(found)),
             Ok(false) => Ok(true),
@@ -358,6 +368,21 @@ mod tests {
             assert_eq!(finding.status, Status::Undecided);
             assert!(finding.reason.ends_with("is not known: no space"), "{}", finding.reason);
         }
+    }
+
+    #[test]
+    fn a_project_that_the_agent_began_is_its_work() {
+        let need = || Need::Command { run: "make".into(), timeout_ms: TIMEOUT_MS };
+        let of_files = |files: &[&str]| {
+            let files = files.iter().map(|file| (*file).to_owned()).collect();
+            let [with_files, fixture] = [Some(0), Some(2)].map(|code| ran(code, "", None));
+            let control = ControlRun { files, with_files, fixture: Some(fixture) };
+            let story = EvidenceBuilder::new().added("package.json").changed("Makefile").added("GNUmakefile");
+            of(&json!({}), story.probed(need(), ran(Some(0), "", Some(control)))).status
+        };
+        assert_eq!(of_files(&["package.json"]), Status::Met);
+        assert_eq!(of_files(&["Makefile"]), Status::Unmet);
+        assert_eq!(of_files(&["GNUmakefile", "package.json"]), Status::Unmet);
     }
 
     #[test]

@@ -40,16 +40,20 @@ if has .rspec spec/spec_helper.rb; then
     run rspec
 fi
 if says 'TestTask|task[ (]:?"?test' Rakefile; then run rake test; fi
+can_pytest() { python3 -c 'import pytest' 2> /dev/null; }
+is_pytest=
 if has pytest.ini .pytest.ini conftest.py tests/conftest.py || says '^\[tool\.pytest' pyproject.toml ||
     says '^\[tool:pytest\]' setup.cfg || says '^\[pytest\]' tox.ini; then
-    run python3 -m pytest
+    is_pytest=1
+    if can_pytest; then run python3 -m pytest; fi
 fi
 if has ./test_*.py ./*_test.py tests/test_*.py test/test_*.py tests/*_test.py; then
-    if python3 -c 'import pytest' 2> /dev/null; then run python3 -m pytest; fi
+    if can_pytest; then run python3 -m pytest; fi
     if has ./test_*.py; then run python3 -m unittest; fi
     if has tests/test_*.py; then run python3 -m unittest discover -s tests -t .; fi
-    run python3 -m unittest discover -s test -t .
+    if has test/test_*.py; then run python3 -m unittest discover -s test -t .; fi
 fi
+[ -z "$is_pytest" ] || none "the project's tests need pytest, which is not installed"
 for file in GNUmakefile makefile Makefile; do
     if says '^test[[:space:]]*:' "$file"; then run make test; fi
     if says '^check[[:space:]]*:' "$file"; then run make check; fi

@@ -140,7 +140,6 @@ mod tests {
             (&[("package.json", "{}"), ("Makefile", "test: all\n")], "make test"),
             (&[("Cargo.toml", "")], "cargo test"),
             (&[("go.mod", "")], "go test ./..."),
-            (&[("pyproject.toml", "[tool.pytest.ini_options]\n")], "python3 -m pytest"),
             (&[(".rspec", "")], "rspec"),
             (&[("test.sh", "exit 1")], "sh ./test.sh"),
         ] {

@@ -157,8 +157,11 @@ mod tests {
         assert_eq!((rate.mean, rate.bounds), (None, Bounds { min: 0.0, max: 0.9 }));
         assert_eq!(arm.pass_rate.map(|rate| rate.mean), Some(0.9), "checks leave out undecided assertions");
         let benchmark: Vec<_> = (0..10).map(|index| open(index > 0).without_undecided()).collect();
-        let rate = ArmStatistics::of(&benchmark).full_pass_rate;
-        assert_eq!(rate.and_then(|rate| rate.mean), Some(0.9), "the terms of agent-skill-eval");
+        let benchmark = ArmStatistics::of(&benchmark);
+        let rate = benchmark.full_pass_rate.and_then(|rate| rate.mean);
+        assert_eq!(rate, Some(0.9), "the terms of agent-skill-eval");
+        let at_k = benchmark.at_k().map(|(some, all)| (some.k, some.value, all.value));
+        assert_eq!(at_k, Some((10, Some(1.0), Some(0.0))), "pass@k is known there, too");
     }
 
     #[test]

@@ -201,11 +201,12 @@ impl RequestArguments<'_> {
             Some(Value::List(items)) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             _ => Vec::new(),
         };
+        let read = || self.runtime.thrown_at(&self.text("read")?);
         let thrown = self.text("thrown").and_then(|stack| self.runtime.thrown_at(&stack));
         evidence.extend(thrown.map(|place| format!("thrown at {place}")));
         ObservedClaim {
             number: self.count("seq").unwrap_or_default(),
-            source: self.call(&name).map(|call| call.excerpt()),
+            source: self.call(&name).map(|call| call.excerpt()).or_else(read),
             name,
             title: self.text("title"),
             status,

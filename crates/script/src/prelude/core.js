@@ -131,9 +131,10 @@ async function talk(fields, agent, options) {
 
 /** The agent's answer to one message. */
 export class AgentResponse {
-  constructor({ text = '', toolCalls = [], latencyMs = 0, firstTokenMs, tokenUsage, raw } = {}) {
+  constructor({ text = '', toolCalls = [], latencyMs = 0, firstTokenMs, tokenUsage, raw } = {}, calls) {
     this.text = String(text);
-    this.toolCalls = deepFrozen(toolCalls);
+    if (calls === undefined) this.toolCalls = deepFrozen(toolCalls);
+    else Object.defineProperty(this, 'toolCalls', calls);
     this.latencyMs = latencyMs;
     if (firstTokenMs !== undefined) this.firstTokenMs = firstTokenMs;
     if (tokenUsage !== undefined) this.tokenUsage = freeze(tokenUsage);
@@ -147,9 +148,38 @@ export class AgentResponse {
 }
 freeze(AgentResponse.prototype);
 
+const CALLS_UNREPORTED = 'the test reads `toolCalls`, but the agent does not report which tools it called';
+const ARGUMENTS_UNREAD = 'the test reads `arguments` of a call whose arguments could not be read';
+
+// Returns a property whose value is not completely known. When a test reads it, this is an undecided claim, because what
+// the test concludes from the value is not known.
+const incomplete = (run, reply, name, value, because) => {
+  let isRead = false;
+  const get = () => {
+    if (!isRead) {
+      isRead = true;
+      claim(run, { type: name, reply: reply.number, read: new Error().stack })({ status: 'undecided', because });
+    }
+    return value;
+  };
+  return { enumerable: true, get };
+};
+
+// Returns the property `toolCalls` of a reply from the program.
+const callsOf = (reply, run) => {
+  const calls = reply.toolCalls.map(({ isUnread, ...call }) => {
+    if (!isUnread) return deepFrozen(call);
+    const unread = incomplete(run, reply, 'arguments', call.arguments, ARGUMENTS_UNREAD);
+    return freeze(Object.defineProperty(call, 'arguments', unread));
+  });
+  freeze(calls);
+  if (reply.callsUnreported) return incomplete(run, reply, 'toolCalls', calls, CALLS_UNREPORTED);
+  return { enumerable: true, value: calls };
+};
+
 // Wraps a reply from the program.
 const heard = (reply, run) => {
-  const response = new AgentResponse(reply);
+  const response = new AgentResponse(reply, callsOf(reply, run));
   numbers.set(response, reply.number);
   run.last = response;
   return response;

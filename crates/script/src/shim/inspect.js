@@ -51,7 +51,9 @@
     if (depth < 0) return Array.isArray(value) ? '[Array]' : `[${name}]`;
     const inner = (item) => show(item, depth - 1, [...seen, value], `${indent}  `);
     const key = (name) => (identifier.test(name) ? name : quote(name));
-    const entries = (names) => names.map((name) => `${key(name)}: ${inner(value[name])}`);
+    const isGetter = (name) => Object.getOwnPropertyDescriptor(value, name)?.get !== undefined;
+    const shown = (name) => (isGetter(name) ? '[Getter]' : inner(value[name]));
+    const entries = (names) => names.map((name) => `${key(name)}: ${shown(name)}`);
     if (Array.isArray(value)) {
       const shown = value.slice(0, 100).map(inner);
       if (value.length > 100) shown.push(`... ${value.length - 100} more items`);

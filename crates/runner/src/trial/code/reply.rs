@@ -14,6 +14,9 @@ pub(super) fn reply(trace: &Trace, number: usize) -> Value {
             ("name".to_owned(), traced.call.name.as_str().into()),
             ("arguments".to_owned(), Value::from(&traced.call.input)),
         ];
+        if !traced.call.has_readable_arguments() {
+            call.push(("isUnread".to_owned(), true.into()));
+        }
         if let Some(result) = &traced.result {
             call.push(("result".to_owned(), result.content.as_str().into()));
             call.push(("isError".to_owned(), result.is_error.into()));
@@ -24,6 +27,7 @@ pub(super) fn reply(trace: &Trace, number: usize) -> Value {
         ("number".to_owned(), count(number as u64)),
         ("text".to_owned(), part.answer.as_deref().unwrap_or_default().into()),
         ("toolCalls".to_owned(), Value::List(calls.collect())),
+        ("callsUnreported".to_owned(), part.has_unreported_calls().into()),
         ("latencyMs".to_owned(), count(own.and_then(|reply| reply.latency_ms).unwrap_or_default())),
     ];
     map.extend(own.and_then(|reply| reply.first_token_ms).map(|ms| ("firstTokenMs".to_owned(), count(ms))));

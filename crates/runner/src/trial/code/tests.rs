@@ -419,6 +419,38 @@ async fn a_malformed_claim_is_undecided_with_a_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn calls_that_are_not_reported_prove_nothing() {
+    let (silent, none) = (r#""output":"Done.""#, r#""output":"Done.","tool_calls":[]"#);
+    let cut = r#""output":"Done.","tool_calls":[{"function":{"name":"find","arguments":"{\"q\":"}}]"#;
+    let cases = [
+        ("silent", silent, "r.toolCalls.length === 0", Outcome::Undecided),
+        ("missing", silent, "r.toolCalls.some((call) => call.name === 'find')", Outcome::Failed),
+        ("text", silent, "r.mentions('done')", Outcome::Passed),
+        ("none", none, "r.toolCalls.length === 0", Outcome::Passed),
+        ("named", cut, "r.toolCalls[0].name === 'find'", Outcome::Passed),
+        ("cut", cut, "r.toolCalls[0].arguments.q !== 1", Outcome::Undecided),
+    ];
+    let mut play = Play::new();
+    let lines: Vec<String> =
+        cases.iter().map(|(name, answer, ..)| format!("{{\"case\":\"{name}\",{answer}}}\n")).collect();
+    let answers = play.write("answers.jsonl", &lines.concat());
+    play.settings.arms.agents = vec![format!("recorded:{}", answers.display())];
+    for (name, _, claim, _) in cases {
+        play = play.scenario(
+            name,
+            &format!("  const r = await agent.send('go');\n  console.log(r);\n  assert.custom('it', () => {claim});"),
+        );
+    }
+    let records = play.run().await;
+    for ((name, .., expected), record) in cases.iter().zip(&records) {
+        assert_eq!(record.outcome, *expected, "{name}: {:#?}", describe(record));
+    }
+    let finding = &records[0].findings[1];
+    assert_eq!((finding.id.as_str(), line(finding).0), ("toolCalls-1", 5), "{finding:#?}");
+    assert_eq!(finding.reason, "the test reads `toolCalls`, but the agent does not report which tools it called");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn concurrent_scenarios_do_not_see_each_others_claims() {
     let mut play = Play::new();
     for number in 0..24 {

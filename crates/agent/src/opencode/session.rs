@@ -24,6 +24,10 @@ const TO_EXPORT: Duration = Duration::from_secs(120);
 const UNREAD: &str = "the session of an OpenCode sub-agent could not be read: its calls and tokens are missing";
 /// Error of a tool that needs ripgrep, if OpenCode neither finds nor can download it.
 const NO_RIPGREP: &str = "ripgrep execution failed";
+/// Error of such a tool if ripgrep has failed, before its exit code.
+const RIPGREP_FAILED: &str = "ripgrep failed with code ";
+/// Exit code of ripgrep for a request with a mistake, such as an invalid pattern.
+const BAD_REQUEST: &str = "2";
 /// Reason for the ending after such an error.
 const INSTALL_RIPGREP: &str =
     "OpenCode could not run ripgrep, which its tools for skills and for searches need; install `rg`";
@@ -155,7 +159,7 @@ impl OpenCodeSession {
         match event {
             OpenCodeEvent::Step(step) => {
                 if let Step::ToolResult(result) = &step {
-                    self.lacks_ripgrep |= result.is_error && result.content.contains(NO_RIPGREP);
+                    self.lacks_ripgrep |= result.is_error && lacks_ripgrep(&result.content);
                 }
                 turn.record(step)
             }
@@ -231,6 +235,12 @@ impl OpenCodeSession {
             ending => ending,
         }
     }
+}
+
+/// Returns `true` if a tool failed with `error` because OpenCode could not run ripgrep.
+fn lacks_ripgrep(error: &str) -> bool {
+    let code = error.split_once(RIPGREP_FAILED).and_then(|(_, rest)| rest.split_whitespace().next());
+    error.contains(NO_RIPGREP) || code.is_some_and(|code| code != BAD_REQUEST)
 }
 
 /// Records that the calls of a sub-agent are not known.

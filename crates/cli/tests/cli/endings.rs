@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::{Value, json};
 use testkit::Project;
 use testkit::real::{CLAUDE_CODE, CODEX, OPENCODE};
@@ -161,9 +163,40 @@ fn codex_ends_as_the_table_says() {
 
 #[test]
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
+fn opencode_without_ripgrep_has_not_shown_that_it_does_not_use_a_skill() {
+    let project = OPENCODE.project(env!("CARGO_BIN_EXE_trialrun"), env!("CARGO_TARGET_TMPDIR"));
+    let bin = project.dir().join("bin");
+    let project = project.path_first(&bin);
+    project.write("bin/rg", "#!/bin/sh\nexit 127\n");
+    std::fs::set_permissions(bin.join("rg"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    project
+        .write("trialrun.yaml", "skills_dir: ./skills\n")
+        .write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets.\n---\nSay hello.\n")
+        .write(
+            "skills/greet/model.yaml",
+            "steps: [{ tools: [{ name: skill, input: { name: greet } }] }, { text: Done. }]\n",
+        )
+        .write(
+            "skills/greet/tests/a.yaml",
+            "scenario: a\nskill: greet\nmodel: scripted:../model.yaml\nuser_prompt: go\n\
+             assertions: [{ id: quiet, type: skill_not_used, skill: greet }]\n",
+        );
+    let report = project.report(&["--agent", "opencode", "--retries", "0"], 3);
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["outcome"], &trial["fault"]), (&json!("broken"), &json!("environment")), "{trial:#}");
+    assert!(trial["ending"]["because"].as_str().unwrap().contains("could not run ripgrep"), "{}", trial["ending"]);
+}
+
+#[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn opencode_ends_as_the_table_says() {
     // Each of its trials takes about 7 seconds of processor time, and its retries cannot be shortened.
-    const TESTED: [&str; 2] = ["answers with nothing", "content filter refuses the conversation"];
+    const TESTED: [&str; 4] = [
+        "answers with nothing",
+        "answer reaches its token limit",
+        "content filter refuses the conversation",
+        "model calls an unknown tool",
+    ];
     let project = OPENCODE.project(env!("CARGO_BIN_EXE_trialrun"), env!("CARGO_TARGET_TMPDIR"));
     let command = |line: &str| json!({"name": "bash", "input": {"command": line, "description": "x"}});
     compare(&project, "opencode", command, |happens| TESTED.contains(&happens));

@@ -56,7 +56,7 @@ fn said_nothing(trial: &Value) {
         (&"broken".into(), &"provider_failed".into()),
         "{trial:#}"
     );
-    reason(trial, &["had not said anything", "timeout of 1 s expired"]);
+    reason(trial, &["had not reported any", "timeout of 1 s expired"]);
 }
 
 /// Checks the peak memory of all programs in these tests and their children, in KiB.

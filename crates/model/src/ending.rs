@@ -74,7 +74,7 @@ impl Ending {
                 let hint = hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"));
                 format!("timed out after {} s ({setting}){hint}", *after_ms as f64 / 1000.0)
             }
-            Self::ProviderFailed { reason } => format!("the model provider failed: {reason}"),
+            Self::ProviderFailed { reason } => format!("no complete answer from the model: {reason}"),
             Self::Aborted { reason } => format!("the agent's process ended unexpectedly: {reason}"),
             Self::Unreachable { reason } => format!("could not reach the agent: {reason}"),
             Self::InvalidTest { reason } => format!("the test has a mistake: {reason}"),

@@ -243,8 +243,9 @@ impl ModelInUse {
         let is_unobserved = matches!(self.endpoint, Endpoint::Vendor { .. }) && self.observed.is_none();
         if is_unobserved && self.asks_model && trace.turns.is_empty() && trace.calls.is_empty() {
             let timeout = *after_ms as f64 / 1000.0;
-            let reason =
-                format!("its model had not said anything when the trial's timeout of {timeout} s expired ({setting})");
+            let reason = format!(
+                "the agent's program had not reported any when the trial's timeout of {timeout} s expired ({setting})"
+            );
             *ending = Ending::ProviderFailed { reason };
         }
     }

@@ -59,6 +59,11 @@ impl Matcher {
         found
     }
 
+    /// Returns the score of `actual` in the same way as [`Rule::quick_score`]. A part with metadata has none.
+    pub fn quick_score(&self, actual: Option<&Value>, at: &Scope<'_>) -> Option<f64> {
+        if self.meta == Meta::default() { self.rule.quick_score(actual, at) } else { None }
+    }
+
     /// Returns the position with the metadata of this expectation applied.
     fn here<'m, 'a>(&self, at: &'m Scope<'a>) -> Cow<'m, Scope<'a>> {
         let Meta { critical, threshold, strategy, .. } = self.meta;

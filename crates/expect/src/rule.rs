@@ -16,6 +16,12 @@ use crate::text_diff::TextDiff;
 pub trait Rule: std::fmt::Debug + Send + Sync {
     /// Judges `actual`, which is `None` for a missing value.
     fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found;
+
+    /// Returns the score of `actual` without an explanation, or `None` if only [`Rule::judge`] can tell. If it is
+    /// `Some`, the result is decided and matches only with the score 1, and every mismatch reduces the score.
+    fn quick_score(&self, _actual: Option<&Value>, _at: &Scope<'_>) -> Option<f64> {
+        None
+    }
 }
 
 /// Data for expressions and operators, in addition to the value.

@@ -117,6 +117,13 @@ impl TextDiff {
         if inner.pass == Pass::No && inner.score < as_written.score { as_written } else { inner }
     }
 
+    /// Returns `true` if two texts differ by default in any kind of comparison, and `false` if that is to be computed.
+    pub fn surely_differ(actual: &str, expected: &str) -> bool {
+        let is_visible = |c: &char| !c.is_whitespace();
+        diff::auto(expected, actual) != Kind::Json
+            && actual.chars().filter(is_visible).ne(expected.chars().filter(is_visible))
+    }
+
     fn compare(&self, actual: &str, expected: &str, rules: &Rules, quiet: bool, place: &SourceLocation) -> Found {
         let differ = |segments: Vec<Segment>| {
             let expected = Value::from(expected);

@@ -39,11 +39,12 @@ pub(super) fn one_of(
     at: &Scope<'_>,
     place: &SourceLocation,
 ) -> Found {
+    let inside = Scope { present: true, ..at.quietly() };
+    let Some(explained) = unmatched(items, wanted, &inside) else { return Found::full() };
     let mut tried = Candidates::default();
     let mut pass = Pass::No;
     let mut stopped = None;
-    let inside = Scope { present: true, ..at.quietly() };
-    for (index, item) in items.iter().enumerate() {
+    for (index, item) in explained {
         let found = wanted.judge(Some(item), &inside);
         pass = pass.or(found.pass);
         if found.pass == Pass::Yes && found.score >= 1.0 {
@@ -72,6 +73,24 @@ pub(super) fn one_of(
     Found { flaws: vec![tried.flaw(pass, flaw, wanted.critical)], ..best }
 }
 
+/// Returns the items that determine the result, or `None` if one matches. Of the items that have a quick score, that is
+/// the first of those with the best score: to explain every mismatch is slow if there are thousands.
+fn unmatched<'v>(items: &'v [Value], wanted: &Matcher, inside: &Scope<'_>) -> Option<Vec<(usize, &'v Value)>> {
+    let mut nearest: Option<(usize, f64)> = None;
+    let mut determining = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        match wanted.quick_score(Some(item), inside) {
+            Some(score) if score >= 1.0 => return None,
+            Some(score) if nearest.is_none_or(|(_, best)| score > best) => nearest = Some((index, score)),
+            Some(_) => {}
+            None => determining.push(index),
+        }
+    }
+    determining.extend(nearest.map(|(index, _)| index));
+    determining.sort_unstable();
+    Some(determining.into_iter().filter_map(|index| Some((index, items.get(index)?))).collect())
+}
+
 /// Describes the mismatch of the nearest item.
 fn near(tried: &Candidates, at: &Scope<'_>) -> String {
     let Some((index, _, [flaw, ..])) = tried.nearest() else { return String::new() };
@@ -80,4 +99,53 @@ fn near(tried: &Candidates, at: &Scope<'_>) -> String {
     let inside = key.strip_prefix(at.key.as_str()).unwrap_or(key).trim_start_matches('.');
     let colon = if inside.is_empty() { "" } else { ": " };
     format!("; closest match is item {index}: {inside}{colon}{message}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use model::Source;
+    use model::decode::Problems;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Data, Expectation, Host, Rules, WithoutScripts};
+
+    #[test]
+    fn a_list_has_the_score_of_its_first_nearest_item() {
+        let host: Arc<dyn Host> = Arc::new(WithoutScripts);
+        let judge = |wanted: &Value, actual: &Value| {
+            let node = Node::from_json(wanted, &Source::new("a.yaml", ""));
+            let expectation = Expectation::from_value(&node, Rules::default(), &host, None, &mut Problems::new());
+            expectation.judge(Some(actual), &Data::default())
+        };
+        let items = [
+            json!(null),
+            json!(3),
+            json!([3]),
+            json!("a long sentence"),
+            json!(" a  long\nsentence "),
+            json!("{\"a\": 1}"),
+            json!({"b": "y"}),
+            json!({"a": "x", "b": "yes", "c": {"d": 4}}),
+            json!({"a": "x", "b": "no", "c": {"d": 3, "e": "f"}}),
+        ];
+        let parts = json!({"a": "x", "b": "/^y/", "c": {"d": 3, "e": {"$exists": false}}});
+        let plain = json!({"a": "x", "b": "/^n/", "c": {"d": 4, "e": "f"}});
+        let weighted = json!({"a": {"$expect": "x", "$score": 90}, "b": {"$expect": "/^y/", "$critical": true}});
+        let texts = [json!("a long sentence"), json!("{\"a\":1}"), json!("/long|x/"), json!("zz")];
+        for wanted in texts.into_iter().chain([json!(3), json!(null), json!({}), json!([3]), parts, plain, weighted]) {
+            for count in 1..=items.len() {
+                let alone: Vec<f64> = items[..count].iter().map(|item| judge(&wanted, item).score).collect();
+                let found = judge(&json!({"$contains": wanted}), &json!(items[..count]));
+                let most = alone.iter().copied().fold(0.0, f64::max);
+                assert_eq!(found.score, most, "{wanted} in {count} items");
+                let nearest = alone.iter().position(|score| *score == most).unwrap();
+                let closest = format!("closest match is item {nearest}:");
+                let message = found.flaws.first().and_then(|flaw| flaw.message.clone()).unwrap_or_default();
+                assert!(found.pass == Pass::Yes || message.contains(&closest), "{wanted} in {count} items: {message}");
+            }
+        }
+    }
 }

@@ -105,6 +105,19 @@ impl Rule for Keys {
         }
         whole_found
     }
+
+    fn quick_score(&self, actual: Option<&Value>, at: &Scope<'_>) -> Option<f64> {
+        let Some(whole @ (Value::Object(_) | Value::Array(_))) = actual else { return Some(0.0) };
+        if at.strategy.is_some() || at.run.rules.strict.object {
+            return None;
+        }
+        let mut sum = 0.0;
+        for (key, matcher) in &self.entries {
+            let Key::Path(path) = key else { return None };
+            sum += matcher.quick_score(path::get(whole, path).as_deref(), at)?;
+        }
+        Some(if self.entries.is_empty() { 1.0 } else { sum / self.entries.len() as f64 })
+    }
 }
 
 impl Key {

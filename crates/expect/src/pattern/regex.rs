@@ -32,4 +32,10 @@ impl Rule for Regex {
             Err(stopped) => Found::unknown(Flaw::new(&self.place, stopped).expected(expected()).actual(actual)),
         }
     }
+
+    fn quick_score(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Option<f64> {
+        let Some(present) = actual else { return Some(0.0) };
+        let matches = self.pattern.is_match(value::text(present).trim()).ok()?;
+        Some(f64::from(u8::from(matches)))
+    }
 }

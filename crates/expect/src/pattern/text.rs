@@ -28,4 +28,14 @@ impl Rule for Text {
             None => TextDiff::default().judge(text, self.expected.trim(), at.run.rules, at.quiet, &self.place),
         }
     }
+
+    fn quick_score(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Option<f64> {
+        let Some(Value::String(text)) = actual else { return Some(0.0) };
+        let (text, expected) = (text.trim(), self.expected.trim());
+        match &self.diff {
+            Some(_) => None,
+            None if text.contains(expected) => Some(1.0),
+            None => TextDiff::surely_differ(text, expected).then_some(0.0),
+        }
+    }
 }

@@ -268,7 +268,8 @@ fn not_regular() -> Diagnostic {
 
 /// Reports a file below `root` that looks like a test but is not read as one.
 fn unread(path: &Path, root: &Path) -> Option<Diagnostic> {
-    let name = path.file_name()?.to_str().filter(|name| !name.starts_with('_'))?;
+    let is_schema = |name: &str| name.ends_with(".schema.json");
+    let name = path.file_name()?.to_str().filter(|name| !name.starts_with('_') && !is_schema(name))?;
     // A skill or a directory may contain anything, so only folders with such names are searched.
     let below = path.strip_prefix(root.parent().unwrap_or(root)).ok()?;
     let named =

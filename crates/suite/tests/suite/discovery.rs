@@ -561,6 +561,7 @@ fn tests_in_deeper_and_misnamed_folders_are_not_silent() {
         .write("skills/x/assets/c.yaml", test_of("x", "c"))
         .write("skills/group/y/SKILL.md", "---\nname: y\ndescription: d\n---\n")
         .write("skills/group/y/tests/d.yaml", test_of("y", "d"))
+        .write("skills/group/y/evals/evals.schema.json", r#"{"properties": {"skill_name": {}, "evals": {}}}"#)
         .write("test/e.yaml", TALK)
         .write("tests/lines.jsonl", r#"{"turns": [{"says": "hi"}]}"#)
         .write("tests/rows.jsonl", r#"{"scenario": "refund", "skill": "x"}"#)

@@ -1,5 +1,6 @@
 //! Comparison of the arms of two runs: after − before, paired by case.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::statistics::{Counted, Delta, Difference, Observation};
@@ -57,6 +58,8 @@ pub(super) struct ArmChanges {
 struct ArmChange {
     before: Option<ArmSummary>,
     after: Option<ArmSummary>,
+    /// Share of met assertions before and after.
+    checks: [Option<f64>; 2],
     /// Difference of the second run's arm from the first one's.
     delta: Delta,
     /// Figures that stay valid if the results decide how many trials run.
@@ -123,6 +126,7 @@ impl ArmChanges {
         let change = |(was, now): (Option<ArmSummary>, Option<ArmSummary>)| {
             let (trials_before, trials_after) = (of(&was, before), of(&now, after));
             let mut change = ArmChange {
+                checks: checks([&trials_before, &trials_after]),
                 delta: Delta::between(&observations(&trials_after), &observations(&trials_before)),
                 sequences: Sequences::between(&trials_before, &trials_after),
                 before: was,
@@ -207,6 +211,26 @@ fn observations(trials: &[&TrialFigures]) -> Vec<Observation<(Arc<str>, Arc<str>
     trials.iter().map(|trial| trial.observation.clone()).collect()
 }
 
+/// Returns the share of met assertions on both sides: the mean over trials of the cases that have one on both sides, as
+/// in their difference, or over all trials of each side if they have no such case in common.
+fn checks(sides: [&[&TrialFigures]; 2]) -> [Option<f64>; 2] {
+    let [before, after] = sides.map(|trials| {
+        let mut by_case: BTreeMap<&(Arc<str>, Arc<str>), Vec<f64>> = BTreeMap::new();
+        for trial in trials.iter().map(|trial| &trial.observation).filter(|trial| trial.is_graded()) {
+            if let Some(rate) = trial.pass_rate {
+                by_case.entry(&trial.case).or_default().push(rate);
+            }
+        }
+        by_case
+    });
+    let is_paired = before.keys().any(|case| after.contains_key(case));
+    [(&before, &after), (&after, &before)].map(|(own, other)| {
+        let counted = own.iter().filter(|(case, _)| !is_paired || other.contains_key(*case));
+        let rates: Vec<f64> = counted.flat_map(|(_, rates)| rates).copied().collect();
+        (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
+    })
+}
+
 impl ArmChange {
     fn one(&self) -> Option<&ArmSummary> {
         self.after.as_ref().or(self.before.as_ref())
@@ -231,10 +255,7 @@ impl ArmChange {
 
     fn cells(&self, name: String) -> [Cell; 10] {
         let unknown = || Cell::new("n/a", CellStyle::Dim);
-        let rate = |arm: &Option<ArmSummary>| {
-            let rate = arm.as_ref().and_then(|arm| arm.statistics.pass_rate);
-            rate.map_or_else(unknown, |rate| percent(rate.mean).into())
-        };
+        let [before, after] = self.checks.map(|share| share.map_or_else(unknown, |share| percent(share).into()));
         let of = |difference: Option<Difference>, shown: &dyn Fn(f64) -> String| {
             difference.map_or_else(unknown, |difference| shown(difference.mean).into())
         };
@@ -243,8 +264,8 @@ impl ArmChange {
         let style = |apart: &Difference| if self.is_baseline() { CellStyle::Plain } else { verdict(apart) };
         [
             name.into(),
-            rate(&self.before),
-            rate(&self.after),
+            before,
+            after,
             apart.map_or_else(unknown, |apart| Cell::new(format!("{} pts", gain(apart.mean)), style(&apart))),
             apart.and_then(|apart| apart.ci95).map_or_else(Cell::default, |ends| gains(ends).into()),
             apart.map_or_else(Cell::default, |apart| apart.cases.to_string().into()),

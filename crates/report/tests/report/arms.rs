@@ -412,6 +412,25 @@ fn compare_shows_arms_and_never_reports_a_baseline_as_a_regression() {
 }
 
 #[test]
+fn a_case_of_one_run_has_no_effect_on_the_shares_of_arms() {
+    let row_of_arm = |before: &[TrialRecord], after: &[TrialRecord]| {
+        let rows = |records: &[TrialRecord]| records.iter().map(|record| row(record, RUN)).collect::<Vec<_>>();
+        let figures = |records: &[TrialRecord]| records.iter().map(TrialFigures::from_record).collect::<Vec<_>>();
+        let comparison = Comparison::of(&rows(before), &rows(after), THRESHOLD);
+        let text = comparison.with_arms(&figures(before), &figures(after), &agents()).draw(&crate::plain());
+        let table = text.lines().skip_while(|line| !line.contains("checks met"));
+        table.skip(1).find(|line| line.contains('%')).map(str::to_owned).expect("a row")
+    };
+    let [only, case] = ["only", "both"].map(|case| id(case, "fake", 1));
+    let (before, after) = (failed(&case), passed(&case));
+    assert_eq!(
+        row_of_arm(&[passed(&only), before.clone()], std::slice::from_ref(&after)),
+        row_of_arm(&[before], std::slice::from_ref(&after)),
+        "the shares are of the cases of their difference"
+    );
+}
+
+#[test]
 fn trials_in_quarantine_are_not_in_the_figures_of_arms() {
     let mut details = report::Details::default();
     for (outcome, quarantine) in [(Outcome::Passed, None), (Outcome::Failed, Some(model::Quarantine::default()))] {

@@ -16,7 +16,7 @@ use crate::error::CliError;
 use crate::global::Global;
 use crate::masking::without_secrets;
 use crate::named_run::named_run;
-use crate::project::ProjectContext;
+use crate::project::{ProjectContext, normalize, shown};
 use crate::run_args::RunArgs;
 use crate::settings::Resolved;
 use crate::terminal::Terminal;
@@ -87,11 +87,9 @@ pub fn prepare_with(
         modules,
     };
     let (plan, planning) = runner::plan(&request);
-    let ids = || suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.as_str()));
     let tags = || suites.iter().flat_map(|suite| &suite.cases).flat_map(|case| case.tags.iter().map(String::as_str));
-    let nearest_case = cases.iter().find_map(|wanted| model::nearest(case_of(wanted), ids()));
-    let nearest = nearest_case.or_else(|| chosen.tags.iter().find_map(|wanted| model::nearest(wanted, tags())));
-    let nearest = nearest.map(str::to_owned);
+    let nearest_tag = || chosen.tags.iter().find_map(|wanted| model::nearest(wanted, tags())).map(str::to_owned);
+    let nearest = cases.iter().find_map(|wanted| nearest_case(wanted, &suites)).or_else(nearest_tag);
     let case_ids = known_ids(&suites);
     let design =
         suites.iter().flat_map(|suite| suite::design_warnings(suite, &|case, spec| is_judged(&plan, case, spec)));
@@ -174,9 +172,17 @@ impl NamedCases {
             if !targets.iter().any(|known| known == place) {
                 targets.push(place.to_owned());
             }
-            cases.push(target.trim_start_matches("./").to_owned());
+            cases.push(target.replacen(place, &as_loaded(place), 1));
         }
         Ok(Self { targets, cases })
+    }
+}
+
+/// Returns an existing path as loaded cases name it: below the working directory, relative to that.
+fn as_loaded(place: &str) -> String {
+    match std::env::current_dir() {
+        Ok(cwd) => shown(&normalize(&cwd.join(place)), &cwd),
+        Err(_) => place.to_owned(),
     }
 }
 
@@ -281,14 +287,8 @@ fn unknown_reports(context: &ProjectContext) -> Vec<Diagnostic> {
 /// Returns the diagnostics about requested ids that do not exist, if others do: part of the request would not run. If
 /// none of them exists, the selection is empty.
 fn unknown_cases(wanted: &[String], suites: &[model::Suite]) -> Vec<Diagnostic> {
-    let ids = || suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.as_str()));
-    let is_there = |wanted: &str| match wanted.rsplit_once("::") {
-        _ if ids().any(|id| id == wanted) => true,
-        Some((name, id)) => suites.iter().any(|suite| {
-            let is_of = |case: &model::Case| suite.name == name || *case.source.file == *name;
-            suite.cases.iter().any(|case| case.id == id && is_of(case))
-        }),
-        None => false,
+    let is_there = |wanted: &str| {
+        suites.iter().any(|suite| suite.cases.iter().any(|case| runner::is_named(wanted, suite, case)))
     };
     let (known, unknown): (Vec<&String>, Vec<&String>) = wanted.iter().partition(|wanted| is_there(wanted));
     if known.is_empty() {
@@ -296,9 +296,28 @@ fn unknown_cases(wanted: &[String], suites: &[model::Suite]) -> Vec<Diagnostic> 
     }
     let problem = |wanted: &String| {
         let problem = Diagnostic::error(format!("unknown case `{wanted}`"));
-        problem.suggest(model::nearest(case_of(wanted), ids())).help(listed_ids(&known_ids(suites)))
+        problem.suggest(nearest_case(wanted, suites).as_deref()).help(listed_ids(&known_ids(suites)))
     };
     unknown.into_iter().map(problem).collect()
+}
+
+/// Returns the name of the case that `wanted` probably means: `suite::case` if `wanted` has that form, otherwise its
+/// id. Reports add the arm and the repetition to a name, as in `suite::case@codex#2`.
+fn nearest_case(wanted: &str, suites: &[model::Suite]) -> Option<String> {
+    let named = |suite: &model::Suite, id: &str| format!("{}{OF_CASE}{id}", suite.name);
+    let cases = || suites.iter().flat_map(|suite| suite.cases.iter().map(move |case| (suite, case.id.as_str())));
+    let names: Vec<String> = cases().map(|(suite, id)| named(suite, id)).collect();
+    let is_trial = |name: &&String| wanted.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with(['@', '#']));
+    if let Some(name) = names.iter().filter(is_trial).max_by_key(|name| name.len()) {
+        return Some(name.clone());
+    }
+    let is_full = wanted.contains(OF_CASE);
+    if let Some(name) = model::nearest(wanted, names.iter().map(String::as_str)).filter(|_| is_full) {
+        return Some(name.to_owned());
+    }
+    let id = model::nearest(case_of(wanted), cases().map(|(_, id)| id))?;
+    let mut of_id = cases().filter(|(_, other)| *other == id).map(|(suite, id)| named(suite, id));
+    if is_full { of_id.next() } else { Some(id.to_owned()) }
 }
 
 /// Returns warnings about selected tags that no case has.
@@ -440,6 +459,8 @@ mod tests {
             named(&["./src/main.rs::a", "./src/main.rs::b"]).unwrap(),
             (texts(&["./src/main.rs"]), texts(&["src/main.rs::a", "src/main.rs::b"]))
         );
+        let (_, cases) = named(&["src/../src/main.rs::a", concat!(env!("CARGO_MANIFEST_DIR"), "/src::b")]).unwrap();
+        assert_eq!(cases, ["src/main.rs::a", "src::b"]);
         assert_eq!(named(&["src", "tests"]).unwrap(), (texts(&["src", "tests"]), texts(&[])));
         assert!(named(&["src", "greet::first"]).is_err(), "it is unclear which cases of `src` to run");
     }

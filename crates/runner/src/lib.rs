@@ -56,5 +56,5 @@ pub use plan::{
 };
 pub use recorded_model::recorded_reply;
 pub use regrade::{Archive, RecordedEvidence, Regrade, RegradeRequest, plan_regrade};
-pub use select::Selection;
+pub use select::{Selection, is_named};
 pub use trial::{cassette_file, inputs, is_recorded};

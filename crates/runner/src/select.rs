@@ -9,12 +9,12 @@ use script::Regex;
 /// The user's criteria; without any, everything is selected.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// Exact case ids, `case`, `suite::case` or `file::case`; any of them.
+    /// Names of cases as for [`is_named`]; any of them.
     pub cases: Vec<String>,
     /// Regular expression for case ids.
     pub filter: Option<String>,
-    /// Text in a case's id or description, in the name of its suite or its file, or in one of its tags. Text with a
-    /// `/` is searched for in the path of the file.
+    /// Text in a case's name `suite::case` or its description, in the name of its file, or in one of its tags. Text
+    /// with a `/` is searched for in the path of the file.
     pub test: Option<String>,
     /// Tags; any of them.
     pub tags: Vec<String>,
@@ -46,8 +46,6 @@ impl<'a> Selector<'a> {
     /// Returns `true` if `case` matches all criteria, apart from `only` and the shard.
     pub(crate) fn matches(&self, suite: &Suite, case: &Case, problems: &mut Vec<Diagnostic>) -> bool {
         let Selection { cases, test, tags, .. } = self.selection;
-        let name = || format!("{}::{}", suite.name, case.id);
-        let in_file = || format!("{}::{}", case.source.file, case.id);
         let filtered = self.filter.as_ref().is_none_or(|filter| {
             filter.is_match(&case.id).unwrap_or_else(|error| {
                 problems.push(Diagnostic::error(format!("--filter: {error}")));
@@ -59,15 +57,14 @@ impl<'a> Selector<'a> {
             let path = if suite.path.is_dir() { Path::new(&*case.source.file) } else { suite.path.as_path() };
             let file =
                 if test.contains('/') { Some(Path::new(&*case.source.file).as_os_str()) } else { path.file_name() };
-            case.id.to_lowercase().contains(&test)
+            format!("{}::{}", suite.name, case.id).to_lowercase().contains(&test)
                 || case.description.as_ref().is_some_and(|text| text.to_lowercase().contains(&test))
-                || suite.name.to_lowercase().contains(&test)
                 || case.tags.iter().any(|tag| tag.to_lowercase().contains(&test))
                 || file.is_some_and(|file| file.to_string_lossy().to_lowercase().contains(&test))
         });
         filtered
             && tested
-            && (cases.is_empty() || cases.contains(&case.id) || cases.contains(&name()) || cases.contains(&in_file()))
+            && (cases.is_empty() || cases.iter().any(|wanted| is_named(wanted, suite, case)))
             && (tags.is_empty() || case.tags.iter().any(|tag| tags.contains(tag)))
     }
 
@@ -81,6 +78,19 @@ impl<'a> Selector<'a> {
     pub(crate) fn in_shard(&self, ordinal: usize) -> bool {
         self.selection.shard.is_none_or(|(k, n)| ordinal as u64 % n == k - 1)
     }
+}
+
+/// Returns `true` if `wanted` names the case: `case`, `suite::case` or `file::case`, where the file is its path, its
+/// name or a folder that contains it.
+pub fn is_named(wanted: &str, suite: &Suite, case: &Case) -> bool {
+    if wanted == case.id {
+        return true;
+    }
+    let place = wanted.strip_suffix(&case.id).and_then(|before| before.strip_suffix("::"));
+    place.filter(|place| !place.is_empty()).is_some_and(|place| {
+        let file = Path::new(&*case.source.file);
+        place == suite.name || file.starts_with(place) || file.file_name().is_some_and(|name| name == place)
+    })
 }
 
 #[cfg(test)]
@@ -102,6 +112,10 @@ mod tests {
             ("first", true),
             ("greet::first", true),
             ("tests/greet.yaml::first", true),
+            ("greet.yaml::first", true),
+            ("tests::first", true),
+            ("::first", false),
+            ("test::first", false),
             ("greet::second", false),
             ("tests/other.yaml::first", false),
         ] {

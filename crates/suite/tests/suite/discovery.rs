@@ -231,11 +231,11 @@ fn a_missing_target_is_an_error_with_the_nearest_name() {
         problem("alhpa"),
         (
             "`alhpa` is neither a file, nor a directory, nor a skill in `skills`".to_owned(),
-            "did you mean `alpha`?; to run one case, select it by its id".to_owned()
+            "did you mean `alpha`?; to run one case, write `SUITE::CASE` as `trialrun list` shows it".to_owned()
         )
     );
     assert!(problem("more/cas.yaml").1.starts_with("did you mean `more/case.yaml`?"));
-    assert_eq!(problem("zzz").1, "to run one case, select it by its id");
+    assert_eq!(problem("zzz").1, "to run one case, write `SUITE::CASE` as `trialrun list` shows it");
     scratch.write(".claude/skills/notes/SKILL.md", "---\nname: notes\ndescription: Takes notes.\n---\n");
     let path = "give its path, `.claude/skills/notes`, or set `skills_dir: .claude/skills` in the configuration";
     assert_eq!(problem("notes").1, path);

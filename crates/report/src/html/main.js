@@ -73,7 +73,8 @@ const HELP = [
 ];
 
 const FILTERS = [
-  ['word "two words"', 'in the id, the reason, a tag or the file'], ['outcome:failed', 'passed, failed, undecided, broken, stale, skipped, cancelled, flaky, quarantined, baseline'],
+  ['word "two words"', 'in the id, the reason, a tag or the file'],
+  ['outcome:failed', 'passed, failed, undecided, broken, stale, skipped, cancelled, flaky, quarantined, baseline'],
   ['arm:…  suite:…  case:…  tag:…', 'exactly'], ['tests/a.yaml:12', 'a case by its file and line'], ['-word', 'without'],
 ];
 

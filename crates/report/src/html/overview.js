@@ -72,9 +72,10 @@ function failures() {
   return [
     groups.length > 0 && h('div', { class: 'failures' }, groups.slice(0, FAILURES).map(([worst, ...others]) => {
       const all = trials.filter((trial) => trial.group === worst.group);
+      const more = others.length > 0 && h('span', { class: 'muted' }, ` and ${number(others.length)} more`);
       return h('div', { class: `failure ${worst.outcome}` },
         h('p', {}, outcome(worst, false), ' ', h('a', { href: link(worst), 'data-stop': true }, caseName(worst)),
-          all.length > 1 && [' ', h('span', { class: 'muted' }, armName(worst)), others.length > 0 && h('span', { class: 'muted' }, ` and ${number(others.length)} more`)],
+          all.length > 1 && [' ', h('span', { class: 'muted' }, armName(worst)), more],
           all.length > 1 && all.length <= DOTS && [' ', dots(all)]),
         worst.reason && h('p', { class: 'reason' }, marked(line(worst.reason, 400))),
         place(worst) && h('p', { class: 'place' }, place(worst)));
@@ -86,7 +87,8 @@ function failures() {
 /** Draws a dot for each trial of a case, in the order of arms and repetitions. */
 function dots(group) {
   const sorted = [...group].sort((a, b) => a.arm.localeCompare(b.arm) || a.repetition - b.repetition);
-  return h('span', { class: 'dots' }, sorted.slice(0, DOTS).map((trial) => h('a', { href: link(trial), title: armName(trial) }, outcome(trial, false))),
+  const dot = (trial) => h('a', { href: link(trial), title: armName(trial) }, outcome(trial, false));
+  return h('span', { class: 'dots' }, sorted.slice(0, DOTS).map(dot),
     sorted.length > DOTS && h('span', { class: 'muted' }, ` and ${number(sorted.length - DOTS)} more`));
 }
 
@@ -149,7 +151,8 @@ function arms() {
   });
   return table([...several ? [words('Arm')] : [], numbers('Cases'), numbers('Trials passed'), numbers('Pass rate'),
     words('95% interval of the pass rate'), numbers('Checks met'), numbers('Time per trial'), numbers('Tokens per trial'),
-    numbers('Cost per trial'), ...triggers ? [numbers('Skill used when wanted')] : [], words('Could have passed or failed'), words('Not counted')], rows,
+    numbers('Cost per trial'), ...triggers ? [numbers('Skill used when wanted')] : [],
+    words('Could have passed or failed'), words('Not counted')], rows,
     several ? 'Arms' : 'Result');
 }
 

@@ -174,7 +174,8 @@ function details(record) {
     row('cost from', record.cost_source), row('judges', record.judge_cost_usd !== null ? money(record.judge_cost_usd) : null),
     row('model requests', record.model_traffic?.requests), row('tokens by gateway', record.model_traffic?.tokens),
     row('cost by gateway', record.model_traffic?.cost_usd !== undefined ? money(record.model_traffic.cost_usd) : null),
-    row('first byte', record.model_traffic?.first_byte_ms && `${time(record.model_traffic.first_byte_ms.median)} (at most ${time(record.model_traffic.first_byte_ms.max)})`),
+    row('first byte', record.model_traffic?.first_byte_ms
+      && `${time(record.model_traffic.first_byte_ms.median)} (at most ${time(record.model_traffic.first_byte_ms.max)})`),
     row('network', record.network), row('hosts', record.egress?.map(egress)),
     row('sandbox', record.sandbox), Object.entries(record.settings).map(([name, value]) => row(name, value))),
   record.attempts.length > 1 && h('ol', {}, record.attempts.map((attempt) => h('li', {}, `${attempt.outcome}, ${time(attempt.duration_ms)}`,

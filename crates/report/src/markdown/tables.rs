@@ -17,10 +17,13 @@ const CASES: usize = 50;
 /// Maximum number of arms and of suites that are listed.
 const ROWS: usize = 50;
 
-/// Returns the table of arms with the columns of the HTML report: the outcomes of their trials and their usage.
+/// Returns the table of arms with the columns of the HTML report: the outcomes of their trials and their usage. The
+/// only arm is not named.
 pub(super) fn arms(arms: &[ArmSummary]) -> String {
     let has_curves = arms.iter().any(|arm| arm.statistics.k > 1);
-    let mut heads = vec!["Arm", "Cases", "Trials passed", "Pass rate", "95% interval of the pass rate"];
+    let has_names = arms.len() > 1;
+    let mut heads = Vec::from_iter(has_names.then_some("Arm"));
+    heads.extend(["Cases", "Trials passed", "Pass rate", "95% interval of the pass rate"]);
     heads.extend(has_curves.then_some("pass@k"));
     heads.extend(["Checks met", "Time per trial", "Tokens per trial", "Cost per trial", "Not counted"]);
     let mut table = format!("| {} |\n|{}\n", heads.join(" | "), " --- |".repeat(heads.len()));
@@ -30,14 +33,14 @@ pub(super) fn arms(arms: &[ArmSummary]) -> String {
         let excluded = [(statistics.skipped, "skipped"), (statistics.cancelled, "cancelled")];
         let excluded = excluded.iter().filter(|(count, _)| *count > 0);
         let excluded: Vec<String> = excluded.map(|(count, outcome)| format!("{count} {outcome}")).collect();
-        let mut cells = vec![
-            code(&arm.arm, NAME),
+        let mut cells = Vec::from_iter(has_names.then(|| code(&arm.arm, NAME)));
+        cells.extend([
             number(statistics.cases as u64),
             described(statistics.counted()).replace('/', " of "),
             rate.map_or_else(unknown, |rate| share(rate.bounds)),
             rate.and_then(|rate| rate.ci95)
                 .map_or_else(unknown, |[low, high]| format!("{} to {}", percent(low), percent(high))),
-        ];
+        ]);
         let at_k =
             || statistics.at_k().map_or_else(unknown, |(at, _)| format!("{} (k={})", share(at.bounds), statistics.k));
         cells.extend(has_curves.then(at_k));

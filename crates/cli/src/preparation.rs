@@ -287,9 +287,8 @@ fn unknown_reports(context: &ProjectContext) -> Vec<Diagnostic> {
 /// Returns the diagnostics about requested ids that do not exist, if others do: part of the request would not run. If
 /// none of them exists, the selection is empty.
 fn unknown_cases(wanted: &[String], suites: &[model::Suite]) -> Vec<Diagnostic> {
-    let is_there = |wanted: &str| {
-        suites.iter().any(|suite| suite.cases.iter().any(|case| runner::is_named(wanted, suite, case)))
-    };
+    let is_there =
+        |wanted: &str| suites.iter().any(|suite| suite.cases.iter().any(|case| runner::is_named(wanted, suite, case)));
     let (known, unknown): (Vec<&String>, Vec<&String>) = wanted.iter().partition(|wanted| is_there(wanted));
     if known.is_empty() {
         return Vec::new();

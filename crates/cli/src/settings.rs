@@ -235,7 +235,10 @@ fn settings(
             keep: args.sandboxes.keep_sandbox,
             records_repository: built_in.sandbox.records_repository,
             setup_timeout_ms: schedule.setup_timeout.unwrap_or(built_in.sandbox.setup_timeout_ms),
-            disk_limit: project.isolation.disk_mb.map_or(built_in.sandbox.disk_limit, |mib| mib.saturating_mul(1 << 20)),
+            disk_limit: project
+                .isolation
+                .disk_mb
+                .map_or(built_in.sandbox.disk_limit, |mib| mib.saturating_mul(1 << 20)),
             isolation: isolation(network.as_ref(), context),
             canaries: project.canaries.clone(),
             network_over_case: args.sandboxes.network.clone(),

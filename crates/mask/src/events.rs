@@ -5,10 +5,10 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use model::{
-    AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, ControlRun, Detail, EgressAttempt, Ending,
-    Event, Failure, FaultOccurrence, Finding, HookRecord, IntegritySign, ModelTraffic, Need, Part, Probe, Probed, Question,
-    Repository, RepositoryChange, RepositoryState, ReviewRequest, RunInfo, SideEffects, StaleRequest, Step, ToolCall,
-    ToolResult, Touch, TrialRecord,
+    AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, ControlRun, Detail, EgressAttempt,
+    Ending, Event, Failure, FaultOccurrence, Finding, HookRecord, IntegritySign, ModelTraffic, Need, Part, Probe,
+    Probed, Question, Repository, RepositoryChange, RepositoryState, ReviewRequest, RunInfo, SideEffects, StaleRequest,
+    Step, ToolCall, ToolResult, Touch, TrialRecord,
 };
 use serde_json::{Map, Value};
 

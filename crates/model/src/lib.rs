@@ -59,9 +59,9 @@ mod preference;
 mod present;
 mod record;
 mod remote;
-mod requirement;
 mod repository;
 mod request_rule;
+mod requirement;
 mod run_info;
 mod skill;
 mod skill_eval;
@@ -123,9 +123,9 @@ pub use record::{
     AnsweredQuestion, AttemptRecord, AuxiliaryUsage, CallRecord, HookKind, HookRecord, ReplyRecord, TrialRecord,
 };
 pub use remote::RemoteMode;
-pub use requirement::Requirement;
 pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest};
 pub use request_rule::RequestRule;
+pub use requirement::Requirement;
 pub use run_info::{AgentInfo, Invocation, MissingShards, RunInfo, SETTINGS_WITHOUT_EFFECT, Shard, SkillInfo};
 pub use skill::{AllowedTool, Skill};
 pub use skill_eval::{Definition, SideEffectContract, SideEffectLevel, SideEffects, SkillEval};

@@ -355,7 +355,9 @@ fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
     match AGENT_FOLDERS.into_iter().find(is_there) {
         Some(folder) => unknown
             .help(format!("give its path, `{folder}/{target}`, or set `skills_dir: {folder}` in the configuration")),
-        None => unknown.suggest(near.as_deref()).help("to run one case, write `SUITE::CASE` as `trialrun list` shows it"),
+        None => {
+            unknown.suggest(near.as_deref()).help("to run one case, write `SUITE::CASE` as `trialrun list` shows it")
+        }
     }
 }
 

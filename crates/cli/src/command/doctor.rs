@@ -130,7 +130,8 @@ async fn containment(host: &Host) -> Finding {
         Ok(Containment::Floor { reason }) => (true, format!("by a supervisor that adopts orphans ({reason})")),
         Err(error) => (false, format!("the program cannot start itself: {error}")),
     };
-    let hints = crate::parent_files::steering(&host.temp).into_iter().map(|(what, help)| format!("{what}: {help}")).collect();
+    let hints =
+        crate::parent_files::steering(&host.temp).into_iter().map(|(what, help)| format!("{what}: {help}")).collect();
     Finding { kind: "sandbox", name: LOCAL.into(), ready, about: vec![about], hints }
 }
 

@@ -287,7 +287,9 @@ fn differences_are_as_documented() {
          - { id: b, type: no_tool_called, tool_pattern: '^mcp__' }\n",
     );
     let messages = typed(&project, "run --file newer.yaml").exits(2).err;
-    for hint in ["`args_match: {file_path: PATTERN}`", "`no_tool_called` has no `tool_pattern`", "one assertion for each"] {
+    for hint in
+        ["`args_match: {file_path: PATTERN}`", "`no_tool_called` has no `tool_pattern`", "one assertion for each"]
+    {
         assert!(messages.contains(hint) && !messages.contains("did you mean"), "{hint}: {messages}");
     }
     // Mistakes in files are reported before anything runs.

@@ -140,12 +140,8 @@ impl<'a> Planner<'a> {
         let (file, directory) = self.paths_of(suite);
         let engine = self.engine.clone();
         let requires_integrity = self.request.settings.requires_integrity;
-        let context = Context {
-            directory: Some(&directory),
-            scripts: Some(&engine),
-            requires_integrity,
-            ..Context::default()
-        };
+        let context =
+            Context { directory: Some(&directory), scripts: Some(&engine), requires_integrity, ..Context::default() };
         let Compilation { mut tools, checks, problems } = compiled;
         let mut checks = Arc::new(checks);
         let mut problems = Some(problems);

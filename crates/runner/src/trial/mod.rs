@@ -31,8 +31,8 @@ use cassette::{Cassettes, Tape};
 use jiff::Timestamp;
 use mask::Mask;
 use model::{
-    AssertionScope, AttemptRecord, AuxiliaryUsage, Collected, Ending, Event, IntegrityKind, IntegritySign, Limits, Need,
-    NetworkPolicy, Outcome, Phases, Probed, ReplyProbes, Step, TrialRecord, Usage,
+    AssertionScope, AttemptRecord, AuxiliaryUsage, Collected, Ending, Event, IntegrityKind, IntegritySign, Limits,
+    Need, NetworkPolicy, Outcome, Phases, Probed, ReplyProbes, Step, TrialRecord, Usage,
 };
 use sandbox::supervise::Network;
 use sandbox::{Breakage, Host, ParentFile, Registry, RepositoryDetail, Request, Sandbox, SandboxError, SandboxFactory};

@@ -14,8 +14,8 @@ use super::fixture;
 use super::suite::Suite;
 use crate::canaries::canaries;
 use crate::faults::faults;
-use crate::graded::graded;
 use crate::format::scenario::quarantine;
+use crate::graded::graded;
 use crate::trials::pass_rate;
 
 impl Suite<'_> {

@@ -1,7 +1,7 @@
 //! Files that steer a tool by being there: test runners, interpreters, shells, build tools and package managers load
 //! them without being told to.
 //!
-//! The grading tree ([`copy`](super::copy)) restores tests and settings of the fixture. A new file that steers a tool is
+//! The grading tree (`copy.rs`) restores tests and settings of the fixture. A new file that steers a tool is
 //! taken, as is a changed manifest, because honest work may need it. A control run then decides whether a verdict rests
 //! on it. New tests are work like any other file.
 

@@ -258,10 +258,11 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Like [`finish`](Self::finish), but unknown keys are only warnings, because another program also reads them.
-    pub fn finish_with_warnings(self, problems: &mut Problems) {
+    /// Like [`finish_except`](Self::finish_except), but all unknown keys are only warnings, because another program also
+    /// reads them.
+    pub fn finish_with_warnings(self, others: &[(&str, &str)], problems: &mut Problems) {
         let before = problems.len();
-        self.finish(problems);
+        self.finish_except(others, problems);
         let unknown = problems.iter_mut().skip(before).filter(|problem| problem.message.starts_with("unknown key"));
         unknown.for_each(|problem| problem.severity = Severity::Warning);
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use model::decode::{self, Fields, Problems};
 use model::{CopyTree, Excerpt, FixtureFile, Fixtures, Node, NodeKind, Spanned};
 
-use crate::path;
+use crate::{ai_tester, path};
 
 /// A block as written. Missing fields are unset, so that blocks can be merged.
 #[derive(Debug, Clone, Default)]
@@ -39,8 +39,7 @@ impl Block {
             env: env(&mut fields, problems),
             ..Fixtures::default()
         };
-        let advice = "the setting `setup_timeout` limits each setup command of a run";
-        fields.finish_except(&[("setup_timeout_seconds", advice)], problems);
+        fields.finish_except(&ai_tester::KEYS, problems);
         Some(Self { extends, git_init, rest })
     }
 

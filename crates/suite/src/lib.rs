@@ -21,6 +21,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod ai_tester;
 mod allowed_tools;
 mod canaries;
 mod discover;

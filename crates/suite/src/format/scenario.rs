@@ -19,7 +19,7 @@ use crate::graded::graded;
 use crate::guarantees::{guarantees, network_policy};
 use crate::library::Library;
 use crate::trials::{pass_rate, trials};
-use crate::{document, model_name, path, shared_fixtures, skill};
+use crate::{ai_tester, document, model_name, path, shared_fixtures, skill};
 
 /// The `scenario` format.
 pub const SCENARIO: Format = Format {
@@ -87,12 +87,6 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
     CaseReader { id: &["scenario"], fails_alone: SCENARIO.fails_alone, read: case }.cases(file, library, problems)
 }
 
-/// Keys of `runner` in newer versions of ai-tester, and what to use instead.
-const OF_OTHERS: [(&str, &str); 2] = [
-    ("mode", "agents run without interaction; `permission_mode` says what they may do"),
-    ("mcp_profile", "`setting_sources: [project]` uses the MCP servers of the project, with Claude Code"),
-];
-
 /// Number of model turns above which a scenario without `max_turns` gets a warning.
 pub const WARN_TURNS: u64 = 40;
 
@@ -110,7 +104,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let skill_budget = subject.as_ref().and_then(Subject::skill).and_then(|skill| skill.token_budget);
     let case = with_common_fields(Case::new(id, source), &mut fields, file, library, problems);
     let assertions = assertions(&mut fields, problems);
-    fields.finish(problems);
+    fields.finish_except(&ai_tester::KEYS, problems);
     Some(Case {
         subject: subject.unwrap_or(Subject::Agent),
         messages,
@@ -335,7 +329,7 @@ fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) ->
                 );
             }
         }
-        block.finish_except(&OF_OTHERS, problems);
+        block.finish_except(&ai_tester::KEYS, problems);
     }
     options.agent = options.agent.or(own_agent);
     (options.model, options.model_source) = inner_model.or(own_model).unzip();

@@ -8,7 +8,7 @@ use model::{CassetteMode, Excerpt, GatewayMode, Node, NodeKind, PassRate, Permis
 
 use super::file::Dialect;
 use super::{Setting, setting, text, whole};
-use crate::model_name;
+use crate::{ai_tester, model_name};
 use crate::trials::{pass_rate, precision, trials};
 
 /// Settings for cases that do not have their own.
@@ -61,8 +61,10 @@ impl Defaults {
         let mode = fields.choice("permission_mode", &PermissionMode::ALL, problems);
         defaults.permission_mode = setting(mode, "permission_mode", &mut fields);
         if dialect == Dialect::AiTester {
-            defaults.read_agent(&mut fields, root, problems);
-            fields.finish_with_warnings(problems);
+            let agent = if node.get("runtime").is_some() { "runtime" } else { "agent" };
+            let name = fields.text(agent, problems).map(|name| model_name::agent(name, root));
+            defaults.agent = setting(name, agent, &mut fields);
+            fields.finish_with_warnings(&ai_tester::KEYS, problems);
         } else {
             defaults.read_own(&mut fields, root, problems);
             fields.finish(problems);

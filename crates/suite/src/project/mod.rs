@@ -15,6 +15,7 @@ use model::{Canaries, Diagnostic, Excerpt, Node, NodeKind, Requirement};
 
 use self::environment::Missing;
 use self::file::Dialect;
+use crate::ai_tester;
 use crate::canaries::canaries;
 use crate::fixture_settings::FixtureSettings;
 use crate::module_tree::FUNCTION;
@@ -166,15 +167,7 @@ impl Project {
         }
         match dialect {
             // Another tool reads this file too, and may know more keys.
-            Dialect::AiTester => {
-                if let Some(folder) = fields.get("runs_dir") {
-                    let problem = folder.warning("`runs_dir` has no effect");
-                    problems.push(
-                        problem.help("runs are recorded in `.trialrun`; the setting `state` selects another folder"),
-                    );
-                }
-                fields.finish_with_warnings(problems);
-            }
+            Dialect::AiTester => fields.finish_with_warnings(&ai_tester::KEYS, problems),
             _ => fields.finish(problems),
         }
         problems.extend(missing.into_iter().map(|one| one.problem));

@@ -1,6 +1,6 @@
 //! Tests with typical configurations.
 
-use model::PermissionMode;
+use model::{PermissionMode, Severity};
 
 use super::*;
 
@@ -106,6 +106,21 @@ fn unknown_keys_are_errors_in_both_configuration_formats() {
     );
     let (_, problems, _directory) = find(&[(".ai-tester.yaml", "state: x\ndefaults: {trials: 3}\n")], ".");
     assert_eq!(problems.len(), 2, "{problems:?}");
+}
+
+#[test]
+fn keys_of_newer_versions_of_ai_tester_are_named_and_stop_nothing() {
+    let text = "runs_dir: ./runs\nacp_agents: {local: {command: x}}\nmcp_servers: {}\nmcp_profiles: {}\n\
+                defaults: {runtime: codex, agent: local, mode: review, reasoning: high, mcp_profile: mock}\n";
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join(".ai-tester.yaml"), text).unwrap();
+    let (project, problems) = Project::find(directory.path(), directory.path());
+    assert_eq!(project.defaults.agent.unwrap().value, "codex");
+    assert_eq!(problems.len(), 8, "{problems:?}");
+    for problem in problems.iter() {
+        assert_eq!(problem.severity, Severity::Warning, "{problem}");
+        assert!(problem.message.ends_with("of ai-tester has no effect"), "{problem}");
+    }
 }
 
 #[test]

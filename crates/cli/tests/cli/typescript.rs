@@ -17,7 +17,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 /// name that it exports.
 const FOREIGN: &str = r#"import { scenario, persona, assert, AgentResponse } from "@fabrik/core";
 import type {
-  AgentAdapter, AgentConfig, AgentHandle, AssertionResult, LLMProvider, Persona, RunResult, Scenario, ScenarioContext, ScenarioFn, Turn,
+  AgentAdapter, AgentConfig, AgentHandle, AssertionResult, LLMProvider, Persona, RunResult, Scenario, ScenarioContext, ScenarioFn, ToolCall,
+  Turn,
 } from "@fabrik/core";
 import { defineConfig } from "@fabrik/cli";
 
@@ -72,6 +73,8 @@ export class Bot implements AgentAdapter {
   async disconnect(): Promise<void> {}
 }
 
+export const again = ({ tags, fn }: Scenario): [string[] | undefined, ScenarioFn] => [tags, fn];
+export const calls = (reply: AgentResponse): ToolCall[] => reply.toolCalls;
 export const turn: Turn = { role: "persona", message: "hi" };
 export const slowest = (results: RunResult[]) => Math.max(...results.map((result) => result.duration));
 export const greet = (agent: AgentHandle, who: Persona = { role: "customer" }) => agent.send(`I am a ${who.role}`);

@@ -75,7 +75,7 @@ declare module "trialrun" {
      * Tool calls for this answer, in order. If the agent does not report its calls, a test that reads them is undecided,
      * unless it fails.
      */
-    readonly toolCalls: readonly ToolCall[];
+    readonly toolCalls: ToolCall[];
     /** Duration in milliseconds. */
     readonly latencyMs: number;
     /** Time to the first text in milliseconds, if the answer was streamed. */
@@ -268,8 +268,8 @@ declare module "trialrun" {
 
   export interface Scenario {
     readonly name: string;
-    readonly tags?: readonly string[];
-    readonly fn?: ScenarioFunction;
+    readonly tags?: string[];
+    readonly fn: ScenarioFunction;
     readonly filePath?: string;
   }
 

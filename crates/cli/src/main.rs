@@ -47,6 +47,7 @@ mod workspace;
 use std::process::ExitCode;
 
 use nix::sys::signal::{SigSet, Signal};
+use sandbox::supervise;
 
 use crate::args::Args;
 use crate::command::Command;
@@ -58,14 +59,14 @@ use crate::command::run::RunCommandArgs;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // The supervisor is this program, started again by itself. It must stay single-threaded, so this check comes
-    // first.
     let raw: Vec<std::ffi::OsString> = std::env::args_os().collect();
-    if raw.get(1).is_some_and(|first| first.to_string_lossy().starts_with("__supervise")) {
-        return sandbox::supervise::main(&raw[1..]);
-    }
-    if raw.get(1).is_some_and(|first| first == stand_in::ROLE) {
+    if raw.get(1).is_some_and(|first| first == supervise::STAND_IN) {
         return stand_in::main(&raw);
+    }
+    // The supervisor is this program, started again by itself. It must stay single-threaded, so this comes before
+    // anything that starts a thread.
+    if let Some(code) = supervise::answer(raw.iter().skip(1).cloned()) {
+        return code;
     }
     exit::or_bug(|| program(&raw))
 }

@@ -3,15 +3,25 @@
 //!
 //! ```
 //! use std::collections::BTreeMap;
+//! use std::process::ExitCode;
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //!
-//! use trialrun_sandbox::supervise::{Network, Supervisor};
+//! use trialrun_sandbox::supervise::{self, Network, Supervisor};
 //! use trialrun_sandbox::{Host, RepositoryDetail, Request, SandboxFactory};
 //!
+//! fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
+//!     // For each process in a sandbox, this program starts itself again as the supervisor.
+//!     if let Some(code) = supervise::answer(std::env::args_os().skip(1)) {
+//!         return Ok(code);
+//!     }
+//!     collect()?;
+//!     Ok(ExitCode::SUCCESS)
+//! }
+//!
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let supervisor = Supervisor::new("/usr/bin/trialrun")?;
+//! # async fn collect() -> Result<(), Box<dyn std::error::Error>> {
+//! let supervisor = Supervisor::new(std::env::current_exe()?)?;
 //! let host = Host { env: BTreeMap::new(), home: None, temp: std::env::temp_dir(), supervisor };
 //! let request = Request {
 //!     name: "suite::case#1".to_owned(),

@@ -247,7 +247,7 @@ struct Baseline {
 impl LocalSandbox {
     /// Creates the trial's own remote.
     async fn add_remote(&mut self, source: Arc<RemoteSource>) -> Result<(), SandboxError> {
-        let remote = RemoteCopy::make(source, &self.path, &self.supervisor.program).await?;
+        let remote = RemoteCopy::make(source, &self.path, self.supervisor.program()).await?;
         if let Some(enclosed) = &self.enclosed {
             enclosed.show(&remote.bin());
             enclosed.show(remote.trialrun());

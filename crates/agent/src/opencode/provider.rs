@@ -248,7 +248,7 @@ mod tests {
             env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             home: Some(home.to_owned()),
             temp: home.to_owned(),
-            supervisor: Supervisor::new("/bin/true").unwrap(),
+            supervisor: Supervisor::unchecked("/bin/true").unwrap(),
         }
     }
 

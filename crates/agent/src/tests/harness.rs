@@ -188,7 +188,7 @@ impl AgentHarness {
                 env: BTreeMap::new(),
                 home: None,
                 temp: std::env::temp_dir(),
-                supervisor: Supervisor::new("/none").unwrap(),
+                supervisor: Supervisor::unchecked("/none").unwrap(),
             },
             source_repo: None,
             stop: watch::channel(false).0,

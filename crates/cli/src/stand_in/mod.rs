@@ -18,9 +18,6 @@ use sandbox::remote::{Draft, Item, ItemChange, ItemKind, ItemState, Program, Pro
 
 use self::checkout::Checkout;
 
-/// First argument of this program in this role. The program's name and the service's socket follow.
-pub const ROLE: &str = "__stand-in";
-
 /// Output of a command on stdout, or the reason why it failed.
 type CommandResult = Result<String, Failure>;
 

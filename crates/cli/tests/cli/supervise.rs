@@ -347,7 +347,9 @@ fn a_stream_that_the_program_closed_is_closed(way: &Way) {
 
 fn supervisors() -> Vec<Supervisor> {
     let supervisor = Supervisor::new(env!("CARGO_BIN_EXE_trialrun")).unwrap();
-    vec![Supervisor { floor: true, ..supervisor.clone() }, supervisor]
+    let mut floor = supervisor.clone();
+    floor.floor = true;
+    vec![floor, supervisor]
 }
 
 fn shell(supervisor: &Supervisor, script: &str) -> tokio::process::Command {

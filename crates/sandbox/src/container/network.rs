@@ -50,7 +50,7 @@ impl Listener {
         host: &Host,
         registry: &Arc<Registry>,
     ) -> Result<Self, String> {
-        let listener = Self::find(&host.supervisor.program)?;
+        let listener = Self::find(host.supervisor.program())?;
         let root = host.temp.canonicalize().map_err(|error| format!("{}: {error}", host.temp.display()))?;
         let base =
             Base::make(&root, "network", Purpose::Sandbox, false, registry).map_err(|error| error.to_string())?;

@@ -12,6 +12,7 @@ use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::Path;
 
 use super::{COPY, SERVICE, address};
+use crate::supervise::STAND_IN;
 
 /// Folder that replaces git's own folder of programs, inside the trial's folder of programs.
 pub(super) const GIT: &str = "git-core";
@@ -64,7 +65,7 @@ exec ssh "$@"
 
 /// Program of a hosting service.
 const FORGE: &str = r#"#!/bin/sh
-exec @TRIALRUN@ __stand-in @NAME@ "${0%/*}/@SERVICE@" "$@"
+exec @TRIALRUN@ @ROLE@ @NAME@ "${0%/*}/@SERVICE@" "$@"
 "#;
 
 /// Creates the folder `bin` with all programs. `trialrun` is this program, and `git` is git's folder of programs.
@@ -72,7 +73,7 @@ pub(super) fn install(bin: &Path, address: &str, trialrun: &Path, git: &Path) ->
     fs::create_dir(bin)?;
     for name in ["gh", "glab"] {
         let text = FORGE.replace("@TRIALRUN@", &quoted(&trialrun.to_string_lossy()));
-        program(&bin.join(name), &text.replace("@NAME@", name).replace("@SERVICE@", SERVICE))?;
+        program(&bin.join(name), &text.replace("@ROLE@", STAND_IN).replace("@NAME@", name).replace("@SERVICE@", SERVICE))?;
     }
     let Some(place) = address::place(address) else { return Ok(()) };
     let complete = |text: &str| {

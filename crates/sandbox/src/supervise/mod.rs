@@ -1,7 +1,7 @@
 //! Containment: no process outlives its trial.
 //!
-//! For every agent and every command, the binary starts itself again as a *supervisor*, with a hidden first argument.
-//! It does so before that process has started any thread. The supervisor adopts all descendants that lose their parent
+//! For every agent and every command, the binary starts itself again as a *supervisor*, with a hidden first argument,
+//! which its `main` passes to [`answer()`] before it starts any thread. The supervisor adopts all descendants that lose their parent
 //! (it is a subreaper) and, if the machine allows it, puts them all into a PID namespace. It kills them all when the
 //! program ends, on request, or when the harness has ended, which it detects with a pipe (the *lifeline*).
 //!
@@ -21,6 +21,7 @@
 //! exits with 127 or 126 if the program cannot be found or run, and with 125 and a line on stderr that starts with
 //! [`MESSAGE_PREFIX`] if the supervisor itself fails.
 
+mod answer;
 mod arguments;
 mod captured;
 mod contained;
@@ -51,9 +52,9 @@ mod supervisor;
 #[cfg(target_os = "linux")]
 mod system_calls;
 
-use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
+pub use answer::{STAND_IN, SupervisorError, answer};
 pub use captured::Captured;
 pub use contained::Contained;
 pub(crate) use container::{ContainerProcess, ServedNetwork};
@@ -79,36 +80,6 @@ pub const MESSAGE_PREFIX: &str = "trialrun supervisor: ";
 
 /// Exit code for failures of the supervisor itself.
 pub const SUPERVISOR_FAILED: u8 = 125;
-
-type Role = fn(&arguments::Arguments) -> Result<u8, String>;
-
-const ROLES: &[(&str, Role)] = &[
-    ("__supervise", keeper::main),
-    ("__supervise-space", space::main),
-    ("__supervise-init", space::init),
-    ("__supervise-exec", exec::main),
-    ("__supervise-probe", keeper::probe),
-    #[cfg(target_os = "linux")]
-    (container::LISTEN, container_network::listen),
-    (remote::RUN, remote::run),
-    (remote::END, remote::end),
-];
-
-fn find(argument: &OsStr) -> Option<Role> {
-    ROLES.iter().find(|(name, _)| argument == *name).map(|(_, role)| *role)
-}
-
-/// Runs the role in the first of the `args`, which are the binary's arguments without its own name. Must be called
-/// before the process has a second thread. This is the only part of this crate that runs as a separate process: it
-/// writes to stderr, waits for signals and returns an exit code.
-pub fn main(args: &[OsString]) -> ExitCode {
-    let role = args.split_first().and_then(|(role, arguments)| Some((find(role)?, arguments)));
-    let Some((play, arguments)) = role else { return failure("no such role") };
-    match arguments::Arguments::parse(arguments.iter().cloned()).and_then(|arguments| play(&arguments)) {
-        Ok(code) => ExitCode::from(code),
-        Err(reason) => failure(&reason),
-    }
-}
 
 fn failure(reason: &str) -> ExitCode {
     say(reason);

@@ -2,13 +2,14 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
 use model::IsolationLayer;
 use tokio::process::Command;
 
+use super::answer::{self, SupervisorError};
 use super::container::ContainerProcess;
 use super::isolation::Isolation;
 use super::remote::{self, RemoteProcess};
@@ -18,10 +19,10 @@ use super::{Lifeline, MESSAGE_PREFIX};
 /// harness dies.
 #[derive(Debug, Clone)]
 pub struct Supervisor {
-    /// The `trialrun` binary; absolute, because processes start in other directories.
-    pub program: PathBuf,
+    /// The program that [answers](super::answer()); absolute, because processes start in other directories.
+    program: PathBuf,
     /// Ends all processes when the harness has ended.
-    pub lifeline: Arc<Lifeline>,
+    lifeline: Arc<Lifeline>,
     /// Do not use a namespace even if the machine allows one.
     pub floor: bool,
 }
@@ -39,13 +40,34 @@ pub enum Containment {
 }
 
 impl Supervisor {
-    /// Starts processes through `program`, which must be this binary. A relative path is resolved against the current
-    /// directory.
+    /// Starts processes through `program`: this program, or another one with the same version of this crate, such as
+    /// an installed `trialrun`. A relative path is resolved against the current directory. Another program is started
+    /// once, to find out if it answers.
     ///
     /// # Errors
-    /// Returns an error if the process cannot open more file descriptors, or if the path is empty.
-    pub fn new(program: impl Into<PathBuf>) -> io::Result<Self> {
-        Ok(Self { program: std::path::absolute(program.into())?, lifeline: Arc::new(Lifeline::new()?), floor: false })
+    /// Returns an error if the program does not [answer](super::answer()), or if the process cannot open more file
+    /// descriptors.
+    pub fn new(program: impl Into<PathBuf>) -> Result<Self, SupervisorError> {
+        let supervisor = Self::unchecked(program)?;
+        answer::demand(&supervisor.program)?;
+        Ok(supervisor)
+    }
+
+    /// Like [`new`](Self::new), but does not find out if the program answers. For hosts that start no process: a program
+    /// that does not answer starts as usual each time that a process is wanted.
+    ///
+    /// # Errors
+    /// Returns an error if the path is empty, or if the process cannot open more file descriptors.
+    pub fn unchecked(program: impl Into<PathBuf>) -> Result<Self, SupervisorError> {
+        let program = program.into();
+        let absolute = std::path::absolute(&program).map_err(|source| SupervisorError::Start { program, source })?;
+        let lifeline = Lifeline::new().map_err(SupervisorError::Lifeline)?;
+        Ok(Self { program: absolute, lifeline: Arc::new(lifeline), floor: false })
+    }
+
+    /// Returns the program that supervises.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
     }
 
     /// Returns a supervised command, to be started with [`Contained::spawn`](super::Contained::spawn) or

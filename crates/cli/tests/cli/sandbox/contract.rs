@@ -877,7 +877,7 @@ fn sandbox_kinds_are_found_by_name() {
         env: BTreeMap::new(),
         home: None,
         temp: "/nowhere/at/all".into(),
-        supervisor: Supervisor::new("trialrun").unwrap(),
+        supervisor: Supervisor::unchecked("trialrun").unwrap(),
     };
     let refused = |name| SandboxFactory::open(name, &host).err().unwrap().to_string();
     assert_eq!(refused("moon"), "unknown sandbox `moon`");

@@ -1,0 +1,22 @@
+//! Runs the example as a user does: the program starts itself again as the supervisor of its processes.
+
+#![allow(clippy::unwrap_used)]
+
+use std::process::Command;
+
+#[test]
+fn the_program_prints_an_outcome_for_each_case_also_if_trials_start_processes() {
+    let output = Command::new(env!("CARGO_BIN_EXE_embedding")).output().unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let mut lines: Vec<&str> = stdout.lines().collect();
+    let summary = lines.pop();
+    lines.sort_unstable();
+    let outcomes = [
+        "failed names the capital of Spain",
+        "passed names the capital of France",
+        "passed names-a-capital-in-a-repository",
+    ];
+    assert_eq!(lines, outcomes);
+    assert_eq!(summary, Some("2 passed, 1 failed"));
+}

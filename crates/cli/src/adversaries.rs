@@ -6,63 +6,37 @@ use std::sync::{Arc, Mutex, PoisonError};
 use agent::{ADVERSARIES, Agent};
 use audit::{AuditBuilder, AuditedCase, Cause, Verdict};
 use model::{Envelope, Event, RunInfo, TrialRecord};
-use runner::{Control, Listener, Plan, PlannedTrial};
+use runner::{Control, Listener, PlannedTrial};
 use sandbox::{Breakage, Host};
+use session::Planned;
 use tokio::sync::mpsc::UnboundedReceiver;
-
-/// Sandbox for adversaries, unless the project uses [`ISOLATED`].
-const LOCAL: &str = "local";
-
-/// Sandbox that also runs on this machine.
-const ISOLATED: &str = "isolated";
-
-/// Reason why judged assertions are not decided.
-const NO_MODEL: &str = "an audit does not ask a model";
-
-/// Replaces the agents with the adversaries, and makes sure that no model is asked.
-pub fn offline(settings: &mut runner::Settings) {
-    settings.embedded = ADVERSARIES.iter().map(|adversary| *adversary as &'static dyn Agent).collect();
-    settings.arms.agents = ADVERSARIES.iter().map(|adversary| adversary.name().to_owned()).collect();
-    settings.arms.models = vec![(None, "none".to_owned())];
-    settings.arms.baseline = Some(false);
-    // Adversaries do only what they are known to do, so they need no container or other machine.
-    if settings.sandbox.kind != ISOLATED {
-        settings.sandbox.kind = LOCAL.to_owned();
-    }
-    // An adversary could change and publish what it finds.
-    settings.sandbox.source_repo = None;
-    // Nothing is recorded, so the state of a repository is read only for assertions that need it.
-    settings.sandbox.records_repository = false;
-    settings.judge.missing = Some(NO_MODEL.to_owned());
-    (settings.retry.retries, settings.retry.reruns) = (0, 0);
-    settings.providers = llm::Providers::default();
-}
 
 /// Trials with adversaries.
 pub struct AdversaryTrials {
-    plan: Plan,
+    planned: Planned,
     builder: AuditBuilder,
 }
 
 impl AdversaryTrials {
-    /// Takes a plan with [`offline`] settings. Trials of adversaries that cannot show anything about their case are
+    /// Takes a plan for the adversaries. Trials of adversaries that cannot show anything about their case are
     /// omitted.
-    pub fn of(mut plan: Plan) -> Self {
+    pub fn of(mut planned: Planned) -> Self {
         let mut builder = AuditBuilder::default();
-        for trial in &plan.trials {
+        let trials = &mut planned.plan.trials;
+        for trial in &*trials {
             builder.add(audited(trial));
         }
         let applies = |trial: &PlannedTrial| {
             let adversary = ADVERSARIES.iter().find(|adversary| adversary.name() == trial.agent.name());
             adversary.is_some_and(|adversary| adversary.applies(&trial.case))
         };
-        plan.trials.retain(|trial| applies(trial) && audited(trial).not_audited.is_none());
-        Self { plan, builder }
+        trials.retain(|trial| applies(trial) && audited(trial).not_audited.is_none());
+        Self { planned, builder }
     }
 
     /// The plan.
-    pub fn plan(&self) -> &Plan {
-        &self.plan
+    pub fn planned(&self) -> &Planned {
+        &self.planned
     }
 
     /// Runs the trials. Returns their verdicts, and the signal that stopped them.
@@ -75,7 +49,7 @@ impl AdversaryTrials {
         info: RunInfo,
         controls: UnboundedReceiver<Control>,
     ) -> Result<(AuditBuilder, Option<String>), Breakage> {
-        let Self { plan, mut builder } = self;
+        let Self { planned: Planned { plan, .. }, mut builder } = self;
         if plan.trials.is_empty() {
             return Ok((builder, None));
         }

@@ -5,7 +5,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::command::{Command, GROUPS};
 use crate::global::Global;
-use crate::settings::SETTINGS;
+use session::settings::SETTINGS;
 
 /// Test AI agents, agent skills and prompts end to end
 ///

@@ -6,9 +6,8 @@ use runner::{ModelChoice, Plan, PlannedTrial};
 
 use crate::command::plan::history::History;
 use crate::error::CliError;
-use crate::project::ProjectContext;
-use crate::run_args::RunArgs;
-use crate::settings::Resolved;
+use session::Session;
+use session::overrides::Overrides;
 use crate::terminal::Terminal;
 
 /// Announces trials with real models that nothing on the command line asks for, and asks on a terminal whether to run
@@ -17,13 +16,12 @@ use crate::terminal::Terminal;
 /// # Errors
 /// Returns an error if the record or the answer cannot be read.
 pub fn confirm(
-    args: &RunArgs,
+    args: &Overrides,
     plan: &Plan,
-    resolved: &Resolved,
-    context: &ProjectContext,
+    context: &Session,
     terminal: &Terminal,
 ) -> Result<bool, CliError> {
-    if is_deliberate(args) || resolved.run.cassettes.mode == CassetteMode::Replay {
+    if is_deliberate(args) || plan.settings.cassettes.mode == CassetteMode::Replay {
         return Ok(true);
     }
     let real: Vec<&PlannedTrial> =
@@ -42,7 +40,7 @@ pub fn confirm(
         },
         agents.join(", ")
     );
-    if resolved.run.sandbox.kind == "local" {
+    if plan.settings.sandbox.kind == "local" {
         text.push_str(
             "note: agents in `local` sandboxes can reach your files and the network; `--sandbox auto` hides your files \
              where this machine can\n",
@@ -57,7 +55,7 @@ pub fn confirm(
 }
 
 /// Returns `true` if the command line says what to run, with which agent or model, or what it may cost.
-fn is_deliberate(args: &RunArgs) -> bool {
+fn is_deliberate(args: &Overrides) -> bool {
     let by = &args.selection;
     let is_selected = by.skill.is_some() || by.filter.is_some() || by.test.is_some() || by.failures_of().is_some();
     let is_listed = !args.named().is_empty() || !by.cases.is_empty() || !by.tags.is_empty();
@@ -73,7 +71,7 @@ fn uses_real_model(trial: &PlannedTrial) -> bool {
 }
 
 /// Returns `true` if any of the trials has earlier results.
-fn has_earlier(real: &[&PlannedTrial], plan: &Plan, context: &ProjectContext) -> Result<bool, CliError> {
+fn has_earlier(real: &[&PlannedTrial], plan: &Plan, context: &Session) -> Result<bool, CliError> {
     let Some(store) = context.find_store()? else { return Ok(false) };
     let history = History::read(&*store, plan)?;
     let is_known = |trial: &&PlannedTrial| history.get(&trial.id.suite, &trial.id.case, &trial.id.arm).is_some();

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use grade::judge::named_judge;
 
+use session::Session;
+
 use crate::error::CliError;
-use crate::preparation::read_script;
 
 /// Prefix for scripted models.
 const SCRIPTED: &str = "scripted:";
@@ -27,7 +28,7 @@ pub struct LanguageModel {
 ///
 /// # Errors
 /// Returns an error if the model is unknown, or its key or file is missing.
-pub fn open(written: Option<&str>, settings: &runner::Settings, cwd: &Path) -> Result<Option<LanguageModel>, CliError> {
+pub fn open(written: Option<&str>, settings: &runner::Settings, session: &Session) -> Result<Option<LanguageModel>, CliError> {
     let Some(chosen) = written.or_else(|| settings.judge()).filter(|name| !name.trim().is_empty()) else {
         return Ok(None);
     };
@@ -35,7 +36,7 @@ pub fn open(written: Option<&str>, settings: &runner::Settings, cwd: &Path) -> R
     let base_url = settings.judge.base_url.as_deref().filter(|_| written.is_none());
     let name = named_judge(chosen, base_url, &settings.providers);
     if let Some(file) = name.strip_prefix(SCRIPTED) {
-        let script = read_script(Path::new(file), cwd).map_err(|problems| {
+        let script = session.read_script(Path::new(file)).map_err(|problems| {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
             CliError::usage(format!("cannot read the script of `{name}`: {}", problems.join("; ")))
         })?;

@@ -3,9 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use model::RunRow;
-use nix::sys::signal;
-use nix::unistd::Pid;
 use sandbox::Host;
 use sandbox::supervise::Supervisor;
 
@@ -39,18 +36,4 @@ pub fn environment() -> BTreeMap<String, String> {
 /// Returns the arguments of this process after the name of the program; `None` if one is not valid UTF-8.
 pub fn arguments() -> Option<Vec<String>> {
     std::env::args_os().skip(1).map(|argument| argument.into_string().ok()).collect()
-}
-
-/// Returns `true` if the run is in progress: it has no end, and its process exists.
-pub fn is_active(run: &RunRow) -> bool {
-    run.finished_at.is_none() && run.owner_pid.is_some_and(is_alive)
-}
-
-/// Returns `true` if another process with this id exists. The process's own id does not count: in a container, it is
-/// often the same as that of a killed process.
-fn is_alive(pid: u32) -> bool {
-    // Signal 0 only checks. If sending it is not permitted, the process exists.
-    pid != std::process::id()
-        && i32::try_from(pid)
-            .is_ok_and(|pid| !matches!(signal::kill(Pid::from_raw(pid), None), Err(nix::errno::Errno::ESRCH)))
 }

@@ -3,40 +3,24 @@
 
 mod adversaries;
 mod args;
-mod auto_sandbox;
 mod ci;
 mod command;
-mod dependencies;
 mod discovery;
 mod error;
-mod execution;
 mod exit;
 mod first_run;
-mod git_sign_in;
 mod global;
-mod hooks;
-mod invocation;
-mod judgements;
 mod language_model;
-mod layer;
 mod limits;
+mod log;
 mod machine;
-mod masking;
 mod named_run;
 mod otlp;
-mod parent_files;
-mod preparation;
-mod prices;
-mod project;
+mod place;
 mod recorded_arguments;
 mod recorded_trial;
-mod recording;
 mod reports;
 mod resume;
-mod run_args;
-mod run_lock;
-mod sandbox_fallback;
-mod settings;
 mod signals;
 mod stand_in;
 mod terminal;
@@ -79,20 +63,23 @@ fn program(raw: &[std::ffi::OsString]) -> ExitCode {
         Err(error) => return exit::of_usage(&error),
     };
     let terminal = terminal::Terminal::new(&args.global);
-    match dispatch(args, &terminal) {
+    let logging = log::start(&machine::environment());
+    match logging.and_then(|()| dispatch(args, &terminal)) {
         Ok(code) => code,
         Err(error) => {
             terminal.error(&error);
-            error.code()
+            error::code(&error)
         }
     }
 }
 
 fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error::CliError> {
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), os = std::env::consts::OS, "trialrun started");
     let global = args.global;
     match args.command {
-        Command::Run(args) if args.run.output.watch => watch::watch(&global, &args.run, terminal),
-        Command::Run(RunCommandArgs { run, resume: Some(wanted) }) => {
+        Command::Run(args) if args.watch => watch::watch(&global, &args.run, terminal),
+        Command::Run(args) if args.dry_run => command::check::check(&global, &args.run, terminal),
+        Command::Run(RunCommandArgs { run, resume: Some(wanted), .. }) => {
             resume::resume(&global, wanted.as_deref(), &run.output.report, terminal)
         }
         Command::Run(args) => command::run::run(&global, &args.run, terminal),

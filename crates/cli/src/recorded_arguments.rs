@@ -1,6 +1,7 @@
 //! Arguments of recorded runs.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use model::{Invocation, RunInfo, RunRow};
@@ -9,7 +10,7 @@ use crate::command::cassettes::CassettesArgs;
 use crate::command::run::RunCommandArgs;
 use crate::error::CliError;
 use crate::global::Global;
-use crate::run_args::RunArgs;
+use session::overrides::Overrides;
 
 /// Command line that started a run.
 #[derive(Debug, Parser)]
@@ -33,11 +34,11 @@ enum RecordedCommand {
 /// Commands that repeat a recorded trial.
 const REPEATING: [&str; 2] = ["rerun", "bisect"];
 
-/// Returns the arguments that started the run, and changes to the directory where it was started.
+/// Returns the arguments that started the run, and the directory in which it was started.
 ///
 /// # Errors
 /// Returns an error if they are not recorded, or the run cannot be repeated with them.
-pub fn recorded_arguments(run: &RunRow, info: &RunInfo) -> Result<RunArgs, CliError> {
+pub fn recorded_arguments(run: &RunRow, info: &RunInfo) -> Result<(Overrides, PathBuf), CliError> {
     let refused = |reason: &str| CliError::usage(format!("the run {} cannot be repeated: {reason}", run.short));
     let started = info.invocation.as_ref().filter(|invocation| !invocation.arguments.is_empty());
     let Some(Invocation { arguments, directory, .. }) = started else {
@@ -48,11 +49,13 @@ pub fn recorded_arguments(run: &RunRow, info: &RunInfo) -> Result<RunArgs, CliEr
         return Err(refused("its command had a secret in an argument, which is not recorded")
             .hint("pass secrets in environment variables"));
     }
-    std::env::set_current_dir(directory)
-        .map_err(|error| refused(&format!("the directory {directory} cannot be used: {error}")))?;
+    let directory = PathBuf::from(directory);
+    if let Err(error) = std::fs::read_dir(&directory) {
+        return Err(refused(&format!("the directory {} cannot be used: {error}", directory.display())));
+    }
     match parse(arguments) {
-        Some(RecordedCommand::Run(args)) => Ok(args.run),
-        Some(RecordedCommand::Cassettes(args)) => Ok(args.recording()),
+        Some(RecordedCommand::Run(args)) => Ok((args.run, directory)),
+        Some(RecordedCommand::Cassettes(args)) => Ok((args.recording(), directory)),
         Some(command) if command.repeats_trial() => {
             Err(refused("it repeated a recorded trial itself")
                 .hint("write `RUN/TRIAL` to select the trial of another run"))

@@ -1,18 +1,19 @@
 //! Recorded trials that can be repeated from one of their steps.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cassette::{Cassette, Recording, Sender};
 use jiff::SignedDuration;
 use model::{CassetteMode, TrialRow};
-use runner::Fork;
+use session::overrides::{CassetteArgs, ForkFrom, GateArgs, OutputArgs, SelectionArgs};
+use session::{Overrides, Planned, Session};
 use store::Store;
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::preparation::{Prepared, prepare_with};
+use crate::place;
 use crate::recorded_arguments::recorded_arguments;
-use crate::run_args::{CassetteArgs, GateArgs, OutputArgs, RunArgs, SelectionArgs};
 
 /// Time after the end of a trial within which a recording that does not name its start must have been written.
 const WRITING: SignedDuration = SignedDuration::from_secs(60);
@@ -21,7 +22,11 @@ const WRITING: SignedDuration = SignedDuration::from_secs(60);
 pub struct RecordedTrial {
     /// The trial.
     pub row: TrialRow,
-    args: RunArgs,
+    args: Overrides,
+    /// Directory in which its run was started.
+    directory: PathBuf,
+    /// File with its model traffic.
+    cassette: PathBuf,
     recording: Arc<Recording>,
 }
 
@@ -47,16 +52,17 @@ impl RecordedTrial {
     /// Returns an error if the trial can no longer be planned, or if its traffic was not recorded.
     pub fn find(global: &Global, store: &dyn Store, row: TrialRow) -> Result<Self, CliError> {
         let info = store.info(&row.run)?;
-        let mut args = recorded_arguments(&store.select(&row.run)?, &info)?;
+        let (mut args, directory) = recorded_arguments(&store.select(&row.run)?, &info)?;
         let SelectionArgs { files, evals, skill, .. } = args.selection;
         let only = Some([format!("{}::{}", row.suite, row.case)].into());
         args.selection = SelectionArgs { files, evals, skill, only, ..SelectionArgs::default() };
         (args.gates, args.output) = (GateArgs::default(), OutputArgs::default());
-        let prepared = prepare_with(global, &args, |settings| settings.cassettes.mode = CassetteMode::Off)?;
+        let off = CassetteArgs { cassette: Some(CassetteMode::Off), ..args.cassettes.clone() };
+        let (_, prepared) = place::plan_in(global, &directory, &Overrides { cassettes: off, ..args.clone() })?;
         let planned = prepared.plan.trials.iter().find(|trial| trial.id.to_string() == row.id).ok_or_else(|| {
             CliError::usage(format!("the trial {} can no longer be run: its test or its arm has changed", row.id))
         })?;
-        let file = runner::cassette_file(planned, &prepared.resolved.run.cassettes);
+        let file = runner::cassette_file(planned, &prepared.plan.settings.cassettes);
         let missing = |reason: &str| {
             CliError::usage(format!("cannot find the recorded model traffic of the trial {}: {reason}", row.id))
                 .hint("`trialrun run --cassette record` records it")
@@ -69,7 +75,7 @@ impl RecordedTrial {
             return Err(missing(&format!("{} has a recording of another run", file.display()))
                 .hint("with `--cassette-dir DIR`, each run keeps its own recordings"));
         }
-        Ok(Self { row, args, recording: Arc::clone(recording) })
+        Ok(Self { row, args, directory, recording: Arc::clone(recording), cassette: file })
     }
 
     /// Returns the number of requests that the agent sent to its model.
@@ -84,8 +90,8 @@ impl RecordedTrial {
         content.filter(|block| matches!(block, llm::Block::ToolUse { .. })).count()
     }
 
-    /// Returns the arguments of a run that repeats the trial.
-    pub fn arguments(&self, changes: &Changes) -> RunArgs {
+    /// Returns the arguments of a run that replays the first `turns` answers of the trial, and then asks the model.
+    pub fn arguments(&self, turns: usize, changes: &Changes) -> Overrides {
         let mut args = self.args.clone();
         args.arms.trials = Some(model::Trials::Fixed(changes.times));
         let arm = changes.arm.as_ref().unwrap_or(&self.row);
@@ -94,30 +100,27 @@ impl RecordedTrial {
         if let Some(model) = &changes.model {
             args.arms.model = vec![model.clone()];
         }
-        args.cassettes = CassetteArgs::default();
+        args.arms.system_prompt.clone_from(&changes.system_prompt);
+        args.cassettes = CassetteArgs { cassette: Some(CassetteMode::Off), ..CassetteArgs::default() };
+        args.fork = Some(ForkFrom { cassette: self.cassette.clone(), repetition: self.row.repetition, turns });
         args.output.label = Some(changes.label.clone());
         args
     }
 
-    /// Plans a run that replays the first `turns` answers of the trial, and then asks the model.
+    /// Plans the run with these `arguments`.
     ///
     /// # Errors
     /// Returns an error if the test cannot be planned.
-    pub fn prepare(
+    pub fn plan(
         &self,
         global: &Global,
-        args: &RunArgs,
-        turns: usize,
+        arguments: &Overrides,
         changes: &Changes,
-    ) -> Result<Prepared, CliError> {
-        let mut prepared = prepare_with(global, args, |settings| {
-            settings.arms.system_prompt.clone_from(&changes.system_prompt);
-            settings.cassettes.mode = CassetteMode::Off;
-            settings.cassettes.fork = Some(Fork { recording: Arc::clone(&self.recording), turns });
-        })?;
+    ) -> Result<(Session, Planned), CliError> {
+        let (session, mut planned) = place::plan_in(global, &self.directory, arguments)?;
         let variant = changes.arm.as_ref().unwrap_or(&self.row).variant.as_deref();
-        prepared.plan.trials.retain(|trial| trial.arm.variant.as_deref() == variant);
-        Ok(prepared)
+        planned.plan.trials.retain(|trial| trial.arm.variant.as_deref() == variant);
+        Ok((session, planned))
     }
 }
 

@@ -8,16 +8,12 @@ use jiff::Timestamp;
 use model::Envelope;
 use report::{Report, Reporter, ReporterOptions, RunHash, Style};
 
-use crate::ci;
 use crate::error::CliError;
 use crate::otlp::{self, ExportMode, OTLP, Warnings};
-use crate::run_args::{OutputArgs, ReportArgs};
+use session::overrides::{OutputArgs, ReportArgs};
+use session::settings::{GITHUB, TERMINAL};
 use crate::terminal::Terminal;
-
-/// The report that can never be a file.
-pub const TERMINAL: &str = "terminal";
-/// The report whose lines may appear between those of the terminal report.
-pub const GITHUB: &str = "github";
+use crate::{ci, log};
 
 /// A requested report.
 pub struct RequestedReport {
@@ -98,7 +94,10 @@ pub fn find_report(name: &str) -> Result<&'static Report, CliError> {
     let names = || report::REPORTS.iter().map(|kind| kind.name);
     report::find(name).ok_or_else(|| {
         CliError::usage(format!("unknown report `{name}`"))
-            .maybe_hint(model::nearest(name, names()).map(|near| format!("did you mean `{near}`?")))
+            .maybe_hint(report::nearest(name).map(|near| match name.contains('.') {
+                true => format!("did you mean `{near}={name}`?"),
+                false => format!("did you mean `{near}`?"),
+            }))
             .hint(format!("reports: {}", names().collect::<Vec<_>>().join(", ")))
     })
 }
@@ -234,7 +233,8 @@ impl RequestedReport {
             (None, None) => options(self.kind, Box::new(io::stdout()), terminal.out_style)?,
             (Some(file), _) => options(self.kind, Box::new(report_file(file)?), Style::plain())?,
         };
-        if self.file.is_none() && terminal.out_style.interactive && terminal.err_style.interactive {
+        let is_live = terminal.out_style.interactive && terminal.err_style.interactive && !log::is_on_stderr();
+        if self.file.is_none() && is_live {
             options.live = Some(Box::new(io::stderr()));
         } else if self.file.is_none() {
             options.heartbeat = Some(Box::new(io::stderr()));

@@ -10,20 +10,17 @@ use report::counted;
 use report::telemetry::TRACEPARENT;
 use runner::{Earlier, Plan, TrialResult};
 use serde_json::Value;
+use session::overrides::{OutputArgs, ReportArgs, SelectionArgs};
+use session::{LockError, Planned, RunLock, Session, Started, hash_of, Resumed, is_active};
 use store::{RunFilter, Store};
 
-use crate::command::run::{Started, run_prepared};
+use crate::command::run::{Origin, run_planned};
 use crate::error::CliError;
 use crate::global::Global;
-use crate::invocation::hash_of;
 use crate::named_run::named_run;
-use crate::preparation::{Prepared, prepare};
-use crate::project::ProjectContext;
 use crate::recorded_arguments::{recorded_arguments, repeats_trial};
-use crate::run_args::{ReportArgs, RunArgs, SelectionArgs};
-use crate::run_lock::{LockError, RunLock};
 use crate::terminal::Terminal;
-use crate::{limits, machine};
+use crate::{limits, place};
 
 /// Maximum number of names in a message.
 const NAMES: usize = 5;
@@ -36,7 +33,7 @@ pub fn resume(
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
-    let context = ProjectContext::find(global, &[])?;
+    let context = place::open(global, &[])?;
     let found = find(&*context.read_store()?, wanted, terminal)?;
     let lock = RunLock::acquire(&context.database, &found.id).map_err(|error| match error {
         LockError::Held(_) => CliError::usage(format!("the run {} is still in progress: {error}", found.short)),
@@ -48,8 +45,13 @@ pub fn resume(
     if !run.is_interrupted() {
         return Err(CliError::nothing(format!("the run {} is complete; there is nothing to resume", run.short)));
     }
+    // The lock only excludes processes on this machine.
+    if let Some(lease) = run.lease.as_ref().filter(|_| is_active(&run)) {
+        return Err(CliError::usage(format!("the run {} is still in progress: {} writes it", run.short, lease.owner))
+            .hint("if that process has ended, the run can be resumed a minute after it last wrote"));
+    }
     let info = store.info(&run.id)?;
-    let mut args = recorded_arguments(&run, &info)?;
+    let (mut args, directory) = recorded_arguments(&run, &info)?;
     let finished = Finished::load(&*store, &run, &info)?;
     let open: HashSet<Arc<str>> =
         info.trials.iter().map(Arc::from).filter(|trial| !finished.trials.contains(trial)).collect();
@@ -59,15 +61,16 @@ pub fn resume(
     let only = cases.map(|trial| format!("{}::{}", trial.suite, trial.case)).collect();
     let SelectionArgs { files, evals, skill, .. } = args.selection;
     args.selection = SelectionArgs { files, evals, skill, only: Some(only), ..SelectionArgs::default() };
+    // Paths on that run's command line are relative to its directory.
+    below(&directory, &mut args.output);
     if !report.reports.is_empty() {
         args.output.report = report.clone();
     }
-    // Paths on that run's command line are relative to its directory.
     let global = Global { state: context.database.parent().map(Path::to_owned), ..global.clone() };
-    let mut prepared = prepare(&global, &args)?;
-    prepared.plan.trials.retain(|trial| open.contains(&Arc::from(&trial.id)));
-    refuse_two_versions(&prepared, &info, &finished.files, &run)?;
-    prepared.plan.earlier = finished.earlier;
+    let (session, mut planned) = place::plan_in(&global, &directory, &args)?;
+    planned.plan.trials.retain(|trial| open.contains(&Arc::from(&trial.id)));
+    refuse_two_versions(&session, &planned, &info, &finished.files, &run)?;
+    planned.plan.earlier = finished.earlier;
 
     terminal.err(&format!(
         "resuming run {}: {} of {} finished, {}{} to go\n",
@@ -75,14 +78,14 @@ pub fn resume(
         finished.trials.len(),
         counted(info.trials.len(), "trial"),
         if info.decisions > 0 { "at most " } else { "" },
-        prepared.plan.trials.len(),
+        planned.plan.trials.len(),
     ));
-    for change in changes(&args, &prepared, &info) {
+    for change in changes(&session, &planned, &info) {
         terminal.err(&format!("note: {change}\n"));
     }
-    let lost = open.len() - prepared.plan.trials.len();
+    let lost = open.len() - planned.plan.trials.len();
     if lost > 0 {
-        let planned: HashSet<Arc<str>> = prepared.plan.trials.iter().map(|trial| Arc::from(&trial.id)).collect();
+        let planned: HashSet<Arc<str>> = planned.plan.trials.iter().map(|trial| Arc::from(&trial.id)).collect();
         let mut names: Vec<&str> = open.iter().filter(|id| !planned.contains(*id)).map(|id| &**id).collect();
         names.sort_unstable();
         names.truncate(NAMES);
@@ -93,8 +96,9 @@ pub fn resume(
             if lost > NAMES { ", …" } else { "" }
         ));
     }
-    let firsts = first_trials(&prepared.plan);
-    let code = run_prepared(&args, prepared, Some(Started { store, info, lock: Some(lock) }), terminal)?;
+    let firsts = first_trials(&planned.plan);
+    let resumed = Started { store, info, lock: Some(lock), resumed: Some(Resumed { former: run.lease.clone() }) };
+    let code = run_planned(&args, &session, planned, Origin::Resumed(Box::new(resumed)), terminal)?;
     let store = context.read_store()?;
     for (agent, trial) in firsts {
         let (before, now) = (finished.versions.get(&agent), store.trial(&run.id, &trial).ok());
@@ -105,6 +109,17 @@ pub fn resume(
         }
     }
     Ok(code)
+}
+
+/// Makes the paths of outputs, which are relative to `directory`, absolute.
+fn below(directory: &Path, output: &mut OutputArgs) {
+    let paths = [&mut output.artifacts, &mut output.workspace, &mut output.report.file];
+    paths.into_iter().flatten().for_each(|path| *path = directory.join(&*path));
+    for report in &mut output.report.reports {
+        if let Some((name, path)) = report.split_once('=').filter(|(_, path)| *path != "-" && !path.contains("://")) {
+            *report = format!("{name}={}", directory.join(path).display());
+        }
+    }
 }
 
 /// Returns the run to resume.
@@ -123,8 +138,8 @@ fn find(store: &dyn Store, wanted: Option<&str>, terminal: &Terminal) -> Result<
             runs.push(run);
         }
     }
-    // The process id may belong to another process by now, so if all of these seem to be active, the lock decides.
-    let newest = runs.iter().position(|run| !machine::is_active(run)).unwrap_or_default();
+    // If all of them are in progress, the newest is named.
+    let newest = runs.iter().position(|run| !is_active(run)).unwrap_or_default();
     match runs.is_empty() {
         true => Err(CliError::nothing("no run was interrupted; there is nothing to resume")),
         false => Ok(runs.swap_remove(newest)),
@@ -174,19 +189,20 @@ impl Finished {
 /// Refuses to run the rest of a test that has changed, because the results of one run would be those of two versions.
 /// `finished` are the files of finished trials.
 fn refuse_two_versions(
-    prepared: &Prepared,
+    session: &Session,
+    planned: &Planned,
     then: &RunInfo,
     finished: &HashSet<Arc<str>>,
     run: &RunRow,
 ) -> Result<(), CliError> {
     let Some(invocation) = &then.invocation else { return Ok(()) };
-    let written = prepared.plan.trials.iter().map(|trial| &trial.case.source.file);
+    let written = planned.plan.trials.iter().map(|trial| &trial.case.source.file);
     let begun: BTreeSet<&str> = written.filter(|file| finished.contains(*file)).map(|file| &**file).collect();
     let depends_on = begun.iter().filter_map(|file| invocation.dependencies.get(*file)).flatten();
     let begun: BTreeSet<&str> = depends_on.map(String::as_str).chain(begun.iter().copied()).collect();
     let is_changed = |file: &&str| {
         let hash = invocation.suites.get(*file);
-        hash.is_some_and(|hash| hash_of(&prepared.context.cwd.join(file)).as_ref() != Some(hash))
+        hash.is_some_and(|hash| hash_of(&session.cwd.join(file)).as_ref() != Some(hash))
     };
     let changed: Vec<&str> = begun.into_iter().filter(is_changed).take(NAMES).collect();
     if changed.is_empty() {
@@ -199,19 +215,18 @@ fn refuse_two_versions(
 }
 
 /// Returns what has changed since the run was started, one line per change.
-fn changes(args: &RunArgs, prepared: &Prepared, then: &RunInfo) -> Vec<String> {
-    let Prepared { context, resolved, plan, .. } = prepared;
+fn changes(session: &Session, planned: &Planned, then: &RunInfo) -> Vec<String> {
     let mut changes = Vec::new();
     let suites = then.invocation.as_ref().map(|invocation| &invocation.suites);
     for (file, hash) in suites.into_iter().flatten() {
-        match hash_of(&context.cwd.join(file)) {
+        match hash_of(&session.cwd.join(file)) {
             Some(now) if now == *hash => {}
             Some(_) => changes.push(format!("{file} has changed since the run was started")),
             None => changes.push(format!("{file} can no longer be read")),
         }
     }
-    let mut now = Event::RunStarted(Box::new(crate::command::run::info(args, resolved, plan, context)));
-    mask::Mask::of(&context.environment).with_secrets(&resolved.run.secrets).event(&mut now);
+    let mut now = Event::RunStarted(Box::new(session.info(planned, None)));
+    session.mask().event(&mut now);
     let Event::RunStarted(now) = now else { return changes };
     for skill in &now.skills {
         let before = then.skills.iter().find(|before| before.name == skill.name);

@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::exit;
 use crate::global::{Color, Global};
 use crate::machine;
-use crate::masking::without_secrets;
+use session::without_secrets;
 use crate::signals;
 
 /// Stdout and stderr, with the style of each.

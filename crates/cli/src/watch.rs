@@ -15,12 +15,14 @@ use std::time::Duration;
 use report::counted;
 
 use self::snapshot::{Change, Snapshot};
-use crate::command::run::run_prepared;
-use crate::dependencies::{self, Dependencies};
+use crate::command::run::{Origin, run_planned};
+use session::dependencies::{self, Dependencies};
+use session::{Planned, Session};
+
 use crate::error::CliError;
+use crate::place;
 use crate::global::Global;
-use crate::preparation::{Prepared, prepare};
-use crate::run_args::RunArgs;
+use session::overrides::Overrides;
 use crate::terminal::Terminal;
 use crate::{limits, signals};
 
@@ -32,7 +34,7 @@ const PERIOD: Duration = Duration::from_millis(150);
 const NAMES: usize = 3;
 
 /// Runs the tests, and reruns those that changes affect, until a signal arrives.
-pub fn watch(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn watch(global: &Global, args: &Overrides, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
     signals::begin().map_err(|error| CliError::environment(format!("cannot listen to signals: {error}")))?;
     let keys = keys();
@@ -142,46 +144,50 @@ impl Watched {
 
     /// Runs the affected tests and the pending ones, and prints problems. `seen` is the snapshot from before the files
     /// were read; newly discovered files are added to it.
-    fn run(&mut self, global: &Global, args: &RunArgs, terminal: &Terminal, affected: &Affected, seen: &mut Snapshot) {
+    fn run(&mut self, global: &Global, args: &Overrides, terminal: &Terminal, affected: &Affected, seen: &mut Snapshot) {
         let affected = match self.pending.take() {
             Some(pending) => pending.and(affected),
             None => affected.clone(),
         };
-        let prepared = match prepare(global, args) {
-            Ok(prepared) => prepared,
+        let (session, mut planned) = match place::plan(global, args) {
+            Ok(planned) => planned,
             Err(error) => {
                 self.pending = Some(affected);
                 return terminal.error(&error);
             }
         };
-        let is_broken = prepared.diagnostics.iter().any(|problem| args.gates.strict || problem.is_error());
-        let wanted = self.learn(&prepared, args, &affected);
+        let is_broken = planned.diagnostics.iter().any(|problem| args.gates.strict || problem.is_error());
+        let wanted = self.learn(&session, &planned, args, &affected);
         // Taken before the run, so that changes during the run are noticed afterwards.
         seen.add_new(self.snapshot());
         if is_broken {
-            terminal.diagnostics(&prepared.diagnostics);
+            terminal.diagnostics(&planned.diagnostics);
             self.pending = Some(affected);
             return;
         }
-        let mut prepared = prepared;
         if let Some(wanted) = wanted {
-            prepared.plan.trials.retain(|trial| wanted.contains(&*trial.file));
-            if prepared.plan.trials.is_empty() {
+            planned.plan.trials.retain(|trial| wanted.contains(&*trial.file));
+            if planned.plan.trials.is_empty() {
                 return;
             }
         }
-        if let Err(error) = run_prepared(args, prepared, None, terminal) {
+        if let Err(error) = run_planned(args, &session, planned, Origin::Watch, terminal) {
             terminal.error(&error);
         }
     }
 
     /// Updates the watched files, and returns the files of the suites to run; `None` for all.
-    fn learn(&mut self, prepared: &Prepared, args: &RunArgs, affected: &Affected) -> Option<BTreeSet<PathBuf>> {
-        let context = &prepared.context;
+    fn learn(
+        &mut self,
+        context: &Session,
+        planned: &Planned,
+        args: &Overrides,
+        affected: &Affected,
+    ) -> Option<BTreeSet<PathBuf>> {
         self.cwd.clone_from(&context.cwd);
         self.places = dependencies::places(context, args);
         self.configuration = dependencies::configuration(&context.project);
-        let found = dependencies::of_suites(context, &prepared.plan.trials);
+        let found = dependencies::of_suites(context, &planned.plan.trials);
         let wanted = match affected {
             Affected::Everything => None,
             Affected::Suites(suites) => {
@@ -209,7 +215,7 @@ impl Watched {
     /// Describes the changes and the tests that they trigger, in one line.
     fn describe(&self, changes: &BTreeMap<PathBuf, Change>, affected: &Affected) -> String {
         let name = |(path, change): (&PathBuf, &Change)| {
-            let shown = crate::project::shown(path, &self.cwd);
+            let shown = session::shown(path, &self.cwd);
             match change {
                 Change::New => format!("{shown} (new)"),
                 Change::Gone => format!("{shown} (gone)"),

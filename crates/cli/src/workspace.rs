@@ -8,9 +8,9 @@ use serde_json::Value;
 use store::{RunFilter, Store};
 
 use crate::error::CliError;
+use crate::place;
 use crate::global::Global;
 use crate::named_run::named_run;
-use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 
 /// Artefact that identifies its run.
@@ -52,7 +52,7 @@ impl WorkspaceArgs {
         named: Option<&str>,
         default: &str,
     ) -> Result<(Box<dyn Store>, RunRow), CliError> {
-        let context = ProjectContext::find(global, &[])?;
+        let context = place::open(global, &[])?;
         let Place { workspace: Some(workspace), iteration } = self.place(named)? else {
             let store = context.read_store()?;
             let run = named_run(&*store, named.unwrap_or(default), &Terminal::new(global))?;
@@ -65,7 +65,7 @@ impl WorkspaceArgs {
         }
         let WorkspaceRun { run, record } = run_in(workspace, iteration)?;
         let store = match record.filter(|_| global.state.is_none()) {
-            Some(record) => store::open_existing(&record)?.ok_or_else(|| {
+            Some(record) => store::open_existing(&record.as_path().into())?.ok_or_else(|| {
                 CliError::usage(format!("the run {run} was recorded in {}, which does not exist", record.display()))
                     .hint("`--state DIR` selects the folder that the record is in now")
             })?,
@@ -124,15 +124,6 @@ impl WorkspaceArgs {
     }
 }
 
-/// Returns the artefacts directory for a run with a workspace.
-pub fn artifacts(workspace: &Path, skills: &[model::SkillInfo], iteration: Option<&str>) -> PathBuf {
-    let iteration = format!("iteration-{}", iteration.unwrap_or("1"));
-    match skills {
-        [skill] => workspace.join(format!("{}-workspace", skill.name)).join(iteration),
-        _ => workspace.join(iteration),
-    }
-}
-
 /// Maximum size of a file of a workspace, in bytes.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
@@ -181,7 +172,7 @@ pub fn recorded_in(directory: &Path) -> Option<(Box<dyn Store>, String)> {
     let text = files::read_named_text(&directory.join(SUITE), MAX_FILE_BYTES).ok()?;
     let suite: Value = serde_json::from_str(&text).ok()?;
     let record = suite.get("record").and_then(Value::as_str)?;
-    let store = store::open_existing(Path::new(record)).ok()??;
+    let store = store::open_existing(&Path::new(record).into()).ok()??;
     let run = store.select(suite.get("run_id").and_then(Value::as_str)?).ok()?;
     Some((store, run.id))
 }

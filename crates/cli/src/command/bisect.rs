@@ -4,20 +4,17 @@ use std::process::ExitCode;
 
 use model::statistics::Counted;
 use model::{Outcome, TrialRecord, TrialRow};
-use report::{Reporter, RunHash, counted};
+use report::counted;
 use serde_json::json;
+use session::Launch;
 use store::{Store, TrialFilter};
 
-use crate::command::run::info;
 use crate::error::CliError;
-use crate::execution::execute;
 use crate::global::Global;
 use crate::named_run::named_run;
-use crate::project::ProjectContext;
 use crate::recorded_trial::{Changes, RecordedTrial};
-use crate::run_lock::RunLock;
 use crate::terminal::Terminal;
-use crate::{limits, machine};
+use crate::{limits, machine, place};
 
 /// Maximum length of a text in the result, in characters.
 const LONGEST: usize = 160;
@@ -52,7 +49,7 @@ struct Tried {
 /// Finds the answer after which the arm that passed can no longer save the failed trial.
 pub fn run(global: &Global, args: &BisectArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
-    let context = ProjectContext::find(global, &[])?;
+    let context = place::open(global, &[])?;
     let store = context.read_store()?;
     let [one, other] = [&args.one, &args.other].map(|run| trial_of(&*store, run, &args.case, terminal));
     let (good, bad) = in_order(one?, other?)?;
@@ -77,7 +74,7 @@ pub fn run(global: &Global, args: &BisectArgs, terminal: &Terminal) -> Result<Ex
     while lost - saved > 1 {
         let middle = saved + (lost - saved) / 2;
         terminal.err(&format!("{} of {turns} replayed, then {}: ", counted(middle, "answer"), good.arm));
-        let attempt = attempt(global, &failed, &changes, middle)?;
+        let attempt = attempt(global, &failed, &changes, middle, terminal)?;
         let Counted { passed, unknown, .. } = attempt.counted;
         let (most, trials) = (passed + unknown, attempt.counted.trials());
         let range = if unknown > 0 { format!("{passed} to {most}") } else { passed.to_string() };
@@ -160,22 +157,23 @@ fn in_order(one: TrialRow, other: TrialRow) -> Result<(TrialRow, TrialRow), CliE
 }
 
 /// Replays the first `turns` answers of the failed trial, and lets the arm that passed continue.
-fn attempt(global: &Global, failed: &RecordedTrial, changes: &Changes, turns: usize) -> Result<Tried, CliError> {
-    let arguments = failed.arguments(changes);
-    let prepared = failed.prepare(global, &arguments, turns, changes)?;
-    if let Some(problem) = prepared.diagnostics.iter().find(|problem| problem.is_error()) {
+fn attempt(
+    global: &Global,
+    failed: &RecordedTrial,
+    changes: &Changes,
+    turns: usize,
+    terminal: &Terminal,
+) -> Result<Tried, CliError> {
+    let arguments = failed.arguments(turns, changes);
+    let (session, mut planned) = failed.plan(global, &arguments, changes)?;
+    if let Some(problem) = planned.diagnostics.iter().find(|problem| problem.is_error()) {
         return Err(CliError::usage(problem.to_string()));
     }
-    let started = info(&arguments, &prepared.resolved, &prepared.plan, &prepared.context);
-    let store = prepared.context.open_store()?;
-    let _lock = RunLock::acquire(&prepared.context.database, &started.id).ok();
-    let (id, host) = (started.id.clone(), std::sync::Arc::new(machine::host()?));
-    let jobs = prepared.resolved.run.jobs.min(prepared.plan.trials.len()).max(1);
-    let reporters: Vec<Box<dyn Reporter>> = Vec::new();
-    let plan = prepared.plan;
-    let (ended, recorded) = execute(jobs, store, (reporters, RunHash::default()), |controls, listener| {
-        runner::run(plan, host, started, controls, listener)
-    })?;
+    terminal.diagnostics(&session.check(&mut planned)?);
+    let started = session.start(&planned, machine::arguments())?;
+    let id = started.info.id.clone();
+    let launch = Launch { signals: place::SIGNALS, ..Launch::default() };
+    let (ended, recorded) = session.run(planned, started, launch)?;
     if let Some(error) = recorded.error {
         return Err(CliError::environment(format!("recording failed: {error}")));
     }

@@ -15,11 +15,13 @@ use serde_json::{Value, json};
 use store::{RunFilter, Store, TrialFilter};
 
 use crate::command;
+use session::{Planned, Session, nothing_selected};
+
 use crate::error::CliError;
+use crate::place;
 use crate::exit;
 use crate::global::Global;
-use crate::preparation::{self, Prepared, prepare_with};
-use crate::run_args::RunArgs;
+use session::overrides::Overrides;
 use crate::terminal::Terminal;
 use crate::units::{age, bytes};
 
@@ -47,12 +49,12 @@ pub struct CassettesArgs {
     refresh: Option<Refresh>,
     /// Files, directories and options of `run` that select the tests
     #[command(flatten)]
-    run: RunArgs,
+    run: Overrides,
 }
 
 impl CassettesArgs {
     /// Returns the arguments of a run that records the tests.
-    pub fn recording(&self) -> RunArgs {
+    pub fn recording(&self) -> Overrides {
         let mut run = self.run.clone();
         run.cassettes.cassette = Some(CassetteMode::Record);
         run
@@ -113,7 +115,9 @@ impl State {
 /// Lists the cassettes of the selected tests, or records them again.
 pub fn run(global: &Global, args: &CassettesArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     // Listing does not record, so it must also work in CI, where recording is an error.
-    let prepared = prepare_with(global, &args.run, |settings| settings.cassettes.mode = CassetteMode::Off)?;
+    let mut run = args.run.clone();
+    run.cassettes.cassette = Some(CassetteMode::Off);
+    let (session, prepared) = place::plan(global, &run)?;
     if args.refresh.is_none() || prepared.plan.trials.is_empty() {
         terminal.diagnostics(&prepared.diagnostics);
     }
@@ -121,20 +125,19 @@ pub fn run(global: &Global, args: &CassettesArgs, terminal: &Terminal) -> Result
         if prepared.diagnostics.iter().any(model::Diagnostic::is_error) {
             return Ok(ExitCode::from(exit::INVALID));
         }
-        let (nearest, ids) = (prepared.nearest.as_deref(), &prepared.case_ids);
-        return Err(preparation::nothing_selected(&args.run, &prepared.plan, nearest, ids));
+        return Err(nothing_selected(&prepared));
     }
-    let rows = rows(&prepared)?;
+    let rows = rows(&session, &prepared)?;
     if let Some(refresh) = args.refresh {
         return record(global, args, &rows, refresh, terminal);
     }
-    let unused = unused(&prepared, &args.run, &rows);
+    let unused = unused(&session, &prepared, &args.run, &rows);
     if args.json {
         let rows: Vec<Value> = rows.iter().map(Row::json).collect();
         terminal.json(&json!({ "cassettes": rows, "unused": unused }));
         return Ok(ExitCode::SUCCESS);
     }
-    terminal.out(&table(&rows, &unused, &prepared.context.cwd));
+    terminal.out(&table(&rows, &unused, &session.cwd));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -158,8 +161,8 @@ fn record(
 }
 
 /// Returns the cassettes of all planned trials, in case order.
-fn rows(prepared: &Prepared) -> Result<Vec<Row>, CliError> {
-    let settings = &prepared.resolved.run.cassettes;
+fn rows(session: &Session, prepared: &Planned) -> Result<Vec<Row>, CliError> {
+    let settings = &prepared.plan.settings.cassettes;
     let mut of_files: BTreeMap<(usize, PathBuf), Vec<&PlannedTrial>> = BTreeMap::new();
     let is_recorded =
         |trial: &&Arc<PlannedTrial>| trial.case.skip.is_none() && runner::is_recorded(trial, &prepared.plan.judging);
@@ -167,7 +170,7 @@ fn rows(prepared: &Prepared) -> Result<Vec<Row>, CliError> {
         let file = runner::cassette_file(trial, settings);
         of_files.entry((trial.position, file)).or_default().push(trial);
     }
-    let results = last_results(prepared)?;
+    let results = last_results(session)?;
     let row = |((_, file), trials): ((usize, PathBuf), Vec<&PlannedTrial>)| {
         let first = trials.first()?;
         let (cassette, damage) = match Cassette::read(&file) {
@@ -209,9 +212,9 @@ fn state(cassette: &Cassette, trials: &[&PlannedTrial], results: &HashMap<String
 }
 
 /// Returns the last result of each trial, by trial id.
-fn last_results(prepared: &Prepared) -> Result<HashMap<String, TrialRow>, CliError> {
+fn last_results(session: &Session) -> Result<HashMap<String, TrialRow>, CliError> {
     let mut results = HashMap::new();
-    let Ok(store) = prepared.context.read_store() else { return Ok(results) };
+    let Ok(store) = session.read_store() else { return Ok(results) };
     let newest = RunFilter { last: Some(RUNS), ..RunFilter::default() };
     for run in Store::runs(&*store, &newest)? {
         let mode = store.info(&run.id)?.settings.get("cassette").cloned();
@@ -227,8 +230,8 @@ fn last_results(prepared: &Prepared) -> Result<HashMap<String, TrialRow>, CliErr
 
 /// Returns cassettes that no test uses, from the folders of `rows`, and from those beside them if every suite there was
 /// loaded. If only some tests were selected, the list is empty, because the other tests may use these files.
-fn unused(prepared: &Prepared, args: &RunArgs, rows: &[Row]) -> Vec<PathBuf> {
-    let settings = &prepared.resolved.run.cassettes;
+fn unused(session: &Session, prepared: &Planned, args: &Overrides, rows: &[Row]) -> Vec<PathBuf> {
+    let settings = &prepared.plan.settings.cassettes;
     // Other projects may also use an explicitly set folder.
     if settings.directory.is_some() || prepared.plan.cases_matched < prepared.plan.cases_loaded {
         return Vec::new();
@@ -236,7 +239,7 @@ fn unused(prepared: &Prepared, args: &RunArgs, rows: &[Row]) -> Vec<PathBuf> {
     let files: HashSet<PathBuf> =
         prepared.plan.trials.iter().map(|trial| runner::cassette_file(trial, settings)).collect();
     let mut folders: BTreeSet<PathBuf> = rows.iter().filter_map(|row| row.file.parent()).map(Path::to_owned).collect();
-    if has_all_suites(prepared, args) {
+    if has_all_suites(session, prepared, args) {
         let beside: HashSet<&Path> = files.iter().filter_map(|file| file.parent()?.parent()).collect();
         folders.extend(beside.into_iter().flat_map(entries));
     }
@@ -248,10 +251,10 @@ fn unused(prepared: &Prepared, args: &RunArgs, rows: &[Row]) -> Vec<PathBuf> {
 }
 
 /// Returns `true` if all suites were loaded from the directories in which any was.
-fn has_all_suites(prepared: &Prepared, args: &RunArgs) -> bool {
+fn has_all_suites(session: &Session, prepared: &Planned, args: &Overrides) -> bool {
     let chosen = &args.selection;
     chosen.skill.is_none()
-        && args.named().iter().all(|target| prepared.context.cwd.join(target).is_dir())
+        && args.named().iter().all(|target| session.cwd.join(target).is_dir())
         && !prepared.diagnostics.iter().any(model::Diagnostic::is_error)
 }
 

@@ -11,11 +11,13 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::ci::folder_in_repository;
+use session::{Planned, nothing_selected};
+
 use crate::error::CliError;
+use crate::place;
 use crate::exit;
 use crate::global::Global;
-use crate::preparation::{self, nothing_selected};
-use crate::run_args::{ArmArgs, CassetteArgs, RunArgs, SelectionArgs};
+use session::overrides::{ArmArgs, CassetteArgs, Overrides, SelectionArgs};
 use crate::terminal::Terminal;
 
 /// Arguments of `check`.
@@ -65,7 +67,7 @@ enum Format {
 
 /// Reads and compiles everything, and reports every problem.
 pub fn run(global: &Global, args: &CheckArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let run_args = RunArgs {
+    let run_args = Overrides {
         targets: args.targets.clone(),
         selection: SelectionArgs {
             evals: args.evals.clone(),
@@ -75,7 +77,7 @@ pub fn run(global: &Global, args: &CheckArgs, terminal: &Terminal) -> Result<Exi
         },
         arms: ArmArgs { agent: args.agent.clone(), model: args.model.clone(), ..ArmArgs::default() },
         cassettes: args.cassettes.clone(),
-        ..RunArgs::default()
+        ..Overrides::default()
     };
     let output = match (args.format, args.verbose) {
         (Format::Json, _) => Output::Json,
@@ -102,22 +104,23 @@ enum Output {
 }
 
 /// Checks what `run` would run with the same arguments.
-pub fn check(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn check(global: &Global, args: &Overrides, terminal: &Terminal) -> Result<ExitCode, CliError> {
     check_as(global, args, args.gates.strict, Output::Listed, terminal)
 }
 
 fn check_as(
     global: &Global,
-    args: &RunArgs,
+    args: &Overrides,
     strict: bool,
     output: Output,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
     let is_text = matches!(output, Output::Brief | Output::Listed | Output::Verbose);
-    let prepared = preparation::prepare(global, args)?;
-    let preparation::Prepared { plan, resolved, mut diagnostics, design, nearest, case_ids, .. } = prepared;
-    diagnostics.extend(design.into_iter().filter(|_| strict));
-    diagnostics.extend(unrecorded(&plan, &resolved.run.cassettes));
+    let (_, planned) = place::plan(global, args)?;
+    let Planned { plan, diagnostics, design, .. } = &planned;
+    let mut diagnostics = diagnostics.clone();
+    diagnostics.extend(design.iter().filter(|_| strict).cloned());
+    diagnostics.extend(unrecorded(plan, &plan.settings.cassettes));
     // A run continues without these files.
     for problem in plan.trials.iter().flat_map(|trial| &trial.case.broken) {
         if !diagnostics.contains(problem) {
@@ -130,7 +133,7 @@ fn check_as(
     let is_unknown = plan.trials.is_empty() && !args.selection.cases.is_empty() && errors == 0;
     if is_unknown && is_text {
         terminal.diagnostics(&diagnostics);
-        return Err(nothing_selected(args, &plan, nearest.as_deref(), &case_ids));
+        return Err(nothing_selected(&planned));
     }
     if output == Output::Sarif {
         terminal.json(&report::sarif(&diagnostics, &folder_in_repository(), env!("CARGO_PKG_VERSION")));
@@ -142,17 +145,17 @@ fn check_as(
             "trials": plan.trials.len(),
             "errors": errors,
             "warnings": warnings,
-            "claims": claims(&plan),
+            "claims": claims(plan),
             "problems": diagnostics,
         }));
     } else {
         terminal.diagnostics(&diagnostics);
-        let claims = claims(&plan);
+        let claims = claims(plan);
         if output == Output::Verbose {
             terminal.out(&table(&claims));
         }
         if output == Output::Listed && !invalid && !plan.trials.is_empty() {
-            terminal.out(&(super::list::cases(&plan) + "\n"));
+            terminal.out(&(super::list::cases(plan) + "\n"));
         }
         if !invalid {
             let mut cases: Vec<(&str, &str)> =
@@ -166,12 +169,12 @@ fn check_as(
                 if warnings > 0 { counted(warnings, "warning") } else { "no problems".to_owned() }
             ));
             terminal.out(&claim_counts(&claims, output));
-            terminal.out(&turn_warnings(&plan));
+            terminal.out(&turn_warnings(plan));
         }
     }
     let nothing = plan.trials.is_empty() && diagnostics.iter().all(|problem: &Diagnostic| !problem.is_error());
     // The program ends here. Freeing a plan of ten thousand cases takes a fifth of its running time.
-    std::mem::forget(plan);
+    std::mem::forget(planned);
     Ok(ExitCode::from(if invalid {
         exit::INVALID
     } else if nothing {

@@ -17,10 +17,11 @@ use store::{RunFilter, Store, StoredEvent, TrialFilter};
 use self::preference::{PairJudge, PreferenceArgs};
 use crate::ci::folder_in_repository;
 use crate::error::CliError;
+use crate::place;
 use crate::exit;
 use crate::global::Global;
-use crate::project::ProjectContext;
-use crate::run_args::parse_share;
+use session::Session;
+use session::overrides::parse_share;
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 
@@ -174,7 +175,7 @@ impl Side {
 /// Compares two runs, or parts of one; exits with 1 on a regression.
 pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let format = if args.json { Format::Json } else { args.format };
-    let context = ProjectContext::find(global, &[])?;
+    let context = place::open(global, &[])?;
     let configured = context.project.regression_threshold.as_ref().map(|set| set.value);
     let options = ComparisonOptions {
         threshold: args.threshold.or(configured).unwrap_or(report::THRESHOLD),
@@ -288,7 +289,7 @@ fn within(side: &Side, by: By, options: &ComparisonOptions) -> Result<Vec<Compar
 /// Compares the newest runs with different labels, starting with the oldest of them. Runs that have no case in common
 /// with the newest one are omitted. With `first`, each run is compared with that run.
 fn by_label(
-    context: &ProjectContext,
+    context: &Session,
     first: Option<Side>,
     options: &ComparisonOptions,
 ) -> Result<Vec<Comparison>, CliError> {

@@ -8,11 +8,10 @@ use report::columns;
 use serde_json::{Value, json};
 
 use crate::error::CliError;
+use crate::place;
 use crate::exit;
 use crate::global::Global;
-use crate::project::ProjectContext;
-use crate::run_args::RunArgs;
-use crate::settings::Resolved;
+use session::overrides::Overrides;
 use crate::terminal::Terminal;
 
 /// Arguments of `config`.
@@ -24,7 +23,7 @@ pub struct ConfigArgs {
     json: bool,
     /// Arguments of `run`, whose settings are shown
     #[command(flatten)]
-    run: RunArgs,
+    run: Overrides,
 }
 
 /// Sections whose keys are already shown as settings, and one that is equivalent to a separate file.
@@ -42,16 +41,14 @@ struct Line {
 
 /// Shows every setting and its source.
 pub fn run(global: &Global, args: &ConfigArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let context = ProjectContext::find(global, &args.run.targets)?;
-    let resolved = Resolved::of(&args.run, &context)?;
-    let mut problems = context.diagnostics.clone();
-    problems.extend(resolved.problems.iter().cloned());
+    let (context, spec) = place::resolve(global, &args.run)?;
+    let problems: Vec<_> = context.diagnostics.iter().chain(spec.problems()).cloned().collect();
     terminal.diagnostics(&problems);
-    let mask = Mask::of(&context.environment).with_secrets(&resolved.run.secrets);
-    let rows = resolved.rows.iter().map(|row| {
+    let mask = context.mask();
+    let rows = spec.rows().iter().map(|row| {
         let mut value = row.value.clone();
         hide(&mut value, &mask);
-        Line { name: row.name.to_owned(), value, layer: row.layer.to_string() }
+        Line { name: row.name.clone(), value, layer: row.layer.to_string() }
     });
     let mut lines: Vec<Line> = rows.collect();
     if let Some(Node { kind: NodeKind::Map(entries), .. }) = &context.project.tree {

@@ -8,12 +8,11 @@ use serde::Serialize;
 
 use crate::discovery::{Discovered, SourceArgs, discover, no_answer};
 use crate::error::CliError;
+use crate::place;
 use crate::exit;
 use crate::global::Global;
 use crate::language_model;
-use crate::project::ProjectContext;
-use crate::run_args::RunArgs;
-use crate::settings::Resolved;
+use session::overrides::Overrides;
 use crate::terminal::Terminal;
 
 /// Maximum width of a fact; if it is wider, its location goes on the next line.
@@ -42,11 +41,11 @@ struct Document<'a> {
 
 /// Shows what the sources say about an agent or a skill, and where they say it.
 pub fn run(global: &Global, args: &DiscoverArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let context = ProjectContext::find(global, &[])?;
+    let context = place::open(global, &[])?;
     let model = match &args.model {
         Some(name) => {
-            let resolved = Resolved::of(&RunArgs::default(), &context)?;
-            language_model::open(Some(name), &resolved.run, &context.cwd)?
+            let settings = context.settings(&context.resolve(&Overrides::default())?);
+            language_model::open(Some(name), &settings, &context)?
         }
         None => None,
     };

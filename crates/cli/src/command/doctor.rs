@@ -12,10 +12,10 @@ use sandbox::{Host, SandboxKind, SandboxOptions};
 use serde_json::json;
 
 use crate::error::CliError;
+use crate::place;
 use crate::global::Global;
-use crate::project::ProjectContext;
-use crate::run_args::RunArgs;
-use crate::settings::Resolved;
+use session::Session;
+use session::overrides::Overrides;
 use crate::terminal::Terminal;
 use crate::{exit, machine};
 
@@ -69,13 +69,14 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
     findings.push(runtime.block_on(git(&host)));
     findings.push(runtime.block_on(containment(&host)));
     findings.extend(faults());
-    let context = ProjectContext::find(global, &[])?;
-    let resolved = Resolved::of(&RunArgs::default(), &context)?;
-    findings.extend(isolation(&host, &resolved));
+    let context = place::open(global, &[])?;
+    let settings = context.settings(&context.resolve(&Overrides::default())?);
+    findings.extend(isolation(&host, &settings));
     findings.push(record(&context));
-    findings.extend(own_agents(&resolved));
-    findings.extend(models(&resolved));
+    findings.extend(own_agents(&settings));
+    findings.extend(models(&settings));
     findings.extend(prices());
+    findings.push(log());
     if args.self_test {
         findings.extend(self_test());
         findings.extend(operator_self_test());
@@ -131,16 +132,16 @@ async fn containment(host: &Host) -> Finding {
         Err(error) => (false, format!("the program cannot start itself: {error}")),
     };
     let hints =
-        crate::parent_files::steering(&host.temp).into_iter().map(|(what, help)| format!("{what}: {help}")).collect();
+        session::steering(&host.temp).into_iter().map(|(what, help)| format!("{what}: {help}")).collect();
     Finding { kind: "sandbox", name: LOCAL.into(), ready, about: vec![about], hints }
 }
 
 /// Checks which sandbox kinds work on this machine with the project's settings, and what each one guarantees.
-fn isolation(host: &Host, resolved: &Resolved) -> Vec<Finding> {
+fn isolation(host: &Host, settings: &runner::Settings) -> Vec<Finding> {
     let others = sandbox::SANDBOXES.iter().filter(|kind| kind.name() != LOCAL);
-    let mut findings: Vec<Finding> = others.map(|kind| held(*kind, host, &resolved.run.sandbox.isolation)).collect();
+    let mut findings: Vec<Finding> = others.map(|kind| held(*kind, host, &settings.sandbox.isolation)).collect();
     let isolated = findings.iter_mut().find(|found| found.name == ISOLATED && found.ready);
-    if let Some(isolated) = isolated.filter(|_| resolved.run.sandbox.kind == LOCAL) {
+    if let Some(isolated) = isolated.filter(|_| settings.sandbox.kind == LOCAL) {
         isolated.hints.push(
             "not used by this project: `sandbox: auto` in the configuration, or `--sandbox isolated`, hides your files \
              from agents"
@@ -197,7 +198,7 @@ fn faults() -> Vec<Finding> {
 }
 
 /// Checks the agents that the project configures. They are not started.
-fn own_agents(resolved: &Resolved) -> Vec<Finding> {
+fn own_agents(settings: &runner::Settings) -> Vec<Finding> {
     let looked_at = |config: &agent::Configured| {
         let problems = match config.agent() {
             Ok(agent) if config.is_filled => {
@@ -218,21 +219,21 @@ fn own_agents(resolved: &Resolved) -> Vec<Finding> {
                 .collect(),
         }
     };
-    resolved.run.configured.iter().map(|config| looked_at(config)).collect()
+    settings.configured.iter().map(|config| looked_at(config)).collect()
 }
 
 /// Lists the model providers with their keys, and the judge. Sends no requests and shows no keys.
-fn models(resolved: &Resolved) -> Vec<Finding> {
-    let providers = &resolved.run.providers;
+fn models(settings: &runner::Settings) -> Vec<Finding> {
+    let providers = &settings.providers;
     let asked = llm::PROVIDERS.iter().filter(|provider| !provider.variables.is_empty());
     let mut findings: Vec<Finding> = asked.map(|provider| model(provider, providers)).collect();
     let keys: Vec<&str> = grade::judge::DEFAULT_JUDGES.iter().map(|judge| judge.key).collect();
     let hint = format!("set {}, or give `--judge PROVIDER:MODEL` or `judge` in the configuration", keys.join(" or "));
-    let chosen = resolved.run.judge.model.as_deref().filter(|judge| !judge.is_empty());
+    let chosen = settings.judge.model.as_deref().filter(|judge| !judge.is_empty());
     let (about, wrong) = match chosen.or_else(|| grade::judge::default_judge(providers)) {
         None => ("none: judged assertions stay undecided".to_owned(), Some(hint)),
         Some(judge) => {
-            let base_url = resolved.run.judge.base_url.as_deref();
+            let base_url = settings.judge.base_url.as_deref();
             let judge = grade::judge::named_judge(judge, base_url, providers);
             let opened = providers.open(&judge, base_url, &|_| Err(Vec::new()));
             (judge, opened.err().map(|error| error.to_string()))
@@ -279,10 +280,16 @@ fn prices() -> Vec<Finding> {
     vendors.into_iter().filter_map(finding).collect()
 }
 
-fn record(context: &ProjectContext) -> Finding {
-    let about = crate::project::shown(&context.state, &context.cwd);
+fn record(context: &Session) -> Finding {
+    let about = session::shown(&context.state, &context.cwd);
     let hints = context.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>();
     Finding { kind: "record", name: "runs".into(), ready: hints.is_empty(), about: vec![about], hints }
+}
+
+/// Says how to make a log, which a report about a problem should include.
+fn log() -> Finding {
+    let about = "`TRIALRUN_LOG=debug` writes what trialrun does to stderr, or to the file in `TRIALRUN_LOG_FILE`";
+    Finding { kind: "log", name: "TRIALRUN_LOG".into(), ready: true, about: vec![about.to_owned()], hints: Vec::new() }
 }
 
 fn self_test() -> Vec<Finding> {

@@ -10,9 +10,9 @@ use store::Verification;
 use tempfile::NamedTempFile;
 
 use crate::error::CliError;
+use crate::place;
 use crate::global::Global;
 use crate::named_run::named_run;
-use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 
 /// Arguments of `export`.
@@ -31,7 +31,7 @@ pub struct ExportArgs {
 
 /// Writes one run to a file, atomically.
 pub fn run(global: &Global, args: &ExportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let context = ProjectContext::find(global, &[])?;
+    let context = place::open(global, &[])?;
     let store = context.read_store()?;
     let row = named_run(&*store, &args.run, terminal)?;
     let path = context.cwd.join(&args.file);

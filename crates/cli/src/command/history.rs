@@ -7,9 +7,8 @@ use report::ListedRun;
 use store::{RunFilter, Store, TrialFilter};
 
 use crate::error::CliError;
+use crate::place;
 use crate::global::Global;
-use crate::machine;
-use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 
 /// Arguments of `history`.
@@ -34,7 +33,7 @@ pub struct HistoryArgs {
 
 /// Lists recorded runs or their trials, newest run first.
 pub fn run(global: &Global, args: &HistoryArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let context = ProjectContext::find(global, &[])?;
+    let context = place::open(global, &[])?;
     // A missing record is an empty history, not an error.
     let store = context.find_store()?;
     if args.cases || args.suite.is_some() || args.case.is_some() {
@@ -52,7 +51,7 @@ fn runs(store: Option<&dyn Store>, args: &HistoryArgs, terminal: &Terminal) -> R
             (None, Some(store)) => store.summary(&run.id)?,
             (known, _) => known.clone().unwrap_or_default(),
         };
-        Ok::<_, CliError>(ListedRun { alive: machine::is_active(&run), run, summary })
+        Ok::<_, CliError>(ListedRun { alive: session::is_active(&run), run, summary })
     });
     if args.json {
         let mut list = terminal.json_list();

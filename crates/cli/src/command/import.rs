@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use store::ArchiveError;
 
 use crate::error::CliError;
+use crate::place;
 use crate::global::Global;
-use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 
 /// Arguments of `import`.
@@ -22,7 +22,7 @@ pub struct ImportArgs {
 
 /// Adds runs from files to the record. A run that is already recorded stays unchanged.
 pub fn run(global: &Global, args: &ImportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let context = ProjectContext::find(global, &[])?;
+    let context = place::open(global, &[])?;
     let files = opened(&context.cwd, &args.files)?;
     let mut store = context.open_store()?;
     for (shown, file) in files {

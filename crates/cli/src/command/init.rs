@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
-use crate::auto_sandbox::AUTO_SANDBOX;
+use session::AUTO_SANDBOX;
 use crate::error::CliError;
 use crate::terminal::Terminal;
 
@@ -55,6 +55,7 @@ enum Template {
     /// A skill with a scenario and a suite of its own.
     Skill,
     /// Tests as code, a conversation, and an agent to talk to.
+    #[value(alias = "bot")]
     Code,
 }
 

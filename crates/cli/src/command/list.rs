@@ -6,12 +6,14 @@ use std::process::ExitCode;
 use report::columns;
 use serde_json::json;
 
-use crate::auto_sandbox::AUTO_SANDBOX;
+use session::AUTO_SANDBOX;
+use session::{nothing_selected};
+
 use crate::error::CliError;
+use crate::place;
 use crate::exit;
 use crate::global::Global;
-use crate::preparation;
-use crate::run_args::RunArgs;
+use session::overrides::Overrides;
 use crate::terminal::Terminal;
 
 /// Arguments of `list`.
@@ -23,7 +25,7 @@ pub struct ListArgs {
     json: bool,
     /// Files, directories and options of `run` that select what to list
     #[command(flatten)]
-    run: RunArgs,
+    run: Overrides,
     /// File or directory, the same as PATH
     #[arg(long, short, value_name = "DIR", hide = true)]
     root: Option<String>,
@@ -80,7 +82,7 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
     }
     let mut run = args.run.clone();
     run.targets.extend(args.root.clone());
-    let prepared = preparation::prepare(global, &run)?;
+    let (_, prepared) = place::plan(global, &run)?;
     let trials = &prepared.plan.trials;
     if args.json {
         let rows: Vec<_> = trials
@@ -99,8 +101,7 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
         terminal.json(&rows);
     } else if trials.is_empty() && !prepared.diagnostics.iter().any(model::Diagnostic::is_error) {
         terminal.diagnostics(&prepared.diagnostics);
-        let (nearest, ids) = (prepared.nearest.as_deref(), &prepared.case_ids);
-        return Err(preparation::nothing_selected(&run, &prepared.plan, nearest, ids));
+        return Err(nothing_selected(&prepared));
     } else {
         terminal.out(&cases(&prepared.plan));
     }

@@ -5,15 +5,15 @@ use std::process::ExitCode;
 
 use report::counted;
 use sha2::{Digest, Sha256};
-use store::{ArchiveError, MergeError, RunFilter};
+use store::{ArchiveError, Location, MergeError, RunFilter};
 
 use super::import::{opened, refused};
 use crate::error::CliError;
-use crate::exit;
+use crate::place;
 use crate::global::Global;
-use crate::project::ProjectContext;
-use crate::run_args::parse_label;
+use session::overrides::parse_label;
 use crate::terminal::Terminal;
+use crate::exit;
 
 /// Arguments of `merge`.
 #[derive(Debug, clap::Args)]
@@ -28,10 +28,10 @@ pub struct MergeArgs {
 
 /// Merges the shards of a run into one recorded run.
 pub fn run(global: &Global, args: &MergeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let context = ProjectContext::find(global, &[])?;
+    let context = place::open(global, &[])?;
     let failed = |error: std::io::Error| CliError::environment(format!("cannot create a temporary record: {error}"));
     let folder = tempfile::tempdir().map_err(failed)?;
-    let mut shards = store::open(&folder.path().join("shards.db"), std::process::id())?;
+    let mut shards = store::open(&Location::File(folder.path().join("shards.db")), &session::owner())?;
     let mut runs: Vec<String> = Vec::new();
     for (shown, file) in opened(&context.cwd, &args.files)? {
         match store::import(&mut *shards, file) {

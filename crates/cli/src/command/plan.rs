@@ -8,11 +8,13 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use session::{nothing_selected};
+
 use crate::error::CliError;
+use crate::place;
 use crate::exit;
 use crate::global::Global;
-use crate::preparation;
-use crate::run_args::RunArgs;
+use session::overrides::Overrides;
 use crate::terminal::Terminal;
 
 use self::forecast::Forecast;
@@ -27,12 +29,12 @@ pub struct PlanArgs {
     json: bool,
     /// Files, directories and options of the run
     #[command(flatten)]
-    run: RunArgs,
+    run: Overrides,
 }
 
 /// Prints what a run can show, before it spends anything.
 pub fn run(global: &Global, args: &PlanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let prepared = preparation::prepare(global, &args.run)?;
+    let (session, prepared) = place::plan(global, &args.run)?;
     let plan = &prepared.plan;
     // A run would continue without these files, but the figures would not be those of the user's tests.
     let unloaded = plan.trials.iter().flat_map(|trial| &trial.case.broken);
@@ -47,19 +49,18 @@ pub fn run(global: &Global, args: &PlanArgs, terminal: &Terminal) -> Result<Exit
         return Ok(ExitCode::from(exit::INVALID));
     }
     if plan.trials.is_empty() {
-        let (nearest, ids) = (prepared.nearest.as_deref(), &prepared.case_ids);
-        return Err(preparation::nothing_selected(&args.run, plan, nearest, ids));
+        return Err(nothing_selected(&prepared));
     }
-    let history = match prepared.context.find_store()? {
+    let history = match session.find_store()? {
         Some(store) => History::read(&*store, plan)?,
         None => History::default(),
     };
-    let forecast = Forecast::of(plan, &history, prepared.resolved.run.jobs);
+    let forecast = Forecast::of(plan, &history, plan.settings.jobs);
     if args.json {
-        let max_run_cost = prepared.resolved.run.limits.max_run_cost;
+        let max_run_cost = plan.settings.limits.max_run_cost;
         terminal.json(&json!({ "schema": "trialrun.plan/1", "plan": forecast, "max_run_cost_usd": max_run_cost }));
     } else {
-        terminal.out(&text::text(&forecast, prepared.resolved.run.limits.max_run_cost));
+        terminal.out(&text::text(&forecast, plan.settings.limits.max_run_cost));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -11,10 +11,9 @@ use sandbox::{Host, Leftover, SandboxKind};
 use store::RunFilter;
 
 use crate::error::CliError;
+use crate::place;
 use crate::global::Global;
-use crate::project::ProjectContext;
-use crate::run_args::{RunArgs, parse_duration};
-use crate::settings::Resolved;
+use session::overrides::{Overrides, parse_duration};
 use crate::terminal::Terminal;
 use crate::units::{age, bytes};
 use crate::{exit, machine};
@@ -69,8 +68,8 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
         return remove_runs(global, args, keep.unwrap_or(0), terminal);
     }
     let host = machine::host()?;
-    let context = ProjectContext::find(global, &[])?;
-    let settings = Resolved::of(&RunArgs::default(), &context)?.run.sandbox;
+    let context = place::open(global, &[])?;
+    let settings = context.settings(&context.resolve(&Overrides::default())?).sandbox;
     let elsewhere = leftovers(&host, &settings, terminal);
     let options = settings.isolation;
     let temp = &host.temp;
@@ -152,7 +151,7 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
         }
     }
     terminal.out(&format!("\nRemoved {}, freed {}.\n", counted(removed, "sandbox"), bytes(freed)));
-    Ok(ExitCode::from(if failed { exit::FAILED } else { exit::PASSED }))
+    Ok(ExitCode::from(if failed { exit::INCOMPLETE } else { exit::PASSED }))
 }
 
 /// Returns containers and remote sandboxes that finished runs left behind. Errors are printed to stderr, except for
@@ -179,10 +178,10 @@ fn remove_runs(global: &Global, args: &PruneArgs, keep: u32, terminal: &Terminal
     let (yes, keep) = (args.yes, usize::try_from(keep).unwrap_or(usize::MAX));
     let age = jiff::SignedDuration::from_millis(i64::try_from(args.older_than.unwrap_or(0)).unwrap_or(i64::MAX));
     let is_old = |run: &RunRow| jiff::Timestamp::now().duration_since(run.started_at) >= age;
-    let context = ProjectContext::find(global, &[])?;
+    let context = place::open(global, &[])?;
     let mut store = context.read_store()?;
     let runs = store.runs(&RunFilter::default())?;
-    let old: Vec<RunRow> = runs.into_iter().skip(keep).filter(|run| is_old(run) && !machine::is_active(run)).collect();
+    let old: Vec<RunRow> = runs.into_iter().skip(keep).filter(|run| is_old(run) && !session::is_active(run)).collect();
     let mut text = String::new();
     for run in &old {
         let label = run.label.as_ref().map_or_else(String::new, |label| format!("  {label}"));
@@ -190,7 +189,7 @@ fn remove_runs(global: &Global, args: &PruneArgs, keep: u32, terminal: &Terminal
         if yes {
             store.remove(&run.id)?;
             // The files that a run wrote for its hooks are removed too.
-            let _ = std::fs::remove_dir_all(crate::hooks::artifacts_of(&context.state, &run.id));
+            let _ = std::fs::remove_dir_all(session::hooks::artifacts_of(&context.state, &run.id));
         }
     }
     let what = counted(old.len(), "run");

@@ -1,14 +1,17 @@
-//! `trialrun reference`: the generated sections of the pages in `docs/reference/`.
+//! `trialrun reference`: the generated sections of the pages in `docs/`.
 //!
 //! The pages are written by hand. Sections such as tables of fields are generated from the code and stand between two
-//! lines: `<!-- generated: NAME -->` and `<!-- end -->`.
+//! lines: `<!-- generated: NAME -->` and `<!-- end -->`. A section can stand on several pages.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::error::CliError;
 use crate::terminal::Terminal;
+use session::hooks;
+
+use crate::exit;
 
 const BEGIN: &str = "<!-- generated: ";
 const END: &str = "<!-- end -->";
@@ -20,7 +23,7 @@ pub struct ReferenceArgs {
     #[arg(long)]
     write: bool,
     /// Folder with the pages
-    #[arg(long, value_name = "DIR", default_value = "docs/reference")]
+    #[arg(long, value_name = "DIR", default_value = "docs")]
     dir: PathBuf,
 }
 
@@ -28,24 +31,25 @@ pub struct ReferenceArgs {
 pub fn run(args: &ReferenceArgs, definition: clap::Command, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let failed = |what: &str, error: &std::io::Error| CliError::environment(format!("cannot {what}: {error}"));
     let folder = args.dir.display();
-    let entries = std::fs::read_dir(&args.dir).map_err(|error| failed(&format!("read {folder}"), &error))?;
-    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let mut paths = Vec::new();
+    list_pages(&args.dir, &mut paths).map_err(|error| failed(&format!("read {folder}"), &error))?;
     paths.sort_unstable();
     if paths.is_empty() {
         return Err(CliError::usage(format!("{folder} has no pages (`*.md`)")));
     }
-    let mut unused = sections(definition);
+    let sections = sections(definition);
+    let mut unused: BTreeSet<&str> = sections.keys().map(String::as_str).collect();
     let mut stale = Vec::new();
     for path in paths {
         let page = path.display().to_string();
         let text = std::fs::read_to_string(&path).map_err(|error| failed(&format!("read {page}"), &error))?;
-        let updated = fill(&text, &mut unused).map_err(|wrong| CliError::usage(format!("{page}: {wrong}")))?;
+        let updated =
+            fill(&text, &sections, &mut unused).map_err(|wrong| CliError::usage(format!("{page}: {wrong}")))?;
         if updated != text {
             stale.push((path, page, updated));
         }
     }
-    if let Some(name) = unused.keys().next() {
+    if let Some(name) = unused.first() {
         return Err(CliError::usage(format!("no page in {folder} has the `{name}` section"))
             .hint(format!("add the lines `{BEGIN}{name} -->` and `{END}` to a page")));
     }
@@ -63,36 +67,59 @@ pub fn run(args: &ReferenceArgs, definition: clap::Command, terminal: &Terminal)
 
 /// The generated sections, by name.
 fn sections(definition: clap::Command) -> BTreeMap<String, String> {
-    let settings = crate::settings::reference();
+    let settings = session::settings::reference();
     [
         agent::reference(),
         grade::reference(),
         report::json_reference(),
         suite::reference(),
+        exit::reference(),
+        hooks::reference(),
         command_line(definition),
         settings,
-        vec![("reports".to_owned(), reports())],
+        vec![("reports".to_owned(), reports()), ("inherited variables".to_owned(), inherited_variables())],
     ]
     .into_iter()
     .flatten()
     .collect()
 }
 
-/// Fills the sections of `page` from `unused`. An unknown, repeated or unclosed section is an error.
-fn fill(page: &str, unused: &mut BTreeMap<String, String>) -> Result<String, String> {
+/// Adds the pages in the folder and in the folders below it.
+fn list_pages(folder: &Path, pages: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            list_pages(&path, pages)?;
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            pages.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Fills the sections of `page`, and removes them from `unused`. An unknown or unclosed section is an error.
+fn fill(page: &str, sections: &BTreeMap<String, String>, unused: &mut BTreeSet<&str>) -> Result<String, String> {
     let mut filled = String::with_capacity(page.len());
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
         filled.push_str(line);
         filled.push('\n');
         let Some(name) = line.strip_prefix(BEGIN).and_then(|rest| rest.strip_suffix(" -->")) else { continue };
-        let text = unused.remove(name).ok_or_else(|| format!("unknown or repeated section `{name}`"))?;
+        let text = sections.get(name).ok_or_else(|| format!("unknown section `{name}`"))?;
+        unused.remove(name);
         if lines.find(|line| *line == END || line.starts_with(BEGIN)) != Some(END) {
             return Err(format!("the `{name}` section has no `{END}`"));
         }
         filled.push_str(&format!("\n{}\n\n{END}\n", text.trim_end()));
     }
     Ok(filled)
+}
+
+/// Returns the list of variables that processes in a sandbox inherit.
+fn inherited_variables() -> String {
+    let names = sandbox::INHERITED_VARIABLES.iter().map(|name| format!("`{name}`"));
+    let lines: Vec<String> = names.collect::<Vec<_>>().chunks(6).map(|names| names.join(", ")).collect();
+    lines.join(",\n")
 }
 
 /// Returns the table of reports.

@@ -1,31 +1,27 @@
 //! `trialrun regrade`.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mask::Mask;
 use model::{Event, RunInfo, RunRow, TrialRecord};
 use report::telemetry::TRACEPARENT;
 use report::{Reporter, RunHash, counted};
-use runner::{Archive, PlanRequest, RecordedEvidence, Regrade, RegradeRequest, Selection};
+use runner::{Archive, RecordedEvidence, Regrade};
 use serde_json::Value;
 use store::{Store, StoredEvent, TrialFilter};
 
 use crate::error::CliError;
-use crate::execution::{conclude, execute};
+use crate::command::run::conclude;
 use crate::global::Global;
-use crate::masking::without_secrets;
 use crate::otlp::Warnings;
-use crate::preparation::{load, missing_judge, read_script};
-use crate::project::ProjectContext;
 use crate::reports::{check_directories, for_otlp, requested};
-use crate::run_args::{GateArgs, JudgeArgs, ReportArgs, RunArgs, parse_jobs, parse_label};
-use crate::settings::{Resolved, SKILL, TARGETS};
+use session::overrides::{GateArgs, JudgeArgs, ReportArgs, Overrides, parse_jobs, parse_label};
+use session::settings::{SKILL, TARGETS};
+use session::{RunSpec, Session, record};
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
-use crate::{exit, limits, machine};
+use crate::{exit, limits, place};
 
 /// Arguments of `regrade`.
 #[derive(Debug, clap::Args)]
@@ -72,9 +68,8 @@ impl RegradeArgs {
 pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
     let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
-    if machine::is_active(&run) {
-        let pid = run.owner_pid.unwrap_or_default();
-        return Err(CliError::usage(format!("the run {} is still in progress (process {pid})", run.short)));
+    if let Some(lease) = run.lease.as_ref().filter(|_| session::is_active(&run)) {
+        return Err(CliError::usage(format!("the run {} is still in progress ({})", run.short, lease.owner)));
     }
     let then = store.info(&run.id)?;
     let records = records(&*store, &run, &then)?;
@@ -83,10 +78,8 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     }
     let run_args = run_args(args, &*store, &then, &records)?;
     check_directories(&requested(&args.report)?)?;
-    let Prepared { context, resolved, regrade, mut diagnostics } =
+    let Prepared { context, spec, regrade, diagnostics } =
         prepare(global, run_args, &then, records, !args.names_suites())?;
-    let mask = Mask::of(&context.environment).with_secrets(&resolved.run.secrets);
-    diagnostics.iter_mut().for_each(|problem| without_secrets(problem, &mask));
     terminal.diagnostics(&diagnostics);
     if diagnostics.iter().any(|problem| args.gates.strict || problem.is_error()) {
         return Ok(ExitCode::from(exit::INVALID));
@@ -102,8 +95,9 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     for note in &regrade.notes {
         terminal.err(&format!("note: {note}\n"));
     }
-    let info = info(args, &resolved, &regrade, &then);
-    let (recorder, host) = (context.open_store()?, Arc::new(machine::host()?));
+    let settings = context.settings(&spec);
+    let info = info(args, &spec, &regrade, &then, settings.jobs);
+    let (recorder, host) = (context.open_store()?, Arc::clone(&context.host));
     let (reports, warnings) = (requested(&args.report)?, Warnings::default());
     let otlp = for_otlp(&reports, terminal, &warnings);
     let hash = RunHash::default();
@@ -114,13 +108,13 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     reporters.extend(otlp);
     if let Some(directory) = args.place.directory(args.run.as_deref())? {
         let updated = report::open_regraded(&directory, &then.trials, &context.database);
-        reporters.push(updated.map_err(CliError::usage)?);
+        reporters.push(updated.map_err(|error| CliError::usage(error.to_string()))?);
     }
     let archive: Arc<dyn Archive> = Arc::new(Recorded { store: Mutex::new(store), run: run.id });
-    let ended = execute(info.jobs, recorder, (reporters, hash), |controls, listener| {
+    let ended = record(info.jobs, recorder, (reporters, hash), place::SIGNALS, |controls, listener| {
         runner::regrade(regrade, host, info, controls, listener, archive)
     })?;
-    let cache_problem = resolved.run.judge.store.as_ref().and_then(|store| store.problem());
+    let cache_problem = settings.judge.store.as_ref().and_then(|store| store.problem());
     for warning in warnings.take().into_iter().chain(cache_problem) {
         terminal.err(&format!("warning: {warning}\n"));
     }
@@ -141,7 +135,7 @@ fn run_args(
     store: &dyn Store,
     then: &RunInfo,
     records: &[TrialRecord],
-) -> Result<RunArgs, CliError> {
+) -> Result<Overrides, CliError> {
     let (targets, skill) = match then.settings.get(TARGETS).and_then(Value::as_array) {
         _ if args.names_suites() => (args.targets.clone(), args.skill.clone()),
         Some(targets) => {
@@ -150,7 +144,7 @@ fn run_args(
         }
         None => (files(store, &then.id, records)?, None),
     };
-    let mut run = RunArgs { targets, judging: args.judging.clone(), gates: args.gates.clone(), ..RunArgs::default() };
+    let mut run = Overrides { targets, judging: args.judging.clone(), gates: args.gates.clone(), ..Overrides::default() };
     (run.selection.skill, run.selection.evals) = (skill, args.evals.clone());
     run.schedule.jobs = args.jobs;
     run.output.report = args.report.clone();
@@ -172,8 +166,8 @@ fn files(store: &dyn Store, run: &str, records: &[TrialRecord]) -> Result<Vec<St
 
 /// Everything that is needed before grading starts.
 struct Prepared {
-    context: ProjectContext,
-    resolved: Resolved,
+    context: Session,
+    spec: RunSpec,
     regrade: Regrade,
     diagnostics: Vec<model::Diagnostic>,
 }
@@ -181,51 +175,28 @@ struct Prepared {
 /// Loads and plans. If the targets `are_recorded`, they are relative to the project's folder.
 fn prepare(
     global: &Global,
-    mut args: RunArgs,
+    mut args: Overrides,
     then: &RunInfo,
     records: Vec<TrialRecord>,
     are_recorded: bool,
 ) -> Result<Prepared, CliError> {
-    let targets = args.named();
-    let mut places: Vec<String> = targets.iter().chain(&args.selection.skill).cloned().collect();
-    let root = ProjectContext::find(global, &[])?.project.root;
-    if are_recorded {
-        let is_path = |place: &&mut String| root.join(place.as_str()).exists();
-        places.iter_mut().filter(is_path).for_each(|place| *place = root.join(&*place).display().to_string());
+    let here = place::open(global, &[])?;
+    let directory = if are_recorded { here.project.root } else { here.cwd };
+    let context = place::open_in(global, directory.clone(), &args.places(&directory)?)?;
+    let mut spec = context.resolve(&args)?;
+    if judges_then(&mut args, &spec, then) {
+        spec = context.resolve(&args)?;
     }
-    let mut context = ProjectContext::find(global, &places)?;
-    if are_recorded {
-        // The record has paths relative to the project's folder, not to this command's directory.
-        context.cwd = root;
-    }
-    let mut resolved = Resolved::of(&args, &context)?;
-    if judges_then(&mut args, &resolved, then) {
-        resolved = Resolved::of(&args, &context)?;
-    }
-    resolved.run.judge.missing = missing_judge(&context, &resolved.run);
-    let suite::Loaded { suites, diagnostics: loading, modules } = load(&context, targets, args.selection.skill.clone());
-    let (cwd, selection) = (context.cwd.clone(), Selection::default());
-    let today = PlanRequest {
-        suites: &suites,
-        settings: &resolved.run,
-        selection: &selection,
-        cwd: &context.cwd,
-        read_script: Arc::new(move |file: &Path| read_script(file, &cwd)),
-        modules,
-    };
-    let (regrade, planning) = runner::plan_regrade(RegradeRequest { today, records });
-    let mut diagnostics = context.diagnostics.clone();
-    diagnostics.append(&mut resolved.problems);
-    diagnostics.extend(loading);
-    diagnostics.extend(planning);
-    Ok(Prepared { context, resolved, regrade, diagnostics })
+    let (regrade, diagnostics) = context.plan_regrade(&spec, records)?;
+    Ok(Prepared { context, spec, regrade, diagnostics })
 }
 
 /// Uses the judge of that run, unless another one is given. Returns `true` if it differs from the judge that would
 /// otherwise be used.
-fn judges_then(args: &mut RunArgs, resolved: &Resolved, then: &RunInfo) -> bool {
+fn judges_then(args: &mut Overrides, spec: &RunSpec, then: &RunInfo) -> bool {
     let text = |name: &str| then.settings.get(name).and_then(Value::as_str).map(str::to_owned);
-    let now = |name: &str| resolved.rows.iter().find(|row| row.name == name).and_then(|row| row.value.as_str());
+    let value = |name: &str| spec.rows().iter().find(|row| row.name == name).map(|row| &row.value);
+    let now = |name: &str| value(name).and_then(Value::as_str);
     let judging = &mut args.judging;
     if judging.judge.is_some() {
         return false;
@@ -239,14 +210,14 @@ fn judges_then(args: &mut RunArgs, resolved: &Resolved, then: &RunInfo) -> bool 
         judging.judge_base_url = judging.judge_base_url.take().or(address);
     }
     let judges = then.settings.get("judges").and_then(Value::as_u64);
-    let is_more = judging.judges.is_none() && judges.is_some_and(|judges| judges != resolved.run.judge.judges as u64);
+    let is_more = judging.judges.is_none() && judges.is_some_and(|judges| value("judges").and_then(Value::as_u64) != Some(judges));
     if is_more {
         judging.judges = judges;
     }
     is_other || is_elsewhere || is_more
 }
 
-fn info(args: &RegradeArgs, resolved: &Resolved, regrade: &Regrade, then: &RunInfo) -> RunInfo {
+fn info(args: &RegradeArgs, spec: &RunSpec, regrade: &Regrade, then: &RunInfo, jobs: usize) -> RunInfo {
     let mut settings = then.settings.clone();
     let own = [
         "judge",
@@ -259,8 +230,8 @@ fn info(args: &RegradeArgs, resolved: &Resolved, regrade: &Regrade, then: &RunIn
         "judge_min_kappa",
         TRACEPARENT,
     ];
-    for row in resolved.rows.iter().filter(|row| own.contains(&row.name)) {
-        settings.insert(row.name.to_owned(), row.value.clone());
+    for row in spec.rows().iter().filter(|row| own.contains(&row.name.as_str())) {
+        settings.insert(row.name.clone(), row.value.clone());
     }
     args.gates.record(&mut settings);
     RunInfo {
@@ -272,7 +243,7 @@ fn info(args: &RegradeArgs, resolved: &Resolved, regrade: &Regrade, then: &RunIn
         trialrun_version: env!("CARGO_PKG_VERSION").to_owned(),
         settings,
         trials: regrade.ids(),
-        jobs: resolved.run.jobs.min(regrade.trials()).max(1),
+        jobs: jobs.min(regrade.trials()).max(1),
         invocation: None,
         shard: None,
         missing_shards: None,

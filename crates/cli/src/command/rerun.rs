@@ -6,11 +6,10 @@ use std::process::ExitCode;
 use model::TrialRow;
 use store::{Store, TrialFilter, select_trial};
 
-use crate::command::run::run_prepared;
+use crate::command::run::{Origin, run_planned};
 use crate::error::CliError;
 use crate::global::Global;
-use crate::limits;
-use crate::project::ProjectContext;
+use crate::{limits, machine, place};
 use crate::recorded_arguments::repeats_trial;
 use crate::recorded_trial::{Changes, RecordedTrial};
 use crate::terminal::Terminal;
@@ -40,7 +39,7 @@ pub struct RerunArgs {
 pub fn run(global: &Global, args: &RerunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
     let system_prompt = args.system.as_deref().map(text).transpose()?;
-    let store = ProjectContext::find(global, &[])?.read_store()?;
+    let store = place::open(global, &[])?.read_store()?;
     let row = trial_of(&*store, &args.trial)?;
     let trial = RecordedTrial::find(global, &*store, row)?;
     let turns = trial.turns();
@@ -53,14 +52,14 @@ pub fn run(global: &Global, args: &RerunArgs, terminal: &Terminal) -> Result<Exi
     }
     let label = format!("rerun of {} from step {from}", trial.row.id);
     let changes = Changes { times: args.times, model: args.model.clone(), system_prompt, label, arm: None };
-    let arguments = trial.arguments(&changes);
-    let prepared = trial.prepare(global, &arguments, from - 1, &changes)?;
+    let arguments = trial.arguments(from - 1, &changes);
+    let (session, planned) = trial.plan(global, &arguments, &changes)?;
     terminal.err(&format!(
         "repeating {} of {}, then asking the model\n",
         report::counted(from - 1, "answer"),
         trial.row.id
     ));
-    run_prepared(&arguments, prepared, None, terminal)
+    run_planned(&arguments, &session, planned, Origin::Command(machine::arguments()), terminal)
 }
 
 /// Returns the trial to which `wanted` refers. Unless it names a run, runs that repeated a trial themselves are passed

@@ -3,34 +3,26 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use model::{Case, Diagnostic, RemoteMode, RunInfo, Shard};
+use model::{Case, Diagnostic, HookRecord, RemoteMode};
 use report::{Reporter, RunHash};
-use runner::{Plan, PlannedTrial};
-use serde_json::json;
-use store::Store;
+use runner::{Plan, PlannedTrial, RunEnd};
+use session::overrides::{GateArgs, ReportArgs};
+use session::{Launch, Overrides, Planned, Recorded, Session, Started, none_failed, nothing_selected, settings};
 
 use super::cleanup::AfterTrial;
 use crate::error::CliError;
-use crate::execution::{conclude, execute};
-use crate::first_run;
 use crate::global::Global;
-use crate::invocation::invocation;
 use crate::otlp::Warnings;
-use crate::preparation::{Prepared, none_failed, nothing_selected, prepare};
-use crate::project::ProjectContext;
 use crate::reports::{self, requested};
-use crate::run_args::{ReportArgs, RunArgs};
-use crate::run_lock::RunLock;
-use crate::settings::{self, Resolved};
 use crate::terminal::Terminal;
-use crate::{exit, git_sign_in, hooks, limits, machine, parent_files, prices, sandbox_fallback};
+use crate::{exit, first_run, limits, machine, place};
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
 pub struct RunCommandArgs {
     /// Tests to run, and how.
     #[command(flatten)]
-    pub run: RunArgs,
+    pub run: Overrides,
     /// Continue an interrupted run as it was started [default: the newest one]
     #[arg(
         long,
@@ -42,118 +34,103 @@ pub struct RunCommandArgs {
         ]
     )]
     pub resume: Option<Option<String>>,
+    /// Check everything and run nothing
+    #[arg(long, help_heading = "Output", conflicts_with = "resume")]
+    pub dry_run: bool,
+    /// Rerun the affected tests after each file change, until Ctrl-C
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["dry_run", "resume"])]
+    pub watch: bool,
+    /// No effect: runs are always recorded
+    #[arg(long, hide = true)]
+    pub save: bool,
 }
 
 /// Runs tests.
-pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    if args.output.dry_run {
-        return super::check::check(global, args, terminal);
-    }
+pub fn run(global: &Global, args: &Overrides, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
     // Done before anything is read, so that an unknown report is reported immediately.
     reports::check_directories(&requested(&args.output.report)?)?;
-    run_prepared(args, prepare(global, args)?, None, terminal)
+    let (session, planned) = place::plan(global, args)?;
+    run_planned(args, &session, planned, Origin::Command(machine::arguments()), terminal)
 }
 
-/// A run with its record.
-pub struct Started {
-    /// The record.
-    pub store: Box<dyn Store>,
-    /// The run.
-    pub info: RunInfo,
-    /// Its lock; absent if the file system has no locks.
-    pub lock: Option<RunLock>,
+/// How a run comes about.
+pub enum Origin {
+    /// A command with these arguments, which can be resumed.
+    Command(Option<Vec<String>>),
+    /// `--watch`, which has a different selection than its command line.
+    Watch,
+    /// An interrupted run.
+    Resumed(Box<Started>),
 }
 
-/// Runs the prepared plan, unless it has problems: a new run, or the rest of the run `resumed`.
-pub fn run_prepared(
-    args: &RunArgs,
-    prepared: Prepared,
-    resumed: Option<Started>,
+/// Runs the plan, unless it has problems.
+pub fn run_planned(
+    args: &Overrides,
+    session: &Session,
+    mut planned: Planned,
+    origin: Origin,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
-    let Prepared { context, resolved, mut plan, diagnostics, notes, nearest, case_ids, .. } = prepared;
-    let reports = ReportArgs { reports: settings::reports(args, &context), ..args.output.report.clone() };
-    let (reports, directory) = reports::with_directory(requested(&reports)?, &args.output)?;
-    // A module that does not load breaks its trials, but the run continues.
-    let unloaded = plan.trials.iter().flat_map(|trial| &trial.case.broken);
-    let problems: Vec<Diagnostic> = diagnostics.iter().chain(unloaded).cloned().collect();
-    if let Some(line) = broken_files(&plan) {
+    let reports = ReportArgs { reports: settings::reports(args, session), ..args.output.report.clone() };
+    let (reports, artifacts) = reports::with_directory(requested(&reports)?, &args.output)?;
+    if let Some(line) = broken_files(&planned.plan) {
         terminal.err(&line);
     }
-    terminal.diagnostics(&problems);
-    let is_refused =
-        if args.gates.strict { !problems.is_empty() } else { diagnostics.iter().any(Diagnostic::is_error) };
-    if is_refused {
+    if !is_accepted(&planned, args.gates.strict, terminal) {
         return Ok(ExitCode::from(exit::INVALID));
     }
-    if plan.trials.is_empty() && resumed.is_none() {
-        if let (Some(run), true) = (args.selection.failures_of(), plan.cases_matched > 0) {
+    if planned.plan.trials.is_empty() && !matches!(origin, Origin::Resumed(_)) {
+        if let (Some(run), true) = (args.selection.failures_of(), planned.plan.cases_matched > 0) {
             terminal.err(&format!("nothing to run: {}\n", none_failed(run)));
             return Ok(ExitCode::SUCCESS);
         }
         // With small suites, some shards are empty. They are recorded too, so that no shard is missing when all are
         // merged.
-        match args.selection.shard.filter(|_| plan.cases_matched > 0) {
+        match args.selection.shard.filter(|_| planned.plan.cases_matched > 0) {
             Some((index, of)) => terminal.err(&format!("note: shard {index}/{of} has no cases\n")),
-            None => return Err(nothing_selected(args, &plan, nearest.as_deref(), &case_ids)),
+            None => return Err(nothing_selected(&planned)),
         }
     }
-    if let Some(warning) = args.schedule.timeout.and_then(|timeout| timeout.warning(&context.project)) {
+    if let Some(warning) = args.schedule.timeout.and_then(|timeout| timeout.warning(&session.project)) {
         terminal.err(&format!("warning: {warning}\n"));
     }
-    if let Some(note) = untested_rates(&plan) {
+    if let Some(note) = untested_rates(&planned.plan) {
         terminal.err(&note);
     }
-    for note in &notes {
+    for note in &planned.notes {
         terminal.err(&format!("note: {note}\n"));
     }
-    let is_new = resumed.is_none() && !args.output.watch;
-    if is_new && !first_run::confirm(args, &plan, &resolved, &context, terminal)? {
+    if matches!(origin, Origin::Command(_)) && !first_run::confirm(args, &planned.plan, session, terminal)? {
         terminal.err("nothing was run\n");
         return Ok(ExitCode::from(exit::NOTHING));
     }
-    if let Some(warning) = sandbox_fallback::try_out(&mut plan, &context)? {
-        terminal.diagnostics(std::slice::from_ref(&warning));
-        if args.gates.strict {
-            return Ok(ExitCode::from(exit::INVALID));
-        }
-    }
-    let warnings = parent_files::warnings(&plan)?;
+    let warnings = session.check(&mut planned)?;
     terminal.diagnostics(&warnings);
     if args.gates.strict && !warnings.is_empty() {
         return Ok(ExitCode::from(exit::INVALID));
     }
-    let real_remotes = warn_of_real_remotes(&plan, terminal);
-    if args.sandboxes.lend_git_sign_in {
-        if real_remotes == 0 {
-            return Err(CliError::usage("`--lend-git-sign-in` needs `--remote real`")
-                .hint("the agents of this run push to copies of the source repository, which need no sign-in"));
-        }
-        plan.settings.sandbox.extra_env = git_sign_in::variables(args.sandboxes.source_repo.as_deref())?;
+    let real_remotes = warn_of_real_remotes(&planned.plan, terminal);
+    if args.sandboxes.lend_git_sign_in && real_remotes == 0 {
+        return Err(CliError::usage("`--lend-git-sign-in` needs `--remote real`")
+            .hint("the agents of this run push to copies of the source repository, which need no sign-in"));
     }
+    session.lend_sign_in(&mut planned)?;
     let cleaner = Arc::new(AfterTrial::default());
-    if real_remotes > 0 && !plan.settings.sandbox.keep {
-        plan.cleaner = Some(Arc::<AfterTrial>::clone(&cleaner));
+    if real_remotes > 0 && !planned.plan.settings.sandbox.keep {
+        planned.plan.cleaner = Some(Arc::<AfterTrial>::clone(&cleaner));
     }
-    let is_resumed = resumed.is_some();
-    let Started { mut store, info, lock } = match resumed {
-        Some(resumed) => resumed,
-        None => {
-            let (store, info) = (context.open_store()?, info(args, &resolved, &plan, &context));
-            // Without a lock, the run could be resumed while it is still in progress, but it can run.
-            let lock = RunLock::acquire(&context.database, &info.id).ok();
-            Started { store, info, lock }
-        }
+    let started = match origin {
+        Origin::Resumed(resumed) => *resumed,
+        Origin::Command(arguments) => session.start(&planned, arguments)?,
+        Origin::Watch => session.start(&planned, None)?,
     };
-    let host = Arc::new(machine::host()?);
-    let id = info.id.clone();
-    let hook_timeout_ms = resolved.args.hooks.hook_timeout.unwrap_or(hooks::TIMEOUT_MS);
-    let github = resolved.args.output.github.then(|| reports::for_github(&reports, terminal)).flatten();
+    let id = started.info.id.clone();
+    let github = planned.spec.overrides().output.github.then(|| reports::for_github(&reports, terminal)).flatten();
     let warnings = Warnings::default();
     let otlp = reports::for_otlp(&reports, terminal, &warnings);
     let hash = RunHash::default();
-    let unprinted = reports::when_all_are_files(&reports, directory.as_deref(), terminal);
+    let unprinted = reports::when_all_are_files(&reports, artifacts.as_deref(), terminal);
     let mut reporters = reports
         .into_iter()
         .map(|report| report.open(terminal, &args.output.report, &warnings, &hash))
@@ -162,24 +139,16 @@ pub fn run_prepared(
     reporters.extend(last_line);
     reporters.extend(github);
     reporters.extend(otlp);
-    reporters.extend(hooks::set_up(args, hook_timeout_ms, &context, &mut plan, &info, &host, directory)?);
-    if is_resumed {
-        store.reopen(&id)?;
-        // Reports show the whole run, including the part before the interruption. Output errors are reported at the
-        // end.
-        store.replay(&id, &mut |event| reporters.iter_mut().for_each(|reporter| drop(reporter.event(event))))?;
-    }
-    let jobs = resolved.run.jobs.min(plan.trials.len()).max(1);
-    let ended = execute(jobs, store, (reporters, hash), |controls, listener| {
-        runner::run(plan, host, info, controls, listener)
-    })?;
-    drop(lock);
+    let (judgements, providers) =
+        (planned.plan.settings.judge.store.clone(), planned.plan.settings.providers.clone());
+    let launch = Launch { reporters, hash, artifacts, signals: place::SIGNALS };
+    let ended = session.run(planned, started, launch)?;
     cleaner.report(terminal);
-    let cache_problem = resolved.run.judge.store.as_ref().and_then(|store| store.problem());
+    let cache_problem = judgements.and_then(|store| store.problem());
     for warning in warnings.take().into_iter().chain(cache_problem) {
         terminal.err(&format!("warning: {warning}\n"));
     }
-    if let Some(note) = prices::note(&resolved.run.providers) {
+    if let Some(note) = session::price_note(&providers) {
         terminal.err(&format!("note: {note}\n"));
     }
     for path in written.into_iter().flatten() {
@@ -189,9 +158,59 @@ pub fn run_prepared(
     if !args.hooks.cleanup {
         return concluded;
     }
-    let cleaned = super::cleanup::after_run(&context, &id, terminal)?;
+    let cleaned = super::cleanup::after_run(session, &id, terminal)?;
     // Side effects left on a remote must be visible in the exit code, but say nothing about the agent.
     concluded.map(|code| if code == ExitCode::SUCCESS { cleaned } else { code })
+}
+
+/// Prints the problems of a plan. Returns `false` if they refuse the run.
+pub fn is_accepted(planned: &Planned, strict: bool, terminal: &Terminal) -> bool {
+    // A module that does not load breaks its trials, but the run continues.
+    let unloaded = planned.plan.trials.iter().flat_map(|trial| &trial.case.broken);
+    let problems: Vec<Diagnostic> = planned.diagnostics.iter().chain(unloaded).cloned().collect();
+    terminal.diagnostics(&problems);
+    if strict { problems.is_empty() } else { !planned.diagnostics.iter().any(Diagnostic::is_error) }
+}
+
+/// Prints the messages at the end of a run, and returns the exit code.
+pub fn conclude(
+    gates: &GateArgs,
+    (ended, recorded): (RunEnd, Recorded),
+    terminal: &Terminal,
+) -> Result<ExitCode, CliError> {
+    if let Some(error) = &recorded.error {
+        return Err(CliError::environment(format!("recording failed, so the run was stopped: {error}")));
+    }
+    for path in &ended.left_over {
+        terminal.err(&format!("warning: a sandbox could not be removed: {path}\n"));
+    }
+    for error in &recorded.report_errors {
+        terminal.error(&CliError::environment(format!("a report is incomplete: {error}")));
+    }
+    if let Some(reason) = ended.stopped_by {
+        return Ok(exit::of_stop(&reason));
+    }
+    if let Some(hook) = &ended.refused {
+        return Err(refused(hook));
+    }
+    let code = gates.gate().exit_code(&ended.summary);
+    // A missing report must be visible in the exit code.
+    let is_incomplete = code == exit::PASSED && !recorded.report_errors.is_empty();
+    Ok(ExitCode::from(if is_incomplete { exit::INCOMPLETE } else { code }))
+}
+
+/// Returns the error for a run that a pre-run command prevented.
+fn refused(record: &HookRecord) -> CliError {
+    let error = CliError::environment(format!(
+        "nothing was run: the pre-run command `{}` failed ({})",
+        record.command,
+        record.describe()
+    ));
+    let lines = record.last_lines(10);
+    if lines.is_empty() {
+        return error;
+    }
+    error.hint(format!("its last output:\n    {}", lines.join("\n    ")))
 }
 
 /// Returns a line that names the files whose errors break their trials, while the others run.
@@ -251,36 +270,4 @@ fn untested_rates(plan: &Plan) -> Option<String> {
             report::counted(untested, "case")
         )
     })
-}
-
-/// Returns the description of a new run.
-pub fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan, context: &ProjectContext) -> RunInfo {
-    // A run started by `--watch` has a different selection than its command line.
-    let invocation = if args.output.watch { None } else { invocation(plan, context) };
-    let shard = args.selection.shard.map(|(index, of)| Shard {
-        index,
-        of,
-        positions: plan.trials.iter().map(|trial| trial.position).collect(),
-    });
-    let mut settings = resolved.to_map(context);
-    args.gates.record(&mut settings);
-    // Differs from the chosen one if no such sandbox could be created.
-    settings.insert("sandbox".to_owned(), json!(plan.settings.sandbox.kind));
-    RunInfo {
-        id: uuid::Uuid::now_v7().to_string(),
-        label: args.output.label.clone(),
-        regrade_of: None,
-        started_at: jiff::Timestamp::now(),
-        trialrun_version: env!("CARGO_PKG_VERSION").to_owned(),
-        settings,
-        agents: plan.agents.clone(),
-        skills: plan.skills.clone(),
-        trials: plan.trials.iter().map(|trial| trial.id.clone()).collect(),
-        decisions: plan.decisions.len(),
-        jobs: resolved.run.jobs.min(plan.trials.len()).max(1),
-        invocation,
-        shard,
-        missing_shards: None,
-        isolation: None,
-    }
 }

@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use model::{Envelope, Outcome, RunRow, TrialRecord, TrialRow};
+use model::{Envelope, RunRow, TrialRecord, TrialRow};
 use report::counted;
 use store::{SelectError, Store, StoreError, TrialFilter};
 
 use crate::error::CliError;
+use crate::place;
 use crate::global::Global;
-use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 
 /// Arguments of `show`.
@@ -59,7 +59,7 @@ impl Shown {
 
 /// Shows one trial, a part of it, or two trials side by side.
 pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let store = ProjectContext::find(global, &[])?.read_store()?;
+    let store = place::open(global, &[])?.read_store()?;
     if let Some(run) = named_run(&*store, &args.trial)? {
         if args.other.is_some() || args.step.is_some() || args.diff || args.json {
             let wrong = format!("`{}` is a run, and not a trial", args.trial);
@@ -116,12 +116,9 @@ fn named_run(store: &dyn Store, wanted: &str) -> Result<Option<RunRow>, CliError
 /// Lists the trials of a run, those that did not pass first, each with the command that shows it.
 fn trials(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
     let mut trials = store.trials(&TrialFilter::of_run(&run.id))?;
-    let order = |trial: &TrialRow| {
-        let order = [Outcome::Failed, Outcome::Broken, Outcome::Stale, Outcome::Undecided, Outcome::Passed];
-        order.iter().position(|known| *known == trial.outcome).unwrap_or(order.len())
+    let key = |trial: &TrialRow| {
+        (trial.outcome.rank(), trial.suite.clone(), trial.case.clone(), trial.arm.clone(), trial.repetition)
     };
-    let key =
-        |trial: &TrialRow| (order(trial), trial.suite.clone(), trial.case.clone(), trial.arm.clone(), trial.repetition);
     trials.sort_by_cached_key(key);
     let label = run.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
     let mut text = format!("run {}{label}: {}\n", run.short, counted(trials.len(), "finished trial"));

@@ -9,7 +9,6 @@ use store::{Store, StoreError, TrialFilter};
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::machine;
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 
@@ -38,7 +37,7 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
     let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
     let trials = store.trials(&TrialFilter::of_run(&run.id))?;
     let live = store.live(&run.id)?;
-    let alive = machine::is_active(&run);
+    let alive = session::is_active(&run);
     let is_whole = run.finished <= READ_WHOLE || run.sequential || args.all;
     let details = if is_whole { details(&*store, &run)? } else { Details::default() };
     if args.json {

@@ -6,8 +6,8 @@ use report::TrendOf;
 use store::ResultFilter;
 
 use crate::error::CliError;
+use crate::place;
 use crate::global::Global;
-use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 
 /// Number of runs that are searched for flaky cases.
@@ -32,7 +32,7 @@ pub struct TrendArgs {
 
 /// Shows the pass rate, tokens, cost and time of each run, and the flaky cases.
 pub fn run(global: &Global, args: &TrendArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let store = ProjectContext::find(global, &[])?.read_store()?;
+    let store = place::open(global, &[])?.read_store()?;
     let last = usize::try_from(args.last).ok();
     let runs = store.results(&ResultFilter {
         suite: super::history::suite_of(Some(&*store), args.suite.as_deref())?,

@@ -7,10 +7,10 @@ use serde_json::json;
 use store::Verification;
 
 use crate::error::CliError;
+use crate::place;
 use crate::exit;
 use crate::global::Global;
 use crate::named_run::named_run;
-use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 
 /// Maximum number of differences that are listed.
@@ -32,7 +32,7 @@ pub struct VerifyArgs {
 
 /// Compares a recorded run with its hashes.
 pub fn run(global: &Global, args: &VerifyArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let store = ProjectContext::find(global, &[])?.read_store()?;
+    let store = place::open(global, &[])?.read_store()?;
     let run = named_run(&*store, args.run.as_deref().unwrap_or("latest"), terminal)?;
     let verification = store.verify(&run.id)?;
     let (hash, differences) = match &verification {

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::project::{ProjectContext, create_state_folder};
+use session::{Session, create_state_folder};
 
 /// File name in the state folder.
 const FILE: &str = "agent-profile.json";
@@ -55,7 +55,7 @@ pub struct Cached {
 impl Cache {
     /// Opens the cache of a project. With `refresh`, profiles are written but not used. An unreadable file counts as
     /// empty.
-    pub fn open(context: &ProjectContext, refresh: bool) -> Self {
+    pub fn open(context: &Session, refresh: bool) -> Self {
         let file = context.state.join(FILE);
         let read = files::read(&file, LARGEST).ok().and_then(|bytes| serde_json::from_slice::<Content>(&bytes).ok());
         let content = read.filter(|content| content.schema == SCHEMA).unwrap_or_default();
@@ -96,5 +96,5 @@ pub fn key<'p>(parts: impl IntoIterator<Item = &'p str>) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    model::text::hex(&hash.finalize())
 }

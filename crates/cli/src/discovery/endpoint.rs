@@ -7,7 +7,7 @@ use llm::Proxies;
 use reqwest::Url;
 
 use crate::error::CliError;
-use crate::project::ProjectContext;
+use session::Session;
 
 /// Maximum timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -22,12 +22,12 @@ const LARGEST: usize = 4 * 1024 * 1024;
 pub async fn documents(
     url: &Url,
     timeout_ms: u64,
-    context: &ProjectContext,
+    context: &Session,
 ) -> Result<(Profile, Vec<String>), CliError> {
     let timeout = TIMEOUT.min(Duration::from_millis(timeout_ms));
     let failed = |error: std::io::Error| CliError::environment(format!("cannot create a temporary folder: {error}"));
     let folder = tempfile::tempdir().map_err(failed)?;
-    let proxies = Proxies::of(|name| context.environment.get(name).map(String::as_str));
+    let proxies = Proxies::of(|name| context.environment().get(name).map(String::as_str));
     let client = proxies.client(url.scheme() == "https", timeout, None).map_err(CliError::environment)?;
     let requests = INTERFACE_PATHS.map(|path| {
         let mut address = url.clone();

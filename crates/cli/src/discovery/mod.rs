@@ -23,9 +23,8 @@ use crate::command::regrade::last_attempt;
 use crate::error::CliError;
 use crate::language_model::LanguageModel;
 use crate::named_run::named_run;
-use crate::project::{ProjectContext, shown};
-use crate::run_args::{RunArgs, parse_duration};
-use crate::settings::Resolved;
+use session::{Session, shown};
+use session::overrides::{Overrides, parse_duration};
 use crate::signals;
 use crate::terminal::Terminal;
 
@@ -74,16 +73,20 @@ pub struct SourceArgs {
 impl SourceArgs {
     /// Returns `true` if no source is named.
     pub fn is_empty(&self) -> bool {
-        let Self { paths, description, system_prompt, agent, repo, assistant, runs, probe_timeout: _, refresh: _ } =
+        !self.names_subject() && self.description.is_none() && self.system_prompt.is_none()
+    }
+
+    /// Returns `true` if a source names the agent or the skill, or contains it.
+    fn names_subject(&self) -> bool {
+        let Self { paths, description: _, system_prompt: _, agent, repo, assistant, runs, probe_timeout: _, refresh: _ } =
             self;
-        let options = [description, agent, repo, assistant];
-        let is_named = options.iter().any(|option| option.is_some()) || system_prompt.is_some();
-        paths.is_empty() && runs.is_empty() && !is_named
+        let is_named = [agent, repo, assistant].iter().any(|option| option.is_some());
+        is_named || !paths.is_empty() || !runs.is_empty()
     }
 
     /// Takes the only path for an agent if there is no such file or skill, and it is a URL or the name of one of the
     /// project's agents: `trialrun gen shop`.
-    pub fn with_named_agent(&self, context: &ProjectContext) -> Self {
+    pub fn with_named_agent(&self, context: &Session) -> Self {
         let named = match (&self.agent, &self.paths[..]) {
             (None, [path]) if !source_path(path, context).exists() => {
                 path.to_str().and_then(|name| parse_agent(name).ok())
@@ -101,8 +104,9 @@ impl SourceArgs {
 
 impl SourceArgs {
     /// Completes the sources with the project: the address of a configured agent stands for that agent, with its headers
-    /// and its format. Without any source, the project's own agent is examined.
-    pub fn in_project(&self, context: &ProjectContext) -> Self {
+    /// and its format. If no source names the subject, this is the project's own agent: a description and a prompt only add
+    /// to what it shows.
+    pub fn in_project(&self, context: &Session) -> Self {
         let agents = &context.project.agents;
         let of_project = || {
             let default = &context.project.defaults.agent.as_ref()?.value;
@@ -113,7 +117,7 @@ impl SourceArgs {
                 let own = known.node.get("url").and_then(model::Node::as_str).unwrap_or_default();
                 own.trim_end_matches('/') == url.trim_end_matches('/')
             }),
-            None if self.is_empty() => of_project(),
+            None if !self.names_subject() => of_project(),
             _ => None,
         };
         let agent = configured.map(|known| known.name.clone()).or_else(|| self.agent.clone());
@@ -147,7 +151,7 @@ pub struct Discovered {
 /// Returns an error if no source is named, or if one of them cannot be read.
 pub fn discover(
     args: &SourceArgs,
-    context: &ProjectContext,
+    context: &Session,
     model: Option<&LanguageModel>,
     must_answer: bool,
     terminal: &Terminal,
@@ -161,7 +165,7 @@ pub fn discover(
         args,
         context,
         terminal,
-        mask: Mask::of(&context.environment),
+        mask: Mask::of(context.environment()),
         cache: Cache::open(context, args.refresh),
         profile: Profile { description: args.description.as_deref().map(described), ..Profile::default() },
         files: Vec::new(),
@@ -185,8 +189,8 @@ pub fn no_source() -> CliError {
 ///
 /// # Errors
 /// Returns an error if a source cannot be read or the agent is not known.
-pub fn check_sources(args: &SourceArgs, context: &ProjectContext, terminal: &Terminal) -> Result<(), CliError> {
-    read_sources(args, context, None, &Mask::of(&context.environment), terminal)?;
+pub fn check_sources(args: &SourceArgs, context: &Session, terminal: &Terminal) -> Result<(), CliError> {
+    read_sources(args, context, None, &Mask::of(context.environment()), terminal)?;
     for run in &args.runs {
         named_run(&*context.read_store()?, run, terminal)?;
     }
@@ -196,7 +200,7 @@ pub fn check_sources(args: &SourceArgs, context: &ProjectContext, terminal: &Ter
 /// Reads the paths, the system prompt and the clone of a repository, and prints the problems.
 fn read_sources(
     args: &SourceArgs,
-    context: &ProjectContext,
+    context: &Session,
     clone: Option<(PathBuf, String)>,
     mask: &Mask,
     terminal: &Terminal,
@@ -214,7 +218,7 @@ fn read_sources(
 }
 
 /// Returns the absolute path of a source: a path, or the folder of the project's skill with that name.
-pub fn source_path(written: &Path, context: &ProjectContext) -> PathBuf {
+pub fn source_path(written: &Path, context: &Session) -> PathBuf {
     let path = context.cwd.join(written);
     let skill = context.project.skills_dir.join(written);
     let is_skill = written.components().count() == 1 && !path.exists() && skill.join("SKILL.md").is_file();
@@ -240,7 +244,7 @@ fn described(text: &str) -> Fact {
 /// Facts collected so far.
 struct Collection<'a> {
     args: &'a SourceArgs,
-    context: &'a ProjectContext,
+    context: &'a Session,
     terminal: &'a Terminal,
     mask: Mask,
     cache: Cache,
@@ -302,9 +306,9 @@ impl Collection<'_> {
         if id.is_empty() || !id.chars().all(is_id) {
             return Err(CliError::usage(format!("`{id}` is not the id of an assistant")));
         }
-        let resolved = Resolved::of(&RunArgs::default(), self.context)?;
-        let base_url = resolved.run.arms.base_url.as_deref();
-        let documents = resolved.run.providers.assistants(base_url);
+        let settings = self.context.settings(&self.context.resolve(&Overrides::default())?);
+        let base_url = settings.arms.base_url.as_deref();
+        let documents = settings.providers.assistants(base_url);
         let documents =
             documents.map_err(|error| CliError::usage(format!("cannot read the assistant `{id}`: {error}")))?;
         let assistant = documents.get(&format!("/assistants/{id}")).await;

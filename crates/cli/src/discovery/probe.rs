@@ -6,17 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use generate::{EvidenceKind, PROBES, Probe, Profile, observe};
 use model::{Case, Diagnostic, Envelope, Event, Excerpt, Outcome, Step, Suite, TrialRecord, UserMessage};
-use runner::{Control, Listener, Plan, PlanRequest, Selection};
+use runner::{Control, Listener};
+use session::overrides::Timeout;
+use session::{Overrides, Planned, Session};
+use suite::Loaded;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::command::run::info;
 use crate::error::CliError;
-use crate::machine;
-use crate::preparation::read_script;
-use crate::project::ProjectContext;
-use crate::run_args::RunArgs;
-use crate::sandbox_fallback;
-use crate::settings::Resolved;
 use crate::terminal::Terminal;
 
 /// Default timeout of one probe, in milliseconds.
@@ -33,17 +29,15 @@ const SUITE: &str = "probes";
 pub async fn probe(
     agent: &str,
     timeout_ms: u64,
-    context: &ProjectContext,
+    context: &Session,
     controls: UnboundedReceiver<Control>,
     terminal: &Terminal,
 ) -> Result<Option<(Profile, Vec<(String, String)>)>, CliError> {
-    let PlannedProbes { plan, args, resolved } = planned(agent, timeout_ms, context, terminal)?;
-    let info = info(&args, &resolved, &plan, context);
+    let mut planned = planned(agent, timeout_ms, context, terminal)?;
+    terminal.diagnostics(&context.check(&mut planned)?);
     let conversations = Arc::new(Conversations::default());
     let listener: Arc<dyn Listener> = Arc::clone(&conversations) as _;
-    let host = Arc::new(machine::host()?);
-    let end = runner::run(plan, host, info, controls, listener).await;
-    let end = end.map_err(|breakage| CliError::environment(breakage.to_string()))?;
+    let end = context.run_unrecorded(planned, controls, listener).await?;
     Ok(end.stopped_by.is_none().then(|| conversations.facts()))
 }
 
@@ -51,7 +45,7 @@ pub async fn probe(
 ///
 /// # Errors
 /// Returns an error if the agent is unknown, or its configuration is invalid.
-pub fn check(agent: &str, context: &ProjectContext, terminal: &Terminal) -> Result<(), CliError> {
+pub fn check(agent: &str, context: &Session, terminal: &Terminal) -> Result<(), CliError> {
     planned(agent, TIMEOUT_MS, context, terminal).map(drop)
 }
 
@@ -59,53 +53,32 @@ pub fn check(agent: &str, context: &ProjectContext, terminal: &Terminal) -> Resu
 ///
 /// # Errors
 /// Returns an error if that fails, if the agent is unknown, or if its configuration is invalid.
-pub fn try_sandbox(agent: &str, context: &ProjectContext, terminal: &Terminal) -> Result<(), CliError> {
+pub fn try_sandbox(agent: &str, context: &Session, terminal: &Terminal) -> Result<(), CliError> {
     let planned = planned(agent, TIMEOUT_MS, context, terminal)?;
-    match sandbox_fallback::create_one(&planned.plan)? {
+    match session::try_out(&planned.plan, &context.host)? {
         None => Ok(()),
         Some(reason) => Err(CliError::environment(format!("the agent `{agent}` cannot be run: {reason}"))),
     }
 }
 
-/// Trials of an agent, one per probe, with their settings.
-struct PlannedProbes {
-    plan: Plan,
-    args: RunArgs,
-    resolved: Resolved,
-}
-
-fn planned(
-    agent: &str,
-    timeout_ms: u64,
-    context: &ProjectContext,
-    terminal: &Terminal,
-) -> Result<PlannedProbes, CliError> {
-    let mut args = RunArgs::default();
+fn planned(agent: &str, timeout_ms: u64, context: &Session, terminal: &Terminal) -> Result<Planned, CliError> {
+    let mut args = Overrides { unjudged: Some("probes are not judged".to_owned()), ..Overrides::default() };
     args.arms.agent.push(agent.to_owned());
     args.arms.trials = Some(model::Trials::Fixed(1));
     args.arms.no_baseline = true;
     args.schedule.jobs = Some(PROBES.len());
-    let mut resolved = Resolved::of(&args, context)?;
-    resolved.run.judge.missing = Some("probes are not judged".to_owned());
-    (resolved.run.retry.retries, resolved.run.retry.reruns) = (0, 0);
-    resolved.run.limits.timeout_ms = Some(timeout_ms);
-    let suites = [suite(&context.cwd, timeout_ms)];
-    let cwd = context.cwd.clone();
-    let (plan, problems) = runner::plan(&PlanRequest {
-        suites: &suites,
-        settings: &resolved.run,
-        selection: &Selection::default(),
-        cwd: &context.cwd,
-        read_script: Arc::new(move |file: &Path| read_script(file, &cwd)),
-        // Modules of agents are loaded when they are used.
-        modules: script::Library::default(),
-    });
-    let errors: Vec<Diagnostic> = problems.into_iter().filter(Diagnostic::is_error).collect();
+    (args.schedule.retries, args.schedule.reruns) = (Some(0), Some(0));
+    args.schedule.timeout = Some(Timeout { ms: timeout_ms, is_bare: false });
+    // Modules of agents are loaded when they are used.
+    let suites = vec![suite(&context.cwd, timeout_ms)];
+    let loaded = Loaded { suites, diagnostics: Vec::new(), modules: script::Library::default() };
+    let planned = context.plan_loaded(&context.resolve(&args)?, loaded)?;
+    let errors: Vec<Diagnostic> = planned.diagnostics.iter().filter(|problem| problem.is_error()).cloned().collect();
     if !errors.is_empty() {
         terminal.diagnostics(&errors);
         return Err(CliError::usage(format!("the `{agent}` agent cannot be probed")));
     }
-    Ok(PlannedProbes { plan, args, resolved })
+    Ok(planned)
 }
 
 fn suite(cwd: &Path, timeout_ms: u64) -> Suite {

@@ -7,12 +7,12 @@ fn write(path: &std::path::Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-fn prepared(root: &std::path::Path) -> Prepared {
+fn planned(root: &std::path::Path) -> (Session, Planned) {
     let global = Global { state: Some(root.join("state")), color: crate::global::Color::Never };
     let targets = vec![root.display().to_string()];
-    let mut args = RunArgs { targets, ..RunArgs::default() };
+    let mut args = Overrides { targets, ..Overrides::default() };
     args.arms.agent = vec!["fake".into()];
-    prepare(&global, &args).unwrap()
+    place::plan(&global, &args).unwrap()
 }
 
 /// Returns a project with two suites, one of which names a prompt while the other imports a module, and its watched
@@ -32,10 +32,10 @@ fn project() -> (tempfile::TempDir, PathBuf, Watched) {
     write(&root.join("lib/text.json"), "{\"hello\": \"hi\"}\n");
     write(&root.join("README.md"), "nothing\n");
     let mut watched = Watched::default();
-    let prepared = prepared(&root);
-    assert!(prepared.diagnostics.iter().all(|problem| !problem.is_error()), "{:?}", prepared.diagnostics);
-    let args = RunArgs { targets: vec![root.display().to_string()], ..RunArgs::default() };
-    assert_eq!(watched.learn(&prepared, &args, &Affected::Everything), None);
+    let (session, planned) = planned(&root);
+    assert!(planned.diagnostics.iter().all(|problem| !problem.is_error()), "{:?}", planned.diagnostics);
+    let args = Overrides { targets: vec![root.display().to_string()], ..Overrides::default() };
+    assert_eq!(watched.learn(&session, &planned, &args, &Affected::Everything), None);
     (directory, root, watched)
 }
 
@@ -80,8 +80,9 @@ fn a_new_suite_runs_alone_and_a_removed_one_affects_only_itself() {
     let (_, affected) = after(&watched, || write(&root.join("three.yaml"), "scenario: three\nsystem_prompt: x\n"));
     let affected = affected.unwrap();
     assert_eq!(affected, Affected::Suites(BTreeSet::new()));
-    let args = RunArgs { targets: vec![root.display().to_string()], ..RunArgs::default() };
-    assert_eq!(watched.learn(&prepared(&root), &args, &affected), Some([root.join("three.yaml")].into()));
+    let args = Overrides { targets: vec![root.display().to_string()], ..Overrides::default() };
+    let (session, planned) = planned(&root);
+    assert_eq!(watched.learn(&session, &planned, &args, &affected), Some([root.join("three.yaml")].into()));
     let (changes, affected) = after(&watched, || std::fs::remove_file(root.join("one.yaml")).unwrap());
     assert_eq!(changes.values().copied().collect::<Vec<_>>(), [Change::Gone]);
     assert_eq!(affected, only(root.join("one.yaml")));

@@ -3,26 +3,21 @@
 mod text;
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use audit::{Audit, AuditBuilder, Cause, Verdict, mutants};
 use model::{Diagnostic, Outcome, TrialRecord};
-use runner::{Archive, Control, Listener, PlanRequest, RecordedEvidence, RegradeRequest, Selection};
-use sandbox::Breakage;
+use runner::{Archive, Listener, RecordedEvidence};
+use session::overrides::{parse_jobs, parse_share};
+use session::{Overrides, Session, nothing_selected, unrecorded};
 use store::{RunFilter, Store, TrialFilter};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::adversaries::{AdversaryTrials, Records, offline};
+use crate::adversaries::{AdversaryTrials, Records};
 use crate::error::CliError;
 use crate::global::Global;
-use crate::preparation::{load, nothing_selected, read_script};
-use crate::project::ProjectContext;
-use crate::run_args::{RunArgs, parse_jobs, parse_share};
-use crate::settings::Resolved;
 use crate::terminal::Terminal;
-use crate::{exit, limits, machine, signals};
+use crate::{exit, limits, place};
 
 /// Number of recent runs that are searched for good trials.
 const SEARCHED: usize = 20;
@@ -59,70 +54,50 @@ pub struct AuditArgs {
 /// Runs all cases with adversaries, grades mutations of good trials, and reports the weaknesses of the suites.
 pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
-    let mut run_args = RunArgs { targets: args.targets.clone(), ..RunArgs::default() };
+    let mut run_args = Overrides { targets: args.targets.clone(), ..Overrides::default() };
     run_args.selection.cases.clone_from(&args.cases);
     run_args.selection.tags.clone_from(&args.tags);
     run_args.arms.trials = Some(model::Trials::Fixed(1));
     run_args.arms.no_baseline = true;
     run_args.schedule.jobs = args.jobs;
-    let context = ProjectContext::find(global, &args.targets)?;
-    let mut resolved = Resolved::of(&run_args, &context)?;
-    offline(&mut resolved.run);
-    let loaded = load(&context, args.targets.clone(), None);
-    let (cwd, selection) =
-        (context.cwd.clone(), Selection { cases: args.cases.clone(), tags: args.tags.clone(), ..Selection::default() });
-    let request = || PlanRequest {
-        suites: &loaded.suites,
-        settings: &resolved.run,
-        selection: &selection,
-        cwd: &context.cwd,
-        read_script: Arc::new({
-            let cwd = cwd.clone();
-            move |file: &Path| read_script(file, &cwd)
-        }),
-        modules: loaded.modules.clone(),
-    };
-    let (plan, planning) = runner::plan(&request());
-    let problems: Vec<Diagnostic> = context
-        .diagnostics
-        .iter()
-        .chain(&loaded.diagnostics)
-        .chain(&planning)
-        .filter(|one| one.is_error())
-        .cloned()
-        .collect();
+    run_args.adversaries = true;
+    let (context, spec) = place::resolve(global, &run_args)?;
+    let mut planned = context.plan(&spec)?;
+    let problems: Vec<Diagnostic> = planned.diagnostics.iter().filter(|one| one.is_error()).cloned().collect();
     if !problems.is_empty() {
         terminal.diagnostics(&problems);
         return Ok(ExitCode::from(exit::INVALID));
     }
-    if plan.trials.is_empty() {
-        let ids: Vec<String> =
-            loaded.suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.clone())).collect();
-        return Err(nothing_selected(&run_args, &plan, None, &ids));
+    if planned.plan.trials.is_empty() {
+        return Err(nothing_selected(&planned));
     }
-    let adversaries = AdversaryTrials::of(plan);
+    terminal.diagnostics(&context.check(&mut planned)?);
+    let adversaries = AdversaryTrials::of(planned);
+    let plan = &adversaries.planned().plan;
     let good = match args.no_recorded {
         true => Vec::new(),
-        false => good_trials(&context, adversaries.plan())?,
+        false => good_trials(&context, plan)?,
     };
-    let info = super::run::info(&run_args, &resolved, adversaries.plan(), &context);
-    let host = Arc::new(machine::host()?);
-    let immutable = if args.no_recorded { BTreeSet::new() } else { immutable(adversaries.plan(), &good) };
+    let immutable = if args.no_recorded { BTreeSet::new() } else { immutable(plan, &good) };
+    let info = context.info(adversaries.planned(), None);
     let (mut builder, mut stopped) = {
-        let (host, info) = (Arc::clone(&host), info.clone());
-        block_on(info.jobs, |controls| adversaries.run(host, info, controls))?
+        let (host, info) = (Arc::clone(&context.host), info.clone());
+        unrecorded(info.jobs, place::SIGNALS, |controls| adversaries.run(host, info, controls))?
     };
     for (suite, case, reason) in immutable {
         builder.does_not_mutate(&suite, &case, reason);
     }
     if stopped.is_none() && !good.is_empty() {
         let mutations = Mutations::of(&good);
-        let (regrade, _) = runner::plan_regrade(RegradeRequest { today: request(), records: mutations.records() });
+        let (regrade, _) = context.plan_regrade(&spec, mutations.records())?;
         let archive: Arc<dyn Archive> = Arc::new(mutations.evidence());
-        let (jobs, info) = (resolved.run.jobs, model::RunInfo { trials: regrade.ids(), ..info });
+        let info = model::RunInfo { trials: regrade.ids(), ..info };
         let records = Arc::new(Records::default());
         let listener: Arc<dyn Listener> = Arc::clone(&records) as _;
-        let end = block_on(jobs, |controls| runner::regrade(regrade, host, info, controls, listener, archive))?;
+        let (jobs, host) = (context.settings(&spec).jobs, Arc::clone(&context.host));
+        let end = unrecorded(jobs, place::SIGNALS, |controls| {
+            runner::regrade(regrade, host, info, controls, listener, archive)
+        })?;
         stopped = end.stopped_by;
         mutations.enter(&mut builder, records.take());
     }
@@ -140,24 +115,6 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
     Ok(ExitCode::from(code(&audit, args.min_score)))
 }
 
-/// Runs the future that `start` returns. Signals are passed to it as controls.
-fn block_on<T, F: Future<Output = Result<T, Breakage>>>(
-    jobs: usize,
-    start: impl FnOnce(UnboundedReceiver<Control>) -> F,
-) -> Result<T, CliError> {
-    let failed = |error: std::io::Error| CliError::environment(format!("cannot start threads: {error}"));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(jobs.clamp(1, 4))
-        .enable_all()
-        .build()
-        .map_err(failed)?;
-    let (sender, controls) = unbounded_channel::<Control>();
-    runtime.block_on(async {
-        signals::forward(&sender).map_err(failed)?;
-        start(controls).await.map_err(|breakage| CliError::environment(breakage.to_string()))
-    })
-}
-
 /// A good trial: its record and its evidence.
 struct GoodTrial {
     record: TrialRecord,
@@ -165,7 +122,7 @@ struct GoodTrial {
 }
 
 /// Returns the newest recorded trial that passed, for each case whose assertions can be graded again.
-fn good_trials(context: &ProjectContext, plan: &runner::Plan) -> Result<Vec<GoodTrial>, CliError> {
+fn good_trials(context: &Session, plan: &runner::Plan) -> Result<Vec<GoodTrial>, CliError> {
     let Some(store) = context.find_store()? else { return Ok(Vec::new()) };
     let is_gradable = |trial: &&Arc<runner::PlannedTrial>| trial.case.code.is_none() && !trial.case.ruling.not;
     let mut open: BTreeSet<(String, String)> = plan

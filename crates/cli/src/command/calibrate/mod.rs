@@ -19,11 +19,12 @@ use tempfile::NamedTempFile;
 
 use self::labels::{Label, Labels};
 use crate::error::CliError;
+use crate::place;
 use crate::exit;
 use crate::global::Global;
 use crate::named_run::named_run;
-use crate::project::{ProjectContext, shown};
-use crate::run_args::parse_share;
+use session::{Session, shown};
+use session::overrides::parse_share;
 use crate::terminal::Terminal;
 
 /// Number of trials in memory at the same time.
@@ -64,7 +65,7 @@ pub struct CalibrateArgs {
 
 /// Compares a judge with human labels, or writes a table for a human to label.
 pub fn run(global: &Global, args: &CalibrateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let context = ProjectContext::find(global, &[])?;
+    let context = place::open(global, &[])?;
     if let Some(run) = &args.export {
         return export(&context, args, run, terminal);
     }
@@ -112,7 +113,7 @@ fn refuse(problems: &[Diagnostic], terminal: &Terminal) -> ExitCode {
 
 /// Writes a run's judged assertions to a table for a human to label.
 fn export(
-    context: &ProjectContext,
+    context: &Session,
     args: &CalibrateArgs,
     run: &str,
     terminal: &Terminal,

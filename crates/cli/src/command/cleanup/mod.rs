@@ -3,6 +3,8 @@
 mod after_trial;
 mod manifest;
 mod remover;
+#[cfg(test)]
+mod vectors;
 
 use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
@@ -16,10 +18,10 @@ pub(crate) use self::remover::is_open;
 use self::remover::{Removal, Remover, review_request};
 use crate::error::CliError;
 use crate::global::Global;
-use crate::project::ProjectContext;
+use session::Session;
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
-use crate::{exit, machine};
+use crate::exit;
 
 /// Arguments of `cleanup`.
 #[derive(Debug, clap::Args)]
@@ -46,7 +48,7 @@ pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<E
     }
     if files.is_empty() {
         let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
-        if machine::is_active(&run) {
+        if session::is_active(&run) {
             return Err(CliError::usage(format!("the run {} is still in progress", run.short))
                 .hint("its side effects are known only after it has ended"));
         }
@@ -72,7 +74,7 @@ pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<E
 }
 
 /// Does the same for a run that has just ended.
-pub fn after_run(context: &ProjectContext, run: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn after_run(context: &Session, run: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let mut store = context.read_store()?;
     let left = manifest::of_run(&*store, run)?;
     if left.is_empty() {

@@ -1,23 +1,19 @@
 //! `compare --prefer`: asks a judge which side's trials are better, pair by pair.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use mask::Mask;
 use model::statistics::Chance;
 use model::{Diagnostic, Evidence, JudgeSample, PairJudgement};
 use report::{Comparison, TrialPair, counted};
-use runner::{Control, PairwiseJudging, ReadScript};
+use runner::{Control, PairwiseJudging};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinSet;
 
 use super::Side;
 use crate::command::regrade::last_attempt;
 use crate::error::CliError;
-use crate::preparation::{missing_judge, read_script};
-use crate::project::ProjectContext;
-use crate::run_args::{JudgeArgs, RunArgs, parse_judges};
-use crate::settings::Resolved;
+use session::Session;
+use session::overrides::{JudgeArgs, Overrides, parse_judges};
 use crate::signals;
 use crate::terminal::Terminal;
 
@@ -58,7 +54,7 @@ impl PreferenceArgs {
     ///
     /// # Errors
     /// Returns an error if the judge cannot be used.
-    pub fn open(&self, context: &ProjectContext, terminal: &Terminal) -> Result<Option<PairJudge>, CliError> {
+    pub fn open(&self, context: &Session, terminal: &Terminal) -> Result<Option<PairJudge>, CliError> {
         let Some(criterion) = &self.prefer else { return Ok(None) };
         let judging = JudgeArgs {
             judge: self.judge.clone(),
@@ -68,14 +64,11 @@ impl PreferenceArgs {
             judge_cache: self.judge_cache,
             ..JudgeArgs::default()
         };
-        let mut resolved = Resolved::of(&RunArgs { judging, ..RunArgs::default() }, context)?;
-        resolved.run.judge.missing = missing_judge(context, &resolved.run);
-        let mask = Arc::new(Mask::of(&context.environment).with_secrets(&resolved.run.secrets));
-        let cwd = context.cwd.clone();
-        let read: ReadScript = Arc::new(move |file: &Path| read_script(file, &cwd));
-        let (sample, seed) = (resolved.run.judge.sample, resolved.run.arms.seed);
-        let mut problems = resolved.problems;
-        let opened = PairwiseJudging::open(resolved.run, &read, mask, &mut problems);
+        let spec = context.resolve(&Overrides { judging, ..Overrides::default() })?;
+        let settings = context.settings(&spec);
+        let (sample, seed) = (settings.judge.sample, settings.arms.seed);
+        let mut problems = spec.problems().to_vec();
+        let opened = PairwiseJudging::open(settings, &context.script_reader(), Arc::new(context.mask()), &mut problems);
         terminal.diagnostics(&problems);
         let judging = opened.map_err(|reason| match problems.iter().any(Diagnostic::is_error) {
             true => CliError::usage(format!("cannot judge the pairs: {reason}")),

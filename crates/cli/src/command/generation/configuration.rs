@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::discovery::address;
 use crate::error::CliError;
-use crate::project::{ProjectContext, shown};
+use session::{Session, shown};
 
 /// File that is created if the project has no configuration.
 const FILE: &str = "trialrun.yaml";
@@ -16,7 +16,7 @@ const STAND_INS: [&str; 2] = ["chat", "custom:agent.ts"];
 
 /// Makes an address the project's default agent if the project has none, or only the stand-in that `init` wrote.
 /// Returns a note about the change; `None` if the configuration stays unchanged.
-pub(super) fn add_agent(agent: &str, context: &ProjectContext) -> Result<Option<String>, CliError> {
+pub(super) fn add_agent(agent: &str, context: &Session) -> Result<Option<String>, CliError> {
     let agent = address(agent);
     let is_address = agent.starts_with("http://") || agent.starts_with("https://");
     let default = context.project.defaults.agent.as_ref();

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{GenArgs, Skill, shown_path};
 use crate::error::CliError;
-use crate::project::ProjectContext;
+use session::Session;
 
 /// Maximum size of an existing test, in bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;
@@ -28,7 +28,7 @@ impl TestFolder {
         args: &GenArgs,
         format: &'static Format,
         skill: Option<&Skill>,
-        context: &ProjectContext,
+        context: &Session,
     ) -> Result<Self, CliError> {
         let needs_skill = || {
             CliError::usage(format!("the format `{}` needs a skill", format.name))

@@ -1,12 +1,12 @@
 //! Runs candidates with adversaries and with the agent, and writes those that are admitted.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use generate::{Host, Progress, RenderedTest, Tryout};
 use llm::BoxFuture;
 use model::{Diagnostic, Outcome, TrialRecord};
-use runner::{Control, Plan, PlanRequest, Selection};
+use runner::Control;
+use session::{Overrides, Planned, RunSpec, Session};
 use suite::Loaded;
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -15,28 +15,22 @@ use tokio::task::JoinSet;
 
 use super::folder::TestFolder;
 use super::{Skill, text};
-use crate::adversaries::{AdversaryTrials, Records, offline};
-use crate::command::run::info;
+use crate::adversaries::{AdversaryTrials, Records};
 use crate::error::CliError;
-use crate::preparation::{load, read_script};
-use crate::project::ProjectContext;
-use crate::run_args::RunArgs;
-use crate::settings::Resolved;
 use crate::terminal::Terminal;
 
 /// Runs candidates, and writes those that are admitted.
 pub(super) struct GenerationHost<'a> {
-    context: &'a ProjectContext,
-    /// Settings for runs with the agent.
-    resolved: &'a Resolved,
-    /// Settings for runs with the adversaries.
-    offline: runner::Settings,
+    context: &'a Session,
+    /// Runs with the agent.
+    with_agent: RunSpec,
+    /// Runs with the adversaries.
+    offline: RunSpec,
     folder: TestFolder,
     /// Folder of the skill under test.
     skill: Option<String>,
     /// Number of trials with the agent.
     verify: u64,
-    machine: Arc<sandbox::Host>,
     terminal: &'a Terminal,
     /// Folder from which candidates are run.
     staging: TempDir,
@@ -52,28 +46,28 @@ struct Runs {
 
 impl<'a> GenerationHost<'a> {
     pub fn new(
-        context: &'a ProjectContext,
-        resolved: &'a Resolved,
+        context: &'a Session,
+        spec: &RunSpec,
         folder: TestFolder,
         skill: Option<&Skill>,
         verify: u64,
-        machine: Arc<sandbox::Host>,
         terminal: &'a Terminal,
     ) -> Result<Self, CliError> {
         let staging = tempfile::Builder::new()
             .prefix("trialrun-gen-")
             .tempdir()
             .map_err(|error| CliError::environment(format!("cannot create a temporary folder: {error}")))?;
-        let mut settings = resolved.run.clone();
-        offline(&mut settings);
+        let offline = context.resolve(&Overrides { adversaries: true, ..spec.overrides().clone() })?;
+        let mut overrides = spec.overrides().clone();
+        overrides.arms.trials = Some(model::Trials::Fixed(verify.max(1)));
+        let with_agent = context.resolve(&overrides)?;
         Ok(Self {
             context,
-            resolved,
-            offline: settings,
+            with_agent,
+            offline,
             folder,
             skill: skill.map(|skill| skill.folder.display().to_string()),
             verify,
-            machine,
             terminal,
             staging,
             runs: Mutex::default(),
@@ -95,23 +89,16 @@ impl<'a> GenerationHost<'a> {
     fn load(&self, test: &RenderedTest) -> Result<Loaded, String> {
         let staged = self.folder.stage(test, &self.staging.path().join(&test.slug));
         let file = staged.map_err(|error| format!("cannot write a temporary file: {error}"))?;
-        Ok(load(self.context, vec![file.display().to_string()], self.skill.clone()))
+        Ok(self.context.load(vec![file.display().to_string()], self.skill.clone()))
     }
 
     /// Plans the loaded candidate. Also returns the errors from loading and planning.
-    fn plan(&self, loaded: &Loaded, settings: &runner::Settings) -> (Plan, Vec<Diagnostic>) {
-        let cwd = self.context.cwd.clone();
-        let (plan, planning) = runner::plan(&PlanRequest {
-            suites: &loaded.suites,
-            settings,
-            selection: &Selection::default(),
-            cwd: &self.context.cwd,
-            read_script: Arc::new(move |file: &Path| read_script(file, &cwd)),
-            modules: loaded.modules.clone(),
-        });
-        let broken = loaded.suites.iter().flat_map(|suite| &suite.cases).flat_map(|case| &case.broken);
-        let all = loaded.diagnostics.iter().chain(broken).chain(&planning);
-        (plan, all.filter(|problem| problem.is_error()).cloned().collect())
+    fn plan(&self, loaded: Loaded, spec: &RunSpec) -> Result<(Planned, Vec<Diagnostic>), String> {
+        let planned = self.context.plan_loaded(spec, loaded).map_err(|error| error.to_string())?;
+        let broken = planned.plan.trials.iter().flat_map(|trial| &trial.case.broken);
+        let all = planned.diagnostics.iter().chain(broken);
+        let errors = all.filter(|problem| problem.is_error()).cloned().collect();
+        Ok((planned, errors))
     }
 
     /// Runs a task to completion, even if its result is no longer wanted.
@@ -138,13 +125,13 @@ impl<'a> GenerationHost<'a> {
 
     async fn audited(&self, test: &RenderedTest) -> Result<Vec<String>, String> {
         let loaded = self.load(test)?;
-        let (plan, problems) = self.plan(&loaded, &self.offline);
+        let (planned, problems) = self.plan(loaded, &self.offline)?;
         if !problems.is_empty() {
             return Ok(problems.iter().map(described).collect());
         }
-        let trials = AdversaryTrials::of(plan);
-        let info = info(&RunArgs::default(), self.resolved, trials.plan(), self.context);
-        let machine = Arc::clone(&self.machine);
+        let trials = AdversaryTrials::of(planned);
+        let info = self.context.info(trials.planned(), None);
+        let machine = Arc::clone(&self.context.host);
         let (builder, _) = self.run(|controls| trials.run(machine, info, controls)).await?;
         let audit = builder.finish();
         let cases = || audit.suites.iter().flat_map(|suite| &suite.cases);
@@ -167,18 +154,16 @@ impl<'a> GenerationHost<'a> {
             return Ok(None);
         }
         let loaded = self.load(test)?;
-        let mut settings = self.resolved.run.clone();
-        settings.arms.trials = Some(model::Trials::Fixed(self.verify));
-        let (plan, problems) = self.plan(&loaded, &settings);
+        let (planned, problems) = self.plan(loaded, &self.with_agent)?;
         if let Some(problem) = problems.first() {
             return Err(described(problem));
         }
-        let info = info(&RunArgs::default(), self.resolved, &plan, self.context);
-        let (machine, records) = (Arc::clone(&self.machine), Arc::new(Records::default()));
+        let info = self.context.info(&planned, None);
+        let (machine, records) = (Arc::clone(&self.context.host), Arc::new(Records::default()));
         let listener = Arc::clone(&records);
-        self.run(|controls| runner::run(plan, machine, info, controls, listener as _)).await?;
+        self.run(|controls| runner::run(planned.plan, machine, info, controls, listener as _)).await?;
         let records = records.take();
-        if let Some(broken) = records.iter().find(|record| matches!(record.outcome, Outcome::Broken | Outcome::Stale)) {
+        if let Some(broken) = records.iter().find(|record| record.outcome.is_error()) {
             return Err(broken.reason.clone().unwrap_or_else(|| "the agent could not be run".to_owned()));
         }
         Ok(Some(tryout(&records)))

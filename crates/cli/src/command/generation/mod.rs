@@ -7,7 +7,6 @@ mod text;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use generate::{
     CATEGORIES, Category, ExistingTest, FORMATS, Format, Generated, GenerationRequest, PlannedTest, Subject, distribute,
@@ -22,11 +21,11 @@ use crate::discovery::{SourceArgs, address, check_sources, discover, no_answer, 
 use crate::error::CliError;
 use crate::global::Global;
 use crate::language_model::{self, LanguageModel};
-use crate::project::{ProjectContext, shown};
-use crate::run_args::RunArgs;
-use crate::settings::Resolved;
+use session::{Session, shown};
+use session::overrides::Overrides;
+use session::RunSpec;
 use crate::terminal::Terminal;
-use crate::{exit, limits, machine, signals};
+use crate::{exit, limits, place, signals};
 
 /// Default number of tests.
 const COUNT: usize = 10;
@@ -79,14 +78,14 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
     limits::raise_open_files();
     let categories = chosen_categories(&args.categories)?;
     let named_format = args.format.as_deref().map(chosen_format).transpose()?;
-    let context = ProjectContext::find(global, &[])?;
+    let context = place::open(global, &[])?;
     let args = &GenArgs { sources: args.sources.with_named_agent(&context).in_project(&context), ..args.clone() };
-    let mut run_args = RunArgs::default();
+    let mut run_args = Overrides::default();
     run_args.arms.agent.extend(args.sources.agent.clone());
     run_args.arms.no_baseline = true;
-    let resolved = Resolved::of(&run_args, &context)?;
+    let spec = context.resolve(&run_args)?;
     refuse(&context.diagnostics, terminal)?;
-    refuse(&resolved.problems, terminal)?;
+    refuse(spec.problems(), terminal)?;
     let skill = Skill::of(&args.sources, &context);
     let format = named_format.unwrap_or_else(|| default_format(skill.as_ref()));
     let folder = TestFolder::open(args, format, skill.as_ref(), &context)?;
@@ -95,7 +94,7 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
     if args.sources.is_empty() {
         return Err(no_source());
     }
-    let model = language_model::open(args.model.as_deref(), &resolved.run, &context.cwd)?.ok_or_else(no_model)?;
+    let model = language_model::open(args.model.as_deref(), &context.settings(&spec), &context)?.ok_or_else(no_model)?;
     if quotas.is_empty() {
         check_sources(&args.sources, &context, terminal)?;
         let there = report::counted(existing.len(), "test");
@@ -130,7 +129,7 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
         return plan(&request, &model, args.json, terminal);
     }
     let (generated, stopped) =
-        generate(&request, &model, verify, folder, skill.as_ref(), (&context, &resolved), terminal)?;
+        generate(&request, &model, verify, folder, skill.as_ref(), (&context, &spec), terminal)?;
     let configured = match (&args.sources.agent, generated.admitted.is_empty()) {
         (Some(agent), false) => configuration::add_agent(agent, &context)?,
         _ => None,
@@ -178,7 +177,7 @@ pub(super) struct Skill {
 
 impl Skill {
     /// Returns the first source that is a skill.
-    fn of(sources: &SourceArgs, context: &ProjectContext) -> Option<Self> {
+    fn of(sources: &SourceArgs, context: &Session) -> Option<Self> {
         let folder = sources.paths.iter().find_map(|path| {
             let path = source_path(path, context);
             let folder = if path.ends_with("SKILL.md") { path.parent()?.to_owned() } else { path };
@@ -222,11 +221,10 @@ fn generate(
     verify: u64,
     folder: TestFolder,
     skill: Option<&Skill>,
-    (context, resolved): (&ProjectContext, &Resolved),
+    (context, spec): (&Session, &RunSpec),
     terminal: &Terminal,
 ) -> Result<(Generated, Option<String>), CliError> {
-    let machine = Arc::new(machine::host()?);
-    let host = GenerationHost::new(context, resolved, folder, skill, verify, machine, terminal)?;
+    let host = GenerationHost::new(context, spec, folder, skill, verify, terminal)?;
     let (sender, mut controls) = unbounded_channel::<Control>();
     runtime()?.block_on(async {
         signals::forward(&sender).map_err(|error| cannot_start(&error))?;
@@ -342,6 +340,6 @@ fn quotas(
 }
 
 /// Returns the path as the user would write it.
-fn shown_path(path: &std::path::Path, context: &ProjectContext) -> String {
+fn shown_path(path: &std::path::Path, context: &Session) -> String {
     shown(path, &context.cwd)
 }

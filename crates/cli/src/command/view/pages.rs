@@ -8,7 +8,6 @@ use model::{Event, LiveTrial, RunRow, TrialRecord};
 use report::{ServedRun, ServedState};
 use store::{RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 
-use crate::machine;
 
 /// Maximum number of new trials that are read one by one. If there are more, the whole run is read at once.
 const MAX_SINGLE_READS: usize = 32;
@@ -67,7 +66,7 @@ impl Pages {
         let mut rows = self.store.runs(&named)?.into_iter();
         let run = rows.find(|row| row.id == self.run).ok_or_else(|| StoreError::UnknownRun(self.run.clone()))?;
         let live = if run.finished_at.is_none() { self.store.live(&self.run)? } else { Vec::new() };
-        let is_active = machine::is_active(&run);
+        let is_active = session::is_active(&run);
         let previous = self.current.take();
         if let Some(current) = previous.as_ref()
             && (&current.run, &current.live, current.is_active) == (&run, &live, is_active)

@@ -8,8 +8,8 @@ use runner::PlannedTrial;
 use script::Library;
 use suite::Project;
 
-use crate::project::{ProjectContext, normalize};
-use crate::run_args::RunArgs;
+use crate::overrides::Overrides;
+use crate::session::{Session, normalize};
 
 /// File with shared blocks that the cases in its folder and below can extend.
 const SHARED: &str = "_fixtures.yaml";
@@ -36,14 +36,14 @@ impl Dependencies {
 }
 
 /// Returns the folders and files in which suites may appear.
-pub fn places(context: &ProjectContext, args: &RunArgs) -> Vec<PathBuf> {
-    let project = &context.project;
+pub fn places(session: &Session, args: &Overrides) -> Vec<PathBuf> {
+    let project = &session.project;
     let targets: Vec<String> = args.named().into_iter().chain(args.selection.skill.clone()).collect();
     if targets.is_empty() {
         let folders = [project.skills_dir.clone(), project.root.join("scenarios"), project.root.join("tests")];
         return folders.into_iter().chain(project.tests.clone()).collect();
     }
-    let place = |target: &String| [context.cwd.join(target), project.skills_dir.join(target)];
+    let place = |target: &String| [session.cwd.join(target), project.skills_dir.join(target)];
     targets.iter().flat_map(place).filter(|path| path.exists()).map(|path| normalize(&path)).collect()
 }
 
@@ -60,7 +60,7 @@ pub fn configuration(project: &Project) -> BTreeSet<PathBuf> {
 }
 
 /// Returns the dependencies of each suite in `trials`, by the suite's file.
-pub fn of_suites(context: &ProjectContext, trials: &[Arc<PlannedTrial>]) -> BTreeMap<PathBuf, Dependencies> {
+pub fn of_suites(session: &Session, trials: &[Arc<PlannedTrial>]) -> BTreeMap<PathBuf, Dependencies> {
     let library = Library::new();
     let mut suites: BTreeMap<PathBuf, Dependencies> = BTreeMap::new();
     let mut files: BTreeSet<(PathBuf, PathBuf)> = BTreeSet::new();
@@ -68,18 +68,18 @@ pub fn of_suites(context: &ProjectContext, trials: &[Arc<PlannedTrial>]) -> BTre
         let paths = &mut suites.entry(trial.file.to_path_buf()).or_default().paths;
         paths.extend(trial.case.subject.skill().and_then(|skill| skill.directory.clone()));
         let written = trial.argument.iter().chain(&trial.case.table);
-        paths.extend(written.map(|file| normalize(&context.cwd.join(&**file))).filter(|file| file.is_file()));
+        paths.extend(written.map(|file| normalize(&session.cwd.join(&**file))).filter(|file| file.is_file()));
         for written in [trial.argument.as_deref(), trial.arm.model.as_deref()].into_iter().flatten() {
-            paths.extend(existing(written, &context.cwd));
+            paths.extend(existing(written, &session.cwd));
         }
-        files.insert((trial.file.to_path_buf(), normalize(&context.cwd.join(&*trial.case.source.file))));
+        files.insert((trial.file.to_path_buf(), normalize(&session.cwd.join(&*trial.case.source.file))));
     }
     for (suite, file) in files {
         let Some(Dependencies { paths }) = suites.get_mut(&suite) else { continue };
         if !paths.insert(file.clone()) {
             continue;
         }
-        let shared = file.ancestors().skip(1).take_while(|folder| folder.starts_with(&context.project.root));
+        let shared = file.ancestors().skip(1).take_while(|folder| folder.starts_with(&session.project.root));
         let shared: Vec<PathBuf> = shared.map(|folder| folder.join(SHARED)).filter(|path| path.is_file()).collect();
         paths.extend(named_in(&file));
         paths.extend(shared.iter().flat_map(|file| named_in(file)));

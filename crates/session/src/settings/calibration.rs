@@ -5,8 +5,8 @@ use std::path::Path;
 use model::{CALIBRATION_SCHEMA, Calibration, CalibrationGate};
 
 use super::value;
-use crate::project::{ProjectContext, shown};
-use crate::run_args::RunArgs;
+use crate::overrides::Overrides;
+use crate::session::{Session, shown};
 
 /// Default minimum for the lower limit of κ. Agreement with a κ below about 0.4 is usually called fair at best.
 const MIN_KAPPA: f64 = 0.4;
@@ -15,19 +15,19 @@ const MIN_KAPPA: f64 = 0.4;
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Returns the minimum for the lower limit of κ.
-pub fn min_kappa(args: &RunArgs, context: &ProjectContext) -> f64 {
-    args.judging.judge_min_kappa.or(value(&context.project.judge.min_kappa)).unwrap_or(MIN_KAPPA)
+pub fn min_kappa(args: &Overrides, session: &Session) -> f64 {
+    args.judging.judge_min_kappa.or(value(&session.project.judge.min_kappa)).unwrap_or(MIN_KAPPA)
 }
 
 /// Returns the condition for the judge, if the command line or the project names a calibration.
-pub(super) fn gate(args: &RunArgs, context: &ProjectContext) -> Option<CalibrationGate> {
+pub(super) fn gate(args: &Overrides, session: &Session) -> Option<CalibrationGate> {
     let path = match &args.judging.judge_calibration {
-        Some(typed) => Some(typed).filter(|typed| !typed.is_empty()).map(|typed| context.cwd.join(typed)),
-        None => value(&context.project.judge.calibration).map(|file| context.project.root.join(file)),
+        Some(typed) => Some(typed).filter(|typed| !typed.is_empty()).map(|typed| session.cwd.join(typed)),
+        None => value(&session.project.judge.calibration).map(|file| session.project.root.join(file)),
     }?;
-    let file = shown(&path, &context.cwd);
+    let file = shown(&path, &session.cwd);
     let calibration = read(&path, &file);
-    Some(CalibrationGate { file, calibration, min_kappa: min_kappa(args, context) })
+    Some(CalibrationGate { file, calibration, min_kappa: min_kappa(args, session) })
 }
 
 /// Reads a calibration. Messages call it `file`.

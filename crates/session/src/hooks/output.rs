@@ -6,15 +6,18 @@ use serde_json::{Map, Value};
 
 /// Finding in the output of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct HookFinding {
-    pub(super) text: String,
-    pub(super) passed: bool,
-    pub(super) evidence: Option<String>,
+pub struct HookFinding {
+    /// What was checked.
+    pub text: String,
+    /// True if it holds.
+    pub passed: bool,
+    /// What shows it.
+    pub evidence: Option<String>,
 }
 
 /// Parses stdout; `None` unless all of it is a JSON array. Each element becomes a finding or a description of the
 /// mistake in it.
-pub(super) fn read(stdout: &str) -> Option<Vec<Result<HookFinding, String>>> {
+pub fn read(stdout: &str) -> Option<Vec<Result<HookFinding, String>>> {
     let Value::Array(elements) = serde_json::from_str(stdout.trim()).ok()? else { return None };
     Some(elements.iter().map(element).collect())
 }

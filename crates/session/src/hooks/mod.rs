@@ -3,7 +3,7 @@
 //! They belong to the user, not to an agent: they run in the current directory with the full environment, outside any
 //! sandbox. The processes that they start are supervised and end with them.
 
-mod output;
+pub mod output;
 mod variables;
 
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use sandbox::supervise::{self, MESSAGE_PREFIX, Output, SUPERVISOR_FAILED};
 use sandbox::{BoxFuture, Host};
 
 use self::variables::Variables;
-pub use self::variables::is_hook_variable;
-use crate::error::CliError;
-use crate::project::ProjectContext;
-use crate::run_args::RunArgs;
+pub use self::variables::{is_hook_variable, reference};
+use crate::error::Error;
+use crate::overrides::Overrides;
+use crate::session::Session;
 
 /// Default time limit of a command, in milliseconds.
 pub const TIMEOUT_MS: u64 = 600_000;
@@ -35,39 +35,36 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum length of a command's output in a finding, in characters.
 const MAX_EXCERPT: usize = 500;
 
-/// Adds the hooks to the plan; each command may take `timeout_ms`. Returns the reporter that writes the artefacts
-/// directory, if `directory`, a workspace or the hooks need one.
+/// Adds the hooks to the plan. Returns the reporter that writes the artefacts directory, if `directory`, a workspace or
+/// the hooks need one.
 ///
 /// # Errors
 /// Returns an error if the directory cannot be used.
 pub fn set_up(
-    args: &RunArgs,
-    timeout_ms: u64,
-    context: &ProjectContext,
+    args: &Overrides,
+    session: &Session,
     plan: &mut Plan,
     info: &RunInfo,
-    host: &Arc<Host>,
     directory: Option<PathBuf>,
-) -> Result<Option<Box<dyn Reporter>>, CliError> {
+) -> Result<Option<Box<dyn Reporter>>, Error> {
     let commands = [&args.hooks.pre_run_commands, &args.hooks.post_grade_commands, &args.hooks.post_run_commands];
     let has_commands = commands.iter().any(|commands| !commands.is_empty());
-    let in_workspace =
-        |workspace: &PathBuf| crate::workspace::artifacts(workspace, &plan.skills, args.output.label.as_deref());
+    let in_workspace = |workspace: &PathBuf| artifacts_in(workspace, &plan.skills, args.output.label.as_deref());
     let root = match directory.or_else(|| args.output.workspace.as_ref().map(in_workspace)) {
-        Some(root) => context.cwd.join(root),
-        None if has_commands => artifacts_of(&context.state, &info.id),
+        Some(root) => session.cwd.join(root),
+        None if has_commands => artifacts_of(&session.state, &info.id),
         None => return Ok(None),
     };
-    let tree = Tree::open(&root, info, &context.database).map_err(|reason| {
-        CliError::usage(reason)
+    let tree = Tree::open(&root, info, &session.database).map_err(|error| {
+        Error::usage(error.to_string())
             .hint("nothing was run; `--artifacts` takes a directory that is missing, empty, or an earlier run's")
     })?;
     plan.hook = Some(Arc::new(Hooks {
         commands: commands.map(Clone::clone),
-        variables: Variables::new(plan, info, host, &context.cwd, tree.root()),
-        host: Arc::clone(host),
-        cwd: context.cwd.clone(),
-        timeout: Duration::from_millis(timeout_ms),
+        variables: Variables::new(plan, info, &session.host, &session.cwd, tree.root()),
+        host: Arc::clone(&session.host),
+        cwd: session.cwd.clone(),
+        timeout: Duration::from_millis(args.hooks.hook_timeout.unwrap_or(TIMEOUT_MS)),
         tree: Arc::clone(&tree),
     }));
     Ok(report::to_directory(&tree))
@@ -76,6 +73,15 @@ pub fn set_up(
 /// Returns the default artefacts directory of a run.
 pub fn artifacts_of(state: &Path, run: &str) -> PathBuf {
     state.join("artifacts").join(run)
+}
+
+/// Returns the artefacts directory for a run with a workspace.
+fn artifacts_in(workspace: &Path, skills: &[model::SkillInfo], iteration: Option<&str>) -> PathBuf {
+    let iteration = format!("iteration-{}", iteration.unwrap_or("1"));
+    match skills {
+        [skill] => workspace.join(format!("{}-workspace", skill.name)).join(iteration),
+        _ => workspace.join(iteration),
+    }
 }
 
 /// The commands of a run.
@@ -217,24 +223,8 @@ fn findings(record: &HookRecord) -> Vec<Finding> {
     findings
 }
 
-/// Returns the error for a run that a pre-run command prevented.
-pub fn refused(record: &HookRecord) -> CliError {
-    let error = CliError::environment(format!(
-        "nothing was run: the pre-run command `{}` failed ({})",
-        record.command,
-        record.describe()
-    ));
-    let lines = record.last_lines(10);
-    if lines.is_empty() {
-        return error;
-    }
-    error.hint(format!("its last output:\n    {}", lines.join("\n    ")))
-}
-
 #[cfg(test)]
 mod tests {
-    mod vectors;
-
     use super::*;
 
     fn ended(exit_code: Option<i32>, stdout: &str, stderr: &str) -> HookRecord {

@@ -7,10 +7,10 @@ use suite::Project;
 use super::applies::Applies;
 use super::{Resolution, calibration, configured};
 use crate::layer::Layer;
-use crate::project::{STATE, shown};
-use crate::run_args::{
-    RunArgs, Timeout, parse_duration, parse_jobs, parse_judges, parse_positive, parse_precision, parse_share,
+use crate::overrides::{
+    Overrides, Timeout, parse_duration, parse_jobs, parse_judges, parse_positive, parse_precision, parse_share,
 };
+use crate::session::{STATE, shown};
 
 /// A setting of a run.
 pub struct Setting {
@@ -29,7 +29,7 @@ pub struct Setting {
     /// A line of help.
     pub help: &'static str,
     /// Returns `true` if it is set on the command line.
-    pub(super) is_typed: fn(&RunArgs) -> bool,
+    pub(super) is_typed: fn(&Overrides) -> bool,
     /// Sets it to the value of a variable.
     pub(super) put: Option<Put>,
     /// Returns the layer that sets it, among those below the command line and variables.
@@ -38,7 +38,7 @@ pub struct Setting {
     pub(super) value: fn(&Resolution<'_>) -> Value,
 }
 
-type Put = fn(&mut RunArgs, &str) -> Result<(), String>;
+type Put = fn(&mut Overrides, &str) -> Result<(), String>;
 
 impl Setting {
     const fn new(name: &'static str, help: &'static str, value: fn(&Resolution<'_>) -> Value) -> Self {
@@ -57,7 +57,7 @@ impl Setting {
         }
     }
 
-    const fn flag(mut self, flag: &'static str, is_typed: fn(&RunArgs) -> bool) -> Self {
+    const fn flag(mut self, flag: &'static str, is_typed: fn(&Overrides) -> bool) -> Self {
         (self.flag, self.is_typed) = (Some(flag), is_typed);
         self
     }
@@ -288,7 +288,7 @@ pub static SETTINGS: [Setting; 62] = [
     Setting::new(
         "pricing",
         "File with model prices, which override the built-in list and the costs that an agent reports",
-        |used| json!(configured::pricing(used.args, used.context).map(|file| shown(&file, &used.context.cwd))),
+        |used| json!(configured::pricing(used.args, used.session).map(|file| shown(&file, &used.session.cwd))),
     )
     .flag("--pricing", |args| args.budgets.pricing.is_some())
     .key("pricing", |used| project(&used.project().pricing)),
@@ -407,7 +407,7 @@ pub static SETTINGS: [Setting; 62] = [
     })
     .flag("--artifacts", |args| args.output.artifacts.is_some()),
     Setting::new("report", "Report to write, to standard output or into a file; can be repeated", |used| {
-        json!(configured::reports(used.args, used.context))
+        json!(configured::reports(used.args, used.session))
     })
     .flag("--report", |args| !args.output.report.reports.is_empty())
     .key("report.formats", |used| project_formats(used.project()))
@@ -433,14 +433,14 @@ pub static SETTINGS: [Setting; 62] = [
     .key("judge.model", |used| project(&used.project().judge.model))
     .default("the first with a key"),
     Setting::new("judge_base_url", "Base URL of the judge's API, if not the vendor's own", |used| {
-        json!(used.run.judge.base_url.as_deref().or(configured::openai_address(used.run, used.context)))
+        json!(used.run.judge.base_url.as_deref().or(configured::openai_address(used.run, used.session)))
     })
     .flag("--judge-base-url", |args| args.judging.judge_base_url.is_some())
     .variables(&["TRIALRUN_JUDGE_BASE_URL"], |args, text| put(&mut args.judging.judge_base_url, Ok(text.to_owned())))
     .key("judge.base_url", |used| match used.run.judge.base_url {
         Some(_) => project(&used.project().judge.base_url),
         None => {
-            configured::openai_address(used.run, used.context).map(|_| Layer::Environment(configured::OPENAI_BASE_URL))
+            configured::openai_address(used.run, used.session).map(|_| Layer::Environment(configured::OPENAI_BASE_URL.to_owned()))
         }
     }),
     Setting::new("judges", "Number of judges per judged assertion", |used| json!(used.run.judge.judges))
@@ -488,7 +488,7 @@ pub static SETTINGS: [Setting; 62] = [
     })
     .key("judge.calibration", |used| project(&used.project().judge.calibration)),
     Setting::new("judge_min_kappa", "Minimum of the lower limit of κ in the calibration", |used| {
-        json!(calibration::min_kappa(used.args, used.context))
+        json!(calibration::min_kappa(used.args, used.session))
     })
     .flag("--judge-min-kappa", |args| args.judging.judge_min_kappa.is_some())
     .variables(&["TRIALRUN_JUDGE_MIN_KAPPA"], |args, text| put(&mut args.judging.judge_min_kappa, parse_share(text)))
@@ -506,15 +506,15 @@ pub static SETTINGS: [Setting; 62] = [
     Setting {
         flag: Some("--state"),
         variables: &[STATE],
-        ..Setting::new("state", "Folder for recorded runs", |used| used.shown(&used.context.state))
-            .key("state", |used| Some(used.context.state_from.clone()))
+        ..Setting::new("state", "Folder for recorded runs", |used| used.shown(&used.session.state))
+            .key("state", |used| Some(used.session.state_from.clone()))
             .default(".trialrun")
     },
 ];
 
 const TIMEOUT: &[&str] = &["TRIALRUN_TIMEOUT", "ASE_AGENT_TIMEOUT"];
 
-fn put_timeout(args: &mut RunArgs, text: &str) -> Result<(), String> {
+fn put_timeout(args: &mut Overrides, text: &str) -> Result<(), String> {
     put(&mut args.schedule.timeout, Timeout::parse(text))
 }
 

@@ -1,12 +1,15 @@
 //! Layers of settings.
 
+use serde::{Deserialize, Serialize};
+
 /// Source of a value, strongest first.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// The command line.
     CommandLine,
-    /// An environment variable.
-    Environment(&'static str),
+    /// An environment variable, by name.
+    Environment(String),
     /// The project's configuration, with file and line.
     Project(String),
     /// The built-in default.

@@ -1,4 +1,4 @@
-//! Stored judgements from earlier runs, in the project's state folder.
+//! Stored judgements from earlier runs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,50 +8,50 @@ use grade::judge::JudgementStore;
 use jiff::{SignedDuration, Timestamp};
 use store::{Judgements, StoreError};
 
-use crate::project::create_state_folder;
-
-/// Name of the file in the state folder.
-const FILE: &str = "judgements.db";
+use crate::owner::owner;
+use crate::session::create_state_folder;
 
 /// Maximum age of a judgement in days. Vendors may change the model behind a name.
 const MAX_AGE_DAYS: i64 = 30;
 
-/// Judgements in the state folder. The file is opened when it is first needed.
+/// Judgements in the store of the project's runs. They are opened when they are first needed.
 pub struct StateJudgements {
-    folder: PathBuf,
+    database: PathBuf,
     state: Mutex<State>,
 }
 
 enum State {
     Closed,
-    Open(Judgements),
-    /// The file cannot be used. The text says why.
+    Open(Box<dyn Judgements>),
+    /// They cannot be used. The text says why.
     Failed(String),
 }
 
 impl StateJudgements {
-    /// Creates a store in the state folder `folder`.
-    pub fn in_folder(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), state: Mutex::new(State::Closed) }
+    /// Returns the judgements in the record at `database`.
+    pub fn in_record(database: &Path) -> Self {
+        Self { database: database.to_owned(), state: Mutex::new(State::Closed) }
     }
 
     fn opened(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*state, State::Closed) {
             let since = Timestamp::now() - SignedDuration::from_hours(24 * MAX_AGE_DAYS);
-            let created = create_state_folder(&self.folder).map_err(|error| error.to_string());
-            let opened = created
-                .and_then(|()| Judgements::open(&self.folder.join(FILE), since).map_err(|error| error.to_string()));
+            let folder = self.database.parent().unwrap_or(Path::new(""));
+            let opened = create_state_folder(folder).map_err(|error| error.to_string()).and_then(|()| {
+                let store = store::open(&self.database.as_path().into(), &owner());
+                store.and_then(|store| store.judgements(since)).map_err(|error| error.to_string())
+            });
             *state = opened.map_or_else(State::Failed, State::Open);
         }
         state
     }
 
     /// Calls `access` with the file. After an error, the file is no longer used.
-    fn with<T>(&self, access: impl FnOnce(&Judgements) -> Result<T, StoreError>) -> Option<T> {
+    fn with<T>(&self, access: impl FnOnce(&dyn Judgements) -> Result<T, StoreError>) -> Option<T> {
         let mut state = self.opened();
         let State::Open(judgements) = &*state else { return None };
-        match access(judgements) {
+        match access(&**judgements) {
             Ok(value) => Some(value),
             Err(error) => {
                 *state = State::Failed(error.to_string());
@@ -80,6 +80,6 @@ impl JudgementStore for StateJudgements {
 
 impl fmt::Debug for StateJudgements {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StateJudgements").field("folder", &self.folder).finish_non_exhaustive()
+        f.debug_struct("StateJudgements").field("database", &self.database).finish_non_exhaustive()
     }
 }

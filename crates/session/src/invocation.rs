@@ -7,19 +7,18 @@ use model::Invocation;
 use runner::Plan;
 use sha2::{Digest, Sha256};
 
-use crate::project::{ProjectContext, normalize, shown};
-use crate::{dependencies, machine};
+use crate::dependencies;
+use crate::session::{Session, normalize, shown};
 
-/// Returns the command of this process, with the files that decide what the trials of `plan` do. `None` if it cannot
-/// be recorded.
-pub fn invocation(plan: &Plan, context: &ProjectContext) -> Option<Invocation> {
-    let cwd = &context.cwd;
-    let of_suites = dependencies::of_suites(context, &plan.trials);
+/// Returns the command with these `arguments`, with the files that decide what the trials of `plan` do. `None` if it
+/// cannot be recorded.
+pub fn invocation(arguments: Vec<String>, plan: &Plan, session: &Session) -> Option<Invocation> {
+    let cwd = &session.cwd;
+    let of_suites = dependencies::of_suites(session, &plan.trials);
     let written: BTreeSet<(&Path, &str)> =
         plan.trials.iter().map(|trial| (&*trial.file, &*trial.case.source.file)).collect();
     let mut hashes: BTreeMap<PathBuf, Option<String>> = BTreeMap::new();
-    let mut invocation =
-        Invocation { arguments: machine::arguments()?, directory: cwd.to_str()?.to_owned(), ..Invocation::default() };
+    let mut invocation = Invocation { arguments, directory: cwd.to_str()?.to_owned(), ..Invocation::default() };
     for (suite, file) in written {
         let place = normalize(&cwd.join(file));
         // Folders are not hashed: they may be large, and those of skills have a hash of their own.
@@ -40,15 +39,14 @@ pub fn invocation(plan: &Plan, context: &ProjectContext) -> Option<Invocation> {
 /// Returns the SHA-256 of a regular file of at most 1 GiB; `None` if it cannot be read.
 pub fn hash_of(file: &Path) -> Option<String> {
     let content = files::read_named(file, 1 << 30).ok()?;
-    Some(Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(model::text::hex(&Sha256::digest(content)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::global::{Color, Global};
-    use crate::preparation::prepare;
-    use crate::run_args::RunArgs;
+    use crate::overrides::Overrides;
+    use crate::tests::session_in;
 
     #[test]
     fn a_run_records_the_files_on_which_its_cases_depend() {
@@ -70,11 +68,11 @@ mod tests {
         ] {
             std::fs::write(root.join(file), text).unwrap();
         }
-        let global = Global { state: Some(root.join("state")), color: Color::Never };
-        let mut args = RunArgs { targets: vec![root.display().to_string()], ..RunArgs::default() };
+        let mut args = Overrides { targets: vec![root.display().to_string()], ..Overrides::default() };
         args.arms.agent = vec!["fake".into()];
-        let prepared = prepare(&global, &args).unwrap();
-        let recorded = invocation(&prepared.plan, &prepared.context).unwrap();
+        let session = session_in(&root);
+        let planned = session.plan(&session.resolve(&args).unwrap()).unwrap();
+        let recorded = invocation(Vec::new(), &planned.plan, &session).unwrap();
         let short = |path: &String| {
             path.rsplit_once(&format!("{}/", root.display())).map_or(path.clone(), |(_, name)| name.to_owned())
         };

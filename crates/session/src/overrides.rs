@@ -1,17 +1,24 @@
-//! Arguments of `run`. `check`, `list` and `config` accept the same arguments and show what would apply.
+//! What a caller asks of a run, over variables, the project and the defaults. These are also the options of the command
+//! line, so each is described and parsed in one place.
 //!
 //! An option without a comment is a setting, whose help is in the table of [settings](crate::settings::SETTINGS).
+
+#![expect(missing_docs, reason = "their help is in the table of settings")]
+
+pub(crate) mod written;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
 use clap::{Args, value_parser};
 use model::Gate;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Arguments of `run`.
-#[derive(Debug, Clone, Default, Args)]
-pub struct RunArgs {
+/// What a caller asks of a run.
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Overrides {
     /// Files, directories or skills to test [default: all skills of the project, `scenarios` and `tests`]
     #[arg(value_name = "PATH|SKILL")]
     pub targets: Vec<String>,
@@ -36,10 +43,32 @@ pub struct RunArgs {
     pub hooks: HookArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+    /// Recorded trial whose beginning all trials replay. No option sets it
+    #[arg(skip)]
+    pub fork: Option<ForkFrom>,
+    /// Reason why no judge is asked. No option sets it
+    #[arg(skip)]
+    pub unjudged: Option<String>,
+    /// Run the cases with the built-in adversaries instead of their agents, without any model. No option sets it
+    #[arg(skip)]
+    pub adversaries: bool,
+}
+
+/// A recorded trial whose beginning is replayed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForkFrom {
+    /// File with its model traffic.
+    pub cassette: PathBuf,
+    /// Number of its repetition, from 1.
+    pub repetition: u64,
+    /// Number of agent requests that are answered from it.
+    pub turns: usize,
 }
 
 /// Selection of cases.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectionArgs {
     /// File or directory, the same as PATH
@@ -85,7 +114,8 @@ impl SelectionArgs {
 }
 
 /// Agents, models and repetitions that override the settings of cases.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Agents and trials")]
 pub struct ArmArgs {
     #[arg(long, short_alias = 'a', visible_alias = "runtime", value_name = "NAME")]
@@ -97,8 +127,10 @@ pub struct ArmArgs {
     #[arg(long, alias = "harness-base-url", value_name = "URL")]
     pub base_url: Option<String>,
     #[arg(long, value_name = "MODE")]
+    #[serde(with = "written")]
     pub gateway: Option<model::GatewayMode>,
     #[arg(long, short = 'n', aliases = ["runs", "repeat"], value_name = "N")]
+    #[serde(with = "written")]
     pub trials: Option<model::Trials>,
     #[arg(long, value_name = "P", value_parser = parse_precision)]
     pub precision: Option<f64>,
@@ -109,13 +141,18 @@ pub struct ArmArgs {
     pub no_baseline: bool,
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// System prompt that replaces those of the cases. No option sets it
+    #[arg(skip)]
+    pub system_prompt: Option<String>,
 }
 
 /// Recorded model traffic.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Cassettes")]
 pub struct CassetteArgs {
     #[arg(long, value_name = "MODE")]
+    #[serde(with = "written")]
     pub cassette: Option<model::CassetteMode>,
     #[arg(long, value_name = "DIR")]
     pub cassette_dir: Option<PathBuf>,
@@ -124,7 +161,8 @@ pub struct CassetteArgs {
 }
 
 /// Parallelism, time and further attempts.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Limits")]
 pub struct ScheduleArgs {
     #[arg(long, short, short_alias = 'c', aliases = ["parallel", "concurrency"], value_name = "N", value_parser = parse_jobs)]
@@ -136,6 +174,7 @@ pub struct ScheduleArgs {
     #[arg(long, value_name = "N")]
     pub reruns: Option<u32>,
     #[arg(long, value_name = "HOW", value_parser = parse_retry_on)]
+    #[serde(with = "written")]
     pub retry_on: Option<runner::RetryOn>,
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub stop_grace: Option<u64>,
@@ -144,7 +183,8 @@ pub struct ScheduleArgs {
 }
 
 /// Turns, tokens, money and time that a trial or the run may use.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Limits")]
 pub struct BudgetArgs {
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
@@ -174,7 +214,8 @@ pub struct BudgetArgs {
 }
 
 /// The model that judges and plays users.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Judge")]
 pub struct JudgeArgs {
     #[arg(long, alias = "grader-model", value_name = "PROVIDER:MODEL")]
@@ -184,10 +225,12 @@ pub struct JudgeArgs {
     #[arg(long, value_name = "N", value_parser = parse_judges)]
     pub judges: Option<u64>,
     #[arg(long, value_name = "N|SHARE")]
+    #[serde(with = "written")]
     pub judge_sample: Option<model::JudgeSample>,
     #[arg(long)]
     pub judge_batch: bool,
     #[arg(long, value_name = "MODE")]
+    #[serde(with = "written")]
     pub judge_cache: Option<model::JudgeCache>,
     #[arg(long, value_name = "FILE")]
     pub judge_calibration: Option<String>,
@@ -196,7 +239,8 @@ pub struct JudgeArgs {
 }
 
 /// Conditions for the exit code.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Gates")]
 pub struct GateArgs {
     /// Exit with 0 if at least this share of the trials passed at the first attempt, such as 0.8
@@ -227,16 +271,19 @@ impl GateArgs {
 }
 
 /// The sandboxes in which agents work.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Sandbox")]
 pub struct SandboxArgs {
     #[arg(long, value_name = "NAME")]
     pub sandbox: Option<String>,
     #[arg(long, value_name = "POLICY")]
+    #[serde(with = "written")]
     pub network: Option<model::NetworkPolicy>,
     #[arg(long, value_name = "URL")]
     pub source_repo: Option<String>,
     #[arg(long, value_name = "KIND", requires = "source_repo")]
+    #[serde(with = "written")]
     pub remote: Option<model::RemoteMode>,
     #[arg(long, requires = "source_repo")]
     pub lend_git_sign_in: bool,
@@ -245,7 +292,8 @@ pub struct SandboxArgs {
 }
 
 /// Commands around trials.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Hooks")]
 pub struct HookArgs {
     #[arg(long = "pre-run-command", value_name = "CMD")]
@@ -263,7 +311,8 @@ pub struct HookArgs {
 }
 
 /// Files to write, and what to show.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
     #[arg(long, value_name = "DIR")]
@@ -286,19 +335,11 @@ pub struct OutputArgs {
     pub label: Option<String>,
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub idle_warn: Option<u64>,
-    /// Check everything and run nothing
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Rerun the affected tests after each file change, until Ctrl-C
-    #[arg(long, conflicts_with = "dry_run")]
-    pub watch: bool,
-    /// No effect: runs are always recorded
-    #[arg(long, hide = true)]
-    pub save: bool,
 }
 
 /// Reports of the run.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Output")]
 pub struct ReportArgs {
     #[arg(long = "report", alias = "format", value_name = "FORMAT[=PATH]")]
@@ -314,7 +355,7 @@ pub struct ReportArgs {
     pub show_evidence: bool,
 }
 
-impl RunArgs {
+impl Overrides {
     /// Returns all named files, directories and skills.
     pub fn named(&self) -> Vec<String> {
         [&self.targets, &self.selection.files, &self.selection.evals].into_iter().flatten().cloned().collect()
@@ -322,7 +363,7 @@ impl RunArgs {
 }
 
 /// Time limit for a trial, as given on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeout {
     /// Milliseconds.
     pub ms: u64,
@@ -418,7 +459,11 @@ fn parse_retry_on(written: &str) -> Result<runner::RetryOn, String> {
 
 /// Parses a share, from 0 to 1.
 pub fn parse_share(written: &str) -> Result<f64, String> {
-    written.parse::<f64>().ok().filter(|n| (0.0..=1.0).contains(n)).ok_or_else(|| "a number from 0 to 1".to_owned())
+    written
+        .parse::<f64>()
+        .ok()
+        .filter(|n| (0.0..=1.0).contains(n))
+        .ok_or_else(|| "a number from 0 to 1, such as 0.8".to_owned())
 }
 
 /// Parses a precision: half of the widest acceptable interval, as a share.

@@ -4,20 +4,15 @@ use std::path::Path;
 
 use model::Diagnostic;
 use runner::Plan;
-
-use crate::error::CliError;
-use crate::machine;
+use sandbox::Host;
 
 /// Returns a warning for each such file if trials of the plan run in local sandboxes. Other sandboxes do not show it.
-///
-/// # Errors
-/// Returns an error if this machine cannot be examined.
-pub fn warnings(plan: &Plan) -> Result<Vec<Diagnostic>, CliError> {
+pub fn warnings(plan: &Plan, host: &Host) -> Vec<Diagnostic> {
     if plan.settings.sandbox.kind != "local" || !plan.trials.iter().any(|trial| trial.needs_sandbox()) {
-        return Ok(Vec::new());
+        return Vec::new();
     }
-    let found = steering(&machine::host()?.temp);
-    Ok(found.into_iter().map(|(what, help)| Diagnostic::warning(what).help(help)).collect())
+    let found = steering(&host.temp);
+    found.into_iter().map(|(what, help)| Diagnostic::warning(what).help(help)).collect()
 }
 
 /// Describes each file in `temp` and its parents that steers tools, and what to do about it.

@@ -5,11 +5,12 @@ mod backlog;
 mod reporting;
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use model::{Envelope, Event};
+use jiff::Timestamp;
+use model::{Envelope, Event, Lease};
 use report::{Reporter, RunHash};
 use runner::{Control, Listener};
 use store::{Store, StoreError};
@@ -17,7 +18,6 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use self::backlog::Backlog;
 use self::reporting::Reporting;
-use crate::signals;
 
 /// Maximum number of uncommitted events; beyond it, the run waits.
 const WAITING: usize = 4096;
@@ -59,7 +59,10 @@ impl Recording {
         hash: RunHash,
         controls: UnboundedSender<Control>,
     ) -> std::io::Result<Self> {
+        let mut run: Arc<str> = Arc::default();
         let commit = move |events: &[Envelope]| {
+            let Some(last) = events.last() else { return store.renew(&run, Timestamp::now()) };
+            run = Arc::clone(&last.run);
             store.append(events)?;
             if let Some(end) = events.iter().find(|event| matches!(event.event, Event::RunFinished { .. })) {
                 // Reports receive the event later, so they know the hash at the end.
@@ -92,13 +95,9 @@ impl Recording {
         Arc::new(RecorderListener(self.events.clone()))
     }
 
-    /// Waits until everything is committed and reported, once all listeners have been dropped. After a signal,
-    /// reporters whose output is not being read are abandoned.
-    pub fn finish(self) -> Recorded {
-        self.finish_or(signals::was_received)
-    }
-
-    fn finish_or(self, is_urgent: impl Fn() -> bool) -> Recorded {
+    /// Waits until everything is committed and reported, once all listeners have been dropped. If it `is_urgent`, as
+    /// after a signal, reporters whose output is not being read are abandoned.
+    pub fn finish(self, is_urgent: impl Fn() -> bool) -> Recorded {
         drop(self.events);
         let error = self
             .recorder
@@ -141,7 +140,7 @@ impl Listener for RecorderListener {
     }
 }
 
-/// Commits events and passes them on.
+/// Commits events and passes them on. While there are none, it commits empty batches, which renew the run's lease.
 struct Recorder<C> {
     commit: C,
     backlogs: Vec<Arc<Backlog>>,
@@ -152,9 +151,18 @@ struct Recorder<C> {
 impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
     fn record(mut self, queue: &Receiver<Envelope>) -> Option<String> {
         let mut batch = Vec::with_capacity(BATCH);
-        while let Ok(first) = queue.recv() {
-            batch.push(first);
-            gather(queue, &mut batch);
+        let mut has_begun = false;
+        loop {
+            match queue.recv_timeout(Lease::RENEWAL) {
+                Ok(first) => {
+                    batch.push(first);
+                    gather(queue, &mut batch);
+                    has_begun = true;
+                }
+                Err(RecvTimeoutError::Timeout) if has_begun => {}
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
             if self.error.is_none()
                 && let Err(error) = (self.commit)(&batch)
             {
@@ -260,7 +268,7 @@ mod tests {
         (1..=MANY).for_each(|seq| recording.listener().on_event(event(seq)));
         assert_eq!(also_seen.iter().take(MANY as usize).last(), Some(event(MANY)), "the other reporter continues");
         drop(held);
-        let recorded = recording.finish_or(|| false);
+        let recorded = recording.finish(|| false);
         assert_eq!((recorded.error, recorded.report_errors.len()), (None, 0));
         assert!(seen.iter().eq((1..=MANY).map(event)), "all events, unchanged and in order");
     }
@@ -273,7 +281,7 @@ mod tests {
         let held = gate.lock().unwrap();
         recording.listener().on_event(event(1));
         let began = Instant::now();
-        let recorded = recording.finish_or(|| true);
+        let recorded = recording.finish(|| true);
         assert!(began.elapsed() < SHUTDOWN * 5, "{:?}", began.elapsed());
         assert_eq!(recorded.report_errors, [""; 0], "a stalled screen is not an error of a report");
         drop(held);
@@ -293,7 +301,7 @@ mod tests {
         recording.listener().on_event(event(2));
         assert_eq!(stops.blocking_recv(), Some(Control::Stop("recording failed".into())));
         recording.listener().on_event(event(3));
-        let recorded = recording.finish_or(|| false);
+        let recorded = recording.finish(|| false);
         assert!(recorded.error.is_some());
         assert_eq!(seen.iter().count(), 0);
         assert_eq!(stops.blocking_recv(), None, "a second request would kill");
@@ -306,7 +314,7 @@ mod tests {
         recording.listener().on_event(event(1));
         assert_eq!(stops.blocking_recv(), Some(Control::Stop("recording failed".into())));
         recording.listener().on_event(event(2));
-        assert!(recording.finish_or(|| false).error.is_some_and(|error| error.contains("panicked")));
+        assert!(recording.finish(|| false).error.is_some_and(|error| error.contains("panicked")));
         assert_eq!(stops.blocking_recv(), None);
     }
 
@@ -324,7 +332,7 @@ mod tests {
         let (controls, mut stops) = unbounded_channel();
         let recording = Recording::with(|_| Ok(()), vec![Box::new(Panics)], controls).unwrap();
         (1..=MANY).for_each(|seq| recording.listener().on_event(event(seq)));
-        let recorded = recording.finish_or(|| false);
+        let recorded = recording.finish(|| false);
         assert!(recorded.error.is_none() && recorded.report_errors[0].contains("panicked"));
         assert_eq!(stops.blocking_recv(), None);
     }

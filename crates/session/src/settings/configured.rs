@@ -8,9 +8,14 @@ use agent::Configured;
 use model::Diagnostic;
 use suite::{Project, ProviderLimits};
 
-use crate::project::{ProjectContext, shown};
-use crate::reports::{GITHUB, TERMINAL};
-use crate::run_args::RunArgs;
+use crate::overrides::Overrides;
+use crate::session::{Session, shown};
+
+/// Report on the terminal.
+pub const TERMINAL: &str = "terminal";
+
+/// Report for GitHub Actions.
+pub const GITHUB: &str = "github";
 
 /// Returns the agents that the project configures.
 pub fn agents(project: &Project) -> Vec<Arc<Configured>> {
@@ -23,28 +28,28 @@ pub fn agents(project: &Project) -> Vec<Arc<Configured>> {
 
 /// Returns the source of models, with keys and addresses from the environment, the project's key for the judge, and
 /// the project's prices and limits.
-pub fn providers(args: &RunArgs, context: &ProjectContext, problems: &mut Vec<Diagnostic>) -> llm::Providers {
-    let credentials = credentials(context);
-    let file = pricing(args, context);
+pub fn providers(args: &Overrides, session: &Session, problems: &mut Vec<Diagnostic>) -> llm::Providers {
+    let credentials = credentials(session);
+    let file = pricing(args, session);
     let known = problems.len();
-    let prices = file.map(|file| prices(&file, &context.cwd, problems)).unwrap_or_default();
-    if let Some(set) = context.project.pricing.as_ref().filter(|_| args.budgets.pricing.is_none()) {
+    let prices = file.map(|file| prices(&file, &session.cwd, problems)).unwrap_or_default();
+    if let Some(set) = session.project.pricing.as_ref().filter(|_| args.budgets.pricing.is_none()) {
         let is_unread = |problem: &&mut Diagnostic| problem.message.starts_with("cannot read the file");
         problems[known..].iter_mut().filter(is_unread).for_each(|problem| problem.source = Some(set.source.clone()));
     }
-    let policies = context.project.providers.iter().filter_map(|limits| policy(limits, problems)).collect();
+    let policies = session.project.providers.iter().filter_map(|limits| policy(limits, problems)).collect();
     llm::Providers::new(credentials, prices, llm::Policy::default()).with_policies(policies)
 }
 
 /// Returns the reports of a run in the form of `--report`: those of the command line, otherwise those of the project.
-pub fn reports(args: &RunArgs, context: &ProjectContext) -> Vec<String> {
-    let (typed, project) = (&args.output.report.reports, &context.project.reports);
+pub fn reports(args: &Overrides, session: &Session) -> Vec<String> {
+    let (typed, project) = (&args.output.report.reports, &session.project.reports);
     let Some(formats) = project.formats.as_ref().filter(|_| typed.is_empty()) else {
         return if typed.is_empty() { vec![TERMINAL.to_owned()] } else { typed.clone() };
     };
     let folder = match &project.directory {
         Some(folder) => Some(&folder.value),
-        None => (formats.len() > 1).then_some(&context.state),
+        None => (formats.len() > 1).then_some(&session.state),
     };
     // Preparation has already warned about unknown reports.
     let known = formats.iter().filter_map(|format| report::find(&format.value));
@@ -72,9 +77,9 @@ pub fn default_model(run: &runner::Settings) -> Option<&str> {
 }
 
 /// Returns the file with the prices of models.
-pub fn pricing(args: &RunArgs, context: &ProjectContext) -> Option<PathBuf> {
-    let typed = args.budgets.pricing.as_ref().map(|file| context.cwd.join(file));
-    typed.or_else(|| Some(context.project.pricing.as_ref()?.value.clone()))
+pub fn pricing(args: &Overrides, session: &Session) -> Option<PathBuf> {
+    let typed = args.budgets.pricing.as_ref().map(|file| session.cwd.join(file));
+    typed.or_else(|| Some(session.project.pricing.as_ref()?.value.clone()))
 }
 
 /// The variable that changes OpenAI's address.
@@ -82,15 +87,15 @@ pub const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 
 /// Returns the address for an OpenAI judge without a configured address, because the provider itself also reads this
 /// variable.
-pub fn openai_address<'w>(run: &runner::Settings, context: &'w ProjectContext) -> Option<&'w str> {
-    let address = context.environment.get(OPENAI_BASE_URL)?.trim();
+pub fn openai_address<'w>(run: &runner::Settings, session: &'w Session) -> Option<&'w str> {
+    let address = session.environment().get(OPENAI_BASE_URL)?.trim();
     let is_openai = run.judge()?.split_once(':').is_some_and(|(name, _)| name.split('-').next() == Some("openai"));
     (is_openai && !address.is_empty()).then_some(address)
 }
 
-fn credentials(context: &ProjectContext) -> llm::Credentials {
-    let credentials = llm::Credentials::of(&context.environment);
-    let judge = &context.project.judge;
+fn credentials(session: &Session) -> llm::Credentials {
+    let credentials = llm::Credentials::of(session.environment());
+    let judge = &session.project.judge;
     let (Some(model), Some(key)) = (&judge.model, &judge.api_key) else { return credentials };
     let vendor = model.value.split_once(':').and_then(|(name, _)| provider(name));
     match vendor.and_then(|vendor| vendor.keys().first()) {

@@ -5,27 +5,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{Diagnostic, nearest};
 
 use super::table::{SETTINGS, Setting};
-use crate::error::CliError;
-use crate::run_args::RunArgs;
+use crate::error::Error;
+use crate::overrides::Overrides;
 
 /// Common prefix of their names.
 const PREFIX: &str = "TRIALRUN_";
 
 /// Variables that this program reads but that are not settings.
-const OTHERS: [&str; 2] = ["TRIALRUN_CLAUDE", "TRIALRUN_NO_NAMESPACE"];
+const OTHERS: [&str; 4] = ["TRIALRUN_CLAUDE", "TRIALRUN_LOG", "TRIALRUN_LOG_FILE", "TRIALRUN_NO_NAMESPACE"];
 
 /// Returns the command line with additional settings from environment variables. An empty variable counts as not set.
 ///
 /// # Errors
 /// Returns an error if a variable has an invalid value, even if the command line overrides it.
-pub fn added_to(line: &RunArgs, environment: &BTreeMap<String, String>) -> Result<RunArgs, CliError> {
+pub fn added_to(line: &Overrides, environment: &BTreeMap<String, String>) -> Result<Overrides, Error> {
     let mut args = line.clone();
     for setting in &SETTINGS {
         let (Some(put), Some((name, text))) = (setting.put, of(setting, environment)) else { continue };
-        let mut overridden = RunArgs::default();
+        let mut overridden = Overrides::default();
         let target = if (setting.is_typed)(line) { &mut overridden } else { &mut args };
         put(target, text).map_err(|wanted| {
-            CliError::usage(format!("invalid value `{text}` for the `{name}` variable"))
+            Error::usage(format!("invalid value `{text}` for the `{name}` variable"))
                 .hint(format!("write {}", wanted.trim_start_matches("write ")))
         })?;
     }
@@ -88,8 +88,8 @@ mod tests {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    fn added(environment: &BTreeMap<String, String>) -> Result<RunArgs, CliError> {
-        added_to(&RunArgs::default(), environment)
+    fn added(environment: &BTreeMap<String, String>) -> Result<Overrides, Error> {
+        added_to(&Overrides::default(), environment)
     }
 
     fn of_name(name: &str, environment: &BTreeMap<String, String>) -> Option<&'static str> {

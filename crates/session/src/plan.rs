@@ -7,26 +7,22 @@ use std::sync::Arc;
 use mask::Mask;
 use model::{Answer, CassetteMode, Diagnostic, Event, Outcome, TrialId};
 use report::counted;
-use runner::{Plan, PlanRequest, Selection};
+use runner::{Plan, PlanRequest, ReadScript, Regrade, RegradeRequest, Selection};
 use store::{Store, TrialFilter};
 use suite::Loaded;
 
-use crate::auto_sandbox::AUTO_SANDBOX;
-use crate::error::CliError;
-use crate::global::Global;
+use crate::error::Error;
 use crate::masking::without_secrets;
 use crate::named_run::named_run;
-use crate::project::{ProjectContext, normalize, shown};
-use crate::run_args::RunArgs;
-use crate::settings::Resolved;
-use crate::terminal::Terminal;
+use crate::overrides::Overrides;
+use crate::sandbox_choice::AUTO_SANDBOX;
+use crate::session::{Session, normalize, shown};
+use crate::settings::RunSpec;
 
 /// Result of loading and planning.
-pub struct Prepared {
-    /// The project.
-    pub context: ProjectContext,
-    /// The settings.
-    pub resolved: Resolved,
+pub struct Planned {
+    /// What the run does.
+    pub spec: RunSpec,
     /// The plan of the run.
     pub plan: Plan,
     /// All problems found while loading and planning.
@@ -39,78 +35,166 @@ pub struct Prepared {
     pub nearest: Option<String>,
     /// Ids of all cases.
     pub case_ids: Vec<String>,
+    /// Number of the part of the run that these trials are, from 1, and number of all parts; `None` for the whole run.
+    pub shard: Option<(u64, u64)>,
 }
 
-/// Loads and plans.
-pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
-    prepare_with(global, args, |_| {})
-}
-
-/// Loads and plans the cases, after `adapt` has changed the settings.
-pub fn prepare_with(
-    global: &Global,
-    args: &RunArgs,
-    adapt: impl FnOnce(&mut runner::Settings),
-) -> Result<Prepared, CliError> {
-    let NamedCases { targets, cases } = NamedCases::of(args)?;
-    // A skill that is named on its own belongs to a project, just like a suite.
-    let places: Vec<String> = targets.iter().chain(&args.selection.skill).cloned().collect();
-    let context = ProjectContext::find(global, &places)?;
-    let mut resolved = Resolved::of(args, &context)?;
-    let notes = std::mem::take(&mut resolved.notes);
-    check_sandbox(&resolved, &context)?;
-    resolved.run.judge.missing = missing_judge(&context, &resolved.run);
-    adapt(&mut resolved.run);
-    choose_cassettes(&mut resolved, &context)?;
-    let Loaded { suites, diagnostics, modules } = load(&context, targets, args.selection.skill.clone());
-    resolved.run.sandbox.isolation.private.extend(private_folders(&suites, &context.cwd));
-    resolved.run.sandbox.isolation.private.extend(resolved.run.cassettes.directory.clone());
-    let chosen = &args.selection;
-    let selection = Selection {
-        cases: cases.clone(),
-        filter: chosen.filter.clone(),
-        test: chosen.test.clone(),
-        tags: chosen.tags.clone(),
-        only: match (&chosen.only, chosen.failures_of()) {
-            (None, Some(run)) => Some(failed_cases(&*context.read_store()?, run, &Terminal::new(global))?),
-            (only, _) => only.clone(),
-        },
-        shard: chosen.shard,
-    };
-    let cwd = context.cwd.clone();
-    let request = PlanRequest {
-        suites: &suites,
-        settings: &resolved.run,
-        selection: &selection,
-        cwd: &context.cwd,
-        read_script: Arc::new(move |file| read_script(file, &cwd)),
-        modules,
-    };
-    let (plan, planning) = runner::plan(&request);
-    let tags = || suites.iter().flat_map(|suite| &suite.cases).flat_map(|case| case.tags.iter().map(String::as_str));
-    let nearest_tag = || chosen.tags.iter().find_map(|wanted| model::nearest(wanted, tags())).map(str::to_owned);
-    let nearest = cases.iter().find_map(|wanted| nearest_case(wanted, &suites)).or_else(nearest_tag);
-    let case_ids = known_ids(&suites);
-    let design =
-        suites.iter().flat_map(|suite| suite::design_warnings(suite, &|case, spec| is_judged(&plan, case, spec)));
-    let design = design.collect();
-    let mut all = context.diagnostics.clone();
-    all.append(&mut resolved.problems);
-    all.extend(diagnostics);
-    all.extend(unknown_cases(&cases, &suites));
-    all.extend(unknown_tags(&chosen.tags, &tags().collect()));
-    if args.output.report.reports.is_empty() {
-        all.extend(unknown_reports(&context));
+impl Overrides {
+    /// Returns the files, directories and skills that the run is about; a session is opened for these. `directory` is
+    /// that of the session.
+    ///
+    /// # Errors
+    /// Returns an error if some targets name cases and others do not.
+    pub fn places(&self, directory: &Path) -> Result<Vec<String>, Error> {
+        let NamedCases { targets, .. } = NamedCases::of(self, directory)?;
+        // A skill that is named on its own belongs to a project, just like a suite.
+        Ok(targets.into_iter().chain(self.selection.skill.clone()).collect())
     }
-    all.extend(skipped_in_ci(&context, &plan));
-    let missing = missing_variables(&context, &plan);
-    // Other problems with a value that is not filled in only follow from that.
-    let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem));
-    all.extend(planning.into_iter().filter(|problem| !is_known(problem)));
-    all.extend(missing);
-    let mask = Mask::of(&context.environment).with_secrets(&resolved.run.secrets);
-    all.iter_mut().for_each(|problem| without_secrets(problem, &mask));
-    Ok(Prepared { context, resolved, plan, diagnostics: all, notes, design, nearest, case_ids })
+}
+
+impl Session {
+    /// Loads and plans the cases.
+    ///
+    /// # Errors
+    /// Returns an error if the settings do not go together, or if the record cannot be read.
+    pub fn plan(&self, spec: &RunSpec) -> Result<Planned, Error> {
+        let NamedCases { targets, .. } = NamedCases::of(spec.overrides(), &self.cwd)?;
+        let loaded = self.load(targets, spec.overrides().selection.skill.clone());
+        self.plan_loaded(spec, loaded)
+    }
+
+    /// Plans cases that are already loaded.
+    ///
+    /// # Errors
+    /// See [`Self::plan`].
+    pub fn plan_loaded(&self, spec: &RunSpec, loaded: Loaded) -> Result<Planned, Error> {
+        let overrides = spec.overrides();
+        let NamedCases { cases, .. } = NamedCases::of(overrides, &self.cwd)?;
+        let mut notes = spec.notes().to_vec();
+        let settings = self.settings_for(spec, &loaded)?;
+        let Loaded { suites, diagnostics, modules } = loaded;
+        let chosen = &overrides.selection;
+        let only = match (&chosen.only, chosen.failures_of()) {
+            (None, Some(run)) => Some(failed_cases(&*self.read_store()?, run, &mut notes)?),
+            (only, _) => only.clone(),
+        };
+        let selection = Selection {
+            cases: cases.clone(),
+            filter: chosen.filter.clone(),
+            test: chosen.test.clone(),
+            tags: chosen.tags.clone(),
+            only,
+            shard: chosen.shard,
+        };
+        let (plan, planning) = runner::plan(&self.request(&suites, &settings, &selection, modules));
+        let tags =
+            || suites.iter().flat_map(|suite| &suite.cases).flat_map(|case| case.tags.iter().map(String::as_str));
+        let nearest_tag = || chosen.tags.iter().find_map(|wanted| model::nearest(wanted, tags())).map(str::to_owned);
+        let nearest = cases.iter().find_map(|wanted| nearest_case(wanted, &suites)).or_else(nearest_tag);
+        let case_ids = known_ids(&suites);
+        let design =
+            suites.iter().flat_map(|suite| suite::design_warnings(suite, &|case, spec| is_judged(&plan, case, spec)));
+        let design = design.collect();
+        let mut all = self.problems(spec, diagnostics);
+        all.extend(unknown_cases(&cases, &suites));
+        all.extend(unknown_tags(&chosen.tags, &tags().collect()));
+        all.extend(skipped_in_ci(self, &plan));
+        let missing = missing_variables(self, &plan);
+        // Other problems with a value that is not filled in only follow from that.
+        let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem));
+        all.extend(planning.into_iter().filter(|problem| !is_known(problem)));
+        all.extend(missing);
+        self.mask_all(&settings, &mut all);
+        let shard = chosen.shard;
+        Ok(Planned { spec: spec.clone(), plan, diagnostics: all, notes, design, nearest, case_ids, shard })
+    }
+
+    /// Plans to grade recorded trials again, with the current version of their cases. Returns the problems, too.
+    ///
+    /// # Errors
+    /// See [`Self::plan`].
+    pub fn plan_regrade(
+        &self,
+        spec: &RunSpec,
+        records: Vec<model::TrialRecord>,
+    ) -> Result<(Regrade, Vec<Diagnostic>), Error> {
+        let NamedCases { targets, cases } = NamedCases::of(spec.overrides(), &self.cwd)?;
+        let loaded = self.load(targets, spec.overrides().selection.skill.clone());
+        let settings = self.settings_for(spec, &loaded)?;
+        let Loaded { suites, diagnostics, modules } = loaded;
+        let selection = Selection { cases, tags: spec.overrides().selection.tags.clone(), ..Selection::default() };
+        let today = self.request(&suites, &settings, &selection, modules);
+        let (regrade, planning) = runner::plan_regrade(RegradeRequest { today, records });
+        let mut all = self.problems(spec, diagnostics);
+        all.extend(planning);
+        self.mask_all(&settings, &mut all);
+        Ok((regrade, all))
+    }
+
+    /// Loads `targets`, or the whole project if empty; suites of skills are about `skill` if it is given.
+    pub fn load(&self, targets: Vec<String>, skill: Option<String>) -> Loaded {
+        suite::load(&suite::Request {
+            root: self.project.root.clone(),
+            skills_dir: self.project.skills_dir.clone(),
+            tests: self.project.tests.clone(),
+            cwd: self.cwd.clone(),
+            targets,
+            skill,
+            fixtures: self.project.fixtures.clone(),
+            environment: environment_of_scripts(self),
+            now_ms: now_ms(),
+        })
+    }
+
+    /// Returns the reader of scripted models.
+    pub fn script_reader(&self) -> ReadScript {
+        let cwd = self.cwd.clone();
+        Arc::new(move |file: &Path| read_script(file, &cwd))
+    }
+
+    /// Reads the file of a scripted model with the parser for suites.
+    ///
+    /// # Errors
+    /// Returns the problems in the file.
+    pub fn read_script(&self, file: &Path) -> Result<llm::Script, Vec<Diagnostic>> {
+        read_script(file, &self.cwd)
+    }
+
+    /// Returns the settings of the runner for `loaded`, in which private folders are hidden.
+    fn settings_for(&self, spec: &RunSpec, loaded: &Loaded) -> Result<runner::Settings, Error> {
+        check_sandbox(spec, self)?;
+        let mut settings = self.settings(spec);
+        if settings.cassettes.mode == CassetteMode::Record && self.is_ci() {
+            return Err(Error::usage("cassettes are not recorded in CI (the variable `CI` is set)")
+                .hint("record them on your machine and commit them; CI replays them with `--cassette replay`"));
+        }
+        let private = &mut settings.sandbox.isolation.private;
+        private.extend(private_folders(&loaded.suites, &self.cwd));
+        private.extend(settings.cassettes.directory.clone());
+        Ok(settings)
+    }
+
+    fn request<'a>(
+        &'a self,
+        suites: &'a [model::Suite],
+        settings: &'a runner::Settings,
+        selection: &'a Selection,
+        modules: script::Library,
+    ) -> PlanRequest<'a> {
+        PlanRequest { suites, settings, selection, cwd: &self.cwd, read_script: self.script_reader(), modules }
+    }
+
+    /// Returns the problems that are known before planning.
+    fn problems(&self, spec: &RunSpec, loading: Vec<Diagnostic>) -> Vec<Diagnostic> {
+        let reports = spec.overrides().output.report.reports.is_empty().then(|| unknown_reports(self));
+        let known = self.diagnostics.iter().chain(spec.problems()).cloned();
+        known.chain(loading).chain(reports.into_iter().flatten()).collect()
+    }
+
+    fn mask_all(&self, settings: &runner::Settings, problems: &mut [Diagnostic]) {
+        let mask = Mask::of(self.environment()).with_secrets(&settings.secrets);
+        problems.iter_mut().for_each(|problem| without_secrets(problem, &mask));
+    }
 }
 
 /// Returns the folders of suites and skills, which contain the expected answers.
@@ -121,26 +205,11 @@ fn private_folders(suites: &[model::Suite], cwd: &Path) -> BTreeSet<PathBuf> {
     of_suites.chain(of_skills).map(|folder| cwd.join(folder)).collect()
 }
 
-/// Loads `targets`, or the whole project if empty; suites of skills are about `skill` if it is given.
-pub fn load(context: &ProjectContext, targets: Vec<String>, skill: Option<String>) -> Loaded {
-    suite::load(&suite::Request {
-        root: context.project.root.clone(),
-        skills_dir: context.project.skills_dir.clone(),
-        tests: context.project.tests.clone(),
-        cwd: context.cwd.clone(),
-        targets,
-        skill,
-        fixtures: context.project.fixtures.clone(),
-        environment: environment_of_scripts(context),
-        now_ms: now_ms(),
-    })
-}
-
 /// Returns the variables that tests find in `process.env`: all except secrets.
-fn environment_of_scripts(context: &ProjectContext) -> Vec<script::Variable> {
-    let mask = Mask::of(&context.environment);
+fn environment_of_scripts(session: &Session) -> Vec<script::Variable> {
+    let mask = Mask::of(session.environment());
     let given = |value: &String| Some(value.clone()).filter(|value| mask.text(value) == value.as_str());
-    context.environment.iter().map(|(name, value)| (name.clone(), given(value))).collect()
+    session.environment().iter().map(|(name, value)| (name.clone(), given(value))).collect()
 }
 
 /// Separator between a suite or a file and one of its cases.
@@ -154,35 +223,28 @@ struct NamedCases {
 
 impl NamedCases {
     /// Separates targets such as `suite::case` and `tests/a.yaml::case` from files, directories and skills.
-    fn of(args: &RunArgs) -> Result<Self, CliError> {
+    fn of(args: &Overrides, directory: &Path) -> Result<Self, Error> {
         let named = args.named();
-        let is_case = |target: &&String| target.contains(OF_CASE) && !Path::new(target).exists();
+        let exists = |place: &str| directory.join(place).exists();
+        let is_case = |target: &&String| target.contains(OF_CASE) && !exists(target);
         let (of_cases, whole): (Vec<&String>, Vec<&String>) = named.iter().partition(is_case);
         if let (Some(case), Some(other)) = (of_cases.first(), whole.first()) {
-            return Err(CliError::usage(format!("`{case}` names a case, and `{other}` does not"))
+            return Err(Error::usage(format!("`{case}` names a case, and `{other}` does not"))
                 .hint("name only cases, or select cases with `--case ID`"));
         }
         let mut cases = args.selection.cases.clone();
         let mut targets: Vec<String> = whole.into_iter().cloned().collect();
         for target in of_cases {
-            let Some((place, _)) = target.rsplit_once(OF_CASE).filter(|(place, _)| Path::new(place).exists()) else {
+            let Some((place, _)) = target.rsplit_once(OF_CASE).filter(|(place, _)| exists(place)) else {
                 cases.push(target.clone());
                 continue;
             };
             if !targets.iter().any(|known| known == place) {
                 targets.push(place.to_owned());
             }
-            cases.push(target.replacen(place, &as_loaded(place), 1));
+            cases.push(target.replacen(place, &shown(&normalize(&directory.join(place)), directory), 1));
         }
         Ok(Self { targets, cases })
-    }
-}
-
-/// Returns an existing path as loaded cases name it: below the working directory, relative to that.
-fn as_loaded(place: &str) -> String {
-    match std::env::current_dir() {
-        Ok(cwd) => shown(&normalize(&cwd.join(place)), &cwd),
-        Err(_) => place.to_owned(),
     }
 }
 
@@ -192,50 +254,25 @@ fn case_of(wanted: &str) -> &str {
 }
 
 /// Checks that the chosen kind of sandbox exists.
-fn check_sandbox(resolved: &Resolved, context: &ProjectContext) -> Result<(), CliError> {
-    let chosen = &resolved.run.sandbox.kind;
+fn check_sandbox(spec: &RunSpec, session: &Session) -> Result<(), Error> {
+    let chosen = spec.sandbox();
     if sandbox::find(chosen).is_some() {
         return Ok(());
     }
     let names: Vec<&str> = sandbox::SANDBOXES.iter().map(|kind| kind.name()).chain([AUTO_SANDBOX]).collect();
-    let written = context.project.defaults.sandbox.as_ref().filter(|set| set.value == *chosen);
+    let written = session.project.defaults.sandbox.as_ref().filter(|set| set.value == chosen);
     let place = written.map(|set| format!("it is set in {}", set.source));
-    Err(CliError::usage(format!("unknown sandbox `{chosen}`"))
+    Err(Error::usage(format!("unknown sandbox `{chosen}`"))
         .maybe_hint(place)
         .hint(format!("sandboxes: {}", names.join(", "))))
 }
 
-/// Adapts the settings to the cassette mode: recording is refused in CI, and models whose answers are recorded need no
-/// keys.
-fn choose_cassettes(resolved: &mut Resolved, context: &ProjectContext) -> Result<(), CliError> {
-    let is_ci = is_ci(context);
-    let mode = &mut resolved.run.cassettes.mode;
-    match *mode {
-        CassetteMode::Record if is_ci => {
-            return Err(CliError::usage("cassettes are not recorded in CI (the variable `CI` is set)")
-                .hint("record them on your machine and commit them; CI replays them with `--cassette replay`"));
-        }
-        CassetteMode::Auto if is_ci => *mode = CassetteMode::Replay,
-        _ => {}
-    }
-    if *mode == CassetteMode::Replay {
-        resolved.run.providers = resolved.run.providers.without_keys();
-        resolved.run.judge.missing = None;
-    }
-    Ok(())
-}
-
-/// Returns `true` if the environment says that this is a CI job.
-fn is_ci(context: &ProjectContext) -> bool {
-    context.environment.get("CI").is_some_and(|set| !matches!(set.as_str(), "" | "0" | "false"))
-}
-
 /// Returns an error for each file in which `only: true` skips cases, if this is a CI job: it is meant for work on one
 /// case, and forgetting it would leave the others untested.
-fn skipped_in_ci(context: &ProjectContext, plan: &Plan) -> Vec<Diagnostic> {
+fn skipped_in_ci(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
     let mut files: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let skipped = plan.trials.iter().map(|trial| &trial.case).filter(|case| suite::is_skipped_by_only(case));
-    for case in skipped.filter(|_| is_ci(context)) {
+    for case in skipped.filter(|_| session.is_ci()) {
         files.entry(&*case.source.file).or_default().insert(&*case.id);
     }
     let error = |(file, cases): (&str, BTreeSet<&str>)| {
@@ -246,10 +283,10 @@ fn skipped_in_ci(context: &ProjectContext, plan: &Plan) -> Vec<Diagnostic> {
 }
 
 /// Returns the diagnostics about missing variables that the run needs.
-fn missing_variables(context: &ProjectContext, plan: &Plan) -> Vec<Diagnostic> {
+fn missing_variables(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
     let runs = || plan.trials.iter().filter(|trial| trial.case.skip.is_none());
     let is_used = |name: &str| runs().any(|trial| trial.config.as_ref().is_some_and(|config| config.name == name));
-    let project = &context.project;
+    let project = &session.project;
     let mut missing: Vec<Diagnostic> = Vec::new();
     for agent in project.agents.iter().filter(|agent| !agent.missing.is_empty() && is_used(&agent.name)) {
         missing.extend(agent.missing.iter().cloned());
@@ -257,19 +294,11 @@ fn missing_variables(context: &ProjectContext, plan: &Plan) -> Vec<Diagnostic> {
     missing
 }
 
-/// Returns the reason why the project's judge cannot be used: a variable that is not set. Trials that need no judge
-/// still run.
-pub(crate) fn missing_judge(context: &ProjectContext, settings: &runner::Settings) -> Option<String> {
-    let judge = &context.project.judge;
-    let is_own = judge.model.as_ref().map(|model| &model.value) == settings.judge.model.as_ref();
-    judge.missing.first().filter(|_| is_own).map(|missing| missing.message.clone())
-}
-
 /// Returns the diagnostics about unknown reports in the configuration. The run and its verdicts do not depend on them,
 /// so only a misspelt name is an error.
-fn unknown_reports(context: &ProjectContext) -> Vec<Diagnostic> {
+fn unknown_reports(session: &Session) -> Vec<Diagnostic> {
     let names = || report::REPORTS.iter().map(|kind| kind.name);
-    let wanted = context.project.reports.formats.iter().flatten();
+    let wanted = session.project.reports.formats.iter().flatten();
     let unknown = wanted.filter(|format| report::find(&format.value).is_none());
     let problem = |format: &suite::Setting<String>| {
         let message = format!("unknown report `{}`", format.value);
@@ -341,21 +370,20 @@ fn known_ids(suites: &[model::Suite]) -> Vec<String> {
 }
 
 /// Returns the error for an empty selection.
-pub fn nothing_selected(args: &RunArgs, plan: &Plan, nearest: Option<&str>, case_ids: &[String]) -> CliError {
+pub fn nothing_selected(planned: &Planned) -> Error {
+    let (plan, overrides) = (&planned.plan, planned.spec.overrides());
     if plan.cases_loaded == 0 {
-        return CliError::nothing("no case was found")
+        return Error::nothing("no case was found")
             .hint("`trialrun list` shows all cases; `trialrun init` creates a first test");
     }
-    let by = &args.selection;
+    let by = &overrides.selection;
     if let (Some(run), true) = (by.failures_of(), plan.cases_matched > 0) {
-        return CliError::nothing(none_failed(run));
+        return Error::nothing(none_failed(run));
     }
-    CliError::nothing(format!("none of {} was selected", counted(plan.cases_loaded, "case")))
-        .maybe_hint(nearest.map(|near| format!("did you mean `{near}`?")))
-        .maybe_hint(
-            (!by.cases.is_empty() || args.named().iter().any(|name| name.contains(OF_CASE)))
-                .then(|| listed_ids(case_ids)),
-        )
+    let names_cases = !by.cases.is_empty() || overrides.named().iter().any(|name| name.contains(OF_CASE));
+    Error::nothing(format!("none of {} was selected", counted(plan.cases_loaded, "case")))
+        .maybe_hint(planned.nearest.as_ref().map(|near| format!("did you mean `{near}`?")))
+        .maybe_hint(names_cases.then(|| listed_ids(&planned.case_ids)))
         .hint("`trialrun list` shows all cases with their tags")
 }
 
@@ -398,8 +426,9 @@ fn now_ms() -> Option<i64> {
 
 /// Returns `suite::case` of every case with a trial in that run that did not pass or did not finish. Baseline trials
 /// need not pass.
-fn failed_cases(store: &dyn Store, run: &str, terminal: &Terminal) -> Result<HashSet<String>, CliError> {
-    let run = named_run(store, run, terminal)?;
+fn failed_cases(store: &dyn Store, run: &str, notes: &mut Vec<String>) -> Result<HashSet<String>, Error> {
+    let (run, note) = named_run(store, run)?;
+    notes.extend(note);
     let rows = store.trials(&TrialFilter::of_run(&run.id))?;
     let outcomes: HashMap<&str, Outcome> = rows.iter().map(|row| (row.id.as_str(), row.outcome)).collect();
     let is_done = |trial: &TrialId| match outcomes.get(&*trial.to_string()) {
@@ -430,24 +459,21 @@ fn failed_cases(store: &dyn Store, run: &str, terminal: &Terminal) -> Result<Has
     Ok(open.map(|trial| format!("{}::{}", trial.suite, trial.case)).collect())
 }
 
-/// Reads the file of a scripted model with the parser for suites.
-pub(crate) fn read_script(file: &Path, cwd: &Path) -> Result<llm::Script, Vec<Diagnostic>> {
+fn read_script(file: &Path, cwd: &Path) -> Result<llm::Script, Vec<Diagnostic>> {
     let path = cwd.join(file);
-    let shown = crate::project::shown(&path, cwd);
-    let node = suite::read_document(&path, &shown)?;
+    let node = suite::read_document(&path, &shown(&path, cwd))?;
     llm::Script::from_node(&node)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Args;
-    use crate::command::Command;
 
-    fn named(targets: &[&str]) -> Result<(Vec<String>, Vec<String>), CliError> {
-        let words: Vec<std::ffi::OsString> = ["trialrun", "run"].iter().chain(targets).map(Into::into).collect();
-        let Command::Run(args) = Args::read(&words).unwrap().command else { panic!("{targets:?}") };
-        NamedCases::of(&args.run).map(|NamedCases { targets, cases }| (targets, cases))
+    fn named(targets: &[&str]) -> Result<(Vec<String>, Vec<String>), Error> {
+        let targets = targets.iter().map(|target| (*target).to_owned()).collect();
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let named = NamedCases::of(&Overrides { targets, ..Overrides::default() }, here);
+        named.map(|NamedCases { targets, cases }| (targets, cases))
     }
 
     #[test]
@@ -455,11 +481,11 @@ mod tests {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         assert_eq!(named(&["greet::first"]).unwrap(), (texts(&[]), texts(&["greet::first"])));
         assert_eq!(
-            named(&["./src/main.rs::a", "./src/main.rs::b"]).unwrap(),
-            (texts(&["./src/main.rs"]), texts(&["src/main.rs::a", "src/main.rs::b"]))
+            named(&["./src/lib.rs::a", "./src/lib.rs::b"]).unwrap(),
+            (texts(&["./src/lib.rs"]), texts(&["src/lib.rs::a", "src/lib.rs::b"]))
         );
-        let (_, cases) = named(&["src/../src/main.rs::a", concat!(env!("CARGO_MANIFEST_DIR"), "/src::b")]).unwrap();
-        assert_eq!(cases, ["src/main.rs::a", "src::b"]);
+        let (_, cases) = named(&["src/../src/lib.rs::a", concat!(env!("CARGO_MANIFEST_DIR"), "/src::b")]).unwrap();
+        assert_eq!(cases, ["src/lib.rs::a", "src::b"]);
         assert_eq!(named(&["src", "tests"]).unwrap(), (texts(&["src", "tests"]), texts(&[])));
         assert!(named(&["src", "greet::first"]).is_err(), "it is unclear which cases of `src` to run");
     }

@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use sandbox::supervise;
+use sandbox::{Host, supervise};
 
-use crate::error::CliError;
-use crate::machine;
+use crate::error::Error;
 
 /// Variables that the agent's helper reads. The name of the second marks it as a secret, so it is masked in all
 /// output.
@@ -62,16 +61,15 @@ impl<'a> Address<'a> {
 ///
 /// # Errors
 /// Returns an error if credentials do not apply to this kind of URL, or the user has none for it.
-pub fn variables(source_repo: Option<&str>) -> Result<Vec<(String, String)>, CliError> {
+pub fn variables(source_repo: Option<&str>, host: &Host) -> Result<Vec<(String, String)>, Error> {
     let address = source_repo.and_then(Address::parse).ok_or_else(|| {
-        CliError::usage("`--lend-git-sign-in` needs a `--source-repo` with an `https://` address")
+        Error::usage("`--lend-git-sign-in` needs a `--source-repo` with an `https://` address")
             .hint("ssh keys are not lent; use an `https://` address")
     })?;
-    let environment = machine::environment();
     let sign_in = match address.own {
         Some((username, password)) => (username.to_owned(), password.to_owned()),
-        None => asked(&address)?.or_else(|| token(address.host, &environment)).ok_or_else(|| {
-            CliError::usage(format!("git has no credentials for {}", address.host))
+        None => asked(&address, host)?.or_else(|| token(address.host, &host.env)).ok_or_else(|| {
+            Error::usage(format!("git has no credentials for {}", address.host))
                 .hint("set up `git credential fill` for it, or set `GH_TOKEN` or `GITLAB_TOKEN`")
         })?,
     };
@@ -88,9 +86,9 @@ pub fn variables(source_repo: Option<&str>) -> Result<Vec<(String, String)>, Cli
 }
 
 /// Returns the answer from the user's own helpers; `None` if they have no credentials.
-fn asked(address: &Address<'_>) -> Result<Option<(String, String)>, CliError> {
-    let failed = |error: std::io::Error| CliError::environment(format!("cannot ask git for credentials: {error}"));
-    let mut host = machine::host()?;
+fn asked(address: &Address<'_>, host: &Host) -> Result<Option<(String, String)>, Error> {
+    let failed = |error: std::io::Error| Error::environment(format!("cannot ask git for credentials: {error}"));
+    let mut host = host.clone();
     // These programs belong to the user and run with the user's ids.
     host.supervisor.floor = true;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;

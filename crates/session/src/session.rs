@@ -1,15 +1,19 @@
-//! The project in which a command works: its configuration, its skills and its record.
+//! The project in which cases run: its configuration, its skills and its record.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
+use agent::Agent;
+use mask::{Mask, Secrets};
 use model::Diagnostic;
+use sandbox::Host;
 use store::Store;
 use suite::Project;
 
-use crate::error::CliError;
-use crate::global::Global;
+use crate::error::Error;
 use crate::layer::Layer;
+use crate::owner::owner;
 
 /// File name of the record in the state folder.
 const DATABASE: &str = "runs.db";
@@ -20,9 +24,21 @@ pub const STATE: &str = "TRIALRUN_STATE";
 /// Default state folder of a project.
 const STATE_FOLDER: &str = ".trialrun";
 
-/// A project, found from the current directory and the targets of the command.
-pub struct ProjectContext {
-    /// Current directory of the command.
+/// Place from which a session is opened.
+pub struct Place {
+    /// Directory to which relative paths refer; absolute.
+    pub directory: PathBuf,
+    /// Folder of the record, if it is not the project's.
+    pub state: Option<PathBuf>,
+    /// Agents of the program that opens the session, in addition to [`agent::AGENTS`].
+    pub agents: Vec<&'static dyn Agent>,
+    /// The machine, with the environment.
+    pub host: Arc<Host>,
+}
+
+/// A project with its record, opened from a directory of this machine.
+pub struct Session {
+    /// Directory to which relative paths refer.
     pub cwd: PathBuf,
     /// The configuration; defaults if there is none.
     pub project: Project,
@@ -32,29 +48,30 @@ pub struct ProjectContext {
     pub state: PathBuf,
     /// Source of the setting for that folder.
     pub state_from: Layer,
-    /// Environment variables.
-    pub environment: BTreeMap<String, String>,
     /// Absolute path of the record.
     pub database: PathBuf,
+    /// Agents of the program that opened the session.
+    pub agents: Vec<&'static dyn Agent>,
+    /// The machine.
+    pub host: Arc<Host>,
 }
 
-impl ProjectContext {
-    /// Finds the project. The configuration is searched upwards, first from the first target that is a path, then from
-    /// the current directory, because the project of the tests takes precedence. The record belongs to the current
-    /// directory, so that runs started here are found here.
-    pub fn find(global: &Global, targets: &[String]) -> Result<Self, CliError> {
-        let cwd = std::env::current_dir()
-            .map_err(|error| CliError::environment(format!("the current directory cannot be read: {error}")))?;
-        let environment = crate::machine::environment();
-        let (here, here_problems) = Project::find_with(&cwd, &cwd, &environment);
+impl Session {
+    /// Opens the project of `targets`, which are those of a run. The configuration is searched upwards, first from the
+    /// first target that is a path, then from the directory, because the project of the tests takes precedence. The
+    /// record belongs to the directory, so that runs started there are found there.
+    pub fn open(place: Place, targets: &[String]) -> Self {
+        let Place { directory: cwd, state, agents, host } = place;
+        let environment = &host.env;
+        let (here, here_problems) = Project::find_with(&cwd, &cwd, environment);
         let set = environment.get(STATE).filter(|state| !state.is_empty()).map(PathBuf::from);
-        let state_from = match (&global.state, &set, &here.file) {
+        let state_from = match (&state, &set, &here.file) {
             (Some(_), ..) => Layer::CommandLine,
-            (None, Some(_), _) => Layer::Environment(STATE),
+            (None, Some(_), _) => Layer::Environment(STATE.to_owned()),
             (None, None, Some(file)) if here.state != here.root.join(STATE_FOLDER) => Layer::Project(shown(file, &cwd)),
             _ => Layer::BuiltIn,
         };
-        let named = global.state.clone().or(set).map(|state| cwd.join(state));
+        let named = state.or(set).map(|state| cwd.join(state));
         let database = match (&named, &here.store) {
             (None, Some(file)) => file.value.clone(),
             (Some(state), _) => state.join(DATABASE),
@@ -65,16 +82,27 @@ impl ProjectContext {
         let (project, diagnostics) = match start {
             Some(path) => {
                 let start = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&cwd) };
-                let found = Project::find_with(start, &cwd, &environment);
-                // A file outside any project runs in the project of the current directory: one with a configuration or
-                // with skills.
+                let found = Project::find_with(start, &cwd, environment);
+                // A file outside any project runs in the project of the directory: one with a configuration or with
+                // skills.
                 let is_project = here.file.is_some() || here.skills_dir.is_dir();
                 let is_ours = is_project || start.canonicalize().is_ok_and(|start| start.starts_with(&cwd));
                 if found.0.file.is_none() && is_ours { (here, here_problems) } else { found }
             }
             None => (here, here_problems),
         };
-        Ok(Self { cwd, project, diagnostics, state, state_from, environment, database })
+        Self { cwd, project, diagnostics, state, state_from, database, agents, host }
+    }
+
+    /// Returns the environment variables.
+    pub fn environment(&self) -> &BTreeMap<String, String> {
+        &self.host.env
+    }
+
+    /// Returns the mask for everything that the session outputs about the files of the project.
+    pub fn mask(&self) -> Mask {
+        let secrets = self.project.tree.as_ref().map(Secrets::of).unwrap_or_default();
+        Mask::of(self.environment()).with_secrets(&secrets)
     }
 
     /// Returns a path on the command line relative to the project's folder. Anything else stays as written.
@@ -87,10 +115,10 @@ impl ProjectContext {
     }
 
     /// Opens the record for writing. It excludes itself from git.
-    pub fn open_store(&self) -> Result<Box<dyn Store>, CliError> {
+    pub fn open_store(&self) -> Result<Box<dyn Store>, Error> {
         let folder = self.database.parent().unwrap_or(&self.state);
         let failed = |error: std::io::Error| {
-            CliError::usage(format!("cannot record into {}: {error}", folder.display()))
+            Error::usage(format!("cannot record into {}: {error}", folder.display()))
                 .hint("nothing was run; `--state DIR` selects another folder")
         };
         // An existing folder may contain more than the record.
@@ -98,13 +126,13 @@ impl ProjectContext {
             true => create_state_folder(folder).map_err(failed)?,
             false => std::fs::create_dir_all(folder).map_err(failed)?,
         }
-        Ok(store::open(&self.database, std::process::id())?)
+        Ok(store::open(&self.database.as_path().into(), &owner())?)
     }
 
     /// Opens the record for reading; returns an error with a hint if it does not exist.
-    pub fn read_store(&self) -> Result<Box<dyn Store>, CliError> {
+    pub fn read_store(&self) -> Result<Box<dyn Store>, Error> {
         self.find_store()?.ok_or_else(|| {
-            CliError::usage(format!(
+            Error::usage(format!(
                 "nothing is recorded in {}",
                 shown(self.database.parent().unwrap_or(&self.state), &self.cwd)
             ))
@@ -113,8 +141,8 @@ impl ProjectContext {
     }
 
     /// Opens the record for reading; `None` if it does not exist.
-    pub fn find_store(&self) -> Result<Option<Box<dyn Store>>, CliError> {
-        Ok(store::open_existing(&self.database)?)
+    pub fn find_store(&self) -> Result<Option<Box<dyn Store>>, Error> {
+        Ok(store::open_existing(&self.database.as_path().into())?)
     }
 }
 

@@ -14,37 +14,43 @@ use sandbox::Host;
 /// Prefix of this program's names.
 const OURS: &str = "TRIALRUN_";
 
-/// All names, without the prefix.
-const NAMES: [&str; 23] = [
-    "AGENT",
-    "EVALS_PATH",
-    "EVAL_ID",
-    "EVAL_IDS",
-    "GRADING_PATH",
-    "HOOK_TIMEOUT",
-    "ITERATION",
-    "ITERATION_DIR",
-    "OUTPUT_DIR",
-    "POST_STATE_PATH",
-    "PRE_STATE_PATH",
-    "RUN_ID",
-    "RUN_INDEX",
-    "RUN_META_PATH",
-    "SIDE_EFFECT_LEVELS",
-    "SKILL_DIR",
-    "SKILL_HASH",
-    "SKILL_NAME",
-    "SOURCE_REPO",
-    "TIMING_PATH",
-    "WITH_SKILL",
-    "WORKSPACE_BASE",
-    "WORKSPACE_PATH",
+/// All names, without the prefix, with their meanings.
+const NAMES: [(&str, &str); 23] = [
+    ("AGENT", "after grading: name of the agent"),
+    ("EVALS_PATH", "file of the tests, if there is only one"),
+    ("EVAL_ID", "after grading: name of the case"),
+    ("EVAL_IDS", "names of all cases of the run, separated by commas"),
+    ("GRADING_PATH", "after grading: `grading.json`"),
+    ("HOOK_TIMEOUT", "a setting, not set by trialrun: time limit of each command"),
+    ("ITERATION", "label of the run, or `1`"),
+    ("ITERATION_DIR", "folder of artefacts"),
+    ("OUTPUT_DIR", "after grading: folder `outputs` of the trial"),
+    ("POST_STATE_PATH", "after grading: state of the repository after the agent"),
+    ("PRE_STATE_PATH", "after grading: state of the repository before the agent"),
+    ("RUN_ID", "id of the run"),
+    ("RUN_INDEX", "after grading: number of the repetition"),
+    ("RUN_META_PATH", "after grading: `run_meta.json`"),
+    ("SIDE_EFFECT_LEVELS", "side effect levels of the cases, separated by commas"),
+    ("SKILL_DIR", "folder of the skill, if there is only one"),
+    ("SKILL_HASH", "hash of the skill's files"),
+    ("SKILL_NAME", "name of the skill, if there is only one"),
+    ("SOURCE_REPO", "the source repository; after grading, the trial's copy of it if it is a folder"),
+    ("TIMING_PATH", "after grading: `timing.json`"),
+    ("WITH_SKILL", "after grading: `1` in the arm with the skill, otherwise `0`"),
+    ("WORKSPACE_BASE", "folder with the sandboxes"),
+    ("WORKSPACE_PATH", "after grading: copy of the agent's working directory, empty if it has none"),
 ];
+
+/// Returns the generated table of the documentation.
+pub fn reference() -> Vec<(String, String)> {
+    let rows: String = NAMES.iter().map(|(name, meaning)| format!("| `ASE_{name}` | {meaning} |\n")).collect();
+    vec![("hook variables".to_owned(), format!("| variable | value |\n| --- | --- |\n{rows}"))]
+}
 
 /// Returns `true` if `name` is a variable that commands around trials receive, or that configures them. They are set
 /// when such a command calls this program again.
 pub fn is_hook_variable(name: &str) -> bool {
-    name.strip_prefix(OURS).is_some_and(|name| NAMES.contains(&name))
+    name.strip_prefix(OURS).is_some_and(|name| NAMES.iter().any(|(known, _)| *known == name))
 }
 
 /// Skill and file of a suite.

@@ -1,0 +1,81 @@
+//! The path from a project to a run, for every front of the program: `open` a project, `resolve` what is asked,
+//! `plan` the trials, and `run` and record them.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use trialrun_session::{Launch, Overrides, Place, Session};
+//!
+//! # fn host() -> sandbox::Host { unimplemented!() }
+//! # fn example() -> Result<(), trialrun_session::Error> {
+//! let place = Place { directory: "/project".into(), state: None, agents: Vec::new(), host: Arc::new(host()) };
+//! let session = Session::open(place, &[]);
+//! let spec = session.resolve(&Overrides::default())?;
+//! let planned = session.plan(&spec)?;
+//! let started = session.start(&planned, None)?;
+//! let (ended, _) = session.run(planned, started, Launch::default())?;
+//! println!("{} of {} passed", ended.summary.passed, ended.summary.trials);
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod dependencies;
+mod error;
+mod git_sign_in;
+pub mod hooks;
+mod invocation;
+mod judgements;
+mod layer;
+mod masking;
+mod named_run;
+pub mod overrides;
+mod owner;
+mod parent_files;
+mod plan;
+mod prices;
+mod recording;
+mod run;
+mod run_lock;
+mod sandbox_choice;
+mod session;
+pub mod settings;
+mod trial_spec;
+
+pub use error::{Error, ErrorKind};
+pub use invocation::hash_of;
+pub use layer::Layer;
+pub use masking::without_secrets;
+pub use named_run::named_run;
+pub use overrides::Overrides;
+pub use owner::{is_active, owner};
+pub use parent_files::steering;
+pub use plan::{Planned, none_failed, nothing_selected};
+pub use prices::note as price_note;
+pub use recording::Recorded;
+pub use run::{Launch, Resumed, Signals, Started, record, unrecorded};
+pub use run_lock::{LockError, RunLock};
+pub use sandbox_choice::{AUTO_SANDBOX, try_out};
+pub use session::{Place, Session, create_state_folder, normalize, shown};
+pub use settings::{Row, RunSpec};
+pub use trial_spec::TrialSpec;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+
+    use sandbox::Host;
+    use sandbox::supervise::Supervisor;
+
+    use super::{Place, Session};
+
+    /// Opens a session in `directory`, with an empty environment.
+    pub fn session_in(directory: &Path) -> Session {
+        let supervisor = Supervisor::new(PathBuf::from("/bin/false")).unwrap();
+        let host = Host { env: BTreeMap::new(), home: None, temp: std::env::temp_dir(), supervisor };
+        let state = Some(directory.join("state"));
+        let place = Place { directory: directory.to_owned(), state, agents: Vec::new(), host: Arc::new(host) };
+        Session::open(place, &[directory.display().to_string()])
+    }
+}

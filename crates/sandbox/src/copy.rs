@@ -8,7 +8,7 @@
 //! record their path would not work elsewhere, or would write to the original. If the machine does not allow a
 //! namespace, they run at the tree's real path.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -36,7 +36,7 @@ use super::removal;
 use super::snapshot::Before;
 use super::steering;
 use super::template::Files;
-use super::tree_copy::{copy_file, copy_link, copy_tree, set_time_of_change};
+use super::tree_copy::{copy_dated_tree, copy_file, copy_link, copy_tree};
 use crate::BoxFuture;
 use crate::supervise::Supervisor;
 
@@ -166,7 +166,7 @@ impl Content {
         }
         let agent_home = base.path().join(AGENT_HOME);
         // The agent may have removed its home, or left something in it that cannot be copied.
-        if opened_copy(&self.home, &agent_home, self.deadline, |_| false).is_err() {
+        if opened(&self.home, &agent_home, || copy_tree(&self.home, &agent_home, self.deadline, |_| false)).is_err() {
             let _ = fs::create_dir(&agent_home);
         }
         self.planted.remove_from(&agent_home, false);
@@ -185,10 +185,10 @@ impl Content {
 
     fn copy_work(&self, base: &Base) -> io::Result<(Vec<Rebuild>, Steering)> {
         let to = base.path().join(WORK);
-        let (mut metadata, mut dated_back, mut steering) = (Vec::new(), Vec::new(), Steering::default());
+        let (mut metadata, mut steering, mut unchanged) = (Vec::new(), Steering::default(), HashSet::new());
         let before = Before { snapshot: &self.files.snapshot, moment: self.moment };
-        let is_taken = taken(&self.taken_files)?;
-        let skip = |entry: &DirEntry| {
+        let (known, is_taken) = (self.files.steering(), taken(&self.taken_files)?);
+        let mut skip = |entry: &DirEntry| {
             let path = entry.path().strip_prefix(&self.work).unwrap_or(entry.path());
             if is_git_metadata(entry) {
                 metadata.push(path.to_owned());
@@ -200,25 +200,31 @@ impl Content {
             if before.snapshot.can_hide(path) && !is_taken.is_match(path) && self.is_changed(path) {
                 steering.ignore_files.push(path.to_owned());
             }
-            let is_new = || !before.snapshot.has(path) || (steering::is_manifest(path) && self.is_changed(path));
-            if steering::tool_of(path).is_some() && !is_taken.is_match(path) && is_new() {
-                steering.added.push(path.to_string_lossy().into_owned());
+            let is_manifest = known.manifests.contains(path);
+            let is_known = is_manifest || known.restored.contains(path);
+            if is_known && entry.metadata().is_ok_and(|meta| before.is_unchanged(path, &meta)) {
+                unchanged.insert(path.to_owned());
+                return false;
             }
-            if entry.metadata().is_ok_and(|meta| before.is_dated_back(path, &meta)) {
-                dated_back.push(path.to_owned());
+            let is_added = match before.snapshot.has(path) {
+                true => is_manifest && self.is_changed(path),
+                false => steering::tool_of(path).is_some(),
+            };
+            if is_added && !is_taken.is_match(path) {
+                steering.added.push(path.to_string_lossy().into_owned());
             }
             false
         };
-        opened_copy(&self.work, &to, self.deadline, skip)?;
+        opened(&self.work, &to, || {
+            // Git would take a file that is dated back for an unchanged one.
+            copy_dated_tree(&self.work, &to, self.deadline, &mut skip, &|path, meta| before.is_dated_back(path, meta))
+        })?;
         make_writable(&to)?;
-        for path in dated_back {
-            // Git would take the file for an unchanged one.
-            set_time_of_change(&to.join(&path), &self.work.join(&path))?;
-        }
         self.planted.remove_from(&to, true);
         if let Some(given) = &self.given {
-            for path in before.snapshot.paths().filter(|path| steering::is_restored(path) && !is_taken.is_match(path)) {
-                if restore(&given.work(), &path, &to, self.deadline)? {
+            let changed = known.restored.iter().filter(|path| !unchanged.contains(*path) && !is_taken.is_match(path));
+            for path in changed {
+                if restore(&given.work(), path, &to, self.deadline)? {
                     steering.restored.push(path.to_string_lossy().into_owned());
                 }
             }
@@ -227,7 +233,10 @@ impl Content {
             files.sort();
             files.dedup();
         }
-        metadata.dedup();
+        for paths in [&mut steering.ignore_files, &mut metadata] {
+            paths.sort();
+            paths.dedup();
+        }
         Ok((self.repositories(base, metadata), steering))
     }
 
@@ -417,13 +426,13 @@ pub(super) fn taken(globs: &[String]) -> io::Result<GlobSet> {
     set.build().map_err(io::Error::other)
 }
 
-/// Copies a directory of the agent. Folders that the agent closed are opened first.
-fn opened_copy(from: &Path, to: &Path, deadline: Deadline, mut skip: impl FnMut(&DirEntry) -> bool) -> io::Result<()> {
-    match copy_tree(from, to, deadline, &mut skip) {
+/// Copies the agent's directory `from` to `to` with `copy`. If the agent closed a folder in it, it is opened first.
+fn opened(from: &Path, to: &Path, mut copy: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    match copy() {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             removal::open_up(from);
             removal::remove(to)?;
-            copy_tree(from, to, deadline, skip)
+            copy()
         }
         copied => copied,
     }

@@ -11,7 +11,7 @@ use super::SandboxError;
 use super::deadline::Deadline;
 use super::owner::{Base, Purpose};
 use super::registry::Registry;
-use super::steering;
+use super::steering::SteeringFiles;
 use super::template::Template;
 use super::tree_copy::copy_tree;
 
@@ -20,8 +20,8 @@ use super::tree_copy::copy_tree;
 pub(super) enum Given {
     /// The template from which the sandbox was copied.
     Template(Arc<Template>),
-    /// What setup commands left: the git directories, ignore files and files that steer tools, and everything in the home and the
-    /// directory for temporary files.
+    /// What setup commands left: the git directories, ignore files and files that steer tools, and everything in the
+    /// home and the directory for temporary files.
     Saved(Base),
 }
 
@@ -37,6 +37,7 @@ impl Given {
     /// Returns an error if it cannot be copied.
     pub(super) fn save(
         [work, home, tmp]: [&Path; 3],
+        steering: &SteeringFiles,
         root: &Path,
         registry: &Arc<Registry>,
         deadline: Deadline,
@@ -50,7 +51,8 @@ impl Given {
             }
             let relative = path.strip_prefix(work).unwrap_or(path);
             !entry.file_type().is_dir()
-                && !steering::is_restored(relative)
+                && !steering.restored.contains(relative)
+                && !steering.manifests.contains(relative)
                 && path.file_name() != Some(OsStr::new(".gitignore"))
                 && !repositories.iter().any(|repository| path.starts_with(repository))
         };

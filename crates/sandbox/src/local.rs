@@ -277,8 +277,8 @@ impl LocalSandbox {
             let before = Before { snapshot: &before.files.snapshot, moment: before.moment };
             let snapshot = Snapshot::since(&work, &before, deadline).map_err(SandboxError::io("read", &work))?;
             let repository = GitState::at(&work, deadline).map_err(SandboxError::io("read", &work))?;
-            let given = Given::save([&work, &home, &tmp], &root, &registry, deadline)?;
-            let files = Arc::new(Files { snapshot, repository, ..Files::default() });
+            let files = Arc::new(Files::after_setup(snapshot, repository));
+            let given = Given::save([&work, &home, &tmp], files.steering(), &root, &registry, deadline)?;
             let git = given.git();
             Ok(Baseline { files, moment, given: Some(Arc::new(given)), git })
         })

@@ -31,6 +31,8 @@ const AT_A_TIME: usize = 16;
 pub(super) struct Snapshot {
     /// Entries of each directory, by its path below the root. Directories that contain only directories are omitted.
     directories: HashMap<PathBuf, HashMap<OsString, Entry>>,
+    /// These directories and all above them, without the root.
+    folders: HashSet<PathBuf>,
 }
 
 /// Differences from an earlier snapshot.
@@ -97,11 +99,15 @@ impl Before<'_> {
     /// Returns `true` if the file at `path`, with this metadata, has the size and time of the snapshot, but was changed
     /// since. Judging by these, git would consider it unchanged.
     pub(super) fn is_dated_back(&self, path: &Path, meta: &Metadata) -> bool {
-        let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
-        let known = self.snapshot.directories.get(folder).and_then(|entries| entries.get(name));
-        let Some(Entry::File { stamp, .. }) = known else { return false };
+        let Some(Entry::File { stamp, .. }) = self.snapshot.entry(path) else { return false };
         let is_same = stamp.size == meta.size() && stamp.changed.0 == meta.mtime();
         is_same && (meta.ctime(), meta.ctime_nsec()) >= self.moment
+    }
+
+    /// Returns `true` if the file at `path`, with this metadata, is certainly as it was.
+    pub(super) fn is_unchanged(&self, path: &Path, meta: &Metadata) -> bool {
+        let Some(Entry::File { stamp, .. }) = self.snapshot.entry(path) else { return false };
+        meta.is_file() && *stamp == Stamp::of(meta) && (meta.ctime(), meta.ctime_nsec()) < self.moment
     }
 }
 
@@ -113,17 +119,20 @@ impl Snapshot {
 
     /// Returns `true` if there is a file or link at `path`.
     pub(super) fn has(&self, path: &Path) -> bool {
+        self.entry(path).is_some()
+    }
+
+    fn entry(&self, path: &Path) -> Option<&Entry> {
         let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
-        self.directories.get(folder).is_some_and(|entries| entries.contains_key(name))
+        self.directories.get(folder)?.get(name)
     }
 
     /// Returns `true` if `path` is an ignore file in a folder that has other files, so that it can hide what is not its
     /// own. A folder of the agent that ignores itself is a cache: tools make them so.
     pub(super) fn can_hide(&self, path: &Path) -> bool {
         let folder = path.parent().unwrap_or(Path::new(""));
-        let is_known =
-            || folder.as_os_str().is_empty() || self.directories.keys().any(|known| known.starts_with(folder));
-        path.file_name() == Some(OsStr::new(IGNORE_FILE)) && is_known()
+        path.file_name() == Some(OsStr::new(IGNORE_FILE))
+            && (folder.as_os_str().is_empty() || self.folders.contains(folder))
     }
 
     /// Reads everything below `root`.
@@ -146,7 +155,16 @@ impl Snapshot {
                 }
             },
         )?;
-        Ok(Self { directories })
+        let mut folders = HashSet::new();
+        for directory in directories.keys() {
+            for folder in directory.ancestors().take_while(|folder| !folder.as_os_str().is_empty()) {
+                // If one is known, so are those above it.
+                if !folders.insert(folder.to_owned()) {
+                    break;
+                }
+            }
+        }
+        Ok(Self { directories, folders })
     }
 
     /// Returns the changes since `before`. New files and files with another size are not read.

@@ -5,7 +5,11 @@
 //! taken, as is a changed manifest, because honest work may need it. A control run then decides whether a verdict rests
 //! on it. New tests are work like any other file.
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use globset::{Error, GlobBuilder, GlobSet};
 
 /// Files that a tool loads by itself. In a pattern, `*` stands for any text without `/`. A pattern with `/` is the end
 /// of a path, one that ends with `/` is a folder with everything below it, and any other is the name of a file.
@@ -226,13 +230,42 @@ const MODULE_FILES: [&str; 4] = ["py", "pyc", "so", "pyd"];
 /// Folders of tests.
 const TEST_FOLDERS: [&str; 5] = ["test", "tests", "__tests__", "spec", "specs"];
 
+/// The patterns of all tools.
+struct Patterns {
+    files: GlobSet,
+    /// Tool of each pattern, and `true` if it describes manifests.
+    of_tools: Vec<(&'static str, bool)>,
+}
+
+impl Patterns {
+    fn new() -> Result<Self, Error> {
+        let (mut files, mut of_tools) = (GlobSet::builder(), Vec::new());
+        for Tool { name, settings, manifests } in TOOLS {
+            let settings = settings.iter().map(|pattern| (pattern, false));
+            for (pattern, is_manifest) in settings.chain(manifests.iter().map(|pattern| (pattern, true))) {
+                let below = if pattern.ends_with('/') { "**" } else { "" };
+                files.add(GlobBuilder::new(&format!("**/{pattern}{below}")).literal_separator(true).build()?);
+                of_tools.push((*name, is_manifest));
+            }
+        }
+        Ok(Self { files: files.build()?, of_tools })
+    }
+}
+
+static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| Patterns::new().ok());
+
+/// Returns the tools that load a file by themselves, with `true` for each for which it is a manifest.
+fn tools_of(path: &Path) -> impl Iterator<Item = (&'static str, bool)> {
+    let found = |patterns: &'static Patterns| patterns.files.matches(path).into_iter().map(|at| patterns.of_tools[at]);
+    PATTERNS.as_ref().map(found).into_iter().flatten()
+}
+
 /// Returns the tool that loads a file by itself, such as `pytest` for `conftest.py`. `path` is relative to the working
 /// directory.
 pub fn tool_of(path: &Path) -> Option<&'static str> {
-    let path = path.to_str()?;
-    let found = TOOLS.iter().find(|tool| is_any(tool.settings, path) || is_any(tool.manifests, path));
     // Python also loads compiled modules that have no source.
-    found.map(|tool| tool.name).or_else(|| (shadows_module(path) || path.ends_with(".pyc")).then_some("Python"))
+    let is_module = || shadows_module(&path.to_string_lossy()) || path.extension().is_some_and(|end| end == "pyc");
+    tools_of(path).map(|(tool, _)| tool).next().or_else(|| is_module().then_some("Python"))
 }
 
 /// Returns `true` if the grading tree has the fixture's version of a file, whatever the agent did to it: a test, or
@@ -243,7 +276,30 @@ pub fn is_restored(path: &Path) -> bool {
 
 /// Returns `true` for a file that steers a tool and that agents change as part of their work.
 pub fn is_manifest(path: &Path) -> bool {
-    path.to_str().is_some_and(|path| TOOLS.iter().any(|tool| is_any(tool.manifests, path)))
+    tools_of(path).any(|(_, is_manifest)| is_manifest)
+}
+
+/// Files of a fixture that steer tools.
+#[derive(Debug, Default)]
+pub(super) struct SteeringFiles {
+    /// Files of which the grading tree has the fixture's version.
+    pub(super) restored: HashSet<PathBuf>,
+    pub(super) manifests: HashSet<PathBuf>,
+}
+
+impl SteeringFiles {
+    /// Returns those of the files `paths` that steer tools.
+    pub(super) fn among(paths: impl Iterator<Item = PathBuf>) -> Self {
+        let mut found = Self::default();
+        for path in paths {
+            if is_restored(&path) {
+                found.restored.insert(path);
+            } else if is_manifest(&path) {
+                found.manifests.insert(path);
+            }
+        }
+        found
+    }
 }
 
 /// Returns `true` for a folder of compiled code that Python makes again, and would load instead of its sources.
@@ -253,8 +309,8 @@ pub fn is_compiled(folder: &Path) -> bool {
 
 /// Returns `true` for a test by the naming rules of test runners.
 fn is_test(path: &Path) -> bool {
-    let Some(path) = path.to_str() else { return false };
-    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let path = path.to_string_lossy();
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let (stem, ending) = name.split_once('.').unwrap_or((name, ""));
     let is_program = !matches!(ending, "" | "md" | "txt" | "json" | "yaml" | "yml" | "lock");
     folder.split('/').any(|part| TEST_FOLDERS.contains(&part))
@@ -266,33 +322,6 @@ fn is_test(path: &Path) -> bool {
         || name.ends_with(".t")
 }
 
-/// Returns `true` if one of the patterns describes `path`.
-fn is_any(patterns: &[&str], path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    patterns.iter().any(|pattern| match pattern.split_once('/') {
-        None => is_like(pattern, name),
-        Some(_) if pattern.ends_with('/') => {
-            path.starts_with(pattern) || path.match_indices(pattern).any(|(at, _)| path[..at].ends_with('/'))
-        }
-        Some((folder, file)) => {
-            let end = path.strip_suffix(file).and_then(|rest| rest.strip_suffix('/'));
-            let wild = || path.rsplit('/').nth(1).is_some_and(|own| is_like(folder, own)) && is_like(file, name);
-            end.is_some_and(|rest| rest == folder || rest.ends_with(&format!("/{folder}"))) || wild()
-        }
-    })
-}
-
-/// Returns `true` if `text` is like `pattern`, in which `*` stands for any text.
-fn is_like(pattern: &str, text: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == text,
-        Some((before, after)) => text.strip_prefix(before).is_some_and(|rest| {
-            let mut starts = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
-            starts.any(|at| is_like(after, &rest[at..]))
-        }),
-    }
-}
-
 /// Returns `true` if Python finds the module at `path` before one of [`MODULES`].
 fn shadows_module(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
@@ -302,15 +331,20 @@ fn shadows_module(path: &str) -> bool {
     match parts.len() - depth {
         1 => {
             let (stem, rest) = first.split_once('.').unwrap_or((first, ""));
-            is_module(stem) && rest.rsplit('.').next().is_some_and(|ending| MODULE_FILES.contains(&ending))
+            rest.rsplit('.').next().is_some_and(|ending| MODULE_FILES.contains(&ending)) && is_module(stem)
         }
-        _ => is_module(first) && parts.last().is_some_and(|name| name.contains(".py") || name.ends_with(".so")),
+        _ => parts.last().is_some_and(|name| name.contains(".py") || name.ends_with(".so")) && is_module(first),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_patterns_are_valid() {
+        assert!(PATTERNS.is_some());
+    }
 
     #[test]
     fn a_file_that_a_tool_loads_by_itself_names_the_tool() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use model::{FixtureFile, Fixtures, RemoteMode, Skill};
 use tokio::sync::OnceCell;
@@ -18,6 +18,7 @@ use super::registry::Registry;
 use super::remote::{RemoteSource, RemoteSources};
 use super::repository::RepositorySnapshot;
 use super::snapshot::Snapshot;
+use super::steering::SteeringFiles;
 use super::tree::{self, Item, Writer};
 use super::{Request, SandboxError, environment, key, unpack};
 use crate::supervise::Supervisor;
@@ -39,9 +40,21 @@ pub(super) struct Files {
     pub(super) status: Option<Vec<String>>,
     /// State of the repository without its remotes, recorded by the first trial that watches it.
     pub(super) repository_snapshot: OnceCell<Option<RepositorySnapshot>>,
+    /// Files that steer tools, listed for the first grading tree.
+    steering: OnceLock<SteeringFiles>,
 }
 
 impl Files {
+    /// Returns the content of a working directory in which setup commands ran.
+    pub(super) fn after_setup(snapshot: Snapshot, repository: Option<GitState>) -> Self {
+        Self { snapshot, repository, ..Self::default() }
+    }
+
+    /// Returns the files that steer tools.
+    pub(super) fn steering(&self) -> &SteeringFiles {
+        self.steering.get_or_init(|| SteeringFiles::among(self.snapshot.paths()))
+    }
+
     /// Returns `true` if the repository, apart from its files, is certainly unchanged.
     pub(super) fn is_repository(&self, now: Option<&GitState>) -> bool {
         self.repository.as_ref().zip(now).is_some_and(|(before, now)| now.is_as(before))
@@ -131,7 +144,7 @@ impl Templates {
             let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(cache.built.entry(key).or_default())
         };
-        let name: String = key.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let name = model::text::hex(&key[..8]);
         built.get_or_try_init(|| self.build(request, installation, &name)).await.cloned()
     }
 
@@ -278,6 +291,6 @@ fn finish(work: PathBuf, status: Option<Vec<String>>, deadline: Deadline) -> Res
     unpack::keep_small(&work, &mut items).map_err(SandboxError::io("read", &work))?;
     let snapshot = Snapshot::of(&work).map_err(SandboxError::io("read", &work))?;
     let repository = GitState::at(&work, deadline).map_err(SandboxError::io("read", &work))?;
-    let files = Files { snapshot, repository, status, repository_snapshot: OnceCell::new() };
+    let files = Files { status, ..Files::after_setup(snapshot, repository) };
     Ok(Template { work, items, files: Arc::new(files) })
 }

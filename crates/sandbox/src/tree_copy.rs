@@ -4,17 +4,27 @@ use std::fs::{self, File, FileTimes, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
-use nix::fcntl::AT_FDCWD;
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag};
 use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
 use walkdir::{DirEntry, WalkDir};
 
 use super::deadline::Deadline;
+use super::parallel;
 use super::tree::share_blocks;
+
+/// Number of files that a thread takes at a time, and number of files that are listed before they are copied.
+const AT_A_TIME: usize = 512;
+const MOST_LISTED: usize = 64 * AT_A_TIME;
 
 /// Number of bytes copied between two checks of the timeout.
 const PIECE: usize = 1 << 20;
+
+/// Maximum size of a file that is read and written with one call each, in bytes.
+const ONE_GO: usize = 64 * 1024;
 
 /// Copies the directory `from` to `to`, which must not exist yet: files, links and directories with their permissions
 /// and times. Pipes, sockets and devices are omitted, as are entries that are deleted meanwhile, and entries for which
@@ -23,10 +33,31 @@ pub(super) fn copy_tree(
     from: &Path,
     to: &Path,
     deadline: Deadline,
+    skip: impl FnMut(&DirEntry) -> bool,
+) -> io::Result<()> {
+    copy_dated_tree(from, to, deadline, skip, &|_, _| false)
+}
+
+/// Copies a directory as [`copy_tree`] does. A file for which `is_dated_back` returns `true`, given its path below `from`
+/// and its metadata, gets the time of its last change, which its owner cannot set.
+pub(super) fn copy_dated_tree(
+    from: &Path,
+    to: &Path,
+    deadline: Deadline,
     mut skip: impl FnMut(&DirEntry) -> bool,
+    is_dated_back: &(dyn Fn(&Path, &Metadata) -> bool + Sync),
 ) -> io::Result<()> {
     let mut directories: Vec<(PathBuf, Metadata)> = Vec::new();
-    let mut entries = WalkDir::new(from).into_iter();
+    let mut listed: Vec<Listed> = Vec::new();
+    let copy = |listed: &mut Vec<Listed>| {
+        let copied = parallel::each(listed, AT_A_TIME, |files| {
+            let mut copier = Copier { deadline, buffer: vec![0; ONE_GO], exact: Vec::new() };
+            files.iter().try_for_each(|file| copier.listed(file, from, to, is_dated_back))
+        });
+        listed.clear();
+        copied.map(drop)
+    };
+    let mut entries = WalkDir::new(from).follow_root_links(false).into_iter();
     while let Some(entry) = entries.next() {
         let entry = match entry {
             Ok(entry) => entry,
@@ -34,36 +65,48 @@ pub(super) fn copy_tree(
             Err(error) => return Err(error.into()),
         };
         deadline.check(entry.path())?;
-        if entry.depth() > 0 && skip(&entry) {
-            if entry.file_type().is_dir() {
+        let (depth, kind) = (entry.depth(), entry.file_type());
+        if depth == 0 && !kind.is_dir() {
+            return Err(in_place(&ErrorKind::NotADirectory.into(), from));
+        }
+        if depth > 0 && skip(&entry) {
+            if kind.is_dir() {
                 entries.skip_current_dir();
             }
-            continue;
-        }
-        let place = match entry.path().strip_prefix(from) {
-            Ok(rest) if !rest.as_os_str().is_empty() => to.join(rest),
-            _ => to.to_owned(),
-        };
-        let copied = if entry.file_type().is_dir() {
-            make_directory(entry.path(), &place).map(|meta| directories.push((place, meta)))
-        } else if entry.file_type().is_symlink() {
-            copy_link(entry.path(), &place)
-        } else if entry.file_type().is_file() {
-            copy_file(entry.path(), &place, deadline)
-        } else {
-            Ok(())
-        };
-        match copied {
-            Err(error) if entry.depth() > 0 && is_gone(Some(&error)) => {}
-            copied => copied.map_err(|error| in_place(&error, entry.path()))?,
+        } else if kind.is_dir() {
+            let place = place(entry.path(), from, to);
+            match make_directory(entry.path(), &place) {
+                Err(error) if depth > 0 && is_gone(Some(&error)) => {}
+                made => directories.push((place, made.map_err(|error| in_place(&error, entry.path()))?)),
+            }
+        } else if kind.is_file() || kind.is_symlink() {
+            listed.push(Listed { path: entry.into_path(), is_link: kind.is_symlink() });
+            if listed.len() == MOST_LISTED {
+                copy(&mut listed)?;
+            }
         }
     }
+    copy(&mut listed)?;
     // Must come last: entries cannot be created in a read-only directory, and creating one changes its time.
     for (place, meta) in directories.into_iter().rev() {
         set_times(&place, &meta)?;
         fs::set_permissions(&place, fs::Permissions::from_mode(meta.mode() & 0o7777))?;
     }
     Ok(())
+}
+
+/// A file or link to copy.
+struct Listed {
+    path: PathBuf,
+    is_link: bool,
+}
+
+/// Returns the place below `to` for what is at `path` below `from`.
+fn place(path: &Path, from: &Path, to: &Path) -> PathBuf {
+    match path.strip_prefix(from) {
+        Ok(rest) if !rest.as_os_str().is_empty() => to.join(rest),
+        _ => to.to_owned(),
+    }
 }
 
 /// Creates a directory and returns the metadata of `from`, whose permissions and times it must get.
@@ -95,30 +138,105 @@ pub(super) fn copy_file(from: &Path, to: &Path, deadline: Deadline) -> io::Resul
         source => source?,
     };
     let meta = source.metadata()?;
-    let mode = meta.mode() & 0o7777;
-    let mut copy = File::options().read(true).write(true).create_new(true).mode(mode | 0o200).open(to)?;
-    if !share_blocks(&source, &copy) {
-        copy_content(&source, &meta, &mut copy, from, deadline)?;
-    }
-    if copy.metadata()?.mode() & 0o7777 != mode {
-        copy.set_permissions(fs::Permissions::from_mode(mode))?;
-    }
-    copy.set_times(FileTimes::new().set_modified(meta.modified()?))
+    Copier { deadline, buffer: vec![0; ONE_GO], exact: Vec::new() }.file(from, &source, &meta, to, meta.modified()?)
 }
 
-fn copy_content(source: &File, meta: &Metadata, copy: &mut File, from: &Path, deadline: Deadline) -> io::Result<()> {
-    if meta.blocks().saturating_mul(512) < meta.size() && holes::copy(source, meta.size(), copy)? {
-        return Ok(());
+/// Copies files one after the other.
+struct Copier {
+    deadline: Deadline,
+    buffer: Vec<u8>,
+    /// Modes that files get exactly as requested when they are created, because the umask does not change them.
+    exact: Vec<u32>,
+}
+
+impl Copier {
+    /// Copies a file or link from the tree `from` to the tree `to`, unless it has been deleted or replaced meanwhile.
+    fn listed(
+        &mut self,
+        Listed { path, is_link }: &Listed,
+        from: &Path,
+        to: &Path,
+        is_dated_back: &(dyn Fn(&Path, &Metadata) -> bool + Sync),
+    ) -> io::Result<()> {
+        self.deadline.check(path)?;
+        let place = place(path, from, to);
+        let mut copy = || {
+            if *is_link {
+                return copy_link(path, &place);
+            }
+            let Some(source) = open_listed(path)? else { return Ok(()) };
+            let meta = source.metadata()?;
+            if !meta.is_file() {
+                return Ok(());
+            }
+            let time = match is_dated_back(path.strip_prefix(from).unwrap_or(path), &meta) {
+                true => time_of_change(&meta),
+                false => meta.modified()?,
+            };
+            self.file(path, &source, &meta, &place, time)
+        };
+        match copy() {
+            Err(error) if is_gone(Some(&error)) => Ok(()),
+            copied => copied.map_err(|error| in_place(&error, path)),
+        }
     }
-    let mut piece = Vec::new();
-    loop {
-        piece.clear();
-        if source.take(PIECE as u64).read_to_end(&mut piece)? == 0 {
+
+    /// Copies the open file `source`, whose path is `from`, and gives the copy the modification time `time`.
+    fn file(&mut self, from: &Path, source: &File, meta: &Metadata, to: &Path, time: SystemTime) -> io::Result<()> {
+        let mode = meta.mode() & 0o7777;
+        let mut copy = File::options().read(true).write(true).create_new(true).mode(mode | 0o200).open(to)?;
+        if !share_blocks(source, &copy) {
+            self.content(source, meta, &mut copy, from)?;
+        }
+        // Writing to a file can take away special permissions.
+        if mode & 0o7000 != 0 || !self.exact.contains(&mode) {
+            if copy.metadata()?.mode() & 0o7777 == mode {
+                self.exact.push(mode);
+            } else {
+                copy.set_permissions(fs::Permissions::from_mode(mode))?;
+            }
+        }
+        copy.set_times(FileTimes::new().set_modified(time))
+    }
+
+    fn content(&mut self, mut source: &File, meta: &Metadata, copy: &mut File, from: &Path) -> io::Result<()> {
+        if meta.size() <= ONE_GO as u64 {
+            let count = source.read(&mut self.buffer)?;
+            copy.write_all(&self.buffer[..count])?;
+            if count as u64 == meta.size() {
+                return Ok(());
+            }
+        } else if meta.blocks().saturating_mul(512) < meta.size() && holes::copy(source, meta.size(), copy)? {
             return Ok(());
         }
-        copy.write_all(&piece)?;
-        deadline.check(from)?;
+        let mut piece = Vec::new();
+        loop {
+            piece.clear();
+            if source.take(PIECE as u64).read_to_end(&mut piece)? == 0 {
+                return Ok(());
+            }
+            copy.write_all(&piece)?;
+            self.deadline.check(from)?;
+        }
     }
+}
+
+/// Opens a file that was a regular one when its folder was read. Returns `None` if a link or a socket has replaced it;
+/// a pipe does not block.
+fn open_listed(path: &Path) -> io::Result<Option<File>> {
+    let careful = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits();
+    match File::options().read(true).custom_flags(careful).open(path) {
+        Err(error) if [Errno::ELOOP, Errno::ENXIO].iter().any(|no| error.raw_os_error() == Some(*no as i32)) => {
+            Ok(None)
+        }
+        opened => opened.map(Some),
+    }
+}
+
+/// Returns the time when a file was last changed, which its owner cannot set.
+fn time_of_change(meta: &Metadata) -> SystemTime {
+    let seconds = Duration::from_secs(meta.ctime().unsigned_abs());
+    SystemTime::UNIX_EPOCH + seconds + Duration::from_nanos(meta.ctime_nsec().unsigned_abs())
 }
 
 /// Copies sparse files: a file of terabytes may consist of holes only.
@@ -172,18 +290,8 @@ fn set_times(place: &Path, meta: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Sets the modification time of `copy` to the time when `original` was last changed, which its owner cannot set.
-pub(super) fn set_time_of_change(copy: &Path, original: &Path) -> io::Result<()> {
-    let meta = original.symlink_metadata()?;
-    let changed = TimeSpec::new(meta.ctime(), meta.ctime_nsec());
-    utimensat(AT_FDCWD, copy, &changed, &changed, UtimensatFlags::NoFollowSymlink)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
-
     use super::*;
 
     fn deadline() -> Deadline {
@@ -216,6 +324,38 @@ mod tests {
         for tree in [&from, &to] {
             fs::set_permissions(tree.join("closed"), fs::Permissions::from_mode(0o755)).unwrap();
         }
+    }
+
+    #[test]
+    fn a_tree_with_many_files_is_copied_completely() {
+        let base = tempfile::tempdir().unwrap();
+        let [from, to] = ["from", "to"].map(|name| base.path().join(name));
+        for number in 0..3 * AT_A_TIME {
+            let folder = from.join(format!("{}/deep", number % 7));
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join(number.to_string()), "x".repeat(number)).unwrap();
+        }
+        fs::write(from.join("1/deep/8"), vec![7; ONE_GO + 1]).unwrap();
+        fs::set_permissions(from.join("3/deep/3"), fs::Permissions::from_mode(0o4711)).unwrap();
+        let skip = |entry: &DirEntry| entry.depth() == 1 && entry.file_name() == "6";
+        copy_dated_tree(&from, &to, deadline(), skip, &|path, _| path.ends_with("8")).unwrap();
+        let lists = [&from, &to].map(|tree| super::super::tree::list(tree, |path| path.starts_with("6")).unwrap());
+        assert_eq!(lists[0], lists[1]);
+        assert_eq!(to.join("3/deep/3").metadata().unwrap().mode() & 0o7777, 0o4711);
+        let changed = to.join("1/deep/8").metadata().unwrap().modified().unwrap();
+        assert_eq!(changed, time_of_change(&from.join("1/deep/8").metadata().unwrap()));
+        let kind = copy_tree(&from, &to, deadline(), |_| false).unwrap_err().kind();
+        assert_eq!(kind, ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_tree_is_not_followed() {
+        let base = tempfile::tempdir().unwrap();
+        let [secret, link, to] = ["secret", "link", "to"].map(|name| base.path().join(name));
+        fs::create_dir(&secret).unwrap();
+        symlink(&secret, &link).unwrap();
+        assert_eq!(copy_tree(&link, &to, deadline(), |_| false).unwrap_err().kind(), ErrorKind::NotADirectory);
+        assert!(to.symlink_metadata().is_err());
     }
 
     #[test]

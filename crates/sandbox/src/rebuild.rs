@@ -2,8 +2,8 @@
 //!
 //! Settings, hooks, attributes, lists of ignored files and shallow or partial history are the fixture's. The agent's
 //! objects are packed and indexed again, so that each has the name of its content. Its references and index entries are
-//! read by git and written anew. Nothing else is taken, so nothing that the agent left in a git directory can redefine,
-//! borrow or hide objects, or run programs.
+//! read by git and written anew. Its reference logs, which list stashes, are copied. Nothing else is taken, so nothing
+//! that the agent left in a git directory can redefine, borrow or hide objects, or run programs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -17,7 +17,10 @@ use super::tree_copy::{copy_file, copy_tree};
 use super::unreadable::Unreadable;
 
 /// State of a repository that the agent may change.
-const CHANGEABLE: [&str; 5] = ["HEAD", "index", "packed-refs", "refs", "reftable"];
+const CHANGEABLE: [&str; 6] = ["HEAD", "index", "packed-refs", "refs", "reftable", LOGS];
+
+/// Folder with the history of each reference. In git, a stash is an entry of such a history.
+const LOGS: &str = "logs";
 
 /// Other files of a git directory that decide what git shows.
 const FIXED: [&str; 5] = ["config", "config.worktree", "info/exclude", "info/attributes", "shallow"];
@@ -62,8 +65,9 @@ fi
 known=
 [ ! -e "$q/whole" ] || known=$(ours for-each-ref --format='^%(objectname)'; ours rev-parse -q --verify HEAD | sed 's/^/^/')
 theirs for-each-ref --format='%(objectname) %(refname) %(symref)' > "$q/list"
-rm -rf "$to/refs" "$to/reftable"
+rm -rf "$to/refs" "$to/reftable" "$to/logs"
 mkdir -p "$to/refs/heads"
+[ ! -d "$q/logs" ] || cp -R "$q/logs" "$to/logs"
 ours config --file "$to/config" --unset-all extensions.refstorage || :
 sed -n '/ refs\/replace\//d; s#^\([0-9a-f]*\) \(refs/[^ ]*\) .*#\1 \2#p' "$q/list" > "$to/packed-refs"
 sed -n 's#^[0-9a-f]* \(refs/remotes/[^/ ]*/HEAD\) \(refs/remotes/[^ ]*\)$#\1 \2#p' "$q/list" | while read -r name target; do
@@ -194,7 +198,11 @@ impl Rebuild {
         let names = CHANGEABLE.iter().map(PathBuf::from).chain(shared_indexes(from));
         for path in names.flat_map(|name| state_files(&from.join(name))) {
             let name = path.strip_prefix(from).unwrap_or(&path);
-            take(&path, &self.scratch.join(name), name, deadline)?;
+            let taken = take(&path, &self.scratch.join(name), name, deadline);
+            // Git works without a log.
+            if !(name.starts_with(LOGS) && matches!(taken, Err(Unreadable::Left(_)))) {
+                taken?;
+            }
         }
         let config = from.join("config");
         match config.symlink_metadata() {

@@ -514,13 +514,16 @@ pub(super) async fn what_the_agent_did_in_git_is_in_the_grading_tree(kind: &Kind
                 && git rm -q --cached a && git remote add fork https://host/fork.git \
                 && git update-ref refs/remotes/fork/main HEAD && git symbolic-ref refs/remotes/fork/HEAD refs/remotes/fork/main \
                 && git init -q nested && git -C nested config core.fsmonitor x && echo 1 > nested/c \
-                && git -C nested add c && git -C nested -c user.name=a -c user.email=a commit -qm inner && git init -q --bare bare.git";
+                && git -C nested add c && git -C nested -c user.name=a -c user.email=a commit -qm inner && git init -q --bare bare.git \
+                && for n in 2 3; do echo $n > nested/c && git -C nested -c user.name=a -c user.email=a stash -q || exit; done \
+                && ln -sf /dev/zero .git/logs/refs/heads/feature";
     assert_eq!(run_script(&*sandbox, work).await, "");
     let script = "git status --porcelain --branch; git log --format=%s; git tag; git rev-parse --symbolic-full-name fork/HEAD; \
                   git remote get-url fork; git -C nested log --format=%s; git -C nested status --porcelain; \
-                  git -C nested config core.fsmonitor; git -C bare.git rev-parse --is-bare-repository; git fsck 2>&1";
+                  git -C nested config core.fsmonitor; git -C nested stash list --format=%gd; git reflog --format=%gs | head -1; \
+                  git -C bare.git rev-parse --is-bare-repository; git fsck 2>&1";
     let expected = "## feature\nA  b\nD  a\n?? a\n?? bare.git/\n?? nested/\nsecond\ntrialrun: fixture baseline\nv1\n\
-                    refs/remotes/fork/main\nhttps://host/fork.git\ninner\nfalse\ntrue";
+                    refs/remotes/fork/main\nhttps://host/fork.git\ninner\nfalse\nstash@{0}\nstash@{1}\ncommit: second\ntrue";
     let seen = graded(&*sandbox, script).await;
     let mut lines: Vec<&str> = seen.lines().collect();
     let mut wanted: Vec<&str> = expected.lines().collect();
@@ -543,7 +546,7 @@ pub(super) async fn an_object_with_a_forged_name_is_not_taken(kind: &Kind) {
 
 pub(super) async fn the_home_of_commands_is_as_it_was_given(kind: &Kind) {
     let bench = Bench::new(kind);
-    let setup = "echo given > $HOME/of-setup";
+    let setup = "echo given > $HOME/of-setup; echo {} > package.json";
     let fixtures = Fixtures { setup_commands: commands(&[setup]), ..git(&[("a", "1\n")]) };
     let sandbox = bench.make(fixtures).await;
     let plant =
@@ -552,6 +555,9 @@ pub(super) async fn the_home_of_commands_is_as_it_was_given(kind: &Kind) {
     let script = "cat $HOME/of-setup; ls -A $HOME $TMPDIR | grep -v :; ls ..; cat $TRIALRUN_AGENT_HOME/of-setup";
     let seen = graded(&*sandbox, script).await;
     assert_eq!(seen, "given\nof-setup\n\nagent-home\nhome\nowner\ntmp\nwork\nchanged");
+    let copy = sandbox.copy().await.unwrap();
+    assert!(copy.added().is_empty(), "{:?}", copy.added());
+    copy.close().await.unwrap();
     let bare = bench.make(git(&[("a", "1\n")])).await;
     run_script(&*bare, "echo x > $HOME/y").await;
     assert_eq!(graded(&*bare, "ls -A $HOME; cat $TRIALRUN_AGENT_HOME/y").await, "x");
@@ -889,7 +895,7 @@ fn sandbox_kinds_are_found_by_name() {
 const VECTORS: &str = include_str!("../../vectors/sandbox.jsonl");
 
 /// Intended differences from the vectors: label, field, the value here, and the reason. Names of this program are
-/// replaced by the original's.
+/// replaced by those of ai-tester.
 const DIFFERENCES: &[(&str, &str, &str, &str)] = &[
     ("empty", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
     ("git only", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
@@ -909,9 +915,9 @@ const DIFFERENCES: &[(&str, &str, &str, &str)] = &[
         "git only + skill",
         "files",
         r#"["./.claude/skills/sk/SKILL.md"]"#,
-        "spec §7 [WEAK] tests are installed, [BUG] .gitignore is left behind",
+        "tests are not installed, and no `.gitignore` is left behind",
     ),
-    ("git only + skill", "status", "## main", "spec §7 [BUG] `?? .gitignore`; issue: fixed branch `main`"),
+    ("git only + skill", "status", "## main", "no `.gitignore` is left behind, and the branch is always `main`"),
     ("git only + skill", "log", "ai-tester: initial empty commit|ai-tester|ai-tester@example.com|HEAD -> main", MAIN),
     (
         "branch+staged+unstaged",
@@ -923,7 +929,7 @@ const DIFFERENCES: &[(&str, &str, &str, &str)] = &[
     ("copy tree", "log", "ai-tester: fixture baseline|ai-tester|ai-tester@example.com|HEAD -> main", MAIN),
     ("setup", "status", "## main\n?? env.txt", MAIN),
     ("setup", "log", "ai-tester: initial empty commit|ai-tester|ai-tester@example.com|HEAD -> main, tag: v1", MAIN),
-    ("setup", "envfile", "green:HOME\n", "spec §7 [BUG] fixtures.env is never applied; issue: its own HOME"),
+    ("setup", "envfile", "green:HOME\n", "`fixtures.env` is applied, and `HOME` is the sandbox's own"),
 ];
 
 const UNNAMED: &str = "the agent sees the path, and must not learn from it what it is tested for";
@@ -962,7 +968,7 @@ fn vector_fixture(label: &str, tree: &Path) -> Fixtures {
     }
 }
 
-/// Returns the values of the vector's fields here, with the original's names.
+/// Returns the values of the vector's fields here, with the names of ai-tester.
 async fn observed(label: &str, bench: &Bench, skill: &Arc<Skill>, tree: &Path) -> BTreeMap<&'static str, String> {
     let skill = (label == "git only + skill").then(|| (Arc::clone(skill), ".claude/skills".to_owned()));
     let request = Request { skill: skill.clone(), ..request(vector_fixture(label, tree)) };

@@ -34,6 +34,9 @@ const SYSTEM: [&str; 13] = [
 /// File that lists the DNS servers. Without it, programs ask this machine.
 const RESOLVER: &str = "/etc/resolv.conf";
 
+/// Folders that every process has for itself, so that sandboxes cannot be in them.
+const OWN: [&str; 2] = ["/dev", "/proc"];
+
 /// System files that are often links to locations outside [`SYSTEM`].
 const LINKED: [&str; 3] = [RESOLVER, "/etc/hosts", "/etc/localtime"];
 
@@ -76,6 +79,11 @@ impl Confinement {
         let private: Vec<PathBuf> = own.map(|path| files::follow(path).path).collect();
         if let Some(path) = private.iter().find(|path| readable.contains(path)) {
             return Err(refused(format!("{} is a system folder, which every trial sees", path.display())));
+        }
+        let temp = files::follow(&host.temp).path;
+        if let Some(folder) = OWN.into_iter().find(|folder| temp.starts_with(folder)) {
+            let reason = format!("each trial has its own `{folder}`, which does not contain {}", temp.display());
+            return Err(refused(format!("{reason}; set `TMPDIR` to another folder")));
         }
         let mut hidden: Vec<PathBuf> = private.iter().filter(|path| is_below(&readable, path)).cloned().collect();
         if nix::unistd::geteuid().is_root() {

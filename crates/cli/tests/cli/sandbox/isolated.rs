@@ -265,10 +265,14 @@ async fn the_system_cannot_be_changed_and_no_new_namespace_can_be_entered() {
 }
 
 #[test]
-fn a_system_folder_cannot_be_private() {
+fn a_system_folder_cannot_be_private_or_contain_sandboxes() {
     let mut machine = Machine::new();
+    let refused = |machine: &Machine| {
+        let opened = SandboxFactory::open_isolated("isolated", &machine.host, &Registry::new(), &machine.options);
+        opened.err().unwrap().to_string()
+    };
+    machine.host.temp = "/dev/shm".into();
+    assert!(refused(&machine).ends_with("set `TMPDIR` to another folder"), "{}", refused(&machine));
     machine.options.private.push("/usr".into());
-    let refused = SandboxFactory::open_isolated("isolated", &machine.host, &Registry::new(), &machine.options);
-    let refused = refused.err().unwrap();
-    assert!(refused.to_string().contains("/usr is a system folder"), "{refused}");
+    assert!(refused(&machine).contains("/usr is a system folder"), "{}", refused(&machine));
 }

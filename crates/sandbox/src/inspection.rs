@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +35,9 @@ const HOME: &str = "home";
 
 /// Name of the folder for what is imported into a view.
 const IMPORTED: &str = "import";
+
+/// Name of the file that lists ignore files. An agent can write more of them than fit into arguments and variables.
+const IGNORE_FILES: &str = "ignore-files";
 
 /// Settings that turn off git's automatic actions.
 const OURS: [&str; 16] = [
@@ -66,8 +70,8 @@ pub(super) const STATUS_SCRIPT: &str = "status";
 const STATUS_FUNCTION: &str = r#"
 status() {
     g status --porcelain --ignore-submodules=dirty || return
-    [ -n "$IGNORE_FILES" ] || return 0
-    printf '%s\n' "$IGNORE_FILES" | g check-ignore --stdin > "$GIT_DIR/hidden" || return 0
+    [ -s "$IGNORE_FILES" ] || return 0
+    g check-ignore --stdin < "$IGNORE_FILES" > "$GIT_DIR/hidden" || return 0
     g status --porcelain --ignored --ignore-submodules=dirty | sed -n 's/^!! //p' > "$GIT_DIR/ignored"
     while IFS= read -r file; do
         g check-ignore -v --stdin < "$GIT_DIR/ignored" | grep -F "$file:" | sed 's/^[^	]*	/?? /'
@@ -151,10 +155,13 @@ impl<'a> Inspection<'a> {
         given: Option<&Path>,
     ) -> Result<View<'a>, Unreadable> {
         let (root, registry) = (self.root.to_owned(), Arc::clone(self.registry));
+        let ignore_files: String = self.doubts.ignore_files.iter().map(|path| format!("{path}\n")).collect();
         let base = blocking(move || {
             let base = Base::make(&root, "git", Purpose::Sandbox, false, &registry)?;
             let home = base.path().join(HOME);
             fs::create_dir(&home).map_err(SandboxError::io("make the directory", &home))?;
+            let list = base.path().join(IGNORE_FILES);
+            fs::write(&list, ignore_files).map_err(SandboxError::io("write", &list))?;
             Ok(base)
         });
         let view = View { inspection: self, work: work.to_owned(), base: base.await.map_err(Unreadable::machine)? };
@@ -186,11 +193,12 @@ impl<'a> Inspection<'a> {
 
     /// Returns those of the ignore files `paths` in `work` that git does not show, with the git directory `git`.
     pub(super) async fn hidden(&self, git: &Path, work: &Path, paths: &[PathBuf]) -> Result<Vec<PathBuf>, Unreadable> {
-        let check = r#"d=$1 w=$2; shift 2
-            printf '%s\0' "$@" | GIT_DIR=$d GIT_WORK_TREE=$w g check-ignore -z --stdin || [ $? = 1 ]"#;
-        let paths = paths.iter().map(|path| path.as_os_str());
-        let args: Vec<&OsStr> = [git.as_os_str(), work.as_os_str()].into_iter().chain(paths).collect();
-        let output = self.script(work, check, &args).await?.text();
+        let check = r#"GIT_DIR=$1 GIT_WORK_TREE=$2 g check-ignore -z --stdin < "$3" || [ $? = 1 ]"#;
+        let (list, ends) =
+            (work.with_file_name(IGNORE_FILES), paths.iter().map(|path| [path.as_os_str().as_bytes(), b"\0"]));
+        fs::write(&list, ends.flatten().collect::<Vec<_>>().concat()).map_err(Unreadable::machine)?;
+        let output = self.script(work, check, &[git.as_os_str(), work.as_os_str(), list.as_os_str()]).await?.text();
+        fs::remove_file(&list).map_err(Unreadable::machine)?;
         Ok(output.split('\0').filter(|path| !path.is_empty()).map(PathBuf::from).collect())
     }
 
@@ -303,7 +311,7 @@ impl View<'_> {
         command.current_dir(&self.work).envs(&self.inspection.env);
         command.env("HOME", self.base.path().join(HOME));
         command.env("GIT_DIR", self.git()).env("GIT_WORK_TREE", &self.work);
-        command.env("IGNORE_FILES", self.inspection.doubts.ignore_files.join("\n"));
+        command.env("IGNORE_FILES", self.base.path().join(IGNORE_FILES));
         let output = run(command, deadline, most).await;
         output.map_err(|error| format!("cannot start a supervisor for git: {error}"))
     }

@@ -1,5 +1,7 @@
 //! How strings and bytes are stored: events as lines of JSON, compressed.
 
+use std::io;
+
 use model::Envelope;
 use serde_json::Value;
 
@@ -7,6 +9,12 @@ use crate::{StoreError, StoredEvent};
 
 /// Compression level. Trials of a suite are similar, and the fastest level compresses them as well as slower ones.
 const LEVEL: i32 = 1;
+
+/// Size in bytes from which a repetition is found wherever it is. A large answer is in several events of its trial.
+const LARGE: usize = 1 << 20;
+
+/// Largest distance of such a repetition, as a power of two. Readers accept no larger one.
+const DISTANCE: u32 = 27;
 
 /// Compressor that keeps its tables, because creating them costs more than packing a small trial.
 pub(super) struct Packer(zstd::bulk::Compressor<'static>);
@@ -17,8 +25,16 @@ impl Packer {
     }
 
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
-        self.0.compress(bytes).map_err(|error| damaged(&error))
+        let packed = if bytes.len() < LARGE { self.0.compress(bytes) } else { large(bytes) };
+        packed.map_err(|error| damaged(&error))
     }
+}
+
+fn large(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+    compressor.window_log(DISTANCE)?;
+    compressor.long_distance_matching(true)?;
+    compressor.compress(bytes)
 }
 
 pub(super) fn unpack(packed: &[u8]) -> Result<Vec<u8>, StoreError> {
@@ -45,4 +61,24 @@ pub(super) fn event(line: &str) -> Result<(u64, StoredEvent), StoreError> {
 
 pub(super) fn damaged(error: &dyn std::fmt::Display) -> StoreError {
     StoreError::Damaged(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_text_that_is_repeated_is_stored_once() {
+        // Digits of a simple generator: each is half a byte.
+        let mut state = 1_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            b"0123456789abcdef"[(state >> 60) as usize]
+        };
+        let text: Vec<u8> = (0..LARGE).map(|_| next()).collect();
+        let three = [&text[..], b"\n", &text, b"\n", &text].concat();
+        let packed = Packer::new().unwrap().bytes(&three).unwrap();
+        assert!(packed.len() < LARGE * 3 / 5, "{}", packed.len());
+        assert_eq!(unpack(&packed).unwrap(), three);
+    }
 }

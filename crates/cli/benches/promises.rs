@@ -45,12 +45,17 @@ fn main() {
     }
     let scratch = tempfile::tempdir().expect("a directory for the benchmark");
     // The large record takes minutes to create, so it can be measured alone: `cargo bench -p trialrun -- record`.
-    let mut promises = match std::env::args().any(|argument| argument == "record") {
-        true => Vec::new(),
-        false => running(scratch.path()),
-    };
-    promises.extend(record::page(scratch.path()));
-    promises.extend(record::million(scratch.path()));
+    let is_named = |part: &str| std::env::args().any(|argument| argument == part);
+    let mut promises = Vec::new();
+    if is_named("grading_tree") {
+        promises.extend(grading_tree::promises(scratch.path()));
+    } else {
+        if !is_named("record") {
+            promises.extend(running(scratch.path()));
+        }
+        promises.extend(record::page(scratch.path()));
+        promises.extend(record::million(scratch.path()));
+    }
     drop(scratch);
     std::process::exit(i32::from(print(&promises)));
 }

@@ -57,7 +57,9 @@ fn measured(scratch: &Path, files: usize, times: usize) -> Vec<f64> {
     };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let sandbox = SandboxFactory::open("local", &host).expect("a factory").make(request).await.expect("a sandbox");
+        // The fixture is needed as long as the sandbox.
+        let factory = SandboxFactory::open("local", &host).expect("a factory");
+        let sandbox = factory.make(request).await.expect("a sandbox");
         std::fs::write(sandbox.work().join("src/0/1.txt"), "changed").expect("a file");
         let mut measured = Vec::new();
         for _ in 0..=times {

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use mask::{KeyBlocks, Mask};
 use model::{DecisionRecord, EVENT_VERSION, Envelope, Event, Step, Summary, TrialRecord};
+use tracing::{debug, info};
 
 /// Maximum wait that is not counted as waiting, because emitting an event always takes some time.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
@@ -89,6 +90,7 @@ impl EventBus {
     fn pass_on(&self, state: &mut State, about: Option<(&Arc<str>, u32)>, event: Event) -> Duration {
         let Some(listener) = &state.listener else { return Duration::ZERO };
         state.seq += 1;
+        log(about.map(|(trial, _)| &**trial), &event);
         let refused = listener.offer(Envelope {
             v: EVENT_VERSION,
             seq: state.seq,
@@ -117,6 +119,28 @@ impl EventBus {
             }
             Err(TryLockError::WouldBlock) => lock(),
         }
+    }
+}
+
+/// Writes a masked event to the log, without the texts of its trial.
+fn log(trial: Option<&str>, event: &Event) {
+    match event {
+        Event::RunStarted(info) => {
+            let settings = serde_json::Value::Object(info.settings.clone());
+            info!(run = info.id, trials = info.trials.len(), jobs = info.jobs, "run started");
+            debug!(%settings, "settings");
+        }
+        Event::Waiting { on } => debug!(on, "waiting"),
+        Event::Step(Step::ToolCall(call)) => debug!(tool = call.name, "tool called"),
+        Event::Step(Step::Retry { attempt, status, error, .. }) => debug!(attempt, status, error, "agent retries"),
+        Event::HookStarted { hook, number, .. } => debug!(?hook, number, "hook started"),
+        Event::TrialRetried { reason } => info!(trial, reason, "trial retried"),
+        Event::TrialFinished(record) => {
+            let (outcome, reason) = (record.outcome.name(), record.reason.as_deref());
+            info!(trial, outcome, reason, duration_ms = record.duration_ms, "trial finished");
+        }
+        Event::RunFinished { duration_ms, signal, .. } => info!(duration_ms, signal, "run finished"),
+        _ => {}
     }
 }
 

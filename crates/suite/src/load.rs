@@ -75,6 +75,7 @@ pub fn load(request: &Request) -> Loaded {
     let suites = suites.finish(request, &mut diagnostics);
     let modules = library.modules.clone();
     diagnostics.extend(library.into_problems());
+    tracing::debug!(files = recognised, suites = suites.len(), problems = diagnostics.len(), "suites loaded");
     Loaded { suites, diagnostics, modules }
 }
 

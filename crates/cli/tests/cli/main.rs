@@ -41,6 +41,7 @@ mod integrity;
 mod judging;
 mod kill;
 mod licenses;
+mod log;
 mod looking;
 mod masking;
 mod mcp;

@@ -183,6 +183,7 @@ impl ForwardedTrial {
         body: Bytes,
     ) -> Result<Response<reqwest::Body>, String> {
         let Upstream { timeouts, .. } = &*self.upstream;
+        tracing::debug!(%method, host = url.host_str(), path = url.path(), "request forwarded");
         let sending = self.client.request(method, url).headers(headers).body(body).send();
         // The connection has its own timeout, which is reported separately.
         match timeout(timeouts.first_byte + timeouts.connect, sending).await {

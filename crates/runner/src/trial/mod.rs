@@ -37,6 +37,7 @@ use model::{
 use sandbox::supervise::Network;
 use sandbox::{Breakage, Host, ParentFile, Registry, RepositoryDetail, Request, Sandbox, SandboxError, SandboxFactory};
 use tokio::sync::watch;
+use tracing::{Instrument, info_span};
 
 use self::act::ActResult;
 use self::canaries::{CanaryWatch, canaries_of};
@@ -170,7 +171,8 @@ pub(crate) async fn run(
     loop {
         let mut attempt = Attempt::new(&planned, &shared, &events, stop_level.clone(), grading);
         (attempt.before, attempt.limits) = (&attempts, Arc::clone(&limits));
-        let ended = attempt.run().await;
+        let span = info_span!("trial", id = %planned.id, attempt = events.attempt());
+        let ended = attempt.run().instrument(span).await;
         let tape = attempt.tape().cloned();
         let is_final = matches!(&ended, Err(Interruption::Broken(breakage)) if breakage.is_final);
         let (mut record, trace) = match ended {
@@ -316,21 +318,21 @@ impl<'a> Attempt<'a> {
         *self.phases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the time since `began` to the phase that `of` selects.
-    fn took(&self, of: fn(&mut Phases) -> &mut u64, began: Instant) {
+    /// Does the work of a phase in a span with its name, and adds its duration to the field that `of` selects.
+    async fn phase<W: Future>(&self, name: &'static str, of: fn(&mut Phases) -> &mut u64, work: W) -> W::Output {
+        let began = Instant::now();
+        let output = work.instrument(info_span!("phase", name)).await;
         *of(&mut self.phases.lock().unwrap_or_else(PoisonError::into_inner)) += model::millis(began.elapsed());
+        output
     }
 
     async fn run(&self) -> Result<End, Interruption> {
-        let began = Instant::now();
-        let provisioned = self.provision().await;
-        self.took(|phases| &mut phases.provision_ms, began);
-        let sandbox = provisioned?;
+        let sandbox = self.phase("provision", |phases| &mut phases.provision_ms, pin!(self.provision())).await?;
         let mut ended = self.in_sandbox(sandbox.clone()).await;
         if let Ok(end) = &mut ended {
             Box::pin(self.clean_remotes(end)).await;
         }
-        let closed = self.close(sandbox).await;
+        let closed = self.close(sandbox).instrument(info_span!("phase", name = "close")).await;
         let mut end = ended?;
         end.kept = closed.kept;
         end.errors.extend(closed.error);
@@ -342,10 +344,10 @@ impl<'a> Attempt<'a> {
         let _ = self.tape.set(tape);
         let paying = Box::pin(pricing_of(self.planned, &self.shared.settings, &self.shared.host));
         let (pricing, warning) = self.unless(StopLevel::Stop, paying).await?;
-        let began = Instant::now();
-        let act_result = self.act(sandbox.clone(), pricing).await;
-        self.took(|phases| &mut phases.act_ms, began);
-        let mut act_result = act_result?;
+        let mut act_result = {
+            let acting = pin!(self.act(sandbox.clone(), pricing));
+            self.phase("act", |phases| &mut phases.act_ms, acting).await?
+        };
         if let Some(warning) = warning {
             act_result.turn.warn(warning);
         }
@@ -353,13 +355,11 @@ impl<'a> Attempt<'a> {
             check_sandbox(&**sandbox, &mut act_result.ending).await;
         }
         let reply_probes = std::mem::take(&mut act_result.reply_probes);
-        let began = Instant::now();
         // Pinned here: a future that is passed by value takes up its space twice in the one that awaits it.
         let collected = {
             let collecting = pin!(self.collect(sandbox.clone(), &act_result, reply_probes));
-            self.with_grace(collecting).await
+            self.phase("collect", |phases| &mut phases.collect_ms, self.with_grace(collecting)).await
         };
-        self.took(|phases| &mut phases.collect_ms, began);
         let collected = match collected {
             Ok(Ok(collected)) => {
                 // The agent itself caused this, whatever it reported.
@@ -383,20 +383,17 @@ impl<'a> Attempt<'a> {
             act_result.turn.complete_trace(|trace| network.complete(trace));
         }
         let excused = act_result.turn.excused();
-        let began = Instant::now();
         let graded = {
             let grading = pin!(self.grade(act_result, collected));
-            self.with_grace(grading).await
+            self.phase("grade", |phases| &mut phases.grade_ms, self.with_grace(grading)).await
         };
-        self.took(|phases| &mut phases.grade_ms, began);
         let mut end = graded??;
         if let Some(ending) = excused {
             end.excuse(ending);
         }
         recording::judge_staleness(self.tape(), &mut end.evidence.ending);
-        let began = Instant::now();
-        Box::pin(self.after_grading(&mut end, sandbox.as_ref())).await;
-        self.took(|phases| &mut phases.hooks_ms, began);
+        let hooks = Box::pin(self.after_grading(&mut end, sandbox.as_ref()));
+        self.phase("hooks", |phases| &mut phases.hooks_ms, hooks).await;
         Ok(end)
     }
 
@@ -491,7 +488,9 @@ impl<'a> Attempt<'a> {
             Ok(collected) => {
                 let control_runs = ControlRuns { attempt: self, checks: &self.planned.checks };
                 let probes = Box::pin(probe::run(&*sandbox, needs, &collected.files_changed, &control_runs)).await;
-                Collected { probes, ..collected }
+                let mut collected = Collected { probes, ..collected };
+                collected.harmless = control_runs.harmless(&collected, sandbox.work()).await;
+                collected
             }
         };
         collected.reply_probes = reply_probes;

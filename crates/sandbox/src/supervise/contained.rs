@@ -30,6 +30,8 @@ impl Contained {
     pub fn spawn(mut command: Command) -> io::Result<Self> {
         // A separate process group keeps the terminal's Ctrl-C away: the harness decides how to handle it.
         let child = command.process_group(0).spawn()?;
+        let mut args = command.as_std().get_args().skip_while(|argument| *argument != "--");
+        tracing::debug!(program = ?args.nth(1).unwrap_or_default(), supervisor = child.id(), "process started");
         Ok(Self { child })
     }
 

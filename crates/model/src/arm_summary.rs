@@ -299,8 +299,8 @@ impl CaseFigures {
         let statistics = ArmStatistics::of(trials);
         Self {
             trials: statistics.trials as u64,
-            passed: statistics.passed as u64,
-            failed: statistics.failed as u64,
+            passed: statistics.by_outcome.passed as u64,
+            failed: statistics.by_outcome.failed as u64,
             pass_rate: statistics.pass_rate.map(|rate| rate.mean),
         }
     }
@@ -495,7 +495,7 @@ mod tests {
         let arms = ArmSummary::of(&trials);
         let trigger = arms[0].trigger.as_ref().unwrap();
         assert_eq!((trigger.hits, trigger.misses, trigger.rejections, trigger.unknown), (1, 1, 1, 1));
-        assert_eq!((arms[0].statistics.broken, arms[0].is_baseline()), (1, false));
+        assert_eq!((arms[0].statistics.by_outcome.broken, arms[0].is_baseline()), (1, false));
         assert!(arms[1].trigger.is_none() && arms[1].is_baseline());
     }
 

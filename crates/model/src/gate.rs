@@ -65,14 +65,13 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OutcomeCounts;
 
     #[test]
     fn a_required_pass_rate_is_compared_with_the_lowest_possible_one() {
         let summary = |passed: usize, failed: usize, broken: usize| Summary {
             trials: passed + failed + broken,
-            passed,
-            failed,
-            broken,
+            by_outcome: OutcomeCounts { passed, failed, broken, ..OutcomeCounts::default() },
             ..Summary::default()
         };
         let gate = Gate { min_pass_rate: Some(0.75), no_fail_on_assertions: false };

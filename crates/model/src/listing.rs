@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::Bounds;
 use crate::statistics::Counted;
-use crate::{AgentInfo, Fault, MissingShards, Outcome, Step, Summary, Tokens};
+use crate::{AgentInfo, Fault, Lease, MissingShards, Outcome, OutcomeCounts, Step, Summary, Tokens};
 
 /// Recorded run in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,8 +26,8 @@ pub struct RunRow {
     pub duration_ms: Option<u64>,
     /// Signal that stopped it, if any.
     pub signal: Option<String>,
-    /// Id of the process that ran or runs it, if the store has it.
-    pub owner_pid: Option<u32>,
+    /// Lease of the process that writes the run, or wrote it last; absent if an older version recorded the run.
+    pub lease: Option<Lease>,
     /// Version of trialrun.
     pub trialrun_version: String,
     /// Agents of the run.
@@ -175,19 +175,11 @@ pub struct CaseResults {
     /// Fingerprint of the agent, the model, the skill, the settings and the test file. Trials with equal fingerprints
     /// differ only by chance. Absent for trials recorded by an older version.
     pub settings: Option<String>,
-    /// Number of passed trials.
-    pub passed: u64,
-    /// Number of failed trials.
-    pub failed: u64,
-    /// Number of undecided trials.
-    pub undecided: u64,
-    /// Number of broken, stale, skipped and cancelled trials.
-    pub ungraded: u64,
-    /// Number of `ungraded` trials that are broken or stale.
-    #[serde(default)]
-    pub broken: u64,
+    /// Trials by outcome.
+    #[serde(flatten)]
+    pub by_outcome: OutcomeCounts,
     /// Number of passed trials that passed only after another attempt failed.
-    pub flaky: u64,
+    pub flaky: usize,
     /// Tokens of the trials whose tokens are known; absent if none are.
     pub tokens: Option<u64>,
     /// Number of trials whose tokens are known.
@@ -205,16 +197,12 @@ pub struct CaseResults {
 impl CaseResults {
     /// Returns the trials by the result that rates count; see [`TrialRecord::first_outcome`](crate::TrialRecord).
     pub fn counted(&self) -> Counted {
-        Counted {
-            passed: self.passed.saturating_sub(self.flaky),
-            failed: self.failed + self.flaky,
-            unknown: self.undecided + self.broken,
-        }
+        self.by_outcome.counted(self.flaky)
     }
 
     /// Number of trials.
-    pub fn trials(&self) -> u64 {
-        self.passed + self.failed + self.undecided + self.ungraded
+    pub fn trials(&self) -> usize {
+        self.by_outcome.sum(|_| true)
     }
 
     /// Returns `true` if the trials serve only for comparison because their agent lacks the skill.

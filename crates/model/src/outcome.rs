@@ -35,6 +35,7 @@ impl Outcome {
     pub fn of(findings: &[Finding], ending: &Ending, ruling: &OutcomeRule) -> Self {
         match ending {
             Ending::ProviderFailed { .. }
+            | Ending::Silent { .. }
             | Ending::Aborted { .. }
             | Ending::Unreachable { .. }
             | Ending::InvalidTest { .. } => return Self::Broken,
@@ -82,6 +83,33 @@ impl Outcome {
     /// Returns `true` if the agent's work was graded, so that the findings say something about the agent.
     pub fn is_graded(self) -> bool {
         matches!(self, Self::Passed | Self::Failed | Self::Undecided)
+    }
+
+    /// Returns `true` if no rate counts the trial, because it was not to have a result.
+    pub fn is_excluded(self) -> bool {
+        matches!(self, Self::Skipped | Self::Cancelled)
+    }
+
+    /// Returns `true` if the trial was to have a result, but infrastructure or its cassette prevented that.
+    pub fn is_error(self) -> bool {
+        !self.is_graded() && !self.is_excluded()
+    }
+
+    /// Returns `true` if the trial could have passed or failed. Rates have bounds for such trials.
+    pub fn is_unknown(self) -> bool {
+        self == Self::Undecided || self.is_error()
+    }
+
+    /// Returns the position in lists that show the most serious outcomes first.
+    pub fn rank(self) -> usize {
+        match self {
+            Self::Failed => 0,
+            Self::Broken | Self::Stale => 1,
+            Self::Undecided => 2,
+            Self::Cancelled => 3,
+            Self::Skipped => 4,
+            Self::Passed => 5,
+        }
     }
 
     /// Returns the name used in reports.

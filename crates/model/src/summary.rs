@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::Counted;
-use crate::{AuxiliaryUsage, Bounds, DecisionCounts, DecisionRecord, Outcome, Tokens, TrialRecord, Usage};
+use crate::{
+    AuxiliaryUsage, Bounds, DecisionCounts, DecisionRecord, Outcome, OutcomeCounts, Tokens, TrialRecord, Usage,
+};
 
 /// Summary of a run's results.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -20,15 +22,12 @@ pub struct Summary {
     /// Numbers of trials of quarantined cases by outcome. They are not counted anywhere else, except for their usage.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub quarantined: BTreeMap<Outcome, usize>,
-    /// Number of passed trials.
-    pub passed: usize,
+    /// These trials by outcome.
+    #[serde(flatten)]
+    pub by_outcome: OutcomeCounts,
     /// Number of passed trials that have signs of tampering.
     #[serde(skip_serializing_if = "is_zero")]
     pub passed_with_signs: usize,
-    /// Number of failed trials.
-    pub failed: usize,
-    /// Number of undecided trials.
-    pub undecided: usize,
     /// Number of `undecided` trials whose decided assertions all pass, excluding those that are `not_judged`.
     pub passed_but_undecided: usize,
     /// Number of `undecided` trials that lack only judgements, because they are outside the sample that the judge
@@ -38,15 +37,6 @@ pub struct Summary {
     /// Sample of trials that the judge decides; absent if the judge decides all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judge_sample: Option<SampledTrials>,
-    /// Number of trials broken by infrastructure.
-    pub broken: usize,
-    /// Number of trials in which a request had no recorded answer.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub stale: usize,
-    /// Number of skipped trials.
-    pub skipped: usize,
-    /// Number of cancelled trials.
-    pub cancelled: usize,
     /// Number of trials that passed only after a failed attempt.
     pub flaky: usize,
     /// Share of trials that passed at the first attempt; absent if it is not known. See [`Summary::counted`]. In the
@@ -142,15 +132,7 @@ impl Summary {
         self.trials += 1;
         let is_marked = trial.outcome == Outcome::Passed && !trial.integrity.is_empty();
         self.passed_with_signs += usize::from(is_marked);
-        match trial.outcome {
-            Outcome::Passed => self.passed += 1,
-            Outcome::Failed => self.failed += 1,
-            Outcome::Undecided => self.undecided += 1,
-            Outcome::Broken => self.broken += 1,
-            Outcome::Stale => self.stale += 1,
-            Outcome::Skipped => self.skipped += 1,
-            Outcome::Cancelled => self.cancelled += 1,
-        }
+        self.by_outcome[trial.outcome] += 1;
         self.flaky += usize::from(trial.flaky);
         let is_not_judged = trial.is_not_judged();
         self.not_judged += usize::from(is_not_judged);
@@ -184,11 +166,7 @@ impl Summary {
     /// Returns the trials by the result that rates count. Trials that passed only after a failed attempt failed at the
     /// first one. Undecided, broken and stale trials could have passed or failed.
     pub fn counted(&self) -> Counted {
-        Counted {
-            passed: self.passed.saturating_sub(self.flaky) as u64,
-            failed: (self.failed + self.flaky) as u64,
-            unknown: (self.undecided + self.broken + self.stale) as u64,
-        }
+        self.by_outcome.counted(self.flaky)
     }
 
     /// Computes the pass rate from the counts. Older versions recorded a rate that left out trials.
@@ -206,32 +184,19 @@ impl Summary {
 
     /// Returns the number of failed trials that make the run fail.
     pub fn failures(&self) -> usize {
-        self.failed.saturating_sub(self.decisions.failed_trials)
+        self.by_outcome.failed.saturating_sub(self.decisions.failed_trials)
     }
 
     /// Returns the number of trials that leave the run incomplete, because they have no result although one was wanted.
     pub fn open(&self) -> usize {
-        let undecided = self.undecided.saturating_sub(self.not_judged);
-        let open = undecided + self.broken + self.stale + self.cancelled;
+        let is_open = |outcome: Outcome| outcome.is_unknown() || outcome == Outcome::Cancelled;
+        let open = self.by_outcome.sum(is_open).saturating_sub(self.not_judged);
         open.saturating_sub(self.decisions.open_trials + self.decisions.stale_trials)
     }
 
     /// Returns the number of stale trials that leave the run incomplete.
     pub fn open_stale(&self) -> usize {
-        self.stale.saturating_sub(self.decisions.stale_trials)
-    }
-
-    /// Returns the number of trials with that outcome, without the baseline.
-    pub fn count(&self, outcome: Outcome) -> usize {
-        match outcome {
-            Outcome::Passed => self.passed,
-            Outcome::Failed => self.failed,
-            Outcome::Undecided => self.undecided,
-            Outcome::Broken => self.broken,
-            Outcome::Stale => self.stale,
-            Outcome::Skipped => self.skipped,
-            Outcome::Cancelled => self.cancelled,
-        }
+        self.by_outcome.stale.saturating_sub(self.decisions.stale_trials)
     }
 
     /// Returns the number of trials of quarantined cases.
@@ -242,7 +207,7 @@ impl Summary {
     /// Returns `true` if nothing was tested: there is no trial, or every one was skipped.
     pub fn is_nothing(&self) -> bool {
         let is_empty = self.trials + self.baseline + self.all_quarantined() + self.decisions.all == 0;
-        self.passed == 0 && (self.skipped > 0 || is_empty)
+        self.by_outcome.passed == 0 && (self.by_outcome.skipped > 0 || is_empty)
     }
 
     /// Returns the exit code of the run: 1 if a trial failed or a pass rate is too low, 3 if a result is missing
@@ -297,7 +262,7 @@ mod tests {
             trial(&json!({ "variant": "without_skill", "outcome": "failed" })),
         ];
         let summary = Summary::of(&trials);
-        assert_eq!((summary.trials, summary.baseline, summary.failed, summary.exit_code()), (1, 1, 0, 0));
+        assert_eq!((summary.trials, summary.baseline, summary.by_outcome.failed, summary.exit_code()), (1, 1, 0, 0));
         assert_eq!((summary.cost_usd, summary.baseline_cost_usd, summary.trials_with_cost), (Some(1.0), Some(0.5), 2));
         let total = |tokens: Option<Tokens>| tokens.map(|tokens| tokens.total());
         assert_eq!((total(summary.tokens), total(summary.baseline_tokens)), (Some(20), Some(10)));
@@ -326,7 +291,10 @@ mod tests {
         };
         assert_eq!((summary("met").exit_code(), summary("met").is_incomplete()), (0, false));
         assert_eq!((summary("not_met").exit_code(), summary("undecided").exit_code()), (1, 3));
-        assert_eq!((summary("met").failed, summary("met").failures(), summary("met").decisions.spared), (1, 0, 18));
+        assert_eq!(
+            (summary("met").by_outcome.failed, summary("met").failures(), summary("met").decisions.spared),
+            (1, 0, 18)
+        );
         let mut quarantined = Summary { quarantined: [(Outcome::Failed, 2)].into(), ..Summary::default() };
         quarantined.decide(&decision("not_met", true));
         assert_eq!((quarantined.exit_code(), quarantined.decisions.spared), (0, 18));
@@ -373,8 +341,8 @@ mod tests {
             [of(false, "undecided", &["met", "undecided"], true), of(false, "undecided", &["undecided"], true)];
         assert!(omitted.iter().all(|trial| trial.fault.is_none()));
         let summary = Summary::of(judged.iter().chain(&omitted));
-        assert_eq!((summary.exit_code(), summary.is_incomplete(), summary.passed), (0, false, 2));
-        assert_eq!((summary.undecided, summary.not_judged, summary.passed_but_undecided), (2, 2, 0));
+        assert_eq!((summary.exit_code(), summary.is_incomplete(), summary.by_outcome.passed), (0, false, 2));
+        assert_eq!((summary.by_outcome.undecided, summary.not_judged, summary.passed_but_undecided), (2, 2, 0));
         let sample = summary.judge_sample.unwrap();
         assert_eq!((sample.trials, sample.judged, sample.counted().bounds()), (4, 2, Some(Bounds::exact(1.0))));
         assert_eq!((summary.pass_rate_min, summary.pass_rate, summary.pass_rate_max), (Some(0.5), None, Some(1.0)));
@@ -398,7 +366,7 @@ mod tests {
             false => of("failed", &["unmet", "undecided"]),
         };
         let summary = Summary::of(&(0..10).map(|index| judged(index > 0)).collect::<Vec<_>>());
-        assert_eq!((summary.failed, summary.undecided, summary.passed_but_undecided), (1, 9, 9));
+        assert_eq!((summary.by_outcome.failed, summary.by_outcome.undecided, summary.passed_but_undecided), (1, 9, 9));
         assert_eq!(rates(&summary), (Some(0.0), None, Some(0.9)));
         assert_eq!((summary.exit_code(), summary.is_incomplete()), (1, true));
         let failed = Summary::of(&[judged(false), judged(false), of("passed", &["met"])]);
@@ -432,7 +400,7 @@ mod tests {
             "findings": [{ "id": "f", "type": "t", "status": "met", "weight": 1, "because": "" }],
         }));
         let summary = Summary::of(&[flaky.clone(), trial(&json!({}))]);
-        assert_eq!((summary.passed, summary.pass_rate, summary.exit_code()), (2, Some(0.5), 0));
+        assert_eq!((summary.by_outcome.passed, summary.pass_rate, summary.exit_code()), (2, Some(0.5), 0));
         assert_eq!((summary.cost_usd, summary.tokens.map(|tokens| tokens.total())), (Some(2.0), Some(40)));
         let figures = TrialFigures::from_record(&flaky).observation;
         assert_eq!((figures.first, figures.pass_rate), (Outcome::Failed, Some(0.25)));

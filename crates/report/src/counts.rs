@@ -1,6 +1,7 @@
 //! Counts of trials that passed or may have passed.
 
 use model::statistics::Counted;
+use model::{Outcome, OutcomeCounts};
 
 use crate::format::{self, number, percent};
 
@@ -17,20 +18,25 @@ pub(crate) fn share(counted: Counted) -> String {
 }
 
 /// Formats the share of passed trials for a sentence: `60% (3 of 5)`, or `between 40% and 60%: 1 undecided and 1 broken
-/// of 10 trials`. `unknown` are the trials that could have passed or failed, by outcome.
-pub(crate) fn rate(counted: Counted, unknown: &[(usize, &str)]) -> Option<String> {
+/// of 10 trials`.
+pub(crate) fn rate(by_outcome: OutcomeCounts, flaky: usize) -> Option<String> {
+    let counted = by_outcome.counted(flaky);
     let bounds = counted.bounds()?;
     let trials = usize::try_from(counted.trials()).unwrap_or(usize::MAX);
     Some(match bounds.value() {
         Some(rate) => format!("{} ({} of {})", percent(rate), number(counted.passed), number(counted.trials())),
         None => {
-            let unknown = unknown.iter().filter(|(count, _)| *count > 0);
-            let unknown: Vec<String> =
-                unknown.map(|(count, outcome)| format!("{} {outcome}", number(*count as u64))).collect();
+            let unknown = outcomes(by_outcome, Outcome::is_unknown);
             let (min, max) = (percent(bounds.min), percent(bounds.max));
             format!("between {min} and {max}: {} of {}", unknown.join(" and "), crate::format::counted(trials, "trial"))
         }
     })
+}
+
+/// Lists the outcomes that occur and meet a condition: `6 undecided`, `1 broken`.
+pub(crate) fn outcomes(by_outcome: OutcomeCounts, is_listed: impl Fn(Outcome) -> bool) -> Vec<String> {
+    let listed = by_outcome.occurring().filter(|(outcome, _)| is_listed(*outcome));
+    listed.map(|(outcome, count)| format!("{} {}", number(count as u64), outcome.name())).collect()
 }
 
 #[cfg(test)]
@@ -42,10 +48,11 @@ mod tests {
         let counted = |passed, failed, unknown| Counted { passed, failed, unknown };
         assert_eq!((described(counted(3, 2, 0)), share(counted(3, 2, 0))), ("3/5".into(), "60%".into()));
         assert_eq!((described(counted(3, 1, 1)), share(counted(3, 1, 1))), ("3 to 4/5".into(), "60-80%".into()));
-        let open = [(6, "undecided"), (0, "broken")];
-        assert_eq!(rate(counted(4, 2, 0), &open).as_deref(), Some("67% (4 of 6)"));
+        let counts =
+            |passed, failed, undecided| OutcomeCounts { passed, failed, undecided, ..OutcomeCounts::default() };
+        assert_eq!(rate(counts(5, 1, 0), 1).as_deref(), Some("67% (4 of 6)"));
         let between = "between 0% and 60%: 6 undecided of 10 trials";
-        assert_eq!(rate(counted(0, 4, 6), &open).as_deref(), Some(between));
-        assert_eq!(rate(Counted::default(), &[]), None);
+        assert_eq!(rate(counts(0, 4, 6), 0).as_deref(), Some(between));
+        assert_eq!(rate(OutcomeCounts { skipped: 2, ..OutcomeCounts::default() }, 0), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Recorded trials, run by run: a line for each trial, and a line of totals.
 
-use model::{Outcome, TrialRow};
+use model::{Outcome, OutcomeCounts, TrialRow};
 use serde_json::{Value, json};
 
 use crate::format::{counted, elapsed, in_parentheses, money, number, timestamp};
@@ -52,6 +52,9 @@ pub fn history(trials: &[TrialRow], style: &Style) -> String {
         if is_baseline(trial) {
             text.push_str(&paint.dim(&format!("  baseline, {}", trial.outcome.name())));
         }
+        if trial.flaky {
+            text.push_str("  flaky");
+        }
         if trial.quarantined {
             text.push_str(&paint.dim("  quarantined"));
         }
@@ -71,13 +74,16 @@ pub fn history(trials: &[TrialRow], style: &Style) -> String {
 fn sums(trials: &[TrialRow], paint: &Paint) -> String {
     let sign = if paint.style.unicode { "Σ" } else { "sum" };
     let mut parts = Vec::new();
+    let is_counted = |trial: &&TrialRow| !is_baseline(trial) && !trial.quarantined;
+    let counts = OutcomeCounts::of(trials.iter().filter(is_counted).map(|trial| trial.outcome));
     for outcome in Outcome::ALL {
-        let is_counted = |trial: &&TrialRow| trial.outcome == outcome && !is_baseline(trial) && !trial.quarantined;
-        let count = trials.iter().filter(is_counted).count();
+        let count = counts[outcome];
         if count > 0 || matches!(outcome, Outcome::Passed | Outcome::Failed) {
             parts.push(format!("{count} {}", outcome.name()));
         }
     }
+    let flaky = trials.iter().filter(is_counted).filter(|trial| trial.flaky).count();
+    parts.extend((flaky > 0).then(|| format!("{flaky} flaky")));
     let baseline = trials.iter().filter(|trial| is_baseline(trial)).count();
     parts.extend((baseline > 0).then(|| format!("{baseline} without the skill")));
     let quarantined = trials.iter().filter(|trial| trial.quarantined && !is_baseline(trial)).count();

@@ -203,10 +203,10 @@ fn summary(summary: &Summary, gate: Gate) -> Value {
     json!({
         "trials": summary.trials,
         "baseline": summary.baseline,
-        "passed": summary.passed,
+        "passed": summary.by_outcome.passed,
         "passed_with_signs": summary.passed_with_signs,
-        "failed": summary.failed,
-        "undecided": summary.undecided,
+        "failed": summary.by_outcome.failed,
+        "undecided": summary.by_outcome.undecided,
         "passed_but_undecided": summary.passed_but_undecided,
         "not_judged": summary.not_judged,
         "judge_sample": summary.judge_sample.map(|sample| json!({
@@ -216,10 +216,10 @@ fn summary(summary: &Summary, gate: Gate) -> Value {
             "failed": sample.failed,
             "pass_rate": sample.counted().rate(),
         })),
-        "broken": summary.broken,
-        "stale": summary.stale,
-        "skipped": summary.skipped,
-        "cancelled": summary.cancelled,
+        "broken": summary.by_outcome.broken,
+        "stale": summary.by_outcome.stale,
+        "skipped": summary.by_outcome.skipped,
+        "cancelled": summary.by_outcome.cancelled,
         "flaky": summary.flaky,
         "quarantined": summary.quarantined,
         "decisions": summary.decisions.all,
@@ -242,4 +242,28 @@ fn summary(summary: &Summary, gate: Gate) -> Value {
         "user_usage": usage_of(summary.user),
         "user_cost_usd": summary.user.and_then(|user| user.cost_usd),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::ArmSummary;
+    use model::statistics::ArmStatistics;
+
+    use super::*;
+
+    #[test]
+    fn summaries_of_runs_and_of_arms_have_a_count_for_every_outcome() {
+        let run = summary(&Summary::default(), Gate::default());
+        let arm = arm(&ArmSummary {
+            arm: "fake".into(),
+            agent: "fake".into(),
+            model: None,
+            variant: None,
+            statistics: ArmStatistics::default(),
+            trigger: None,
+        });
+        for outcome in Outcome::ALL {
+            assert_eq!((&run[outcome.name()], &arm[outcome.name()]), (&json!(0), &json!(0)), "{}", outcome.name());
+        }
+    }
 }

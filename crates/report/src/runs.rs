@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use model::{Outcome, RunRow, Summary};
 use serde_json::{Value, json};
 
+use crate::counts::outcomes;
 use crate::format::{between, elapsed, in_parentheses, money, timestamp};
 use crate::plain;
 use crate::terminal::grid::{Cell, CellStyle, Grid};
@@ -34,13 +35,11 @@ impl ListedRun {
 
     /// Returns the number of planned trials that did not finish.
     fn unfinished(&self) -> usize {
-        (self.run.needed() + self.summary.cancelled).saturating_sub(self.run.finished)
+        (self.run.needed() + self.summary.by_outcome.cancelled).saturating_sub(self.run.finished)
     }
 
     fn results(&self) -> String {
-        let counts = Outcome::ALL.into_iter().map(|outcome| (self.summary.count(outcome), outcome));
-        let counts = counts.filter(|(count, outcome)| *count > 0 && *outcome != Outcome::Cancelled);
-        let mut parts: Vec<String> = counts.map(|(count, outcome)| format!("{count} {}", outcome.name())).collect();
+        let mut parts = outcomes(self.summary.by_outcome, |outcome| outcome != Outcome::Cancelled);
         if let Some(lacks) = &self.run.missing_shards {
             let missing: Vec<String> = lacks.missing.iter().map(|shard| format!("{shard}/{}", lacks.of)).collect();
             parts.push(format!(
@@ -49,6 +48,7 @@ impl ListedRun {
                 missing.join(" ")
             ));
         }
+        parts.extend((self.summary.flaky > 0).then(|| format!("{} flaky", self.summary.flaky)));
         // Quarantined trials do not count, and the line is long enough without them.
         let quarantined = self.summary.all_quarantined();
         parts.extend((quarantined > 0).then(|| format!("{quarantined} quarantined")));
@@ -72,7 +72,7 @@ impl ListedRun {
     fn style(&self) -> CellStyle {
         match self.summary.exit_code() {
             1 => CellStyle::Red,
-            0 if self.state() == "finished" && self.summary.passed > 0 => CellStyle::Green,
+            0 if self.state() == "finished" && self.summary.by_outcome.passed > 0 => CellStyle::Green,
             _ => CellStyle::Plain,
         }
     }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use model::statistics::Counted;
-use model::{CaseResults, RunResults, Summary, statistics};
+use model::{CaseResults, OutcomeCounts, RunResults, statistics};
 use serde_json::{Value, json};
 
-use crate::counts::{described, share};
-use crate::format::{counted, elapsed, money, number, percent, range, timestamp};
+use crate::counts::{described, outcomes, share};
+use crate::format::{counted, elapsed, money, number, range, timestamp};
 use crate::names::Names;
 use crate::plain;
 use crate::terminal::grid::{Cell, CellStyle, Grid};
@@ -67,6 +67,11 @@ pub fn trend(runs: &[RunResults], of: TrendOf, style: &Style) -> String {
 
 /// Returns the trend as JSON: the runs, oldest first, with their cases, and the flaky cases. `runs` are newest first.
 pub fn trend_json(runs: &[RunResults], of: TrendOf) -> Value {
+    let case = |case: &CaseResults| {
+        let mut value = json!(case);
+        value["ungraded"] = ungraded(case.by_outcome).into();
+        value
+    };
     let run = |results: &RunResults| {
         let point = if of == TrendOf::Runs { Point::whole(results) } else { Point::reliable(results) };
         let run = &results.run;
@@ -80,14 +85,14 @@ pub fn trend_json(runs: &[RunResults], of: TrendOf) -> Value {
             "passed": point.counts.passed,
             "failed": point.counts.failed,
             "unknown": point.counts.unknown,
-            "undecided": point.undecided,
-            "ungraded": point.ungraded,
+            "undecided": point.by_outcome.undecided,
+            "ungraded": ungraded(point.by_outcome),
             "pass_rate": point.counts.bounds().map(|bounds| [bounds.min, bounds.max]),
             "ci95": point.interval(),
             "tokens": point.tokens,
             "cost_usd": point.cost_usd,
             "agent_ms": point.agent_ms,
-            "cases": results.cases,
+            "cases": results.cases.iter().map(case).collect::<Value>(),
         })
     };
     let flaky = |flaky: &Flaky<'_>| {
@@ -111,14 +116,16 @@ pub fn trend_json(runs: &[RunResults], of: TrendOf) -> Value {
     })
 }
 
+/// Returns the number of trials without a grade.
+fn ungraded(by_outcome: OutcomeCounts) -> usize {
+    by_outcome.sum(|outcome| !outcome.is_graded())
+}
+
 /// Results of the trials that one line summarises.
 struct Point<'a> {
     run: &'a RunResults,
     counts: Counted,
-    undecided: u64,
-    ungraded: u64,
-    /// True if the counts are from the run's summary.
-    is_whole: bool,
+    by_outcome: OutcomeCounts,
     trials_with_tokens: u64,
     trials_with_cost: u64,
     trials_with_time: u64,
@@ -134,9 +141,7 @@ impl<'a> Point<'a> {
         let mut point = Self {
             run,
             counts: Counted::default(),
-            undecided: 0,
-            ungraded: 0,
-            is_whole: false,
+            by_outcome: OutcomeCounts::default(),
             trials_with_tokens: 0,
             trials_with_cost: 0,
             trials_with_time: 0,
@@ -160,9 +165,7 @@ impl<'a> Point<'a> {
         let mut point = Self::reliable(run);
         if let Some(summary) = &run.run.summary {
             point.counts = summary.counted();
-            point.is_whole = true;
-            point.undecided = summary.undecided as u64;
-            point.ungraded = (summary.broken + summary.stale + summary.skipped + summary.cancelled) as u64;
+            point.by_outcome = summary.by_outcome;
             point.tokens = summary.tokens.map(|tokens| tokens.total());
             point.cost_usd = summary.cost_usd;
         }
@@ -181,8 +184,7 @@ impl<'a> Point<'a> {
             return;
         }
         self.counts += case.counted();
-        self.undecided += case.undecided;
-        self.ungraded += case.ungraded;
+        self.by_outcome += case.by_outcome;
         self.cases.push((&case.suite, &case.case, &case.arm));
     }
 
@@ -218,9 +220,6 @@ impl<'a> Point<'a> {
         ]
     }
 }
-
-/// Name of a figure, its values run by run, and its formatter.
-type Figure<'a> = (&'a str, Vec<Option<f64>>, fn(f64) -> String);
 
 /// Formatters for tokens, cost and time.
 const SPENT: [fn(f64) -> String; 3] =
@@ -283,48 +282,30 @@ fn notes(point: &Point<'_>, change: Option<std::cmp::Ordering>) -> Vec<String> {
     if run.is_interrupted() || run.finished < planned {
         notes.push(format!("{}/{} finished", number(run.finished as u64), number(planned as u64)));
     }
-    let counts = |summary: &Summary| {
-        [
-            (summary.broken, "broken"),
-            (summary.stale, "stale"),
-            (summary.skipped, "skipped"),
-            (summary.cancelled, "cancelled"),
-        ]
-    };
-    match run.summary.as_ref().filter(|_| point.is_whole).map(counts) {
-        Some(counts) => {
-            let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-            notes.extend(counts.map(|(count, outcome)| format!("{} {outcome}", number(count as u64))));
-        }
-        None if point.ungraded > 0 => notes.push(format!("{} no verdict", number(point.ungraded))),
-        None => {}
-    }
+    notes.extend(outcomes(point.by_outcome, |outcome| !outcome.is_graded()));
     notes
 }
 
-/// Returns a line for each figure with its course across runs, and its first and last value.
+/// Returns a line for each figure with its course across runs, and its first and last value. A pass rate that is not known
+/// exactly is not drawn.
 fn sparklines(points: &[Point<'_>], of: TrendOf, heads: [&str; 3], paint: &Paint) -> String {
     let points = &points[points.len().saturating_sub(SPARKS)..];
     if points.len() < 2 {
         return String::new();
     }
-    let rates = points.iter().map(|point| point.counts.bounds().map(|bounds| bounds.min)).collect();
-    let mut figures: Vec<Figure<'_>> = vec![("pass rate", rates, percent)];
-    for (index, head) in heads.into_iter().enumerate() {
-        figures.push((head, points.iter().map(|point| point.spent(of)[index]).collect(), SPENT[index]));
-    }
     let mut text = String::from("\n");
-    for (name, values, format) in figures {
-        let mut known = values.iter().flatten();
-        let Some(first) = known.next() else { continue };
-        let last = known.next_back().unwrap_or(first);
-        let most = if name == "pass rate" { 1.0 } else { values.iter().flatten().copied().fold(0.0, f64::max) };
-        let course = format!("{} {} {}", format(*first), paint.symbols().arrow, format(*last));
-        text.push_str(&format!(
-            "  {}  {}  {course}\n",
-            paint.dim(&format!("{name:<12}")),
-            sparkline(&values, most, paint)
-        ));
+    let mut line = |name: &str, values: &[Option<f64>], most: f64, shown: &[String]| {
+        let (Some(first), Some(last)) = (shown.first(), shown.last()) else { return };
+        let (name, drawn) = (paint.dim(&format!("{name:<12}")), sparkline(values, most, paint));
+        text.push_str(&format!("  {name}  {drawn}  {first} {} {last}\n", paint.symbols().arrow));
+    };
+    let rates = points.iter().map(|point| point.counts.bounds()?.value()).collect::<Vec<_>>();
+    let with_trials = points.iter().filter(|point| point.counts.trials() > 0);
+    line("pass rate", &rates, 1.0, &with_trials.map(|point| share(point.counts)).collect::<Vec<_>>());
+    for (index, head) in heads.into_iter().enumerate() {
+        let values: Vec<Option<f64>> = points.iter().map(|point| point.spent(of)[index]).collect();
+        let most = values.iter().flatten().copied().fold(0.0, f64::max);
+        line(head, &values, most, &values.iter().flatten().map(|value| SPENT[index](*value)).collect::<Vec<_>>());
     }
     text
 }
@@ -343,11 +324,11 @@ fn sparkline(values: &[Option<f64>], most: f64, paint: &Paint) -> String {
 struct Flaky<'a> {
     case: &'a CaseResults,
     runs: usize,
-    trials: u64,
-    passed: u64,
-    failed: u64,
+    trials: usize,
+    passed: usize,
+    failed: usize,
     /// Number of trials that passed only after another attempt failed.
-    rerun: u64,
+    rerun: usize,
     rates: Vec<Option<f64>>,
     /// True if the case was quarantined in its last run.
     is_quarantined: bool,
@@ -357,7 +338,7 @@ impl Flaky<'_> {
     /// Returns a lower bound for the share of the rarer outcome that the trials still support.
     fn rank(&self) -> f64 {
         let rarer = self.passed.min(self.failed + self.rerun);
-        statistics::wilson(rarer, self.passed + self.failed)[0]
+        statistics::wilson(rarer as u64, (self.passed + self.failed) as u64)[0]
     }
 
     /// Returns `true` if it passed and failed by chance: within a run, in a rerun, or back and forth between runs. If
@@ -374,7 +355,11 @@ fn flaky_cases(runs: &[RunResults]) -> Vec<Flaky<'_>> {
     type Key<'a> = (&'a str, &'a str, &'a str, &'a str);
     let mut cases: BTreeMap<Key<'_>, Flaky<'_>> = BTreeMap::new();
     for run in runs.iter().rev() {
-        for case in run.cases.iter().filter(|case| !case.is_baseline() && case.passed + case.failed > 0) {
+        for case in run.cases.iter().filter(|case| !case.is_baseline()) {
+            let (passed, failed) = (case.by_outcome.passed, case.by_outcome.failed);
+            if passed + failed == 0 {
+                continue;
+            }
             // If the settings are unknown, only trials of the same run have equal ones.
             let settings = case.settings.as_deref().unwrap_or(&run.run.id);
             let flaky = cases.entry((&case.suite, &case.case, &case.arm, settings)).or_insert(Flaky {
@@ -390,10 +375,10 @@ fn flaky_cases(runs: &[RunResults]) -> Vec<Flaky<'_>> {
             flaky.is_quarantined = case.quarantined;
             flaky.runs += 1;
             flaky.trials += case.trials();
-            flaky.passed += case.passed;
-            flaky.failed += case.failed;
+            flaky.passed += passed;
+            flaky.failed += failed;
             flaky.rerun += case.flaky;
-            flaky.rates.push(Some(case.passed as f64 / (case.passed + case.failed) as f64));
+            flaky.rates.push(Some(passed as f64 / (passed + failed) as f64));
         }
     }
     let mut flaky: Vec<Flaky<'_>> = cases.into_values().filter(Flaky::is_flaky).collect();
@@ -412,7 +397,7 @@ fn flaky_table(runs: &[RunResults], names: &Names, paint: &Paint) -> String {
         grid.row([
             paint.folded(&names.of_case(case.case), NAME).into(),
             format!("{}/{}", case.passed, case.passed + case.failed).into(),
-            if case.rerun > 0 { number(case.rerun) } else { String::new() }.into(),
+            if case.rerun > 0 { number(case.rerun as u64) } else { String::new() }.into(),
             number(case.runs as u64).into(),
             sparkline(&case.rates[case.rates.len().saturating_sub(SPARKS)..], 1.0, paint).into(),
             Cell::new(if case.is_quarantined { "quarantined" } else { "" }, CellStyle::Dim),

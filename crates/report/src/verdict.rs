@@ -3,8 +3,10 @@
 
 mod decision;
 
+use model::Outcome;
 use model::statistics::{ArmStatistics, Bounds};
 
+use crate::counts::outcomes;
 use crate::format::{counted, percent};
 pub(crate) use decision::{CaseSide, CaseTest, Decision, PairedCase, more_cases, tests, without_result};
 
@@ -55,11 +57,7 @@ pub(crate) const SKILL: Words<'static> = Words {
 
 /// Says how many cases passed, which trials could have passed or failed, and which do not count.
 pub(crate) fn passed_sentence(arm: &ArmStatistics) -> String {
-    let counts = |counts: &[(usize, &str)]| {
-        let counts = counts.iter().filter(|(count, _)| *count > 0);
-        counts.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>()
-    };
-    let unknown = counts(&[(arm.undecided, "undecided"), (arm.broken, "broken"), (arm.stale, "stale")]);
+    let unknown = outcomes(arm.by_outcome, Outcome::is_unknown);
     let mut sentence = match arm.full_pass_rate {
         None => "No trial counts.".to_owned(),
         Some(rate) => {
@@ -73,7 +71,7 @@ pub(crate) fn passed_sentence(arm: &ArmStatistics) -> String {
             });
             let first = if arm.flaky > 0 { " at the first attempt" } else { "" };
             match rate.mean {
-                Some(mean) => format!("{} of {of} passed{first}, {}{range}.", arm.passed, percent(mean)),
+                Some(mean) => format!("{} of {of} passed{first}, {}{range}.", arm.by_outcome.passed, percent(mean)),
                 None => {
                     let Bounds { min, max } = rate.bounds;
                     let rates = format!("Between {} and {}", percent(min), percent(max));
@@ -85,7 +83,7 @@ pub(crate) fn passed_sentence(arm: &ArmStatistics) -> String {
     if arm.flaky > 0 {
         sentence.push_str(&format!(" Passed only after a failed attempt: {}.", arm.flaky));
     }
-    let excluded = counts(&[(arm.skipped, "skipped"), (arm.cancelled, "cancelled")]);
+    let excluded = outcomes(arm.by_outcome, Outcome::is_excluded);
     if !excluded.is_empty() {
         sentence.push_str(&format!(" Not counted: {}.", excluded.join(", ")));
     }
@@ -104,28 +102,29 @@ pub(crate) fn chance(p_value: f64) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use model::statistics::{BoundedEstimate, Counted};
+    use model::OutcomeCounts;
+    use model::statistics::BoundedEstimate;
 
     use super::*;
 
     #[test]
     fn a_sentence_about_one_arm_states_what_is_counted() {
-        let arm = |passed: u64, failed: u64, unknown: u64| {
-            let counted = Counted { passed, failed, unknown };
-            let rate = counted.rate().map(|rate| BoundedEstimate { ci95: Some([0.45, 0.937]), ..rate });
+        let arm = |passed: usize, failed: usize, undecided: usize| {
+            let by_outcome = OutcomeCounts { passed, failed, undecided, ..OutcomeCounts::default() };
+            let rate = by_outcome.counted(0).rate().map(|rate| BoundedEstimate { ci95: Some([0.45, 0.937]), ..rate });
             ArmStatistics {
-                trials: counted.trials() as usize,
-                passed: passed as usize,
-                failed: failed as usize,
-                cases: counted.trials() as usize,
+                trials: passed + failed + undecided,
+                by_outcome,
+                cases: passed + failed + undecided,
                 full_pass_rate: rate,
-                undecided: unknown as usize,
                 ..ArmStatistics::default()
             }
         };
         let range = "(the true rate is probably between 45% and 94%).";
         assert_eq!(passed_sentence(&arm(7, 2, 0)), format!("7 of 9 cases passed, 78% {range}"));
-        let trials = ArmStatistics { cases: 3, skipped: 2, ..arm(7, 2, 0) };
+        let trials = ArmStatistics { cases: 3, ..arm(7, 2, 0) };
+        let by_outcome = OutcomeCounts { skipped: 2, ..trials.by_outcome };
+        let trials = ArmStatistics { by_outcome, ..trials };
         let expected = format!("7 of 9 trials of 3 cases passed, 78% {range} Not counted: 2 skipped.");
         assert_eq!(passed_sentence(&trials), expected);
         let open = format!("Between 0% and 60% of 10 cases passed: 6 undecided {range}");
@@ -134,7 +133,10 @@ mod tests {
         let expected =
             format!("7 of 9 cases passed at the first attempt, 78% {range} Passed only after a failed attempt: 1.");
         assert_eq!(passed_sentence(&flaky), expected);
-        let nothing = ArmStatistics { cancelled: 1, ..ArmStatistics::default() };
+        let nothing = ArmStatistics {
+            by_outcome: OutcomeCounts { cancelled: 1, ..OutcomeCounts::default() },
+            ..ArmStatistics::default()
+        };
         assert_eq!(passed_sentence(&nothing), "No trial counts. Not counted: 1 cancelled.");
     }
 }

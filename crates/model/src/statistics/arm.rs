@@ -7,7 +7,7 @@ use super::curve::{AtK, curves};
 use super::mean::{amount, share};
 use super::observation::{Observation, by_case, counted, scores};
 use super::{Bounds, Counted};
-use crate::{Estimate, Outcome};
+use crate::{Estimate, Outcome, OutcomeCounts};
 
 /// Statistics of one arm's trials: estimates of the results of running the same cases again.
 ///
@@ -18,26 +18,15 @@ use crate::{Estimate, Outcome};
 pub struct ArmStatistics {
     /// Number of trials that rates count: passed, failed, undecided, broken or stale.
     pub trials: usize,
-    /// Number of trials whose first attempt passed.
-    pub passed: usize,
-    /// Number of trials whose first attempt failed.
-    pub failed: usize,
+    /// All trials by the outcome that rates count: that of the first attempt that is not broken.
+    #[serde(flatten)]
+    pub by_outcome: OutcomeCounts,
     /// Number of cases that have such a trial.
     pub cases: usize,
     /// Number of trials that passed only after a failed attempt. They are among `failed`.
     pub flaky: usize,
-    /// Number of trials broken by infrastructure.
-    pub broken: usize,
-    /// Number of trials in which a request had no recorded answer.
-    pub stale: usize,
-    /// Number of undecided trials.
-    pub undecided: usize,
     /// Number of `undecided` trials whose decided assertions pass.
     pub passed_but_undecided: usize,
-    /// Number of skipped trials.
-    pub skipped: usize,
-    /// Number of cancelled trials.
-    pub cancelled: usize,
     /// Share of met assertions: mean over trials of met / (met + unmet), with Wilson's interval.
     pub pass_rate: Option<Estimate>,
     /// Share of trials that passed, with Wilson's interval.
@@ -71,18 +60,16 @@ impl ArmStatistics {
 
     /// Returns the trials by result.
     pub fn counted(&self) -> Counted {
-        let [passed, failed] = [self.passed as u64, self.failed as u64];
-        Counted { passed, failed, unknown: (self.trials as u64).saturating_sub(passed + failed) }
+        self.by_outcome.counted(0)
     }
 
     /// Returns the number of graded trials.
     pub fn graded(&self) -> usize {
-        self.trials.saturating_sub(self.broken + self.stale)
+        self.by_outcome.sum(Outcome::is_graded)
     }
 
     /// Computes the statistics of an arm's trials, which may be in any order.
     pub fn of<K: Ord>(trials: &[Observation<K>]) -> Self {
-        let count = |outcome: Outcome| trials.iter().filter(|trial| trial.outcome == outcome).count();
         let values = |of: fn(&Observation<K>) -> Option<f64>| -> Vec<f64> {
             let graded = trials.iter().filter(|trial| trial.is_graded());
             graded.filter_map(of).filter(|value| value.is_finite()).collect()
@@ -98,16 +85,10 @@ impl ArmStatistics {
         let (tokens, cost_usd) = (values(|trial| trial.tokens), values(|trial| trial.cost_usd));
         Self {
             trials: all.trials() as usize,
-            passed: all.passed as usize,
-            failed: all.failed as usize,
+            by_outcome: OutcomeCounts::of(trials.iter().map(|trial| trial.first)),
             cases: by_case.len(),
             flaky: trials.iter().filter(is_flaky).count(),
-            broken: count(Outcome::Broken),
-            stale: count(Outcome::Stale),
-            undecided: count(Outcome::Undecided),
             passed_but_undecided: trials.iter().filter(is_open).count(),
-            skipped: count(Outcome::Skipped),
-            cancelled: count(Outcome::Cancelled),
             pass_rate: share(&values(|trial| trial.pass_rate)),
             full_pass_rate: all.rate(),
             score: mean_score(&scores(&counted_trials)),
@@ -152,7 +133,10 @@ mod tests {
             ..Observation::new(1, if met { Outcome::Undecided } else { Outcome::Failed })
         };
         let arm = ArmStatistics::of(&(0..10).map(|index| open(index > 0)).collect::<Vec<_>>());
-        assert_eq!((arm.trials, arm.failed, arm.undecided, arm.passed_but_undecided), (10, 1, 9, 9));
+        assert_eq!(
+            (arm.trials, arm.by_outcome.failed, arm.by_outcome.undecided, arm.passed_but_undecided),
+            (10, 1, 9, 9)
+        );
         let rate = arm.full_pass_rate.unwrap();
         assert_eq!((rate.mean, rate.bounds), (None, Bounds { min: 0.0, max: 0.9 }));
         assert_eq!(arm.pass_rate.map(|rate| rate.mean), Some(0.9), "checks leave out undecided assertions");
@@ -175,7 +159,10 @@ mod tests {
             trial(4, Outcome::Cancelled, 1e9),
         ]);
         assert_eq!((arm.trials, arm.graded(), arm.cases, arm.k), (4, 3, 2, 2));
-        assert_eq!((arm.broken, arm.undecided, arm.skipped, arm.cancelled), (1, 1, 1, 1));
+        assert_eq!(
+            (arm.by_outcome.broken, arm.by_outcome.undecided, arm.by_outcome.skipped, arm.by_outcome.cancelled),
+            (1, 1, 1, 1)
+        );
         let rate = arm.full_pass_rate.unwrap();
         assert_eq!((rate.mean, rate.bounds.min, rate.bounds.max), (None, 0.25, 0.75));
         assert_eq!(rate.ci95, Some([wilson(1, 4)[0], wilson(3, 4)[1]]));
@@ -188,7 +175,7 @@ mod tests {
     fn a_trial_that_passed_after_a_failed_attempt_counts_as_failed() {
         let flaky = Observation { first: Outcome::Failed, ..trial(1, Outcome::Passed, 1.0) };
         let arm = ArmStatistics::of(&[trial(1, Outcome::Passed, 1.0), flaky]);
-        assert_eq!((arm.passed, arm.failed, arm.flaky), (1, 1, 1));
+        assert_eq!((arm.by_outcome.passed, arm.by_outcome.failed, arm.flaky), (1, 1, 1));
         assert_eq!(arm.full_pass_rate.and_then(|rate| rate.mean), Some(0.5));
     }
 
@@ -211,7 +198,10 @@ mod tests {
     fn an_arm_without_trials_has_no_figures() {
         assert_eq!(ArmStatistics::of::<u32>(&[]), ArmStatistics::default());
         let skipped = ArmStatistics::of(&[trial(1, Outcome::Skipped, 1.0)]);
-        assert_eq!(skipped, ArmStatistics { skipped: 1, ..ArmStatistics::default() });
+        assert_eq!(
+            skipped,
+            ArmStatistics { by_outcome: OutcomeCounts::of([Outcome::Skipped]), ..ArmStatistics::default() }
+        );
     }
 
     #[test]

@@ -34,8 +34,8 @@ impl Counted {
         match outcome {
             Outcome::Passed => self.passed += 1,
             Outcome::Failed => self.failed += 1,
-            Outcome::Undecided | Outcome::Broken | Outcome::Stale => self.unknown += 1,
-            Outcome::Skipped | Outcome::Cancelled => {}
+            _ if outcome.is_unknown() => self.unknown += 1,
+            _ => {}
         }
     }
 

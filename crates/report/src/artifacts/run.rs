@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use model::statistics::{ArmStatistics, Delta, Observation};
 use model::{
-    DecisionRecord, Estimate, Forge, ForgeKind, HookKind, HookRecord, Outcome, RunInfo, SideEffects, Status, Tokens,
-    TrialRecord, WITH_SKILL, WITHOUT_SKILL,
+    DecisionRecord, Estimate, Forge, ForgeKind, HookKind, HookRecord, Outcome, OutcomeCounts, RunInfo, SideEffects,
+    Status, Tokens, TrialRecord, WITH_SKILL, WITHOUT_SKILL,
 };
 use serde_json::{Map, Value, json};
 
@@ -167,9 +167,8 @@ impl Results {
             .collect();
         let agents: BTreeSet<&str> = info.agents.iter().map(|agent| agent.name.as_str()).collect();
         let ids: BTreeSet<&str> = info.trials.iter().map(|trial| &*trial.case).collect();
-        let of =
-            |outcomes: &'static [Outcome]| self.trials.iter().filter(move |trial| outcomes.contains(&trial.outcome));
-        let failed: Vec<Value> = of(&[Outcome::Failed])
+        let of = |is_meant: fn(Outcome) -> bool| self.trials.iter().filter(move |trial| is_meant(trial.outcome));
+        let failed: Vec<Value> = of(|outcome| outcome == Outcome::Failed)
             .map(|trial| {
                 let mut value = trial.identity();
                 value["pass_rate"] = json!(trial.pass_rate);
@@ -177,12 +176,10 @@ impl Results {
                 value
             })
             .collect();
-        let errors: Vec<Value> = of(&[Outcome::Broken, Outcome::Stale])
-            .map(|trial| json!({ "run": trial.trial, "error": trial.reason }))
-            .collect();
-        let skipped: Vec<Value> = of(&[Outcome::Skipped, Outcome::Cancelled])
-            .map(|trial| json!({ "run": trial.trial, "reason": trial.reason }))
-            .collect();
+        let errors: Vec<Value> =
+            of(Outcome::is_error).map(|trial| json!({ "run": trial.trial, "error": trial.reason })).collect();
+        let skipped: Vec<Value> =
+            of(Outcome::is_excluded).map(|trial| json!({ "run": trial.trial, "reason": trial.reason })).collect();
         let mut summary = json!({
             "skill_name": one_skill(info),
             "iteration": iteration(info),
@@ -195,7 +192,7 @@ impl Results {
             "with_baseline": info.trials.iter().any(model::TrialId::is_baseline),
             "duration_seconds": self.duration_ms.map(|ms| rounded(ms as f64 / 1000.0, 1)),
             "pass_rates": rates,
-            "runs_completed": of(&[Outcome::Passed, Outcome::Failed, Outcome::Undecided]).count(),
+            "runs_completed": of(Outcome::is_graded).count(),
             "runs_failed_grading": failed.len(),
             "failed_runs": failed,
             "decisions": self.decisions,
@@ -325,12 +322,12 @@ impl Results {
 
     /// Returns the fields of `suite_finished`.
     pub(super) fn tally(&self) -> Value {
-        let count = |outcomes: &[Outcome]| self.trials.iter().filter(|trial| outcomes.contains(&trial.outcome)).count();
+        let counts = OutcomeCounts::of(self.trials.iter().map(|trial| trial.outcome));
         json!({
-            "completed": count(&[Outcome::Passed, Outcome::Failed, Outcome::Undecided]),
-            "failed_grading": count(&[Outcome::Failed]),
-            "errors": count(&[Outcome::Broken, Outcome::Stale]),
-            "skipped": count(&[Outcome::Skipped, Outcome::Cancelled]),
+            "completed": counts.sum(Outcome::is_graded),
+            "failed_grading": counts.failed,
+            "errors": counts.sum(Outcome::is_error),
+            "skipped": counts.sum(Outcome::is_excluded),
         })
     }
 }

@@ -189,7 +189,7 @@ impl CaseChange {
             let score = side.results.score();
             json!({
                 "trials": side.results.trials(), "decided": side.results.decided(), "passed": counts.passed,
-                "undecided": side.results.count(Outcome::Undecided), "unknown": counts.unknown,
+                "undecided": side.results.by_outcome.undecided, "unknown": counts.unknown,
                 "score": score.and_then(Bounds::value), "score_min": score.map(|score| score.min),
                 "score_max": score.map(|score| score.max), "because": side.reason,
                 "agent_ms": side.time.value(), "tokens": side.tokens.value(), "cost_usd": side.cost.value(),
@@ -237,7 +237,7 @@ impl Side {
     /// Returns the outcome of a single trial, or how many of the trials passed.
     pub(super) fn describe(&self) -> String {
         let results = &self.results;
-        let mut outcomes = results.outcomes.iter();
+        let mut outcomes = results.by_outcome.occurring();
         match (outcomes.next(), outcomes.next()) {
             (Some((Outcome::Passed, 1)), None) if self.is_flaky => "failed, then passed".to_owned(),
             (Some((only, 1)), None) => only.name().to_owned(),
@@ -257,7 +257,7 @@ fn change(before: &Side, after: &Side, threshold: f64) -> Change {
         (_, 0) => Change::Missing,
         _ => match Counted::change(before.counts, after.counts) {
             // Both were skipped on purpose.
-            None if before.counts.trials() + after.counts.trials() == 0 && before.outcomes == after.outcomes => {
+            None if before.counts.trials() + after.counts.trials() == 0 && before.by_outcome == after.by_outcome => {
                 Change::Same
             }
             None => Change::Changed,

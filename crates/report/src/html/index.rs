@@ -126,7 +126,7 @@ impl<'a> Index<'a> {
             !row.baseline && !row.quarantined && !matches!(row.outcome, Outcome::Passed | Outcome::Skipped)
         };
         let mut open: Vec<&Row> = self.trials.iter().filter(is_open).copied().collect();
-        open.sort_by_key(|row| rank(row.outcome));
+        open.sort_by_key(|row| row.outcome.rank());
         open.into_iter()
     }
 
@@ -142,17 +142,6 @@ fn without_cases(mut delta: Value) -> Value {
         fields.shift_remove("by_case");
     }
     delta
-}
-
-/// Position of an outcome in lists that show the most serious ones first.
-fn rank(outcome: Outcome) -> usize {
-    match outcome {
-        Outcome::Failed => 0,
-        Outcome::Broken | Outcome::Stale => 1,
-        Outcome::Undecided => 2,
-        Outcome::Cancelled => 3,
-        Outcome::Skipped | Outcome::Passed => 4,
-    }
 }
 
 impl Row {
@@ -182,6 +171,20 @@ impl Row {
             tokens: trial.tokens,
             cost: trial.cost_usd,
             tags: record.tags.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pages_know_every_outcome() {
+        let (data, main) = (include_str!("data.js"), include_str!("main.js"));
+        for outcome in Outcome::ALL {
+            assert!(data.contains(&format!("\n  {}: {{ sign: ", outcome.name())), "{}", outcome.name());
+            assert!(main.contains(&format!("{}, ", outcome.name())), "{}", outcome.name());
         }
     }
 }

@@ -154,7 +154,7 @@ impl Run {
     fn head(&self, summary: &Summary) -> String {
         let signal = self.over.as_ref().and_then(|(_, signal)| signal.as_deref());
         let verdict = self.totals.verdict(signal);
-        let mut page = format!("## {}: {}\n\n", verdict.word, text(&verdict.reason, 200));
+        let mut page = format!("## {}: {}\n\n", verdict.word, text(&verdict.reason, 600));
         let skills: Vec<&SkillInfo> = self.info.skills.iter().filter(|skill| is_skill(&skill.name)).collect();
         for skill in skills.iter().take(SKILLS) {
             let version = skill.version.as_ref().map_or_else(String::new, |version| format!(" {}", text(version, 40)));
@@ -289,18 +289,20 @@ fn figures(arms: &Arms) -> String {
 }
 
 fn outcomes(summary: &Summary) -> String {
-    let mut parts = vec![format!("{} passed", number(summary.passed as u64))];
-    for (count, what) in [
-        (summary.failed, "failed"),
-        (summary.undecided - summary.passed_but_undecided, "undecided"),
-        (summary.passed_but_undecided, "passed except for undecided assertions"),
-        (summary.broken, "broken"),
-        (summary.stale, "stale"),
-        (summary.skipped, "skipped"),
-        (summary.cancelled, "cancelled"),
+    let counts = summary.by_outcome;
+    let mut parts = vec![format!("{} passed", number(counts.passed as u64))];
+    let others = counts.occurring().filter(|(outcome, _)| *outcome != Outcome::Passed);
+    let others = others.flat_map(|(outcome, count)| match outcome {
+        Outcome::Undecided => [
+            (count - summary.passed_but_undecided, outcome.name()),
+            (summary.passed_but_undecided, "passed except for undecided assertions"),
+        ],
+        _ => [(count, outcome.name()), (0, "")],
+    });
+    for (count, what) in others.chain([
         (summary.flaky, "flaky"),
         (summary.passed_with_signs, "passed with signs of tampering"),
-    ] {
+    ]) {
         if count > 0 {
             parts.push(format!("{} {what}", number(count as u64)));
         }

@@ -1,11 +1,11 @@
 //! Tables of the Markdown page.
 
 use model::statistics::{BoundedEstimate, Counted, Delta, Difference};
-use model::{ArmDelta, ArmSummary, CaseEffect, DecisionRecord, Estimate};
+use model::{ArmDelta, ArmSummary, CaseEffect, DecisionRecord, Estimate, Outcome};
 
 use super::escape::{code, text};
 use crate::arms::{Arms, without_variant};
-use crate::counts::described;
+use crate::counts::{described, outcomes};
 use crate::decisions::{answer, by_urgency, decided_after, has_arms, name};
 use crate::format::{counted, number, percent, rounded, seconds, share, signed};
 use crate::terminal::arms::{mean_cost, mean_tokens, shown_figures, ties};
@@ -30,9 +30,7 @@ pub(super) fn arms(arms: &[ArmSummary]) -> String {
     for arm in arms.iter().take(ROWS) {
         let statistics = &arm.statistics;
         let rate = statistics.full_pass_rate;
-        let excluded = [(statistics.skipped, "skipped"), (statistics.cancelled, "cancelled")];
-        let excluded = excluded.iter().filter(|(count, _)| *count > 0);
-        let excluded: Vec<String> = excluded.map(|(count, outcome)| format!("{count} {outcome}")).collect();
+        let excluded = outcomes(statistics.by_outcome, Outcome::is_excluded);
         let mut cells = Vec::from_iter(has_names.then(|| code(&arm.arm, NAME)));
         cells.extend([
             number(statistics.cases as u64),

@@ -149,22 +149,14 @@ impl Run {
         let status = match &self.summary {
             None => "aborted",
             Some(_) if self.signal.is_some() => "aborted",
-            Some(summary) if summary.exit_code() == 1 || summary.broken > summary.decisions.open_trials => "failure",
+            Some(summary) if summary.exit_code() == 1 || summary.by_outcome.broken > summary.decisions.open_trials => "failure",
             Some(_) => "success",
         };
         attributes.put(names::SUITE_STATUS, status);
         if let Some(summary) = &self.summary {
-            let counts = [
-                ("passed", summary.passed),
-                ("failed", summary.failed),
-                ("broken", summary.broken),
-                ("stale", summary.stale),
-                ("undecided", summary.undecided),
-                ("skipped", summary.skipped),
-                ("cancelled", summary.cancelled),
-            ];
-            for (outcome, count) in counts {
-                attributes.put(&format!("{}.{outcome}", names::RUN_TRIALS), count as u64);
+            for outcome in Outcome::ALL {
+                let name = format!("{}.{}", names::RUN_TRIALS, outcome.name());
+                attributes.put(&name, summary.by_outcome[outcome] as u64);
             }
             attributes.put_some(names::COST, summary.cost_usd);
         }

@@ -2,14 +2,14 @@
 //! helps or harms.
 
 use model::statistics::{ArmStatistics, BoundedDifference, BoundedEstimate, Counted, Delta, Difference};
-use model::{ArmDelta, ArmSummary, CaseDelta, CaseEffect, CaseFigures, SuiteDelta};
+use model::{ArmDelta, ArmSummary, CaseDelta, CaseEffect, CaseFigures, Outcome, SuiteDelta};
 
 use super::Paint;
 use super::grid::{Cell, CellStyle, Grid};
 use crate::arms::{Arms, without_variant};
 use crate::columns;
-use crate::counts::described;
-use crate::format::{counted, gain, gains, money, number, percent, range, rounded, seconds, share, signed};
+use crate::counts::{described, outcomes};
+use crate::format::{counted, gain, gains, money, percent, range, rounded, seconds, share, signed};
 use crate::verdict::UNLIKELY;
 
 /// Maximum width of an arm's name.
@@ -398,26 +398,20 @@ pub(crate) fn warnings(arms: &Arms) -> Vec<String> {
 /// Says which trials could have passed or failed, which first attempts failed although the trial passed, and which
 /// trials and cases are excluded: `Excluded: 1 skipped trial of codex+with_skill.`
 pub(crate) fn count_notes(arms: &Arms) -> Vec<String> {
-    let outcomes = |counts: &[(usize, &str)]| {
-        let counts = counts.iter().filter(|(count, _)| *count > 0);
-        counts.map(|(count, what)| format!("{} {what}", number(*count as u64))).collect::<Vec<_>>().join(" and ")
+    let describe = |arm: &ArmSummary, is_meant: fn(Outcome) -> bool| {
+        let by_outcome = arm.statistics.by_outcome;
+        let trials = counted(by_outcome.sum(is_meant), "trial");
+        let listed = outcomes(by_outcome, is_meant);
+        (!listed.is_empty()).then(|| format!("{trials} of {} ({})", arm.arm, listed.join(" and ")))
     };
     let (mut unknown, mut later, mut excluded) = (Vec::new(), Vec::new(), Vec::new());
     for arm in &arms.arms {
         let statistics = &arm.statistics;
-        let counts = [(statistics.undecided, "undecided"), (statistics.broken, "broken"), (statistics.stale, "stale")];
-        let open = counts.iter().map(|(count, _)| count).sum();
-        if open > 0 {
-            unknown.push(format!("{} of {} ({})", counted(open, "trial"), arm.arm, outcomes(&counts)));
-        }
+        unknown.extend(describe(arm, Outcome::is_unknown));
         if statistics.flaky > 0 {
             later.push(format!("{} of {}", counted(statistics.flaky, "trial"), arm.arm));
         }
-        let counts = [(statistics.skipped, "skipped"), (statistics.cancelled, "cancelled")];
-        let left_out = counts.iter().map(|(count, _)| count).sum();
-        if left_out > 0 {
-            excluded.push(format!("{} of {} ({})", counted(left_out, "trial"), arm.arm, outcomes(&counts)));
-        }
+        excluded.extend(describe(arm, Outcome::is_excluded));
     }
     for delta in &arms.deltas {
         let Delta { cases_unpaired, cases_paired, .. } = delta.delta;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use model::{Envelope, Event, Outcome, RunInfo, Summary, TrialRecord};
+use model::{Envelope, Event, RunInfo, Summary, TrialRecord};
 
 use super::{Paint, doing};
 use crate::format::{between, money, number, span};
@@ -111,7 +111,7 @@ impl Progress {
         self.summary.add(record);
         let mut auxiliary = [record.judge, record.user].into_iter().flatten();
         self.is_cost_partial |= auxiliary.any(|usage| usage.cost_usd.is_none());
-        if !matches!(record.outcome, Outcome::Skipped | Outcome::Cancelled) {
+        if !record.outcome.is_excluded() {
             self.is_cost_partial |= record.attempts.iter().any(|attempt| attempt.cost_usd.is_none());
             self.timed = (self.timed.0 + 1, self.timed.1 + record.duration_ms);
         }
@@ -123,8 +123,7 @@ impl Progress {
             true => format!("{} of at most {} trials", self.finished, self.planned),
             false => format!("{}/{} trials", self.finished, self.planned),
         }];
-        let counts = Outcome::ALL.map(|outcome| (outcome, self.summary.count(outcome)));
-        for (outcome, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+        for (outcome, count) in self.summary.by_outcome.occurring() {
             parts.push(self.paint.as_outcome(outcome, &format!("{count} {}", outcome.name())));
         }
         parts.extend((!self.running.is_empty()).then(|| format!("{} running", self.running.len())));

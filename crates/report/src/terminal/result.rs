@@ -85,7 +85,8 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
     text
 }
 
-fn verdict(record: &TrialRecord, paint: &Paint) -> String {
+/// Returns the outcome with its symbol and notes: `! broken (provider)`.
+pub(crate) fn verdict(record: &TrialRecord, paint: &Paint) -> String {
     let mut text = format!("{} {}", paint.mark(record.outcome), crate::score::outcome(record));
     // An undecided trial is nobody's fault.
     if let Some(fault) = record.fault.filter(|_| record.outcome == Outcome::Broken) {
@@ -210,6 +211,7 @@ fn ending(record: &TrialRecord, paint: &Paint) -> String {
     let description = match ending {
         Ending::Finished | Ending::Cancelled => true,
         Ending::ProviderFailed { .. }
+        | Ending::Silent { .. }
         | Ending::Aborted { .. }
         | Ending::Unreachable { .. }
         | Ending::InvalidTest { .. }
@@ -244,5 +246,5 @@ fn footer(record: &TrialRecord) -> Vec<String> {
 
 /// Returns `true` if the outcome needs an explanation.
 pub(crate) fn needs_reason(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Failed | Outcome::Undecided | Outcome::Broken | Outcome::Stale)
+    outcome == Outcome::Failed || outcome.is_unknown()
 }

@@ -3,15 +3,15 @@
 //! these cases together, and one that treats the cases as a sample of others like them.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
-use model::Outcome;
 use model::statistics::{
     BoundedDifference, Bounds, Counted, DiscreteTest, estimate, fisher_of_tables, holm_of_tests, normalised_gain,
     sign_flip,
 };
+use model::{Outcome, OutcomeCounts};
 
 use super::{MAX_SUGGESTED_CASES, MIN_CASES, NARROW, NEGLIGIBLE, NOISE, QUANTILES, UNLIKELY, Words, chance};
+use crate::counts::outcomes;
 use crate::format::{self, counted, gain, gains, percent};
 
 /// Trials of a case on one side.
@@ -19,8 +19,8 @@ use crate::format::{self, counted, gain, gains, percent};
 pub(crate) struct CaseSide {
     /// Results of the first attempts. A trial without a result may have passed.
     pub(crate) counts: Counted,
-    /// Final outcomes of the trials, with their numbers.
-    pub(crate) outcomes: BTreeMap<Outcome, u64>,
+    /// Trials by their final outcome.
+    pub(crate) by_outcome: OutcomeCounts,
     /// Scores of the graded trials, each as a share of its maximum.
     scores: Vec<Bounds>,
 }
@@ -29,23 +29,18 @@ impl CaseSide {
     /// Adds a trial with the outcome of its first attempt, its final outcome and its score.
     pub(crate) fn add(&mut self, first: Outcome, outcome: Outcome, score: Option<Bounds>) {
         self.counts.add(first);
-        *self.outcomes.entry(outcome).or_default() += 1;
+        self.by_outcome[outcome] += 1;
         self.scores.extend(score);
     }
 
     /// Returns the number of trials.
     pub(crate) fn trials(&self) -> u64 {
-        self.outcomes.values().sum()
+        self.by_outcome.sum(|_| true) as u64
     }
 
     /// Returns the number of trials with a result.
     pub(crate) fn decided(&self) -> u64 {
         self.counts.passed + self.counts.failed
-    }
-
-    /// Returns the number of trials with that outcome.
-    pub(crate) fn count(&self, outcome: Outcome) -> u64 {
-        self.outcomes.get(&outcome).copied().unwrap_or(0)
     }
 
     /// Returns the bounds of the mean score; `None` if no trial has one. A trial without a score may have any.
@@ -560,10 +555,9 @@ const AFTER: SideOf = |case| case.after;
 
 /// Counts outcomes that are not a result: `2 broken, 1 undecided`.
 pub(crate) fn without_result(sides: &[&CaseSide]) -> String {
-    let counts = Outcome::ALL.iter().filter(|outcome| !matches!(outcome, Outcome::Passed | Outcome::Failed));
-    let counts = counts.map(|outcome| (sides.iter().map(|side| side.count(*outcome)).sum::<u64>(), outcome));
-    let counts = counts.filter(|(count, _)| *count > 0);
-    counts.map(|(count, outcome)| format!("{count} {}", outcome.name())).collect::<Vec<_>>().join(", ")
+    let mut all = OutcomeCounts::default();
+    sides.iter().for_each(|side| all += side.by_outcome);
+    outcomes(all, |outcome| !matches!(outcome, Outcome::Passed | Outcome::Failed)).join(", ")
 }
 
 /// Names a single case with its trials, or gives the number of cases.

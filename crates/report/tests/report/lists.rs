@@ -1,6 +1,7 @@
 use jiff::SignedDuration;
 use model::{
-    AgentInfo, CaseResults, DecisionRecord, LiveTrial, RunResults, RunRow, Step, Summary, ToolCall, TrialRecord,
+    AgentInfo, CaseResults, DecisionRecord, LiveTrial, OutcomeCounts, RunResults, RunRow, Step, Summary, ToolCall,
+    TrialRecord,
 };
 use report::{Details, ListedRun, StatusView, TrendOf};
 use serde_json::{Value, json};
@@ -17,6 +18,7 @@ fn history_lists_trials_under_their_runs_with_totals() {
     over.errors = 2;
     let mut older = row(&passed(&id("splits-in-two", "fake", 1)), OLD);
     older.label = Some("nightly".into());
+    older.flaky = true;
     let rows = [over, row(&broken(&id("provider-down", "fake", 1)), RUN), older];
     expect("history.txt", &report::history(&rows, &plain()));
 
@@ -31,7 +33,12 @@ fn history_lists_trials_under_their_runs_with_totals() {
 
 #[test]
 fn runs_are_listed_with_their_results_and_their_state() {
-    let summary = Summary { passed: 2, failed: 1, cost_usd: Some(0.25), ..Summary::default() };
+    let summary = Summary {
+        by_outcome: OutcomeCounts { passed: 2, failed: 1, ..OutcomeCounts::default() },
+        cost_usd: Some(0.25),
+        flaky: 1,
+        ..Summary::default()
+    };
     let agent = |name: &str, model: Option<&str>| AgentInfo {
         name: name.into(),
         version: None,
@@ -44,13 +51,16 @@ fn runs_are_listed_with_their_results_and_their_state() {
         RunRow { finished_at: None, duration_ms: None, finished: 0, agents: agents[1..].to_vec(), ..run_row(OLD) };
     let stopped = RunRow { signal: Some("SIGINT".into()), finished: 4, label: Some("nightly".into()), ..run_row(OLD) };
     let listed = |run: RunRow, summary: &Summary, alive| ListedRun { run, summary: summary.clone(), alive };
-    let passed = Summary { passed: 4, ..Summary::default() };
+    let passed = |passed: usize, cancelled: usize| Summary {
+        by_outcome: OutcomeCounts { passed, cancelled, ..OutcomeCounts::default() },
+        ..Summary::default()
+    };
     let runs = [
         listed(RunRow { agents, finished: 3, ..run_row(RUN) }, &summary, false),
-        listed(RunRow { finished: 4, ..run_row(RUN) }, &passed, false),
+        listed(RunRow { finished: 4, ..run_row(RUN) }, &passed(4, 0), false),
         listed(cut.clone(), &Summary::default(), true),
         listed(cut, &Summary::default(), false),
-        listed(stopped, &Summary { passed: 3, cancelled: 1, ..Summary::default() }, false),
+        listed(stopped, &passed(3, 1), false),
     ];
     expect("runs.txt", &report::runs(&runs, begin() + SignedDuration::from_secs(5), &plain()));
     let states: Vec<Value> = runs.iter().map(|run| report::run_json(run)["state"].clone()).collect();
@@ -192,7 +202,7 @@ fn status_shows_the_verdict_and_omits_failed_trials_of_cases_that_met_their_pass
     let view =
         StatusView { run: &run, trials: &rows, live: &[], alive: false, now: begin(), all: false, details: &details };
     let text = report::status(&view, &plain());
-    assert!(text.contains("\n  FAIL  1 of 2 pass rates too low\n"), "{text}");
+    assert!(text.starts_with("FAIL  1 of 2 pass rates too low, "), "{text}");
     let (_, noted) = text.split_once("did not pass\n").unwrap();
     assert!(noted.contains("bad@fake#1") && !noted.contains("good@fake#1"), "{text}");
     assert!(noted.contains("\n1 trial of cases with a high enough pass rate did not pass\n"), "{text}");
@@ -204,8 +214,7 @@ fn results(case: &str, passed: u64, failed: u64) -> CaseResults {
         case: case.into(),
         arm: "fake".into(),
         settings: Some("0011".into()),
-        passed,
-        failed,
+        by_outcome: OutcomeCounts { passed: passed as usize, failed: failed as usize, ..OutcomeCounts::default() },
         tokens: Some((passed + failed) * 1000),
         trials_with_tokens: passed + failed,
         trials_with_time: passed + failed,
@@ -220,7 +229,7 @@ fn results(case: &str, passed: u64, failed: u64) -> CaseResults {
 fn runs_of(cases: &[&[CaseResults]]) -> Vec<RunResults> {
     let run = |(age, cases): (usize, &&[CaseResults])| {
         let id = format!("019{:x}0000-0000-7d3e-9b5a-3f0c6a1e2b44", 15 - age);
-        let finished = cases.iter().map(|case| case.trials() as usize).sum();
+        let finished = cases.iter().map(|case| case.trials()).sum();
         let started_at = begin() - SignedDuration::from_hours(24 * age as i64);
         RunResults { run: RunRow { started_at, finished, planned: finished, ..run_row(&id) }, cases: cases.to_vec() }
     };
@@ -229,14 +238,16 @@ fn runs_of(cases: &[&[CaseResults]]) -> Vec<RunResults> {
 
 #[test]
 fn trend_shows_a_line_per_run_and_the_flaky_cases() {
-    let undecided = CaseResults { undecided: 2, ungraded: 1, ..results("asks", 1, 0) };
+    let open = OutcomeCounts { passed: 1, undecided: 2, stale: 1, ..OutcomeCounts::default() };
+    let undecided = CaseResults { by_outcome: open, ..results("asks", 1, 0) };
+    let cut = OutcomeCounts { cancelled: 3, ..OutcomeCounts::default() };
     let baseline = CaseResults { variant: Some("without_skill".into()), ..results("asks", 0, 4) };
     let rerun = CaseResults { flaky: 1, ..results("retried", 3, 0) };
     let mut runs = runs_of(&[
         &[results("asks", 10, 10), results("splits", 0, 10), rerun, baseline],
         &[results("asks", 20, 0), results("splits", 10, 0), results("retried", 3, 0)],
         &[undecided, results("splits", 9, 1)],
-        &[CaseResults { ungraded: 3, tokens: None, cost_usd: None, agent_ms: None, ..results("asks", 0, 0) }],
+        &[CaseResults { by_outcome: cut, tokens: None, cost_usd: None, agent_ms: None, ..results("asks", 0, 0) }],
     ]);
     runs[3].run.planned = 8;
     runs[3].run.signal = Some("SIGINT".into());
@@ -253,6 +264,8 @@ fn trend_shows_a_line_per_run_and_the_flaky_cases() {
 
     let json = report::trend_json(&runs, TrendOf::Suite);
     assert_eq!((&json["runs"][3]["passed"], &json["runs"][0]["pass_rate"]), (&json!(12), &json!(null)));
+    let open = &json["runs"][1];
+    assert_eq!((&open["ungraded"], &open["undecided"], &open["cases"][0]["stale"]), (&json!(1), &json!(2), &json!(1)));
     assert_eq!((&json["flaky"][0]["case"], &json["flaky"][0]["failed"]), (&json!("splits"), &json!(11)));
     assert_eq!(report::trend(&[], TrendOf::Runs, &plain()), "no trials are recorded yet\n");
 }

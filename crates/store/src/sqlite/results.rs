@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use model::{CaseResults, RunInfo, RunResults, RunRow, TrialRecord};
+use model::{CaseResults, Outcome, OutcomeCounts, RunInfo, RunResults, RunRow, TrialRecord};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params};
 use sha2::{Digest, Sha256};
 
 use super::SqliteError;
 use super::pack::damaged;
-use super::query::{limit, run, shorten};
+use super::query::{count, limit, run, shorten};
 use crate::ResultFilter;
-use crate::chain::hexadecimal;
 
 pub(super) fn results(connection: &Connection, filter: &ResultFilter) -> Result<Vec<RunResults>, SqliteError> {
     let prefixes = serde_json::to_string(&prefixes(connection, filter)?).map_err(|error| damaged(&error))?;
@@ -22,13 +21,11 @@ pub(super) fn results(connection: &Connection, filter: &ResultFilter) -> Result<
         "SELECT * FROM runs WHERE EXISTS (SELECT 1 FROM {trials} WHERE trials.run = runs.no)
          ORDER BY started_us DESC, no DESC LIMIT :last"
     ))?;
+    let counts = Outcome::ALL.map(|outcome| format!("count(*) FILTER (WHERE outcome = '{0}') AS {0}", outcome.name()));
+    let counts = counts.join(", ");
     let mut cases = connection.prepare_cached(&format!(
-        "SELECT suite, case_id, arm, variant, quarantined, settings, count(*) AS trials,
-             count(*) FILTER (WHERE outcome = 'passed') AS passed,
-             count(*) FILTER (WHERE outcome = 'failed') AS failed,
-             count(*) FILTER (WHERE outcome = 'undecided') AS undecided,
-             count(*) FILTER (WHERE outcome IN ('broken', 'stale')) AS broken,
-             count(*) FILTER (WHERE outcome = 'passed' AND flaky) AS flaky,
+        "SELECT suite, case_id, arm, variant, quarantined, settings,
+             {counts}, count(*) FILTER (WHERE outcome = 'passed' AND flaky) AS flaky,
              sum(input + ifnull(cache_read, 0) + ifnull(cache_write, 0) + ifnull(output, 0)) AS tokens,
              count(input) AS trials_with_tokens, sum(cost_usd) AS cost_usd, count(cost_usd) AS trials_with_cost,
              sum(agent_ms) AS agent_ms, count(agent_ms) AS trials_with_time
@@ -96,9 +93,12 @@ pub(super) fn cases(connection: &Connection) -> rusqlite::Result<Vec<(String, St
 }
 
 fn case(row: &Row<'_>) -> rusqlite::Result<CaseResults> {
-    let count = |name: &str| row.get::<_, i64>(name).map(i64::unsigned_abs);
+    let trials = |name: &str| row.get::<_, i64>(name).map(i64::unsigned_abs);
     let sum = |name: &str| row.get::<_, Option<i64>>(name).map(|sum| sum.map(i64::unsigned_abs));
-    let (passed, failed, undecided) = (count("passed")?, count("failed")?, count("undecided")?);
+    let mut by_outcome = OutcomeCounts::default();
+    for outcome in Outcome::ALL {
+        by_outcome[outcome] = count(row, outcome.name())?;
+    }
     Ok(CaseResults {
         suite: row.get("suite")?,
         case: row.get("case_id")?,
@@ -106,18 +106,14 @@ fn case(row: &Row<'_>) -> rusqlite::Result<CaseResults> {
         variant: row.get("variant")?,
         quarantined: row.get("quarantined")?,
         settings: row.get::<_, Option<i64>>("settings")?.map(|settings| format!("{settings:016x}")),
-        passed,
-        failed,
-        undecided,
-        ungraded: count("trials")?.saturating_sub(passed + failed + undecided),
-        broken: count("broken")?,
-        flaky: count("flaky")?,
+        by_outcome,
+        flaky: count(row, "flaky")?,
         tokens: sum("tokens")?,
-        trials_with_tokens: count("trials_with_tokens")?,
+        trials_with_tokens: trials("trials_with_tokens")?,
         cost_usd: row.get("cost_usd")?,
-        trials_with_cost: count("trials_with_cost")?,
+        trials_with_cost: trials("trials_with_cost")?,
         agent_ms: sum("agent_ms")?,
-        trials_with_time: count("trials_with_time")?,
+        trials_with_time: trials("trials_with_time")?,
     })
 }
 
@@ -132,7 +128,7 @@ impl TestFiles {
             let parts: Vec<_> = depends_on.map(|path| (path, invocation.suites.get(path))).collect();
             let hash = match parts.is_empty() {
                 true => hash.clone(),
-                false => hexadecimal(&Sha256::digest(serde_json::to_vec(&(hash, parts)).unwrap_or_default())),
+                false => model::text::hex(&Sha256::digest(serde_json::to_vec(&(hash, parts)).unwrap_or_default())),
             };
             (file.clone(), hash)
         };

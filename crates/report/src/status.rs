@@ -4,15 +4,15 @@ use std::collections::{BTreeSet, HashSet};
 
 use jiff::Timestamp;
 use model::{
-    AgentInfo, Answer, DecisionRecord, Finding, Gate, HookRecord, LiveTrial, Outcome, RunRow, SideEffects, Status,
-    Tokens, TrialFigures, TrialRecord, TrialRow,
+    AgentInfo, Answer, DecisionRecord, Finding, Gate, HookRecord, Lease, LiveTrial, Outcome, OutcomeCounts, RunRow,
+    SideEffects, Status, Tokens, TrialFigures, TrialRecord, TrialRow,
 };
 
 use crate::arms::Arms;
 use crate::format::{between, cached, counted, elapsed, in_parentheses, money, number, percent, span, timestamp};
 use crate::names::is_baseline;
-use crate::terminal::{Paint, Style, arms, decisions, doing};
-use crate::totals::{EndedRun, Verdict};
+use crate::terminal::{Paint, Style, arms, decisions, doing, run_verdict};
+use crate::totals::{EndedRun, Verdict, only, without_result};
 use crate::{merged_side_effects, score, show};
 
 /// Maximum number of lines of each kind, unless all are requested.
@@ -54,6 +54,8 @@ pub struct Details {
     pub over_budget: Vec<(String, String)>,
     /// Side effects on remotes, trial by trial.
     pub side_effects: Vec<SideEffects>,
+    /// Reasons why trials have no result, each once.
+    pub without_result: BTreeSet<String>,
     /// Commands that ran before and after the run and its trials.
     pub hooks: Vec<HookRecord>,
     /// Decisions about the number of trials.
@@ -68,6 +70,7 @@ impl Details {
         self.figures.extend(record.quarantine.is_none().then(|| TrialFigures::from_record(record)));
         self.over_budget.extend(over_budget(record).into_iter().map(|reason| (record.id.to_string(), reason)));
         self.side_effects.extend(record.side_effects.iter().cloned());
+        self.without_result.extend(without_result(record).map(str::to_owned));
     }
 }
 
@@ -87,9 +90,9 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
 
     let run = view.run;
     let label = in_parentheses(run.label.as_deref());
-    let mut text = format!("run {}{label}\n", paint.bold(&run.id));
+    let mut text = verdict(view, &paint);
+    text.push_str(&format!("run {}{label}\n", paint.bold(&run.id)));
     text.push_str(&format!("  {}\n", state(view, &paint)));
-    text.push_str(&verdict(view, &paint));
     text.push_str(&format!("  {}\n", paint.join(&counts(view, &paint))));
     for line in took(view.trials) {
         text.push_str(&format!("  {line}\n"));
@@ -111,9 +114,7 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
     // The baseline is expected to fail without the skill.
     let mut noted: Vec<&&TrialRow> = trials
         .iter()
-        .filter(|trial| {
-            matches!(trial.outcome, Outcome::Failed | Outcome::Broken | Outcome::Stale | Outcome::Undecided)
-        })
+        .filter(|trial| trial.outcome == Outcome::Failed || trial.outcome.is_unknown())
         .filter(|trial| !is_baseline(trial))
         .collect();
     let unsuccessful = noted.len();
@@ -171,13 +172,13 @@ fn verdict(view: &StatusView<'_>, paint: &Paint) -> String {
         summary,
         planned: run.planned,
         decisions: &view.details.decisions,
-        not_started: not_started.first().copied().flatten(),
-        skipped: skipped.first().copied().flatten().filter(|_| skipped.len() == 1),
+        not_started: only(not_started.first().copied().flatten().into_iter()),
+        skipped: only(skipped.iter().flatten().copied()),
+        without_result: only(view.details.without_result.iter().map(String::as_str)),
         gate: view.details.gate,
         signal: run.signal.as_deref(),
     });
-    let word = paint.as_outcome(verdict.outcome, verdict.word);
-    format!("  {word}  {}\n", paint.folded(&verdict.reason, 300))
+    run_verdict(&verdict, paint)
 }
 
 /// Returns the tables of arms, if there is something to compare.
@@ -262,12 +263,13 @@ fn state(view: &StatusView<'_>, paint: &Paint) -> String {
             }
         }
         (None, true) => {
-            let pid = run.owner_pid.map_or_else(String::new, |pid| format!(" in process {pid}"));
-            paint.cyan(&format!("running for {}{pid}", elapsed(between(run.started_at, view.now))))
+            let owner = run.lease.as_ref().map_or_else(String::new, |lease| format!(" in {}", lease.owner));
+            paint.cyan(&format!("running for {}{owner}", elapsed(between(run.started_at, view.now))))
         }
         (None, false) => {
-            let pid = run.owner_pid.map_or_else(String::new, |pid| format!(": process {pid} is gone"));
-            paint.yellow(&format!("interrupted{pid}, started {}", timestamp(run.started_at)))
+            let last = |lease: &Lease| format!(": {} last wrote {}", lease.owner, timestamp(lease.renewed_at));
+            let last = run.lease.as_ref().map_or_else(String::new, last);
+            paint.yellow(&format!("interrupted{last}, started {}", timestamp(run.started_at)))
         }
     }
 }
@@ -280,11 +282,8 @@ fn counts(view: &StatusView<'_>, paint: &Paint) -> Vec<String> {
     let mut parts = vec![format!("{finished} of {} finished", counted(run.needed(), "trial"))];
     let is_counted = |trial: &&TrialRow| !is_baseline(trial) && !trial.quarantined;
     let under_test = || view.trials.iter().filter(is_counted);
-    for outcome in Outcome::ALL {
-        let count = under_test().filter(|trial| trial.outcome == outcome).count();
-        if count > 0 {
-            parts.push(paint.as_outcome(outcome, &format!("{count} {}", outcome.name())));
-        }
+    for (outcome, count) in OutcomeCounts::of(under_test().map(|trial| trial.outcome)).occurring() {
+        parts.push(paint.as_outcome(outcome, &format!("{count} {}", outcome.name())));
     }
     let baseline = view.trials.iter().filter(|trial| is_baseline(trial)).count();
     if baseline > 0 {

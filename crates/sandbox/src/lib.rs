@@ -116,8 +116,10 @@ pub use copy::SandboxCopy;
 pub use damage::ruin;
 pub use daytona::DaytonaOptions;
 pub use disk_space::DiskWatch;
+pub use environment::PASSED_ON as INHERITED_VARIABLES;
 pub use faults::{fake_clock, fault_refusal};
 pub use host::Host;
+pub use owner::{has_ended as process_has_ended, host_name, mark as process_mark};
 pub use parent_files::{ParentFile, parent_files};
 pub use registry::Registry;
 pub use repository::without_sign_in;
@@ -571,6 +573,7 @@ pub enum SandboxError {
     #[error("{error}; the sandbox is kept in {}", work.display())]
     Kept {
         /// Error that stopped the creation.
+        #[source]
         error: Box<SandboxError>,
         /// The agent's working directory.
         work: PathBuf,

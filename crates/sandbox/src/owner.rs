@@ -157,14 +157,14 @@ fn pid_in(name: &str) -> Option<u32> {
 }
 
 /// Returns a text that identifies this process, even on other machines, and after its id was reused.
-pub(super) fn mark() -> String {
+pub fn mark() -> String {
     let pid = std::process::id();
     format!("{pid}:{}:{}", birth(pid).unwrap_or(0), scope())
 }
 
 /// Returns `true` if the process with this mark has ended. Returns `false` if it is alive, or if it belongs to another
 /// machine or PID namespace.
-pub(super) fn has_ended(mark: &str) -> bool {
+pub fn has_ended(mark: &str) -> bool {
     let mut parts = mark.split(':');
     let (pid, born) = (parts.next().and_then(|pid| pid.parse().ok()), parts.next().and_then(|born| born.parse().ok()));
     let (Some(pid), Some(born)) = (pid, born) else { return false };
@@ -181,7 +181,8 @@ fn scope() -> String {
     digest[..12].to_owned()
 }
 
-fn host_name() -> String {
+/// Returns the name of this machine; empty if it has none.
+pub fn host_name() -> String {
     nix::sys::utsname::uname().map_or_else(|_| String::new(), |names| names.nodename().to_string_lossy().into_owned())
 }
 

@@ -227,7 +227,7 @@ mod tests {
     use model::{Outcome, Summary};
 
     use super::*;
-    use crate::tests::contract::{RUN, RunBuilder};
+    use crate::tests::contract::{RUN, RunBuilder, owner};
 
     /// Creates a record with a run of two trials, one of which has no outcome.
     fn recorded(folder: &tempfile::TempDir, name: &str) -> Box<dyn Store> {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     fn empty(folder: &tempfile::TempDir, name: &str) -> Box<dyn Store> {
-        crate::open(&folder.path().join(name), 1).unwrap()
+        crate::open(&folder.path().join(name).as_path().into(), &owner(1)).unwrap()
     }
 
     fn events(store: &dyn Store) -> Vec<StoredEvent> {

@@ -5,8 +5,6 @@
 //! recorded, and is the *hash of the run*. The chain has no secret: anyone who can write the record can compute a new
 //! chain, which is noticed only if the hash was kept elsewhere.
 
-use std::fmt::Write;
-
 use sha2::{Digest, Sha256};
 
 /// SHA-256 digest.
@@ -67,14 +65,6 @@ pub(crate) fn digest(lines: &[u8]) -> Hash {
     Sha256::digest(lines).into()
 }
 
-/// Formats a hash as users see it.
-pub(crate) fn hexadecimal(hash: &[u8]) -> String {
-    hash.iter().fold(String::with_capacity(hash.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +82,6 @@ mod tests {
         for (at, hash) in hashes.iter().enumerate() {
             assert!(hashes[..at].iter().all(|other| other != hash), "{at}");
         }
-        assert_eq!(hexadecimal(&hashes[0]).len(), 64);
+        assert_eq!(model::text::hex(&hashes[0]).len(), 64);
     }
 }

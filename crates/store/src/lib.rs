@@ -8,13 +8,16 @@
 //! The store knows nothing about reports and makes no decisions: it returns events as they were written.
 //!
 //! ```
-//! use trialrun_store::{RunFilter, open, open_existing};
+//! use trialrun_model::Owner;
+//! use trialrun_store::{Location, RunFilter, open, open_existing};
 //!
 //! # let folder = std::env::temp_dir().join(format!("trialrun-store-example-{}", std::process::id()));
 //! # std::fs::create_dir_all(&folder)?;
-//! let path = folder.join("runs.db");
-//! assert!(open_existing(&path)?.is_none());
-//! let store = open(&path, std::process::id())?;
+//! let location = Location::File(folder.join("runs.db"));
+//! assert!(open_existing(&location)?.is_none());
+//! let owner =
+//!     Owner { id: "3f8a".into(), host: "build-7".into(), pid: std::process::id(), process: String::new() };
+//! let store = open(&location, &owner)?;
 //! assert!(store.runs(&RunFilter::default())?.is_empty());
 //! # std::fs::remove_dir_all(&folder)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -22,38 +25,46 @@
 
 mod archive;
 mod chain;
+mod location;
 mod merge;
 mod record;
 mod selector;
 mod sqlite;
 
-use std::path::Path;
+use model::Owner;
 
 pub use archive::{ArchiveError, Exported, Imported, export, import};
 pub use chain::{Difference, Verification};
+pub use location::Location;
 pub use merge::{MergeError, Merged, merge};
-pub use record::{ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
+pub use record::{Judgements, ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 pub use selector::{SelectError, select_run, select_trial};
-pub use sqlite::Judgements;
 use sqlite::SqliteStore;
 
-/// Opens the record at `path` to write runs of the process `owner_pid`, and creates it if it does not exist. The
-/// folder must exist. A file that was written by a newer version, or is not a record, is rejected and stays unchanged,
-/// byte for byte.
+/// Opens the record at `location` to write runs as `owner`, and creates it if it does not exist. The folder of a file
+/// must exist. A file that was written by a newer version, or is not a record, is rejected and stays unchanged, byte
+/// for byte.
 ///
 /// # Errors
-/// Returns an error if the file is not a record that this version can write.
-pub fn open(path: &Path, owner_pid: u32) -> Result<Box<dyn Store>, StoreError> {
-    Ok(Box::new(SqliteStore::open(path)?.owned_by(owner_pid)))
+/// Returns an error if the location is not a record that this version can write.
+pub fn open(location: &Location, owner: &Owner) -> Result<Box<dyn Store>, StoreError> {
+    match location {
+        Location::File(path) => {
+            tracing::debug!(path = %path.display(), "record opened");
+            Ok(Box::new(SqliteStore::open(path)?.owned_by(owner)?))
+        }
+    }
 }
 
-/// Opens the record at `path`; `None` if it does not exist. Creates no file. If the user may only read the record, it
+/// Opens the record at `location`; `None` if it does not exist. Creates no file. If the user may only read the record, it
 /// is opened read-only.
 ///
 /// # Errors
-/// Returns an error if the file is not a record that this version can read.
-pub fn open_existing(path: &Path) -> Result<Option<Box<dyn Store>>, StoreError> {
-    Ok(SqliteStore::open_existing(path)?.map(|store| Box::new(store) as Box<dyn Store>))
+/// Returns an error if the location is not a record that this version can read.
+pub fn open_existing(location: &Location) -> Result<Option<Box<dyn Store>>, StoreError> {
+    match location {
+        Location::File(path) => Ok(SqliteStore::open_existing(path)?.map(|store| Box::new(store) as Box<dyn Store>)),
+    }
 }
 
 #[cfg(test)]

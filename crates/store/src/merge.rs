@@ -269,7 +269,7 @@ mod tests {
     use model::Outcome;
 
     use super::*;
-    use crate::tests::contract::{RunBuilder, id, record, replayed};
+    use crate::tests::contract::{RunBuilder, id, owner, record, replayed};
     use crate::{RunFilter, Verification};
 
     const OTHER: &str = "0193a000-0000-7000-8000-000000000002";
@@ -295,7 +295,8 @@ mod tests {
 
     fn stores() -> (tempfile::TempDir, Box<dyn Store>, Box<dyn Store>) {
         let folder = tempfile::tempdir().unwrap();
-        let [from, to] = ["from", "to"].map(|name| crate::open(&folder.path().join(name), 1).unwrap());
+        let open = |name| crate::open(&folder.path().join(name).as_path().into(), &owner(1)).unwrap();
+        let [from, to] = ["from", "to"].map(open);
         (folder, from, to)
     }
 

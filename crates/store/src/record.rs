@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use model::{Envelope, LiveTrial, RunInfo, RunResults, RunRow, SideEffects, Step, Summary, TrialRecord, TrialRow};
+use jiff::Timestamp;
+use model::{
+    Envelope, Lease, LiveTrial, RunInfo, RunResults, RunRow, SideEffects, Step, Summary, TrialRecord, TrialRow,
+};
 use serde_json::Value;
 
 use crate::{SelectError, Verification, select_run, select_trial};
@@ -10,8 +13,13 @@ use crate::{SelectError, Verification, select_run, select_trial};
 /// Records runs and reads them back.
 pub trait Store: Send {
     /// Stores `events`, all of them or none. They must be in numerical order; a run's first event is its
-    /// `run_started`. After this method returns, they survive the end of the process for any reason.
+    /// `run_started`. After this method returns, they survive the end of the process for any reason. The first event
+    /// gives the run to the owner of this store, and each call renews its lease. If another owner has taken the run
+    /// over, nothing is stored.
     fn append(&mut self, events: &[Envelope]) -> Result<(), StoreError>;
+
+    /// Renews the lease of a run, given its full id, while there are no events.
+    fn renew(&mut self, run: &str, at: Timestamp) -> Result<(), StoreError>;
 
     /// Returns recorded runs, newest first.
     fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError>;
@@ -65,9 +73,10 @@ pub trait Store: Send {
     /// Returns the trials of a run that have started and have no outcome yet, in the order in which they started.
     fn live(&self, run: &str) -> Result<Vec<LiveTrial>, StoreError>;
 
-    /// Prepares an interrupted run so that the owner of this store can resume it: removes its end, its cancelled
-    /// trials and the events of trials that did not finish. A run that was changed after it was recorded is rejected.
-    fn reopen(&mut self, run: &str) -> Result<(), StoreError>;
+    /// Gives an interrupted run to the owner of this store at the time `at`, so that it can resume the run: removes its
+    /// end, its cancelled trials and the events of trials that did not finish. `lease` is the lease that the caller
+    /// found to have ended. If the run has another one by now, or was changed after it was recorded, it is rejected.
+    fn reopen(&mut self, run: &str, lease: Option<&Lease>, at: Timestamp) -> Result<(), StoreError>;
 
     /// Compares a run with its chain of hashes. Events of trials without an outcome are not part of the chain.
     fn verify(&self, run: &str) -> Result<Verification, StoreError>;
@@ -83,6 +92,9 @@ pub trait Store: Send {
 
     /// Deletes a run and everything that belongs to it.
     fn remove(&mut self, run: &str) -> Result<(), StoreError>;
+
+    /// Opens the judgements that the runs in this store share, and removes those stored before `since`.
+    fn judgements(&self, since: Timestamp) -> Result<Box<dyn Judgements>, StoreError>;
 
     /// Calls `each` with the known events of a run in order. Returns the number of events that were skipped because
     /// this version does not know them.
@@ -137,13 +149,23 @@ pub trait Store: Send {
     }
 }
 
+/// Judgements by key. They do not belong to any run, and losing them costs only requests. Several processes may use
+/// them at the same time.
+pub trait Judgements: Send {
+    /// Returns the judgement with this key.
+    fn get(&self, key: &str) -> Result<Option<String>, StoreError>;
+
+    /// Stores a judgement, replacing any with the same key. It must not contain secrets.
+    fn put(&self, key: &str, judgement: &str, at: Timestamp) -> Result<(), StoreError>;
+}
+
 /// Filter for listing runs.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
     /// Maximum number of runs, newest first.
     pub last: Option<usize>,
     /// Only runs that started before this time.
-    pub before: Option<jiff::Timestamp>,
+    pub before: Option<Timestamp>,
     /// Only runs with this label, or with an id that starts with it.
     pub named: Option<String>,
     /// Only runs that a signal stopped or that have no end.
@@ -274,6 +296,17 @@ pub enum StoreError {
     /// The stored data cannot be interpreted.
     #[error("the record is damaged: {0}")]
     Damaged(String),
+    /// No store of this build has this URL scheme.
+    #[error("this build of trialrun has no store for `{0}://`; a record is an SQLite file, given by its path")]
+    UnknownScheme(String),
+    /// Another owner writes the run.
+    #[error("the run {run} now belongs to {owner}")]
+    Taken {
+        /// Id of the run.
+        run: String,
+        /// Description of the owner.
+        owner: String,
+    },
     /// The run does not match its chain of hashes.
     #[error("the run {run} was changed after it was recorded: {reason}")]
     Changed {

@@ -188,7 +188,7 @@ mod tests {
             finished_at: None,
             duration_ms: None,
             signal: None,
-            owner_pid: None,
+            lease: None,
             trialrun_version: String::new(),
             agents: Vec::new(),
             planned: 0,

@@ -69,7 +69,8 @@ fn large_record(scratch: &Path) -> PathBuf {
     let dir = scratch.join("million");
     write(&dir.join("trialrun.yaml"), "defaults: { agent: fake }\n");
     std::fs::create_dir_all(dir.join(".trialrun")).expect("a directory");
-    let mut store = store::open(&dir.join(".trialrun/runs.db"), std::process::id()).expect("a record");
+    let owner = model::Owner { id: "bench".into(), host: "bench".into(), pid: 1, process: String::new() };
+    let mut store = store::open(&store::Location::File(dir.join(".trialrun/runs.db")), &owner).expect("a record");
     let mut record = |id: &str, label: Option<&str>, minute: usize, trials: usize, unlucky: usize| {
         store.append(&run(id, label, minute, trials, unlucky)).expect("a recorded run");
     };

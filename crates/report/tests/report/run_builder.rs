@@ -400,6 +400,7 @@ pub fn row(record: &TrialRecord, run: &str) -> TrialRow {
 }
 
 pub fn run_row(id: &str) -> RunRow {
+    let owner = Owner { id: "3f8a".into(), host: "build-7".into(), pid: 4711, process: String::new() };
     RunRow {
         id: id.into(),
         short: id.chars().take(8).collect(),
@@ -409,7 +410,7 @@ pub fn run_row(id: &str) -> RunRow {
         finished_at: Some(begin() + SignedDuration::from_secs(63)),
         duration_ms: Some(63_000),
         signal: None,
-        owner_pid: Some(4711),
+        lease: Some(Lease { owner, renewed_at: begin() + SignedDuration::from_secs(62) }),
         trialrun_version: "0.1.0".into(),
         agents: Vec::new(),
         planned: 4,

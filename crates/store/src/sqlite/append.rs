@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use model::{Envelope, Event, RunInfo, Summary};
+use jiff::Timestamp;
+use model::{Envelope, Event, Lease, RunInfo, Summary};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::chain::{self, Chains};
 use super::finish::{Group, Lines};
 use super::pack::{Packer, damaged};
 use super::results::TestFiles;
-use super::{SqliteError, run_number, verify};
+use super::{SqliteError, lease, run_number, verify};
 use crate::chain::digest;
 use crate::{StoreError, Verification};
 
@@ -17,18 +18,16 @@ pub(super) fn append(
     connection: &mut Connection,
     packer: &mut Packer,
     chains: &mut Chains,
-    owner_pid: Option<u32>,
+    owner: Option<&str>,
     events: &[Envelope],
 ) -> Result<(), SqliteError> {
-    if events.is_empty() {
-        return Ok(());
-    }
+    let Some(last) = events.last() else { return Ok(()) };
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut batch = Batch {
         transaction: &transaction,
         packer,
         chains,
-        owner_pid,
+        owner,
         runs: Vec::new(),
         open: HashMap::new(),
         groups: HashMap::new(),
@@ -36,6 +35,7 @@ pub(super) fn append(
     for envelope in events {
         batch.add(envelope)?;
     }
+    batch.renew(last.at)?;
     batch.close()?;
     transaction.commit()?;
     Ok(())
@@ -46,7 +46,7 @@ struct Batch<'a, 'e> {
     transaction: &'a Transaction<'a>,
     packer: &'a mut Packer,
     chains: &'a mut Chains,
-    owner_pid: Option<u32>,
+    owner: Option<&'a str>,
     /// Ids and numbers of the runs. Nearly always there is only one run.
     runs: Vec<(&'e str, i64)>,
     /// Events in this batch that belong to trials without an outcome, by the run's number and the trial's id; the
@@ -96,7 +96,7 @@ impl<'e> Batch<'_, 'e> {
         let run = match (run_number(self.transaction, &envelope.run)?, &envelope.event) {
             (Some(run), _) => run,
             (None, Event::RunStarted(info)) => {
-                let run = insert_run(self.transaction, self.packer, self.owner_pid, info)?;
+                let run = insert_run(self.transaction, self.packer, self.owner, info)?;
                 self.chains.begin(run, &info.id);
                 run
             }
@@ -104,6 +104,11 @@ impl<'e> Batch<'_, 'e> {
         };
         self.runs.push((&envelope.run, run));
         Ok(run)
+    }
+
+    /// Renews the leases of the runs in this batch. If another owner has one of them, nothing of the batch is stored.
+    fn renew(&self, at: Timestamp) -> Result<(), SqliteError> {
+        self.runs.iter().try_for_each(|(id, run)| lease::renew(self.transaction, self.owner, *run, id, at))
     }
 
     fn close(mut self) -> Result<(), SqliteError> {
@@ -128,14 +133,14 @@ impl<'e> Batch<'_, 'e> {
 fn insert_run(
     transaction: &Transaction<'_>,
     packer: &mut Packer,
-    owner_pid: Option<u32>,
+    owner: Option<&str>,
     info: &RunInfo,
 ) -> Result<i64, SqliteError> {
     let json = serde_json::to_vec(info).map_err(|error| damaged(&error))?;
     let missing_shards = info.missing_shards.as_ref().map(serde_json::to_string);
     transaction
         .prepare_cached(
-            "INSERT INTO runs (id, label, regrade_of, started_us, owner_pid, version, planned, agents,
+            "INSERT INTO runs (id, label, regrade_of, started_us, owner, version, planned, agents,
                  test_files, missing_shards, sequential)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         )?
@@ -144,7 +149,7 @@ fn insert_run(
             info.label,
             info.regrade_of,
             info.started_at.as_microsecond(),
-            owner_pid,
+            owner,
             info.trialrun_version,
             info.trials.len() as i64,
             serde_json::to_string(&info.agents).map_err(|error| damaged(&error))?,
@@ -174,15 +179,17 @@ fn finish_run(
     Ok(())
 }
 
-/// Removes everything from a run except its start and its finished trials, and sets its owner. A run that was changed
-/// is rejected, because its new chain would hide the change.
+/// Removes everything from a run except its start and its finished trials, and sets its owner and the time of its lease.
+/// A run that was changed is rejected, because its new chain would hide the change.
 pub(super) fn reopen(
     connection: &mut Connection,
-    owner_pid: Option<u32>,
+    (owner, at): (Option<&str>, Timestamp),
     run: i64,
     id: &str,
+    former: Option<&Lease>,
 ) -> Result<(), SqliteError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    lease::compare(&transaction, id, former)?;
     if let Verification::Changed { differences } = verify::verify(&transaction, run, id)? {
         let reason = differences.first().map(ToString::to_string).unwrap_or_default();
         return Err(StoreError::Changed { run: id.to_owned(), reason }.into());
@@ -195,10 +202,10 @@ pub(super) fn reopen(
         [run],
     )?;
     transaction.execute(
-        "UPDATE runs SET owner_pid = ?2, finished_us = NULL, duration_ms = NULL, signal = NULL, summary = NULL,
+        "UPDATE runs SET owner = ?2, renewed_us = ?3, finished_us = NULL, duration_ms = NULL, signal = NULL, summary = NULL,
              finished = (SELECT count(*) FROM trials WHERE run = ?1)
          WHERE no = ?1",
-        params![run, owner_pid],
+        params![run, owner, at.as_microsecond()],
     )?;
     chain::relink(&transaction, run, id)?;
     Ok(transaction.commit()?)

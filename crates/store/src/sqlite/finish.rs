@@ -15,7 +15,7 @@ use crate::StoreError;
 const FULL: usize = 256 * 1024;
 
 /// Columns of a trial that are derived from its record, in the order of [`columns`].
-pub(super) const COLUMNS: [&str; 31] = [
+pub(super) const COLUMNS: [&str; 33] = [
     "suite",
     "case_id",
     "arm",
@@ -47,11 +47,13 @@ pub(super) const COLUMNS: [&str; 31] = [
     "skill_hash",
     "agent_ms",
     "quarantined",
+    "least_score",
+    "most_score",
 ];
 
 /// Statement that inserts a trial: its location in the packs, then [`COLUMNS`].
 static INSERT_TRIAL: LazyLock<String> = LazyLock::new(|| {
-    let places = ["run", "id", "first_seq", "pack", "pack_start", "pack_end", "settings", "least_score", "most_score"];
+    let places = ["run", "id", "first_seq", "pack", "pack_start", "pack_end", "settings"];
     let names: Vec<&str> = places.into_iter().chain(COLUMNS).collect();
     let values = vec!["?"; names.len()];
     format!("INSERT INTO trials ({}) VALUES ({})", names.join(", "), values.join(", "))
@@ -191,8 +193,6 @@ impl Finished<'_> {
     /// Writes the trial's row with [`INSERT_TRIAL`].
     fn insert(&self, insert: &mut Statement<'_>, run: i64, pack: i64, settings: i64) -> Result<(), SqliteError> {
         let whole = |number: i64| ToSqlOutput::Owned(Value::Integer(number));
-        let real = |number: Option<f64>| ToSqlOutput::Owned(number.into());
-        let score = self.record.first_score();
         let places = [
             whole(run),
             text(self.id),
@@ -201,8 +201,6 @@ impl Finished<'_> {
             whole(self.start as i64),
             whole(self.end as i64),
             whole(settings),
-            real(score.map(|score| score.min)),
-            real(score.map(|score| score.max)),
         ];
         insert.execute(params_from_iter(places.into_iter().chain(columns(self.record))))?;
         Ok(())
@@ -215,6 +213,7 @@ pub(super) fn columns(record: &TrialRecord) -> [ToSqlOutput<'_>; COLUMNS.len()] 
     let known = |number: Option<u64>| ToSqlOutput::Owned(number.map(|number| number as i64).into());
     let real = |number: Option<f64>| ToSqlOutput::Owned(number.into());
     let Usage { tokens, cost_usd } = record.spent();
+    let score = record.first_score();
     let started_us = record.started_at.as_microsecond();
     [
         text(&record.suite),
@@ -248,6 +247,8 @@ pub(super) fn columns(record: &TrialRecord) -> [ToSqlOutput<'_>; COLUMNS.len()] 
         optional(record.skill.as_ref().map(|skill| skill.content_hash.as_str())),
         known(record.agent_ms),
         whole(i64::from(record.quarantine.is_some())),
+        real(score.map(|score| score.min)),
+        real(score.map(|score| score.max)),
     ]
 }
 

@@ -1,5 +1,5 @@
-//! Judgements that several runs share, in a separate SQLite file. They do not belong to any run, and losing them costs
-//! only requests.
+//! Judgements in an SQLite file of their own, next to the record: they can be deleted without losing runs, and writing
+//! them does not delay the record.
 
 use std::path::Path;
 
@@ -8,26 +8,27 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::migrate::{Header, header};
 use super::{SAFELY, SqliteError, TIMEOUT, write_ahead};
-use crate::StoreError;
+use crate::{Judgements, StoreError};
 
 /// Application id of judgement files (`trlj`).
 const MARK: u32 = 0x7472_6c6a;
 
+/// Name of the file.
+pub(super) const FILE: &str = "judgements.db";
+
 /// Version of the file format. A file with another version is emptied.
 const FORMAT: u32 = 1;
 
-/// Judgements by key. Several processes may use the same file.
-pub struct Judgements {
+/// Judgements in a file.
+pub(super) struct SqliteJudgements {
     connection: Connection,
 }
 
-impl Judgements {
+impl SqliteJudgements {
     /// Opens the file at `path`, or creates it in its folder, which must exist. Judgements that were stored before
     /// `since` are removed.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be written, or if it is not a judgement file. Such a file does not change.
-    pub fn open(path: &Path, since: Timestamp) -> Result<Self, StoreError> {
+    /// A file that is not a judgement file is rejected and does not change.
+    pub(super) fn open(path: &Path, since: Timestamp) -> Result<Self, StoreError> {
         let no = |error: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), reason: error.to_string() };
         match header(path).map_err(|error| no(&error))? {
             Header::Absent | Header::Database { mark: MARK, .. } => {}
@@ -39,12 +40,10 @@ impl Judgements {
         prepare(&mut connection, since).map_err(|error| no(&error))?;
         Ok(Self { connection })
     }
+}
 
-    /// Returns the judgement with this key.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be read.
-    pub fn get(&self, key: &str) -> Result<Option<String>, StoreError> {
+impl Judgements for SqliteJudgements {
+    fn get(&self, key: &str) -> Result<Option<String>, StoreError> {
         let get = || {
             let mut statement = self.connection.prepare_cached("SELECT judgement FROM judgements WHERE key = ?1")?;
             statement.query_row([key], |row| row.get(0)).optional()
@@ -52,11 +51,7 @@ impl Judgements {
         Ok(get().map_err(SqliteError::from)?)
     }
 
-    /// Stores a judgement, replacing any with the same key. It must not contain secrets.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be written.
-    pub fn put(&self, key: &str, judgement: &str, at: Timestamp) -> Result<(), StoreError> {
+    fn put(&self, key: &str, judgement: &str, at: Timestamp) -> Result<(), StoreError> {
         let put = || {
             let mut statement =
                 self.connection.prepare_cached("INSERT OR REPLACE INTO judgements VALUES (?1, ?2, ?3)")?;
@@ -91,38 +86,15 @@ fn prepare(connection: &mut Connection, since: Timestamp) -> rusqlite::Result<()
 mod tests {
     use super::*;
 
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).unwrap()
-    }
-
-    #[test]
-    fn judgements_are_kept_until_they_are_too_old() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("judgements.db");
-        let first = Judgements::open(&path, at(0)).unwrap();
-        let second = Judgements::open(&path, at(0)).unwrap();
-        assert_eq!(first.get("k").unwrap(), None);
-        first.put("k", "one", at(100)).unwrap();
-        second.put("k", "two", at(200)).unwrap();
-        first.put("old", "three", at(100)).unwrap();
-        assert_eq!(
-            (first.get("k").unwrap().as_deref(), second.get("old").unwrap().as_deref()),
-            (Some("two"), Some("three"))
-        );
-        drop((first, second));
-        let later = Judgements::open(&path, at(150)).unwrap();
-        assert_eq!((later.get("k").unwrap().as_deref(), later.get("old").unwrap()), (Some("two"), None));
-    }
-
     #[test]
     fn a_file_with_other_contents_is_not_changed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("judgements.db");
         std::fs::write(&path, "notes").unwrap();
-        assert!(matches!(Judgements::open(&path, at(0)), Err(StoreError::Foreign { .. })));
+        assert!(matches!(SqliteJudgements::open(&path, Timestamp::UNIX_EPOCH), Err(StoreError::Foreign { .. })));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "notes");
         let record = dir.path().join("runs.db");
-        drop(crate::open(&record, 1).unwrap());
-        assert!(matches!(Judgements::open(&record, at(0)), Err(StoreError::Foreign { .. })));
+        drop(super::super::SqliteStore::open(&record).unwrap());
+        assert!(matches!(SqliteJudgements::open(&record, Timestamp::UNIX_EPOCH), Err(StoreError::Foreign { .. })));
     }
 }

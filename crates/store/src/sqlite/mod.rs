@@ -4,6 +4,7 @@ mod append;
 mod chain;
 mod finish;
 mod judgements;
+mod lease;
 mod migrate;
 mod pack;
 mod packed;
@@ -20,14 +21,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use model::{Envelope, LiveTrial, RunInfo, RunResults, RunRow, SideEffects, Summary, TrialRecord, TrialRow};
+use jiff::Timestamp;
+use model::{Envelope, Lease, LiveTrial, Owner, RunInfo, RunResults, RunRow, SideEffects, Summary, TrialRecord, TrialRow};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use self::chain::Chains;
-pub use self::judgements::Judgements;
+use self::judgements::SqliteJudgements;
 use self::migrate::{Header, header, pending};
 use self::pack::Packer;
-use crate::{ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter, Verification};
+use crate::{Judgements, ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter, Verification};
 
 /// Error of this backend. It keeps the library out of [`StoreError`].
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +38,10 @@ enum SqliteError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Library(#[from] rusqlite::Error),
+}
+
+fn time(microseconds: i64) -> Timestamp {
+    Timestamp::from_microsecond(microseconds).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 impl From<SqliteError> for StoreError {
@@ -59,7 +65,8 @@ pub struct SqliteStore {
     connection: Connection,
     packer: Packer,
     chains: Chains,
-    owner_pid: Option<u32>,
+    /// Stored form of the owner of runs that are written through this store.
+    owner: Option<String>,
     path: PathBuf,
     /// Identity of the file when it was opened.
     identity: Option<(u64, u64)>,
@@ -124,13 +131,13 @@ impl SqliteStore {
 
     fn with(connection: Connection, path: &Path) -> Result<Self, StoreError> {
         let (packer, path) = (Packer::new()?, path.to_owned());
-        Ok(Self { connection, packer, chains: Chains::default(), owner_pid: None, path, identity: None })
+        Ok(Self { connection, packer, chains: Chains::default(), owner: None, path, identity: None })
     }
 
-    /// Sets the process `pid` as the owner of runs recorded through this store from now on.
-    pub fn owned_by(mut self, pid: u32) -> Self {
-        self.owner_pid = Some(pid);
-        self
+    /// Sets the owner of runs recorded through this store from now on.
+    pub fn owned_by(mut self, owner: &Owner) -> Result<Self, StoreError> {
+        self.owner = Some(lease::stored(owner)?);
+        Ok(self)
     }
 
     fn prepare(&mut self, path: &Path) -> Result<(), SqliteError> {
@@ -168,7 +175,7 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn append(&mut self, events: &[Envelope]) -> Result<(), StoreError> {
         let (packer, chains) = (&mut self.packer, &mut self.chains);
-        if let Err(error) = append::append(&mut self.connection, packer, chains, self.owner_pid, events) {
+        if let Err(error) = append::append(&mut self.connection, packer, chains, self.owner.as_deref(), events) {
             self.chains.clear();
             return Err(error.into());
         }
@@ -177,6 +184,10 @@ impl Store for SqliteStore {
             Ok(found) if Some(found) == self.identity => Ok(()),
             _ => Err(StoreError::Gone { path: self.path.clone() }),
         }
+    }
+
+    fn renew(&mut self, run: &str, at: Timestamp) -> Result<(), StoreError> {
+        Ok(lease::renew(&self.connection, self.owner.as_deref(), self.run_number(run)?, run, at)?)
     }
 
     fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError> {
@@ -222,10 +233,10 @@ impl Store for SqliteStore {
         Ok(replay::live(&self.connection, self.run_number(run)?)?)
     }
 
-    fn reopen(&mut self, run: &str) -> Result<(), StoreError> {
+    fn reopen(&mut self, run: &str, lease: Option<&Lease>, at: Timestamp) -> Result<(), StoreError> {
         let number = self.run_number(run)?;
         self.chains.clear();
-        Ok(append::reopen(&mut self.connection, self.owner_pid, number, run)?)
+        Ok(append::reopen(&mut self.connection, (self.owner.as_deref(), at), number, run, lease)?)
     }
 
     fn verify(&self, run: &str) -> Result<Verification, StoreError> {
@@ -261,6 +272,10 @@ impl Store for SqliteStore {
         // The number may be given to another run.
         self.chains.clear();
         Ok(remove(&self.connection, number).map_err(SqliteError::from)?)
+    }
+
+    fn judgements(&self, since: Timestamp) -> Result<Box<dyn Judgements>, StoreError> {
+        Ok(Box::new(SqliteJudgements::open(&self.path.with_file_name(judgements::FILE), since)?))
     }
 }
 

@@ -7,10 +7,9 @@ use rusqlite::types::{FromSql, Value};
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use serde::de::DeserializeOwned;
 
-use super::SqliteError;
 use super::pack::{damaged, event, unpack};
 use super::packed::{PackRange, Packs};
-use crate::chain::hexadecimal;
+use super::{SqliteError, lease, time};
 use crate::{RunFilter, StoreError, TrialFilter};
 
 /// Minimum length of a shortened id.
@@ -48,7 +47,7 @@ pub(super) fn run(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Ru
         finished_at: row.get::<_, Option<i64>>("finished_us")?.map(time),
         duration_ms: row.get::<_, Option<i64>>("duration_ms")?.map(i64::unsigned_abs),
         signal: row.get("signal")?,
-        owner_pid: row.get("owner_pid")?,
+        lease: lease::read(row)?,
         trialrun_version: row.get("version")?,
         agents: serde_json::from_str(&row.get::<_, String>("agents")?).unwrap_or_default(),
         planned: count(row, "planned")?,
@@ -57,7 +56,7 @@ pub(super) fn run(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Ru
         missing_shards: row
             .get::<_, Option<String>>("missing_shards")?
             .and_then(|json| serde_json::from_str(&json).ok()),
-        hash: row.get::<_, Option<Vec<u8>>>("chain")?.map(|hash| hexadecimal(&hash)),
+        hash: row.get::<_, Option<Vec<u8>>>("chain")?.map(|hash| model::text::hex(&hash)),
         summary: row.get::<_, Option<String>>("summary")?.and_then(|json| {
             let mut summary: Summary = serde_json::from_str(&json).ok()?;
             summary.update_pass_rate();
@@ -97,15 +96,7 @@ pub(super) fn summary(connection: &Connection, run: i64) -> Result<Summary, Sqli
         }
         summary.trials += trials;
         summary.flaky += count(row, "flaky")?;
-        *match outcome {
-            Outcome::Passed => &mut summary.passed,
-            Outcome::Failed => &mut summary.failed,
-            Outcome::Undecided => &mut summary.undecided,
-            Outcome::Broken => &mut summary.broken,
-            Outcome::Stale => &mut summary.stale,
-            Outcome::Skipped => &mut summary.skipped,
-            Outcome::Cancelled => &mut summary.cancelled,
-        } += trials;
+        summary.by_outcome[outcome] += trials;
     }
     summary.update_pass_rate();
     Ok(summary)
@@ -303,14 +294,10 @@ fn word<T: DeserializeOwned>(name: String) -> Option<T> {
     serde_json::from_value(name.into()).ok()
 }
 
-fn count(row: &Row<'_>, name: &str) -> rusqlite::Result<usize> {
+pub(super) fn count(row: &Row<'_>, name: &str) -> rusqlite::Result<usize> {
     Ok(usize::try_from(row.get::<_, i64>(name)?).unwrap_or(0))
 }
 
 pub(super) fn limit(last: Option<usize>) -> i64 {
     last.and_then(|last| i64::try_from(last).ok()).unwrap_or(-1)
-}
-
-fn time(microseconds: i64) -> Timestamp {
-    Timestamp::from_microsecond(microseconds).unwrap_or(Timestamp::UNIX_EPOCH)
 }

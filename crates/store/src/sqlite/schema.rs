@@ -181,4 +181,9 @@ CREATE TABLE cleanups (
     removed TEXT NOT NULL
 ) STRICT;
 ",
+    "
+-- Lease: the owner of the run as JSON, and the time at which it last wrote to the run. They replace `owner_pid`.
+ALTER TABLE runs ADD COLUMN owner TEXT;
+ALTER TABLE runs ADD COLUMN renewed_us INTEGER;
+",
 ];

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::tests::contract::{
-    OWNER, RUN, RunBuilder, at, contract_tests, id, many_trials, record, replayed, summary_of,
+    RUN, RunBuilder, at, contract_tests, id, many_trials, owner, record, replayed, summary_of,
 };
 
 contract_tests!(keeps);
@@ -14,7 +14,7 @@ contract_tests!(keeps);
 /// Checks one rule of the contract with a store in a new file.
 fn keeps(rule: fn(crate::tests::contract::OpenStore<'_>)) {
     let scratch = scratch();
-    rule(&|| Box::new(scratch.store()));
+    rule(&|pid| Box::new(SqliteStore::open(&scratch.path).unwrap().owned_by(&owner(pid)).unwrap()));
 }
 
 struct Scratch {
@@ -30,7 +30,7 @@ fn scratch() -> Scratch {
 
 impl Scratch {
     fn store(&self) -> SqliteStore {
-        SqliteStore::open(&self.path).unwrap().owned_by(OWNER)
+        SqliteStore::open(&self.path).unwrap().owned_by(&owner(4711)).unwrap()
     }
 }
 
@@ -252,7 +252,8 @@ fn a_record_in_the_first_format_can_be_read_and_extended() {
         journal.execute(params!["", 1, line(&began[0])]).unwrap();
         journal.execute(params![id("b").to_string(), 3, line(&began[2])]).unwrap();
     }
-    let mut store = scratch.store();
+    // It has no owner.
+    let mut store = SqliteStore::open(&scratch.path).unwrap();
     assert_eq!(replayed(&store, RUN), [began.as_slice(), std::slice::from_ref(&done)].concat());
     assert_eq!(store.trial(RUN, &id("a").to_string()).unwrap(), record("a", Outcome::Passed));
     let last = story.finished("b", Outcome::Failed);

@@ -5,19 +5,25 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::{
-    AttemptRecord, EgressAttempt, EgressVerdict, EgressWay, Ending, Envelope, Event, Limits, Outcome, Phases, RunInfo,
-    SideEffects, SkillInfo, Step, Summary, Tokens, ToolCall, TrialId, TrialRecord,
+    AttemptRecord, EgressAttempt, EgressVerdict, EgressWay, Ending, Envelope, Event, Lease, Limits, Outcome,
+    OutcomeCounts, Owner, Phases, RunInfo, SideEffects, SkillInfo, Step, Summary, Tokens, ToolCall, TrialId,
+    TrialRecord,
 };
 use serde_json::json;
 
 use crate::{ResultFilter, RunFilter, SelectError, Store, StoreError, StoredEvent, TrialFilter};
 
 pub(crate) const RUN: &str = "0193a000-0000-7000-8000-000000000001";
-/// Process that owns the runs of the stores under test.
-pub(crate) const OWNER: u32 = 4711;
 
-/// Opens the same record, empty at first, for [`OWNER`].
-pub(crate) type OpenStore<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
+/// Opens the same record, empty at first, for the owner with that process id.
+pub(crate) type OpenStore<'a> = &'a (dyn Fn(u32) -> Box<dyn Store> + Sync);
+
+/// Process that owns the runs of most tests.
+const PID: u32 = 4711;
+
+pub(crate) fn owner(pid: u32) -> Owner {
+    Owner { id: format!("owner-{pid}"), host: "build-7".into(), pid, process: format!("{pid}:1:x") }
+}
 
 /// Generates a test for each rule. `$run` calls a rule with a function that opens a new record.
 macro_rules! contract_tests {
@@ -31,6 +37,9 @@ macro_rules! contract_tests {
             results_are_counted_case_by_case
             trials_are_listed_run_by_run
             a_reopened_run_keeps_its_start_and_its_finished_trials
+            a_lease_lasts_as_long_as_its_owner_renews_it
+            a_run_that_was_taken_over_rejects_its_former_owner
+            judgements_are_kept_until_they_are_too_old
             a_running_trial_reports_what_it_is_waiting_for
             a_reader_sees_a_snapshot_while_the_run_continues
             concurrent_writers_share_a_new_record
@@ -55,7 +64,7 @@ pub(crate) fn events_of_a_run_are_read_in_order(open: OpenStore<'_>) {
         vec![story.began("c"), story.finished("c", Outcome::Passed), story.waits("a", "agent")],
         vec![story.finished("a", Outcome::Passed), story.over(Summary::default())],
     ];
-    let mut store = open();
+    let mut store = open(PID);
     for batch in &batches {
         store.append(batch).unwrap();
     }
@@ -76,13 +85,13 @@ pub(crate) fn a_long_unfinished_trial_is_read_completely(open: OpenStore<'_>) {
     for n in 0..700 {
         events.push(story.calls(if n % 3 == 0 { "a" } else { "b" }, &n.to_string()));
     }
-    let mut store = open();
+    let mut store = open(PID);
     store.append(&events).unwrap();
     assert_eq!(replayed(&*store, RUN), events);
 }
 
 pub(crate) fn a_batch_is_stored_completely_or_not_at_all(open: OpenStore<'_>) {
-    let mut store = open();
+    let mut store = open(PID);
     let mut story = RunBuilder::of(RUN);
     store.append(&[story.started(&["a"]), story.began("a")]).unwrap();
     let good = story.finished("a", Outcome::Passed);
@@ -96,7 +105,7 @@ pub(crate) fn a_batch_is_stored_completely_or_not_at_all(open: OpenStore<'_>) {
 }
 
 pub(crate) fn lists_and_records_round_trip(open: OpenStore<'_>) {
-    let mut store = open();
+    let mut store = open(PID);
     let mut story = RunBuilder::of(RUN);
     let mut summary = Summary::default();
     summary.add(&record("a", Outcome::Passed));
@@ -114,7 +123,7 @@ pub(crate) fn lists_and_records_round_trip(open: OpenStore<'_>) {
     assert_eq!((run.planned, run.finished, run.duration_ms), (2, 1, Some(5000)));
     assert_eq!(run.agents, store.info(RUN).unwrap().agents);
     assert_eq!(run.summary, Some(summary_of(&["a"])));
-    let counts = |summary: &Summary| (summary.trials, summary.passed, summary.tokens, summary.cost_usd);
+    let counts = |summary: &Summary| (summary.trials, summary.by_outcome, summary.tokens, summary.cost_usd);
     assert_eq!(counts(&store.summary(RUN).unwrap()), counts(&summary_of(&["a"])));
     assert_eq!(store.info(RUN).unwrap().trials, [id("a"), id("b")]);
 
@@ -141,7 +150,7 @@ pub(crate) fn lists_and_records_round_trip(open: OpenStore<'_>) {
 
 pub(crate) fn results_are_counted_case_by_case(open: OpenStore<'_>) {
     const OTHER: &str = "0193a000-0000-7000-8000-000000000002";
-    let mut store = open();
+    let mut store = open(PID);
     assert!(store.results(&ResultFilter::default()).unwrap().is_empty());
     let mut story = RunBuilder::of(RUN);
     let mut events = vec![story.started(&["a", "ab"])];
@@ -175,9 +184,10 @@ pub(crate) fn results_are_counted_case_by_case(open: OpenStore<'_>) {
     let results = store.results(&all).unwrap();
     assert_eq!(results.iter().map(|one| one.run.id.as_str()).collect::<Vec<_>>(), [OTHER, RUN]);
     let [a, ab] = &results[1].cases[..] else { panic!("{results:?}") };
-    assert_eq!((a.case.as_str(), a.passed, a.failed, a.undecided, a.ungraded, a.flaky), ("a", 1, 1, 0, 1, 1));
+    let of_a = OutcomeCounts::of([Outcome::Passed, Outcome::Failed, Outcome::Broken]);
+    assert_eq!((a.case.as_str(), a.by_outcome, a.flaky), ("a", of_a, 1));
     assert_eq!((a.tokens, a.cost_usd, a.trials_with_cost, a.agent_ms), (Some(108), Some(3.0), 3, Some(2700)));
-    assert_eq!((ab.case.as_str(), ab.undecided), ("ab", 1));
+    assert_eq!((ab.case.as_str(), ab.by_outcome.undecided), ("ab", 1));
     assert_eq!(a.settings, ab.settings);
     assert_ne!(a.settings, results[0].cases[0].settings, "another skill");
 
@@ -199,7 +209,7 @@ pub(crate) fn results_are_counted_case_by_case(open: OpenStore<'_>) {
 }
 
 pub(crate) fn runs_are_selected_unambiguously(open: OpenStore<'_>) {
-    let mut store = open();
+    let mut store = open(PID);
     let ids = ["0193a000-0000-7000-8000-0000000000aa", "0193a000-0000-7000-8000-0000000000ab", "0193b000-1"];
     for (n, run) in ids.iter().enumerate() {
         let mut story = RunBuilder::of(run);
@@ -230,7 +240,7 @@ pub(crate) fn runs_are_selected_unambiguously(open: OpenStore<'_>) {
 }
 
 pub(crate) fn trials_are_listed_run_by_run(open: OpenStore<'_>) {
-    let mut store = open();
+    let mut store = open(PID);
     let (mut old, mut new) = (RunBuilder::of(RUN), RunBuilder::of("0193b000-1"));
     new.seq = 10;
     store.append(&[old.started(&["a", "b"]), old.began("a"), old.finished("a", Outcome::Passed)]).unwrap();
@@ -243,7 +253,7 @@ pub(crate) fn trials_are_listed_run_by_run(open: OpenStore<'_>) {
 }
 
 pub(crate) fn a_reopened_run_keeps_its_start_and_its_finished_trials(open: OpenStore<'_>) {
-    let mut store = open();
+    let mut store = open(PID);
     let mut story = RunBuilder::of(RUN);
     let kept = [story.started(&["a", "b", "c"]), story.began("a"), story.finished("a", Outcome::Passed)];
     store.append(&kept).unwrap();
@@ -253,11 +263,13 @@ pub(crate) fn a_reopened_run_keeps_its_start_and_its_finished_trials(open: OpenS
     store.append(&[story.tell(None, end)]).unwrap();
     assert!(store.runs(&RunFilter { interrupted: true, ..RunFilter::default() }).unwrap()[0].is_interrupted());
 
-    store.reopen(RUN).unwrap();
+    let lease = store.select("latest").unwrap().lease.unwrap();
+    store.reopen(RUN, Some(&lease), at(100)).unwrap();
     assert_eq!(replayed(&*store, RUN), kept);
     let run = store.select("latest").unwrap();
     assert_eq!((run.finished, run.planned, run.finished_at, run.signal, run.duration_ms), (1, 3, None, None, None));
-    assert_eq!((run.summary, run.owner_pid, store.live(RUN).unwrap()), (None, Some(OWNER), vec![]));
+    let lease = Lease { owner: owner(PID), renewed_at: at(100) };
+    assert_eq!((run.summary, run.lease, store.live(RUN).unwrap()), (None, Some(lease), vec![]));
 
     store.append(&[story.began("b"), story.began("c"), story.finished("c", Outcome::Passed)]).unwrap();
     store.append(&[story.finished("b", Outcome::Failed), story.over(summary_of(&["a"]))]).unwrap();
@@ -265,11 +277,57 @@ pub(crate) fn a_reopened_run_keeps_its_start_and_its_finished_trials(open: OpenS
     let run = store.select("latest").unwrap();
     assert_eq!((run.finished, run.is_interrupted()), (3, false));
     assert!(store.runs(&RunFilter { interrupted: true, ..RunFilter::default() }).unwrap().is_empty());
-    assert!(matches!(store.reopen("x"), Err(StoreError::UnknownRun(_))));
+    assert!(matches!(store.reopen("x", None, at(0)), Err(StoreError::UnknownRun(_))));
+}
+
+pub(crate) fn a_lease_lasts_as_long_as_its_owner_renews_it(open: OpenStore<'_>) {
+    let mut store = open(PID);
+    let mut story = RunBuilder::of(RUN);
+    store.append(&[story.started(&["a"]), story.began("a")]).unwrap();
+    let found = || open(PID).select("latest").unwrap().lease.unwrap();
+    assert_eq!(found(), Lease { owner: owner(PID), renewed_at: at(2) });
+    assert!(found().is_valid(at(62)) && !found().is_valid(at(63)));
+    store.renew(RUN, at(50)).unwrap();
+    assert!(found().is_valid(at(110)) && !found().is_valid(at(111)));
+    assert!(matches!(store.renew("x", at(50)), Err(StoreError::UnknownRun(_))));
+}
+
+pub(crate) fn a_run_that_was_taken_over_rejects_its_former_owner(open: OpenStore<'_>) {
+    let (mut first, mut second) = (open(1), open(2));
+    let mut story = RunBuilder::of(RUN);
+    let start = [story.started(&["a"])];
+    first.append(&start).unwrap();
+    let seen = second.select("latest").unwrap().lease;
+    first.renew(RUN, at(50)).unwrap();
+    let is_of_first = |error: StoreError| error.to_string().ends_with("now belongs to process 1 on build-7");
+    assert!(is_of_first(second.reopen(RUN, seen.as_ref(), at(90)).unwrap_err()), "it was renewed");
+    assert!(is_of_first(second.append(&[story.began("a")]).unwrap_err()));
+
+    let seen = second.select("latest").unwrap().lease;
+    second.reopen(RUN, seen.as_ref(), at(120)).unwrap();
+    assert!(matches!(first.append(&[story.began("a")]), Err(StoreError::Taken { .. })));
+    assert!(matches!(first.renew(RUN, at(121)), Err(StoreError::Taken { .. })));
+    assert_eq!(replayed(&*second, RUN), start);
+    second.append(&[story.began("a"), story.finished("a", Outcome::Passed)]).unwrap();
+    assert_eq!(second.select("latest").unwrap().finished, 1);
+}
+
+pub(crate) fn judgements_are_kept_until_they_are_too_old(open: OpenStore<'_>) {
+    let of = |since: i64| open(PID).judgements(at(since)).unwrap();
+    let (first, second) = (of(0), of(0));
+    assert_eq!(first.get("k").unwrap(), None);
+    first.put("k", "one", at(100)).unwrap();
+    second.put("k", "two", at(200)).unwrap();
+    first.put("old", "three", at(100)).unwrap();
+    let found = (first.get("k").unwrap(), second.get("old").unwrap());
+    assert_eq!((found.0.as_deref(), found.1.as_deref()), (Some("two"), Some("three")));
+    drop((first, second));
+    let later = of(150);
+    assert_eq!((later.get("k").unwrap().as_deref(), later.get("old").unwrap()), (Some("two"), None));
 }
 
 pub(crate) fn a_running_trial_reports_what_it_is_waiting_for(open: OpenStore<'_>) {
-    let mut store = open();
+    let mut store = open(PID);
     let mut story = RunBuilder::of(RUN);
     store
         .append(&[
@@ -284,7 +342,7 @@ pub(crate) fn a_running_trial_reports_what_it_is_waiting_for(open: OpenStore<'_>
         ])
         .unwrap();
     let run = store.select("latest").unwrap();
-    assert_eq!((run.owner_pid, run.finished_at, run.summary), (Some(OWNER), None, None));
+    assert_eq!((run.finished_at, run.summary), (None, None));
     let live = store.live(RUN).unwrap();
     assert_eq!(
         live.iter().map(|trial| trial.id.as_str()).collect::<Vec<_>>(),
@@ -306,11 +364,11 @@ pub(crate) fn a_running_trial_reports_what_it_is_waiting_for(open: OpenStore<'_>
 }
 
 pub(crate) fn a_reader_sees_a_snapshot_while_the_run_continues(open: OpenStore<'_>) {
-    let mut writer = open();
+    let mut writer = open(PID);
     let mut story = RunBuilder::of(RUN);
     writer.append(&[story.started(&["a", "b"]), story.began("a"), story.calls("a", "ls")]).unwrap();
 
-    let reader = open();
+    let reader = open(PID);
     let mut events = reader.events(RUN).unwrap();
     assert!(matches!(events.next(), Some(Ok(StoredEvent::Known(envelope))) if envelope.seq == 1));
     writer.append(&[story.finished("a", Outcome::Passed), story.began("b")]).unwrap();
@@ -325,7 +383,7 @@ pub(crate) fn concurrent_writers_share_a_new_record(open: OpenStore<'_>) {
         let writers: Vec<_> = (0..8)
             .map(|n| {
                 scope.spawn(move || {
-                    let mut store = open();
+                    let mut store = open(PID);
                     let mut story = RunBuilder::of(&format!("run-{n}"));
                     store.append(&[story.started(&["a"]), story.began("a")]).unwrap();
                     store.append(&[story.finished("a", Outcome::Passed)]).unwrap();
@@ -336,7 +394,7 @@ pub(crate) fn concurrent_writers_share_a_new_record(open: OpenStore<'_>) {
             writer.join().unwrap();
         }
     });
-    let store = open();
+    let store = open(PID);
     assert_eq!(store.trials(&TrialFilter::default()).unwrap().len(), 8);
     for run in store.runs(&RunFilter::default()).unwrap() {
         assert_eq!(replayed(&*store, &run.id).len(), 3);
@@ -344,7 +402,7 @@ pub(crate) fn concurrent_writers_share_a_new_record(open: OpenStore<'_>) {
 }
 
 pub(crate) fn trials_that_finish_together_are_read_separately(open: OpenStore<'_>) {
-    let mut store = open();
+    let mut store = open(PID);
     let (names, events) = many_trials();
     store.append(&events).unwrap();
     assert_eq!(replayed(&*store, RUN), events);
@@ -362,7 +420,7 @@ pub(crate) fn trials_that_finish_together_are_read_separately(open: OpenStore<'_
 
 pub(crate) fn cleanups_are_added_up_and_leave_the_run_unchanged(open: OpenStore<'_>) {
     let mut story = RunBuilder::of(RUN);
-    let mut store = open();
+    let mut store = open(PID);
     store
         .append(&[story.started(&["a"]), story.finished("a", Outcome::Passed), story.over(Summary::default())])
         .unwrap();
@@ -372,7 +430,7 @@ pub(crate) fn cleanups_are_added_up_and_leave_the_run_unchanged(open: OpenStore<
     assert_eq!(store.cleaned(RUN).unwrap(), []);
     store.record_cleanup(RUN, &[removed("x")]).unwrap();
     store.record_cleanup(RUN, &[removed("y")]).unwrap();
-    assert_eq!(open().cleaned(RUN).unwrap(), [removed("x"), removed("y")]);
+    assert_eq!(open(PID).cleaned(RUN).unwrap(), [removed("x"), removed("y")]);
     assert_eq!(store.verify(RUN).unwrap(), before);
     store.remove(RUN).unwrap();
     assert!(store.cleaned(RUN).is_err());

@@ -1,12 +1,18 @@
 use model::{Outcome, Summary};
 use rusqlite::Connection;
 
-use crate::tests::contract::{RUN, RunBuilder, id, many_trials, summary_of};
-use crate::{Store, StoreError, Verification, open};
+use crate::tests::contract::{RUN, RunBuilder, at, id, many_trials, owner, summary_of};
+use crate::{Location, Store, StoreError, Verification, open};
+
+/// Takes over the run, whose owner has ended.
+fn reopen(store: &mut dyn Store) -> Result<(), StoreError> {
+    let lease = store.select(RUN).unwrap().lease;
+    store.reopen(RUN, lease.as_ref(), at(500))
+}
 
 /// Records a run with three trials, and with events of their own and of the run in between, in several batches.
 fn recorded(path: &std::path::Path) -> Box<dyn Store> {
-    let mut store = open(path, 1).unwrap();
+    let mut store = open(&path.into(), &owner(1)).unwrap();
     let mut story = RunBuilder::of(RUN);
     let batches = [
         vec![story.started(&["a", "b", "c"]), story.began("a"), story.began("b")],
@@ -65,7 +71,7 @@ fn an_unchanged_run_is_intact_and_its_hash_is_in_the_list() {
 fn hundreds_of_trials_in_several_packs_are_verified() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
-    let mut store = open(&path, 1).unwrap();
+    let mut store = open(&path.as_path().into(), &owner(1)).unwrap();
     let (names, events) = many_trials();
     events.chunks(100).for_each(|batch| store.append(batch).unwrap());
     assert!(matches!(store.verify(RUN).unwrap(), Verification::Intact { trials: 300, .. }));
@@ -81,6 +87,8 @@ fn a_changed_removed_or_added_trial_is_named() {
         [format!("{b}: `outcome` is `passed` in the list of trials, and `failed` in its events")]
     );
     assert_eq!(after("UPDATE trials SET cost_usd = 0 WHERE case_id = 'c'").len(), 1);
+    assert_eq!(after("UPDATE trials SET most_score = 0.25 WHERE case_id = 'c'").len(), 1);
+    assert!(after("UPDATE trials SET least_score = NULL, most_score = NULL").is_empty(), "older trials have none");
     let removed = after("DELETE FROM trials WHERE case_id = 'c'");
     assert_eq!(removed[0], format!("{c}: it was removed"));
     let hidden = after(
@@ -144,7 +152,7 @@ fn changes_to_the_plan_the_totals_and_the_events_of_the_run_are_differences() {
 fn an_event_that_is_edited_before_its_trial_ends_is_a_difference() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
-    let mut store = open(&path, 1).unwrap();
+    let mut store = open(&path.as_path().into(), &owner(1)).unwrap();
     let mut story = RunBuilder::of(RUN);
     store.append(&[story.started(&["a"]), story.began("a"), story.calls("a", "rm -rf /")]).unwrap();
     let edit = "UPDATE journal SET event = replace(event, 'rm -rf /', 'ls')";
@@ -159,20 +167,20 @@ fn a_resumed_run_is_intact_and_one_that_was_changed_is_not_resumed() {
     let path = folder.path().join("runs.db");
     let mut story = RunBuilder::of(RUN);
     {
-        let mut store = open(&path, 1).unwrap();
+        let mut store = open(&path.as_path().into(), &owner(1)).unwrap();
         store.append(&[story.started(&["a", "b", "c"]), story.began("a"), story.began("b")]).unwrap();
         store.append(&[story.finished("a", Outcome::Passed), story.calls("b", "ls")]).unwrap();
         store.append(&[story.finished("c", Outcome::Cancelled)]).unwrap();
         store.append(&[story.over(Summary::default())]).unwrap();
     }
-    let mut store = open(&path, 2).unwrap();
+    let mut store = open(&path.as_path().into(), &owner(2)).unwrap();
     let connection = Connection::open(&path).unwrap();
     connection.execute_batch("UPDATE trials SET outcome = 'failed' WHERE case_id = 'a'").unwrap();
-    let error = store.reopen(RUN).unwrap_err().to_string();
+    let error = reopen(&mut *store).unwrap_err().to_string();
     assert!(error.contains("was changed after it was recorded: commit::a@fake#1: `outcome` is `failed`"), "{error}");
     connection.execute_batch("UPDATE trials SET outcome = 'passed' WHERE case_id = 'a'").unwrap();
 
-    store.reopen(RUN).unwrap();
+    reopen(&mut *store).unwrap();
     assert!(matches!(store.verify(RUN).unwrap(), Verification::Intact { trials: 1, .. }));
     store.append(&[story.began("b"), story.began("c"), story.finished("c", Outcome::Passed)]).unwrap();
     store.append(&[story.finished("b", Outcome::Failed), story.over(summary_of(&["a"]))]).unwrap();
@@ -184,20 +192,20 @@ fn a_run_recorded_before_there_were_chains_has_none_even_if_it_continues() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let mut story = RunBuilder::of(RUN);
-    let mut store = open(&path, 1).unwrap();
+    let mut store = open(&path.as_path().into(), &owner(1)).unwrap();
     store.append(&[story.started(&["a"]), story.began("a")]).unwrap();
     store.remove_chain(RUN).unwrap();
     store.append(&[story.finished("a", Outcome::Passed), story.over(summary_of(&["a"]))]).unwrap();
     assert_eq!(store.verify(RUN).unwrap(), Verification::Unchained);
     assert_eq!(store.select("latest").unwrap().hash, None);
-    store.reopen(RUN).unwrap();
+    reopen(&mut *store).unwrap();
     assert_eq!(store.verify(RUN).unwrap(), Verification::Unchained);
 }
 
 #[test]
 fn a_batch_that_fails_leaves_the_chain_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(&folder.path().join("runs.db"), 1).unwrap();
+    let mut store = open(&Location::File(folder.path().join("runs.db")), &owner(1)).unwrap();
     let mut story = RunBuilder::of(RUN);
     store.append(&[story.started(&["a"]), story.began("a"), story.calls("a", "ls")]).unwrap();
     let done = story.finished("a", Outcome::Passed);
@@ -215,7 +223,7 @@ fn runs_from_several_writers_have_separate_chains() {
         for number in 0..4 {
             let path = &path;
             scope.spawn(move || {
-                let mut store = open(path, number).unwrap();
+                let mut store = open(&path.as_path().into(), &owner(number)).unwrap();
                 let mut story = RunBuilder::of(&format!("run-{number}"));
                 store.append(&[story.started(&["a", "b"]), story.began("a"), story.began("b")]).unwrap();
                 store.append(&[story.finished("a", Outcome::Passed)]).unwrap();
@@ -223,7 +231,7 @@ fn runs_from_several_writers_have_separate_chains() {
             });
         }
     });
-    let store = open(&path, 1).unwrap();
+    let store = open(&path.as_path().into(), &owner(1)).unwrap();
     for number in 0..4 {
         let found = store.verify(&format!("run-{number}")).unwrap();
         assert!(matches!(found, Verification::Intact { trials: 2, .. }), "{found:?}");

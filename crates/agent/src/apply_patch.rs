@@ -3,7 +3,6 @@
 use model::ToolCall;
 use serde_json::{Map, Value, json};
 
-use crate::command_line::quoted;
 
 /// Name of the tool.
 pub(crate) const APPLY_PATCH: &str = "apply_patch";
@@ -51,7 +50,7 @@ impl Change {
         let mut input = Map::new();
         let name = match self.kind {
             Kind::Delete => {
-                input.insert("command".to_owned(), json!(format!("rm {}", quoted(&self.path))));
+                input.insert("command".to_owned(), json!(format!("rm {}", model::text::shell_word(&self.path))));
                 "Bash"
             }
             kind => {

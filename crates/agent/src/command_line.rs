@@ -141,12 +141,3 @@ fn skip_heredoc(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, delimite
         }
     }
 }
-
-/// Quotes a word for a shell if needed.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}

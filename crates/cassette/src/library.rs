@@ -48,7 +48,7 @@ fn safe(name: &str) -> String {
     if safe == name && !name.starts_with('.') {
         return safe;
     }
-    let hash: String = Sha256::digest(name.as_bytes()).iter().take(3).map(|byte| format!("{byte:02x}")).collect();
+    let hash = model::text::hex(&Sha256::digest(name.as_bytes())[..3]);
     format!("{}-{hash}", safe.trim_start_matches('.'))
 }
 

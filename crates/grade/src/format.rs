@@ -1,5 +1,7 @@
 //! Formats strings, numbers and lists for findings.
 
+pub(crate) use model::text::counted as count;
+
 /// Maximum length of a string in a finding, in characters.
 const SHOWN: usize = 120;
 
@@ -13,11 +15,6 @@ pub(crate) fn quoted(text: &str) -> String {
 /// Returns `text`, cut if it is long.
 pub(crate) fn shortened(text: &str) -> String {
     model::text::shortened(text, SHOWN)
-}
-
-/// Formats a count: `1 turn`, `2 turns`.
-pub(crate) fn count(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Formats a number with commas between thousands. A fraction is kept.

@@ -66,8 +66,7 @@ impl Finder {
 fn in_pieces(value: &str) -> Vec<Vec<u8>> {
     use base64::Engine;
     use base64::prelude::BASE64_STANDARD_NO_PAD;
-    let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let forms = [value.to_owned(), BASE64_STANDARD_NO_PAD.encode(value), hex];
+    let forms = [value.to_owned(), BASE64_STANDARD_NO_PAD.encode(value), model::text::hex(value.as_bytes())];
     forms.into_iter().map(String::into_bytes).filter(|form| form.len() >= MIN_PIECE_BYTES).collect()
 }
 

@@ -406,7 +406,7 @@ fn encoded(secret: &str) -> Vec<Vec<u8>> {
             let inside = base64_within(&bytes, before);
             forms.extend([inside.replace('+', "-").replace('/', "_").into_bytes(), inside.into_bytes()]);
         }
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = model::text::hex(&bytes);
         forms.extend([hex.to_ascii_uppercase().into_bytes(), hex.into_bytes()]);
     }
     forms

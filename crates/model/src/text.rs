@@ -86,9 +86,64 @@ pub fn middle(text: String, head: usize, most: usize) -> String {
     format!("{front}\n[… {} characters omitted …]\n{back}", count - most)
 }
 
+/// Returns a count with its noun: `1 trial`, `2 trials`.
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {}", plural(count, noun))
+}
+
+/// Returns the form of `noun` that goes with `count`: `trial`, `trials`, `sandboxes`, `properties`.
+pub fn plural(count: usize, noun: &str) -> String {
+    match noun.strip_suffix('y') {
+        _ if count == 1 => noun.to_owned(),
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ if ["s", "x", "ch", "sh"].iter().any(|end| noun.ends_with(end)) => format!("{noun}es"),
+        _ => format!("{noun}s"),
+    }
+}
+
+/// Returns the lowercase hexadecimal digits of `bytes`.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut digits, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
+}
+
+/// Quotes a word for a shell.
+pub fn shell_quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Returns a word as it is written in a shell: in quotes only if it needs them.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "_-./=:@%+,#".contains(letter);
+    let needs_quotes = word.is_empty() || word.starts_with('#') || !word.chars().all(is_plain);
+    if needs_quotes { shell_quoted(word) } else { word.to_owned() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_noun_has_the_form_of_its_count() {
+        assert_eq!([0, 1, 2].map(|count| counted(count, "trial")), ["0 trials", "1 trial", "2 trials"]);
+        let nouns = ["box", "branch", "retry", "reply", "key", "class"];
+        assert_eq!(nouns.map(|noun| plural(2, noun)), ["boxes", "branches", "retries", "replies", "keys", "classes"]);
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell_if_they_need_it() {
+        assert_eq!(["a-b#c", "it's", "", "#x"].map(shell_word), ["a-b#c", r"'it'\''s'", "''", "'#x'"]);
+        assert_eq!(shell_quoted("a"), "'a'");
+    }
+
+    #[test]
+    fn bytes_have_two_digits_each() {
+        assert_eq!(hex(&[0, 10, 255]), "000aff");
+    }
 
     #[test]
     fn long_text_is_cut_between_characters() {

@@ -97,6 +97,5 @@ impl Issue {
 /// Returns a fingerprint of the issue that is the same in every run. It does not include the line, because unrelated
 /// edits change line numbers.
 fn fingerprint(trial: &FinishedTrial, check: &str) -> String {
-    let digest = Sha256::digest([&*trial.suite, &trial.case, &trial.arm, check].join("\0"));
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    model::text::hex(&Sha256::digest([&*trial.suite, &trial.case, &trial.arm, check].join("\0")))
 }

@@ -30,5 +30,5 @@ pub(super) fn of_open_file(mut file: File, path: &Path, deadline: Option<Deadlin
 
 /// Returns the first 24 hexadecimal digits of the SHA-256 of `bytes`.
 pub(super) fn short(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    model::text::hex(&Sha256::digest(bytes)[..12])
 }

@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use model::text::shell_quoted;
 use model::{FaultAction, FaultKind, FaultOccurrence, FaultReport};
 
 use super::SandboxError;
@@ -132,7 +133,7 @@ impl SandboxFaults {
             .map_err(failed)?;
         for profile in PROFILES.map(|name| home.join(name)) {
             if profile.symlink_metadata().is_err() {
-                fs::write(&profile, format!("PATH={}:$PATH\n", quoted(&programs.to_string_lossy()))).map_err(failed)?;
+                fs::write(&profile, format!("PATH={}:$PATH\n", shell_quoted(&programs.to_string_lossy()))).map_err(failed)?;
             }
         }
         self.logs.push((fault.clone(), runs.join("log")));
@@ -192,8 +193,8 @@ impl SandboxFaults {
 /// Returns the script that fails a number of times and then runs the real program. It uses only shell builtins, so that
 /// it also works for programs such as `mkdir`. Files that are created exclusively count each run once.
 fn script(programs: &Path, runs: &Path, command: &str, times: u64, exit_code: u8, stderr: &str) -> String {
-    let path = |path: &Path| quoted(&path.to_string_lossy());
-    let (own, runs, message) = (path(programs), path(runs), quoted(stderr));
+    let path = |path: &Path| shell_quoted(&path.to_string_lossy());
+    let (own, runs, message) = (path(programs), path(runs), shell_quoted(stderr));
     format!(
         r#"#!/bin/sh
 own={own}
@@ -222,11 +223,6 @@ echo "{command}: not found" >&2
 exit 127
 "#
     )
-}
-
-/// Quotes a text for a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Returns the path of a file or folder in the working directory, with links resolved.

@@ -297,8 +297,7 @@ async fn leave_out_others(view: &View<'_>, before: &RepositoryState, after: &mut
 
 /// Returns the SHA-256 of some lines.
 fn digest(lines: &[&str]) -> String {
-    let digest = Sha256::digest(lines.join("\n"));
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    model::text::hex(&Sha256::digest(lines.join("\n")))
 }
 
 /// Parses a line of `git log --format='%H %s'`.

@@ -386,11 +386,6 @@ fn encoded(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-/// Quotes a word for the shell.
-pub(crate) fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -412,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_quoted_for_a_shell_and_an_address() {
-        assert_eq!((quoted("it's"), encoded("a b&c=/")), (r"'it'\''s'".to_owned(), "a%20b%26c%3D%2F".to_owned()));
+    fn words_are_quoted_for_an_address() {
+        assert_eq!(encoded("a b&c=/"), "a%20b%26c%3D%2F");
     }
 }

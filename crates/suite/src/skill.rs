@@ -1,12 +1,11 @@
 //! `SKILL.md`: frontmatter, body and hashes of an agent skill.
 
-use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
-use model::{Diagnostic, Excerpt, Node, NodeKind, Skill, Source, Span, nearest};
+use model::{Diagnostic, Excerpt, Frontmatter, Node, NodeKind, Skill, Source, Span, nearest};
 use sha2::{Digest, Sha256};
 
 use crate::document::Language;
@@ -56,10 +55,13 @@ fn reported<T>(read: std::io::Result<T>, what: &str, shown: &str, problems: &mut
 
 /// Returns the frontmatter in `source`, which is a skill or a sub-agent, and the range of its body.
 fn frontmatter(source: &Arc<Source>, what: &str, problems: &mut Problems) -> Option<(Node, Range<usize>)> {
-    match split(&source.text) {
-        Ok((matter, body, language)) => Some((document::read_part(source, matter, language, problems)?, body)),
-        Err((at, fault)) => {
-            let problem = Diagnostic::error(format!("the {what} {fault}")).at(source.excerpt(Span::new(at, at)));
+    match Frontmatter::of(&source.text) {
+        Ok(Frontmatter { data, is_json, body }) => {
+            let language = if is_json { Language::Json } else { Language::Yaml };
+            Some((document::read_part(source, data, language, problems)?, body))
+        }
+        Err(fault) => {
+            let problem = Diagnostic::error(format!("the {what} {fault}")).at(source.excerpt(Span::new(0, 0)));
             problems.push(problem.help(format!(
                 "a {what} starts with a `---` line, then `name` and `description` as YAML, then another `---` line; use \
                  `---json` for JSON"
@@ -89,7 +91,7 @@ pub fn of_prompt(case: &str, prompt: &str) -> Skill {
 
 /// Creates a skill that has only a body.
 fn of_body(body: &str) -> Skill {
-    let hash = hex(&Sha256::digest(body.as_bytes()));
+    let hash = model::text::hex(&Sha256::digest(body.as_bytes()));
     Skill { body: body.to_owned(), body_hash: hash.clone(), content_hash: hash, ..Skill::default() }
 }
 
@@ -144,32 +146,6 @@ fn refuse_misspelt(fields: &Fields<'_>, problems: &mut Problems) {
             problems.push(problem.at(value.source.excerpt(key.span)).suggest(Some(near)));
         }
     }
-}
-
-/// Byte ranges of the frontmatter and the body, and the language of the frontmatter.
-type Parts = (Range<usize>, Range<usize>, Language);
-
-/// Allowed first lines of a frontmatter.
-const FENCES: [(&str, Language); 3] =
-    [("---", Language::Yaml), ("---yaml", Language::Yaml), ("---json", Language::Json)];
-
-/// Splits `text` into frontmatter and body. On failure, returns the offset and a description of the problem.
-fn split(text: &str) -> Result<Parts, (usize, &'static str)> {
-    let is_fence = |line: &str| line.trim_end() == "---";
-    let mut lines = text.split_inclusive('\n');
-    let opening = lines.next().unwrap_or_default();
-    let Some((_, language)) = FENCES.iter().find(|(fence, _)| opening.trim_end() == *fence) else {
-        return Err((0, "has no frontmatter"));
-    };
-    let matter = opening.len();
-    let mut at = matter;
-    for line in lines {
-        if is_fence(line) {
-            return Ok((matter..at, at + line.len()..text.len(), *language));
-        }
-        at += line.len();
-    }
-    Err((0, "has a frontmatter that is not closed by a second `---`"))
 }
 
 /// Returns a scalar as the user wrote it, so that version `1.0` does not become `1`.
@@ -255,19 +231,11 @@ fn hash_of_files(files: &[(Vec<u8>, PathBuf)]) -> std::io::Result<String> {
         hash.update(files::read_named(path, MAX_FILE_BYTES)?);
         hash.update(b"\n");
     }
-    Ok(hex(&hash.finalize()))
+    Ok(model::text::hex(&hash.finalize()))
 }
 
 /// Maximum size of a skill file in bytes.
 const MAX_FILE_BYTES: u64 = 256 << 20;
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
 
 #[cfg(test)]
 mod tests {
@@ -371,13 +339,13 @@ mod tests {
         std::os::unix::fs::symlink("/etc/hostname", root.join("link")).unwrap();
         let mut expected = b"path:SKILL.md\na\npath:references/B.md\nb\npath:references/tests/c\n".to_vec();
         expected.extend([0xff, b'\n']);
-        assert_eq!(hash_of(root).unwrap(), hex(&Sha256::digest(&expected)));
+        assert_eq!(hash_of(root).unwrap(), model::text::hex(&Sha256::digest(&expected)));
         std::fs::write(root.join("tests/t.yaml"), "y").unwrap();
         for omitted in ["evals", "__pycache__", "references/__pycache__", ".git"] {
             std::fs::create_dir_all(root.join(omitted).join("files")).unwrap();
             std::fs::write(root.join(omitted).join("files/x"), "x").unwrap();
         }
-        assert_eq!(hash_of(root).unwrap(), hex(&Sha256::digest(&expected)));
+        assert_eq!(hash_of(root).unwrap(), model::text::hex(&Sha256::digest(&expected)));
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Skills installed in the sandbox.
 
+use model::Frontmatter;
+use serde_json::Value;
+
 use super::access::FileAccess;
 
 /// Folder of the skills, relative to the working directory.
@@ -41,27 +44,27 @@ impl InstalledSkill {
     pub(super) fn body(&self, access: &FileAccess) -> Result<String, String> {
         let text = access.read(&format!("{}/SKILL.md", self.folder))?;
         let text = String::from_utf8_lossy(&text);
-        Ok(split(&text).1.trim().to_owned())
+        Ok(split(&text).2.trim().to_owned())
     }
 }
 
-/// Splits the text of a file into its frontmatter and the rest.
-fn split(text: &str) -> (&str, &str) {
-    let Some(rest) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else { return ("", text) };
-    let mut end = 0;
-    for line in rest.split_inclusive('\n') {
-        if line.trim_end() == "---" {
-            return (&rest[..end], &rest[end + line.len()..]);
-        }
-        end += line.len();
+/// Splits the text of a file into its frontmatter, with `true` if that is JSON, and the rest.
+fn split(text: &str) -> (&str, bool, &str) {
+    match Frontmatter::of(text) {
+        Ok(Frontmatter { data, is_json, body }) => (&text[data], is_json, &text[body]),
+        Err(_) => ("", false, text),
     }
-    ("", text)
 }
 
 /// Returns the description in a skill's frontmatter. The skill under test was fully parsed when it was loaded. This
 /// text is only for the model, so the first line of a value and its folded lines are sufficient.
 fn description(text: &str) -> String {
-    let mut lines = split(text).0.lines();
+    let (data, is_json, _) = split(text);
+    if is_json {
+        let data: Value = serde_json::from_str(data).unwrap_or_default();
+        return data["description"].as_str().unwrap_or_default().to_owned();
+    }
+    let mut lines = data.lines();
     let Some(first) = lines.find_map(|line| line.strip_prefix("description:")) else { return String::new() };
     let first = first.trim();
     let folded = lines.take_while(|line| line.starts_with([' ', '\t'])).map(str::trim);
@@ -87,11 +90,12 @@ mod tests {
             .unwrap();
         access.write(".claude/skills/c/other.md", b"").unwrap();
         access.write(".claude/skills/d/SKILL.md", b"No frontmatter").unwrap();
+        access.write(".claude/skills/e/SKILL.md", b"---json\n{\"description\": \"E\"}\n---\nSee.").unwrap();
         let skills = InstalledSkill::all(&access);
         let messages: Vec<_> = skills.iter().map(|skill| (skill.name.as_str(), skill.description.as_str())).collect();
-        assert_eq!(messages, [("a", "Two lines"), ("b", "Commits: well"), ("d", "")]);
+        assert_eq!(messages, [("a", "Two lines"), ("b", "Commits: well"), ("d", ""), ("e", "E")]);
         let bodies: Vec<_> = skills.iter().map(|skill| skill.body(&access).unwrap()).collect();
-        assert_eq!(bodies, ["Do it.", "Body.", "No frontmatter"]);
+        assert_eq!(bodies, ["Do it.", "Body.", "No frontmatter", "See."]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Parses command lines in Codex's notation.
 
-use crate::command_line::quoted;
+use model::text::shell_word;
 
 /// Returns the script in a shell command: `/bin/bash -lc 'git status'` becomes `git status`. Any other command is
 /// returned unchanged.
@@ -10,7 +10,7 @@ pub(super) fn unwrapped(line: &str) -> String {
 
 /// Returns the script in a shell command that is a list of words. Any other command is quoted and joined.
 pub(super) fn of_words(words: &[String]) -> String {
-    script(words).unwrap_or_else(|| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
+    script(words).unwrap_or_else(|| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "))
 }
 
 /// Returns the script argument of a shell command.

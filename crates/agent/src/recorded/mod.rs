@@ -186,9 +186,8 @@ impl RecordedSession {
         }
         if at > self.last_message && !answer.is_record {
             // A message that was not recorded says nothing about the agent.
-            let (there, asked) = (self.last_message + 1, at + 1);
-            let s = if there == 1 { "" } else { "s" };
-            let reason = format!("the answer in {} is for {there} message{s}, but message {asked} was sent", self.name);
+            let (there, asked) = (model::text::counted(self.last_message + 1, "message"), at + 1);
+            let reason = format!("the answer in {} is for {there}, but message {asked} was sent", self.name);
             return Err(Ending::InvalidTest { reason });
         }
         if at > self.last_message {

@@ -130,7 +130,7 @@ impl Tree {
         }
         let mut problem = |count: usize, what: &str| {
             if count > 0 {
-                let files = if count == 1 { "1 file" } else { &format!("{count} files") };
+                let files = model::text::counted(count, "file");
                 tree.reading.problems.push(Diagnostic::warning(format!("{files} in `{shown}` {what}")));
             }
         };

@@ -58,7 +58,7 @@ impl Cache {
         let known = self.answers.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
         known.or_else(|| {
             let store = self.store.as_ref().filter(|_| self.mode != JudgeCache::Refresh)?;
-            let answer: Answer = serde_json::from_str(&store.get(&hex(key))?).ok()?;
+            let answer: Answer = serde_json::from_str(&store.get(&model::text::hex(key))?).ok()?;
             answer.fits(question).then_some(answer)
         })
     }
@@ -72,14 +72,10 @@ impl Cache {
         if let Some(store) = &self.store
             && let Ok(text) = serde_json::to_string(&answer.masked(mask))
         {
-            store.put(&hex(&key), &text);
+            store.put(&model::text::hex(&key), &text);
         }
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).insert(key, answer.clone());
     }
-}
-
-fn hex(key: &Key) -> String {
-    key.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns the cache key for an answer that depends on `parts`.

@@ -241,7 +241,7 @@ impl Playback {
             return format!("the script {script} has no steps for {}", conversation.unwrap_or("the main conversation"));
         }
         let of = conversation.map_or_else(String::new, |name| format!(" for {name}"));
-        let count = if steps.len() == 1 { "1 step".to_owned() } else { format!("{} steps", steps.len()) };
+        let count = model::text::counted(steps.len(), "step");
         let answered = request_capacity(steps);
         let answered =
             if answered == steps.len() as u64 { String::new() } else { format!(", which answer {answered} requests,") };

@@ -255,8 +255,8 @@ fn undecided(asked: usize, reason: &str, trials: &[Arc<PlannedTrial>]) -> Diagno
         1 => (sure, "stays"),
         _ => (sure, "stay"),
     };
-    let noun = if count == 1 { "assertion" } else { "assertions" };
-    let mut problem = Diagnostic::warning(format!("{count} {noun} {verb} undecided: {reason}"));
+    let count = model::text::counted(count, "assertion");
+    let mut problem = Diagnostic::warning(format!("{count} {verb} undecided: {reason}"));
     if sure > 0 && sure < asked {
         problem = problem.help(format!("{} more may, unless the reply is plainly a question", asked - sure));
     }

@@ -5,13 +5,15 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use model::text::shell_quoted;
+
 use super::{Maker, failed};
 use crate::SandboxError;
 use crate::blocking::blocking;
 use crate::copy::AGENT_HOME;
 use crate::owner::{Base, Purpose};
 use crate::removal;
-use crate::service::{ServiceError, quoted};
+use crate::service::ServiceError;
 use crate::supervise::run;
 
 /// Directories of a sandbox.
@@ -43,7 +45,7 @@ pub(super) async fn upload(maker: &Maker, toolbox: &str, from: &Path, base: &Pat
     .await?;
     let remote = remote_archive(base);
     maker.service.upload(toolbox, &remote, &packed).await.map_err(cannot)?;
-    let (place, remote) = (quoted(&base.to_string_lossy()), quoted(&remote));
+    let (place, remote) = (shell_quoted(&base.to_string_lossy()), shell_quoted(&remote));
     let script = format!("mkdir -p {place} && tar -xf {remote} -C {place} && rm -f {remote}");
     execute(maker, toolbox, &script, 0).await
 }
@@ -53,7 +55,7 @@ pub(super) async fn upload(maker: &Maker, toolbox: &str, from: &Path, base: &Pat
 pub(super) async fn download(maker: &Maker, toolbox: &str, base: &Path) -> Result<(), SandboxError> {
     let cannot = |error: ServiceError| failed("the files cannot be copied from the remote sandbox", &error);
     let remote = remote_archive(base);
-    let (place, quoted_archive) = (quoted(&base.to_string_lossy()), quoted(&remote));
+    let (place, quoted_archive) = (shell_quoted(&base.to_string_lossy()), shell_quoted(&remote));
     // `tar` exits with 1 or 2 if a file changes while it is read, or if a file cannot be read.
     let script = format!(
         "cd {place} || exit 0; set --; for d in {}; do [ -d $d ] && set -- \"$@\" $d; done; \

@@ -116,13 +116,13 @@ impl RemoteCopy {
         if self.source.folders.is_empty() {
             env.insert("GIT_EXEC_PATH".to_owned(), text(folder.join(programs::GIT)));
             let ssh = text(folder.join(programs::SSH).join("ssh"));
-            env.insert("GIT_SSH_COMMAND".to_owned(), programs::quoted(&ssh));
+            env.insert("GIT_SSH_COMMAND".to_owned(), model::text::shell_quoted(&ssh));
             env.insert("GIT_SSH_VARIANT".to_owned(), "ssh".to_owned());
             return;
         }
         // A folder has no transport that could be replaced.
         let key = format!("url.{}.insteadOf", text(base.join(COPY)));
-        let settings = self.source.folders.iter().map(|own| programs::quoted(&format!("{key}={own}")));
+        let settings = self.source.folders.iter().map(|own| model::text::shell_quoted(&format!("{key}={own}")));
         let settings: Vec<String> = env.remove(SETTINGS_VARIABLE).into_iter().chain(settings).collect();
         env.insert(SETTINGS_VARIABLE.to_owned(), settings.join(" "));
     }

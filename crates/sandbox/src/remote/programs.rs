@@ -11,6 +11,8 @@ use std::io;
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::Path;
 
+use model::text::shell_quoted;
+
 use super::{COPY, SERVICE, address};
 use crate::supervise::STAND_IN;
 
@@ -72,13 +74,13 @@ exec @TRIALRUN@ @ROLE@ @NAME@ "${0%/*}/@SERVICE@" "$@"
 pub(super) fn install(bin: &Path, address: &str, trialrun: &Path, git: &Path) -> io::Result<()> {
     fs::create_dir(bin)?;
     for name in ["gh", "glab"] {
-        let text = FORGE.replace("@TRIALRUN@", &quoted(&trialrun.to_string_lossy()));
+        let text = FORGE.replace("@TRIALRUN@", &shell_quoted(&trialrun.to_string_lossy()));
         program(&bin.join(name), &text.replace("@ROLE@", STAND_IN).replace("@NAME@", name).replace("@SERVICE@", SERVICE))?;
     }
     let Some(place) = address::place(address) else { return Ok(()) };
     let complete = |text: &str| {
         let text = format!("{COMMON}{text}").replace("@COPY@", COPY);
-        text.replace("@PLACE@", &quoted(&place.to_lowercase())).replace("@PROGRAMS@", &quoted(&git.to_string_lossy()))
+        text.replace("@PLACE@", &shell_quoted(&place.to_lowercase())).replace("@PROGRAMS@", &shell_quoted(&git.to_string_lossy()))
     };
     let (transports, ssh) = (bin.join(GIT), bin.join(SSH));
     fs::create_dir(&transports)?;
@@ -100,9 +102,4 @@ pub(super) fn install(bin: &Path, address: &str, trialrun: &Path, git: &Path) ->
 fn program(path: &Path, text: &str) -> io::Result<()> {
     use std::io::Write;
     fs::File::options().write(true).create_new(true).mode(0o755).open(path)?.write_all(text.as_bytes())
-}
-
-/// Quotes a word for the shell.
-pub(super) fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use model::text::shell_quoted;
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::arguments::Arguments;
-use crate::service::{Access, Service, ServiceError, quoted};
+use crate::service::{Access, Service, ServiceError};
 
 /// Variable that holds the description of the program, including the key of the service.
 pub(super) const VARIABLE: &str = "TRIALRUN_REMOTE_PROCESS";
@@ -232,11 +233,11 @@ impl Remote<'_> {
              sleep 0.05 2> /dev/null || sleep 1; fi; done) > {folder}/in &\n\
              input=$!"
         );
-        let _ = writeln!(script, "(cd {} || exit 126", quoted(&here.to_string_lossy()));
+        let _ = writeln!(script, "(cd {} || exit 126", shell_quoted(&here.to_string_lossy()));
         for (name, value) in self.process.env.iter().filter(|(name, _)| is_variable(name)) {
-            let _ = writeln!(script, "export {name}={}", quoted(value));
+            let _ = writeln!(script, "export {name}={}", shell_quoted(value));
         }
-        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        let words: Vec<String> = words.iter().map(|word| shell_quoted(word)).collect();
         let _ = write!(
             script,
             "export {}\nexec {}\n) < {folder}/in > {folder}/out 2>> {folder}/err\n\

@@ -44,7 +44,7 @@ pub fn read_csv(source: &Arc<Source>, delimiter: u8, problems: &mut Problems) ->
             continue;
         };
         if record.len() != columns.len() {
-            let (cells, expected) = (describe_count(record.len()), columns.len());
+            let (cells, expected) = (model::text::counted(record.len(), "cell"), columns.len());
             let problem = at(format!("the row has {cells}, but the header has {expected}"));
             problems.push(match decimal_comma(&record, delimiter, expected) {
                 Some(number) => problem.help(format!(
@@ -65,10 +65,6 @@ pub fn read_csv(source: &Arc<Source>, delimiter: u8, problems: &mut Problems) ->
 
 fn position(reader: &csv::Reader<&[u8]>) -> usize {
     usize::try_from(reader.position().byte()).unwrap_or(usize::MAX)
-}
-
-fn describe_count(cells: usize) -> String {
-    if cells == 1 { "1 cell".to_owned() } else { format!("{cells} cells") }
 }
 
 /// Delimiters, with their names.

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::write::plural;
 use super::{Arguments, Files, Run, Tool, ToolOutput};
 
 pub(super) const TOOL: Tool = Tool {
@@ -47,7 +46,7 @@ fn edit(arguments: &mut Arguments, files: &Files) -> ToolOutput {
         }
     }
     files.access.write(&path, text.replace(&old, &new).as_bytes())?;
-    Ok(format!("Edited {path} ({count} {}).", plural(count, "replacement")))
+    Ok(format!("Edited {path} ({}).", model::text::counted(count, "replacement")))
 }
 
 /// Returns a hint if `old` occurs with different whitespace or line ends.

@@ -23,13 +23,8 @@ fn write(arguments: &mut Arguments, files: &Files) -> ToolOutput {
     let path = arguments.required("file_path")?;
     let content = arguments.required("content")?;
     let is_new = files.access.write(&path, content.as_bytes())?;
-    let lines = content.lines().count();
-    Ok(format!("{} {path} ({lines} {}).", if is_new { "Created" } else { "Replaced" }, plural(lines, "line")))
-}
-
-/// Returns `word` in the singular or plural for `count`.
-pub(super) fn plural(count: usize, word: &str) -> String {
-    format!("{word}{}", if count == 1 { "" } else { "s" })
+    let lines = model::text::counted(content.lines().count(), "line");
+    Ok(format!("{} {path} ({lines}).", if is_new { "Created" } else { "Replaced" }))
 }
 
 #[cfg(test)]

@@ -50,6 +50,7 @@ mod sarif;
 mod score;
 mod show;
 mod status;
+mod style;
 mod tap;
 pub mod telemetry;
 mod terminal;
@@ -63,7 +64,7 @@ use junit::Dialect;
 
 pub use agent_output::reason_of;
 pub use arms::Arms;
-pub use artifacts::{Tree, TrialFiles, merged_side_effects, open_regraded};
+pub use artifacts::{ArtifactsError, Tree, TrialFiles, merged_side_effects, open_regraded};
 pub use calibration::{calibration, calibration_json};
 pub use compare::{CaseChange, Change, Comparison, Dimension, THRESHOLD, TrialPair};
 pub use format::{counted, elapsed as duration, percent as share};
@@ -191,6 +192,14 @@ pub const REPORTS: &[Report] = &[
         ReporterFactory::Directory(artifacts::open),
     ),
 ];
+
+/// Returns the name that is probably meant by `name`, which is not that of a report: a similar one, or that of the report
+/// whose files have this extension.
+pub fn nearest(name: &str) -> Option<&'static str> {
+    let extension = name.rsplit('.').next().unwrap_or(name);
+    let of_extension = REPORTS.iter().find(|report| report.extension == extension).map(|report| report.name);
+    model::nearest(name, REPORTS.iter().map(|report| report.name)).or(of_extension)
+}
 
 /// Returns the report with that name.
 pub fn find(name: &str) -> Option<&'static Report> {

@@ -19,6 +19,56 @@ pub(super) const INDEX: &str = ".trialrun-artifacts";
 /// Maximum number of foreign files that an error names.
 const MAX_NAMES: usize = 3;
 
+/// Reason why a run cannot write its artefacts to a directory.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArtifactsError {
+    /// The directory is not empty, and no run wrote to it.
+    #[error("{} is not empty and was not written by an earlier run", .0.display())]
+    NotEmpty(PathBuf),
+    /// Another version of trialrun wrote to the directory.
+    #[error("{} was written by another version of trialrun", .0.display())]
+    OtherVersion(PathBuf),
+    /// Another run writes to the directory.
+    #[error("another run writes artefacts to {}", .0.display())]
+    InUse(PathBuf),
+    /// The directory contains files that no run wrote.
+    #[error("{} contains files that were not written by a run: {}", root.display(), named(files))]
+    Foreign {
+        /// The directory.
+        root: PathBuf,
+        /// The files and folders, relative to it.
+        files: Vec<PathBuf>,
+    },
+    /// An operation on the file system failed.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// Attempted operation, such as `write artefacts to`.
+        doing: &'static str,
+        /// File or directory.
+        path: PathBuf,
+        /// Error from the system.
+        source: io::Error,
+    },
+}
+
+impl ArtifactsError {
+    pub(super) fn io(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Io { doing, path: path.to_owned(), source }
+    }
+}
+
+/// Names the first files.
+fn named(files: &[PathBuf]) -> String {
+    let names: Vec<String> = files.iter().take(MAX_NAMES).map(|path| path.display().to_string()).collect();
+    let more = files.len() - names.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names.join(", "))
+}
+
+/// Attempted operation of most errors.
+pub(super) const WRITE: &str = "write artefacts to";
+
 /// A directory that one run writes to.
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -31,11 +81,11 @@ impl Folder {
     /// Opens the directory at `root` with the files that a run wrote to it, which are kept.
     ///
     /// # Errors
-    /// Returns the reason as text if no run wrote to it, or if a run is still in progress.
-    pub(super) fn reopen(root: &Path) -> Result<Self, String> {
-        let failed = |error: io::Error| format!("cannot write artefacts to {}: {error}", root.display());
-        let root = root.canonicalize().map_err(failed)?;
-        let index = File::options().append(true).open(root.join(INDEX)).map_err(failed)?;
+    /// Returns an error if no run wrote to it, or if a run is still in progress.
+    pub(super) fn reopen(root: &Path) -> Result<Self, ArtifactsError> {
+        let failed = ArtifactsError::io(WRITE, root);
+        let root = root.canonicalize().map_err(&failed)?;
+        let index = File::options().append(true).open(root.join(INDEX)).map_err(&failed)?;
         lock(&index, &root)?;
         Ok(Self { root, index: Mutex::new(index) })
     }
@@ -44,33 +94,33 @@ impl Folder {
     /// are removed.
     ///
     /// # Errors
-    /// Returns the reason as text if the directory cannot be used. Nothing has been removed then, unless the file
+    /// Returns an error if the directory cannot be used. Nothing has been removed then, unless the file
     /// system failed half-way.
-    pub(super) fn open(root: &Path) -> Result<Self, String> {
-        let failed = |error: io::Error| format!("cannot write artefacts to {}: {error}", root.display());
-        fs::create_dir_all(root).map_err(failed)?;
-        let root = root.canonicalize().map_err(failed)?;
+    pub(super) fn open(root: &Path) -> Result<Self, ArtifactsError> {
+        let failed = ArtifactsError::io(WRITE, root);
+        fs::create_dir_all(root).map_err(&failed)?;
+        let root = root.canonicalize().map_err(&failed)?;
         let path = root.join(INDEX);
         let is_ours = match fs::symlink_metadata(&path) {
             Ok(meta) => meta.is_file(),
             Err(_) => false,
         };
-        if !is_ours && fs::read_dir(&root).map_err(failed)?.next().is_some() {
-            return Err(format!("{} is not empty and was not written by an earlier run", root.display()));
+        if !is_ours && fs::read_dir(&root).map_err(&failed)?.next().is_some() {
+            return Err(ArtifactsError::NotEmpty(root));
         }
         let options = || File::options().read(true).write(true).create(true).truncate(false).open(&path);
-        let mut index = options().map_err(failed)?;
+        let mut index = options().map_err(&failed)?;
         lock(&index, &root)?;
         let mut text = String::new();
-        index.read_to_string(&mut text).map_err(failed)?;
+        index.read_to_string(&mut text).map_err(&failed)?;
         let mut lines = text.lines();
         if !text.is_empty() && lines.next() != Some(MARK) {
-            return Err(format!("{} was written by another version of trialrun", root.display()));
+            return Err(ArtifactsError::OtherVersion(root));
         }
         let known: BTreeSet<PathBuf> = lines.filter_map(entry).collect();
         empty(&root, &known)?;
-        index.set_len(0).and_then(|()| index.rewind()).map_err(failed)?;
-        writeln!(index, "{MARK}").map_err(failed)?;
+        index.set_len(0).and_then(|()| index.rewind()).map_err(&failed)?;
+        writeln!(index, "{MARK}").map_err(&failed)?;
         Ok(Self { root, index: Mutex::new(index) })
     }
 
@@ -126,11 +176,11 @@ impl Folder {
 }
 
 /// Locks the index of the directory at `root` until it is closed.
-fn lock(index: &File, root: &Path) -> Result<(), String> {
+fn lock(index: &File, root: &Path) -> Result<(), ArtifactsError> {
     match index.try_lock() {
         Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(format!("another run writes artefacts to {}", root.display())),
-        Err(TryLockError::Error(error)) => Err(format!("cannot write artefacts to {}: {error}", root.display())),
+        Err(TryLockError::WouldBlock) => Err(ArtifactsError::InUse(root.to_owned())),
+        Err(TryLockError::Error(error)) => Err(ArtifactsError::io(WRITE, root)(error)),
     }
 }
 
@@ -148,10 +198,10 @@ fn entry(line: &str) -> Option<PathBuf> {
 }
 
 /// Returns the files below `directory`, and its directories, each after its contents. Links are not followed.
-fn listing(root: &Path, directory: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), String> {
+fn listing(root: &Path, directory: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), ArtifactsError> {
     let (mut files, mut directories) = (Vec::new(), Vec::new());
     for entry in WalkDir::new(root.join(directory)).min_depth(1).contents_first(true) {
-        let entry = entry.map_err(|error| format!("cannot read {}: {error}", root.join(directory).display()))?;
+        let entry = entry.map_err(|error| ArtifactsError::io("read", &root.join(directory))(error.into()))?;
         let path = entry.path().strip_prefix(root).unwrap_or(entry.path()).to_owned();
         if entry.file_type().is_dir() { directories.push(path) } else { files.push(path) }
     }
@@ -159,29 +209,22 @@ fn listing(root: &Path, directory: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)
 }
 
 /// Removes the known files; if there are other files, fails without removing anything.
-fn empty(root: &Path, known: &BTreeSet<PathBuf>) -> Result<(), String> {
+fn empty(root: &Path, known: &BTreeSet<PathBuf>) -> Result<(), ArtifactsError> {
     let (mut files, directories) = listing(root, Path::new(""))?;
     let parts: BTreeSet<PathBuf> = known.iter().map(|file| part_of(file)).collect();
     let folders: BTreeSet<&Path> = known.iter().flat_map(|file| file.ancestors().skip(1)).collect();
     files.retain(|file| file != Path::new(INDEX));
     let foreign_files = files.iter().filter(|file| !known.contains(*file) && !parts.contains(*file));
     let foreign_folders = directories.iter().filter(|folder| !folders.contains(folder.as_path()));
-    let foreign: Vec<String> = foreign_files.chain(foreign_folders).map(|path| path.display().to_string()).collect();
+    let foreign: Vec<PathBuf> = foreign_files.chain(foreign_folders).cloned().collect();
     if !foreign.is_empty() {
-        let more = foreign.len().saturating_sub(MAX_NAMES);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let names = foreign[..foreign.len().min(MAX_NAMES)].join(", ");
-        return Err(format!("{} contains files that were not written by a run: {names}{more}", root.display()));
+        return Err(ArtifactsError::Foreign { root: root.to_owned(), files: foreign });
     }
-    let failed = |path: &Path| {
-        let path = root.join(path);
-        move |error: io::Error| format!("cannot remove {}: {error}", path.display())
-    };
-    for file in &files {
-        fs::remove_file(root.join(file)).map_err(failed(file))?;
+    for file in files.iter().map(|file| root.join(file)) {
+        fs::remove_file(&file).map_err(ArtifactsError::io("remove", &file))?;
     }
-    for directory in &directories {
-        fs::remove_dir(root.join(directory)).map_err(failed(directory))?;
+    for directory in directories.iter().map(|directory| root.join(directory)) {
+        fs::remove_dir(&directory).map_err(ArtifactsError::io("remove", &directory))?;
     }
     Ok(())
 }
@@ -225,7 +268,7 @@ mod tests {
         folder.write(Path::new("c/d"), b"1").unwrap();
         // Left by a process that was killed.
         fs::write(root.join("c/.d.part"), "torn").unwrap();
-        assert!(Folder::open(&root).unwrap_err().contains("another run"));
+        assert!(matches!(Folder::open(&root), Err(ArtifactsError::InUse(_))));
         drop(folder);
         let again = Folder::open(&root).unwrap();
         assert_eq!(names(&root), [INDEX]);
@@ -237,14 +280,14 @@ mod tests {
     fn foreign_files_are_never_touched() {
         let scratch = Scratch::new("foreign");
         fs::write(scratch.0.join("notes"), "mine").unwrap();
-        assert!(Folder::open(&scratch.0).unwrap_err().contains("not empty"));
+        assert!(matches!(Folder::open(&scratch.0), Err(ArtifactsError::NotEmpty(_))));
         fs::remove_file(scratch.0.join("notes")).unwrap();
         let folder = Folder::open(&scratch.0).unwrap();
         folder.enter(["a".into(), "../out".into()]).unwrap();
         folder.write(Path::new("a"), b"1").unwrap();
         drop(folder);
         fs::create_dir(scratch.0.join("mine")).unwrap();
-        let messages = Folder::open(&scratch.0).unwrap_err();
+        let messages = Folder::open(&scratch.0).unwrap_err().to_string();
         assert!(messages.ends_with("contains files that were not written by a run: mine"), "{messages}");
         assert_eq!(names(&scratch.0), [INDEX, "a"]);
     }

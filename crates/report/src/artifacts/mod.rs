@@ -28,6 +28,7 @@ use crate::Reporter;
 use folder::Folder;
 use trial_folders::TrialFolders;
 
+pub use folder::ArtifactsError;
 pub use run::merged as merged_side_effects;
 
 /// Files of a run, at the top level.
@@ -119,7 +120,7 @@ pub(crate) fn open(tree: &Arc<Tree>) -> Box<dyn Reporter> {
 ///
 /// # Errors
 /// Returns an error if the directory was not written by a run, or is in use.
-pub fn open_regraded(root: &Path, trials: &[TrialId], record: &Path) -> Result<Box<dyn Reporter>, String> {
+pub fn open_regraded(root: &Path, trials: &[TrialId], record: &Path) -> Result<Box<dyn Reporter>, ArtifactsError> {
     let tree = Tree::with(Folder::reopen(root)?, trials, record);
     Ok(Box::new(regraded::Regraded::new(Arc::new(tree))))
 }
@@ -130,11 +131,9 @@ impl Tree {
     ///
     /// # Errors
     /// Returns an error if the directory contains foreign files or cannot be written.
-    pub fn open(root: &Path, info: &RunInfo, record: &Path) -> Result<Arc<Self>, String> {
+    pub fn open(root: &Path, info: &RunInfo, record: &Path) -> Result<Arc<Self>, ArtifactsError> {
         let folder = Folder::open(root)?;
-        folder
-            .enter(OF_RUN.iter().map(PathBuf::from))
-            .map_err(|error| format!("cannot write artefacts to {}: {error}", root.display()))?;
+        folder.enter(OF_RUN.iter().map(PathBuf::from)).map_err(ArtifactsError::io(folder::WRITE, root))?;
         Ok(Arc::new(Self::with(folder, &info.trials, record)))
     }
 
